@@ -1,0 +1,1 @@
+"""A reproducible companion to four papers on self-supervised learning."""

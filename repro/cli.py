@@ -1,0 +1,134 @@
+"""The command line: `repro ...` or `python3 -m repro ...`."""
+
+import inspect
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from repro import manifest
+from repro.recipe import choose
+from repro.run.export import export, finished_cells, merged, read_cells
+from repro.run.store import Store
+from repro.skeleton import tables as skeleton_tables
+from repro.skeleton.pretrain import PRESETS as SKELETON_PRESETS
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+data_app = typer.Typer(no_args_is_help=True, help="Data sets: what is declared and what is here.")
+results_app = typer.Typer(no_args_is_help=True, help="Finished cells.")
+app.add_typer(data_app, name="data")
+app.add_typer(results_app, name="results")
+
+TABLES = {"taxonomy": skeleton_tables.taxonomy, "encoder_collapse": skeleton_tables.encoder_collapse}
+ENGINES = ("inline",)
+
+
+def main() -> None:
+    """Run the command line; an error a reader can mend is printed without a traceback and ends with status 2."""
+    try:
+        app()
+    except (ValueError, TypeError, FileNotFoundError, FloatingPointError) as error:
+        print(f"repro: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+@app.command()
+def run(
+    table: Annotated[str, typer.Argument(help="taxonomy | encoder_collapse")],
+    dataset: Annotated[str, typer.Option(help="synthetic | ucla")] = "synthetic",
+    preset: Annotated[str, typer.Option(help="auto | paper | quick | smoke")] = "auto",
+    seeds: Annotated[str, typer.Option(help="Comma list; the table shows mean and std.")] = "0",
+    device: Annotated[str, typer.Option(help="auto | cpu | cuda")] = "auto",
+    engine: Annotated[str, typer.Option(help="inline: one cell after the other, in this process")] = "inline",
+    objectives: Annotated[str | None, typer.Option(help="taxonomy: all, or a list such as CE,CE+AD")] = None,
+    protocol: Annotated[str | None, typer.Option(help="taxonomy: a split of the data set")] = None,
+    layers: Annotated[str | None, typer.Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
+    methods: Annotated[str | None, typer.Option(help="encoder_collapse: random,AE or one of them")] = None,
+    units: Annotated[str | None, typer.Option(help="taxonomy: hidden units")] = None,
+    variant: Annotated[str | None, typer.Option(help="taxonomy: where paper and code disagree")] = None,
+    select: Annotated[str | None, typer.Option(help="taxonomy: last | best_on_test")] = None,
+) -> None:
+    """Train what is missing of a table and print it. Started again, it continues; started twice, the two share the work.
+
+    Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD
+    """
+    make = choose("table", table, TABLES) and TABLES[table]
+    choose("engine", engine, ENGINES)
+    given = {"objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
+    given |= {"methods": methods, "variant": variant, "select": select}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        choose(f"option of {table}", name, inspect.signature(make).parameters)
+    print(make(dataset, preset=preset, seeds=seeds, device=device, **given).to_string(index=False))
+
+
+@app.command()
+def recipe(
+    table: Annotated[str, typer.Argument(help="taxonomy | encoder_collapse")],
+    dataset: Annotated[str, typer.Option(help="synthetic | ucla")] = "ucla",
+    preset: Annotated[str, typer.Option(help="paper | quick | smoke")] = "paper",
+) -> None:
+    """Print every hyper-parameter of a table's recipes with its source.
+
+    Example: repro recipe taxonomy --dataset ucla --preset quick
+    """
+    choose("table", table, TABLES)
+    choose("preset", preset, SKELETON_PRESETS)
+    rows = SKELETON_PRESETS[preset](dataset, "AE+CE+AD+CD" if table == "taxonomy" else "AE").described()
+    width = max(len(name) for name, _, _ in rows)
+    for name, value, source in rows:
+        print(f"{name:<{width}}  {value!s:<12}  {source}")
+
+
+@data_app.command("list")
+def data_list() -> None:
+    """Print every declared data set, whether it is here, and how to get it.
+
+    Example: repro data list
+    """
+    for row in manifest.status():
+        print(f"{row['name']:<12} {row['state']:<9} {row['title']}")
+        for line in (row["path"], row["next_step"]):
+            if line:
+                print(f"{'':<23}{line}")
+
+
+@results_app.command("list")
+def results_list() -> None:
+    """Print every finished cell, exported or in REPRO_RUNS, with its probe accuracy.
+
+    Example: repro results list
+    """
+    for cell in _cells().itertuples():
+        metrics = json.loads(cell.metrics)
+        print(f"{cell.key}  {cell.table:<17} {cell.dataset:<10} {cell.preset:<6} seed {cell.seed}  {metrics['linear']:6.2f}  {cell.entry}")
+
+
+@results_app.command("export")
+def results_export() -> None:
+    """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out).
+
+    Example: repro results export
+    """
+    path = manifest.project_root() / "figures" / "cells.csv"
+    before = len(read_cells(path))
+    cells = export(Store(manifest.runs_root()), path)
+    print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new")
+
+
+@app.command()
+def figures() -> None:
+    """Redraw every figure, and the table behind it, from figures/cells.csv and REPRO_RUNS. Trains nothing.
+
+    Example: repro figures
+    """
+    from repro.report import figures as drawing  # matplotlib takes a second to import
+
+    for path in drawing.redraw(_cells(), manifest.project_root() / "figures"):
+        print(path)
+
+
+def _cells():
+    exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
+    return merged(exported, finished_cells(Store(manifest.runs_root())))

@@ -1,0 +1,355 @@
+"""The papers' objectives as functions of tensors, each a scalar mean over the batch.
+
+Features are used as given: callers normalise them. Keys, and the soft targets made from them, are constants; the two
+sides of `attraction` are not. Negatives come from a `Dictionary`, which carries no gradient. Every objective is computed
+in float32 or better, also where autocast is on or features arrive in bfloat16.
+"""
+
+import functools
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+_ADVICE = {
+    "N": "give one row per sample of a non-empty batch",
+    "M": "give at least one positive key per query",
+    "d": "queries, keys and negatives should come from heads of one output size",
+    "K": "the dictionary should hold at least one entry",
+    "T": "both sequences should have the same frames, at least one",
+    "T'": "the entries of the dictionary should have at least one frame",
+    "D": "all sequences should have the same coordinates per frame",
+}
+
+# Elements (128 MiB in float32). On CUDA, the backward pass of `torch.cdist` materialises every difference.
+_LARGEST_BUFFER = 2**25
+
+
+def info_nce(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+    """InfoNCE with one positive key per query and a shared dictionary of negatives.
+
+        L = mean_i [ log( exp(q_i.k_i/t) + sum_j exp(q_i.n_j/t) ) - q_i.k_i/t ]
+
+    Args:
+        query: (N, d) projections, with gradient.
+        key: (N, d) momentum projections of the other view; treated as constants.
+        negatives: (K, d) dictionary of earlier keys.
+        temperature: t > 0, in units of the dot product (MoCo 0.07, taxonomy 0.1, MoCo v2 0.2).
+
+    Returns:
+        Scalar in nats, at least 0; ln(K + 1) when all logits agree.
+
+    Raises:
+        ValueError: if sizes disagree or are 0, or t is not positive and finite.
+
+    Source: taxonomy SI, Eq. 1, with the K + 1 candidates of its Alg. 1; He et al. 2020, Eq. 1.
+    """
+    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
+    _check_temperatures(temperature=temperature)
+    query, key, negatives = _raised(query, key.detach(), negatives)
+    positive = (query * key).sum(1) / temperature                                        # (N,)
+    repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
+    return -logsigmoid(positive - repulsion).mean()
+
+
+def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, strength: float) -> Tensor:
+    """Joint contrast with infinitely many positive keys, Gaussian around the M keys given.
+
+        L = mean_i { log[ exp(a_i + c_i) + sum_j exp(q_i.n_j/t) ] - a_i }
+        a_i = q_i.mu_i/t,  c_i = strength q_i' Sigma_i q_i / (2 t^2)
+
+    mu_i and Sigma_i are the mean (not normalised again) and the biased covariance of k_i1 ... k_iM. The quadratic form
+    is the biased variance of the M products q_i.k_im, so that no covariance matrix is needed.
+
+    Args:
+        query: (N, d) projections, with gradient.
+        keys: (N, M, d) momentum projections of M other views; treated as constants.
+        negatives: (K, d) dictionary of earlier mean keys.
+        temperature: t > 0, in units of the dot product (JCL 0.2).
+        strength: lambda >= 0, the weight of the covariance (JCL 4.0, ramped up during training).
+
+    Returns:
+        Scalar in nats, at least 0; ln(K + 1) when all logits agree and the keys of a query are equal. With M = 1 it is
+        `info_nce` for every strength; with strength 0 it is `info_nce` on the mean keys.
+
+    Raises:
+        ValueError: if sizes disagree or are 0, t is not positive and finite, or the strength is negative or not finite.
+
+    Source: JCL supplement, Eq. M.8.
+    """
+    _check_shapes(query=(query, "N d"), keys=(keys, "N M d"), negatives=(negatives, "K d"))
+    _check_temperatures(temperature=temperature)
+    if not 0 <= strength < math.inf:
+        raise ValueError(f"strength={strength} should be finite and at least 0 (0 leaves the covariance out)")
+    query, keys, negatives = _raised(query, keys.detach(), negatives)
+    products = (query.unsqueeze(1) * keys).sum(2) / temperature                          # (N, M)
+    attracted = products.mean(1)                                                         # (N,) a
+    spread = strength / 2 * products.var(1, correction=0)                                # (N,) c
+    repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
+    return (spread - logsigmoid(attracted + spread - repulsion)).mean()
+
+
+def sce(
+    query: Tensor,
+    key: Tensor,
+    negatives: Tensor,
+    temperature: float,
+    key_temperature: float,
+    weight: float,
+    masked_positive: bool = True,
+) -> Tensor:
+    """Similarity contrastive estimation: cross-entropy with the positive and the key's own relations as soft target.
+
+        L = -mean_i sum_k w_ik log p_ik,  w_i = weight e_0 + (1 - weight) s_i
+
+    over the positive (k = 0) and the dictionary: p_i = softmax of [q_i.k_i, q_i.n_1, ..., q_i.n_K]/t, and s_i = softmax
+    of k_i.n_j/t_k over the dictionary, with s_i0 = 0. It equals weight info_nce + (1 - weight) (ressl + ceil).
+
+    Args:
+        query: (N, d) projections, with gradient.
+        key: (N, d) momentum projections of the other view; treated as constants.
+        negatives: (K, d) dictionary of earlier keys; constants in the target s.
+        temperature: t > 0 of the query, in units of the dot product (SCE 0.1).
+        key_temperature: t_k > 0 of the target, smaller than t for a sharper target (SCE 0.03 to 0.07).
+        weight: 0 to 1, the share of the positive key in the target (SCE 0.5).
+        masked_positive: False gives the positive a logit of 0 in the target's softmax instead of leaving it out, as the
+            pseudo-code and the released code do, so that s_i0 = 1 / (1 + sum_j exp(k_i.n_j/t_k)).
+
+    Returns:
+        Scalar in nats, at least 0; ln(K + 1) when all logits agree.
+
+    Raises:
+        ValueError: if sizes disagree or are 0, a temperature is not positive and finite, or the weight is outside 0 to 1.
+
+    Source: SCE supplement, Alg. 1 and the proof of its decomposition.
+    """
+    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
+    _check_temperatures(temperature=temperature, key_temperature=key_temperature)
+    if not 0 <= weight <= 1:
+        raise ValueError(f"weight={weight} should be between 0 (relations alone) and 1 (the positive key alone)")
+    query, key, negatives = _raised(query, key.detach(), negatives)
+    positive = (query * key).sum(1) / temperature                                        # (N,)
+    logits = _similarities(query, negatives, temperature)                                # (N, K)
+    relations = _similarities(key, negatives.detach(), key_temperature)                  # (N, K)
+    attracted = (relations.softmax(1) * logits).sum(1)                                   # (N,)
+    if not masked_positive:
+        leak = torch.sigmoid(-relations.logsumexp(1))                                    # (N,) s_i0
+        attracted = leak * positive + (1 - leak) * attracted
+    normaliser = torch.logaddexp(positive, logits.logsumexp(1))                          # (N,)
+    return (normaliser - weight * positive - (1 - weight) * attracted).mean()
+
+
+def ressl(query: Tensor, key: Tensor, negatives: Tensor, temperature: float, key_temperature: float) -> Tensor:
+    """Relational self-supervised learning: the query should see the dictionary as its key does.
+
+        L = -mean_i sum_j s_ij log softmax_j(q_i.n_j/t),  s_i = softmax_j(k_i.n_j/t_k)
+
+    Args:
+        query: (N, d) projections, with gradient.
+        key: (N, d) momentum projections of the other view; treated as constants.
+        negatives: (K, d) dictionary of earlier keys; constants in the target s.
+        temperature: t > 0 of the query, in units of the dot product (ReSSL 0.1).
+        key_temperature: t_k > 0 of the target (ReSSL 0.04).
+
+    Returns:
+        Scalar in nats, at least the target's entropy; ln(K) when all logits agree.
+
+    Raises:
+        ValueError: if sizes disagree or are 0, or a temperature is not positive and finite.
+
+    Source: SCE supplement, the second term of its decomposition; Zheng et al. 2021.
+    """
+    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
+    _check_temperatures(temperature=temperature, key_temperature=key_temperature)
+    query, key, negatives = _raised(query, key.detach(), negatives)
+    logits = _similarities(query, negatives, temperature)                                # (N, K)
+    relations = _similarities(key, negatives.detach(), key_temperature)                  # (N, K)
+    return (logits.logsumexp(1) - (relations.softmax(1) * logits).sum(1)).mean()
+
+
+def ceil(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+    """The term of SCE that lowers the probability of the positive key.
+
+        L = -mean_i log(1 - p_i0),  p_i0 = exp(q_i.k_i/t) / ( exp(q_i.k_i/t) + sum_j exp(q_i.n_j/t) )
+
+    Computed from the logarithms of both sums: exact also where p_i0 rounds to 1.
+
+    Args:
+        query: (N, d) projections, with gradient.
+        key: (N, d) momentum projections of the other view; treated as constants.
+        negatives: (K, d) dictionary of earlier keys.
+        temperature: t > 0, in units of the dot product (SCE 0.1).
+
+    Returns:
+        Scalar in nats, at least 0; ln((K + 1) / K) when all logits agree.
+
+    Raises:
+        ValueError: if sizes disagree or are 0, or t is not positive and finite.
+
+    Source: SCE supplement, the third term of its decomposition.
+    """
+    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
+    _check_temperatures(temperature=temperature)
+    query, key, negatives = _raised(query, key.detach(), negatives)
+    positive = (query * key).sum(1) / temperature                                        # (N,)
+    repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
+    return -logsigmoid(repulsion - positive).mean()
+
+
+def attraction(query: Tensor, target: Tensor) -> Tensor:
+    """Attraction of two projections: mean_i (2 - 2 q_i.t_i), the squared distance of unit vectors.
+
+    Both sides carry gradient, with neither predictor nor stop-gradient: on its own this objective collapses.
+
+    Args:
+        query: (N, d) projections, with gradient.
+        target: (N, d) projections of the untransformed input, with gradient.
+
+    Returns:
+        Scalar without unit, 0 to 4 for unit vectors; 2 when they are orthogonal.
+
+    Raises:
+        ValueError: if sizes disagree or are 0.
+
+    Source: taxonomy SI, Alg. 1 (its printed "+" between the projections read as a product), averaged as in the
+    released code.
+    """
+    _check_shapes(query=(query, "N d"), target=(target, "N d"))
+    query, target = _raised(query, target)
+    return (2 - 2 * (query * target).sum(1)).mean()
+
+
+def reconstruction(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
+    """Masked L1 distance between decoded and true sequences.
+
+        L = mean_i (1/l_i) sum_{t < l_i} (1/D) sum_c |r_itc - x_itc|
+
+    Args:
+        decoded: (N, T, D) sequences r, with gradient; frames from l_i on are ignored.
+        sequence: (N, T, D) sequences x.
+        lengths: (N,) integers l_i, 1 to T. Values are checked on the CPU alone: on a GPU that would stall the step.
+
+    Returns:
+        Scalar in the unit of the sequences, at least 0; the mean of |x| for a decoder that gives 0.
+
+    Raises:
+        ValueError: if sizes disagree or are 0, or a length on the CPU is outside 1 to T.
+
+    Source: taxonomy SI, Eq. 2, as the masked L1 of the released code.
+    """
+    _check_shapes(decoded=(decoded, "N T D"), sequence=(sequence, "N T D"), lengths=(lengths, "N"))
+    _check_lengths(lengths, frames=decoded.shape[1])
+    decoded, sequence = _raised(decoded, sequence)
+    return _masked_l1(decoded, sequence, lengths).mean()
+
+
+def sequence_contrast(
+    decoded: Tensor, key_decoded: Tensor, negatives: Tensor, lengths: Tensor, temperature: float
+) -> Tensor:
+    """InfoNCE between decoded sequences, whose logits are negative masked L1 distances.
+
+        L = -mean_i log[ exp(-|r_i - k_i|/t) / ( exp(-|r_i - k_i|/t) + sum_j exp(-|r_i - n_j|/t) ) ]
+
+    |.| is the distance of `reconstruction` over l_i frames. If T' differs from T, entries of the dictionary are compared
+    over the first min(T, T') frames, and their sum is divided by min(l_i, T'). Memory grows as N K, not N K T D: frames
+    beyond l_i are set to 0 in r_i, and what they then add to a distance, sum_{t >= l_i} |n_jt|, is subtracted.
+
+    Args:
+        decoded: (N, T, D) sequences r decoded from the query, with gradient; frames from l_i on are ignored.
+        key_decoded: (N, T, D) sequences k decoded by the momentum branch; treated as constants.
+        negatives: (K, T', D) dictionary of earlier decoded keys.
+        lengths: (N,) integers l_i, 1 to T. Values are checked on the CPU alone: on a GPU that would stall the step.
+        temperature: t > 0, in the unit of the sequences (taxonomy 0.1).
+
+    Returns:
+        Scalar in nats, at least 0; ln(K + 1) when all distances agree.
+
+    Raises:
+        ValueError: if sizes disagree or are 0, a length on the CPU is outside 1 to T, or t is not positive and finite.
+
+    Source: taxonomy, contrastive decoder, from the released code (the SI prints no equation for it).
+    """
+    _check_shapes(
+        decoded=(decoded, "N T D"),
+        key_decoded=(key_decoded, "N T D"),
+        negatives=(negatives, "K T' D"),
+        lengths=(lengths, "N"),
+    )
+    _check_lengths(lengths, frames=decoded.shape[1])
+    _check_temperatures(temperature=temperature)
+    decoded, key_decoded, negatives = _raised(decoded, key_decoded.detach(), negatives)
+    positive = -_masked_l1(decoded, key_decoded, lengths) / temperature                  # (N,)
+    repulsion = torch.logsumexp(-_l1_to_entries(decoded, negatives, lengths) / temperature, dim=1)    # (N,)
+    return -logsigmoid(positive - repulsion).mean()
+
+
+def _similarities(query: Tensor, entries: Tensor, temperature: float) -> Tensor:
+    """Dot products in units of the temperature, never in half precision: (N, d), (K, d) -> (N, K)."""
+    with torch.autocast(query.device.type, enabled=False):
+        return (query / temperature) @ entries.T
+
+
+def _padding(lengths: Tensor, frames: int) -> Tensor:
+    """True for frames at or beyond a sequence's length: (N,) -> (N, frames)."""
+    return torch.arange(frames, device=lengths.device) >= lengths.unsqueeze(1)
+
+
+def _masked_l1(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
+    """Mean over coordinates and valid frames of the absolute difference: (N, T, D), (N, T, D), (N,) -> (N,)."""
+    padding = _padding(lengths, decoded.shape[1]).unsqueeze(2)
+    difference = (decoded - sequence).masked_fill(padding, 0)
+    return difference.abs().mean(2).sum(1) / lengths
+
+
+def _l1_to_entries(decoded: Tensor, entries: Tensor, lengths: Tensor) -> Tensor:
+    """Masked L1 distance of every sequence to every entry: (N, T, D), (K, T', D), (N,) -> (N, K)."""
+    frames = min(decoded.shape[1], entries.shape[1])
+    padding = _padding(lengths, frames)                                                  # (N, frames)
+    sequences = decoded[:, :frames].masked_fill(padding.unsqueeze(2), 0).flatten(1)      # (N, frames D)
+    entries = entries[:, :frames]
+    # The product in float64, because a difference follows and TensorFloat-32 may be allowed.
+    norms = torch.linalg.vector_norm(entries, ord=1, dim=2).double()                     # (K, frames)
+    excess = (padding.double() @ norms.T).to(sequences.dtype)                            # (N, K)
+    chunks = entries.flatten(1).split(max(1, _LARGEST_BUFFER // sequences.numel()))
+    total = torch.cat([torch.cdist(sequences, chunk, p=1) for chunk in chunks], dim=1)   # (N, K)
+    return (total - excess) / (lengths.clamp(max=frames).unsqueeze(1) * decoded.shape[2])
+
+
+def _raised(*tensors: Tensor) -> list[Tensor]:
+    """The tensors in one precision: float32, or float64 if one of them has it."""
+    precision = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float32)
+    return [tensor.to(precision) for tensor in tensors]
+
+
+def _check_shapes(**tensors: tuple[Tensor, str]) -> None:
+    """Raise ValueError unless `name=(tensor, "N d")` has these axes, of one size per letter, all at least 1."""
+    known: dict[str, tuple[int, str]] = {}
+    for name, (tensor, axes) in tensors.items():
+        shape, letters = tuple(tensor.shape), axes.split()
+        if len(shape) != len(letters):
+            raise ValueError(f"{name} has shape {shape}; it should be ({', '.join(letters)})")
+        for letter, size in zip(letters, shape, strict=True):
+            expected, first = known.setdefault(letter, (size, name))
+            if size == 0:
+                raise ValueError(f"{name} has shape {shape}, so {letter}=0; {_ADVICE[letter]}")
+            if size != expected:
+                raise ValueError(f"{letter}={size} in {name} but {letter}={expected} in {first}; {_ADVICE[letter]}")
+
+
+def _check_temperatures(**temperatures: float) -> None:
+    """Raise ValueError unless every temperature is positive and finite."""
+    for name, value in temperatures.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name}={value} should be positive and finite (the papers use 0.03 to 0.2)")
+
+
+def _check_lengths(lengths: Tensor, frames: int) -> None:
+    """Raise ValueError if `lengths` is on the CPU and leaves 1 to `frames`; elsewhere reading it would synchronise."""
+    if lengths.device.type == "cpu":
+        shortest, longest = lengths.min().item(), lengths.max().item()
+        if shortest < 1 or longest > frames:
+            raise ValueError(
+                f"lengths run from {shortest} to {longest}, but decoded has {frames} frames; "
+                f"keep them in 1 to {frames} and drop empty sequences"
+            )

@@ -1,0 +1,248 @@
+"""Data sets as declared in data_manifests/: where they come from, where they lie, and whether they are complete."""
+
+import hashlib
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from repro.recipe import choose
+
+ACCESS = ("automatic", "form", "derived", "embedded")
+CORRUPT = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)     # what a damaged zip raises
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archive:
+    """One archive of a data set; the folder it unpacks to is accepted in its place.
+
+    `bytes`, `members` and `digest` describe the contents, so that packing the same files again changes none of them.
+
+    Attributes:
+        name: path below the data root, such as `nw_ucla/all_sqe.zip`; unpacked, `nw_ucla/all_sqe`.
+        bytes: sum of the sizes of the unpacked members.
+        members: number of files.
+        digest: hex sha256 over the sorted members (`content_digest`).
+    """
+
+    name: str
+    bytes: int
+    members: int
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """A protocol: what goes to train and to test, and how many.
+
+    Attributes:
+        train, test: what selects the samples, for instance `{"views": [1, 2]}`.
+        expect: samples of the official distribution, for instance `{"train": 1020, "test": 464}`.
+        kept: samples left after the data set's own rules (for skeletons, the length rule), where these drop any.
+    """
+
+    train: Mapping[str, Any]
+    test: Mapping[str, Any]
+    expect: Mapping[str, int]
+    kept: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """A data set as its file in data_manifests/ declares it.
+
+    Attributes:
+        name: what users type; also the file's stem.
+        title: one line for people.
+        access: `automatic` (can be downloaded), `form` (asked for by hand), `derived` (made from another data set) or
+            `embedded` (part of this package).
+        source: home page; for embedded data, its module.
+        licence: terms as far as known.
+        files: the archives, none for embedded data.
+        splits: protocols by name.
+    """
+
+    name: str
+    title: str
+    access: str
+    source: str
+    licence: str
+    files: tuple[Archive, ...]
+    splits: Mapping[str, Split]
+
+
+def project_root() -> Path:
+    """The checkout this package runs from."""
+    return Path(__file__).resolve().parents[1]
+
+
+def data_root() -> Path:
+    """The folder of real data: REPRO_DATA, or `data` in the project root. Nothing but a download writes there."""
+    return Path(os.environ.get("REPRO_DATA") or project_root() / "data").expanduser().resolve()
+
+
+def runs_root() -> Path:
+    """The folder of results and prepared arrays: REPRO_RUNS, or `runs` in the project root."""
+    return Path(os.environ.get("REPRO_RUNS") or project_root() / "runs").expanduser().resolve()
+
+
+def names() -> list[str]:
+    """Names of the declared data sets, sorted."""
+    return sorted(path.stem for path in (project_root() / "data_manifests").glob("*.yaml"))
+
+
+def load_manifest(name: str) -> Manifest:
+    """Read data_manifests/<name>.yaml.
+
+    Raises:
+        ValueError: if no such data set is declared, or its file misses a field or has one that does not exist.
+    """
+    path = project_root() / "data_manifests" / f"{choose('dataset', name, names())}.yaml"
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    values = _checked(Manifest, values, f"{path}")
+    files = tuple(Archive(**_checked(Archive, entry, f"{path}, files")) for entry in values["files"])
+    splits = {key: Split(**_checked(Split, entry, f"{path}, {key}")) for key, entry in values["splits"].items()}
+    choose(f"{path}: access", values["access"], ACCESS)
+    if values["name"] != name:
+        raise ValueError(f"{path}: name is {values['name']!r}, the file's own is {name!r}; make them agree")
+    return Manifest(**values | {"files": files, "splits": splits})
+
+
+def location(archive: Archive, root: Path) -> Path | None:
+    """Where `archive` lies below the data root: the archive itself, else the folder it unpacks to, else None."""
+    path = root / archive.name
+    return next((found for found in (path, path.with_suffix("")) if found.exists()), None)
+
+
+def read_members(path: Path) -> list[tuple[str, bytes]]:
+    """The files in an archive or folder as (name, contents), sorted by name.
+
+    Names use `/` and leave out a leading folder named as the archive, so that a zip and what it unpacks to agree.
+    Hidden files and the `__MACOSX` entries some packers add are passed over.
+
+    Raises:
+        ValueError: if the archive is truncated or damaged, naming the member where it is known.
+    """
+    if path.is_dir():
+        found = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()]
+        return [(name, file.read_bytes()) for name, file in _sorted_members(found, path.name)]
+    member = "its list of members"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = [(info.filename, info) for info in archive.infolist() if not info.is_dir()]
+            contents = []
+            for member, info in _sorted_members(found, path.stem):
+                contents.append((member, archive.read(info)))
+            return contents
+    except CORRUPT as error:
+        raise ValueError(f"{path} is truncated or damaged, at {member} ({error}); fetch the archive again") from error
+
+
+def content_digest(members: Iterable[tuple[str, bytes]]) -> str:
+    """Hex sha256 over (name, contents) pairs in the order given; the same for a zip and for what it unpacks to."""
+    digest = hashlib.sha256()
+    for name, contents in members:
+        digest.update(f"{name}\0{len(contents)}\0".encode())
+        digest.update(contents)
+    return digest.hexdigest()
+
+
+def require(manifest: Manifest, root: Path) -> list[Path]:
+    """Where the files of a data set lie below `root`, in the manifest's order.
+
+    Raises:
+        FileNotFoundError: naming the page, the archive and where to put it.
+    """
+    found = [location(archive, root) for archive in manifest.files]
+    if None in found:
+        path = root / manifest.files[found.index(None)].name
+        raise FileNotFoundError(
+            f"data set {manifest.name!r} lacks {path} (or, unpacked, {path.with_suffix('')}); "
+            f"{_next_step(manifest, path)}"
+        )
+    return found
+
+
+def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
+    """The members of every file of a data set, each file checked against the manifest.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is damaged, or its members, bytes or digest are not those of the manifest.
+    """
+    gathered = []
+    for archive, path in zip(manifest.files, require(manifest, root), strict=True):
+        members = read_members(path)
+        found = {
+            "members": len(members),
+            "bytes": sum(len(contents) for _, contents in members),
+            "digest": content_digest(members),
+        }
+        wrong = [f"{key} {value}, expected {getattr(archive, key)}" for key, value in found.items()
+                 if value != getattr(archive, key)]
+        if wrong:
+            raise ValueError(
+                f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: {'; '.join(wrong)}; "
+                f"fetch it again from {manifest.source}"
+            )
+        gathered += members
+    return gathered
+
+
+def status() -> list[dict[str, str]]:
+    """One row per declared data set: name, title, access, state (present, missing, embedded), path, next_step.
+
+    Only looks whether the files are there; reading a data set verifies them.
+    """
+    rows = []
+    for name in names():
+        manifest = load_manifest(name)
+        paths = [data_root() / archive.name for archive in manifest.files]
+        missing = [path for archive, path in zip(manifest.files, paths, strict=True)
+                   if location(archive, data_root()) is None]
+        state = "embedded" if manifest.access == "embedded" else "missing" if missing else "present"
+        rows.append({
+            "name": name,
+            "title": manifest.title,
+            "access": manifest.access,
+            "state": state,
+            "path": ", ".join(map(str, paths)),
+            "next_step": _next_step(manifest, missing[0]) if missing else "",
+        })
+    return rows
+
+
+def _next_step(manifest: Manifest, path: Path) -> str:
+    """What a reader does to obtain `path`."""
+    if manifest.access == "automatic":
+        return f"run `repro data download {manifest.name}`, or point REPRO_DATA at a folder that has it"
+    if manifest.access == "derived":
+        return f"it is made from other data, see {manifest.source}; or point REPRO_DATA at a folder that has it"
+    return (f"ask for {path.name} at {manifest.source} and put it into {path.parent}, "
+            f"or point REPRO_DATA at a folder that has it")
+
+
+def _checked(kind: type, values: Any, where: str) -> dict[str, Any]:
+    """`values` if it is a mapping with every field that `kind` requires and no other."""
+    if not isinstance(values, dict):
+        raise ValueError(f"{where}: expected fields of {kind.__name__}, found {values!r}")
+    known = {entry.name: entry for entry in fields(kind)}
+    for name in values:
+        choose(f"{where}: field", name, known)
+    missing = [name for name, entry in known.items()
+               if name not in values and entry.default is MISSING and entry.default_factory is MISSING]
+    if missing:
+        raise ValueError(f"{where}: missing {', '.join(missing)}; the fields are {', '.join(known)}")
+    return values
+
+
+def _sorted_members(found: list[tuple[str, Any]], folder: str) -> list[tuple[str, Any]]:
+    """(name, handle) pairs without hidden files, names relative to `folder`, sorted by name."""
+    visible = [(name.removeprefix(f"{folder}/"), handle) for name, handle in found
+               if not any(part.startswith(".") or part == "__MACOSX" for part in name.split("/"))]
+    return sorted(visible, key=lambda pair: pair[0])

@@ -1,0 +1,134 @@
+"""Recipes: every hyper-parameter of one training run, typed, sourced and hashable."""
+
+import dataclasses
+import difflib
+import json
+import types
+import typing
+from collections.abc import Iterable
+from typing import Any, Self
+
+
+def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
+    """Return `value` if it is one of `allowed`.
+
+    Raises:
+        ValueError: naming the parameter, the value, the allowed values and the closest of them.
+    """
+    allowed = list(allowed)
+    if value in allowed and type(value) in {type(option) for option in allowed}:
+        return value
+    close = difflib.get_close_matches(str(value), [str(option) for option in allowed], n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    options = ", ".join(str(option) for option in allowed)
+    raise ValueError(f"{parameter}={value!r} is not one of: {options}{hint}")
+
+
+def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
+    """A whole number of at least `least`, given as an integer or as text.
+
+    Raises:
+        ValueError: naming the parameter and the value.
+    """
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.isdecimal() or int(text) < least:
+        raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
+    return int(text)
+
+
+def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
+    """Distinct whole numbers of a comma list such as "0,1,2", in the order given.
+
+    Raises:
+        ValueError: naming the parameter, the value and the form expected.
+    """
+    try:
+        numbers = [parse_number(parameter, part, least=least) for part in str(value).split(",")]
+    except ValueError as error:
+        raise ValueError(f"{parameter}={value!r} should be a comma list of whole numbers from {least}, such as 1,2,3") from error
+    return list(dict.fromkeys(numbers))
+
+
+def setting(default: Any, source: str, *, allowed: Iterable[Any] | None = None, before: Any = None) -> Any:
+    """A field of a recipe.
+
+    Args:
+        default: the value of the paper's recipe.
+        source: where the default comes from: "paper", "released code" (with the file), or "assumed".
+        allowed: the values the field may take, if they can be listed.
+        before: for a field added after results were published, the value that reproduces the earlier behaviour.
+            A recipe holding that value keeps the key it had before the field existed.
+    """
+    metadata = {"source": source, "allowed": None if allowed is None else tuple(allowed), "before": before}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Base of the papers' recipes. Subclasses declare their fields with `setting`.
+
+    Raises:
+        TypeError: if a value has not the type its field declares, or a field is unknown.
+        ValueError: if a value is not among those its field allows.
+    """
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            expected = _members(hints[field.name])
+            if float in expected and type(value) is int:
+                object.__setattr__(self, field.name, float(value))
+            elif type(value) not in expected:
+                names = " or ".join(kind.__name__ for kind in expected)
+                raise TypeError(f"{field.name}={value!r} is of type {type(value).__name__}; it should be {names}")
+            if field.metadata.get("allowed") is not None:
+                choose(field.name, value, field.metadata["allowed"])
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """A recipe from stored values.
+
+        Raises:
+            TypeError: if `values` names a field that does not exist; the message lists the fields.
+        """
+        names = [field.name for field in dataclasses.fields(cls)]
+        for name in values:
+            if name not in names:
+                close = difflib.get_close_matches(name, names, n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise TypeError(f"{name!r} is not a field of {cls.__name__}; its fields are {', '.join(names)}{hint}")
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Field names and values, ready for JSON."""
+        return dataclasses.asdict(self)
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some fields changed; unknown fields raise as in `from_dict`."""
+        return self.from_dict(self.to_dict() | changes)
+
+    def canonical(self) -> str:
+        """JSON with sorted names, without the fields that stand at the behaviour before they existed."""
+        kept = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.metadata.get("before") is None or getattr(self, field.name) != field.metadata["before"]
+        }
+        return json.dumps(kept, sort_keys=True)
+
+    def described(self) -> list[tuple[str, Any, str]]:
+        """(field, value, source) for every field; a value that left the paper's default says so."""
+        rows = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            source = field.metadata.get("source", "assumed")
+            rows.append((field.name, value, source if value == field.default else f"chosen here (default {field.default})"))
+        return rows
+
+
+def _members(hint: Any) -> tuple[type, ...]:
+    """The plain types a field's annotation admits: `int | None` gives (int, NoneType)."""
+    if isinstance(hint, types.UnionType):
+        return typing.get_args(hint)
+    return (hint,)

@@ -1,0 +1,216 @@
+"""The figures, each drawn from one table of stored results."""
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+from pandas import DataFrame
+
+from repro import manifest
+from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, settled, styled
+
+OBJECTIVES = ["AE", "CE", "AD", "CD"]
+
+
+@styled()
+def taxonomy(table: DataFrame, *, printed: DataFrame | None = None) -> Figure:
+    """Linear-probe accuracy of every subset of the four objectives; the dots below say which objectives it has.
+
+    Random initialisation, the empty subset, comes first and continues as a dashed line; the others follow in the order
+    of our accuracy. Printed values stand beside ours, except on embedded data.
+
+    Args:
+        table: one row per subset: objectives ("AE+CE", or "random"), AE, CE, AD, CD (0 or 1), ours, std, n_seeds,
+            published, preset, dataset; accuracies in percent.
+        printed: printed accuracies to show apart, in a panel of their own: AE, CE, AD, CD and up to four columns in
+            percent.
+
+    Raises:
+        ValueError: if the table is empty or mixes presets or data sets.
+    """
+    title = _heading(table)
+    random = table["objectives"] == "random"
+    table = pd.concat([table[random], table[~random].sort_values(["ours", "published"])])
+    heights = [3.4, *([2.2] if printed is not None else []), 1.3]
+    figure = Figure(figsize=(COLUMN, 0.55 * sum(heights)), layout="constrained")
+    figure.suptitle(title)
+    top, *middle, bottom = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
+
+    columns = np.arange(len(table))
+    _ours(top, columns, table, BLUE, "o", "ours", line="none")
+    _published(top, columns, _comparable(table), VERMILLION, "D", "printed", line="none")
+    for baseline in table.loc[table["objectives"] == "random", "ours"].dropna():
+        top.axhline(baseline, color=GREY, linestyle="--", linewidth=0.8, label="random initialisation")
+    top.set_ylabel("linear probe\naccuracy (%)")
+    top.grid(axis="y")
+    _legend(top, columns=3)
+    for axes in middle:
+        _apart(axes, table, printed)
+    _membership(bottom, table[OBJECTIVES].to_numpy())
+    return settled(figure)
+
+
+@styled()
+def encoder_collapse(table: DataFrame) -> Figure:
+    """Accuracy, and spread of the embedding, against the depth of an encoder left at random or trained with AE alone.
+
+    Args:
+        table: one row per depth and method: layers, method ("random" or "AE"), ours, std, n_seeds, published (percent),
+            embedding_spread (dimensionless: mean over the d features of the standard deviation of the L2-normalised
+            embedding, times sqrt(d); 1 isotropic, 0 collapsed), preset, dataset.
+
+    Raises:
+        ValueError: if the table is empty or mixes presets or data sets.
+    """
+    title = _heading(table)
+    figure = Figure(figsize=(COLUMN, 3.3), layout="constrained")
+    figure.suptitle(title)
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    table = table.assign(published=_comparable(table)).sort_values("layers")
+    for method, colour, marker in (("random", BLUE, "o"), ("AE", VERMILLION, "s")):
+        rows = table[table["method"] == method]
+        if rows.empty:
+            continue
+        _ours(top, rows["layers"], rows, colour, marker, f"{method}, ours", line="-")
+        _published(top, rows["layers"], rows["published"], colour, marker, f"{method}, printed", line="--")
+        bottom.plot(rows["layers"], rows["embedding_spread"], color=colour, marker=marker)
+    top.set_ylabel("linear probe\naccuracy (%)")
+    _legend(top, columns=2)
+    spread = table["embedding_spread"]
+    if spread.max() > 10 * spread.min() > 0:
+        bottom.set_yscale("log")
+    else:
+        bottom.set_ylim(bottom=0)
+    bottom.set_ylabel("embedding spread\n(1 isotropic)")
+    bottom.set(xlabel="layers of the encoder", xticks=table["layers"].unique())
+    for axes in (top, bottom):
+        axes.grid(axis="y")
+    figure.align_ylabels()
+    return settled(figure)
+
+
+@styled()
+def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]], frames: int = 6) -> Figure:
+    """One row per action: poses at evenly spaced frames, first to last, seen from the front and at one scale.
+
+    Each pose is centred horizontally on itself and each row stands on its own lowest point, so that the strip shows
+    posture and not the walk through the room.
+
+    Args:
+        sequences: by action, valid frames (T, joints, 3) or (T, joints * 3), in metres or scaled; the first
+            coordinate runs across the body and the last up the spine.
+        bones: pairs of joints to connect.
+        frames: poses per row; a shorter sequence shows each of its frames once.
+    """
+    rows = [_front(sequence, frames) for sequence in sequences.values()]
+    width, height = 1.15 * np.concatenate([poses.reshape(-1, 2) for poses in rows]).max(0)
+    step = max(2 * width, 0.6 * height)
+    figure = Figure(figsize=(COLUMN, COLUMN), layout="constrained")
+    axes = figure.subplots()
+    for row, poses in enumerate(rows):
+        placed = poses + [[[step * column, -height * row]] for column in range(len(poses))]
+        segments = placed[:, np.asarray(bones)].reshape(-1, 2, 2)
+        axes.add_collection(LineCollection(segments, colors=INK, linewidths=0.7, capstyle="round"))
+    axes.update_datalim([(-step / 2, height * (1 - len(rows))), (step * (frames - 0.5), height)])
+    axes.margins(0)
+    names = [textwrap.fill(action, 12) for action in sequences]
+    axes.set(xticks=[], yticks=height * (0.45 - np.arange(len(rows))), yticklabels=names)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("time \N{RIGHTWARDS ARROW}")
+    figure.draw_without_rendering()
+    scale = COLUMN * axes.get_position().width / (step * frames)  # inches per unit of length
+    figure.set_figheight(scale * height * len(rows) + 0.25)
+    axes.set_aspect("equal", adjustable="datalim")
+    return settled(figure)
+
+
+def _front(sequence: ArrayLike, frames: int) -> np.ndarray:
+    """(T, joints, 3) or (T, joints * 3) -> (at most frames, joints, 2): across, centred in each pose, and up from 0."""
+    poses = np.asarray(sequence).reshape(len(sequence), -1, 3)[:, :, [0, 2]]
+    poses = poses[np.linspace(0, len(poses) - 1, min(frames, len(poses))).round().astype(int)]
+    across, up = poses[:, :, 0], poses[:, :, 1]
+    middle = (across.min(1, keepdims=True) + across.max(1, keepdims=True)) / 2
+    return np.stack([across - middle, up - up.min()], axis=-1)
+
+
+def _heading(table: DataFrame) -> str:
+    """Data set, preset and seeds, and what they forbid to conclude."""
+    for column in ("dataset", "preset"):
+        if table[column].nunique() != 1:
+            raise ValueError(f"a figure shows one {column}; this table has {sorted(table[column].unique())}")
+    dataset, preset = table["dataset"].iloc[0], table["preset"].iloc[0]
+    seeds = _seeds(table)
+    if _embedded(dataset):
+        return f"{dataset}, {preset} recipe, {seeds}\nembedded data: not comparable with the printed numbers"
+    if preset != "paper":
+        return f"{dataset}, {seeds}\n{preset} recipe: not a reproduction"
+    return f"{dataset}, paper recipe, {seeds}"
+
+
+def _comparable(table: DataFrame) -> pd.Series:
+    """The printed values, NaN on embedded data."""
+    return table["published"] * np.nan if _embedded(table["dataset"].iloc[0]) else table["published"]
+
+
+def _embedded(dataset: str) -> bool:
+    return manifest.load_manifest(dataset).access == "embedded"
+
+
+def _seeds(table: DataFrame) -> str:
+    """What our points are: "1 seed" or "mean ± std of 2 to 3 seeds"."""
+    counts = table.loc[table["ours"].notna(), "n_seeds"]
+    if counts.empty:
+        return "not run"
+    if counts.max() == 1:
+        return "1 seed"
+    fewest = f"{counts.min()} to " if counts.nunique() > 1 else ""
+    return f"mean \N{PLUS-MINUS SIGN} std of {fewest}{counts.max()} seeds"
+
+
+def _ours(axes: Axes, x: ArrayLike, rows: DataFrame, colour: str, marker: str, label: str, line: str) -> None:
+    """Filled markers, error bars where there is a standard deviation."""
+    axes.plot(x, rows["ours"], color=colour, marker=marker, linestyle=line, label=label)
+    axes.errorbar(x, rows["ours"], yerr=rows["std"], ecolor=colour, fmt="none", elinewidth=0.8)
+
+
+def _published(axes: Axes, x: ArrayLike, values: pd.Series, colour: str, marker: str, label: str, line: str) -> None:
+    """Open markers; nothing, not even in the legend, when nothing is printed."""
+    if values.notna().any():
+        axes.plot(
+            x, values, color=colour, marker=marker, markerfacecolor="white", linestyle=line, zorder=1.9, label=label
+        )
+
+
+def _legend(axes: Axes, columns: int) -> None:
+    """Above the axes, where it hides nothing."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
+
+
+def _apart(axes: Axes, table: DataFrame, printed: DataFrame) -> None:
+    """The printed accuracies in an axes of their own."""
+    beside = table[OBJECTIVES].merge(printed, how="left", on=OBJECTIVES).drop(columns=OBJECTIVES)
+    looks = zip("Dv^s", (VERMILLION, GREEN, PURPLE, GREY), strict=True)
+    for column, (marker, colour) in zip(beside, looks, strict=False):
+        values = beside[column].to_numpy()
+        axes.plot(values, color=colour, marker=marker, markerfacecolor="none", linestyle="none", label=column)
+    axes.margins(y=0.15)
+    axes.set_ylabel("printed\naccuracy (%)")
+    axes.grid(axis="y")
+    _legend(axes, columns=2)
+
+
+def _membership(axes: Axes, subsets: np.ndarray) -> None:
+    """Subsets (n, 4) as dots, filled where the objective is present, those of a subset joined by a line."""
+    for column, subset in enumerate(subsets):
+        present, absent = np.flatnonzero(subset), np.flatnonzero(subset == 0)
+        axes.plot(np.full(len(absent), column), absent, marker="o", color=PALE, linestyle="none")
+        axes.plot(np.full(len(present), column), present, marker="o", color=INK)
+    axes.set(xlim=(-0.6, len(subsets) - 0.4), ylim=(3.6, -0.6), yticks=range(4), yticklabels=OBJECTIVES, xticks=[])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)

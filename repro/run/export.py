@@ -1,0 +1,65 @@
+"""Finished cells as rows of one table, `figures/cells.csv`, from which every figure is redrawn without training."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+from pandas import DataFrame
+
+from repro.run.store import Store, write_atomically
+
+COLUMNS = ["key", "table", "entry", "seed", "preset", "dataset", "digest", "recipe", "metrics", "cost", "commit"]
+
+
+def finished_cells(store: Store) -> DataFrame:
+    """One row per finished cell of the store; recipe, metrics and cost as JSON."""
+    return DataFrame([_row(cell) for cell in store.finished()], columns=COLUMNS)
+
+
+def read_cells(path: Path) -> DataFrame:
+    """The exported cells of `path`, none if it does not exist.
+
+    Raises:
+        ValueError: if the file has other columns than ours.
+    """
+    if not path.exists():
+        return DataFrame(columns=COLUMNS)
+    cells = pd.read_csv(path, dtype=dict.fromkeys(COLUMNS, str) | {"seed": int}, keep_default_na=False)
+    if list(cells.columns) != COLUMNS:
+        raise ValueError(f"{path} has the columns {list(cells.columns)}, expected {COLUMNS}; restore it from version control")
+    return cells
+
+
+def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
+    """Both sets of cells, each (table, key) once, the one that finished last; in a fixed order."""
+    cells = pd.concat([exported, finished], ignore_index=True)
+    cells = cells.iloc[cells["cost"].map(_finished_at).argsort(kind="stable")]
+    cells = cells.drop_duplicates(["table", "key"], keep="last")
+    return cells.sort_values(["table", "dataset", "preset", "entry", "seed", "key"], ignore_index=True)
+
+
+def export(store: Store, path: Path) -> DataFrame:
+    """Merge the store's finished cells into `path` and return all of its rows."""
+    cells = merged(read_cells(path), finished_cells(store))
+    write_atomically(path, lambda temporary: cells.to_csv(temporary, index=False))
+    return cells
+
+
+def results(cells: DataFrame, table: str, dataset: str) -> DataFrame:
+    """The cells of a table on a data set with their metrics as columns; of equal entries, presets and seeds the last."""
+    chosen = cells[(cells["table"] == table) & (cells["dataset"] == dataset)]
+    chosen = chosen.iloc[chosen["cost"].map(_finished_at).argsort(kind="stable")]
+    chosen = chosen.drop_duplicates(["entry", "preset", "seed"], keep="last").sort_index().reset_index(drop=True)
+    return pd.concat([chosen, DataFrame(chosen["metrics"].map(json.loads).tolist())], axis=1)
+
+
+def _row(cell: dict) -> dict:
+    result = dict(cell["result"])
+    cost = result.pop("cost")
+    encoded = {"recipe": cell["recipe"], "metrics": result, "cost": cost}
+    row = cell | {name: json.dumps(value, sort_keys=True) for name, value in encoded.items()}
+    return {name: (row | {"commit": cost["commit"]})[name] for name in COLUMNS}
+
+
+def _finished_at(cost: str) -> str:
+    return json.loads(cost)["finished"]

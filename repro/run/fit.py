@@ -1,0 +1,152 @@
+"""The training loop: progress, checkpoint, resume, and a guard against non-finite losses.
+
+A learner holds *all* state of a run (weights, dictionaries, optimiser, generators, order of samples), so that a run
+killed at any moment and started again takes exactly the steps it would have taken undisturbed.
+"""
+
+import json
+import math
+import os
+import time
+import zipfile
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from repro.run.store import write_atomically
+
+
+class NonFiniteLoss(FloatingPointError):
+    """A loss became NaN or infinite; the message names the term and the step."""
+
+
+class Learner(Protocol):
+    """What `fit` trains."""
+
+    terms: tuple[str, ...]
+    steps_per_epoch: int
+    total_steps: int
+
+    def step(self) -> Tensor:
+        """Take one optimisation step; returns the value of every term, (len(terms),), on the device."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """All state, as tensors, numbers, strings and containers of them."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over a state from `state_dict`."""
+
+
+def fit(learner: Learner, folder: Path, *, description: str, checkpoint_seconds: float = 60.0) -> dict[str, float]:
+    """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
+
+    Losses stay on the device between reports (one per epoch, or 50 steps if an epoch is longer): a step needs no
+    host synchronisation. A report checks the losses, appends a line to `progress.jsonl` and, when `checkpoint_seconds`
+    have passed, saves a checkpoint.
+
+    Returns:
+        {"seconds": training time summed over all interruptions, "steps": number of steps}
+
+    Raises:
+        NonFiniteLoss: naming the first bad term and step. Nothing of the bad steps is saved.
+    """
+    done, seconds = _resume(learner, folder)
+    _truncate_progress(folder / "progress.jsonl", done)
+    interval = min(learner.steps_per_epoch, 50)
+    saved_at = reported_at = time.monotonic()
+    losses: list[Tensor] = []
+    with tqdm(total=learner.total_steps, initial=done, desc=description, unit="step", leave=False) as progress:
+        while done < learner.total_steps:
+            losses.append(learner.step())
+            done += 1
+            if done % interval and done < learner.total_steps:
+                continue
+            values = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
+            losses.clear()
+            now = time.monotonic()
+            seconds, reported_at = seconds + now - reported_at, now
+            _append_progress(folder / "progress.jsonl", done, values, seconds)
+            progress.update(done - progress.n)
+            progress.set_postfix(values, refresh=False)
+            if now - saved_at >= checkpoint_seconds or done == learner.total_steps:
+                save_checkpoint(folder, {"step": done, "seconds": seconds, "learner": learner.state_dict()})
+                saved_at = time.monotonic()
+    if not (folder / "checkpoint.pt").exists():  # nothing to train: random initialisation
+        save_checkpoint(folder, {"step": done, "seconds": seconds, "learner": learner.state_dict()})
+    return {"seconds": round(seconds, 2), "steps": float(done)}
+
+
+def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
+    """Save `state` as `checkpoint.pt`, proven readable before it replaces the old one, which is kept as previous."""
+    path = folder / "checkpoint.pt"
+
+    def write(temporary: Path) -> None:
+        torch.save(state, temporary)
+        _read_checkpoint(temporary)
+        if path.exists():
+            os.replace(path, folder / "checkpoint.previous.pt")
+
+    write_atomically(path, write)
+
+
+def load_checkpoint(folder: Path) -> dict[str, Any] | None:
+    """The newest sound checkpoint of `folder`, None if there is none; says so when one is damaged."""
+    for name in ("checkpoint.pt", "checkpoint.previous.pt"):
+        path = folder / name
+        if not path.exists():
+            continue
+        try:
+            return _read_checkpoint(path)
+        except Exception as error:  # torch and zipfile raise many kinds for a damaged file
+            tqdm.write(f"{path} is damaged ({error}); falling back to an earlier state")
+    return None
+
+
+def _read_checkpoint(path: Path) -> dict[str, Any]:
+    # torch's own reader leaves checksums of the archive unchecked, the standard library's does not
+    with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise ValueError(f"checksum of {damaged} does not match")
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
+    state = load_checkpoint(folder)
+    if state is None:
+        return 0, 0.0
+    learner.load_state_dict(state["learner"])
+    return state["step"], state["seconds"]
+
+
+def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, float]:
+    """Mean of every term over the (steps, terms) just taken."""
+    bad = (~values.isfinite()).nonzero()
+    if len(bad):
+        row, column = bad[0].tolist()
+        step = done - len(values) + row + 1
+        raise NonFiniteLoss(f"{terms[column]} is {values[row, column]} at step {step}; lower the learning rate or clip harder")
+    return dict(zip(terms, values.mean(0).tolist(), strict=True))
+
+
+def _append_progress(path: Path, step: int, values: dict[str, float], seconds: float) -> None:
+    with path.open("a") as file:
+        file.write(json.dumps({"step": step, **values, "seconds": round(seconds, 2)}) + "\n")
+
+
+def _truncate_progress(path: Path, step: int) -> None:
+    """Drop the lines after `step`, which will be written again, and a line cut off by a crash."""
+    if not path.exists():
+        return
+    kept = [line for line in path.read_text().splitlines() if _step_of(line) <= step]
+    write_atomically(path, lambda temporary: temporary.write_text("".join(line + "\n" for line in kept)))
+
+
+def _step_of(line: str) -> float:
+    try:
+        return json.loads(line)["step"]
+    except ValueError:
+        return math.inf

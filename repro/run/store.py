@@ -1,0 +1,185 @@
+"""Runs on disk: one folder per cell, found by the hash of everything its result depends on.
+
+    <REPRO_RUNS>/<table>/<key>/recipe.json      the cell
+                               progress.jsonl   losses along training
+                               checkpoint.pt    everything needed to continue exactly
+                               result.json      the cell is complete once this exists
+"""
+
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import json
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from repro.recipe import Recipe
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, flush it to disk, then move it into place.
+
+    Whatever happens, `path` holds either its old content or all of the new one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as indented JSON, atomically; NaN and infinity raise ValueError."""
+    text = json.dumps(value, indent=1, allow_nan=False) + "\n"
+    write_atomically(path, lambda temporary: temporary.write_text(text))
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One recipe and one seed, with the table and entry it answers to.
+
+    Attributes:
+        table: name of the printed table.
+        entry: name of the row of that table.
+        recipe: all hyper-parameters.
+        seed: of initialisation, order, augmentation and probe.
+        preset: name the recipe was made under: "paper", "quick" or "smoke".
+        dataset: name of the data set.
+        digest: hash of the prepared data.
+        version: the pretrainer's version number, raised when its results change.
+    """
+
+    table: str
+    entry: str
+    recipe: Recipe
+    seed: int
+    preset: str
+    dataset: str
+    digest: str
+    version: int
+
+    @property
+    def key(self) -> str:
+        """Hash of what the result depends on: recipe, seed, data and the pretrainer's version."""
+        content = json.dumps([self.recipe.canonical(), self.seed, self.digest, self.version])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def describe(self) -> dict[str, Any]:
+        """The content of `recipe.json`."""
+        return dataclasses.asdict(self) | {"key": self.key, "recipe": self.recipe.to_dict()}
+
+
+class Run:
+    """The folder of a cell."""
+
+    def __init__(self, folder: Path, cell: Cell) -> None:
+        self.folder, self.cell = folder, cell
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """The stored result, None while the cell is not complete.
+
+        Raises:
+            ValueError: if `result.json` is damaged; the message names it.
+        """
+        path = self.folder / "result.json"
+        if not path.exists():
+            return None
+        return _read_json(path)
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write `result.json`, which completes the cell, and drop what only resuming needed."""
+        write_json(self.folder / "result.json", result)
+        (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[bool]:
+        """Hold the cell's lock inside the block; yields False at once if another process holds it.
+
+        The lock belongs to the process: it is free again when the process ends, however it ends.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(self.folder / "lock")
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            yield False
+            return
+        try:
+            now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+            write_json(self.folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
+            write_json(self.folder / "recipe.json", self.cell.describe())
+            yield True
+        finally:
+            lock.release()
+
+    @property
+    def owner(self) -> str:
+        """Who claimed the cell last, in words."""
+        try:
+            owner = json.loads((self.folder / "owner.json").read_text())
+        except (OSError, ValueError):
+            return "another process"
+        return f"process {owner['process']} on {owner['host']} (since {owner['since']})"
+
+    def wait(self, say: Callable[[str], None], seconds: float = 0.5) -> None:
+        """Return once the cell is complete or nobody holds it any more; say at the start for whom we wait."""
+        say(f"waiting for {self.owner}, which trains {self.cell.entry}, seed {self.cell.seed}, in {self.folder}")
+        lock = filelock.FileLock(self.folder / "lock")
+        while self.result is None:
+            try:
+                lock.acquire(timeout=0)
+            except filelock.Timeout:
+                time.sleep(seconds)
+                continue
+            lock.release()
+            return
+
+
+class Store:
+    """All runs under one folder (`REPRO_RUNS`)."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+
+    def run(self, cell: Cell) -> Run:
+        """The run of a cell in its own table's folder."""
+        return Run(self.root / cell.table / cell.key, cell)
+
+    def twin(self, cell: Cell) -> dict[str, Any] | None:
+        """The result of the same cell finished for another table, if there is one: equal keys, equal results."""
+        for path in sorted(self.root.glob(f"*/{cell.key}/result.json")):
+            return _read_json(path)
+        return None
+
+    def finished(self) -> list[dict[str, Any]]:
+        """Description and result of every complete cell, ordered by table and key.
+
+        Raises:
+            ValueError: if a stored file is damaged; the message names it.
+        """
+        return [
+            _read_json(path.with_name("recipe.json")) | {"result": _read_json(path)}
+            for path in sorted(self.root.glob("*/*/result.json"))
+        ]
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); delete that file and run the table again") from error

@@ -1,0 +1,101 @@
+"""One cell of the taxonomy's tables: train, evaluate, and say what it cost."""
+
+import datetime
+import functools
+import resource
+import subprocess
+from pathlib import Path
+
+import torch
+
+from repro import manifest
+from repro.run import device as devices
+from repro.run.evaluate import linear_probe, nearest_neighbour
+from repro.run.fit import fit
+from repro.run.store import Run
+from repro.skeleton.data import SkeletonSet, load
+from repro.skeleton.pretrain import Pretrainer, SkeletonRecipe
+from repro.skeleton.selection import BestOnTest
+
+
+def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
+    """The data set of a recipe; read once per process."""
+    return _load(recipe.dataset, manifest.data_root(), recipe.protocol, recipe.pipeline)
+
+
+def train(run: Run, device: torch.device) -> dict:
+    """Train the run's cell to its end, from its checkpoint if there is one, and evaluate it.
+
+    Returns:
+        The content of `result.json`: that of `evaluate`, `terms` at the last report, and "cost".
+    """
+    recipe, seed = run.cell.recipe, run.cell.seed
+    data = data_of(recipe)
+    with devices.threads(recipe.threads):
+        pretrainer = Pretrainer(recipe, data, seed, device)
+        learner = BestOnTest(pretrainer, data) if recipe.select == "best_on_test" else pretrainer
+        spent = fit(learner, run.folder, description=f"{run.cell.entry}, seed {seed}")
+        if isinstance(learner, BestOnTest):
+            learner.restore()
+        result = evaluate(pretrainer, data, seed)
+    return result | {"cost": spent | cost(device)}
+
+
+def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, float | str]:
+    """Accuracies of the frozen readouts and the spread of the embedding, over the whole test split.
+
+    Returns:
+        linear: linear probe, percent; at the last epoch unless the recipe selects on the test split.
+        knn1: nearest neighbour by cosine, percent.
+        embedding_spread: standard deviation over the test split of the unit-length embedding, root mean square over
+            coordinates, times the square root of its size: 1 for a mean of zero, 0 when all embeddings are equal.
+        select: how epoch and checkpoint were chosen.
+    """
+    recipe = pretrainer.recipe
+    readouts, embeddings = pretrainer.features(data)
+    labels = data.labels.to(readouts.device)
+    train, test = data.train.to(readouts.device), data.test.to(readouts.device)
+    split = (readouts[train], labels[train], readouts[test], labels[test])
+    accuracies = linear_probe(
+        *split,
+        classes=len(data.actions),
+        epochs=recipe.probe_epochs,
+        batch=recipe.probe_batch,
+        learning_rate=recipe.probe_learning_rate,
+        momentum=recipe.probe_momentum,
+        final_rate=recipe.probe_final_rate,
+        seed=seed,
+    )
+    spread = embeddings[test].var(0, correction=0).sum().sqrt()
+    return {
+        "linear": max(accuracies) if recipe.select == "best_on_test" else accuracies[-1],
+        "knn1": nearest_neighbour(*split),
+        "embedding_spread": spread.item(),
+        "select": recipe.select,
+    }
+
+
+def cost(device: torch.device) -> dict:
+    """When, where and with which code a cell was finished, and the most memory its process has held."""
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident_bytes()
+    finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"finished": finished, "peak_mb": peak // 2**20, "commit": commit(), **devices.hardware(device)}
+
+
+@functools.cache
+def commit() -> str:
+    """Short hash of the checkout this code runs from, "+" appended if it has changes; "unknown" outside git."""
+    command = ["git", "-C", str(manifest.project_root()), "describe", "--always", "--dirty=+", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _resident_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@functools.lru_cache(maxsize=2)
+def _load(name: str, root: Path, protocol: str, pipeline: str) -> SkeletonSet:
+    return load(name, root, protocol=protocol, pipeline=pipeline)

@@ -1,0 +1,336 @@
+"""Skeleton data: recordings of 3D joints, put through the paper's pipeline or one of its alternatives."""
+
+import hashlib
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from filelock import FileLock
+from torch import Tensor
+
+from repro import manifest
+from repro.recipe import choose
+from repro.skeleton import synthetic
+
+FRAMES = 50                   # frames after resampling
+LONGER_THAN = 10              # recordings of at most this many frames are left out
+RESOLUTION = 1e-6             # metres; NW-UCLA's files give six decimals
+DATASETS = ("synthetic", "ucla")
+PIPELINES = ("default", "interpolate", "unscaled", "raw")
+UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e(\d\d)_v(\d\d)\.json")
+UCLA_ACTIONS = {              # the number in a file name, in the order of the labels
+    1: "pick up with one hand", 2: "pick up with two hands", 3: "drop trash", 4: "walk around", 5: "sit down",
+    6: "stand up", 8: "donning", 9: "doffing", 11: "throw", 12: "carry",
+}
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class SkeletonSet:
+    """A data set ready for training.
+
+    Attributes:
+        name: the data set's name.
+        sequences: (n, T, D) float32, joint coordinates frame by frame (x, y, z of joint 0, then of joint 1, ...),
+            zero after a sequence's end.
+        lengths: (n,) int64, valid frames of each sequence, 1 <= length <= T.
+        labels: (n,) int64 in 0..len(actions) - 1.
+        train, test: (n,) bool.
+        views: (n,) int64, the camera, from 1.
+        subjects: (n,) int64, the person, from 1.
+        actions: names of the classes.
+        bones: pairs of joints to connect in a drawing.
+        digest: hex sha256 of sequences, lengths, labels, train and test.
+    """
+
+    name: str
+    sequences: Tensor
+    lengths: Tensor
+    labels: Tensor
+    train: Tensor
+    test: Tensor
+    views: Tensor
+    subjects: Tensor
+    actions: tuple[str, ...]
+    bones: tuple[tuple[int, int], ...]
+    digest: str
+
+
+@dataclass(frozen=True, eq=False)
+class Recordings:
+    """Recordings as the sensor gave them, one after the other.
+
+    Attributes:
+        frames: (sum of lengths, 20, 3) float64, metres in the camera's frame of reference.
+        lengths, labels, subjects, views: (n,) int64, as in `SkeletonSet`.
+        names: (n,) text such as `a01_s01_e00_v01`.
+    """
+
+    frames: np.ndarray
+    lengths: np.ndarray
+    labels: np.ndarray
+    subjects: np.ndarray
+    views: np.ndarray
+    names: np.ndarray
+
+
+def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonSet:
+    """Load a skeleton data set.
+
+    Args:
+        name: `synthetic` (part of this package) or `ucla`.
+        root: folder of real data; REPRO_DATA by default.
+        **options: `pipeline`, what happens to the coordinates before training:
+                `default` (the paper's): view transform, scaling to [-1, 1], every floor(T/50)-th frame up to 50;
+                `interpolate`: view transform, linear interpolation in time to 50 frames;
+                `unscaled`: view transform, every floor(T/50)-th frame up to 50;
+                `raw`: camera coordinates, every floor(T/50)-th frame up to 50;
+            `protocol`, a split of the manifest: `xview`, cameras 1 and 2 for training, 3 for test (default).
+
+    Returns:
+        The recordings of more than 10 frames, the same ones in every pipeline. In the JSON files of NW-UCLA, camera 3
+        repeats camera 2 frame by frame for "pick up with two hands" and "drop trash": 93 of the 460 test recordings
+        are also training recordings. They stay, since the published counts include them.
+
+    Raises:
+        TypeError: if an option is unknown.
+        ValueError: if a name or option is not among those allowed, or the files are not the official distribution.
+        FileNotFoundError: if the files are missing, saying where they come from and go to.
+    """
+    settings = {"pipeline": "default", "protocol": "xview"}
+    unknown = sorted(set(options) - set(settings))
+    if unknown:
+        raise TypeError(f"load() has no option {', '.join(unknown)}; its options are {', '.join(settings)}")
+    settings |= options
+    declared = manifest.load_manifest(choose("dataset", name, DATASETS))
+    choose("pipeline", settings["pipeline"], PIPELINES)
+    choose("protocol", settings["protocol"], declared.splits)
+    if name == "synthetic":
+        recordings = Recordings(**synthetic.generate())
+    else:
+        recordings = _ucla(declared, manifest.data_root() if root is None else Path(root))
+    return prepare(name, recordings, declared.splits[settings["protocol"]], settings["pipeline"])
+
+
+def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: str) -> SkeletonSet:
+    """Split recordings, drop the short ones and put the others through a pipeline.
+
+    Raises:
+        ValueError: if the numbers of training and test recordings, before or after the length rule, are not those of
+            the split, or a recording cannot be transformed (named).
+    """
+    masks = {part: np.isin(recordings.views, getattr(split, part)["views"]) for part in ("train", "test")}
+    kept = recordings.lengths > LONGER_THAN
+    _check_counts(name, "", masks, split.expect)
+    masks = {part: mask[kept] for part, mask in masks.items()}
+    _check_counts(name, f" longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
+    ends = np.cumsum(recordings.lengths)
+    sequences = np.zeros((kept.sum(), FRAMES, recordings.frames[0].size), dtype=np.float32)
+    lengths = np.zeros(kept.sum(), dtype=np.int64)
+    for row, index in enumerate(np.flatnonzero(kept)):
+        frames = recordings.frames[ends[index] - recordings.lengths[index]:ends[index]]
+        try:
+            frames = transform(frames, pipeline)
+        except ValueError as error:
+            raise ValueError(f"{name}, recording {recordings.names[index]}: {error}") from error
+        lengths[row] = len(frames)
+        sequences[row, :len(frames)] = frames.reshape(len(frames), -1)
+    arrays = {"sequences": sequences, "lengths": lengths, "labels": recordings.labels[kept], **masks}
+    digest = _array_digest(arrays)
+    arrays |= {"views": recordings.views[kept], "subjects": recordings.subjects[kept]}
+    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
+    return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=synthetic.BONES, digest=digest)
+
+
+def transform(frames: np.ndarray, pipeline: str) -> np.ndarray:
+    """Put the frames of one recording, (T, joints, 3), through a pipeline of `load`; at most 50 frames come out.
+
+    Everything is float64 and elementwise, which every machine rounds alike.
+    """
+    if pipeline != "raw":
+        frames = view_invariant(frames)
+    if pipeline == "default":
+        frames = scale(frames)
+    return interpolate(frames) if pipeline == "interpolate" else thin_out(frames)
+
+
+def view_invariant(frames: np.ndarray) -> np.ndarray:
+    """Express a recording in a frame of reference given by the body in its first frame.
+
+        x <- R^T (x - d),   R = [e2 e3 e1],   d = joint 0 (hip centre)
+        e1 = unit(joint 1 - joint 0)                                        up the spine
+        e2 = unit(joint 12 - joint 16, less its part along e1)              from the right hip to the left
+        e3 = e2 x e1                                                        ahead
+
+    R is orthogonal with determinant -1: the body comes out mirrored, as in the released code (Predict & Cluster, which
+    the paper's data come from). Distances are kept. Joint 0 of frame 0 becomes the origin.
+
+    The released code for NTU also skips frames in which a camera coordinate is exactly zero, a test meant for frames
+    without a body. NW-UCLA has no frame without a body; of its 58,534 frames two, both valid, have a coordinate that
+    happens to be 0.000000. Nothing is skipped here, so that lengths and counts are those of the files.
+
+    Args:
+        frames: (T, joints, 3), metres.
+
+    Returns:
+        (T, joints, 3), metres.
+
+    Raises:
+        ValueError: if the joints of the first frame do not span the axes.
+
+    Source: Su et al. 2020 (Predict & Cluster), released code, view invariant transform.
+    """
+    first = frames[0]
+    up = _unit(first[1] - first[0], "joints 0 and 1 coincide")
+    across = first[12] - first[16]
+    across = _unit(across - _dot(across, up) * up, "the hips, joints 12 and 16, do not lie across the spine")
+    ahead = np.cross(across, up)
+    centred = frames - first[0]
+    return np.stack([_dot(centred, axis) for axis in (across, ahead, up)], axis=-1)
+
+
+def scale(frames: np.ndarray) -> np.ndarray:
+    """Map each axis of a recording (T, joints, 3) to [-1, 1] by its smallest and largest value.
+
+    Proportions between the axes are not kept.
+
+    Raises:
+        ValueError: if an axis has no extent.
+
+    Source: released code (Predict & Cluster).
+    """
+    low, high = frames.min(axis=(0, 1)), frames.max(axis=(0, 1))
+    if (high == low).any():
+        raise ValueError(f"all joints agree in coordinate {np.argmax(high == low)}, so it cannot be scaled to [-1, 1]")
+    return 2 * ((frames - low) / (high - low)) - 1
+
+
+def thin_out(frames: np.ndarray) -> np.ndarray:
+    """Every floor(T/50)-th frame, the first 50 of them; shorter recordings stay as they are.
+
+    Between 51 and 99 frames this keeps the first 50.
+
+    Source: released code (Predict & Cluster).
+    """
+    return frames[::max(len(frames) // FRAMES, 1)][:FRAMES]
+
+
+def interpolate(frames: np.ndarray) -> np.ndarray:
+    """Stretch or shrink a recording (T, joints, 3), linearly in time, to 50 frames from its first to its last."""
+    moments = np.linspace(0, len(frames) - 1, FRAMES)
+    before = np.minimum(moments.astype(np.int64), len(frames) - 2)
+    weight = (moments - before)[:, None, None]
+    return frames[before] + weight * (frames[before + 1] - frames[before])
+
+
+def parse_ucla(members: list[tuple[str, bytes]], where: str) -> Recordings:
+    """Read the JSON files of NW-UCLA: `skeletons` (T, 20, 3) in metres and `label` from 1 to 10.
+
+    Args:
+        members: (file name, contents) pairs; names such as `a01_s01_e00_v01.json` give action, subject, take, view.
+        where: the archive or folder they come from, for messages.
+
+    Raises:
+        ValueError: naming the file, and the frame where there is one: if a name or label is unexpected, or the
+            contents do not parse, have another number of joints, or are not finite.
+    """
+    frames, rows = [], []
+    for name, contents in members:
+        matched = UCLA_NAME.fullmatch(name)
+        if not matched or int(matched[1]) not in UCLA_ACTIONS:
+            raise ValueError(f"{where}: {name} is not named like a01_s01_e00_v01.json with a known action; "
+                             "move foreign files out of the folder")
+        action, subject, _, view = map(int, matched.groups())
+        label = list(UCLA_ACTIONS).index(action)
+        frames.append(_ucla_frames(contents, label, f"{where}, {name}"))
+        rows.append((len(frames[-1]), label, subject, view))
+    columns = np.array(rows, dtype=np.int64).T
+    names = np.array([name.removesuffix(".json") for name, _ in members])
+    return Recordings(np.concatenate(frames), *np.ascontiguousarray(columns), names)
+
+
+def _ucla_frames(contents: bytes, label: int, where: str) -> np.ndarray:
+    """(T, 20, 3) float64 from one JSON file whose label should be `label` (from 0)."""
+    try:
+        values = json.loads(contents)
+        frames = np.array(values["skeletons"], dtype=np.float64)
+        found = values["label"] - 1
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{where}: cannot be read as a skeleton file ({type(error).__name__}: {error}); "
+                         "fetch the archive again") from error
+    if frames.ndim != 3 or frames.shape[1:] != (synthetic.JOINTS, 3) or not len(frames):
+        raise ValueError(f"{where}: skeletons have shape {frames.shape}, expected (frames, {synthetic.JOINTS}, 3)")
+    if found != label:
+        raise ValueError(f"{where}: label is {found + 1}, expected {label + 1} from the file's name")
+    finite = np.isfinite(frames).all(axis=(1, 2))
+    if not finite.all():
+        raise ValueError(f"{where}: a coordinate of frame {np.argmin(finite)} is not finite; fetch the archive again")
+    return frames
+
+
+def _ucla(declared: manifest.Manifest, root: Path) -> Recordings:
+    """NW-UCLA from its archive below `root`: verified every time, parsed once and kept among the prepared arrays."""
+    archive = declared.files[0]
+    members = manifest.verified_members(declared, root)
+    path = manifest.runs_root() / "prepared" / f"ucla-{archive.digest[:16]}.npz"
+    return _stored(path, lambda: parse_ucla(members, str(manifest.location(archive, root))))
+
+
+def _stored(path: Path, make: Callable[[], Recordings]) -> Recordings:
+    """The recordings stored at `path`, or those that `make` gives, which are then stored there.
+
+    Processes that ask at the same time wait for one another; a damaged file is made again.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{path}.lock"):
+        if path.exists():
+            try:
+                with np.load(path) as stored:
+                    return Recordings(**{entry.name: stored[entry.name] for entry in fields(Recordings)})
+            except (*manifest.CORRUPT, ValueError, KeyError, OSError) as error:
+                log.warning("%s is damaged (%s); making it again", path, error)
+        recordings = make()
+        beside = path.with_suffix(".tmp")
+        with open(beside, "wb") as file:
+            np.savez(file, **asdict(recordings))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    return recordings
+
+
+def _check_counts(name: str, rule: str, masks: Mapping[str, np.ndarray], expected: Mapping[str, int]) -> None:
+    """Raise ValueError unless the masks select the expected numbers."""
+    found = {part: int(mask.sum()) for part, mask in masks.items()}
+    if found != dict(expected):
+        raise ValueError(f"{name}: recordings{rule} are {found}, expected {dict(expected)}; "
+                         f"compare the files with data_manifests/{name}.yaml")
+
+
+def _array_digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """Hex sha256 over names, types, shapes and contents."""
+    digest = hashlib.sha256()
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.dtype.str} {array.shape}\0".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Inner products over the last axis of size 3, summed in a fixed order."""
+    return a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1] + a[..., 2] * b[..., 2]
+
+
+def _unit(vector: np.ndarray, otherwise: str) -> np.ndarray:
+    """`vector` (3,) divided by its length; a length below the data's resolution raises, saying `otherwise`."""
+    length = np.sqrt(_dot(vector, vector))
+    if length < RESOLUTION:
+        raise ValueError(f"{otherwise} in frame 0, so it gives no frame of reference")
+    return vector / length

@@ -1,0 +1,66 @@
+"""GRU encoder, projection head and GRU decoder of the taxonomy paper.
+
+Inside, frames come first and lie in memory so: torch then multiplies all frames in one matrix product.
+"""
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from repro.recipe import choose
+
+
+class Encoder(nn.Module):
+    """Sequences (N, T, D) to readouts (N, H): the top layer's hidden state at the last valid frame.
+
+    Weight matrices start Xavier-uniform, as in the released code. There is no normalisation layer, so encoding
+    several views in one batch gives exactly what encoding them one by one gives.
+    """
+
+    def __init__(self, features: int, units: int, layers: int) -> None:
+        super().__init__()
+        self.gru = nn.GRU(features, units, layers)
+        for parameter in self.gru.parameters():
+            if parameter.dim() == 2:
+                nn.init.xavier_uniform_(parameter)
+
+    def forward(self, sequences: Tensor, lengths: Tensor) -> Tensor:
+        states, _ = self.gru(sequences.transpose(0, 1).contiguous())
+        last = (lengths - 1)[None, :, None].expand(1, -1, states.shape[2])
+        return states.gather(0, last).squeeze(0)
+
+
+class Decoder(nn.Module):
+    """Readouts (N, H) to sequences (N, T, D): the readout is the input of every frame; no teacher forcing."""
+
+    def __init__(self, features: int, units: int, layers: int) -> None:
+        super().__init__()
+        self.gru = nn.GRU(units, units, layers)
+        self.output = nn.Linear(units, features)
+
+    def forward(self, readouts: Tensor, frames: int) -> Tensor:
+        states, _ = self.gru(readouts.expand(frames, -1, -1).contiguous())
+        return self.output(states).transpose(0, 1)
+
+
+class SkeletonModel(nn.Module):
+    """Encoder, head and decoder; the momentum encoder is a twin of the whole.
+
+    Args:
+        features: D, coordinates per frame (60 for NW-UCLA, 150 for NTU RGB+D).
+        units: H, hidden units of both GRUs.
+        layers: of both GRUs.
+        projection: size of the embedding the contrastive and attractive encoder terms compare.
+        head: "linear" (H to projection) or "mlp" (H to H, ReLU, H to projection).
+    """
+
+    def __init__(self, features: int, units: int, layers: int, projection: int, head: str) -> None:
+        super().__init__()
+        choose("head", head, ("linear", "mlp"))
+        self.encoder = Encoder(features, units, layers)
+        last = nn.Linear(units, projection)
+        self.head = last if head == "linear" else nn.Sequential(nn.Linear(units, units), nn.ReLU(), last)
+        self.decoder = Decoder(features, units, layers)
+
+    def embed(self, readouts: Tensor) -> Tensor:
+        """Embeddings (N, projection) of unit length."""
+        return functional.normalize(self.head(readouts).float(), dim=1)

@@ -1,0 +1,271 @@
+"""Pre-training with any subset of attractive/contrastive x encoder/decoder objectives."""
+
+import copy
+import dataclasses
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
+from repro.contrast.momentum import MomentumEncoder, follow
+from repro.contrast.objectives import attraction, info_nce, reconstruction, sequence_contrast
+from repro.recipe import Recipe, setting
+from repro.skeleton.augment import augment
+from repro.skeleton.data import DATASETS, PIPELINES, SkeletonSet
+from repro.skeleton.model import SkeletonModel
+
+VERSION = 1  # raise when a change alters the numbers of an unchanged recipe
+TERMS = ("AE", "CE", "AD", "CD")
+SUBSETS = tuple("+".join(term for bit, term in enumerate(TERMS) if mask >> bit & 1) for mask in range(1, 16))
+METHODS = ("random", *SUBSETS)
+
+# Where the paper, its supplement and its released code part ways and the numbers change. The defaults are the other value.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "sum_of_squares": {"ad_loss": "squared"},  # the supplement's Algorithm 1; the released code takes a masked L1 mean
+    "denoising": {"ad_input": "augmented"},  # the repository's earlier model reconstructs x from its augmented view
+    "frozen_noise": {"td_queue": "frozen_noise"},  # the released code never enqueues decoded sequences
+    "uncropped": {"td_crop": None},  # compare negatives over whole sequences, not their first 50 frames
+    "mlp_head": {"head": "mlp"},  # the repository's earlier models
+    "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SkeletonRecipe(Recipe):
+    """One pre-training and its evaluation. Defaults: NW-UCLA, one layer of 512 units."""
+
+    dataset: str = setting("ucla", "paper", allowed=DATASETS)
+    protocol: str = setting("xview", "paper")
+    pipeline: str = setting("default", "measured: reproduces the printed random-initialisation row", allowed=PIPELINES)
+    objectives: str = setting("CE", "paper, Table 1", allowed=METHODS)
+    layers: int = setting(1, "paper, Table 1")
+    units: int = setting(512, "paper, Table 1")
+    projection: int = setting(128, "released code, UCLA_BUTD_CON.yaml")
+    head: str = setting("linear", "released code, MocoBUTDcon", allowed=("linear", "mlp"))
+    ad_loss: str = setting("l1", "released code; the supplement prints squares", allowed=("l1", "squared"))
+    ad_input: str = setting("clean", "released code, MocoBUTDcon", allowed=("clean", "augmented"))
+    td_queue: str = setting("live", "paper, Algorithm 1; frozen in the released code", allowed=("live", "frozen_noise"))
+    td_crop: int | None = setting(50, "released code, maximum_timesteps")
+    dictionary: int = setting(1024, "released code, UCLA_BUTD_CON.yaml")
+    sequence_dictionary: int = setting(640, "released code, UCLA_BUTD_CON.yaml")
+    temperature: float = setting(0.1, "released code, UCLA_BUTD_CON.yaml")
+    momentum: float = setting(0.999, "released code, UCLA_BUTD_CON.yaml")
+    ema_head_twice: bool = setting(False, "paper; true in the released code")
+    flip: float = setting(0.5, "released code")
+    shear: float = setting(1.0, "released code")
+    epochs: int = setting(150, "released code, UCLA_BUTD_CON.yaml")
+    batch: int = setting(32, "released code, UCLA_BUTD_CON.yaml")
+    learning_rate: float = setting(1e-3, "released code, UCLA_BUTD_CON.yaml")
+    clip: float = setting(25.0, "released code, UCLA_BUTD_CON.yaml")
+    probe_epochs: int = setting(70, "released code, lincls.py")
+    probe_batch: int = setting(128, "released code, lincls.py")
+    probe_learning_rate: float = setting(2.0, "released code, lincls.py")
+    probe_momentum: float = setting(0.9, "released code, lincls.py")
+    probe_final_rate: float = setting(0.01, "released code, lincls.py")
+    select: str = setting("last", "assumed; best_on_test in the released code", allowed=("last", "best_on_test"))
+    select_every: int = setting(10, "released code, epochs between 1-NN accuracies; used by best_on_test alone")
+    precision: str = setting("float32", "assumed", allowed=("float32", "bfloat16"))
+    threads: int = setting(1, "assumed: CPU threads, part of a CPU result")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        smallest = {"epochs": 0, "select_every": 1, "td_crop": 1, "temperature": 1e-6, "learning_rate": 0.0, "clip": 1e-6}
+        counts = ("layers", "units", "projection", "dictionary", "sequence_dictionary", "batch", "probe_epochs", "threads")
+        for name, least in (smallest | dict.fromkeys(counts, 1)).items():
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                raise ValueError(f"{name}={value} should be at least {least}")
+
+    def has(self, term: str) -> bool:
+        """Whether the objective contains the term ("AE", "CE", "AD" or "CD")."""
+        return term in self.objectives.split("+")
+
+
+def paper(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
+    """The printed and released values for a data set; `changes` replace fields."""
+    return SkeletonRecipe(dataset=dataset, objectives=objectives).replace(**changes)
+
+
+def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
+    """A size for two CPU cores: minutes for the embedded data's table, about half an hour for NW-UCLA's."""
+    if dataset == "synthetic":
+        small = {"units": 128, "epochs": 12, "dictionary": 512, "sequence_dictionary": 256, "threads": 2}
+    else:
+        small = {"epochs": 30, "precision": "bfloat16"}
+    return paper(dataset, objectives, **(small | changes))
+
+
+def smoke(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
+    """Two steps of a tiny model, to see that everything runs. The numbers mean nothing."""
+    tiny = {"units": 16, "epochs": 2, "batch": 512, "dictionary": 32, "sequence_dictionary": 16, "probe_epochs": 2}
+    return paper(dataset, objectives, **(tiny | changes))
+
+
+PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}
+
+
+class Pretrainer:
+    """A learner for `repro.run.fit`: model, momentum encoder, dictionaries, optimiser, generator, order of samples.
+
+    Args:
+        recipe: hyper-parameters; `objectives="random"` gives the untrained model and no steps.
+        data: the set; its training sequences go to the device once.
+        seed: of initialisation, order and augmentation. Equal seeds start from equal weights on every device.
+        device: where to train.
+
+    Raises:
+        ValueError: if the batch is larger than the number of training sequences.
+    """
+
+    def __init__(self, recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> None:
+        self.recipe, self.device = recipe, device
+        self.contrastive = recipe.has("CE") or recipe.has("CD")  # needs keys
+        self.terms = ("loss", *(term for term in TERMS if recipe.has(term)))
+        self.sequences = data.sequences[data.train].to(device)
+        self.lengths = data.lengths[data.train]  # on the CPU: a batch's longest sequence is known without waiting
+        if recipe.batch > len(self.sequences):
+            raise ValueError(f"batch={recipe.batch} exceeds the {len(self.sequences)} training sequences of {data.name}")
+        frames, features = self.sequences.shape[1:]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.model = SkeletonModel(features, recipe.units, recipe.layers, recipe.projection, recipe.head)
+        starting = torch.Generator().manual_seed(seed)
+        self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=starting))
+        crop = min(recipe.td_crop or frames, frames)
+        self.sequence_dictionary = Dictionary(
+            sequence_noise(recipe.sequence_dictionary, crop, features, generator=starting)
+        )
+        self.keys = MomentumEncoder(self.model, recipe.momentum)
+        for module in (self.model, self.dictionary, self.sequence_dictionary, self.keys):
+            module.to(device)
+        self.optimiser = torch.optim.Adam(self.model.parameters(), lr=recipe.learning_rate)
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self.order_generator = torch.Generator().manual_seed(seed)
+        self.order = torch.empty(0, dtype=torch.int64)
+        self.steps_per_epoch = len(self.sequences) // recipe.batch
+        self.total_steps = 0 if recipe.objectives == "random" else recipe.epochs * self.steps_per_epoch
+
+    def step(self) -> Tensor:
+        """One optimisation step; the total loss and each of its terms, (1 + terms,)."""
+        sequences, lengths = self._next_batch()
+        queries = self._query_inputs(sequences, lengths)
+        key_input = self._view(sequences, lengths) if self.contrastive else None
+        with self._autocast():
+            keys = self._keys(key_input, lengths) if self.contrastive else {}
+            losses = self._losses(queries, sequences, lengths, keys)
+        loss = torch.stack(list(losses.values())).sum()
+        self.optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        self.optimiser.step()
+        self._update_keys(keys)
+        return torch.stack([loss, *losses.values()]).detach()
+
+    def _next_batch(self) -> tuple[Tensor, Tensor]:
+        """Sequences (N, T, D) cut to the longest of the batch, and lengths (N,)."""
+        if len(self.order) < self.recipe.batch:  # a rest smaller than a batch is dropped
+            self.order = torch.randperm(len(self.sequences), generator=self.order_generator)
+        index, self.order = self.order[: self.recipe.batch], self.order[self.recipe.batch :]
+        lengths = self.lengths[index]
+        return self.sequences[index.to(self.device), : int(lengths.max())], lengths.to(self.device)
+
+    def _query_inputs(self, clean: Tensor, lengths: Tensor) -> dict[str, Tensor]:
+        """The inputs of the query encoder that the objective needs: an augmented view, the untransformed sequences."""
+        inputs = {}
+        if self.contrastive or self.recipe.has("AE") or self.recipe.ad_input == "augmented":
+            inputs["augmented"] = self._view(clean, lengths)
+        if self.recipe.has("AE") or (self.recipe.has("AD") and self.recipe.ad_input == "clean"):
+            inputs["clean"] = clean
+        return inputs
+
+    def _view(self, clean: Tensor, lengths: Tensor) -> Tensor:
+        recipe = self.recipe
+        return augment(clean, lengths, flip=recipe.flip, shear=recipe.shear, generator=self.generator)
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
+
+    @torch.no_grad()
+    def _keys(self, view: Tensor, lengths: Tensor) -> dict[str, Tensor]:
+        """The momentum branch's embeddings (N, projection) for CE, and decoded sequences (N, T or more, D) for CD."""
+        twin, keys = self.keys.twin, {}
+        if self.recipe.precision == "bfloat16":  # one cast a step; autocast would repeat it at every frame
+            twin, view = copy.deepcopy(twin).bfloat16(), view.bfloat16()
+        readouts = twin.encoder(view, lengths)
+        if self.recipe.has("CE"):
+            keys["CE"] = twin.embed(readouts)
+        if self.recipe.has("CD"):
+            keys["CD"] = twin.decoder(readouts, max(view.shape[1], self.sequence_dictionary.entries.shape[1]))
+        return keys
+
+    def _losses(
+        self, inputs: dict[str, Tensor], clean: Tensor, lengths: Tensor, keys: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Every term of the objective."""
+        recipe, model, losses = self.recipe, self.model, {}
+        # No layer normalises over the batch, so several inputs go through the encoder together exactly.
+        readouts = model.encoder(torch.cat(list(inputs.values())), lengths.repeat(len(inputs)))
+        queries = dict(zip(inputs, readouts.chunk(len(inputs)), strict=True))
+        if recipe.has("AE"):
+            losses["AE"] = attraction(model.embed(queries["augmented"]), model.embed(queries["clean"]))
+        if recipe.has("CE"):
+            embedded = model.embed(queries["augmented"])
+            losses["CE"] = info_nce(embedded, keys["CE"], self.dictionary.entries, recipe.temperature)
+        if recipe.has("AD"):
+            decoded = model.decoder(queries[recipe.ad_input], clean.shape[1])
+            losses["AD"] = RECONSTRUCTIONS[recipe.ad_loss](decoded, clean, lengths)
+        if recipe.has("CD"):
+            decoded = model.decoder(queries["augmented"], clean.shape[1])
+            negatives = self.sequence_dictionary.entries
+            key = keys["CD"][:, : clean.shape[1]]
+            losses["CD"] = sequence_contrast(decoded, key, negatives, lengths, recipe.temperature)
+        return losses
+
+    def _update_keys(self, keys: dict[str, Tensor]) -> None:
+        """Enqueue the step's keys, then let the momentum encoder follow."""
+        if not self.contrastive:
+            return
+        if "CE" in keys:
+            self.dictionary.enqueue(keys["CE"])
+        if "CD" in keys and self.recipe.td_queue == "live":
+            self.sequence_dictionary.enqueue(keys["CD"][:, : self.sequence_dictionary.entries.shape[1]])
+        self.keys.update(self.model)
+        if self.recipe.ema_head_twice:
+            follow(self.keys.twin.head, self.model.head, self.recipe.momentum)
+
+    @torch.no_grad()
+    def features(self, data: SkeletonSet, chunk: int = 256) -> tuple[Tensor, Tensor]:
+        """Readouts (n, H) of untransformed sequences, in float32, and their embeddings (n, projection)."""
+        parts = zip(data.sequences.split(chunk), data.lengths.split(chunk), strict=True)
+        readouts = torch.cat([self.model.encoder(x.to(self.device), n.to(self.device)) for x, n in parts])
+        return readouts, self.model.embed(readouts)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to continue exactly."""
+        return {name: part.state_dict() for name, part in self._parts().items()} | {
+            "generator": self.generator.get_state(),
+            "order_generator": self.order_generator.get_state(),
+            "order": self.order.clone(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state of `state_dict`."""
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        self.order_generator.set_state(state["order_generator"])
+        self.order = state["order"]
+
+    def _parts(self) -> dict[str, Any]:
+        names = ("model", "keys", "dictionary", "sequence_dictionary", "optimiser")
+        return {name: getattr(self, name) for name in names}
+
+
+def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
+    """Squared error summed over valid frames and coordinates, mean over the batch (taxonomy SI, Algorithm 1)."""
+    valid = torch.arange(sequence.shape[1], device=sequence.device) < lengths[:, None]
+    return ((decoded.float() - sequence).square() * valid[:, :, None]).sum((1, 2)).mean()
+
+
+RECONSTRUCTIONS = {"l1": reconstruction, "squared": squared_error}

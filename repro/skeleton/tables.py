@@ -1,0 +1,204 @@
+"""The taxonomy paper's tables: which cells make them, and our numbers beside the printed ones."""
+
+import functools
+
+from pandas import DataFrame, Series
+
+from repro import manifest
+from repro.recipe import choose, parse_number, parse_numbers
+from repro.report.printed import printed
+from repro.run import device as devices
+from repro.run.compare import beside
+from repro.run.engine import run_cells
+from repro.run.store import Cell, Store
+from repro.skeleton.cell import data_of, train
+from repro.skeleton.data import DATASETS
+from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe
+
+LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
+PRINTED_COLUMNS = {("ucla", "xview", 1, 512): "UCLA"}  # of the 15 objectives: (data set, protocol, layers, units)
+
+
+def taxonomy(
+    dataset: str = "synthetic",
+    *,
+    preset: str = "auto",
+    objectives: str = "all",
+    seeds: str | int = "0",
+    device: str = "auto",
+    protocol: str = "auto",
+    layers: int = 1,
+    units: str | int = "auto",
+    variant: str = "none",
+    select: str = "last",
+) -> DataFrame:
+    """The fifteen subsets of {AE, CE, AD, CD} and random initialisation under a linear probe (paper, Table 1).
+
+    Args:
+        dataset: "synthetic" (embedded) or "ucla".
+        preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
+        objectives: "all", or a comma list such as "random,CE,CE+AD"; the order of terms does not matter.
+        seeds: comma list of whole numbers.
+        device: "auto", "cpu" or "cuda".
+        protocol: split of the data set; "auto" takes its first.
+        layers: of the GRUs, at least 1.
+        units: of the GRUs, or "auto": the preset's.
+        variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none".
+        select: "last" epoch, or "best_on_test" as the released code did.
+
+    Returns:
+        One row per objective: objectives, AE, CE, AD, CD, then ours, std, n_seeds, published, difference, preset,
+        dataset; last knn1 and embedding_spread, means over seeds. Accuracies in percent.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do. Nothing has been computed.
+        FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
+    """
+    preset = check(dataset, preset, device)
+    protocols = list(manifest.load_manifest(dataset).splits)
+    choose("protocol", protocol, ("auto", *protocols))
+    choose("variant", variant, ("none", *VARIANTS))
+    changes = {"layers": parse_number("layers", layers, least=1), "select": select} | VARIANTS.get(variant, {})
+    changes |= {} if units == "auto" else {"units": parse_number("units", units, least=1)}
+    changes["protocol"] = protocols[0] if protocol == "auto" else protocol
+    recipes = [PRESETS[preset](dataset, name, **changes) for name in parse_objectives(objectives)]
+    cells = _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds))
+    return taxonomy_table(_run(cells, device), preset, dataset)
+
+
+def encoder_collapse(
+    dataset: str = "synthetic",
+    *,
+    preset: str = "auto",
+    layers: str | int = "1,2,3,4,5",
+    methods: str = "random,AE",
+    seeds: str | int = "0",
+    device: str = "auto",
+) -> DataFrame:
+    """Random initialisation against the attractive encoder, by depth of the encoder (paper, Table 2).
+
+    Args:
+        layers: comma list of depths, at least 1 each.
+        methods: comma list of "random" and "AE".
+        dataset, preset, seeds, device: as for `taxonomy`.
+
+    Returns:
+        One row per depth and method: layers, method ("random" or "AE"), then ours, std, n_seeds, published,
+        difference, preset, dataset; last knn1 and embedding_spread (1: isotropic, 0: collapsed to one point).
+
+    Raises:
+        ValueError, FileNotFoundError: as `taxonomy`.
+    """
+    preset = check(dataset, preset, device)
+    depths = parse_numbers("layers", layers, least=1)
+    chosen = [choose("methods", name.strip(), ("random", "AE")) for name in methods.split(",")]
+    recipes = [PRESETS[preset](dataset, method, layers=depth) for depth in depths for method in chosen]
+    cells = _cells("encoder_collapse", recipes, preset, parse_numbers("seeds", seeds))
+    return encoder_collapse_table(_run(cells, device), preset, dataset)
+
+
+def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `taxonomy` from finished cells.
+
+    Args:
+        results: one row per cell with entry, seed, linear, knn1, embedding_spread and the recipe's objectives,
+            layers, units and protocol.
+        preset, dataset: of these cells.
+    """
+    entries = results.drop_duplicates("entry").set_index("entry")
+    published = Series({name: _printed_accuracy(row, dataset) for name, row in entries.iterrows()}, dtype=float)
+    rows = DataFrame({"objectives": entries["objectives"]})
+    for term in TERMS:
+        rows[term] = [int(term in name.split("+")) for name in entries["objectives"]]
+    return _beside(rows, results, published, preset, dataset)
+
+
+def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `encoder_collapse` from finished cells; `results` as for `taxonomy_table`."""
+    entries = results.drop_duplicates("entry").set_index("entry")
+    published = Series({name: _printed_depth(row, dataset) for name, row in entries.iterrows()}, dtype=float)
+    rows = DataFrame({"layers": entries["layers"].astype(int), "method": entries["objectives"]})
+    return _beside(rows, results, published, preset, dataset)
+
+
+def check(dataset: str, preset: str, device: str) -> str:
+    """Check the parameters every table shares, before any work; returns the preset with "auto" resolved.
+
+    Raises:
+        ValueError: naming the parameter, its value and the values there are.
+    """
+    choose("dataset", dataset, DATASETS)
+    choose("preset", preset, ("auto", *PRESETS))
+    devices.resolve(device)
+    if preset != "auto":
+        return preset
+    return "quick" if manifest.load_manifest(dataset).access == "embedded" else "paper"
+
+
+def parse_objectives(text: str) -> list[str]:
+    """Objectives of a comma list, their terms put in the order AE, CE, AD, CD; "all" is random and the fifteen subsets.
+
+    Raises:
+        ValueError: naming an objective that does not exist and those that do.
+    """
+    if text == "all":
+        return list(METHODS)
+    return list(dict.fromkeys(_ordered(name.strip()) for name in str(text).split(",")))
+
+
+def _ordered(name: str) -> str:
+    parts = name.split("+")
+    ordered = "+".join(term for term in TERMS if term in parts)
+    return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *METHODS))
+
+
+def _cells(table: str, recipes: list[SkeletonRecipe], preset: str, seeds: list[int]) -> list[Cell]:
+    """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns."""
+    data = data_of(recipes[0])
+    return [
+        Cell(table, _entry(recipe, preset), recipe, seed, preset, recipe.dataset, data.digest, VERSION)
+        for seed in seeds
+        for recipe in recipes
+    ]
+
+
+def _entry(recipe: SkeletonRecipe, preset: str) -> str:
+    """The objectives, followed by whatever departs from the preset: "AD+CD", "AE, layers=3"."""
+    usual = PRESETS[preset](recipe.dataset, recipe.objectives).to_dict()
+    departures = [f", {name}={value}" for name, value in recipe.to_dict().items() if value != usual[name]]
+    return recipe.objectives + "".join(departures)
+
+
+def _run(cells: list[Cell], device: str) -> DataFrame:
+    """Results of the cells with the fields of their recipes the layouts need."""
+    store = Store(manifest.runs_root())
+    results = run_cells(cells, functools.partial(train, device=devices.resolve(device)), store)
+    return results.join(DataFrame([cell.recipe.to_dict() for cell in cells])[LAYOUT])
+
+
+def _beside(rows: DataFrame, results: DataFrame, published: Series, preset: str, dataset: str) -> DataFrame:
+    embedded = manifest.load_manifest(dataset).access == "embedded"
+    values = results.rename(columns={"linear": "value"})
+    table = beside(rows, values, None if embedded else published, preset=preset, dataset=dataset)
+    means = results.groupby("entry")[["knn1", "embedding_spread"]].mean()
+    return table.join(means).reset_index(drop=True)
+
+
+def _printed_accuracy(row: Series, dataset: str) -> float:
+    """The printed accuracy of an objective in this setting, NaN if none is printed."""
+    column = PRINTED_COLUMNS.get((dataset, row["protocol"], row["layers"], row["units"]))
+    if row["objectives"] == "random":
+        return _printed_depth(row, dataset)
+    if column is None:
+        return float("nan")
+    table = printed("taxonomy")
+    subset = [int(term in row["objectives"].split("+")) for term in TERMS]
+    return float(table.loc[(table[list(TERMS)] == subset).all(axis=1), column].item())
+
+
+def _printed_depth(row: Series, dataset: str) -> float:
+    """The printed accuracy of random initialisation or AE at this depth, NaN if none is printed."""
+    table = printed("taxonomy_depth_collapse").set_index("layers")
+    if dataset != "ucla" or row["units"] != 512 or row["layers"] not in table.index:
+        return float("nan")
+    return float(table.loc[row["layers"], {"random": "random_init", "AE": "AE"}[row["objectives"]]])

@@ -1,0 +1,126 @@
+"""The dictionary against `collections.deque`, its state and its initial contents."""
+
+from collections import deque
+
+import pytest
+import torch
+
+from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
+from repro.contrast.objectives import info_nce
+
+
+def numbered(start, count):
+    """`count` keys of two features that carry their own number."""
+    return torch.arange(start, start + count, dtype=torch.float32).unsqueeze(1).expand(count, 2).clone()
+
+
+def by_age(dictionary):
+    """The numbers of the entries, oldest first."""
+    return dictionary.entries.roll(-dictionary.pointer.item(), dims=0)[:, 0].tolist()
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+@pytest.mark.parametrize("batches", [[1] * 9, [3, 3, 3, 3], [7, 2, 7], [2, 5, 1, 4, 6], [8, 1, 20, 3], [14, 7, 1]])
+def test_enqueue_equals_a_deque(size, batches):
+    dictionary, reference = Dictionary(numbered(-size, size)), deque(range(-size, 0), maxlen=size)
+    start = 0
+    for count in batches:
+        dictionary.enqueue(numbered(start, count))
+        reference.extend(range(start, start + count))
+        start += count
+        assert by_age(dictionary) == list(reference)
+        assert dictionary.pointer.item() == start % size
+        assert torch.equal(dictionary.entries[:, 0], dictionary.entries[:, 1])
+
+
+def test_enqueue_keeps_rows_where_a_queue_without_skipping_has_them():
+    at_once, in_turn = Dictionary(numbered(-4, 4)), Dictionary(numbered(-4, 4))
+    at_once.enqueue(numbered(0, 11))
+    for number in range(11):
+        in_turn.enqueue(numbered(number, 1))
+    assert torch.equal(at_once.entries, in_turn.entries)
+    assert torch.equal(at_once.pointer, in_turn.pointer)
+
+
+def test_entries_of_any_shape_keep_their_precision():
+    dictionary = Dictionary(torch.zeros(3, 4, 2, dtype=torch.float64))
+    dictionary.enqueue(torch.ones(2, 4, 2, dtype=torch.bfloat16))
+    assert dictionary.entries.dtype == torch.float64
+    assert dictionary.entries.sum((1, 2)).tolist() == [8, 8, 0]
+
+
+def test_state_travels_with_the_model():
+    model = torch.nn.ModuleDict({"dictionary": Dictionary(numbered(0, 5))})
+    model["dictionary"].enqueue(numbered(10, 3))
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    assert sorted(state) == ["dictionary.entries", "dictionary.pointer"]
+
+    restored = torch.nn.ModuleDict({"dictionary": Dictionary(torch.zeros(5, 2))})
+    restored.load_state_dict(state)
+    for each in (model["dictionary"], restored["dictionary"]):
+        each.enqueue(numbered(20, 4))
+        assert by_age(each) == [12, 20, 21, 22, 23]
+
+
+def test_pointer_stays_a_tensor_and_no_value_is_read_back():
+    dictionary = Dictionary(torch.empty(7, 3, device="meta"))
+    pointer, entries = dictionary.pointer, dictionary.entries
+    dictionary.enqueue(torch.empty(5, 3, device="meta"))  # reading a meta tensor raises
+    assert dictionary.pointer is pointer
+    assert dictionary.entries is entries
+    assert (pointer.dtype, pointer.ndim, pointer.device.type) == (torch.int64, 0, "meta")
+
+
+def test_initial_contents_are_copied():
+    initial = numbered(0, 3)
+    dictionary = Dictionary(initial)
+    dictionary.enqueue(numbered(10, 1))
+    assert initial[:, 0].tolist() == [0, 1, 2]
+
+
+def test_keys_enter_without_gradient():
+    dictionary = Dictionary(numbered(0, 3))
+    dictionary.enqueue(numbered(10, 2).requires_grad_())
+    assert not dictionary.entries.requires_grad
+
+
+def test_enqueue_after_backward_is_safe_and_before_backward_raises():
+    dictionary = Dictionary(numbered(0, 3))
+    query = torch.ones(2, 2, requires_grad=True)
+    info_nce(query, numbered(5, 2), dictionary.entries, 1.0).backward()
+    dictionary.enqueue(numbered(10, 2))
+    assert query.grad.isfinite().all()
+    loss = info_nce(query, numbered(5, 2), dictionary.entries, 1.0)
+    dictionary.enqueue(numbered(20, 2))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2,), (2, 2, 2), (0, 2)])
+def test_enqueue_raises_on_other_shapes(shape):
+    dictionary = Dictionary(numbered(0, 4))
+    with pytest.raises(ValueError, match=rf"shape \({', '.join(map(str, shape))},?\); this dictionary takes \(n >= 1, 2\)"):
+        dictionary.enqueue(torch.zeros(shape))
+    assert by_age(dictionary) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (3,), (3, 0)])
+def test_initial_contents_need_entries_and_features(shape):
+    with pytest.raises(ValueError, match=rf"shape \({shape[0]},"):
+        Dictionary(torch.zeros(shape))
+
+
+def test_unit_noise_lies_on_the_sphere():
+    noise = unit_noise(400, 16, generator=torch.Generator().manual_seed(0))
+    assert noise.shape == (400, 16)
+    torch.testing.assert_close(noise.norm(dim=1), torch.ones(400))
+    assert noise.mean(0).norm() < 3 / 400**0.5  # the mean of 400 random directions has norm about 0.05
+    assert torch.equal(noise, unit_noise(400, 16, generator=torch.Generator().manual_seed(0)))
+
+
+def test_sequence_noise_is_normalised_over_the_dictionary():
+    noise = sequence_noise(640, 5, 6, generator=torch.Generator().manual_seed(0))
+    assert noise.shape == (640, 5, 6)
+    torch.testing.assert_close(noise.norm(dim=0), torch.ones(5, 6))
+    assert noise.std().item() == pytest.approx(640**-0.5, rel=0.01)
+    assert torch.equal(noise, sequence_noise(640, 5, 6, generator=torch.Generator().manual_seed(0)))

@@ -1,0 +1,236 @@
+import itertools
+import json
+import xml.etree.ElementTree as ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from pandas import DataFrame
+from PIL import Image
+
+from repro.report import figures, style
+from repro.report.printed import printed
+
+OBJECTIVES = ["AE", "CE", "AD", "CD"]
+BONES = [(0, 1), (1, 2), (1, 3)]
+
+
+def taxonomy_table(n_seeds=3, preset="paper", dataset="ucla") -> DataFrame:
+    subsets = DataFrame(list(itertools.product((0, 1), repeat=4)), columns=OBJECTIVES)
+    names = ["+".join(name for name in OBJECTIVES if row[name]) or "random" for _, row in subsets.iterrows()]
+    ours = np.random.default_rng(0).permutation(np.linspace(40.0, 90.0, 16))
+    return subsets.assign(
+        objectives=names,
+        ours=ours,
+        std=1.5 if n_seeds > 1 else np.nan,
+        n_seeds=n_seeds,
+        published=ours + 3,
+        difference=-3.0,
+        preset=preset,
+        dataset=dataset,
+    ).sample(frac=1, random_state=0)
+
+
+def depth_table(dataset="ucla") -> DataFrame:
+    rows = DataFrame(list(itertools.product(range(1, 6), ("random", "AE"))), columns=["layers", "method"])
+    random = rows["method"] == "random"
+    return rows.assign(
+        ours=np.where(random, 50 + rows["layers"], 50 - 4 * rows["layers"]),
+        std=1.0,
+        n_seeds=3,
+        published=np.where(random, 52 + rows["layers"], 51 - 4 * rows["layers"]),
+        difference=-2.0,
+        embedding_spread=np.where(random, 0.5, 0.1 ** rows["layers"]),
+        preset="paper",
+        dataset=dataset,
+    )
+
+
+def sequence(length=12) -> torch.Tensor:
+    pelvis, neck, left, right = [0, 0, 0], [0, 0, 1], [0.4, 0.2, 0.6], [-0.4, 0.2, 0.6]
+    return torch.tensor([pelvis, neck, left, right]).repeat(length, 1, 1) + torch.arange(length).reshape(-1, 1, 1) / 10
+
+
+FIGURES = {
+    "taxonomy": lambda: figures.taxonomy(taxonomy_table()),
+    "taxonomy, quick, one seed": lambda: figures.taxonomy(taxonomy_table(n_seeds=1, preset="quick")),
+    "taxonomy, embedded": lambda: figures.taxonomy(taxonomy_table(dataset="synthetic"), printed=printed("taxonomy")),
+    "taxonomy, three rows": lambda: figures.taxonomy(taxonomy_table().iloc[:3]),
+    "taxonomy, one row": lambda: figures.taxonomy(taxonomy_table().iloc[:1]),
+    "taxonomy, not run": lambda: figures.taxonomy(taxonomy_table().assign(ours=np.nan, std=np.nan, n_seeds=0)),
+    "collapse": lambda: figures.encoder_collapse(depth_table()),
+    "collapse, embedded": lambda: figures.encoder_collapse(depth_table("synthetic")),
+    "collapse, one row": lambda: figures.encoder_collapse(depth_table().iloc[:1]),
+    "collapse, spread unknown": lambda: figures.encoder_collapse(depth_table().assign(embedding_spread=np.nan)),
+    "poses": lambda: figures.pose_strip({"pick up with two hands": sequence(), "throw": sequence(3)}, BONES),
+}
+
+
+def lines(figure: Figure, axes: int) -> dict[str, np.ndarray]:
+    """Plotted values by label in the legend."""
+    found = {line.get_label(): np.asarray(line.get_ydata(), float) for line in figure.axes[axes].lines}
+    return {label: values for label, values in found.items() if not label.startswith("_")}
+
+
+def visible_texts(figure: Figure) -> list[Text]:
+    """Every text that is drawn: tick labels outside their axis are not."""
+    hidden = set()
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+            if not low <= tick.get_loc() <= high:
+                hidden |= {tick.label1, tick.label2}
+    texts = figure.findobj(lambda artist: isinstance(artist, Text) and artist.get_visible() and artist.get_text())
+    return [text for text in texts if text not in hidden]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_text_overlaps_or_leaves_the_figure(name):
+    figure = FIGURES[name]()
+    assert figure.get_figwidth() == style.COLUMN
+    texts = visible_texts(figure)
+    boxes = [text.get_window_extent() for text in texts]
+    assert len(texts) >= 3 and all(text.get_fontsize() >= 7 for text in texts)
+    for text, box in zip(texts, boxes, strict=True):
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, text
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, text
+    for (first, a), (second, b) in itertools.combinations(zip(texts, boxes, strict=True), 2):
+        assert not a.overlaps(b), (first, second)
+
+
+def test_taxonomy_plots_the_table_random_first_then_sorted():
+    table = taxonomy_table()
+    figure = figures.taxonomy(table)
+    random = table[table["objectives"] == "random"]
+    others = table[table["objectives"] != "random"].sort_values("ours")
+    found = lines(figure, 0)
+    np.testing.assert_array_equal(found["ours"], [*random["ours"], *others["ours"]])
+    np.testing.assert_array_equal(found["printed"], [*random["published"], *others["published"]])
+    assert set(found["random initialisation"]) == set(random["ours"])
+
+
+def test_taxonomy_error_bars_are_one_standard_deviation():
+    table = taxonomy_table()
+    bars = [segment for group in figures.taxonomy(table).axes[0].collections for segment in group.get_segments()]
+    ends = sorted((float(low), float(high)) for (_, low), (_, high) in bars)
+    np.testing.assert_allclose(ends, sorted(zip(table["ours"] - 1.5, table["ours"] + 1.5, strict=True)))
+
+
+def test_taxonomy_membership_matches_the_columns_above():
+    table = taxonomy_table()
+    figure = figures.taxonomy(table)
+    filled = {
+        (int(x), int(y))
+        for line in figure.axes[-1].lines
+        if line.get_color() == style.INK
+        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
+    }
+    order = table.set_index("ours").loc[lines(figure, 0)["ours"], OBJECTIVES].to_numpy()
+    assert filled == {(int(x), int(y)) for x, y in np.argwhere(order == 1)}
+    assert [label.get_text() for label in figure.axes[-1].get_yticklabels()] == OBJECTIVES
+
+
+def test_printed_markers_need_printed_values_and_comparable_data():
+    unprinted = taxonomy_table().assign(published=np.nan)
+    assert "printed" not in lines(figures.taxonomy(unprinted), 0)
+    assert "printed" not in lines(figures.taxonomy(taxonomy_table(dataset="synthetic")), 0)
+    assert set(lines(figures.encoder_collapse(depth_table("synthetic")), 0)) == {"random, ours", "AE, ours"}
+
+
+def test_printed_numbers_shown_apart_follow_the_order_of_ours():
+    table = taxonomy_table(dataset="synthetic")
+    numbers = printed("taxonomy")
+    figure = figures.taxonomy(table, printed=numbers[[*OBJECTIVES, "UCLA"]])
+    order = table.set_index("ours").loc[lines(figure, 0)["ours"], OBJECTIVES]
+    expected = [numbers.set_index(OBJECTIVES)["UCLA"].get(tuple(row), np.nan) for row in order.to_numpy()]
+    np.testing.assert_array_equal(lines(figure, 1)["UCLA"], expected)
+
+
+def test_rows_without_results_come_last_and_keep_their_printed_value():
+    table = taxonomy_table()
+    table.loc[table["objectives"].isin(["CE", "AE+CD"]), ["ours", "std", "n_seeds"]] = [np.nan, np.nan, 0]
+    found = lines(figures.taxonomy(table), 0)
+    assert np.isnan(found["ours"][-2:]).all() and np.isfinite(found["ours"][:-2]).all()
+    assert np.isfinite(found["printed"]).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({}, "ucla, paper recipe, mean \N{PLUS-MINUS SIGN} std of 3 seeds"),
+        ({"n_seeds": 1, "preset": "quick"}, "ucla, 1 seed\nquick recipe: not a reproduction"),
+        (
+            {"n_seeds": 1, "preset": "quick", "dataset": "synthetic"},
+            "synthetic, quick recipe, 1 seed\nembedded data: not comparable with the printed numbers",
+        ),
+    ],
+)
+def test_title_says_what_the_numbers_are(changes, title):
+    assert figures.taxonomy(taxonomy_table(**changes)).get_suptitle() == title
+
+
+def test_mixed_tables_are_refused():
+    table = taxonomy_table()
+    table.iloc[0, table.columns.get_loc("preset")] = "quick"
+    with pytest.raises(ValueError, match=r"one preset.*\['paper', 'quick'\]"):
+        figures.taxonomy(table)
+    with pytest.raises(ValueError, match="one dataset"):
+        figures.encoder_collapse(depth_table().iloc[:0])
+
+
+def test_encoder_collapse_plots_the_table():
+    table = depth_table().sample(frac=1, random_state=1)
+    figure = figures.encoder_collapse(table)
+    found = lines(figure, 0)
+    np.testing.assert_array_equal(found["random, ours"], [51, 52, 53, 54, 55])
+    np.testing.assert_array_equal(found["AE, printed"], [47, 43, 39, 35, 31])
+    np.testing.assert_array_equal(figure.axes[1].lines[1].get_ydata(), 0.1 ** np.arange(1, 6))
+    assert figure.axes[1].get_yscale() == "log"
+
+
+def test_spread_is_linear_from_zero_when_it_varies_little_or_vanishes():
+    for spread in (0.4, np.where(depth_table()["method"] == "AE", 0.0, 0.5)):
+        axes = figures.encoder_collapse(depth_table().assign(embedding_spread=spread)).axes[1]
+        assert axes.get_yscale() == "linear" and axes.get_ylim()[0] == 0
+
+
+def test_poses_stand_upright_in_time_order_at_one_scale():
+    figure = figures.pose_strip({"long": sequence(11), "short": sequence(3).reshape(3, -1)}, BONES, frames=6)
+    axes = figure.axes[0]
+    rows = [np.array(group.get_segments()) for group in axes.collections if isinstance(group, LineCollection)]
+    assert [len(row) for row in rows] == [6 * len(BONES), 3 * len(BONES)]
+    trunk = rows[0][:: len(BONES)]
+    np.testing.assert_allclose(trunk[:, 1] - trunk[:, 0], np.tile([0, 1], (6, 1)), atol=1e-6)
+    assert (np.diff(trunk[:, 0, 0]) > 0).all()
+    np.testing.assert_allclose(np.diff(trunk[:, 0, 1]), 0.2, atol=1e-6)
+    assert rows[1].max(axis=(0, 1))[1] < rows[0].min(axis=(0, 1))[1]
+    box = axes.get_window_extent()
+    np.testing.assert_allclose(np.ptp(axes.get_xlim()) / box.width, np.ptp(axes.get_ylim()) / box.height)
+
+
+def test_files_are_identical_when_nothing_changed_and_carry_their_origin(tmp_path):
+    provenance = {"cells": ["a1", "b2"], "seeds": [0, 1], "preset": "paper", "dataset": "ucla"}
+    first = figures.taxonomy(taxonomy_table())
+    svg, png = style.save(first, tmp_path / "new" / "taxonomy_ucla", "Accuracy \N{EN DASH} by subset.", provenance)
+    written = svg.read_bytes(), png.read_bytes()
+    assert (svg.name, png.name) == ("taxonomy_ucla.svg", "taxonomy_ucla.png")
+
+    style.save(first, tmp_path / "new" / "taxonomy_ucla", "Accuracy \N{EN DASH} by subset.", provenance)
+    assert (svg.read_bytes(), png.read_bytes()) == written
+    with matplotlib.rc_context({"font.size": 20, "lines.linewidth": 5, "svg.hashsalt": "other"}):
+        again = figures.taxonomy(taxonomy_table())
+        style.save(again, tmp_path / "new" / "taxonomy_ucla", "Accuracy \N{EN DASH} by subset.", provenance)
+        assert matplotlib.rcParams["font.size"] == 20
+    assert (svg.read_bytes(), png.read_bytes()) == written
+
+    image = Image.open(png)
+    assert image.text["Description"] == "Accuracy \N{EN DASH} by subset."
+    assert json.loads(image.text["Source"]) == provenance
+    assert round(image.info["dpi"][0]) == 300 and image.width == int(style.COLUMN * 300)
+    tags = {element.tag.rpartition("}")[2]: element for element in ElementTree.parse(svg).iter()}
+    assert tags["description"].text == "Accuracy \N{EN DASH} by subset." and "date" not in tags
+    assert json.loads(" ".join(tags["source"].itertext())) == provenance

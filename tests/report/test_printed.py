@@ -1,0 +1,59 @@
+import itertools
+
+import pytest
+
+from repro.report.printed import FOLDER, as_printed, names, printed
+
+OBJECTIVES = ["AE", "CE", "AD", "CD"]
+
+
+def test_taxonomy_rows_are_the_fifteen_subsets():
+    table = printed("taxonomy")
+    subsets = [tuple(row) for row in table[OBJECTIVES].to_numpy().tolist()]
+    assert len(subsets) == 15
+    assert set(subsets) == set(itertools.product((0, 1), repeat=4)) - {(0, 0, 0, 0)}
+
+
+def test_taxonomy_values():
+    table = printed("taxonomy").set_index(OBJECTIVES)
+    assert table.loc[(1, 1, 1, 0)].tolist() == [86.08, 67.06, 59.99, 68.64]
+    assert table.loc[(0, 0, 1, 1)].tolist() == [85.50, 48.22, 20.08, 48.90]
+    assert table.loc[(1, 0, 0, 0), "UCLA"] == 59.98 and table["UCLA"].is_monotonic_increasing
+
+
+def test_depth_values():
+    table = printed("taxonomy_depth_collapse").set_index("layers")
+    assert table.loc[4, "random_init"] == 63.70 and table.loc[3, "AE"] == 25.33
+
+
+def test_best_temperatures_are_the_row_maxima_of_the_grid():
+    grid = printed("sce_temperature_long")
+    best = grid.loc[grid.groupby("dataset")["top1"].idxmax()].reset_index(drop=True)
+    assert best.to_dict() == printed("sce_best_temperature").sort_values("dataset", ignore_index=True).to_dict()
+
+
+def test_numbers_and_printed_strings():
+    assert printed("cmacc_table1").loc[3, "gain_UCF101"] == 2.2
+    assert as_printed("cmacc_table1").loc[[0, 3], "gain_UCF101"].tolist() == ["", "+2.2"]
+    assert as_printed("taxonomy").loc[5, "NTU_1layer"] == "67.0"
+    assert printed("cmacc_table4").loc[1, "pretrain_size"] == "N/A"
+
+
+@pytest.mark.parametrize("name", names())
+def test_both_forms_agree(name):
+    numbers, strings = printed(name), as_printed(name)
+    assert numbers.shape == strings.shape and len(numbers) > 0
+    for column in numbers.select_dtypes("number"):
+        written = strings[column] != ""
+        assert strings.loc[written, column].astype(float).tolist() == numbers.loc[written, column].tolist()
+        assert numbers.loc[~written, column].isna().all()
+
+
+def test_imagenet100_lists_hold_the_same_hundred_classes():
+    order, alphabet = ((FOLDER / f"imagenet100_classes{end}.txt").read_text().split() for end in ("", "_sorted"))
+    assert len(set(order)) == 100 and sorted(order) == alphabet
+
+
+def test_an_unknown_name_names_the_others():
+    with pytest.raises(ValueError, match="taxonomi.*cmacc_table1.*did you mean 'taxonomy'"):
+        printed("taxonomi")

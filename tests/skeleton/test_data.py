@@ -1,0 +1,397 @@
+import json
+import logging
+import os
+import threading
+import time
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from repro import manifest
+from repro.skeleton import data
+
+REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
+needs_ucla = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
+
+
+def body(length, seed=0):
+    """(length, 20, 3) of a standing figure with random joints, hips across and spine up."""
+    rng = np.random.default_rng(seed)
+    frames = rng.normal(0, 0.3, (1, 20, 3)) + np.cumsum(rng.normal(0, 0.02, (length, 20, 3)), axis=0) + [0, 0, 2.5]
+    frames[:, 1] = frames[:, 0] + [0.01, 0.07, -0.01]
+    frames[:, 12], frames[:, 16] = frames[:, 0] + [-0.08, -0.05, 0.02], frames[:, 0] + [0.08, -0.06, -0.01]
+    return frames.round(6)
+
+
+def recording(name, frames, **changes):
+    """(file name, JSON) in the official format."""
+    label = list(data.UCLA_ACTIONS).index(int(name[1:3])) + 1
+    values = {"file_name": name, "skeletons": np.asarray(frames).tolist(), "label": label} | changes
+    return f"{name}.json", json.dumps(values).encode()
+
+
+SMALL = dict(recording(name, body(length, length)) for name, length in (
+    ("a01_s01_e00_v01", 1), ("a01_s01_e01_v01", 10), ("a02_s01_e00_v01", 11), ("a12_s02_e00_v02", 51),
+    ("a08_s02_e00_v02", 99), ("a04_s10_e00_v03", 100), ("a11_s03_e01_v03", 6), ("a09_s03_e01_v03", 149),
+))
+COUNTS = {"expect": {"train": 5, "test": 3}, "kept": {"train": 3, "test": 2}}
+
+
+@pytest.fixture
+def distribution(tmp_path, monkeypatch):
+    """Writes files as the official archive or folder, declares them as data set `ucla`, and returns the data root."""
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    (tmp_path / "data_manifests").mkdir()
+
+    def write(files, unpacked=False, **counts):
+        root = tmp_path / ("folder" if unpacked else "archive")
+        (root / "nw_ucla" / "all_sqe").mkdir(parents=True)
+        for name, contents in files.items():
+            (root / "nw_ucla" / "all_sqe" / name).write_bytes(contents)
+        if not unpacked:
+            with zipfile.ZipFile(root / "nw_ucla" / "all_sqe.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, contents in files.items():
+                    archive.writestr(f"all_sqe/{name}", contents)
+        values = {
+            "name": "ucla", "title": "t", "access": "form", "source": "https://example.org", "licence": "l",
+            "files": [{"name": "nw_ucla/all_sqe.zip", "bytes": sum(map(len, files.values())), "members": len(files),
+                       "digest": manifest.content_digest(sorted(files.items()))}],
+            "splits": {"xview": {"train": {"views": [1, 2]}, "test": {"views": [3]}} | COUNTS | counts},
+        }
+        (tmp_path / "data_manifests" / "ucla.yaml").write_text(yaml.safe_dump(values))
+        return root
+
+    return write
+
+
+def slow_view_invariant(frames):
+    """The released code's transform, a joint at a time, with an explicit inverse."""
+    first = frames[0]
+    e1 = (first[1] - first[0]) / np.linalg.norm(first[1] - first[0])
+    e2 = (first[12] - first[16]) - np.dot(first[12] - first[16], e1) * e1
+    e2 /= np.linalg.norm(e2)
+    inverse = np.linalg.inv(np.stack([e2, np.cross(e2, e1), e1], axis=1))
+    return np.array([[inverse @ (joint - first[0]) for joint in frame] for frame in frames])
+
+
+@pytest.mark.parametrize(("length", "seed"), [(1, 0), (2, 1), (37, 2)])
+def test_view_transform_against_the_slow_one(length, seed):
+    frames = body(length, seed)
+    np.testing.assert_allclose(data.view_invariant(frames), slow_view_invariant(frames), rtol=0, atol=1e-12)
+
+
+def test_view_transform_is_a_reflection():
+    frames = body(2)
+    frames[1, :3] = frames[0, 0] + np.eye(3)                 # images of the axes: the rows of R
+    rotation = data.view_invariant(frames)[1, :3]
+    assert np.linalg.det(rotation) == pytest.approx(-1, abs=1e-12)
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
+
+
+def test_view_transform_puts_the_first_body_upright_at_the_origin():
+    frames = body(5)
+    moved = data.view_invariant(frames)
+    assert (moved[0, 0] == 0).all()
+    spine = np.linalg.norm(frames[0, 1] - frames[0, 0])
+    np.testing.assert_allclose(moved[0, 1], [0, 0, spine], atol=1e-12)
+    assert (moved[0, 12] - moved[0, 16])[0] > 0
+    assert (moved[0, 12] - moved[0, 16])[1] == pytest.approx(0, abs=1e-12)
+
+
+def test_view_transform_forgets_where_the_camera_stood():
+    frames = body(6)
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+    turn *= np.sign(np.linalg.det(turn))                     # a rotation, no reflection
+    moved = frames @ turn.T + [1, 2, 3]
+    np.testing.assert_allclose(data.view_invariant(moved), data.view_invariant(frames), atol=1e-12)
+
+
+@pytest.mark.parametrize(("joint", "message"), [(1, "joints 0 and 1 coincide"), (12, "do not lie across the spine")])
+def test_view_transform_without_a_frame_of_reference(joint, message):
+    frames = body(3)
+    frames[0, joint] = frames[0, {1: 0, 12: 16}[joint]]
+    with pytest.raises(ValueError, match=message):
+        data.view_invariant(frames)
+
+
+def test_scale_maps_each_axis_by_itself():
+    frames = body(12) * [1, 10, 0.1]
+    scaled = data.scale(frames)
+    for axis in range(3):
+        values = frames[..., axis]
+        expected = 2 * (values - values.min()) / (values.max() - values.min()) - 1
+        np.testing.assert_allclose(scaled[..., axis], expected, atol=1e-12)
+        assert scaled[..., axis].min() == -1 and scaled[..., axis].max() == 1
+
+
+def test_scale_of_a_flat_recording_raises():
+    with pytest.raises(ValueError, match="all joints agree in coordinate 1"):
+        data.scale(body(12) * [1, 0, 1])
+
+
+@pytest.mark.parametrize(("length", "step", "kept"), [
+    (1, 1, 1), (49, 1, 49), (50, 1, 50), (51, 1, 50), (99, 1, 50), (100, 2, 50), (149, 2, 50), (150, 3, 50),
+    (201, 4, 50),
+])
+def test_thin_out_takes_every_floor_th_frame(length, step, kept):
+    frames = np.arange(length)
+    np.testing.assert_array_equal(data.thin_out(frames), [step * index for index in range(kept)])
+
+
+@pytest.mark.parametrize("length", [2, 11, 50, 51, 149])
+def test_interpolate_against_numpy(length):
+    frames = body(length)
+    moments = np.linspace(0, length - 1, 50)
+    expected = np.stack([
+        np.interp(moments, np.arange(length), column) for column in frames.reshape(length, -1).T
+    ], axis=1).reshape(50, 20, 3)
+    np.testing.assert_allclose(data.interpolate(frames), expected, rtol=0, atol=1e-12)
+
+
+def test_load_small_distribution(distribution):
+    loaded = data.load("ucla", distribution(SMALL))
+    assert loaded.sequences.shape == (5, 50, 60) and loaded.sequences.dtype == torch.float32
+    assert loaded.lengths.tolist() == [11, 50, 50, 50, 50]     # a02, a04, a08, a09, a12: sorted by file name
+    assert loaded.labels.tolist() == [1, 3, 6, 7, 9]
+    assert loaded.views.tolist() == [1, 3, 2, 3, 2] and loaded.subjects.tolist() == [1, 10, 2, 3, 2]
+    assert loaded.train.tolist() == [True, False, True, False, True] and (loaded.test == ~loaded.train).all()
+    assert (loaded.sequences[0, 11:] == 0).all() and (loaded.sequences[0, :11] != 0).any()
+    assert loaded.actions[6] == "donning" and len(loaded.bones) == 19
+
+
+@pytest.mark.parametrize(("pipeline", "steps"), [
+    ("default", (slow_view_invariant, data.scale, data.thin_out)),
+    ("unscaled", (slow_view_invariant, data.thin_out)),
+    ("interpolate", (slow_view_invariant, data.interpolate)),
+    ("raw", (data.thin_out,)),
+])
+def test_pipelines_are_their_steps(distribution, pipeline, steps):
+    loaded = data.load("ucla", distribution(SMALL), pipeline=pipeline)
+    for row, length in enumerate((11, 100, 99, 149, 51)):
+        frames = body(length, length)
+        for step in steps:
+            frames = step(frames)
+        assert loaded.lengths[row] == len(frames)
+        np.testing.assert_allclose(loaded.sequences[row, :len(frames)], frames.reshape(len(frames), 60), atol=1e-5)
+
+
+def test_folder_and_archive_give_the_same_set(distribution):
+    packed = data.load("ucla", distribution(SMALL))
+    unpacked = data.load("ucla", distribution(SMALL, unpacked=True))
+    assert torch.equal(packed.sequences, unpacked.sequences) and packed.digest == unpacked.digest
+
+
+def test_digest_follows_contents_and_pipeline(distribution):
+    root = distribution(SMALL)
+    digests = {data.load("ucla", root, pipeline=pipeline).digest for pipeline in data.PIPELINES}
+    assert len(digests) == 4 and data.load("ucla", root).digest in digests
+
+
+def test_unknown_options_and_names_raise(distribution):
+    root = distribution(SMALL)
+    with pytest.raises(TypeError, match="no option pipline; its options are pipeline, protocol"):
+        data.load("ucla", root, pipline="raw")
+    with pytest.raises(ValueError, match="pipeline='rw' is not one of: default, interpolate, unscaled, raw"):
+        data.load("ucla", root, pipeline="rw")
+    with pytest.raises(ValueError, match="protocol='xsub' is not one of: xview"):
+        data.load("ucla", root, protocol="xsub")
+    with pytest.raises(ValueError, match="dataset='ukla' is not one of: synthetic, ucla; did you mean 'ucla'"):
+        data.load("ukla", root)
+
+
+def test_missing_distribution_names_page_archive_and_place(distribution, tmp_path):
+    distribution(SMALL)
+    with pytest.raises(FileNotFoundError, match=r"nothing.nw_ucla.all_sqe\.zip.*https://example\.org.*REPRO_DATA"):
+        data.load("ucla", tmp_path / "nothing")
+
+
+def test_other_counts_than_declared_raise(distribution):
+    root = distribution(SMALL, expect={"train": 6, "test": 3})
+    with pytest.raises(ValueError, match="recordings are {'train': 5, 'test': 3}, expected {'test': 3, 'train': 6}"):
+        data.load("ucla", root)
+
+
+def test_other_counts_after_the_length_rule_raise(distribution):
+    root = distribution(SMALL, kept={"train": 4, "test": 2})
+    with pytest.raises(ValueError, match=r"longer than 10 frames are \{'train': 3, 'test': 2\}, expected"):
+        data.load("ucla", root)
+
+
+def test_recording_that_cannot_be_transformed_is_named(distribution):
+    frames = body(20)
+    frames[0, 1] = frames[0, 0]
+    name, contents = recording("a02_s01_e00_v01", frames)
+    with pytest.raises(ValueError, match="ucla, recording a02_s01_e00_v01: joints 0 and 1 coincide"):
+        data.load("ucla", distribution(SMALL | {name: contents}))
+
+
+def infinite():
+    frames = body(12)
+    frames[7, 3, 1] = np.inf
+    return frames
+
+
+@pytest.mark.parametrize(("member", "message"), [
+    (("a01_s01_e00_v01.json", b'{"skeletons": [[['), "a01_s01_e00_v01.json: cannot be read .*JSONDecodeError"),
+    (("a01_s01_e00_v01.json", b"\xff\xfe\x00"), "a01_s01_e00_v01.json: cannot be read"),
+    (("a01_s01_e00_v01.json", b'{"label": 1}'), "cannot be read as a skeleton file .KeyError: 'skeletons'"),
+    (("a01_s01_e00_v01.json", b"[]"), "cannot be read as a skeleton file .TypeError"),
+    (recording("a01_s01_e00_v01", body(12)[:, :19]), r"shape \(12, 19, 3\), expected \(frames, 20, 3\)"),
+    (recording("a01_s01_e00_v01", np.zeros((0, 20, 3))), r"shape \(0,\), expected \(frames, 20, 3\)"),
+    (recording("a01_s01_e00_v01", infinite()), "where, a01_s01_e00_v01.json: a coordinate of frame 7 is not finite"),
+    (recording("a01_s01_e00_v01", body(12), label=2), "label is 2, expected 1 from the file's name"),
+    (("a07_s01_e00_v01.json", b"{}"), "a07_s01_e00_v01.json is not named like"),
+    (("notes.txt", b""), "notes.txt is not named like"),
+])
+def test_faulty_member_is_named(member, message):
+    with pytest.raises(ValueError, match=message):
+        data.parse_ucla([recording("a02_s01_e00_v01", body(3)), member], "where")
+
+
+def test_one_frame_is_read_and_left_out(distribution):
+    read = data.parse_ucla([recording("a05_s07_e09_v02", body(1))], "where")
+    assert read.lengths.tolist() == [1] and read.labels.tolist() == [4]
+    assert read.subjects.tolist() == [7] and read.views.tolist() == [2]
+    with pytest.raises(ValueError, match=r"longer than 10 frames are \{'train': 0, 'test': 0\}"):
+        data.load("ucla", distribution(dict([recording("a05_s07_e09_v02", body(1))]), expect={"train": 1, "test": 0}))
+
+
+def test_truncated_archive_is_named(distribution):
+    root = distribution(SMALL)
+    path = root / "nw_ucla" / "all_sqe.zip"
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(ValueError, match=r"all_sqe\.zip is truncated or damaged"):
+        data.load("ucla", root)
+
+
+def stored(tmp_path):
+    (path,) = (tmp_path / "runs" / "prepared").glob("ucla-*.npz")
+    return path
+
+
+def test_parsed_once_and_nothing_written_below_the_data_root(distribution, tmp_path, monkeypatch):
+    root = distribution(SMALL)
+    before = sorted(root.rglob("*"))
+    first = data.load("ucla", root)
+    assert sorted(root.rglob("*")) == before
+    assert stored(tmp_path).name == f"ucla-{manifest.load_manifest('ucla').files[0].digest[:16]}.npz"
+    monkeypatch.setattr(data, "parse_ucla", None)
+    assert data.load("ucla", root).digest == first.digest
+
+
+@pytest.mark.parametrize("damage", [
+    lambda contents: b"", lambda contents: contents[:1000], lambda contents: b"not an archive" * 100,
+    lambda contents: contents[:5000] + bytes([contents[5000] ^ 255]) + contents[5001:],
+])
+def test_damaged_preparation_is_made_again(distribution, tmp_path, caplog, damage):
+    root = distribution(SMALL)
+    expected = data.load("ucla", root).digest
+    path = stored(tmp_path)
+    contents = path.read_bytes()
+    path.write_bytes(damage(contents))
+    with caplog.at_level(logging.WARNING):
+        assert data.load("ucla", root).digest == expected
+    assert f"{path} is damaged" in caplog.text and path.stat().st_size == len(contents)
+    caplog.clear()
+    assert data.load("ucla", root).digest == expected and not caplog.text
+
+
+def test_interrupted_preparation_leaves_nothing_that_is_read(distribution, tmp_path, monkeypatch):
+    root = distribution(SMALL)
+
+    def killed(source, target):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            data.load("ucla", root)
+    assert not list((tmp_path / "runs" / "prepared").glob("*.npz"))
+    assert len(data.load("ucla", root).lengths) == 5
+
+
+def test_two_at_once_parse_once(distribution, monkeypatch):
+    root = distribution(SMALL)
+    parsed, results = [], []
+
+    def slowly(members, where, parse=data.parse_ucla):
+        parsed.append(where)
+        time.sleep(0.2)
+        return parse(members, where)
+
+    monkeypatch.setattr(data, "parse_ucla", slowly)
+    threads = [threading.Thread(target=lambda: results.append(data.load("ucla", root).digest)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(parsed) == 1 and len(results) == 3 and len(set(results)) == 1
+
+
+@pytest.fixture(scope="module")
+def ucla(tmp_path_factory):
+    """The real recordings and the set of the default pipeline, prepared in a folder of their own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("REPRO_RUNS", str(tmp_path_factory.mktemp("runs")))
+        loaded = data.load("ucla")
+        with np.load(stored_in(manifest.runs_root())) as arrays:
+            return data.Recordings(**arrays), loaded
+
+
+def stored_in(runs):
+    (path,) = (runs / "prepared").glob("ucla-*.npz")
+    return path
+
+
+@needs_ucla
+def test_real_counts_and_lengths(ucla):
+    recordings, loaded = ucla
+    assert (recordings.views < 3).sum() == 1020 and (recordings.views == 3).sum() == 464
+    assert loaded.train.sum() == 1013 and loaded.test.sum() == 460
+    kept = recordings.lengths[recordings.lengths > 10]
+    assert kept.min() == 11 and kept.max() == 201
+    assert (kept > 50).mean() == pytest.approx(0.228, abs=5e-4)
+    views = recordings.views[recordings.lengths > 10]
+    assert (kept > 50)[views < 3].mean() == pytest.approx(0.269, abs=5e-4)
+    assert (kept > 50)[views == 3].mean() == pytest.approx(0.137, abs=5e-4)
+
+
+@needs_ucla
+def test_real_sequences_are_scaled_and_padded(ucla):
+    _, loaded = ucla
+    assert loaded.sequences.isfinite().all() and loaded.sequences.abs().max() == 1
+    assert loaded.lengths.min() == 11 and loaded.lengths.max() == 50
+    padding = torch.arange(50) >= loaded.lengths[:, None]
+    assert (loaded.sequences[padding] == 0).all()
+    assert loaded.labels.unique().tolist() == list(range(10))
+    assert loaded.subjects.unique().tolist() == list(range(1, 11))
+
+
+@needs_ucla
+def test_real_joints_are_those_of_kinect(ucla):
+    recordings, _ = ucla
+    x, y, _ = np.median(recordings.frames - recordings.frames[:, :1], axis=0).T
+    assert y[1] > 0 and y[2] > y[1] and y[3] > y[2]            # spine, shoulder centre, head
+    for hip in (12, 16):
+        assert 0 > y[hip] > y[hip + 1] > y[hip + 2] > y[hip + 3]
+    for left, right in ((4, 8), (12, 16)):                     # facing the camera, the left side is at its right, x < 0
+        assert x[left] < 0 < x[right]
+
+
+@needs_ucla
+def test_real_views_2_and_3_repeat_each_other_in_two_actions(ucla):
+    _, loaded = ucla
+    rows = {sequence.numpy().tobytes() for sequence in loaded.sequences[loaded.train]}
+    repeated = torch.tensor([sequence.numpy().tobytes() in rows for sequence in loaded.sequences[loaded.test]])
+    labels = loaded.labels[loaded.test]
+    assert repeated.sum() == 93 and torch.equal(repeated, (labels == 1) | (labels == 2))
+
+
+@needs_ucla
+def test_real_digest(ucla):
+    _, loaded = ucla
+    assert loaded.digest.startswith("DIGEST")

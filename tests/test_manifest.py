@@ -1,0 +1,195 @@
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from repro import manifest
+
+FILES = {"b/2.txt": b"two", "a.txt": b"one", "c.bin": bytes(range(256)) * 40}
+
+
+def write_zip(path, files, folder="things"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, contents in files.items():
+            archive.writestr(f"{folder}/{name}" if folder else name, contents)
+    return path
+
+
+def write_folder(path, files):
+    for name, contents in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(contents)
+    return path
+
+
+def declared(**changes):
+    members = sorted(FILES.items())
+    return {
+        "name": "things", "title": "Things", "access": "form", "source": "https://example.org/things", "licence": "MIT",
+        "files": [{
+            "name": "box/things.zip", "bytes": sum(map(len, FILES.values())), "members": len(FILES),
+            "digest": manifest.content_digest(members),
+        }],
+        "splits": {"only": {"train": {"views": [1]}, "test": {"views": [2]}, "expect": {"train": 2, "test": 1}}},
+    } | changes
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project whose only data set is `things`; returns a function that declares it anew."""
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    monkeypatch.delenv("REPRO_DATA", raising=False)
+    folder = tmp_path / "data_manifests"
+    folder.mkdir()
+
+    def declare(values):
+        (folder / "things.yaml").write_text(yaml.safe_dump(values))
+        return manifest.load_manifest("things")
+
+    return declare
+
+
+@pytest.mark.parametrize("name", manifest.names())
+def test_committed_manifest_is_complete(name):
+    loaded = manifest.load_manifest(name)
+    assert loaded.title and loaded.source and loaded.licence
+    assert bool(loaded.files) == (loaded.access != "embedded")
+    assert all(set(split.expect) == {"train", "test"} for split in loaded.splits.values())
+
+
+def test_committed_ucla_counts():
+    split = manifest.load_manifest("ucla").splits["xview"]
+    assert split.expect == {"train": 1020, "test": 464} and split.kept == {"train": 1013, "test": 460}
+    assert split.train["views"] == [1, 2] and split.test["views"] == [3]
+
+
+def test_roots_do_not_depend_on_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.delenv("REPRO_DATA", raising=False)
+    monkeypatch.delenv("REPRO_RUNS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    checkout = Path(manifest.__file__).resolve().parents[1]
+    assert manifest.data_root() == checkout / "data" and manifest.runs_root() == checkout / "runs"
+
+
+def test_roots_follow_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "d"))
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "r"))
+    assert manifest.data_root() == tmp_path / "d" and manifest.runs_root() == tmp_path / "r"
+
+
+def test_unknown_dataset_names_the_declared_ones(project):
+    project(declared())
+    with pytest.raises(ValueError, match="dataset='thing' is not one of: things; did you mean 'things'"):
+        manifest.load_manifest("thing")
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"licens": "MIT"}, "field='licens' is not one of: .*did you mean 'licence'"),
+    ({"access": "free"}, "access='free' is not one of: automatic, form, derived, embedded"),
+    ({"name": "stuff"}, "name is 'stuff', the file's own is 'things'"),
+    ({"files": [{"name": "box/things.zip", "bytes": 3, "members": 1}]}, "files: missing digest"),
+    ({"files": ["box/things.zip"]}, "expected fields of Archive"),
+    ({"splits": {"only": {"train": {}, "test": {}, "expects": {}}}}, "only: field='expects'"),
+])
+def test_misspelt_manifest_raises(project, change, message):
+    with pytest.raises(ValueError, match=message):
+        project(declared(**change))
+
+
+def test_missing_field_raises(project):
+    values = declared()
+    del values["licence"]
+    with pytest.raises(ValueError, match=r"things\.yaml: missing licence; the fields are name, title"):
+        project(values)
+
+
+def test_zip_and_folder_have_the_same_members(tmp_path):
+    packed = manifest.read_members(write_zip(tmp_path / "things.zip", FILES))
+    flat = manifest.read_members(write_zip(tmp_path / "flat" / "things.zip", FILES, folder=""))
+    unpacked = manifest.read_members(write_folder(tmp_path / "things", FILES))
+    assert packed == flat == unpacked == sorted(FILES.items())
+    assert manifest.content_digest(packed) == manifest.content_digest(unpacked)
+
+
+def test_digest_sees_names_contents_and_borders():
+    digests = {manifest.content_digest(members) for members in (
+        [("a", b"xy"), ("b", b"z")], [("a", b"x"), ("b", b"yz")], [("a", b"xy"), ("c", b"z")], [("a", b"xy")],
+    )}
+    assert len(digests) == 4
+
+
+def test_what_packers_add_is_passed_over(tmp_path):
+    extra = {"__MACOSX/a.txt": b"?", ".DS_Store": b"?", "b/.hidden": b"?"}
+    assert manifest.read_members(write_zip(tmp_path / "things.zip", FILES | extra)) == sorted(FILES.items())
+
+
+@pytest.mark.parametrize("kept", [0, 10, 500, 5000])
+def test_truncated_zip_names_the_file(tmp_path, kept):
+    path = write_zip(tmp_path / "things.zip", FILES)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged"):
+        manifest.read_members(path)
+
+
+def test_damaged_member_is_named(tmp_path):
+    path = write_zip(tmp_path / "things.zip", FILES)
+    contents = bytearray(path.read_bytes())
+    contents[contents.index(bytes(range(256))) + 5] ^= 1
+    path.write_bytes(contents)
+    with pytest.raises(ValueError, match=r"things.zip is truncated or damaged, at c\.bin"):
+        manifest.read_members(path)
+
+
+def test_missing_dataset_says_where_from_and_where_to(project, tmp_path):
+    things = project(declared())
+    with pytest.raises(FileNotFoundError) as caught:
+        manifest.verified_members(things, tmp_path / "elsewhere")
+    message = str(caught.value)
+    for part in ("https://example.org/things", str(tmp_path / "elsewhere" / "box" / "things.zip"), "REPRO_DATA"):
+        assert part in message
+
+
+@pytest.mark.parametrize(("access", "step"), [("automatic", "repro data download things"), ("derived", "made from")])
+def test_missing_dataset_names_the_step_of_its_access(project, tmp_path, access, step):
+    with pytest.raises(FileNotFoundError, match=step):
+        manifest.verified_members(project(declared(access=access)), tmp_path)
+
+
+def test_other_contents_raise_with_both_numbers(project, tmp_path):
+    things = project(declared())
+    write_zip(tmp_path / "box" / "things.zip", {"a.txt": b"one"})
+    with pytest.raises(ValueError, match=r"things.zip is not .*members 1, expected 3; bytes 3, expected 10246; digest"):
+        manifest.verified_members(things, tmp_path)
+
+
+def test_same_sizes_but_another_content_raise(project, tmp_path):
+    things = project(declared())
+    write_folder(tmp_path / "box" / "things", FILES | {"a.txt": b"eno"})
+    with pytest.raises(ValueError, match=f"digest [0-9a-f]{{64}}, expected {things.files[0].digest}") as caught:
+        manifest.verified_members(things, tmp_path)
+    assert "members" not in str(caught.value)
+
+
+def test_archive_goes_before_folder(project, tmp_path):
+    things = project(declared())
+    folder = write_folder(tmp_path / "box" / "things", FILES)
+    assert manifest.verified_members(things, tmp_path) == sorted(FILES.items())
+    assert manifest.require(things, tmp_path) == [folder]
+    path = write_zip(tmp_path / "box" / "things.zip", FILES)
+    assert manifest.require(things, tmp_path) == [path]
+
+
+def test_status_rows(project, tmp_path):
+    project(declared())
+    embedded = declared(name="inside", access="embedded", files=[])
+    (tmp_path / "data_manifests" / "inside.yaml").write_text(yaml.safe_dump(embedded))
+    rows = {row["name"]: row for row in manifest.status()}
+    assert rows["inside"]["state"] == "embedded" and rows["inside"]["next_step"] == ""
+    assert rows["things"]["state"] == "missing" and "https://example.org/things" in rows["things"]["next_step"]
+    assert rows["things"]["path"] == os.path.join(tmp_path, "data", "box", "things.zip")
+    write_folder(tmp_path / "data" / "box" / "things", FILES)
+    row = {row["name"]: row for row in manifest.status()}["things"]
+    assert row["state"] == "present" and row["next_step"] == ""
