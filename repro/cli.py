@@ -11,8 +11,8 @@ from repro import manifest
 from repro.recipe import choose
 from repro.run.export import export, finished_cells, merged, read_cells
 from repro.run.store import Store
-from repro.skeleton import tables as skeleton_tables
-from repro.skeleton.pretrain import PRESETS as SKELETON_PRESETS
+from repro.skeleton.pretrain import PRESETS
+from repro.skeleton.tables import TABLES
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 data_app = typer.Typer(no_args_is_help=True, help="Data sets: what is declared and what is here.")
@@ -20,7 +20,6 @@ results_app = typer.Typer(no_args_is_help=True, help="Finished cells.")
 app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 
-TABLES = {"taxonomy": skeleton_tables.taxonomy, "encoder_collapse": skeleton_tables.encoder_collapse}
 ENGINES = ("inline",)
 
 
@@ -49,18 +48,18 @@ def run(
     variant: Annotated[str | None, typer.Option(help="taxonomy: where paper and code disagree")] = None,
     select: Annotated[str | None, typer.Option(help="taxonomy: last | best_on_test")] = None,
 ) -> None:
-    """Train what is missing of a table and print it. Started again, it continues; started twice, the two share the work.
+    """Train what is missing of a table and print it. Started again it continues; started twice, the two share it.
 
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD
     """
-    make = choose("table", table, TABLES) and TABLES[table]
+    chosen = TABLES[choose("table", table, TABLES)]
     choose("engine", engine, ENGINES)
     given = {"objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
     given |= {"methods": methods, "variant": variant, "select": select}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
-        choose(f"option of {table}", name, inspect.signature(make).parameters)
-    print(make(dataset, preset=preset, seeds=seeds, device=device, **given).to_string(index=False))
+        choose(f"option of {table}", name, inspect.signature(chosen.cells).parameters)
+    print(chosen.run(dataset, preset=preset, seeds=seeds, device=device, **given).to_string(index=False))
 
 
 @app.command()
@@ -74,8 +73,8 @@ def recipe(
     Example: repro recipe taxonomy --dataset ucla --preset quick
     """
     choose("table", table, TABLES)
-    choose("preset", preset, SKELETON_PRESETS)
-    rows = SKELETON_PRESETS[preset](dataset, "AE+CE+AD+CD" if table == "taxonomy" else "AE").described()
+    choose("preset", preset, PRESETS)
+    rows = PRESETS[preset](dataset, "AE+CE+AD+CD" if table == "taxonomy" else "AE").described()
     width = max(len(name) for name, _, _ in rows)
     for name, value, source in rows:
         print(f"{name:<{width}}  {value!s:<12}  {source}")
@@ -102,7 +101,8 @@ def results_list() -> None:
     """
     for cell in _cells().itertuples():
         metrics = json.loads(cell.metrics)
-        print(f"{cell.key}  {cell.table:<17} {cell.dataset:<10} {cell.preset:<6} seed {cell.seed}  {metrics['linear']:6.2f}  {cell.entry}")
+        where = f"{cell.key}  {cell.table:<17} {cell.dataset:<10} {cell.preset:<6}"
+        print(f"{where} seed {cell.seed}  {metrics['linear']:6.2f}  {cell.entry}")
 
 
 @results_app.command("export")
@@ -123,9 +123,9 @@ def figures() -> None:
 
     Example: repro figures
     """
-    from repro.report import figures as drawing  # matplotlib takes a second to import
+    from repro.report.redraw import redraw  # matplotlib takes a second to import
 
-    for path in drawing.redraw(_cells(), manifest.project_root() / "figures"):
+    for path in redraw(_cells(), manifest.project_root() / "figures"):
         print(path)
 
 

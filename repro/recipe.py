@@ -45,7 +45,8 @@ def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
     try:
         numbers = [parse_number(parameter, part, least=least) for part in str(value).split(",")]
     except ValueError as error:
-        raise ValueError(f"{parameter}={value!r} should be a comma list of whole numbers from {least}, such as 1,2,3") from error
+        expected = f"a comma list of whole numbers from {least}, such as 1,2,3"
+        raise ValueError(f"{parameter}={value!r} should be {expected}") from error
     return list(dict.fromkeys(numbers))
 
 
@@ -123,7 +124,8 @@ class Recipe:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             source = field.metadata.get("source", "assumed")
-            rows.append((field.name, value, source if value == field.default else f"chosen here (default {field.default})"))
+            origin = source if value == field.default else f"chosen here (default {field.default})"
+            rows.append((field.name, value, origin))
         return rows
 
 

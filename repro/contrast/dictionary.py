@@ -27,7 +27,8 @@ class Dictionary(nn.Module):
     def __init__(self, initial: Tensor) -> None:
         super().__init__()
         if initial.ndim < 2 or initial.numel() == 0:
-            raise ValueError(f"initial has shape {tuple(initial.shape)}; it should be (K, ...) with features, all sizes >= 1")
+            shape = tuple(initial.shape)
+            raise ValueError(f"initial has shape {shape}; it should be (K, ...) with features, all sizes >= 1")
         self.register_buffer("entries", initial.detach().clone())
         self.register_buffer("pointer", torch.zeros((), dtype=torch.int64, device=initial.device))
 

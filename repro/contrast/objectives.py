@@ -1,8 +1,8 @@
 """The papers' objectives as functions of tensors, each a scalar mean over the batch.
 
 Features are used as given: callers normalise them. Keys, and the soft targets made from them, are constants; the two
-sides of `attraction` are not. Negatives come from a `Dictionary`, which carries no gradient. Every objective is computed
-in float32 or better, also where autocast is on or features arrive in bfloat16.
+sides of `attraction` are not. Negatives come from a `Dictionary`, which carries no gradient. Every objective is
+computed in float32 or better, also where autocast is on or features arrive in bfloat16.
 """
 
 import functools
@@ -120,7 +120,7 @@ def sce(
         Scalar in nats, at least 0; ln(K + 1) when all logits agree.
 
     Raises:
-        ValueError: if sizes disagree or are 0, a temperature is not positive and finite, or the weight is outside 0 to 1.
+        ValueError: if sizes disagree or are 0, a temperature is not positive and finite, or the weight leaves [0, 1].
 
     Source: SCE supplement, Alg. 1 and the proof of its decomposition.
     """
@@ -251,8 +251,8 @@ def sequence_contrast(
 
         L = -mean_i log[ exp(-|r_i - k_i|/t) / ( exp(-|r_i - k_i|/t) + sum_j exp(-|r_i - n_j|/t) ) ]
 
-    |.| is the distance of `reconstruction` over l_i frames. If T' differs from T, entries of the dictionary are compared
-    over the first min(T, T') frames, and their sum is divided by min(l_i, T'). Memory grows as N K, not N K T D: frames
+    |.| is the distance of `reconstruction` over l_i frames. If T' differs from T, dictionary entries are compared over
+    the first min(T, T') frames, and their sum is divided by min(l_i, T'). Memory grows as N K, not N K T D: frames
     beyond l_i are set to 0 in r_i, and what they then add to a distance, sum_{t >= l_i} |n_jt|, is subtracted.
 
     Args:

@@ -43,7 +43,8 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 def hardware(device: torch.device) -> dict[str, str | int]:
     """What a measured time depends on: device name, cores, versions."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
-    return {"device": name, "cores": os.cpu_count() or 1, "python": platform.python_version(), "torch": torch.__version__}
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    return {"device": name, "cores": os.cpu_count() or 1} | versions
 
 
 def _processor() -> str:

@@ -26,7 +26,8 @@ def read_cells(path: Path) -> DataFrame:
         return DataFrame(columns=COLUMNS)
     cells = pd.read_csv(path, dtype=dict.fromkeys(COLUMNS, str) | {"seed": int}, keep_default_na=False)
     if list(cells.columns) != COLUMNS:
-        raise ValueError(f"{path} has the columns {list(cells.columns)}, expected {COLUMNS}; restore it from version control")
+        found = list(cells.columns)
+        raise ValueError(f"{path} has the columns {found}, expected {COLUMNS}; restore it from version control")
     return cells
 
 
@@ -39,14 +40,15 @@ def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
 
 
 def export(store: Store, path: Path) -> DataFrame:
-    """Merge the store's finished cells into `path` and return all of its rows."""
-    cells = merged(read_cells(path), finished_cells(store))
+    """Merge the store's finished cells, smoke runs left out, into `path` and return all of its rows."""
+    finished = finished_cells(store)
+    cells = merged(read_cells(path), finished[finished["preset"] != "smoke"])
     write_atomically(path, lambda temporary: cells.to_csv(temporary, index=False))
     return cells
 
 
 def results(cells: DataFrame, table: str, dataset: str) -> DataFrame:
-    """The cells of a table on a data set with their metrics as columns; of equal entries, presets and seeds the last."""
+    """A table's cells on a data set, metrics as columns; of equal entry, preset and seed the one finished last."""
     chosen = cells[(cells["table"] == table) & (cells["dataset"] == dataset)]
     chosen = chosen.iloc[chosen["cost"].map(_finished_at).argsort(kind="stable")]
     chosen = chosen.drop_duplicates(["entry", "preset", "seed"], keep="last").sort_index().reset_index(drop=True)

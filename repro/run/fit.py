@@ -128,7 +128,8 @@ def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, flo
     if len(bad):
         row, column = bad[0].tolist()
         step = done - len(values) + row + 1
-        raise NonFiniteLoss(f"{terms[column]} is {values[row, column]} at step {step}; lower the learning rate or clip harder")
+        value = values[row, column].item()
+        raise NonFiniteLoss(f"{terms[column]} is {value} at step {step}; lower the learning rate or clip harder")
     return dict(zip(terms, values.mean(0).tolist(), strict=True))
 
 

@@ -1,15 +1,13 @@
 """One cell of the taxonomy's tables: train, evaluate, and say what it cost."""
 
-import datetime
 import functools
-import resource
-import subprocess
 from pathlib import Path
 
 import torch
 
 from repro import manifest
 from repro.run import device as devices
+from repro.run.cost import cost
 from repro.run.evaluate import linear_probe, nearest_neighbour
 from repro.run.fit import fit
 from repro.run.store import Run
@@ -73,27 +71,6 @@ def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, 
         "embedding_spread": spread.item(),
         "select": recipe.select,
     }
-
-
-def cost(device: torch.device) -> dict:
-    """When, where and with which code a cell was finished, and the most memory its process has held."""
-    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident_bytes()
-    finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return {"finished": finished, "peak_mb": peak // 2**20, "commit": commit(), **devices.hardware(device)}
-
-
-@functools.cache
-def commit() -> str:
-    """Short hash of the checkout this code runs from, "+" appended if it has changes; "unknown" outside git."""
-    command = ["git", "-C", str(manifest.project_root()), "describe", "--always", "--dirty=+", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-
-
-def _resident_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 @functools.lru_cache(maxsize=2)

@@ -119,6 +119,16 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonS
     return prepare(name, recordings, declared.splits[settings["protocol"]], settings["pipeline"])
 
 
+def examples(name: str, root: str | Path | None = None) -> tuple[dict[str, Tensor], tuple[tuple[int, int], ...]]:
+    """The first training recording of every action, (T, joints, 3) in metres, turned to the body; and the bones."""
+    data = load(name, root, pipeline="unscaled")
+    chosen = {}
+    for label, action in enumerate(data.actions):
+        first = int((data.train & (data.labels == label)).nonzero()[0])
+        chosen[action] = data.sequences[first, : data.lengths[first]].unflatten(1, (-1, 3))
+    return chosen, data.bones
+
+
 def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: str) -> SkeletonSet:
     """Split recordings, drop the short ones and put the others through a pipeline.
 
@@ -292,7 +302,7 @@ def _stored(path: Path, make: Callable[[], Recordings]) -> Recordings:
     with FileLock(f"{path}.lock"):
         if path.exists():
             try:
-                with np.load(path) as stored:
+                with open(path, "rb") as file, np.load(file) as stored:
                     return Recordings(**{entry.name: stored[entry.name] for entry in fields(Recordings)})
             except (*manifest.CORRUPT, ValueError, KeyError, OSError) as error:
                 log.warning("%s is damaged (%s); making it again", path, error)

@@ -20,7 +20,7 @@ TERMS = ("AE", "CE", "AD", "CD")
 SUBSETS = tuple("+".join(term for bit, term in enumerate(TERMS) if mask >> bit & 1) for mask in range(1, 16))
 METHODS = ("random", *SUBSETS)
 
-# Where the paper, its supplement and its released code part ways and the numbers change. The defaults are the other value.
+# Where paper, supplement and released code part ways and the numbers change; the default is the other value.
 VARIANTS: dict[str, dict[str, Any]] = {
     "sum_of_squares": {"ad_loss": "squared"},  # the supplement's Algorithm 1; the released code takes a masked L1 mean
     "denoising": {"ad_input": "augmented"},  # the repository's earlier model reconstructs x from its augmented view
@@ -29,6 +29,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mlp_head": {"head": "mlp"},  # the repository's earlier models
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
 }
+
+COUNTS = ("layers", "units", "projection", "dictionary", "sequence_dictionary", "batch", "probe_epochs", "probe_batch",
+          "td_crop", "select_every", "threads")
+SMALLEST = dict.fromkeys(COUNTS, 1) | {"epochs": 0, "temperature": 1e-6, "learning_rate": 0.0, "clip": 1e-6}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,9 +74,7 @@ class SkeletonRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        smallest = {"epochs": 0, "select_every": 1, "td_crop": 1, "temperature": 1e-6, "learning_rate": 0.0, "clip": 1e-6}
-        counts = ("layers", "units", "projection", "dictionary", "sequence_dictionary", "batch", "probe_epochs", "threads")
-        for name, least in (smallest | dict.fromkeys(counts, 1)).items():
+        for name, least in SMALLEST.items():
             value = getattr(self, name)
             if value is not None and not value >= least:
                 raise ValueError(f"{name}={value} should be at least {least}")
@@ -125,7 +127,8 @@ class Pretrainer:
         self.sequences = data.sequences[data.train].to(device)
         self.lengths = data.lengths[data.train]  # on the CPU: a batch's longest sequence is known without waiting
         if recipe.batch > len(self.sequences):
-            raise ValueError(f"batch={recipe.batch} exceeds the {len(self.sequences)} training sequences of {data.name}")
+            available = f"{len(self.sequences)} training sequences of {data.name}"
+            raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
         frames, features = self.sequences.shape[1:]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)

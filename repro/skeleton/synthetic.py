@@ -3,7 +3,9 @@
 Ten people perform the ten actions of NW-UCLA four times each, before three cameras. What comes out are camera
 coordinates in metres, which then take the very same path as real recordings (`repro.skeleton.data`). Every number
 below was set from anatomy, from the physics of the sensor or from summary statistics of NW-UCLA (durations, frame
-rates, speeds, scatter of bone lengths), before any learning method was run on the result.
+rates, speeds, scatter of bone lengths), before any learning method was run on the result. Nearest neighbours among
+the flattened sequences of the default pipeline, cameras 1 and 2 against 3, are of the same class for 73 % of the
+test recordings here and 73 % in NW-UCLA (66 % without those that NW-UCLA repeats between cameras 2 and 3).
 
 What makes the classes hard to tell, and why it is there:
 
@@ -19,11 +21,14 @@ hand now and then. No take repeats another: headings, tempo, phase of the gait a
 action is cut off. One take in eight is broken off early. The three recording computers write different numbers of
 frames per second and now and then lose one.
 
-*The sensor.* Depth errors grow with the square of the distance (Khoshelham & Elberink 2012). The tracker errs by fast
-jitter, largest at the hands, and by a slow drift, both larger for joints hidden behind the trunk. Of a body seen from
-the side it sees one shoulder and one hip, and places the hidden ones too close to them. A tracker that has only just
-found a body still converges during the first frames. Coordinates are rounded to six decimals, as in NW-UCLA's files;
-this also makes the data the same on every machine, although sines may differ in their last bit.
+*The sensor.* The cameras stand at different angles, heights and distances. Depth errors grow with the square of the
+distance (Khoshelham & Elberink 2012); a joint is fitted to many pixels, which leaves a fifth of a pixel's error. The
+tracker errs by fast jitter, largest at the hands, and by a slow drift that adds up along a limb, because it places each
+part next to the one before. Both are up to three times as large for joints hidden behind the trunk. Of a body seen
+from the side it sees one shoulder and one hip, and places the hidden ones too close to them, as NW-UCLA's hips show,
+15 cm apart from the front and 7 cm from the side. A tracker that has only just found a body still converges during the
+first frames. Coordinates are rounded to six decimals, as in NW-UCLA's files; this also makes the data the same on
+every machine, although sines may differ in their last bit.
 """
 
 from dataclasses import dataclass
@@ -52,6 +57,7 @@ CHANNELS = (                  # degrees; "main" is the right side, mirrored afte
 STANCE = dict(zip(CHANNELS, (2, 4, 5, 0, 0, 2, 9, 10, 15, 2, 9, 10, 15, 2, 4, 2, 4), strict=True))
 HABIT = dict(zip(CHANNELS, (3, 4, 6, 3, 2, 4, 4, 6, 7, 4, 4, 6, 7, 2, 2, 2, 2), strict=True))    # spread over people
 
+SEED = 20200519
 RATE = 60                     # simulated frames per second
 MARGIN = 1.5                  # seconds simulated before and after an action
 PEOPLE, TAKES, LEFT_HANDED = 10, 4, (3, 8)
@@ -157,16 +163,13 @@ ACTIONS = {                   # keyed and ordered as in NW-UCLA's file names
 }
 
 
-def generate(seed: int = 20200519) -> dict[str, np.ndarray]:
-    """All recordings: 10 people, 10 actions, 4 takes, each before the 3 cameras at once.
-
-    Args:
-        seed: of all that is drawn; the data set `synthetic` is the one of the default.
+def generate() -> dict[str, np.ndarray]:
+    """All recordings: 10 people, 10 actions, 4 takes, each before the 3 cameras at once; the same every time.
 
     Returns:
         The fields of `repro.skeleton.data.Recordings`.
     """
-    rng = np.random.Generator(np.random.PCG64(seed))
+    rng = np.random.Generator(np.random.PCG64(SEED))
     people = [draw_person(rng, left_handed=number in LEFT_HANDED) for number in range(1, PEOPLE + 1)]
     frames, rows, names = [], [], []
     for label, (code, action) in enumerate(ACTIONS.items()):

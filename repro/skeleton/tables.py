@@ -1,6 +1,9 @@
 """The taxonomy paper's tables: which cells make them, and our numbers beside the printed ones."""
 
+import dataclasses
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from pandas import DataFrame, Series
 
@@ -19,42 +22,72 @@ LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe
 PRINTED_COLUMNS = {("ucla", "xview", 1, 512): "UCLA"}  # of the 15 objectives: (data set, protocol, layers, units)
 
 
-def taxonomy(
-    dataset: str = "synthetic",
-    *,
-    preset: str = "auto",
-    objectives: str = "all",
-    seeds: str | int = "0",
-    device: str = "auto",
-    protocol: str = "auto",
-    layers: int = 1,
-    units: str | int = "auto",
-    variant: str = "none",
-    select: str = "last",
-) -> DataFrame:
+def taxonomy(dataset: str = "synthetic", *, device: str = "auto", **choices: Any) -> DataFrame:
     """The fifteen subsets of {AE, CE, AD, CD} and random initialisation under a linear probe (paper, Table 1).
 
     Args:
         dataset: "synthetic" (embedded) or "ucla".
-        preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
-        objectives: "all", or a comma list such as "random,CE,CE+AD"; the order of terms does not matter.
-        seeds: comma list of whole numbers.
         device: "auto", "cpu" or "cuda".
-        protocol: split of the data set; "auto" takes its first.
-        layers: of the GRUs, at least 1.
-        units: of the GRUs, or "auto": the preset's.
-        variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none".
-        select: "last" epoch, or "best_on_test" as the released code did.
+        **choices: the other parameters of `taxonomy_cells`.
 
     Returns:
         One row per objective: objectives, AE, CE, AD, CD, then ours, std, n_seeds, published, difference, preset,
         dataset; last knn1 and embedding_spread, means over seeds. Accuracies in percent.
 
     Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do. Nothing has been computed.
+        ValueError, FileNotFoundError: as `taxonomy_cells`, before anything is computed.
+        NonFiniteLoss: if a cell diverges, after the others are done.
+    """
+    return _trained(taxonomy_cells(dataset, **choices), taxonomy_table, device)
+
+
+def encoder_collapse(dataset: str = "synthetic", *, device: str = "auto", **choices: Any) -> DataFrame:
+    """Random initialisation against the attractive encoder, by depth of the encoder (paper, Table 2).
+
+    Args:
+        dataset, device: as for `taxonomy`.
+        **choices: the other parameters of `encoder_collapse_cells`.
+
+    Returns:
+        One row per depth and method: layers, method ("random" or "AE"), then ours, std, n_seeds, published,
+        difference, preset, dataset; last knn1 and embedding_spread (1: isotropic, 0: collapsed to one point).
+
+    Raises:
+        ValueError, FileNotFoundError, NonFiniteLoss: as `taxonomy`.
+    """
+    return _trained(encoder_collapse_cells(dataset, **choices), encoder_collapse_table, device)
+
+
+def taxonomy_cells(
+    dataset: str = "synthetic",
+    *,
+    preset: str = "auto",
+    objectives: str = "all",
+    seeds: str | int = "0",
+    protocol: str = "auto",
+    layers: int = 1,
+    units: str | int = "auto",
+    variant: str = "none",
+    select: str = "last",
+) -> list[Cell]:
+    """The cells behind `taxonomy`. Computes nothing.
+
+    Args:
+        dataset: "synthetic" (embedded) or "ucla".
+        preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
+        objectives: "all", or a comma list such as "random,CE,CE+AD"; the order of terms does not matter.
+        seeds: comma list of whole numbers.
+        protocol: split of the data set; "auto" takes its first.
+        layers: of the GRUs, at least 1.
+        units: of the GRUs, or "auto": the preset's.
+        variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none".
+        select: "last" epoch, or "best_on_test" as the released code did.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
     """
-    preset = check(dataset, preset, device)
+    preset = _resolved(dataset, preset)
     protocols = list(manifest.load_manifest(dataset).splits)
     choose("protocol", protocol, ("auto", *protocols))
     choose("variant", variant, ("none", *VARIANTS))
@@ -62,39 +95,32 @@ def taxonomy(
     changes |= {} if units == "auto" else {"units": parse_number("units", units, least=1)}
     changes["protocol"] = protocols[0] if protocol == "auto" else protocol
     recipes = [PRESETS[preset](dataset, name, **changes) for name in parse_objectives(objectives)]
-    cells = _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds))
-    return taxonomy_table(_run(cells, device), preset, dataset)
+    return _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds))
 
 
-def encoder_collapse(
+def encoder_collapse_cells(
     dataset: str = "synthetic",
     *,
     preset: str = "auto",
     layers: str | int = "1,2,3,4,5",
     methods: str = "random,AE",
     seeds: str | int = "0",
-    device: str = "auto",
-) -> DataFrame:
-    """Random initialisation against the attractive encoder, by depth of the encoder (paper, Table 2).
+) -> list[Cell]:
+    """The cells behind `encoder_collapse`. Computes nothing.
 
     Args:
         layers: comma list of depths, at least 1 each.
         methods: comma list of "random" and "AE".
-        dataset, preset, seeds, device: as for `taxonomy`.
-
-    Returns:
-        One row per depth and method: layers, method ("random" or "AE"), then ours, std, n_seeds, published,
-        difference, preset, dataset; last knn1 and embedding_spread (1: isotropic, 0: collapsed to one point).
+        dataset, preset, seeds: as for `taxonomy_cells`.
 
     Raises:
-        ValueError, FileNotFoundError: as `taxonomy`.
+        ValueError, FileNotFoundError: as `taxonomy_cells`.
     """
-    preset = check(dataset, preset, device)
+    preset = _resolved(dataset, preset)
     depths = parse_numbers("layers", layers, least=1)
     chosen = [choose("methods", name.strip(), ("random", "AE")) for name in methods.split(",")]
     recipes = [PRESETS[preset](dataset, method, layers=depth) for depth in depths for method in chosen]
-    cells = _cells("encoder_collapse", recipes, preset, parse_numbers("seeds", seeds))
-    return encoder_collapse_table(_run(cells, device), preset, dataset)
+    return _cells("encoder_collapse", recipes, preset, parse_numbers("seeds", seeds))
 
 
 def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -121,18 +147,19 @@ def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> Dat
     return _beside(rows, results, published, preset, dataset)
 
 
-def check(dataset: str, preset: str, device: str) -> str:
-    """Check the parameters every table shares, before any work; returns the preset with "auto" resolved.
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A printed table: `cells(dataset, **choices)` makes it, `layout(results, preset, dataset)` lays it out."""
 
-    Raises:
-        ValueError: naming the parameter, its value and the values there are.
-    """
-    choose("dataset", dataset, DATASETS)
-    choose("preset", preset, ("auto", *PRESETS))
-    devices.resolve(device)
-    if preset != "auto":
-        return preset
-    return "quick" if manifest.load_manifest(dataset).access == "embedded" else "paper"
+    run: Callable[..., DataFrame]
+    cells: Callable[..., list[Cell]]
+    layout: Callable[[DataFrame, str, str], DataFrame]
+
+
+TABLES = {
+    "taxonomy": Table(taxonomy, taxonomy_cells, taxonomy_table),
+    "encoder_collapse": Table(encoder_collapse, encoder_collapse_cells, encoder_collapse_table),
+}
 
 
 def parse_objectives(text: str) -> list[str]:
@@ -152,6 +179,15 @@ def _ordered(name: str) -> str:
     return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *METHODS))
 
 
+def _resolved(dataset: str, preset: str) -> str:
+    """The preset with "auto" resolved."""
+    choose("dataset", dataset, DATASETS)
+    choose("preset", preset, ("auto", *PRESETS))
+    if preset != "auto":
+        return preset
+    return "quick" if manifest.load_manifest(dataset).access == "embedded" else "paper"
+
+
 def _cells(table: str, recipes: list[SkeletonRecipe], preset: str, seeds: list[int]) -> list[Cell]:
     """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns."""
     data = data_of(recipes[0])
@@ -169,11 +205,12 @@ def _entry(recipe: SkeletonRecipe, preset: str) -> str:
     return recipe.objectives + "".join(departures)
 
 
-def _run(cells: list[Cell], device: str) -> DataFrame:
-    """Results of the cells with the fields of their recipes the layouts need."""
-    store = Store(manifest.runs_root())
-    results = run_cells(cells, functools.partial(train, device=devices.resolve(device)), store)
-    return results.join(DataFrame([cell.recipe.to_dict() for cell in cells])[LAYOUT])
+def _trained(cells: list[Cell], layout: Callable[[DataFrame, str, str], DataFrame], device: str) -> DataFrame:
+    """Bring the cells to their results and lay these out."""
+    train_on = functools.partial(train, device=devices.resolve(device))
+    results = run_cells(cells, train_on, Store(manifest.runs_root()))
+    placed = results.join(DataFrame([cell.recipe.to_dict() for cell in cells])[LAYOUT])
+    return layout(placed, cells[0].preset, cells[0].dataset)
 
 
 def _beside(rows: DataFrame, results: DataFrame, published: Series, preset: str, dataset: str) -> DataFrame:

@@ -1,0 +1,46 @@
+"""The third cell of every notebook: stop at a misspelt or impossible parameter before anything is computed."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from repro import manifest
+from repro.recipe import choose
+from repro.run import device as devices
+from repro.run.cost import commit
+from repro.run.store import Store
+
+PLAIN = (str, int, float, bool, list, type(None))
+
+
+def begin(namespace: Mapping[str, Any], cells: Callable[..., list]) -> dict[str, Any]:
+    """The notebook's parameters, checked; prints the environment and what there is to do.
+
+    papermill only warns about a name it does not know and runs on; here it is an error.
+
+    Args:
+        namespace: the notebook's `globals()`.
+        cells: the function that lists a table's cells; its parameters and `device` are the notebook's.
+
+    Returns:
+        Keyword arguments for the table.
+
+    Raises:
+        ValueError: if the namespace holds a plain value that is no parameter, or a parameter has a value that does not
+            exist; the message names those that do.
+        FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
+    """
+    allowed = [*inspect.signature(cells).parameters, "device"]
+    for name, value in namespace.items():
+        if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
+            choose("parameter", name, allowed)
+    settings = {name: namespace[name] for name in allowed if name in namespace}
+    device = devices.resolve(settings.get("device", "auto"))
+    planned = cells(**{name: value for name, value in settings.items() if name != "device"})
+    store = Store(manifest.runs_root())
+    finished = sum(store.run(cell).result is not None for cell in planned)
+    machine = devices.hardware(device)
+    print(f"{machine['device']}, {machine['cores']} cores, torch {machine['torch']}, python {machine['python']}")
+    print(f"repro {commit()}, runs in {store.root}")
+    print(f"{len(planned)} cells of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
+    return settings

@@ -1,0 +1,64 @@
+"""Every figure, and the table behind it, from exported cells: nothing is trained and no real data is needed."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+from pandas import DataFrame
+
+from repro.report import figures
+from repro.report.printed import printed
+from repro.report.style import save
+from repro.run.export import results
+from repro.run.store import write_atomically
+from repro.skeleton.tables import TABLES
+
+CAPTIONS = {
+    "taxonomy": "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
+    "encoder_collapse": "Linear-probe accuracy and spread of the embedding by depth of the encoder, at random "
+    "initialisation and after training with the attractive encoder term alone.",
+}
+
+
+def redraw(cells: DataFrame, folder: Path) -> list[Path]:
+    """Draw every table there are cells for, one figure per data set; returns the files written.
+
+    Args:
+        cells: rows of `repro.run.export`; smoke runs are passed over.
+        folder: gets `<table>_<dataset>.csv`, `.svg` and `.png`.
+    """
+    written = []
+    for (table, dataset), _ in cells[cells["preset"] != "smoke"].groupby(["table", "dataset"]):
+        chosen = most_complete(results(cells, table, dataset))
+        preset = chosen["preset"].iloc[0]
+        rows = TABLES[table].layout(chosen, preset, dataset)
+        stem = folder / f"{table}_{dataset}"
+        write_atomically(stem.with_suffix(".csv"), lambda path, rows=rows: rows.to_csv(path, index=False))
+        seeds = sorted(int(seed) for seed in chosen["seed"].unique())
+        provenance = {"cells": list(chosen["key"]), "seeds": seeds, "preset": preset, "dataset": dataset}
+        written += [stem.with_suffix(".csv"), *save(draw(table, rows), stem, CAPTIONS[table], provenance)]
+    return written
+
+
+def draw(table: str, rows: DataFrame) -> figures.Figure:
+    """The figure of a table; on embedded data the taxonomy's printed column stands apart."""
+    if table == "encoder_collapse":
+        return figures.encoder_collapse(rows)
+    apart = printed("taxonomy")[[*figures.OBJECTIVES, "UCLA"]] if rows["published"].isna().all() else None
+    return figures.taxonomy(rows, printed=apart)
+
+
+def most_complete(found: DataFrame) -> DataFrame:
+    """The cells that belong to the table as printed, of the preset that covers most entries (paper if equal).
+
+    Cells that depart from their preset, whose entry says how ("AD+CD, td_queue=frozen_noise"), are left out, except in
+    depth, which is what `encoder_collapse` varies.
+    """
+    recipes = DataFrame(found["recipe"].map(json.loads).tolist(), index=found.index)
+    found = found.join(recipes[["objectives", "layers", "units", "protocol"]])
+    by_depth = found["objectives"] + ", layers=" + found["layers"].astype(str)
+    varied = (found["table"] == "encoder_collapse") & (found["entry"] == by_depth)
+    found = found[((found["entry"] == found["objectives"]) | varied) & (found["preset"] != "smoke")]
+    covered = found.groupby("preset")["entry"].nunique()
+    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"))
+    return pd.DataFrame(found[found["preset"] == best]).reset_index(drop=True)

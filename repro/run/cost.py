@@ -1,0 +1,32 @@
+"""What a cell cost: when, where and with which code it was finished."""
+
+import datetime
+import functools
+import resource
+import subprocess
+
+import torch
+
+from repro import manifest
+from repro.run.device import hardware
+
+
+def cost(device: torch.device) -> dict:
+    """When, where and with which code a cell was finished, and the most memory its process has held."""
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident_bytes()
+    finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"finished": finished, "peak_mb": peak // 2**20, "commit": commit(), **hardware(device)}
+
+
+@functools.cache
+def commit() -> str:
+    """Short hash of the checkout this code runs from, "+" appended if it has changes; "unknown" outside git."""
+    command = ["git", "-C", str(manifest.project_root()), "describe", "--always", "--dirty=+", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _resident_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
