@@ -61,8 +61,8 @@ def encoder_collapse(table: DataFrame) -> Figure:
 
     Args:
         table: one row per depth and method: layers, method ("random" or "AE"), ours, std, n_seeds, published (percent),
-            embedding_spread (dimensionless: mean over the d features of the standard deviation of the L2-normalised
-            embedding, times sqrt(d); 1 isotropic, 0 collapsed), preset, dataset.
+            embedding_spread (dimensionless: standard deviation of the unit-length embedding, root mean square over its
+            d coordinates, times sqrt(d); 1 isotropic, 0 collapsed), preset, dataset.
 
     Raises:
         ValueError: if the table is empty or mixes presets or data sets.
@@ -85,7 +85,7 @@ def encoder_collapse(table: DataFrame) -> Figure:
     if spread.max() > 10 * spread.min() > 0:
         bottom.set_yscale("log")
     else:
-        bottom.set_ylim(bottom=0)
+        bottom.set_ylim(0, 1.1 * spread.max())
     bottom.set_ylabel("embedding spread\n(1 isotropic)")
     bottom.set(xlabel="layers of the encoder", xticks=table["layers"].unique())
     for axes in (top, bottom):

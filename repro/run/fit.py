@@ -40,12 +40,18 @@ class Learner(Protocol):
         """Take over a state from `state_dict`."""
 
 
-def fit(learner: Learner, folder: Path, *, description: str, checkpoint_seconds: float = 60.0) -> dict[str, float]:
+def fit(learner: Learner, folder: Path, progress: tqdm, *, checkpoint_seconds: float = 60.0) -> dict[str, float]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
     Losses stay on the device between reports (one per epoch, or 50 steps if an epoch is longer): a step needs no
     host synchronisation. A report checks the losses, appends a line to `progress.jsonl` and, when `checkpoint_seconds`
     have passed, saves a checkpoint.
+
+    Args:
+        learner: what to train.
+        folder: of the run.
+        progress: a bar to count steps on; it is reset, so that one bar serves all cells of a table.
+        checkpoint_seconds: time between checkpoints; there is always one at the end.
 
     Returns:
         {"seconds": training time summed over all interruptions, "steps": number of steps}
@@ -58,22 +64,23 @@ def fit(learner: Learner, folder: Path, *, description: str, checkpoint_seconds:
     interval = min(learner.steps_per_epoch, 50)
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []
-    with tqdm(total=learner.total_steps, initial=done, desc=description, unit="step", leave=False) as progress:
-        while done < learner.total_steps:
-            losses.append(learner.step())
-            done += 1
-            if done % interval and done < learner.total_steps:
-                continue
-            values = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
-            losses.clear()
-            now = time.monotonic()
-            seconds, reported_at = seconds + now - reported_at, now
-            _append_progress(folder / "progress.jsonl", done, values, seconds)
-            progress.update(done - progress.n)
-            progress.set_postfix(values, refresh=False)
-            if now - saved_at >= checkpoint_seconds or done == learner.total_steps:
-                save_checkpoint(folder, {"step": done, "seconds": seconds, "learner": learner.state_dict()})
-                saved_at = time.monotonic()
+    progress.reset(learner.total_steps)
+    progress.initial = progress.n = done
+    while done < learner.total_steps:
+        losses.append(learner.step())
+        done += 1
+        if done % interval and done < learner.total_steps:
+            continue
+        values = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
+        losses.clear()
+        now = time.monotonic()
+        seconds, reported_at = seconds + now - reported_at, now
+        _append_progress(folder / "progress.jsonl", done, values, seconds)
+        progress.set_postfix(values, refresh=False)
+        progress.update(done - progress.n)
+        if now - saved_at >= checkpoint_seconds or done == learner.total_steps:
+            save_checkpoint(folder, {"step": done, "seconds": seconds, "learner": learner.state_dict()})
+            saved_at = time.monotonic()
     if not (folder / "checkpoint.pt").exists():  # nothing to train: random initialisation
         save_checkpoint(folder, {"step": done, "seconds": seconds, "learner": learner.state_dict()})
     return {"seconds": round(seconds, 2), "steps": float(done)}

@@ -4,6 +4,7 @@ import functools
 from pathlib import Path
 
 import torch
+from tqdm.auto import tqdm
 
 from repro import manifest
 from repro.run import device as devices
@@ -21,18 +22,18 @@ def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
     return _load(recipe.dataset, manifest.data_root(), recipe.protocol, recipe.pipeline)
 
 
-def train(run: Run, device: torch.device) -> dict:
+def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     """Train the run's cell to its end, from its checkpoint if there is one, and evaluate it.
 
     Returns:
-        The content of `result.json`: that of `evaluate`, `terms` at the last report, and "cost".
+        The content of `result.json`: that of `evaluate`, and "cost".
     """
     recipe, seed = run.cell.recipe, run.cell.seed
     data = data_of(recipe)
     with devices.threads(recipe.threads):
         pretrainer = Pretrainer(recipe, data, seed, device)
         learner = BestOnTest(pretrainer, data) if recipe.select == "best_on_test" else pretrainer
-        spent = fit(learner, run.folder, description=f"{run.cell.entry}, seed {seed}")
+        spent = fit(learner, run.folder, progress)
         if isinstance(learner, BestOnTest):
             learner.restore()
         result = evaluate(pretrainer, data, seed)

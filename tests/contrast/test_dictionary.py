@@ -99,7 +99,8 @@ def test_enqueue_after_backward_is_safe_and_before_backward_raises():
 @pytest.mark.parametrize("shape", [(2, 3), (2,), (2, 2, 2), (0, 2)])
 def test_enqueue_raises_on_other_shapes(shape):
     dictionary = Dictionary(numbered(0, 4))
-    with pytest.raises(ValueError, match=rf"shape \({', '.join(map(str, shape))},?\); this dictionary takes \(n >= 1, 2\)"):
+    sizes = ", ".join(map(str, shape))
+    with pytest.raises(ValueError, match=rf"shape \({sizes},?\); this dictionary takes \(n >= 1, 2\)"):
         dictionary.enqueue(torch.zeros(shape))
     assert by_age(dictionary) == [0, 1, 2, 3]
 

@@ -13,7 +13,8 @@ from repro.contrast import objectives
 from repro.contrast.objectives import attraction, ceil, info_nce, jcl, reconstruction, ressl, sce, sequence_contrast
 
 SHAPES = [(1, 1, 1), (1, 5, 3), (4, 1, 2), (5, 7, 4)]  # N, K, d
-SEQUENCE_SHAPES = [(1, 1, 1, 1, 1), (3, 1, 4, 4, 2), (4, 5, 6, 6, 3), (4, 5, 6, 4, 3), (4, 5, 4, 6, 3)]  # N, K, T, T', D
+# N, K, T, T', D
+SEQUENCE_SHAPES = [(1, 1, 1, 1, 1), (3, 1, 4, 4, 2), (4, 5, 6, 6, 3), (4, 5, 6, 4, 3), (4, 5, 4, 6, 3)]
 
 
 def projections(*shape, seed=0, dtype=torch.float64):
@@ -225,7 +226,8 @@ def test_jcl_with_one_key_is_info_nce(strength):
 
 def test_jcl_without_strength_is_info_nce_on_mean_keys():
     query, keys, negatives = joint_inputs(4, 5, 6, 3)
-    assert_same(jcl(query, keys, negatives, 0.2, 0.0), info_nce(query, keys.mean(1), negatives, 0.2), (query, negatives))
+    expected = info_nce(query, keys.mean(1), negatives, 0.2)
+    assert_same(jcl(query, keys, negatives, 0.2, 0.0), expected, (query, negatives))
 
 
 def test_jcl_bounds_the_expected_info_nce():
@@ -332,7 +334,7 @@ def test_autocast_leaves_the_loss_in_float32(name, dtype):
         "attraction": (attraction, [query, key]),
         "reconstruction": (partial(reconstruction, lengths=lengths), sequences[:2]),
         "sequence_contrast": (partial(sequence_contrast, lengths=lengths, temperature=0.1), sequences),
-        **{key_: (partial(fast, **settings), [query, key, negatives]) for key_, (fast, _, settings) in CONTRASTS.items()},
+        **{label: (partial(fast, **given), [query, key, negatives]) for label, (fast, _, given) in CONTRASTS.items()},
     }[name]
     tensors[0].requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -454,9 +456,9 @@ BAD = [
     (reconstruction, [zeros(2, 5, 3), zeros(2, 5, 3), lengths_of(1, 6)], "from 1 to 6, but decoded has 5 frames"),
     (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(0, 5, 3), lengths_of(1, 2), 0.1], "K=0"),
     (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(4, 0, 3), lengths_of(1, 2), 0.1], "T'=0"),
-    (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(4, 5, 2), lengths_of(1, 2), 0.1], "D=2 in neg.* D=3 in dec"),
+    (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(4, 5, 2), lengths_of(1, 2), 0.1], "D=2 in.* D=3 in"),
     (sequence_contrast, [zeros(2, 5, 3), zeros(2, 4, 3), zeros(4, 5, 3), lengths_of(1, 2), 0.1], "T=4 in key_decoded"),
-    (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(4, 5, 3), lengths_of(1, 7), 0.1], "from 1 to 7, .* 5 frames"),
+    (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(4, 5, 3), lengths_of(1, 7), 0.1], "1 to 7, .* 5 frames"),
     (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(4, 5, 3), lengths_of(1, 2), 0.0], "temperature=0.0"),
 ]
 
