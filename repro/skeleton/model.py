@@ -1,12 +1,10 @@
-"""GRU encoder, projection head and GRU decoder of the taxonomy paper.
-
-Inside, frames come first and lie in memory so: torch then multiplies all frames in one matrix product.
-"""
+"""GRU encoder, projection head and GRU decoder of the taxonomy paper. Inside, frames come first."""
 
 from torch import Tensor, nn
 from torch.nn import functional
 
 from repro.recipe import choose
+from repro.skeleton.gru import GRU
 
 
 class Encoder(nn.Module):
@@ -18,13 +16,13 @@ class Encoder(nn.Module):
 
     def __init__(self, features: int, units: int, layers: int) -> None:
         super().__init__()
-        self.gru = nn.GRU(features, units, layers)
+        self.gru = GRU(features, units, layers)
         for parameter in self.gru.parameters():
             if parameter.dim() == 2:
                 nn.init.xavier_uniform_(parameter)
 
     def forward(self, sequences: Tensor, lengths: Tensor) -> Tensor:
-        states, _ = self.gru(sequences.transpose(0, 1).contiguous())
+        states = self.gru(sequences.transpose(0, 1))
         last = (lengths - 1)[None, :, None].expand(1, -1, states.shape[2])
         return states.gather(0, last).squeeze(0)
 
@@ -34,11 +32,11 @@ class Decoder(nn.Module):
 
     def __init__(self, features: int, units: int, layers: int) -> None:
         super().__init__()
-        self.gru = nn.GRU(units, units, layers)
+        self.gru = GRU(units, units, layers)
         self.output = nn.Linear(units, features)
 
     def forward(self, readouts: Tensor, frames: int) -> Tensor:
-        states, _ = self.gru(readouts.expand(frames, -1, -1).contiguous())
+        states = self.gru(readouts[None], frames)
         return self.output(states).transpose(0, 1)
 
 

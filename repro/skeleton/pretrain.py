@@ -1,6 +1,5 @@
 """Pre-training with any subset of attractive/contrastive x encoder/decoder objectives."""
 
-import copy
 import dataclasses
 from typing import Any
 
@@ -193,8 +192,6 @@ class Pretrainer:
     def _keys(self, view: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The momentum branch's embeddings (N, projection) for CE, and decoded sequences (N, T or more, D) for CD."""
         twin, keys = self.keys.twin, {}
-        if self.recipe.precision == "bfloat16":  # one cast a step; autocast would repeat it at every frame
-            twin, view = copy.deepcopy(twin).bfloat16(), view.bfloat16()
         readouts = twin.encoder(view, lengths)
         if self.recipe.has("CE"):
             keys["CE"] = twin.embed(readouts)

@@ -1,0 +1,67 @@
+import json
+import os
+
+import pytest
+import torch
+
+from repro.run import device
+
+
+@pytest.fixture(params=[True, False], ids=["with CUDA", "without CUDA"])
+def cuda(request, monkeypatch):
+    """Whether torch finds a CUDA device, in both ways."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: request.param)
+    return request.param
+
+
+def test_cpu_is_always_there(cuda):
+    assert device.resolve("cpu") == torch.device("cpu")
+
+
+def test_auto_takes_cuda_if_there_is_one(cuda):
+    assert device.resolve("auto") == torch.device("cuda" if cuda else "cpu")
+
+
+def test_cuda_is_not_replaced_by_the_cpu(cuda):
+    if cuda:
+        assert device.resolve("cuda") == torch.device("cuda")
+    else:
+        with pytest.raises(ValueError, match=r"^device='cuda' but torch finds no CUDA device here; use device='cpu'"):
+            device.resolve("cuda")
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:0", "", "CPU", None])
+def test_other_names_are_refused(name):
+    with pytest.raises(ValueError, match=r"^device=.* is not one of: auto, cpu, cuda"):
+        device.resolve(name)
+
+
+def test_threads_inside_the_block_alone():
+    before = torch.get_num_threads()
+    for count in (1, 3):
+        with device.threads(count):
+            assert torch.get_num_threads() == count
+        assert torch.get_num_threads() == before
+    with pytest.raises(KeyError), device.threads(before + 1):
+        raise KeyError
+    assert torch.get_num_threads() == before
+
+
+def test_hardware_is_ready_for_json():
+    found = device.hardware(torch.device("cpu"))
+    assert list(found) == ["device", "cores", "python", "torch"]
+    assert found["device"] and found["cores"] == os.cpu_count() and found["torch"] == torch.__version__
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_hardware_without_proc(monkeypatch):
+    def missing(*args, **kwargs):
+        raise FileNotFoundError
+
+    monkeypatch.setattr("builtins.open", missing)
+    assert isinstance(device.hardware(torch.device("cpu"))["device"], str)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_hardware_names_the_gpu():
+    assert device.hardware(torch.device("cuda"))["device"] == torch.cuda.get_device_name()

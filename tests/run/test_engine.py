@@ -1,0 +1,214 @@
+import dataclasses
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from repro import manifest
+from repro.recipe import Recipe, setting
+from repro.run.engine import run_cells
+from repro.run.fit import NonFiniteLoss
+from repro.run.store import Cell, Store
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Small(Recipe):
+    objectives: str = setting("CE", "assumed")
+
+
+def cell(objectives: str, seed: int = 0, table: str = "taxonomy") -> Cell:
+    recipe = Small(objectives=objectives)
+    return Cell(table, objectives, recipe, seed, preset="quick", dataset="synthetic", digest="d1", version=1)
+
+
+CELLS = [cell("CE"), cell("AE"), cell("CE", 1), cell("CD"), cell("AE", 1)]
+
+
+def value(chosen: Cell) -> float:
+    """The accuracy the trainer below gives to a cell."""
+    return len(chosen.entry) * 10.0 + ord(chosen.entry[0]) + chosen.seed
+
+
+class Trainer:
+    """Stands for training a cell; remembers its calls, and for some entries does something else first."""
+
+    def __init__(self, **before: Callable):
+        self.calls, self.before = [], before
+
+    def __call__(self, run, progress):
+        self.calls.append((run.cell.entry, run.cell.seed))
+        self.before.get(run.cell.entry, lambda run: None)(run)
+        progress.update()
+        return {"linear": value(run.cell), "select": "last", "cost": {"seconds": 1.0, "commit": "abc"}}
+
+
+def diverge(run):
+    raise NonFiniteLoss(f"{run.cell.entry} is nan at step 7")
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch) -> Store:
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    return Store(manifest.runs_root())
+
+
+def test_one_row_a_cell_in_the_order_asked_for(store):
+    train = Trainer()
+    found = run_cells(CELLS, train, store)
+    assert train.calls == [(each.entry, each.seed) for each in CELLS]
+    assert list(found.columns) == ["entry", "seed", "key", "linear", "select"]  # the cost is not a result
+    expected = [(each.entry, each.seed, each.key, value(each), "last") for each in CELLS]
+    assert list(found.itertuples(index=False, name=None)) == expected
+    for each in CELLS:
+        assert store.run(each).result["cost"] == {"seconds": 1.0, "commit": "abc"}
+
+
+def test_complete_cells_return_without_training(store):
+    first = run_cells(CELLS[:3], Trainer(), store)
+    train = Trainer()
+    assert run_cells(CELLS[:3], train, store).equals(first)
+    assert train.calls == []
+    backwards = run_cells(CELLS[::-1], train, store)
+    assert train.calls == [("AE", 1), ("CD", 0)]  # what was missing, in the order asked for
+    assert backwards["linear"].tolist() == [value(each) for each in CELLS[::-1]]
+
+
+def test_complete_cells_are_left_as_they_are(store):
+    run_cells(CELLS, Trainer(), store)
+    before = {path: path.stat().st_mtime_ns for path in store.root.rglob("*")}
+    run_cells(CELLS, Trainer(), store)
+    assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
+
+
+def test_a_diverging_cell_does_not_stop_the_others_and_is_named_at_the_end(store):
+    train = Trainer(AE=diverge)
+    with pytest.raises(NonFiniteLoss) as raised:
+        run_cells(CELLS, train, store)
+    assert str(raised.value) == "AE, seed 0: AE is nan at step 7; AE, seed 1: AE is nan at step 7"
+    assert len(train.calls) == len(CELLS)
+    for each in CELLS:
+        assert (store.run(each).result is None) == (each.entry == "AE")
+
+    train = Trainer()  # once the cause is gone, only these are trained again
+    found = run_cells(CELLS, train, store)
+    assert train.calls == [("AE", 0), ("AE", 1)]
+    assert found["linear"].tolist() == [value(each) for each in CELLS]
+
+
+def test_another_error_stops_at_once_and_leaves_the_cell_free(store):
+    def fail(run):
+        raise RuntimeError("out of memory")
+
+    train = Trainer(AE=fail)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        run_cells(CELLS, train, store)
+    assert train.calls == [("CE", 0), ("AE", 0)]
+    with store.run(cell("AE")).claim() as claimed:
+        assert claimed
+    assert store.run(cell("CE")).result["linear"] == value(cell("CE"))
+
+
+def test_a_result_that_json_lacks_completes_nothing(store):
+    def infinite(run, progress):
+        return {"linear": float("inf"), "cost": {}}
+
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        run_cells(CELLS[:1], infinite, store)
+    assert store.run(CELLS[0]).result is None
+
+
+def test_the_result_of_a_twin_is_adopted(store):
+    other = cell("AE", table="encoder_collapse")
+    run_cells([other], Trainer(), store)
+    train = Trainer()
+    found = run_cells([cell("CE"), cell("AE")], train, store)
+    assert train.calls == [("CE", 0)]
+    assert found["linear"].tolist() == [value(cell("CE")), value(cell("AE"))]
+    own, twin = (store.run(each).folder / "result.json" for each in (cell("AE"), other))
+    assert own.read_bytes() == twin.read_bytes()
+    assert [row["table"] for row in store.finished()] == ["encoder_collapse", "taxonomy", "taxonomy"]
+
+
+def test_a_cell_asked_for_twice_is_trained_once(store):
+    train = Trainer()
+    found = run_cells([cell("CE"), cell("CE")], train, store)
+    assert train.calls == [("CE", 0)] and found["linear"].tolist() == [value(cell("CE"))] * 2
+
+
+def test_a_damaged_result_is_named_before_anything_is_trained(store):
+    run_cells(CELLS[:1], Trainer(), store)
+    path = store.run(CELLS[0]).folder / "result.json"
+    path.write_text(path.read_text()[:20])
+    train = Trainer()
+    with pytest.raises(ValueError, match=r"result\.json cannot be read .*; delete that file and run the table again"):
+        run_cells(CELLS, train, store)
+    assert train.calls == []
+    path.unlink()
+    assert run_cells(CELLS, train, store)["linear"].tolist() == [value(each) for each in CELLS]
+
+
+class Holder(threading.Thread):
+    """Claims a cell as another process would, until told to let go; completes it with `result` if there is one."""
+
+    def __init__(self, run, result=None):
+        super().__init__(daemon=True)
+        self.cell_run, self.result = run, result
+        self.has_claim, self.let_go = threading.Event(), threading.Event()
+
+    def run(self):
+        with self.cell_run.claim() as claimed:
+            assert claimed
+            self.has_claim.set()
+            assert self.let_go.wait(60)
+            if self.result is not None:
+                self.cell_run.finish(self.result)
+
+
+@pytest.fixture
+def held(store):
+    """Holds CELLS[0] elsewhere; returns a function that starts it with the result it shall have."""
+    holders = []
+
+    def start(result=None) -> Holder:
+        holders.append(Holder(store.run(CELLS[0]), result))
+        holders[-1].start()
+        assert holders[-1].has_claim.wait(60)
+        return holders[-1]
+
+    yield start
+    for holder in holders:
+        holder.let_go.set()
+        holder.join(60)
+        assert not holder.is_alive()
+
+
+def test_a_cell_held_elsewhere_is_waited_for_after_the_others_are_done(store, held):
+    elsewhere = held({"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}})
+    train = Trainer(AE=lambda run: run.cell.seed == 1 and elsewhere.let_go.set())  # the last of CELLS
+    found = run_cells(CELLS, train, store)
+    assert train.calls == [(each.entry, each.seed) for each in CELLS[1:]]
+    assert found["linear"].tolist() == [1.0] + [value(each) for each in CELLS[1:]]
+
+
+def test_waiting_says_for_whom(store, held, capsys):
+    elsewhere = held({"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}})
+    timer = threading.Timer(0.3, elsewhere.let_go.set)
+    timer.start()
+    train = Trainer()
+    assert run_cells(CELLS[:1], train, store)["linear"].tolist() == [1.0]
+    timer.join()
+    assert train.calls == []
+    folder = store.run(CELLS[0]).folder
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("waiting for")]
+    assert len(said) == 1
+    assert said[0].startswith("waiting for process ") and said[0].endswith(f"which trains CE, seed 0, in {folder}")
+
+
+def test_a_cell_given_up_elsewhere_is_taken_over(store, held):
+    elsewhere = held()
+    timer = threading.Timer(0.3, elsewhere.let_go.set)
+    timer.start()
+    train = Trainer()
+    assert run_cells(CELLS[:1], train, store)["linear"].tolist() == [value(CELLS[0])]
+    timer.join()
+    assert train.calls == [("CE", 0)]

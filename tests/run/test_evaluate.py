@@ -1,0 +1,160 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from repro.run.evaluate import linear_probe, nearest_neighbour
+
+USUAL = {"epochs": 3, "batch": 16, "learning_rate": 0.5, "momentum": 0.9, "final_rate": 0.01, "seed": 0}
+
+
+def clouds(n, classes=4, features=5, spread=1.5, seed=0, dtype=torch.float64):
+    """(n, features) points around one centre a class, with their labels; `seed` draws the points, not the centres."""
+    centres = np.random.default_rng(99).normal(0, 1, (classes, features))
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(n) % classes)
+    points = centres[labels] + rng.normal(0, spread, (n, features))
+    return torch.from_numpy(points).to(dtype), torch.from_numpy(labels)
+
+
+def slow_probe(train, train_labels, test, test_labels, *, classes, epochs, batch, learning_rate, momentum, final_rate,
+               seed):
+    """Softmax regression by SGD, a sample and a class at a time, from the same draws."""
+    generator = torch.Generator().manual_seed(seed)
+    weight = torch.randn(classes, train.shape[1], generator=generator).numpy().astype(np.float32) * np.float32(0.01)
+    weight, bias = weight.astype(np.float64), np.zeros(classes)
+    weight_velocity, bias_velocity = np.zeros_like(weight), np.zeros_like(bias)
+    train, test, accuracies = train.numpy(), test.numpy(), []
+    for epoch in range(epochs):
+        floor = final_rate * learning_rate
+        rate = floor + (learning_rate - floor) * 0.5 * (1 + np.cos(np.pi * epoch / epochs))
+        order = torch.randperm(len(train), generator=generator).tolist()
+        for start in range(0, len(order), batch):
+            chosen = order[start : start + batch]
+            weight_gradient, bias_gradient = np.zeros_like(weight), np.zeros_like(bias)
+            for index in chosen:
+                scores = np.exp(weight @ train[index] + bias)
+                probabilities = scores / scores.sum()
+                for label in range(classes):
+                    error = probabilities[label] - (train_labels[index] == label).item()
+                    weight_gradient[label] += error * train[index] / len(chosen)
+                    bias_gradient[label] += error / len(chosen)
+            weight_velocity = momentum * weight_velocity + weight_gradient
+            bias_velocity = momentum * bias_velocity + bias_gradient
+            weight, bias = weight - rate * weight_velocity, bias - rate * bias_velocity
+        right = 0
+        for point, label in zip(test, test_labels.tolist(), strict=True):
+            right += np.argmax(weight @ point + bias) == label
+        accuracies.append(100 * right / len(test))
+    return accuracies
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"batch": 64}, {"batch": 7}, {"batch": 1000}, {"momentum": 0.0}, {"final_rate": 1.0}, {"final_rate": 0.0},
+     {"seed": 5}, {"epochs": 1}, {"learning_rate": 2.0}],
+)
+def test_linear_probe_equals_a_slow_loop(change):
+    settings = USUAL | change
+    data = (*clouds(50, seed=1), *clouds(3000, seed=2))  # 50 = 3 x 16 + 2: the last batch is smaller
+    expected = slow_probe(*data, classes=4, **settings)
+    assert linear_probe(*data, classes=4, **settings) == pytest.approx(expected, abs=1e-9)
+
+
+def test_seeds_and_schedules_change_the_accuracies_compared_above():
+    data = (*clouds(50, seed=1), *clouds(3000, seed=2))
+    changes = [{}, {"batch": 7}, {"momentum": 0.0}, {"final_rate": 1.0}, {"seed": 5}, {"learning_rate": 2.0}]
+    found = {tuple(linear_probe(*data, classes=4, **USUAL | change)) for change in changes}
+    assert len(found) == len(changes)
+
+
+def test_linear_probe_reaches_logistic_regression_on_separable_data():
+    train, test = (clouds(200, spread=0.2, seed=seed) for seed in (1, 2))
+    reference = LogisticRegression().fit(train[0].numpy(), train[1].numpy())
+    assert reference.score(test[0].numpy(), test[1].numpy()) == 1.0
+    found = linear_probe(*train, *test, classes=4, **USUAL | {"epochs": 20})
+    assert found[-1] == 100.0
+
+
+def test_linear_probe_comes_close_to_logistic_regression_on_overlapping_data():
+    train, test = (clouds(2000, spread=1.0, seed=seed, dtype=torch.float32) for seed in (1, 2))
+    reference = LogisticRegression(C=1e6).fit(train[0].numpy(), train[1].numpy())
+    expected = 100 * reference.score(test[0].numpy(), test[1].numpy())
+    assert 50 < expected < 95
+    found = linear_probe(*train, *test, classes=4, **USUAL | {"epochs": 10, "batch": 64, "learning_rate": 0.1})
+    assert found[-1] == pytest.approx(expected, abs=1.5)
+
+
+def test_cosine_schedule_per_epoch(monkeypatch):
+    rates = []
+
+    class Recording(torch.optim.SGD):
+        def step(self, closure=None):
+            rates.append(self.param_groups[0]["lr"])
+            return super().step(closure)
+
+    monkeypatch.setattr(torch.optim, "SGD", Recording)
+    data = clouds(50)
+    linear_probe(*data, *data, classes=4, **USUAL | {"epochs": 6, "learning_rate": 2.0})
+
+    reference = torch.optim.Adam([torch.zeros(1)], lr=2.0)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(reference, T_max=6, eta_min=0.02)
+    expected = []
+    for _ in range(6):
+        expected += [schedule.get_last_lr()[0]] * 4  # batches of 16, 16, 16 and 2
+        reference.step()
+        schedule.step()
+    assert rates == pytest.approx(expected, rel=1e-12)
+    assert rates[0] == 2.0
+
+
+def test_accuracy_is_the_exact_mean_over_test_samples():
+    train, labels = torch.eye(2, dtype=torch.float64).repeat(8, 1), torch.tensor([0, 1]).repeat(8)
+    test = torch.eye(2, dtype=torch.float64)[[0, 0, 0, 0, 0, 1, 1]]
+    wrong = torch.tensor([0, 0, 1, 0, 0, 0, 1])  # two of seven are labelled as the other class
+    found = linear_probe(train, labels, test, wrong, classes=2, **USUAL | {"batch": 3})
+    assert found[-1] == 100 * 5 / 7
+    assert nearest_neighbour(train, labels, test, wrong, chunk=2) == 100 * 5 / 7
+
+
+def test_linear_probe_is_a_function_of_its_arguments():
+    data = (*clouds(50, seed=1, dtype=torch.float32), *clouds(500, seed=2, dtype=torch.float32))
+    before, copies = torch.get_rng_state(), [part.clone() for part in data]
+    first = linear_probe(*data, classes=4, **USUAL)
+    assert torch.equal(torch.get_rng_state(), before)  # draws from its own generator
+    torch.manual_seed(3)
+    assert linear_probe(*data, classes=4, **USUAL) == first
+    assert all(torch.equal(part, copy) for part, copy in zip(data, copies, strict=True))
+
+
+def test_more_epochs_than_needed_for_one_sample_and_one_class():
+    point, label = torch.ones(1, 3), torch.zeros(1, dtype=torch.int64)
+    assert linear_probe(point, label, point, label, classes=1, **USUAL) == [100.0] * 3
+    assert linear_probe(point, label, point, label, classes=2, **USUAL | {"epochs": 5})[-1] == 100.0
+    assert nearest_neighbour(point, label, point, label) == 100.0
+    assert nearest_neighbour(point, label, -point, label + 1) == 0.0
+
+
+@pytest.mark.parametrize(("n", "m", "features"), [(1, 1, 1), (1, 9, 3), (40, 1, 2), (200, 150, 16)])
+def test_nearest_neighbour_equals_scikit_learn(n, m, features):
+    train, test = clouds(n, features=features, seed=1), clouds(m, features=features, seed=2)
+    reference = KNeighborsClassifier(n_neighbors=1, metric="cosine").fit(train[0].numpy(), train[1].numpy())
+    expected = 100 * reference.score(test[0].numpy(), test[1].numpy())
+    assert nearest_neighbour(*train, *test) == pytest.approx(expected, abs=1e-9)
+
+
+def test_nearest_neighbour_compares_directions_and_not_distances():
+    train = torch.tensor([[1.0, 0.0], [10.0, 10.0]])
+    test = torch.tensor([[1.0, 0.9], [100.0, 1.0]])
+    assert nearest_neighbour(train, torch.tensor([0, 1]), test, torch.tensor([1, 0])) == 100.0
+
+
+def test_scale_and_chunk_do_not_matter():
+    train, test = clouds(150, features=8, seed=1), clouds(101, features=8, seed=2)
+    expected = nearest_neighbour(*train, *test)
+    assert 30 < expected < 100
+    for chunk in (1, 2, 100, 101, 5000):
+        assert nearest_neighbour(*train, *test, chunk=chunk) == expected
+    scales = torch.linspace(0.01, 100, 150, dtype=torch.float64)[:, None]
+    assert nearest_neighbour(train[0] * scales, train[1], test[0] * 1e3, test[1]) == expected

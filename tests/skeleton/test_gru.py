@@ -1,0 +1,79 @@
+"""Our recurrence against torch.nn.GRU, values and gradients."""
+
+import pytest
+import torch
+
+from repro.skeleton.gru import GRU
+
+
+def pair(features, units, layers, dtype=torch.float64):
+    """Ours and torch's with the same weights."""
+    torch.manual_seed(0)
+    theirs = torch.nn.GRU(features, units, layers).to(dtype)
+    ours = GRU(features, units, layers).to(dtype)
+    ours.load_state_dict(theirs.state_dict())
+    return ours, theirs
+
+
+def compare(ours, theirs, mine, other, tolerance=1e-12):
+    torch.testing.assert_close(mine, other, atol=tolerance, rtol=tolerance)
+    weights = torch.randn_like(other)
+    (mine * weights).sum().backward()
+    (other * weights).sum().backward()
+    assert theirs.weight_ih_l0.grad.abs().max() > 0
+    for (name, a), (_, b) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, atol=10 * tolerance, rtol=tolerance, msg=name)
+
+
+@pytest.mark.parametrize("frames, batch, features, units, layers", [(1, 1, 1, 1, 1), (7, 3, 5, 4, 1), (6, 2, 3, 5, 3)])
+def test_equals_torch(frames, batch, features, units, layers):
+    ours, theirs = pair(features, units, layers)
+    inputs = torch.randn(frames, batch, features, dtype=torch.float64, requires_grad=True)
+    copy = inputs.detach().clone().requires_grad_()
+    compare(ours, theirs, ours(inputs), theirs(copy)[0])
+    torch.testing.assert_close(inputs.grad, copy.grad, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("frames, layers", [(1, 1), (6, 1), (6, 2)])
+def test_constant_input_equals_the_input_repeated(frames, layers):
+    ours, theirs = pair(4, 5, layers)
+    inputs = torch.randn(1, 3, 4, dtype=torch.float64, requires_grad=True)
+    copy = inputs.detach().clone().requires_grad_()
+    compare(ours, theirs, ours(inputs, frames), theirs(copy.expand(frames, -1, -1))[0])
+    torch.testing.assert_close(inputs.grad, copy.grad, atol=1e-12, rtol=1e-12)
+
+
+def test_non_contiguous_input_and_gradient():
+    ours, theirs = pair(4, 5, 1)
+    inputs = torch.randn(3, 6, 4, dtype=torch.float64).transpose(0, 1)
+    mine, other = ours(inputs).transpose(0, 1)[:, ::2], theirs(inputs)[0].transpose(0, 1)[:, ::2]
+    compare(ours, theirs, mine, other)
+
+
+def test_no_gradient_is_kept_without_need():
+    ours, _ = pair(4, 5, 1)
+    with torch.no_grad():
+        assert not ours(torch.randn(2, 3, 4, dtype=torch.float64)).requires_grad
+
+
+def test_bfloat16_products_stay_close_to_float32():
+    ours, theirs = pair(20, 64, 1, torch.float32)
+    inputs = torch.randn(30, 8, 20)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        states = ours(inputs)
+    exact = theirs(inputs)[0]
+    assert states.dtype == torch.float32
+    assert 0 < (states - exact).abs().max() < 0.03
+    states.square().mean().backward()
+    exact.square().mean().backward()
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert (mine.grad - other.grad).norm() < 0.03 * other.grad.norm()
+
+
+def test_huge_inputs_saturate_and_stay_finite():
+    ours, _ = pair(4, 5, 1, torch.float32)
+    inputs = torch.full((5, 2, 4), 1e30, requires_grad=True)
+    states = ours(inputs)
+    states.sum().backward()
+    assert states.isfinite().all()
+    assert inputs.grad.isfinite().all()
