@@ -20,7 +20,6 @@ results_app = typer.Typer(no_args_is_help=True, help="Finished cells.")
 app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 
-ENGINES = ("inline",)
 
 
 def main() -> None:
@@ -39,7 +38,8 @@ def run(
     preset: Annotated[str, typer.Option(help="auto | paper | quick | smoke")] = "auto",
     seeds: Annotated[str, typer.Option(help="Comma list; the table shows mean and std.")] = "0",
     device: Annotated[str, typer.Option(help="auto | cpu | cuda")] = "auto",
-    engine: Annotated[str, typer.Option(help="inline: one cell after the other, in this process")] = "inline",
+    engine: Annotated[str, typer.Option(help="auto | inline (this process) | local (worker processes)")] = "auto",
+    workers: Annotated[str, typer.Option(help="auto, or the number of worker processes of engine local")] = "auto",
     objectives: Annotated[str | None, typer.Option(help="taxonomy: all, or a list such as CE,CE+AD")] = None,
     protocol: Annotated[str | None, typer.Option(help="taxonomy: a split of the data set")] = None,
     layers: Annotated[str | None, typer.Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
@@ -53,13 +53,13 @@ def run(
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD
     """
     chosen = TABLES[choose("table", table, TABLES)]
-    choose("engine", engine, ENGINES)
     given = {"objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
     given |= {"methods": methods, "variant": variant, "select": select}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         choose(f"option of {table}", name, inspect.signature(chosen.cells).parameters)
-    print(chosen.run(dataset, preset=preset, seeds=seeds, device=device, **given).to_string(index=False))
+    made = chosen.run(dataset, preset=preset, seeds=seeds, device=device, engine=engine, workers=workers, **given)
+    print(made.to_string(index=False))
 
 
 @app.command()

@@ -44,7 +44,12 @@ def hardware(device: torch.device) -> dict[str, str | int]:
     """What a measured time depends on: device name, cores, versions."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
     versions = {"python": platform.python_version(), "torch": torch.__version__}
-    return {"device": name, "cores": os.cpu_count() or 1} | versions
+    return {"device": name, "cores": cores()} | versions
+
+
+def cores() -> int:
+    """CPU cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

@@ -4,18 +4,25 @@ Cells are claimed through the store's locks, so any number of processes that ask
 """
 
 import functools
+import multiprocessing
+import os
+import threading
+import time
 from collections.abc import Callable, Sequence
 
 import pandas as pd
+import torch
 from tqdm.auto import tqdm
 
+from repro.recipe import choose, parse_number
+from repro.run.device import cores
 from repro.run.fit import NonFiniteLoss
 from repro.run.store import Cell, Run, Store
 
 Train = Callable[[Run, tqdm], dict]
 
 
-def run_cells(cells: Sequence[Cell], train: Train, store: Store) -> pd.DataFrame:
+def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, workers: int = 1) -> pd.DataFrame:
     """Bring every cell to its result; complete cells are read, half-done ones resumed, those of others waited for.
 
     Args:
@@ -23,6 +30,8 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store) -> pd.DataFrame
         train: trains and evaluates one run, counting steps on the bar given, and returns its result: finite floats,
             strings and a dict "cost".
         store: where runs live.
+        workers: processes that share the cells; with 1, this process trains them itself. A cell's result on a CPU does
+            not depend on it. What a lost worker leaves undone, this process does at the end.
 
     Returns:
         One row per cell: entry, seed, key and the result's floats and strings.
@@ -30,9 +39,65 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store) -> pd.DataFrame
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
     """
+    workers = min(workers, sum(store.run(cell).result is None for cell in cells))
+    if workers > 1:
+        _run_workers(cells, train, store, workers)
+    diverged = _attempt_all(cells, train, store, silent=False)
+    if diverged:
+        raise NonFiniteLoss("; ".join(diverged))
+    return pd.DataFrame([_row(run) for run in map(store.run, cells)])
+
+
+def worker_count(engine: str, workers: str | int, cells: Sequence[Cell], device: torch.device) -> int:
+    """How many worker processes train the cells; 1 stands for none.
+
+    Args:
+        engine: "inline", "local", or "auto": local on a CPU unless the cells are smoke runs, which end sooner than
+            workers start.
+        workers: of "local"; "auto" is the cores this process may use over the threads of a cell.
+        cells: to be trained; their recipe says `threads`.
+        device: to train on.
+
+    Raises:
+        ValueError: if a name is not one of these, or `workers` no whole number of at least 1.
+    """
+    choose("engine", engine, ("auto", "inline", "local"))
+    count = cores() // cells[0].recipe.threads if workers == "auto" else parse_number("workers", workers, least=1)
+    if engine == "auto":
+        engine = "local" if device.type == "cpu" and cells[0].preset != "smoke" else "inline"
+    return max(1, count) if engine == "local" else 1
+
+
+def _run_workers(cells: Sequence[Cell], train: Train, store: Store, workers: int) -> None:
+    """Let processes work on the cells until all have ended, and show how many cells are finished."""
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_work, args=(cells, train, store), daemon=True) for _ in range(workers)]
+    try:
+        for process in processes:
+            process.start()
+        with tqdm(total=len(cells), desc=f"cells, {workers} workers", unit="cell") as progress:
+            while any(process.is_alive() for process in processes):
+                progress.update(sum(store.run(cell).result is not None for cell in cells) - progress.n)
+                time.sleep(0.5)
+            progress.update(sum(store.run(cell).result is not None for cell in cells) - progress.n)
+    finally:
+        for process in processes:
+            process.terminate()
+
+
+def _work(cells: Sequence[Cell], train: Train, store: Store) -> None:
+    """What a worker does. It ends with the process that started it, however that ends."""
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    _attempt_all(cells, train, store, silent=True)
+
+
+def _attempt_all(cells: Sequence[Cell], train: Train, store: Store, *, silent: bool) -> list[str]:
+    """Go through the cells until none is left to train or wait for; returns what diverged, in words."""
     diverged: list[str] = []
     waiting = [store.run(cell) for cell in cells]
-    with tqdm(total=len(cells), desc="cells", unit="cell") as finished, tqdm(unit="step", leave=False) as steps:
+    bar = functools.partial(tqdm, disable=silent)
+    with bar(total=len(cells), desc="cells", unit="cell") as finished, bar(unit="step", leave=False) as steps:
         while waiting:
             claimed_by_others = []
             for run in waiting:
@@ -42,11 +107,9 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store) -> pd.DataFrame
                 else:
                     claimed_by_others.append(run)
             if len(claimed_by_others) == len(waiting):
-                waiting[0].wait(finished.write)
+                waiting[0].wait((lambda message: None) if silent else finished.write)
             waiting = claimed_by_others
-    if diverged:
-        raise NonFiniteLoss("; ".join(diverged))
-    return pd.DataFrame([_row(run) for run in map(store.run, cells)])
+    return diverged
 
 
 def _attempt(run: Run, train: Callable[[], dict], store: Store, diverged: list[str]) -> bool:

@@ -12,7 +12,7 @@ from repro.recipe import choose, parse_number, parse_numbers
 from repro.report.printed import printed
 from repro.run import device as devices
 from repro.run.compare import beside
-from repro.run.engine import run_cells
+from repro.run.engine import run_cells, worker_count
 from repro.run.store import Cell, Store
 from repro.skeleton.cell import data_of, train
 from repro.skeleton.data import DATASETS
@@ -22,12 +22,22 @@ LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe
 PRINTED_COLUMNS = {("ucla", "xview", 1, 512): "UCLA"}  # of the 15 objectives: (data set, protocol, layers, units)
 
 
-def taxonomy(dataset: str = "synthetic", *, device: str = "auto", **choices: Any) -> DataFrame:
+def taxonomy(
+    dataset: str = "synthetic",
+    *,
+    device: str = "auto",
+    engine: str = "auto",
+    workers: str | int = "auto",
+    **choices: Any,
+) -> DataFrame:
     """The fifteen subsets of {AE, CE, AD, CD} and random initialisation under a linear probe (paper, Table 1).
 
     Args:
         dataset: "synthetic" (embedded) or "ucla".
         device: "auto", "cpu" or "cuda".
+        engine: "inline" trains in this process, "local" in worker processes; "auto" takes "local" on a CPU, except
+            for smoke runs. The numbers do not depend on it.
+        workers: number of worker processes, or "auto": the cores this process may use over the recipe's threads.
         **choices: the other parameters of `taxonomy_cells`.
 
     Returns:
@@ -38,14 +48,21 @@ def taxonomy(dataset: str = "synthetic", *, device: str = "auto", **choices: Any
         ValueError, FileNotFoundError: as `taxonomy_cells`, before anything is computed.
         NonFiniteLoss: if a cell diverges, after the others are done.
     """
-    return _trained(taxonomy_cells(dataset, **choices), taxonomy_table, device)
+    return _trained(taxonomy_cells(dataset, **choices), taxonomy_table, device, engine, workers)
 
 
-def encoder_collapse(dataset: str = "synthetic", *, device: str = "auto", **choices: Any) -> DataFrame:
+def encoder_collapse(
+    dataset: str = "synthetic",
+    *,
+    device: str = "auto",
+    engine: str = "auto",
+    workers: str | int = "auto",
+    **choices: Any,
+) -> DataFrame:
     """Random initialisation against the attractive encoder, by depth of the encoder (paper, Table 2).
 
     Args:
-        dataset, device: as for `taxonomy`.
+        dataset, device, engine, workers: as for `taxonomy`.
         **choices: the other parameters of `encoder_collapse_cells`.
 
     Returns:
@@ -55,7 +72,7 @@ def encoder_collapse(dataset: str = "synthetic", *, device: str = "auto", **choi
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `taxonomy`.
     """
-    return _trained(encoder_collapse_cells(dataset, **choices), encoder_collapse_table, device)
+    return _trained(encoder_collapse_cells(dataset, **choices), encoder_collapse_table, device, engine, workers)
 
 
 def taxonomy_cells(
@@ -205,10 +222,17 @@ def _entry(recipe: SkeletonRecipe, preset: str) -> str:
     return recipe.objectives + "".join(departures)
 
 
-def _trained(cells: list[Cell], layout: Callable[[DataFrame, str, str], DataFrame], device: str) -> DataFrame:
+def _trained(
+    cells: list[Cell],
+    layout: Callable[[DataFrame, str, str], DataFrame],
+    device: str,
+    engine: str,
+    workers: str | int,
+) -> DataFrame:
     """Bring the cells to their results and lay these out."""
-    train_on = functools.partial(train, device=devices.resolve(device))
-    results = run_cells(cells, train_on, Store(manifest.runs_root()))
+    where = devices.resolve(device)
+    count = worker_count(engine, workers, cells, where)
+    results = run_cells(cells, functools.partial(train, device=where), Store(manifest.runs_root()), workers=count)
     placed = results.join(DataFrame([cell.recipe.to_dict() for cell in cells])[LAYOUT])
     return layout(placed, cells[0].preset, cells[0].dataset)
 

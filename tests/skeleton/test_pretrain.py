@@ -524,7 +524,7 @@ def test_bfloat16_is_finite_and_close_to_float32(objectives, layers):
     for _ in range(4):
         wide, narrow = exact.step(), rounded.step()
         assert narrow.dtype == torch.float32
-        torch.testing.assert_close(narrow, wide, rtol=0.05, atol=0.02)
+        torch.testing.assert_close(narrow, wide, rtol=0.03, atol=0.01)
     assert not torch.equal(narrow, wide)
     for own, other in zip(rounded.model.parameters(), exact.model.parameters(), strict=True):
         assert own.dtype == torch.float32
@@ -577,8 +577,8 @@ def test_the_attractive_encoder_alone_collapses_and_contrast_does_not():
         for _ in range(60):
             fast.step()
         spreads[objectives] = spread(fast, data) / before
-    assert spreads["AE"] < 0.3
-    assert spreads["AE+CE"] > 0.7
+    assert spreads["AE"] < 0.2
+    assert spreads["AE+CE"] > 0.5
 
 
 # ---------------------------------------------------------------------------------------------- recipes

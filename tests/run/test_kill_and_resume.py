@@ -1,0 +1,267 @@
+"""Real processes, killed: what they leave, who takes over, and that the result is the undisturbed one, bit by bit."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+# Brings cells to their results as a table would, with a checkpoint after every report, on small data of its own. All
+# four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways. Imports take
+# seconds, so one process does them and forks one that works, in a folder and on cells by seed, for every line
+# "start FOLDER CELLS"; "wait PID" gives how that one ended. Each writes its table as JSON, after whatever it says.
+NURSERY = """
+import functools, os, sys, traceback
+from pathlib import Path
+
+import torch
+
+from repro.run.engine import run_cells
+from repro.run.fit import fit
+from repro.run.store import Cell, Store
+from repro.skeleton import cell as skeleton_cell
+from repro.skeleton.data import SkeletonSet
+from repro.skeleton.pretrain import VERSION, Pretrainer, paper
+
+
+def small_set(name="synthetic", n=40, frames=8, features=6):
+    draw = torch.Generator().manual_seed(0)
+    lengths = torch.randint(4, frames + 1, (n,), generator=draw)
+    labels = torch.arange(n) % 3
+    sequences = torch.randn(n, frames, features, generator=draw) + labels[:, None, None]
+    sequences *= (torch.arange(frames) < lengths[:, None])[:, :, None]
+    train = torch.arange(n) % 4 > 0
+    nobody = torch.zeros(n, dtype=torch.int64)
+    return SkeletonSet(name, sequences, lengths, labels, train, ~train, nobody, nobody, ("a", "b", "c"), (), "d1")
+
+
+def work(root, seeds):
+    data = small_set()
+    small = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
+             "epochs": EPOCHS, "probe_epochs": 3, "probe_batch": 16, "threads": 1}
+    other = {"select": "best_on_test", "select_every": 2, "head": "mlp", "ema_head_twice": True,
+             "precision": "bfloat16"}
+    recipes = [paper("synthetic", "AE+CE+AD+CD", **small), paper("synthetic", "AE+CE+AD+CD", **small | other)]
+    cells = [Cell("taxonomy", recipes[seed].select, recipes[seed], seed, "smoke", "synthetic", data.digest, VERSION)
+             for seed in map(int, seeds)]
+
+    def remember(event):
+        with open(root / "events.txt", "a") as file:
+            file.write(f"{os.getpid()} {event}\\n")
+
+    def load_and_remember(pretrainer, state, load=Pretrainer.load_state_dict):
+        load(pretrainer, state)
+        remember("resumes")
+
+    def train_and_remember(run, progress):
+        remember(f"trains {run.cell.seed}")
+        return skeleton_cell.train(run, progress, device=torch.device("cpu"))
+
+    skeleton_cell.data_of = lambda recipe: data
+    skeleton_cell.fit = functools.partial(fit, checkpoint_seconds=0)
+    Pretrainer.load_state_dict = load_and_remember
+    print(run_cells(cells, train_and_remember, Store(root)).to_json())
+
+
+def child(root, seeds):
+    status = 1
+    try:
+        for stream, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(root / f"{os.getpid()}.{name}", os.O_WRONLY | os.O_CREAT), stream)
+        work(root, seeds)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
+for line in sys.stdin:
+    command, first, *rest = line.split()
+    if command == "start":
+        pid = os.fork()
+        if pid == 0:
+            child(Path(first), *rest)
+        print(pid, flush=True)
+    else:
+        print(os.waitstatus_to_exitcode(os.waitpid(int(first), 0)[1]), flush=True)
+"""
+EPOCHS = 15  # of 3 steps; each ends with a report, a line of progress and a checkpoint
+
+
+class Nursery:
+    """Starts and buries processes."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        command = [sys.executable, "-c", f"EPOCHS = {EPOCHS}\n{NURSERY}"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.parent = subprocess.Popen(command, text=True, env=environment, **pipes)
+        self.alive: set[int] = set()
+
+    def _ask(self, line: str) -> int:
+        self.parent.stdin.write(f"{line}\n")
+        self.parent.stdin.flush()
+        return int(self.parent.stdout.readline())
+
+    def start(self, root: Path, cells: str) -> int:
+        """The id of a new process."""
+        self.alive.add(pid := self._ask(f"start {root} {cells}"))
+        return pid
+
+    def _status(self, pid: int) -> int:
+        self.alive.remove(pid)
+        return self._ask(f"wait {pid}")
+
+    def end(self, root: Path, pid: int) -> tuple[list[str], dict]:
+        """Wait for a process that ends by itself: what it said, and its table."""
+        assert self._status(pid) == 0, (root / f"{pid}.err").read_text()
+        *said, table = (root / f"{pid}.out").read_text().splitlines()
+        return said, json.loads(table)
+
+    def kill(self, pid: int) -> None:
+        """Kill a process that is at work."""
+        os.kill(pid, signal.SIGKILL)
+        assert self._status(pid) == -signal.SIGKILL
+
+    def close(self) -> None:
+        for pid in tuple(self.alive):
+            self.kill(pid)
+        self.parent.communicate()
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("elsewhere"))
+    nursery = Nursery(os.environ | {"REPRO_RUNS": folder, "REPRO_DATA": folder})
+    yield nursery
+    nursery.close()
+
+
+def until(condition, seconds=60.0) -> None:
+    """Look every millisecond until the condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.001)
+
+
+def progress_lines(root: Path) -> int:
+    """Lines of progress of all cells."""
+    return sum(path.read_bytes().count(b"\n") for path in root.glob("taxonomy/*/progress.jsonl"))
+
+
+def events(root: Path, event: str) -> list[int]:
+    """The processes to which `event` happened, in order."""
+    lines = (root / "events.txt").read_text().splitlines()
+    return [int(pid) for pid, what in (line.split(" ", 1) for line in lines) if what == event]
+
+
+def outcome(root: Path) -> dict:
+    """Everything of the finished cells that must not depend on what happened on the way, by seed."""
+    found = {}
+    for path in root.glob("taxonomy/*/result.json"):
+        result, folder = json.loads(path.read_text()), path.parent
+        lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+        cost = result.pop("cost")
+        assert cost["steps"] == lines[-1]["step"] == 3 * EPOCHS
+        found[json.loads((folder / "recipe.json").read_text())["seed"]] = {
+            "result": result,
+            "progress": [{name: value for name, value in line.items() if name != "seconds"} for line in lines],
+            "state": torch.load(folder / "checkpoint.pt", weights_only=True)["learner"],
+        }
+    return found
+
+
+def assert_same(found: dict, expected: dict, message: str) -> None:
+    """Equal results, equal progress, and states equal to the last bit."""
+    assert sorted(found) == sorted(expected)
+    for seed in expected:
+        for part in ("result", "progress"):
+            assert found[seed][part] == expected[seed][part], message
+        states = found[seed]["state"], expected[seed]["state"]
+        torch.testing.assert_close(*states, rtol=0, atol=0, msg=lambda text: f"{message}\n{text}")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, nursery) -> tuple[dict, dict]:
+    """Outcome and table of a process that nothing disturbs."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    said, table = nursery.end(root, nursery.start(root, "01"))
+    assert said == []
+    return outcome(root), table
+
+
+def only_first(undisturbed: tuple[dict, dict]) -> tuple[dict, dict]:
+    """The same of the first cell alone."""
+    cells, table = undisturbed
+    return {0: cells[0]}, {column: {"0": values["0"]} for column, values in table.items()}
+
+
+def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
+    cells, table = undisturbed
+    assert sorted(cells) == [0, 1] and cells[0]["result"] != cells[1]["result"]
+    for seed, cell in cells.items():
+        state = cell["state"]["pretrainer"] if seed == 1 else cell["state"]
+        assert set(state) >= {"model", "keys", "dictionary", "sequence_dictionary", "optimiser", "generator", "order"}
+        assert len({line["loss"] for line in cell["progress"]}) == EPOCHS
+        assert list(cell["progress"][0]) == ["step", "loss", "AE", "CE", "AD", "CD"]
+        assert table["linear"][str(seed)] == cell["result"]["linear"]
+
+
+@pytest.mark.parametrize("seed", [20, 21])
+def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
+    draw = random.Random(seed)
+    lines = sorted([EPOCHS, *draw.sample(range(1, 2 * EPOCHS - 1), 3)])  # at EPOCHS the first cell is nearly complete
+    moments = [(count, round(draw.uniform(0, 0.05), 3)) for count in lines]
+    message = f"killed after these lines of progress and seconds: {moments}"
+    for count, seconds in moments:
+        pid = nursery.start(tmp_path, "01")
+        until(lambda count=count: progress_lines(tmp_path) >= count)
+        time.sleep(seconds)
+        nursery.kill(pid)
+        message += f"; then there were {progress_lines(tmp_path)} lines"
+    said, table = nursery.end(tmp_path, nursery.start(tmp_path, "01"))
+
+    assert table == undisturbed[1], message
+    assert_same(outcome(tmp_path), undisturbed[0], message)
+    begun = len(events(tmp_path, "trains 0")) + len(events(tmp_path, "trains 1"))
+    resumed = len(events(tmp_path, "resumes"))
+    assert begun - resumed == 2 and resumed >= 3, message  # after a kill, a cell goes on where it was
+    assert said == [], message  # no checkpoint was found damaged
+
+
+def test_two_processes_that_ask_at_once_train_a_cell_once(tmp_path, nursery, undisturbed):
+    cells, expected = only_first(undisturbed)
+    both = [nursery.start(tmp_path, "0") for _ in range(2)]
+    ended = {pid: nursery.end(tmp_path, pid) for pid in both}
+    assert [table for _, table in ended.values()] == [expected] * 2
+    assert_same(outcome(tmp_path), cells, "shared")
+    (trainer,) = events(tmp_path, "trains 0")
+    assert events(tmp_path, "resumes") == []
+    assert ended.pop(trainer)[0] == []
+    (((waiting,), _),) = ended.values()
+    assert waiting.startswith("waiting for ") and "which trains last, seed 0, in " in waiting
+
+
+def test_a_process_says_for_whom_it_waits_and_takes_over_when_that_one_is_killed(tmp_path, nursery, undisturbed):
+    cells, expected = only_first(undisturbed)
+    one = nursery.start(tmp_path, "0")
+    until(lambda: progress_lines(tmp_path) >= EPOCHS // 2)
+    os.kill(one, signal.SIGSTOP)  # so that it cannot finish before it is killed
+    two = nursery.start(tmp_path, "0")
+    until(lambda: (tmp_path / f"{two}.out").exists() and (tmp_path / f"{two}.out").read_text().endswith("\n"))
+    nursery.kill(one)
+    (waiting,), table = nursery.end(tmp_path, two)
+    assert waiting.startswith(f"waiting for process {one} on ")
+    assert table == expected
+    assert_same(outcome(tmp_path), cells, "taken over")
+    assert events(tmp_path, "trains 0") == [one, two]
+    assert events(tmp_path, "resumes") == [two]
