@@ -2,8 +2,8 @@
 
 import datetime
 import functools
-import resource
 import subprocess
+import sys
 
 import torch
 
@@ -29,4 +29,10 @@ def commit() -> str:
 
 
 def _resident_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """The most memory this process has held, 0 where the system does not tell (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -42,7 +42,7 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, workers: int
     workers = min(workers, sum(store.run(cell).result is None for cell in cells))
     if workers > 1:
         _run_workers(cells, train, store, workers)
-    diverged = _attempt_all(cells, train, store, silent=False)
+    diverged = _attempt_all(cells, train, store, alone=True)
     if diverged:
         raise NonFiniteLoss("; ".join(diverged))
     return pd.DataFrame([_row(run) for run in map(store.run, cells)])
@@ -89,14 +89,17 @@ def _work(cells: Sequence[Cell], train: Train, store: Store) -> None:
     """What a worker does. It ends with the process that started it, however that ends."""
     parent = multiprocessing.parent_process()
     threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
-    _attempt_all(cells, train, store, silent=True)
+    _attempt_all(cells, train, store, alone=False)
 
 
-def _attempt_all(cells: Sequence[Cell], train: Train, store: Store, *, silent: bool) -> list[str]:
-    """Go through the cells until none is left to train or wait for; returns what diverged, in words."""
+def _attempt_all(cells: Sequence[Cell], train: Train, store: Store, *, alone: bool) -> list[str]:
+    """Train every cell that nobody else holds; returns what diverged, in words.
+
+    Alone, show progress, and wait for the cells that other processes hold. As one of several workers, do neither.
+    """
     diverged: list[str] = []
     waiting = [store.run(cell) for cell in cells]
-    bar = functools.partial(tqdm, disable=silent)
+    bar = functools.partial(tqdm, disable=not alone)
     with bar(total=len(cells), desc="cells", unit="cell") as finished, bar(unit="step", leave=False) as steps:
         while waiting:
             claimed_by_others = []
@@ -107,7 +110,9 @@ def _attempt_all(cells: Sequence[Cell], train: Train, store: Store, *, silent: b
                 else:
                     claimed_by_others.append(run)
             if len(claimed_by_others) == len(waiting):
-                waiting[0].wait((lambda message: None) if silent else finished.write)
+                if not alone:
+                    break
+                waiting[0].wait(finished.write)
             waiting = claimed_by_others
     return diverged
 

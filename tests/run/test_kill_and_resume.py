@@ -94,14 +94,14 @@ for line in sys.stdin:
     else:
         print(os.waitstatus_to_exitcode(os.waitpid(int(first), 0)[1]), flush=True)
 """
-EPOCHS = 15  # of 3 steps; each ends with a report, a line of progress and a checkpoint
+EPOCHS = 20  # of 3 steps; each ends with a report, a line of progress and a checkpoint
 
 
 class Nursery:
     """Starts and buries processes."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        command = [sys.executable, "-c", f"EPOCHS = {EPOCHS}\n{NURSERY}"]
+        command = [sys.executable, "-u", "-c", f"EPOCHS = {EPOCHS}\n{NURSERY}"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.parent = subprocess.Popen(command, text=True, env=environment, **pipes)
         self.alive: set[int] = set()
@@ -129,7 +129,7 @@ class Nursery:
     def kill(self, pid: int) -> None:
         """Kill a process that is at work."""
         os.kill(pid, signal.SIGKILL)
-        assert self._status(pid) == -signal.SIGKILL
+        assert self._status(pid) == -signal.SIGKILL, "it ended before it was killed"
 
     def close(self) -> None:
         for pid in tuple(self.alive):
@@ -216,26 +216,27 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
         assert table["linear"][str(seed)] == cell["result"]["linear"]
 
 
-@pytest.mark.parametrize("seed", [20, 21])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
     draw = random.Random(seed)
-    lines = sorted([EPOCHS, *draw.sample(range(1, 2 * EPOCHS - 1), 3)])  # at EPOCHS the first cell is nearly complete
+    lines = sorted([EPOCHS, *draw.sample(range(1, 2 * EPOCHS - 10), 3)])  # at EPOCHS the first cell is nearly complete
     moments = [(count, round(draw.uniform(0, 0.05), 3)) for count in lines]
     message = f"killed after these lines of progress and seconds: {moments}"
+    to_resume = 0
     for count, seconds in moments:
         pid = nursery.start(tmp_path, "01")
         until(lambda count=count: progress_lines(tmp_path) >= count)
         time.sleep(seconds)
         nursery.kill(pid)
         message += f"; then there were {progress_lines(tmp_path)} lines"
+        begun = {path.parent for path in tmp_path.glob("taxonomy/*/checkpoint*.pt")}
+        to_resume += sum(not (folder / "result.json").exists() for folder in begun)
     said, table = nursery.end(tmp_path, nursery.start(tmp_path, "01"))
 
     assert table == undisturbed[1], message
     assert_same(outcome(tmp_path), undisturbed[0], message)
-    begun = len(events(tmp_path, "trains 0")) + len(events(tmp_path, "trains 1"))
-    resumed = len(events(tmp_path, "resumes"))
-    assert begun - resumed == 2 and resumed >= 3, message  # after a kill, a cell goes on where it was
-    assert said == [], message  # no checkpoint was found damaged
+    assert len(events(tmp_path, "resumes")) == to_resume >= 2, message
+    assert said == [] and "damaged" not in "".join(path.read_text() for path in tmp_path.glob("*.out")), message
 
 
 def test_two_processes_that_ask_at_once_train_a_cell_once(tmp_path, nursery, undisturbed):

@@ -1,0 +1,218 @@
+"""Every notebook is stripped and thin, stops at a wrong parameter, and runs with changed parameters."""
+
+import base64
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from PIL import Image
+
+from repro import manifest
+
+FOLDER = manifest.project_root() / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+REQUIRED = ("dataset", "preset", "seeds", "device")
+SMOKE = {"preset": "smoke", "device": "cpu"}
+TYPED = re.compile(r'(\w+): (str|int|float|bool) = ("[^"]*"|[-\w.]+) +# \S.*')
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def execute(name, folder, **parameters):
+    """Run a notebook as a reader would: (finished process, executed notebook), its runs below `folder`."""
+    arguments = [part for item in parameters.items() for part in ("-p", *map(str, item))]
+    command = [sys.executable, "-m", "papermill", str(FOLDER / f"{name}.ipynb"), str(folder / f"{name}.ipynb")]
+    environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
+                                "JUPYTER_PLATFORM_DIRS": "1", "IPYTHONDIR": str(folder / "ipython")}
+    process = subprocess.run([*command, *arguments, "--no-progress-bar"], env=environment, cwd=folder,
+                             capture_output=True, text=True, timeout=300)
+    return process, nbformat.read(folder / f"{name}.ipynb", as_version=4)
+
+
+def outputs(notebook, kind):
+    """Contents of a MIME type over all cells."""
+    found = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [data[kind] for data in found if kind in data]
+
+
+def printed(notebook):
+    texts = [output["text"] for cell in notebook.cells for output in cell.get("outputs", [])
+             if output.output_type == "stream" and output.name == "stdout"]
+    return "".join(texts)
+
+
+def rows(notebook):
+    """Cells of the only table shown, row by row."""
+    table, = (html for html in outputs(notebook, "text/html") if "<tbody>" in html)
+    body = table.split("<tbody>")[1]
+    return [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in body.split("</tr>")[:-1]]
+
+
+def runs(folder):
+    return sorted((folder / "runs").glob("*/*/result.json"))
+
+
+def test_there_is_a_notebook_for_every_table():
+    assert {"taxonomy", "encoder_collapse"} <= {path.stem for path in NOTEBOOKS}
+
+
+@every_notebook
+def test_it_is_stripped(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    for cell in notebook.cells:
+        assert cell.get("outputs", []) == []
+        assert cell.get("execution_count") is None
+        assert not {"execution", "papermill"} & set(cell.metadata)
+    assert "papermill" not in notebook.metadata and "widgets" not in notebook.metadata
+
+
+@every_notebook
+def test_it_starts_with_a_title_and_what_it_costs(path):
+    title = nbformat.read(path, as_version=4).cells[0]
+    assert title.cell_type == "markdown"
+    assert title.source.startswith("# ")
+    assert "Table" in title.source and "cores" in title.source
+
+
+@every_notebook
+def test_it_is_thin(path):
+    for cell in code_cells(path):
+        assert 1 <= len(cell.source.splitlines()) <= 15
+        assert max(map(len, cell.source.splitlines())) <= 120
+
+
+@every_notebook
+def test_its_second_cell_holds_typed_and_commented_parameters(path):
+    notebook = nbformat.read(path, as_version=4)
+    tagged = [index for index, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", [])]
+    assert tagged == [1]
+    lines = notebook.cells[1].source.splitlines()
+    matches = [TYPED.fullmatch(line) for line in lines]
+    assert all(matches), lines
+    names = [match[1] for match in matches]
+    assert set(REQUIRED) <= set(names)
+    assert len(set(names)) == len(names)
+    values = {}
+    exec(notebook.cells[1].source, values)
+    for match in matches:
+        assert type(values[match[1]]).__name__ == match[2]
+    assert (values["dataset"], values["preset"], values["device"]) == ("synthetic", "auto", "auto")
+
+
+def begin(path, **changes):
+    """Run the cells up to the third, with parameters put where papermill puts them."""
+    _, parameters, check = nbformat.read(path, as_version=4).cells[:3]
+    namespace = {}
+    exec(parameters.source, namespace)
+    namespace |= changes
+    exec(check.source.replace("%matplotlib inline", ""), namespace)
+    return namespace["settings"]
+
+
+@every_notebook
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"datset": "ucla"}, "parameter='datset' is not one of: dataset, preset, .*device; did you mean 'dataset'"),
+        ({"epochs": 3}, "parameter='epochs' is not one of: dataset, preset"),
+        ({"n_seeds": None}, "parameter='n_seeds' is not one of"),
+        ({"seed_list": [0, 1]}, "parameter='seed_list' is not one of"),
+        ({"dataset": "nutu"}, "dataset='nutu' is not one of: synthetic, ucla"),
+        ({"preset": "fast"}, "preset='fast' is not one of: auto, paper, quick, smoke"),
+        ({"seeds": "a"}, "seeds='a' should be a comma list of whole numbers from 0"),
+        ({"seeds": -1}, "seeds=-1 should be a comma list"),
+        ({"layers": "none"}, "layers='none' should be"),
+        ({"device": "tpu"}, "device='tpu' is not one of: auto, cpu, cuda"),
+    ],
+    ids=str,
+)
+def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    with pytest.raises(ValueError, match=message):
+        begin(path, **changes)
+    assert not (tmp_path / "runs").exists()
+
+
+@every_notebook
+def test_missing_data_stop_the_third_cell(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
+    with pytest.raises(FileNotFoundError, match=r"all_sqe\.zip"):
+        begin(path, dataset="ucla")
+    assert not (tmp_path / "runs").exists()
+
+
+@every_notebook
+def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    settings = begin(path, seeds="0,7", **SMOKE)
+    assert (settings["seeds"], settings["preset"], settings["device"]) == ("0,7", "smoke", "cpu")
+    text = capsys.readouterr().out
+    count = {"taxonomy": 16, "encoder_collapse": 10}[path.stem]
+    assert f"{2 * count} cells of preset smoke on synthetic, 0 finished" in text
+    assert str(tmp_path / "runs") in text and "torch" in text and "python" in text
+    assert not (tmp_path / "runs").exists()
+
+
+def test_taxonomy_with_two_objectives_and_again(tmp_path):
+    process, notebook = execute("taxonomy", tmp_path, objectives="CE,random", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
+    found = [json.loads(path.with_name("recipe.json").read_text())["entry"] for path in runs(tmp_path)]
+    assert sorted(found) == ["CE", "random"]
+    assert [row[0] for row in rows(notebook)] == ["CE", "random"]
+    stored = {path.with_name("recipe.json"): json.loads(path.read_text()) for path in runs(tmp_path)}
+    linear = {json.loads(path.read_text())["entry"]: result["linear"] for path, result in stored.items()}
+    assert [row[5] for row in rows(notebook)] == [f"{linear[name]:.2f}" for name in ("CE", "random")]
+    images = [Image.open(io.BytesIO(base64.b64decode(data))) for data in outputs(notebook, "image/png")]
+    assert len(images) == 2  # poses and table
+    for image in images:
+        assert min(image.size) > 200
+        assert len(image.convert("L").getcolors()) > 10
+
+    files = [path for path in (tmp_path / "runs").rglob("*") if path.name in ("progress.jsonl", "result.json")]
+    assert {path.name for path in files} == {"progress.jsonl", "result.json"}
+    before = {path: path.stat().st_mtime_ns for path in files}
+    process, again = execute("taxonomy", tmp_path, objectives="random,CE", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert "2 cells of preset smoke on synthetic, 2 finished" in printed(again)
+    assert {path: path.stat().st_mtime_ns for path in files} == before
+    assert rows(again) == rows(notebook)[::-1]
+
+
+def test_encoder_collapse_with_two_depths(tmp_path):
+    process, notebook = execute("encoder_collapse", tmp_path, layers="1,2", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert [row[:2] for row in rows(notebook)] == [["1", "random"], ["1", "AE"], ["2", "random"], ["2", "AE"]]
+    assert len(runs(tmp_path)) == 4
+    assert len(outputs(notebook, "image/png")) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("taxonomy", {"datset": "ucla"}, "did you mean 'dataset'"),
+        ("encoder_collapse", {"dataset": "nutu"}, "dataset='nutu' is not one of: synthetic, ucla"),
+    ],
+)
+def test_a_wrong_parameter_stops_the_notebook(name, parameters, message, tmp_path):
+    process, notebook = execute(name, tmp_path, **SMOKE, **parameters)
+    assert process.returncode != 0
+    assert message in process.stderr
+    assert not (tmp_path / "runs").exists()
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and "injected" not in str(cell.metadata)]
+    failed = [index for index, cell in enumerate(cells)
+              if any(output.output_type == "error" for output in cell.outputs)]
+    assert cells[failed[0]].source == code_cells(FOLDER / f"{name}.ipynb")[1].source
+    assert not any(cell.outputs for cell in cells[failed[0] + 1 :])
