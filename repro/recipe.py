@@ -8,6 +8,8 @@ import typing
 from collections.abc import Iterable
 from typing import Any, Self
 
+LARGEST = 2**32 - 1  # seeds of every library go up to here
+
 
 def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
     """Return `value` if it is one of `allowed`.
@@ -25,7 +27,7 @@ def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
 
 
 def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
-    """A whole number of at least `least`, given as an integer or as text.
+    """A whole number from `least` to `LARGEST`, given as an integer or as text.
 
     Raises:
         ValueError: naming the parameter and the value.
@@ -33,6 +35,8 @@ def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
     text = str(value).strip()
     if isinstance(value, bool) or not text.isdecimal() or int(text) < least:
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
+    if int(text) > LARGEST:
+        raise ValueError(f"{parameter}={value!r} should be at most {LARGEST}")
     return int(text)
 
 
@@ -46,11 +50,13 @@ def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
         numbers = [parse_number(parameter, part, least=least) for part in str(value).split(",")]
     except ValueError as error:
         expected = f"a comma list of whole numbers from {least}, such as 1,2,3"
-        raise ValueError(f"{parameter}={value!r} should be {expected}") from error
+        raise ValueError(f"{parameter}={value!r} should be {expected} ({error})") from error
     return list(dict.fromkeys(numbers))
 
 
-def setting(default: Any, source: str, *, allowed: Iterable[Any] | None = None, before: Any = None) -> Any:
+def setting(
+    default: Any, source: str, *, allowed: Iterable[Any] | None = None, before: Any = dataclasses.MISSING
+) -> Any:
     """A field of a recipe.
 
     Args:
@@ -114,7 +120,7 @@ class Recipe:
         kept = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
-            if field.metadata.get("before") is None or getattr(self, field.name) != field.metadata["before"]
+            if getattr(self, field.name) != field.metadata.get("before", dataclasses.MISSING)
         }
         return json.dumps(kept, sort_keys=True)
 

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "repro"
-EXTRAS = (
-    "av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "papermill", "pooch", "safetensors", "seaborn",
-    "statsmodels",
-)  # fmt: skip
+EXTRAS = ("av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "papermill", "pooch", "safetensors")
+EXTRAS += ("seaborn", "statsmodels")
 
 
 def modules(folder):

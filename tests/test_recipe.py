@@ -186,7 +186,6 @@ def test_an_added_field_at_another_value_changes_the_key(change):
     assert key(Grown(**change)) != key(Grown(dropped=0.3))
 
 
-@pytest.mark.xfail(strict=True, reason="before=None is taken for a field that has always been there")
 def test_an_added_field_whose_earlier_behaviour_is_none_keeps_the_key():
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Limited(Small):

@@ -146,6 +146,8 @@ def _heading(table: DataFrame) -> str:
             raise ValueError(f"a figure shows one {column}; this table has {sorted(table[column].unique())}")
     dataset, preset = table["dataset"].iloc[0], table["preset"].iloc[0]
     seeds = _seeds(table)
+    if "departures" in table:
+        seeds += f"\n{'; '.join(sorted(set(table['departures']) - {''}))}"
     if _embedded(dataset):
         return f"{dataset}, {preset} recipe, {seeds}\nembedded data: not comparable with the printed numbers"
     if preset != "paper":

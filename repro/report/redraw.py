@@ -30,6 +30,8 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
     written = []
     for (table, dataset), _ in cells[cells["preset"] != "smoke"].groupby(["table", "dataset"]):
         chosen = most_complete(results(cells, table, dataset))
+        if chosen.empty:
+            continue
         preset = chosen["preset"].iloc[0]
         rows = TABLES[table].layout(chosen, preset, dataset)
         stem = folder / f"{table}_{dataset}"
@@ -49,7 +51,7 @@ def draw(table: str, rows: DataFrame) -> figures.Figure:
 
 
 def most_complete(found: DataFrame) -> DataFrame:
-    """The cells that belong to the table as printed, of the preset that covers most entries (paper if equal).
+    """The cells that belong to the table as printed, of the preset that covers most entries (paper if equal), if any.
 
     Cells that depart from their preset, whose entry says how ("AD+CD, td_queue=frozen_noise"), are left out, except in
     depth, which is what `encoder_collapse` varies.
@@ -59,6 +61,8 @@ def most_complete(found: DataFrame) -> DataFrame:
     by_depth = found["objectives"] + ", layers=" + found["layers"].astype(str)
     varied = (found["table"] == "encoder_collapse") & (found["entry"] == by_depth)
     found = found[((found["entry"] == found["objectives"]) | varied) & (found["preset"] != "smoke")]
+    if found.empty:
+        return found
     covered = found.groupby("preset")["entry"].nunique()
     best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"))
     return pd.DataFrame(found[found["preset"] == best]).reset_index(drop=True)

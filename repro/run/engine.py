@@ -3,10 +3,12 @@
 Cells are claimed through the store's locks, so any number of processes that ask for the same table share its work.
 """
 
+import contextlib
 import functools
-import multiprocessing
-import os
-import threading
+import json
+import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -39,12 +41,11 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, workers: int
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
     """
-    workers = min(workers, sum(store.run(cell).result is None for cell in cells))
-    if workers > 1:
-        _run_workers(cells, train, store, workers)
-    diverged = _attempt_all(cells, train, store, alone=True)
+    workers = min(workers, _unfinished(cells, store))
+    diverged = _run_workers(cells, train, store, workers) if workers > 1 else {}
+    diverged |= attempt([cell for cell in cells if cell.key not in diverged], train, store, alone=True)
     if diverged:
-        raise NonFiniteLoss("; ".join(diverged))
+        raise NonFiniteLoss("; ".join(diverged.values()))
     return pd.DataFrame([_row(run) for run in map(store.run, cells)])
 
 
@@ -68,36 +69,38 @@ def worker_count(engine: str, workers: str | int, cells: Sequence[Cell], device:
     return max(1, count) if engine == "local" else 1
 
 
-def _run_workers(cells: Sequence[Cell], train: Train, store: Store, workers: int) -> None:
-    """Let processes work on the cells until all have ended, and show how many cells are finished."""
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_work, args=(cells, train, store), daemon=True) for _ in range(workers)]
+def _run_workers(cells: Sequence[Cell], train: Train, store: Store, workers: int) -> dict[str, str]:
+    """Let processes work on the cells until all have ended, showing how many are finished; returns what diverged."""
+    job = pickle.dumps((cells, train, store))
+    command = [sys.executable, "-m", "repro.run.worker"]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(workers)]
     try:
         for process in processes:
-            process.start()
+            with contextlib.suppress(BrokenPipeError):  # it died at once: what it leaves is done at the end
+                process.stdin.write(job)
+                process.stdin.flush()  # and left open: its end tells the worker that we are gone
         with tqdm(total=len(cells), desc=f"cells, {workers} workers", unit="cell") as progress:
-            while any(process.is_alive() for process in processes):
-                progress.update(sum(store.run(cell).result is not None for cell in cells) - progress.n)
+            while any(process.poll() is None for process in processes):
+                progress.update(len(cells) - _unfinished(cells, store) - progress.n)
                 time.sleep(0.5)
-            progress.update(sum(store.run(cell).result is not None for cell in cells) - progress.n)
+            progress.update(len(cells) - _unfinished(cells, store) - progress.n)
+        reports = [process.stdout.read() for process in processes if process.returncode == 0]
     finally:
         for process in processes:
-            process.terminate()
+            process.kill()
+            process.wait()
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            process.stdout.close()
+    return {key: message for report in reports for key, message in json.loads(report).items()}
 
 
-def _work(cells: Sequence[Cell], train: Train, store: Store) -> None:
-    """What a worker does. It ends with the process that started it, however that ends."""
-    parent = multiprocessing.parent_process()
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
-    _attempt_all(cells, train, store, alone=False)
-
-
-def _attempt_all(cells: Sequence[Cell], train: Train, store: Store, *, alone: bool) -> list[str]:
-    """Train every cell that nobody else holds; returns what diverged, in words.
+def attempt(cells: Sequence[Cell], train: Train, store: Store, *, alone: bool) -> dict[str, str]:
+    """Train every cell that nobody else holds; returns what diverged, by key, in words.
 
     Alone, show progress, and wait for the cells that other processes hold. As one of several workers, do neither.
     """
-    diverged: list[str] = []
+    diverged: dict[str, str] = {}
     waiting = [store.run(cell) for cell in cells]
     bar = functools.partial(tqdm, disable=not alone)
     with bar(total=len(cells), desc="cells", unit="cell") as finished, bar(unit="step", leave=False) as steps:
@@ -117,7 +120,7 @@ def _attempt_all(cells: Sequence[Cell], train: Train, store: Store, *, alone: bo
     return diverged
 
 
-def _attempt(run: Run, train: Callable[[], dict], store: Store, diverged: list[str]) -> bool:
+def _attempt(run: Run, train: Callable[[], dict], store: Store, diverged: dict[str, str]) -> bool:
     """Whether the run needs no more work; False if another process holds it."""
     if run.result is None:
         with run.claim() as claimed:
@@ -127,8 +130,12 @@ def _attempt(run: Run, train: Callable[[], dict], store: Store, diverged: list[s
                 if run.result is None:
                     run.finish(store.twin(run.cell) or train())
             except NonFiniteLoss as error:
-                diverged.append(f"{run.cell.entry}, seed {run.cell.seed}: {error}")
+                diverged[run.cell.key] = f"{run.cell.entry}, seed {run.cell.seed}: {error}"
     return True
+
+
+def _unfinished(cells: Sequence[Cell], store: Store) -> int:
+    return sum(store.run(cell).result is None for cell in cells)
 
 
 def _row(run: Run) -> dict:

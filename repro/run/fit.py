@@ -4,11 +4,13 @@ A learner holds *all* state of a run (weights, dictionaries, optimiser, generato
 killed at any moment and started again takes exactly the steps it would have taken undisturbed.
 """
 
+import hashlib
+import io
 import json
 import math
 import os
+import sys
 import time
-import zipfile
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +19,8 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from repro.run.store import write_atomically
+
+DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 
 
 class NonFiniteLoss(FloatingPointError):
@@ -91,7 +95,9 @@ def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
     path = folder / "checkpoint.pt"
 
     def write(temporary: Path) -> None:
-        torch.save(state, temporary)
+        archive = io.BytesIO()
+        torch.save(state, archive)
+        temporary.write_bytes(archive.getvalue() + hashlib.sha256(archive.getbuffer()).digest())
         _read_checkpoint(temporary)
         if path.exists():
             os.replace(path, folder / "checkpoint.previous.pt")
@@ -100,25 +106,25 @@ def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(folder: Path) -> dict[str, Any] | None:
-    """The newest sound checkpoint of `folder`, None if there is none; says so when one is damaged."""
+    """The newest sound checkpoint of `folder`, None if there is none. A damaged one is set aside, with a message."""
     for name in ("checkpoint.pt", "checkpoint.previous.pt"):
         path = folder / name
         if not path.exists():
             continue
         try:
             return _read_checkpoint(path)
-        except Exception as error:  # torch and zipfile raise many kinds for a damaged file
-            tqdm.write(f"{path} is damaged ({error}); falling back to an earlier state")
+        except Exception as error:  # torch raises many kinds for a file it cannot read
+            os.replace(path, folder / "checkpoint.damaged.pt")
+            tqdm.write(f"{path} is damaged ({error}); falling back to an earlier state", file=sys.stderr)
     return None
 
 
 def _read_checkpoint(path: Path) -> dict[str, Any]:
-    # torch's own reader leaves checksums of the archive unchecked, the standard library's does not
-    with zipfile.ZipFile(path) as archive:
-        damaged = archive.testzip()
-    if damaged is not None:
-        raise ValueError(f"checksum of {damaged} does not match")
-    return torch.load(path, map_location="cpu", weights_only=True)
+    content = path.read_bytes()
+    archive, digest = content[:-DIGEST], content[-DIGEST:]
+    if hashlib.sha256(archive).digest() != digest:
+        raise ValueError("checksum does not match")
+    return torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
 
 
 def _resume(learner: Learner, folder: Path) -> tuple[int, float]:

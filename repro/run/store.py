@@ -12,8 +12,8 @@ import datetime
 import hashlib
 import json
 import os
+import secrets
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,9 +30,7 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     Whatever happens, `path` holds either its old content or all of the new one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(descriptor)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         write(temporary)
         with temporary.open("rb") as file:

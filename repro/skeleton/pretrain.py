@@ -16,7 +16,9 @@ from repro.skeleton.model import SkeletonModel
 
 VERSION = 1  # raise when a change alters the numbers of an unchanged recipe
 TERMS = ("AE", "CE", "AD", "CD")
-SUBSETS = tuple("+".join(term for bit, term in enumerate(TERMS) if mask >> bit & 1) for mask in range(1, 2 ** len(TERMS)))
+SUBSETS = tuple(
+    "+".join(term for bit, term in enumerate(TERMS) if number >> bit & 1) for number in range(1, 2 ** len(TERMS))
+)
 METHODS = ("random", *SUBSETS)
 
 # Where paper, supplement and released code part ways and the numbers change; the default is the other value.
@@ -29,9 +31,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
 }
 
-COUNTS = ("layers", "units", "projection", "dictionary", "sequence_dictionary", "batch", "probe_epochs", "probe_batch",
-          "td_crop", "select_every", "threads")
-SMALLEST = dict.fromkeys(COUNTS, 1) | {"epochs": 0, "temperature": 1e-6, "learning_rate": 0.0, "clip": 1e-6}
+COUNTS = ("layers", "units", "projection", "dictionary", "sequence_dictionary", "td_crop", "threads")
+LEAST = dict.fromkeys((*COUNTS, "batch", "probe_batch", "probe_epochs", "select_every"), 1)
+LEAST |= {"temperature": 1e-6, "clip": 1e-6}
+LEAST |= dict.fromkeys(("epochs", "shear", "learning_rate", "probe_learning_rate"), 0)
+MOST = dict.fromkeys(("flip", "momentum", "probe_momentum", "probe_final_rate"), 1.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,10 +77,10 @@ class SkeletonRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in SMALLEST.items():
-            value = getattr(self, name)
-            if value is not None and not value >= least:
-                raise ValueError(f"{name}={value} should be at least {least}")
+        for name in LEAST | MOST:
+            value, least, most = getattr(self, name), LEAST.get(name, 0.0), MOST.get(name, float("inf"))
+            if value is not None and not least <= value <= most:
+                raise ValueError(f"{name}={value} should be from {least} to {most}")
 
     def has(self, term: str) -> bool:
         """Whether the objective contains the term ("AE", "CE", "AD" or "CD")."""
@@ -122,7 +126,7 @@ class Pretrainer:
     def __init__(self, recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> None:
         self.recipe, self.device = recipe, device
         self.contrastive = recipe.has("CE") or recipe.has("CD")  # needs keys
-        self.terms = ("loss", *(term for term in TERMS if recipe.has(term)))
+        self.terms = (*(term for term in TERMS if recipe.has(term)), "loss")
         self.sequences = data.sequences[data.train].to(device)
         self.lengths = data.lengths[data.train]  # on the CPU: a batch's longest sequence is known without waiting
         if recipe.batch > len(self.sequences):
@@ -149,7 +153,7 @@ class Pretrainer:
         self.total_steps = 0 if recipe.objectives == "random" else recipe.epochs * self.steps_per_epoch
 
     def step(self) -> Tensor:
-        """One optimisation step; the total loss and each of its terms, (1 + terms,)."""
+        """One optimisation step; each term of the loss, and the loss, (terms + 1,)."""
         sequences, lengths = self._next_batch()
         queries = self._query_inputs(sequences, lengths)
         key_input = self._view(sequences, lengths) if self.contrastive else None
@@ -162,7 +166,7 @@ class Pretrainer:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         self.optimiser.step()
         self._update_keys(keys)
-        return torch.stack([loss, *losses.values()]).detach()
+        return torch.stack([*losses.values(), loss]).detach()
 
     def _next_batch(self) -> tuple[Tensor, Tensor]:
         """Sequences (N, T, D) cut to the longest of the batch, and lengths (N,)."""

@@ -28,7 +28,7 @@ class BestOnTest:
         losses = self.pretrainer.step()
         self.taken += 1
         if self.taken % (self.pretrainer.recipe.select_every * self.steps_per_epoch) == 0:
-            accuracy = test_accuracy(self.pretrainer, self.data)
+            accuracy = accuracy_on_test(self.pretrainer, self.data)
             if accuracy > self.best:
                 self.best, self.weights = accuracy, copy.deepcopy(self.pretrainer.model.state_dict())
         return losses
@@ -49,7 +49,7 @@ class BestOnTest:
         self.pretrainer.load_state_dict(state["pretrainer"])
 
 
-def test_accuracy(pretrainer: Pretrainer, data: SkeletonSet) -> float:
+def accuracy_on_test(pretrainer: Pretrainer, data: SkeletonSet) -> float:
     """1-NN accuracy of the readouts in percent, test samples against training samples."""
     readouts, _ = pretrainer.features(data)
     labels = data.labels.to(readouts.device)

@@ -42,7 +42,8 @@ def taxonomy(
 
     Returns:
         One row per objective: objectives, AE, CE, AD, CD, then ours, std, n_seeds, published, difference, preset,
-        dataset; last knn1 and embedding_spread, means over seeds. Accuracies in percent.
+        dataset; last knn1 and embedding_spread, means over seeds. Accuracies in percent. Where a cell departs from its
+        preset, such as by selection on the test split, a column "departures" before `ours` says how.
 
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`, before anything is computed.
@@ -135,7 +136,7 @@ def encoder_collapse_cells(
     """
     preset = _resolved(dataset, preset)
     depths = parse_numbers("layers", layers, least=1)
-    chosen = [choose("methods", name.strip(), ("random", "AE")) for name in methods.split(",")]
+    chosen = dict.fromkeys(choose("methods", name.strip(), ("random", "AE")) for name in str(methods).split(","))
     recipes = [PRESETS[preset](dataset, method, layers=depth) for depth in depths for method in chosen]
     return _cells("encoder_collapse", recipes, preset, parse_numbers("seeds", seeds))
 
@@ -153,6 +154,9 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     rows = DataFrame({"objectives": entries["objectives"]})
     for term in TERMS:
         rows[term] = [int(term in name.split("+")) for name in entries["objectives"]]
+    departures = [name[len(objectives) + 2 :] for name, objectives in rows["objectives"].items()]
+    if any(departures):
+        rows["departures"] = departures
     return _beside(rows, results, published, preset, dataset)
 
 
@@ -185,9 +189,8 @@ def parse_objectives(text: str) -> list[str]:
     Raises:
         ValueError: naming an objective that does not exist and those that do.
     """
-    if text == "all":
-        return list(METHODS)
-    return list(dict.fromkeys(_ordered(name.strip()) for name in str(text).split(",")))
+    names = dict.fromkeys(_ordered(name.strip()) for name in str(text).split(","))
+    return list(METHODS) if "all" in names else list(names)
 
 
 def _ordered(name: str) -> str:

@@ -32,7 +32,7 @@ def execute(name, folder, **parameters):
     arguments = [part for item in parameters.items() for part in ("-p", *map(str, item))]
     command = [sys.executable, "-m", "papermill", str(FOLDER / f"{name}.ipynb"), str(folder / f"{name}.ipynb")]
     environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
-                                "JUPYTER_PLATFORM_DIRS": "1", "IPYTHONDIR": str(folder / "ipython")}
+                                "IPYTHONDIR": str(folder / "ipython")}
     process = subprocess.run([*command, *arguments, "--no-progress-bar"], env=environment, cwd=folder,
                              capture_output=True, text=True, timeout=300)
     return process, nbformat.read(folder / f"{name}.ipynb", as_version=4)

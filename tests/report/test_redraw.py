@@ -171,7 +171,6 @@ def test_of_equal_cells_the_one_finished_last_counts(tmp_path):
     assert table_of(tmp_path, "taxonomy_ucla")[["ours", "n_seeds"]].to_numpy().tolist() == [[70.0, 1]]
 
 
-@pytest.mark.xfail(strict=True, reason="a table of which only departures are finished has nothing to choose from")
 def test_departures_alone_are_passed_over(tmp_path):
     alone = exported("CE", suffix=", units=64", units=64)
     assert len(redraw(frame(alone, *depths()), tmp_path)) == 3

@@ -47,11 +47,31 @@ def test_threads_inside_the_block_alone():
     assert torch.get_num_threads() == before
 
 
+def test_autocast_is_what_the_recipe_says():
+    matrix = torch.ones(2, 2)
+    for precision, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+        with device.autocast(torch.device("cpu"), precision):
+            assert (matrix @ matrix).dtype == dtype
+    with pytest.raises(ValueError, match=r"^precision='float16' is not one of: float32, bfloat16"):
+        device.autocast(torch.device("cpu"), "float16")
+
+
 def test_hardware_is_ready_for_json():
     found = device.hardware(torch.device("cpu"))
     assert list(found) == ["device", "cores", "python", "torch"]
-    assert found["device"] and found["cores"] == os.cpu_count() and found["torch"] == torch.__version__
+    assert found["device"] and found["cores"] == device.cores() and found["torch"] == torch.__version__
     assert json.loads(json.dumps(found)) == found
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinities on this system")
+def test_cores_are_those_this_process_may_use():
+    allowed = os.sched_getaffinity(0)
+    assert device.cores() == len(allowed)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert device.cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def test_hardware_without_proc(monkeypatch):

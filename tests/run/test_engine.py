@@ -3,10 +3,12 @@ import threading
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from repro import manifest
 from repro.recipe import Recipe, setting
-from repro.run.engine import run_cells
+from repro.run import engine
+from repro.run.engine import run_cells, worker_count
 from repro.run.fit import NonFiniteLoss
 from repro.run.store import Cell, Store
 
@@ -212,3 +214,80 @@ def test_a_cell_given_up_elsewhere_is_taken_over(store, held):
     assert run_cells(CELLS[:1], train, store)["linear"].tolist() == [value(CELLS[0])]
     timer.join()
     assert train.calls == [("CE", 0)]
+
+
+@pytest.fixture
+def one_worker(monkeypatch) -> list[int]:
+    """Replaces the worker processes by one call in this process; remembers how many there were to be."""
+    counts = []
+
+    def work(cells, train, store, workers):
+        counts.append(workers)
+        return engine.attempt(cells, train, store, alone=False)
+
+    monkeypatch.setattr(engine, "_run_workers", work)
+    return counts
+
+
+def test_there_are_no_more_workers_than_cells_to_train(store, one_worker):
+    run_cells(CELLS[:2], Trainer(), store, workers=8)
+    assert one_worker == [2]
+    run_cells(CELLS, Trainer(), store, workers=2)
+    assert one_worker == [2, 2]
+    store.run(CELLS[4]).folder.joinpath("result.json").unlink()
+    train = Trainer()
+    assert run_cells(CELLS, train, store, workers=8)["linear"].tolist() == [value(each) for each in CELLS]
+    assert one_worker == [2, 2] and train.calls == [("AE", 1)]  # a single cell needs no worker
+    run_cells(CELLS, train, store, workers=8)
+    assert one_worker == [2, 2] and len(train.calls) == 1
+
+
+def test_a_worker_leaves_what_others_hold_to_the_process_that_started_it(store, one_worker, held):
+    elsewhere = held({"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}})
+    train = Trainer(AE=lambda run: run.cell.seed == 1 and elsewhere.let_go.set())  # the last of CELLS
+    assert run_cells(CELLS, train, store, workers=2)["linear"].tolist() == [1.0] + [value(each) for each in CELLS[1:]]
+    assert train.calls == [(each.entry, each.seed) for each in CELLS[1:]]
+
+
+def test_a_cell_that_diverges_in_a_worker_is_not_trained_again(store, one_worker):
+    train = Trainer(CD=diverge)
+    with pytest.raises(NonFiniteLoss, match="CD, seed 0: CD is nan at step 7"):
+        run_cells(CELLS, train, store, workers=2)
+    assert sorted(train.calls) == sorted((each.entry, each.seed) for each in CELLS)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Threaded(Recipe):
+    threads: int = setting(1, "assumed")
+
+
+def threaded(threads: int, preset: str) -> list[Cell]:
+    return [dataclasses.replace(CELLS[0], recipe=Threaded(threads=threads), preset=preset)]
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "threads", "preset", "device", "count"),
+    [
+        ("inline", "auto", 1, "quick", "cpu", 1), ("inline", 4, 1, "quick", "cpu", 1),
+        ("local", "auto", 1, "quick", "cpu", 6), ("local", "auto", 2, "quick", "cpu", 3),
+        ("local", "auto", 4, "quick", "cpu", 1), ("local", "auto", 8, "quick", "cpu", 1),
+        ("local", "auto", 1, "smoke", "cpu", 6), ("local", 3, 8, "smoke", "cpu", 3),
+        ("local", "3", 8, "quick", "cuda", 3), ("auto", "auto", 1, "quick", "cpu", 6),
+        ("auto", 2, 1, "paper", "cpu", 2), ("auto", "2", 1, "smoke", "cpu", 1), ("auto", "auto", 1, "quick", "cuda", 1),
+    ],
+)
+def test_worker_count(monkeypatch, name, workers, threads, preset, device, count):
+    monkeypatch.setattr(engine, "cores", lambda: 6)
+    assert worker_count(name, workers, threaded(threads, preset), torch.device(device)) == count
+
+
+@pytest.mark.parametrize("name", ["inline", "local", "auto"])
+@pytest.mark.parametrize("workers", ["0", 0, -1, "two", "", 1.5, True])
+def test_impossible_numbers_of_workers_are_refused(name, workers):
+    with pytest.raises(ValueError, match=r"^workers=.* should be a whole number of at least 1$"):
+        worker_count(name, workers, threaded(1, "quick"), torch.device("cpu"))
+
+
+def test_an_unknown_engine_is_refused():
+    with pytest.raises(ValueError, match=r"^engine='locl' is not one of: auto, inline, local; did you mean 'local'\?$"):
+        worker_count("locl", "auto", threaded(1, "quick"), torch.device("cpu"))

@@ -15,9 +15,10 @@ import torch
 # Brings cells to their results as a table would, with a checkpoint after every report, on small data of its own. All
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways. Imports take
 # seconds, so one process does them and forks one that works, in a folder and on cells by seed, for every line
-# "start FOLDER CELLS"; "wait PID" gives how that one ended. Each writes its table as JSON, after whatever it says.
+# "start FOLDER CELLS WORKERS"; "wait PID" gives how that one ended. Each writes its table as JSON, after what it says.
+# A file "hold" in the folder keeps them from training.
 NURSERY = """
-import functools, os, sys, traceback
+import functools, os, sys, time, traceback
 from pathlib import Path
 
 import torch
@@ -29,8 +30,15 @@ from repro.skeleton import cell as skeleton_cell
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import VERSION, Pretrainer, paper
 
+EPOCHS = int(sys.argv[1])
+SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
+         "epochs": EPOCHS, "probe_epochs": 3, "probe_batch": 16, "threads": 1}
+OTHER = {"select": "best_on_test", "select_every": 2, "head": "mlp", "ema_head_twice": True, "precision": "bfloat16"}
+RECIPES = [paper("synthetic", "AE+CE+AD+CD", **SMALL), paper("synthetic", "AE+CE+AD+CD", **SMALL | OTHER)]
 
-def small_set(name="synthetic", n=40, frames=8, features=6):
+
+@functools.cache
+def small_set(n=40, frames=8, features=6):
     draw = torch.Generator().manual_seed(0)
     lengths = torch.randint(4, frames + 1, (n,), generator=draw)
     labels = torch.arange(n) % 3
@@ -38,43 +46,45 @@ def small_set(name="synthetic", n=40, frames=8, features=6):
     sequences *= (torch.arange(frames) < lengths[:, None])[:, :, None]
     train = torch.arange(n) % 4 > 0
     nobody = torch.zeros(n, dtype=torch.int64)
-    return SkeletonSet(name, sequences, lengths, labels, train, ~train, nobody, nobody, ("a", "b", "c"), (), "d1")
+    classes = ("a", "b", "c")
+    return SkeletonSet("synthetic", sequences, lengths, labels, train, ~train, nobody, nobody, classes, (), "d1")
 
 
-def work(root, seeds):
-    data = small_set()
-    small = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
-             "epochs": EPOCHS, "probe_epochs": 3, "probe_batch": 16, "threads": 1}
-    other = {"select": "best_on_test", "select_every": 2, "head": "mlp", "ema_head_twice": True,
-             "precision": "bfloat16"}
-    recipes = [paper("synthetic", "AE+CE+AD+CD", **small), paper("synthetic", "AE+CE+AD+CD", **small | other)]
-    cells = [Cell("taxonomy", recipes[seed].select, recipes[seed], seed, "smoke", "synthetic", data.digest, VERSION)
+def remember(event):
+    with open(Path(os.environ["REPRO_RUNS"]) / "events.txt", "a") as file:
+        file.write(f"{os.getpid()} {event}\\n")
+
+
+def load_and_remember(pretrainer, state, load=Pretrainer.load_state_dict):
+    load(pretrainer, state)
+    remember("resumes")
+
+
+def train_and_remember(run, progress):
+    remember(f"trains {run.cell.seed}")
+    while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
+        time.sleep(0.001)
+    return skeleton_cell.train(run, progress, device=torch.device("cpu"))
+
+
+skeleton_cell.data_of = lambda recipe: small_set()
+skeleton_cell.fit = functools.partial(fit, checkpoint_seconds=0)
+Pretrainer.load_state_dict = load_and_remember
+
+
+def work(root, seeds, workers):
+    os.environ["REPRO_RUNS"] = str(root)
+    cells = [Cell("taxonomy", RECIPES[seed].select, RECIPES[seed], seed, "smoke", "synthetic", "d1", VERSION)
              for seed in map(int, seeds)]
-
-    def remember(event):
-        with open(root / "events.txt", "a") as file:
-            file.write(f"{os.getpid()} {event}\\n")
-
-    def load_and_remember(pretrainer, state, load=Pretrainer.load_state_dict):
-        load(pretrainer, state)
-        remember("resumes")
-
-    def train_and_remember(run, progress):
-        remember(f"trains {run.cell.seed}")
-        return skeleton_cell.train(run, progress, device=torch.device("cpu"))
-
-    skeleton_cell.data_of = lambda recipe: data
-    skeleton_cell.fit = functools.partial(fit, checkpoint_seconds=0)
-    Pretrainer.load_state_dict = load_and_remember
-    print(run_cells(cells, train_and_remember, Store(root)).to_json())
+    print(run_cells(cells, train_and_remember, Store(root), workers=int(workers)).to_json())
 
 
-def child(root, seeds):
+def child(root, *arguments):
     status = 1
     try:
         for stream, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(root / f"{os.getpid()}.{name}", os.O_WRONLY | os.O_CREAT), stream)
-        work(root, seeds)
+        work(root, *arguments)
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -83,16 +93,17 @@ def child(root, seeds):
         os._exit(status)
 
 
-torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
-for line in sys.stdin:
-    command, first, *rest = line.split()
-    if command == "start":
-        pid = os.fork()
-        if pid == 0:
-            child(Path(first), *rest)
-        print(pid, flush=True)
-    else:
-        print(os.waitstatus_to_exitcode(os.waitpid(int(first), 0)[1]), flush=True)
+if __name__ == "__main__":
+    torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
+    for line in sys.stdin:
+        command, first, *rest = line.split()
+        if command == "start":
+            pid = os.fork()
+            if pid == 0:
+                child(Path(first), *rest)
+            print(pid, flush=True)
+        else:
+            print(os.waitstatus_to_exitcode(os.waitpid(int(first), 0)[1]), flush=True)
 """
 EPOCHS = 20  # of 3 steps; each ends with a report, a line of progress and a checkpoint
 
@@ -100,10 +111,16 @@ EPOCHS = 20  # of 3 steps; each ends with a report, a line of progress and a che
 class Nursery:
     """Starts and buries processes."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
-        command = [sys.executable, "-u", "-c", f"EPOCHS = {EPOCHS}\n{NURSERY}"]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.parent = subprocess.Popen(command, text=True, env=environment, **pipes)
+    def __init__(self, folder: Path) -> None:
+        (folder / "nursery.py").write_text(NURSERY)
+        self.parent = subprocess.Popen(
+            [sys.executable, "-u", "nursery.py", str(EPOCHS)],
+            cwd=folder,
+            env=os.environ | {"REPRO_RUNS": str(folder), "REPRO_DATA": str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.alive: set[int] = set()
 
     def _ask(self, line: str) -> int:
@@ -111,9 +128,9 @@ class Nursery:
         self.parent.stdin.flush()
         return int(self.parent.stdout.readline())
 
-    def start(self, root: Path, cells: str) -> int:
+    def start(self, root: Path, cells: str, workers: int = 1) -> int:
         """The id of a new process."""
-        self.alive.add(pid := self._ask(f"start {root} {cells}"))
+        self.alive.add(pid := self._ask(f"start {root} {cells} {workers}"))
         return pid
 
     def _status(self, pid: int) -> int:
@@ -139,8 +156,7 @@ class Nursery:
 
 @pytest.fixture(scope="module")
 def nursery(tmp_path_factory):
-    folder = str(tmp_path_factory.mktemp("elsewhere"))
-    nursery = Nursery(os.environ | {"REPRO_RUNS": folder, "REPRO_DATA": folder})
+    nursery = Nursery(tmp_path_factory.mktemp("nursery"))
     yield nursery
     nursery.close()
 
@@ -158,10 +174,25 @@ def progress_lines(root: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in root.glob("taxonomy/*/progress.jsonl"))
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs, one that nobody has asked for its end not counted."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
 def events(root: Path, event: str) -> list[int]:
     """The processes to which `event` happened, in order."""
-    lines = (root / "events.txt").read_text().splitlines()
-    return [int(pid) for pid, what in (line.split(" ", 1) for line in lines) if what == event]
+    path = root / "events.txt"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [int(pid) for pid, what, *_ in map(str.split, lines) if what == event]
+
+
+def half_done(root: Path) -> int:
+    """Cells that have a checkpoint and no result yet."""
+    begun = {path.parent for path in root.glob("taxonomy/*/checkpoint*.pt")}
+    return sum(not (folder / "result.json").exists() for folder in begun)
 
 
 def outcome(root: Path) -> dict:
@@ -222,20 +253,24 @@ def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
     lines = sorted([EPOCHS, *draw.sample(range(1, 2 * EPOCHS - 10), 3)])  # at EPOCHS the first cell is nearly complete
     moments = [(count, round(draw.uniform(0, 0.05), 3)) for count in lines]
     message = f"killed after these lines of progress and seconds: {moments}"
-    to_resume = 0
+    resumed = []
     for count, seconds in moments:
+        to_resume = half_done(tmp_path)
         pid = nursery.start(tmp_path, "01")
+        resumed += [pid] * to_resume
         until(lambda count=count: progress_lines(tmp_path) >= count)
+        until(lambda resumed=resumed: resumed == [] or events(tmp_path, "resumes") == resumed)
         time.sleep(seconds)
         nursery.kill(pid)
         message += f"; then there were {progress_lines(tmp_path)} lines"
-        begun = {path.parent for path in tmp_path.glob("taxonomy/*/checkpoint*.pt")}
-        to_resume += sum(not (folder / "result.json").exists() for folder in begun)
-    said, table = nursery.end(tmp_path, nursery.start(tmp_path, "01"))
+    to_resume = half_done(tmp_path)
+    last = nursery.start(tmp_path, "01")
+    resumed += [last] * to_resume
+    said, table = nursery.end(tmp_path, last)
 
     assert table == undisturbed[1], message
     assert_same(outcome(tmp_path), undisturbed[0], message)
-    assert len(events(tmp_path, "resumes")) == to_resume >= 2, message
+    assert events(tmp_path, "resumes") == resumed and len(resumed) >= 2, message
     assert said == [] and "damaged" not in "".join(path.read_text() for path in tmp_path.glob("*.out")), message
 
 
@@ -245,7 +280,7 @@ def test_two_processes_that_ask_at_once_train_a_cell_once(tmp_path, nursery, und
     ended = {pid: nursery.end(tmp_path, pid) for pid in both}
     assert [table for _, table in ended.values()] == [expected] * 2
     assert_same(outcome(tmp_path), cells, "shared")
-    (trainer,) = events(tmp_path, "trains 0")
+    (trainer,) = events(tmp_path, "trains")
     assert events(tmp_path, "resumes") == []
     assert ended.pop(trainer)[0] == []
     (((waiting,), _),) = ended.values()
@@ -264,5 +299,31 @@ def test_a_process_says_for_whom_it_waits_and_takes_over_when_that_one_is_killed
     assert waiting.startswith(f"waiting for process {one} on ")
     assert table == expected
     assert_same(outcome(tmp_path), cells, "taken over")
-    assert events(tmp_path, "trains 0") == [one, two]
+    assert events(tmp_path, "trains") == [one, two]
     assert events(tmp_path, "resumes") == [two]
+
+
+def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_up_for(tmp_path, nursery, undisturbed):
+    (tmp_path / "hold").touch()
+    first = nursery.start(tmp_path, "01", workers=2)
+    until(lambda: len(events(tmp_path, "trains")) == 2)
+    workers = events(tmp_path, "trains")
+    assert len({first, *workers}) == 3
+    (tmp_path / "hold").unlink()
+    until(lambda: half_done(tmp_path) == 2)
+    nursery.kill(first)
+    until(lambda: not any(map(is_alive, workers)))
+    assert half_done(tmp_path) == 2
+
+    (tmp_path / "hold").touch()
+    second = nursery.start(tmp_path, "01", workers=2)
+    until(lambda: len(events(tmp_path, "trains")) == 4)
+    (tmp_path / "hold").unlink()
+    until(lambda: len(events(tmp_path, "resumes")) == 2)
+    lost, _ = events(tmp_path, "resumes")
+    os.kill(lost, signal.SIGKILL)
+    said, table = nursery.end(tmp_path, second)
+    assert said == []
+    assert table == undisturbed[1]
+    assert_same(outcome(tmp_path), undisturbed[0], "workers")
+    assert len(events(tmp_path, "resumes")) == 3 and len(events(tmp_path, "trains")) == 5

@@ -335,7 +335,6 @@ def test_finished_names_a_damaged_description(store, damage):
     assert str(run.folder / "recipe.json") in str(raised.value)
 
 
-@pytest.mark.xfail(strict=True, reason="a temporary file of mkstemp is readable by its owner alone, and stays so")
 def test_files_have_the_permissions_of_other_new_files(tmp_path):
     (tmp_path / "usual").touch()
     write_json(tmp_path / "result.json", {})

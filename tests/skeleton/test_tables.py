@@ -22,7 +22,7 @@ from repro.run.fit import fit
 from repro.skeleton import cell, selection, tables
 from repro.skeleton.pretrain import VARIANTS, Pretrainer, paper, smoke
 from repro.skeleton.selection import BestOnTest
-from repro.skeleton.selection import test_accuracy as knn_accuracy
+from repro.skeleton.selection import accuracy_on_test as knn_accuracy
 
 REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
 needs_ucla = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
@@ -149,6 +149,8 @@ def test_parameters_reach_the_recipe():
         ({"layers": "0"}, "layers='0' should be a"),
         ({"layers": "one"}, "layers='one' should be a"),
         ({"device": "gpu"}, "device='gpu' is not one of: auto, cpu, cuda"),
+        ({"engine": "remote"}, "engine='remote' is not one of: auto, inline, local"),
+        ({"workers": "0"}, "workers='0' should be a whole number of at least 1"),
     ],
     ids=str,
 )
@@ -190,12 +192,15 @@ def test_misspelt_parameters_are_errors(table, runs):
     assert not runs.exists()
 
 
-@pytest.mark.xfail(strict=True, reason="a method given twice is trained once and then refused by the table")
 def test_a_method_given_twice_counts_once():
     assert len(tables.encoder_collapse_cells("synthetic", layers="1,1", methods="AE,AE")) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="torch refuses such a seed only when the run has begun")
+def test_a_method_that_is_a_number_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"methods='?5'? is not one of: random, AE"):
+        tables.encoder_collapse_cells("synthetic", methods=5)
+
+
 def test_a_seed_too_large_for_torch_is_refused_before_anything_is_computed(runs):
     with pytest.raises(ValueError, match="seeds"):
         tables.taxonomy("synthetic", preset="smoke", objectives="random", seeds=str(10**20))
@@ -261,7 +266,8 @@ def test_depths_of_another_width_have_no_printed_value():
 
 
 @pytest.mark.parametrize("layout", [tables.taxonomy_table, tables.encoder_collapse_table])
-def test_nothing_is_subtracted_on_embedded_data(layout):
+def test_nothing_is_subtracted_on_embedded_data(layout, monkeypatch):
+    monkeypatch.setitem(tables.PRINTED_COLUMNS, ("synthetic", "xview", 1, 512), "UCLA")  # not even if asked to
     table = layout(results([("random", 1), ("AE", 1)]), "quick", "synthetic")
     assert table[["published", "difference"]].isna().all(axis=None)
     assert table["ours"].notna().all()
@@ -449,7 +455,7 @@ def test_the_best_checkpoint_on_the_test_split_is_put_back(data, one_thread, tmp
             alone.step()
         history.append(weights(alone))
     accuracies = iter([30.0, 50.0, 40.0, 50.0])
-    monkeypatch.setattr(selection, "test_accuracy", lambda *_: next(accuracies))
+    monkeypatch.setattr(selection, "accuracy_on_test", lambda *_: next(accuracies))
     learner = selecting(data, epochs=8, select_every=2)
     fit(learner, tmp_path, tqdm(disable=True))
     assert next(accuracies, None) is None
@@ -504,7 +510,6 @@ def test_best_on_test_end_to_end(trained, runs):
         assert ours["select"] == "best_on_test"
 
 
-@pytest.mark.xfail(strict=True, reason="the table's rows do not say that they were selected on the test split")
 @pytest.mark.parametrize(("choice", "label"), [({"select": "best_on_test"}, "best_on_test"),
                                                ({"variant": "frozen_noise"}, "frozen_noise")], ids=str)
 def test_a_table_says_what_departs_from_the_preset(choice, label):

@@ -1,0 +1,206 @@
+import dataclasses
+import json
+
+import pandas as pd
+import pytest
+
+from repro import manifest
+from repro.recipe import Recipe, setting
+from repro.run.export import COLUMNS, export, finished_cells, merged, read_cells, results
+from repro.run.store import Cell, Store
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Small(Recipe):
+    objectives: str = setting("CE", "assumed")
+    rate: float = setting(0.1, "assumed")
+    crop: int | None = setting(None, "assumed")
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch) -> Store:
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    return Store(manifest.runs_root())
+
+
+def finish(store, entry="CE", seed=0, *, linear=50.0, finished="2026-01-01T00:00:00+00:00", **changes) -> Cell:
+    """Complete a cell of `store`."""
+    usual = {"table": "taxonomy", "preset": "quick", "dataset": "synthetic", "digest": "d1", "version": 1}
+    cell = Cell(entry=entry, recipe=Small(objectives=entry), seed=seed, **usual | changes)
+    with store.run(cell).claim():
+        cost = {"seconds": 1.25, "finished": finished, "commit": "1234567", "device": "a CPU, \"the\" usual"}
+        store.run(cell).finish({"linear": linear, "knn1": 12.5, "select": "last", "cost": cost})
+    return cell
+
+
+def by(cells, *columns):
+    return list(cells[list(columns)].itertuples(index=False, name=None))
+
+
+def test_a_row_holds_the_whole_cell(store):
+    cell = finish(store, "AE+CD", 3, linear=61.5)
+    cells = finished_cells(store)
+    assert list(cells.columns) == COLUMNS and len(cells) == 1
+    row = cells.iloc[0].to_dict()
+    assert [row[name] for name in COLUMNS[:7]] == [cell.key, "taxonomy", "AE+CD", 3, "quick", "synthetic", "d1"]
+    assert Small.from_dict(json.loads(row["recipe"])) == cell.recipe
+    assert json.loads(row["metrics"]) == {"linear": 61.5, "knn1": 12.5, "select": "last"}
+    assert json.loads(row["cost"])["seconds"] == 1.25 and row["commit"] == "1234567"
+
+
+def test_reading_gives_back_what_was_written(store, tmp_path):
+    finish(store, "AE")
+    finish(store, "CE", 2, linear=1 / 3)
+    written = export(store, tmp_path / "cells.csv")
+    read = read_cells(tmp_path / "cells.csv")
+    assert by(read, *COLUMNS) == by(written, *COLUMNS) and len(read) == 2
+    assert json.loads(read["metrics"][1])["linear"] == 1 / 3  # to the last bit
+    assert read["seed"].tolist() == [0, 2] and read["commit"].tolist() == ["1234567"] * 2
+
+
+def test_text_that_looks_like_something_else_stays_text(store, tmp_path):
+    finish(store, "NA", digest="00123", dataset="null")
+    export(store, tmp_path / "cells.csv")
+    assert by(read_cells(tmp_path / "cells.csv"), "entry", "digest", "dataset") == [("NA", "00123", "null")]
+
+
+def test_exporting_twice_changes_nothing(store, tmp_path):
+    path = tmp_path / "figures" / "cells.csv"
+    for entry in ("CE", "AE", "random"):
+        finish(store, entry)
+    export(store, path)
+    before = path.read_bytes()
+    export(store, path)
+    assert path.read_bytes() == before
+    export(Store(tmp_path / "no runs"), path)  # a fresh clone has the file and no runs
+    assert path.read_bytes() == before
+
+
+def test_the_order_is_fixed_whatever_finished_first(tmp_path):
+    rows = [("random", 1), ("AE", 0), ("CE", 2), ("AE", 10), ("AE", 2), ("CE", 0)]
+    written = []
+    for number, order in enumerate((rows, rows[::-1])):
+        store = Store(tmp_path / str(number))
+        for entry, seed in order:
+            finish(store, entry, seed)
+            finish(store, entry, seed, table="collapse", dataset="ucla", preset="paper")
+            finish(store, entry, seed, table="collapse", dataset="ucla", preset="quick", digest="d2")
+            export(store, tmp_path / f"{number}.csv")
+        written.append((tmp_path / f"{number}.csv").read_bytes())
+    assert written[0] == written[1]
+    cells = read_cells(tmp_path / "0.csv")
+    found = by(cells, "table", "dataset", "preset", "entry", "seed")
+    assert found == sorted(found) and len(found) == 18
+    assert found[:2] == [("collapse", "ucla", "paper", "AE", 0), ("collapse", "ucla", "paper", "AE", 2)]
+
+
+def test_exports_of_two_machines_add_up(tmp_path):
+    here, there, path = Store(tmp_path / "here"), Store(tmp_path / "there"), tmp_path / "cells.csv"
+    finish(here, "AE", linear=1.0)
+    finish(there, "CE", linear=2.0)
+    export(here, path)
+    cells = export(there, path)
+    assert by(cells, "entry") == [("AE",), ("CE",)]
+    assert by(read_cells(path), *COLUMNS) == by(cells, *COLUMNS)
+
+
+@pytest.mark.parametrize("newest", ["exported", "finished"])
+def test_of_the_same_cell_the_one_finished_last_stays(tmp_path, newest):
+    exported, finished, path = Store(tmp_path / "a"), Store(tmp_path / "b"), tmp_path / "cells.csv"
+    times = ["2026-01-02T00:00:00+00:00", "2026-01-10T00:00:00+00:00"]
+    if newest == "exported":
+        times.reverse()
+    for store, value, time in zip((exported, finished), (1.0, 2.0), times, strict=True):
+        finish(store, "CE", linear=value, finished=time)
+        finish(store, "AE", linear=value, table="other", finished=times[0])  # at the same time: the store's
+    export(exported, path)
+    cells = export(finished, path)
+    values = {row.table: json.loads(row.metrics)["linear"] for row in cells.itertuples()}
+    assert values == {"taxonomy": 1.0 if newest == "exported" else 2.0, "other": 2.0}
+
+
+def test_equal_keys_of_two_tables_are_two_rows(store, tmp_path):
+    cells = [finish(store, "AE", table=table) for table in ("taxonomy", "encoder_collapse")]
+    assert cells[0].key == cells[1].key
+    assert len(export(store, tmp_path / "cells.csv")) == 2
+
+
+def test_smoke_runs_are_not_exported(store, tmp_path):
+    finish(store, "AE", preset="smoke")
+    finish(store, "CE", preset="quick")
+    assert by(export(store, tmp_path / "cells.csv"), "entry") == [("CE",)]
+    assert sorted(finished_cells(store)["entry"]) == ["AE", "CE"]
+
+
+def test_nothing_to_export(store, tmp_path):
+    path = tmp_path / "cells.csv"
+    assert len(read_cells(path)) == len(finished_cells(store)) == 0
+    assert len(export(store, path)) == 0
+    assert path.read_text() == ",".join(COLUMNS) + "\n"
+    assert len(export(store, path)) == 0
+    finish(store, "CE")
+    assert by(export(store, path), "entry", "seed") == [("CE", 0)]
+
+
+CHANGES = {
+    "a column less": lambda cells: cells.drop(columns="digest"),
+    "no seeds": lambda cells: cells.drop(columns="seed"),
+    "a column more": lambda cells: cells.assign(extra=1),
+    "another order": lambda cells: cells[COLUMNS[::-1]],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_other_columns_are_refused_and_the_file_is_left(store, tmp_path, change):
+    path = tmp_path / "cells.csv"
+    finish(store, "CE")
+    change(export(store, path)).to_csv(path, index=False)
+    before = path.read_bytes()
+    for read in (lambda: read_cells(path), lambda: export(store, path)):
+        with pytest.raises(ValueError) as raised:
+            read()
+        message = str(raised.value)
+        assert message.startswith(f"{path} has the columns [") and message.endswith("; restore it from version control")
+        assert str(COLUMNS) in message
+    assert path.read_bytes() == before
+
+
+def test_results_spread_the_metrics_of_one_table_and_data_set(store):
+    finish(store, "AE", 1, linear=61.0)
+    finish(store, "AE", 0, linear=60.0)
+    finish(store, "AE", dataset="ucla", digest="d2")
+    finish(store, "CE", table="encoder_collapse")
+    found = results(finished_cells(store), "taxonomy", "synthetic")
+    expected = [("AE", 0, 60.0, 12.5, "last"), ("AE", 1, 61.0, 12.5, "last")]
+    assert sorted(by(found, "entry", "seed", "linear", "knn1", "select")) == expected
+    assert sorted(found.columns) == sorted([*COLUMNS, "linear", "knn1", "select"])
+    assert list(found.index) == [0, 1]
+
+
+def test_results_pick_the_last_of_equal_entry_preset_and_seed(store):
+    days = {version: f"2026-01-{day:02}T00:00:00+00:00" for version, day in ((1, 9), (2, 10), (3, 2))}
+    for version, day in days.items():  # the second version finished last
+        finish(store, "CE", version=version, linear=float(version), finished=day)
+    finish(store, "CE", 1, linear=7.0)
+    finish(store, "CE", preset="paper", digest="d2", linear=8.0)
+    cells = finished_cells(store)
+    expected = [("paper", 0, 8.0), ("quick", 0, 2.0), ("quick", 1, 7.0)]
+    for turned in (cells, cells[::-1].reset_index(drop=True), merged(cells.iloc[:2], cells)):
+        found = results(turned, "taxonomy", "synthetic")
+        assert sorted(by(found, "preset", "seed", "linear")) == expected
+
+
+def test_results_of_a_table_without_cells(store):
+    finish(store, "CE")
+    assert len(results(finished_cells(store), "taxonomy", "ucla")) == 0
+    assert len(results(read_cells(store.root / "nothing.csv"), "taxonomy", "ucla")) == 0
+
+
+def test_merging_leaves_its_arguments_alone(store):
+    for seed in range(3):
+        finish(store, "CE", seed)
+    cells = finished_cells(store)
+    copy = cells.copy()
+    both = merged(cells[::-1], cells)
+    pd.testing.assert_frame_equal(cells, copy)
+    assert len(both) == 3

@@ -1,0 +1,231 @@
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+import typer
+
+from repro import cli, manifest
+from repro.recipe import Recipe
+from repro.run.store import Cell, Store
+from repro.skeleton import tables
+from repro.skeleton.pretrain import SkeletonRecipe
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path, monkeypatch):
+    """No data, no runs."""
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("COLUMNS", "200")  # so that help is not wrapped
+    monkeypatch.setenv("TERM", "dumb")
+
+
+@pytest.fixture
+def repro(monkeypatch, capsys):
+    """Runs the command line in this process; returns its status, output and errors."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["repro", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return (ended.value.code or 0, *capsys.readouterr())
+
+    return call
+
+
+def refused(ended: tuple[int, str, str]) -> str:
+    """The message of a command that ended with an error a reader can mend."""
+    status, out, errors = ended
+    assert status == 2 and out == ""
+    assert "Traceback" not in errors
+    return errors
+
+
+def commands() -> list[list[str]]:
+    """Every command as the words a user types."""
+
+    def below(command, words):
+        if not hasattr(command, "commands"):
+            return [words]
+        return [found for name, child in command.commands.items() for found in below(child, [*words, name])]
+
+    return below(typer.main.get_command(cli.app), [])
+
+
+def test_the_commands_there_are():
+    assert {("run",), ("recipe",), ("data", "list"), ("results", "list")} <= set(map(tuple, commands()))
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_help_of_every_command_has_an_example(repro, command):
+    status, out, _ = repro(*command, "--help")
+    assert status == 0
+    assert f"Example: repro {' '.join(command)}" in out
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["data", "--help"], ["results", "--help"]])
+def test_help_of_groups_lists_their_commands(repro, words):
+    _, out, errors = repro(*words)
+    group = [word for word in words if word != "--help"]
+    for command in commands():
+        if command[: len(group)] == group:
+            assert command[len(group)] in out + errors
+
+
+def test_data_list_without_data(repro, tmp_path):
+    status, out, _ = repro("data", "list")
+    assert status == 0
+    lines = out.splitlines()
+    states = {line.split()[0]: line.split()[1] for line in lines if not line.startswith(" ")}
+    assert sorted(states) == manifest.names()
+    assert states["synthetic"] == "embedded" and states["ucla"] == "missing"
+    path = tmp_path / "data" / "nw_ucla" / "all_sqe.zip"
+    below = [line.strip() for line in lines[lines.index(next(line for line in lines if line.startswith("ucla"))) + 1 :]]
+    assert below[0] == str(path)
+    assert below[1].startswith("ask for all_sqe.zip at https://") and str(path.parent) in below[1]
+    assert not (tmp_path / "data").exists() and not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("unpacked", [False, True])
+def test_data_list_with_data(repro, tmp_path, unpacked):
+    path = tmp_path / "data" / "nw_ucla" / "all_sqe.zip"
+    path.parent.mkdir(parents=True)
+    path.with_suffix("").mkdir() if unpacked else path.touch()
+    status, out, _ = repro("data", "list")
+    assert status == 0
+    assert next(line.split()[1] for line in out.splitlines() if line.startswith("ucla")) == "present"
+    assert "ask for all_sqe.zip" not in out
+
+
+def test_recipe_names_every_value_and_its_source(repro):
+    status, out, _ = repro("recipe", "taxonomy")
+    assert status == 0
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
+    assert list(rows) == list(SkeletonRecipe().to_dict())
+    assert rows["units"] == ["512", "paper, Table 1"]
+    assert rows["learning_rate"] == ["0.001", "released code, UCLA_BUTD_CON.yaml"]
+    assert rows["td_queue"][0] == "live" and "frozen in the released code" in rows["td_queue"][1]
+    assert rows["objectives"][0] == "AE+CE+AD+CD"
+
+
+def test_recipe_of_another_preset_says_what_it_changes(repro):
+    _, out, _ = repro("recipe", "encoder_collapse", "--dataset", "synthetic", "--preset", "smoke")
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
+    assert rows["units"] == ["16", "chosen here (default 512)"]
+    assert rows["dataset"] == ["synthetic", "chosen here (default ucla)"]
+    assert rows["objectives"][0] == "AE" and rows["layers"] == ["1", "paper, Table 1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["taxonomi"], "table='taxonomi' is not one of: taxonomy, encoder_collapse; did you mean 'taxonomy'?"),
+        (["taxonomy", "--dataset", "ulca"], "dataset='ulca' is not one of: synthetic, ucla; did you mean 'ucla'?"),
+        (["taxonomy", "--preset", "fast"], "preset='fast' is not one of: auto, paper, quick, smoke"),
+        (["taxonomy", "--device", "gpu"], "device='gpu' is not one of: auto, cpu, cuda"),
+        (["taxonomy", "--engine", "locale"], "engine='locale' is not one of: auto, inline, local; did"),
+        (["taxonomy", "--workers", "0"], "workers='0' should be a whole number of at least 1"),
+        (["taxonomy", "--seeds", "[0,1]"], "seeds='[0,1]' should be a comma list of whole numbers from 0"),
+        (["taxonomy", "--seeds", ""], "seeds='' should be a comma list of whole numbers from 0"),
+        (["taxonomy", "--objectives", "CE+DA"], "objectives='CE+DA' is not one of: all, random, AE, CE,"),
+        (["taxonomy", "--objectives", "CE,"], "objectives='' is not one of: "),
+        (["taxonomy", "--objectives", "CE+CE"], "objectives='CE+CE' is not one of: "),
+        (["taxonomy", "--protocol", "xsub"], "protocol='xsub' is not one of: auto, xview"),
+        (["taxonomy", "--layers", "1,2"], "layers='1,2' should be a whole number of at least 1"),
+        (["taxonomy", "--units", "0"], "units='0' should be a whole number of at least 1"),
+        (["taxonomy", "--variant", "mlp"], "variant='mlp' is not one of: none, "),
+        (["taxonomy", "--select", "best"], "select='best' is not one of: last, best_on_test"),
+        (["encoder_collapse", "--layers", "0,1"], "layers='0,1' should be a comma list of whole numbers from 1"),
+        (["encoder_collapse", "--methods", "random,CE"], "methods='CE' is not one of: random, AE"),
+        (["taxonomy", "--methods", "AE"], "option of taxonomy='methods' is not one of: "),
+        (["encoder_collapse", "--objectives", "AE"], "option of encoder_collapse='objectives' is not one of: "),
+        (["encoder_collapse", "--variant", "mlp_head"], "option of encoder_collapse='variant' is not one of: "),
+        (["taxonomy", "--dataset", "ucla"], "ask for all_sqe.zip at https://"),
+    ],
+)
+def test_run_refuses(repro, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.setattr(tables, "train", None)  # nothing may be trained
+    errors = refused(repro("run", *arguments))
+    assert errors.startswith("repro: ") and message in errors
+    assert not (tmp_path / "runs" / arguments[0]).exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["run", "taxonomy", "--presets", "smoke"], "--presets"), (["run", "taxonomy", "CE"], "CE"),
+        (["run"], "table"), (["runs"], "runs"), (["data", "lists"], "lists"),
+    ],
+)
+def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
+    errors = refused(repro(*arguments))
+    assert errors.startswith("Usage: ") and word in errors.partition("Error")[2]
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["taxonom"], "table='taxonom' is not one of: taxonomy, encoder_collapse; did you mean 'taxonomy'?"),
+        (["taxonomy", "--preset", "auto"], "preset='auto' is not one of: paper, quick, smoke"),
+        (["taxonomy", "--dataset", "ntu"], "dataset='ntu' is not one of: synthetic, ucla"),
+    ],
+)
+def test_recipe_refuses(repro, arguments, message):
+    assert f"repro: {message}" in refused(repro("recipe", *arguments))
+
+
+SMOKE = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE,random", "--seeds", "0")
+
+
+def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
+    status, first, _ = repro(*SMOKE)
+    assert status == 0
+    header, *rows = first.splitlines()
+    columns = header.split()
+    assert columns[:9] == ["objectives", "AE", "CE", "AD", "CD", "ours", "std", "n_seeds", "published"]
+    table = [dict(zip(columns, row.split(), strict=True)) for row in rows]
+    assert [row["objectives"] for row in table] == ["CE", "random"]
+    for row in table:
+        assert 0 <= float(row["ours"]) <= 100 and row["published"] == "NaN" and row["n_seeds"] == "1"
+        assert row["preset"] == "smoke" and row["dataset"] == "synthetic"
+    results = sorted((tmp_path / "runs" / "taxonomy").glob("*/result.json"))
+    assert len(results) == 2
+    written = [(path.stat().st_mtime_ns, path.read_bytes()) for path in results]
+
+    def train(run, progress, **options):
+        raise AssertionError(f"{run.cell.entry} was trained again")
+
+    monkeypatch.setattr(tables, "train", train)
+    began = time.monotonic()
+    assert repro(*SMOKE)[:2] == (0, first)
+    assert time.monotonic() - began < 10  # the data are in this process already
+    assert [(path.stat().st_mtime_ns, path.read_bytes()) for path in results] == written
+
+    status, out, _ = repro("results", "list")
+    assert status == 0
+    listed = [(words[-1], float(words[-2])) for words in map(str.split, out.splitlines()) if "smoke" in words]
+    assert sorted(listed) == sorted((row["objectives"], float(row["ours"])) for row in table)
+
+
+def test_results_list_of_no_runs(repro):
+    assert repro("results", "list")[0] == 0
+
+
+def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):
+    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1))
+    with run.claim():
+        run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
+    (run.folder / "result.json").write_text("{")
+    errors = refused(repro("results", "list"))
+    assert f"repro: {run.folder / 'result.json'} cannot be read" in errors and "delete that file" in errors
+
+
+def test_a_real_process_ends_with_status_2_and_no_traceback(tmp_path):
+    environment = os.environ | {"REPRO_DATA": str(tmp_path), "REPRO_RUNS": str(tmp_path)}
+    command = [sys.executable, "-m", "repro", "run", "taxonomy", "--preset", "smok"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=manifest.project_root())
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "repro: preset='smok' is not one of: auto, paper, quick, smoke; did you mean 'smoke'?\n"
