@@ -79,8 +79,10 @@ class SkeletonRecipe(Recipe):
         super().__post_init__()
         for name in LEAST | MOST:
             value, least, most = getattr(self, name), LEAST.get(name, 0.0), MOST.get(name, float("inf"))
-            if value is not None and not least <= value <= most:
-                raise ValueError(f"{name}={value} should be from {least} to {most}")
+            if value is not None and not value >= least:
+                raise ValueError(f"{name}={value} should be at least {least}")
+            if value is not None and not value <= most:
+                raise ValueError(f"{name}={value} should be at most {most}")
 
     def has(self, term: str) -> bool:
         """Whether the objective contains the term ("AE", "CE", "AD" or "CD")."""

@@ -364,7 +364,7 @@ def test_two_damaged_checkpoints_start_anew(two, undisturbed, damage, capsys):
     capsys.readouterr()
     learner = Walk()
     train(learner, two)
-    told = capsys.readouterr().out
+    told = capsys.readouterr().err
     assert all(f"{two / name} is damaged (" in told for name in names)
     assert min(learner.history) == 1
     same(learner.state_dict(), undisturbed[0])
@@ -374,7 +374,7 @@ def test_two_damaged_checkpoints_start_anew(two, undisturbed, damage, capsys):
 def test_a_sound_previous_checkpoint_is_not_mentioned(two, capsys):
     capsys.readouterr()
     load_checkpoint(two)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
 
 
 def test_a_checkpoint_that_would_run_code_is_not_loaded(two, capsys):
@@ -395,12 +395,10 @@ def dying(monkeypatch):
     """Makes the next `save_checkpoint` die at a moment; returns a function that takes the moment and the folder."""
 
     def attempt(moment, folder):
-        replace, save, moves = os.replace, torch.save, []
+        replace, write, moves = os.replace, Path.write_bytes, []
 
-        def half_save(state, path):
-            save(state, path)
-            if moment == "half of the file":
-                Path(path).write_bytes(truncated(Path(path).read_bytes()))
+        def half_write(path, content):
+            write(path, truncated(content) if moment == "half of the file" else content)
             if moment in ("half of the file", "before it is read back"):
                 raise Killed
 
@@ -413,7 +411,7 @@ def dying(monkeypatch):
                 raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr(torch, "save", half_save)
+            patch.setattr(Path, "write_bytes", half_write)
             patch.setattr(os, "replace", counted_replace)
             patch.setattr(Path, "unlink", lambda path, missing_ok=False: None)
             with pytest.raises(Killed):
@@ -453,12 +451,7 @@ def test_a_kill_inside_the_first_write_leaves_all_or_nothing(tmp_path, dying, ca
     assert load_checkpoint(tmp_path)["step"] == 15
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [
-        moment for moment in MOMENTS
-    ],
-)
+@pytest.mark.parametrize("moment", [moment for moment in MOMENTS if "previous" not in moment])
 def test_a_kill_inside_the_write_after_a_damaged_checkpoint(two, dying, moment):
     path = two / "checkpoint.pt"
     path.write_bytes(truncated(path.read_bytes()))
