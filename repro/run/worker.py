@@ -17,7 +17,8 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
+    while os.read(sys.stdin.fileno(), 1):  # not through the buffer, whose lock the interpreter wants when it ends
+        pass
     os._exit(1)
 
 

@@ -97,7 +97,7 @@ def paper(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
 def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
     """A size for two CPU cores: minutes for the embedded data's table, about half an hour for NW-UCLA's."""
     if dataset == "synthetic":
-        small = {"units": 128, "epochs": 16, "dictionary": 512, "sequence_dictionary": 256}
+        small = {"units": 128, "epochs": 16, "dictionary": 512, "sequence_dictionary": 128}
     else:
         small = {"epochs": 30, "precision": "bfloat16"}
     return paper(dataset, objectives, **(small | changes))

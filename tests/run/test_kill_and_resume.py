@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from repro.run.fit import load_checkpoint
+
 # Brings cells to their results as a table would, with a checkpoint after every report, on small data of its own. All
-# four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways. Imports take
-# seconds, so one process does them and forks one that works, in a folder and on cells by seed, for every line
-# "start FOLDER CELLS WORKERS"; "wait PID" gives how that one ended. Each writes its table as JSON, after what it says.
-# A file "hold" in the folder keeps them from training.
+# four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways, the third
+# prints and diverges. Imports take seconds, so one process does them and forks one that works, in a folder and on cells
+# by seed, for every line "start FOLDER CELLS WORKERS"; "wait PID" gives how that one ended. Each writes its table as
+# JSON, after what it says. A file "hold" in the folder keeps them from training.
 NURSERY = """
 import functools, os, sys, time, traceback
 from pathlib import Path
@@ -30,11 +32,12 @@ from repro.skeleton import cell as skeleton_cell
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import VERSION, Pretrainer, paper
 
-EPOCHS = int(sys.argv[1])
+EPOCHS = int(os.environ["EPOCHS"])
 SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
          "epochs": EPOCHS, "probe_epochs": 3, "probe_batch": 16, "threads": 1}
 OTHER = {"select": "best_on_test", "select_every": 2, "head": "mlp", "ema_head_twice": True, "precision": "bfloat16"}
-RECIPES = [paper("synthetic", "AE+CE+AD+CD", **SMALL), paper("synthetic", "AE+CE+AD+CD", **SMALL | OTHER)]
+BAD = {"learning_rate": 1e30}
+RECIPES = [paper("synthetic", "AE+CE+AD+CD", **SMALL | changes) for changes in ({}, OTHER, BAD)]
 
 
 @functools.cache
@@ -62,6 +65,8 @@ def load_and_remember(pretrainer, state, load=Pretrainer.load_state_dict):
 
 def train_and_remember(run, progress):
     remember(f"trains {run.cell.seed}")
+    if run.cell.seed == 2:
+        print("words " * 50_000)  # more than a pipe holds
     while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
         time.sleep(0.001)
     return skeleton_cell.train(run, progress, device=torch.device("cpu"))
@@ -93,7 +98,7 @@ def child(root, *arguments):
         os._exit(status)
 
 
-if __name__ == "__main__":
+def main():
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
     for line in sys.stdin:
         command, first, *rest = line.split()
@@ -114,9 +119,9 @@ class Nursery:
     def __init__(self, folder: Path) -> None:
         (folder / "nursery.py").write_text(NURSERY)
         self.parent = subprocess.Popen(
-            [sys.executable, "-u", "nursery.py", str(EPOCHS)],
+            [sys.executable, "-u", "-c", "import nursery; nursery.main()"],
             cwd=folder,
-            env=os.environ | {"REPRO_RUNS": str(folder), "REPRO_DATA": str(folder)},
+            env=os.environ | {"REPRO_RUNS": str(folder), "REPRO_DATA": str(folder), "EPOCHS": str(EPOCHS)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -133,20 +138,21 @@ class Nursery:
         self.alive.add(pid := self._ask(f"start {root} {cells} {workers}"))
         return pid
 
-    def _status(self, pid: int) -> int:
+    def status(self, pid: int) -> int:
+        """Wait for a process; how it ended."""
         self.alive.remove(pid)
         return self._ask(f"wait {pid}")
 
     def end(self, root: Path, pid: int) -> tuple[list[str], dict]:
         """Wait for a process that ends by itself: what it said, and its table."""
-        assert self._status(pid) == 0, (root / f"{pid}.err").read_text()
+        assert self.status(pid) == 0, (root / f"{pid}.err").read_text()
         *said, table = (root / f"{pid}.out").read_text().splitlines()
         return said, json.loads(table)
 
     def kill(self, pid: int) -> None:
         """Kill a process that is at work."""
         os.kill(pid, signal.SIGKILL)
-        assert self._status(pid) == -signal.SIGKILL, "it ended before it was killed"
+        assert self.status(pid) == -signal.SIGKILL, "it ended before it was killed"
 
     def close(self) -> None:
         for pid in tuple(self.alive):
@@ -206,7 +212,7 @@ def outcome(root: Path) -> dict:
         found[json.loads((folder / "recipe.json").read_text())["seed"]] = {
             "result": result,
             "progress": [{name: value for name, value in line.items() if name != "seconds"} for line in lines],
-            "state": torch.load(folder / "checkpoint.pt", weights_only=True)["learner"],
+            "state": load_checkpoint(folder)["learner"],
         }
     return found
 
@@ -243,7 +249,7 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
         state = cell["state"]["pretrainer"] if seed == 1 else cell["state"]
         assert set(state) >= {"model", "keys", "dictionary", "sequence_dictionary", "optimiser", "generator", "order"}
         assert len({line["loss"] for line in cell["progress"]}) == EPOCHS
-        assert list(cell["progress"][0]) == ["step", "loss", "AE", "CE", "AD", "CD"]
+        assert sorted(cell["progress"][0]) == ["AD", "AE", "CD", "CE", "loss", "step"]
         assert table["linear"][str(seed)] == cell["result"]["linear"]
 
 
@@ -327,3 +333,15 @@ def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_u
     assert table == undisturbed[1]
     assert_same(outcome(tmp_path), undisturbed[0], "workers")
     assert len(events(tmp_path, "resumes")) == 3 and len(events(tmp_path, "trains")) == 5
+
+
+@pytest.mark.xfail(strict=True, reason="workers abort at their end, and what they print fills the pipe of their report")
+def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undisturbed):
+    pid = nursery.start(tmp_path, "20", workers=2)
+    until(lambda: not is_alive(pid), seconds=30)
+    assert nursery.status(pid) == 1
+    errors = (tmp_path / f"{pid}.err").read_text()
+    assert "Fatal Python error" not in errors
+    assert errors.count("last, seed 2: ") == 1 and "NonFiniteLoss: last, seed 2: AE is nan at step " in errors
+    assert pid not in events(tmp_path, "trains")  # the workers told what happened
+    assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that diverges")
