@@ -150,6 +150,7 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
         preset, dataset: of these cells.
     """
     entries = results.drop_duplicates("entry").set_index("entry")
+    entries = entries.sort_values("objectives", key=lambda names: names.map(METHODS.index), kind="stable")
     published = Series({name: _printed_accuracy(row, dataset) for name, row in entries.iterrows()}, dtype=float)
     rows = DataFrame({"objectives": entries["objectives"]})
     for term in TERMS:
@@ -163,6 +164,7 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
 def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `encoder_collapse` from finished cells; `results` as for `taxonomy_table`."""
     entries = results.drop_duplicates("entry").set_index("entry")
+    entries = entries.sort_values(["layers", "objectives"], ascending=[True, False])  # random before AE
     published = Series({name: _printed_depth(row, dataset) for name, row in entries.iterrows()}, dtype=float)
     rows = DataFrame({"layers": entries["layers"].astype(int), "method": entries["objectives"]})
     return _beside(rows, results, published, preset, dataset)
