@@ -45,6 +45,7 @@ def run(
     layers: Annotated[str | None, typer.Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
     methods: Annotated[str | None, typer.Option(help="encoder_collapse: random,AE or one of them")] = None,
     units: Annotated[str | None, typer.Option(help="taxonomy: hidden units")] = None,
+    pipeline: Annotated[str | None, typer.Option(help="taxonomy: what happens to the coordinates first")] = None,
     variant: Annotated[str | None, typer.Option(help="taxonomy: where paper and code disagree")] = None,
     select: Annotated[str | None, typer.Option(help="taxonomy: last | best_on_test")] = None,
 ) -> None:
@@ -54,6 +55,7 @@ def run(
     """
     chosen = TABLES[choose("table", table, TABLES)]
     given = {"objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
+    given |= {"pipeline": pipeline}
     given |= {"methods": methods, "variant": variant, "select": select}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:

@@ -1,7 +1,7 @@
 """The third cell of every notebook: stop at a misspelt or impossible parameter before anything is computed."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from repro import manifest
@@ -10,16 +10,16 @@ from repro.run import device as devices
 from repro.run.cost import commit
 from repro.run.store import Store
 
-PLAIN = (str, int, float, bool, list, type(None))
+PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
 
 
-def begin(namespace: Mapping[str, Any], cells: Callable[..., list]) -> dict[str, Any]:
+def begin(namespace: dict[str, Any], cells: Callable[..., list]) -> dict[str, Any]:
     """The notebook's parameters, checked; prints the environment and what there is to do.
 
     papermill only warns about a name it does not know and runs on; here it is an error.
 
     Args:
-        namespace: the notebook's `globals()`.
+        namespace: the notebook's `globals()`; names are checked the first time in a kernel.
         cells: the function that lists a table's cells; its parameters and `device` are the notebook's.
 
     Returns:
@@ -31,9 +31,11 @@ def begin(namespace: Mapping[str, Any], cells: Callable[..., list]) -> dict[str,
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
     """
     allowed = [*inspect.signature(cells).parameters, "device"]
-    for name, value in namespace.items():
-        if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
-            choose("parameter", name, allowed)
+    if "_begun" not in namespace:  # afterwards, a reader's own names are welcome
+        for name, value in namespace.items():
+            if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
+                choose("parameter", name, allowed)
+    namespace["_begun"] = True
     settings = {name: namespace[name] for name in allowed if name in namespace}
     device = devices.resolve(settings.get("device", "auto"))
     planned = cells(**{name: value for name, value in settings.items() if name != "device"})

@@ -18,7 +18,7 @@ def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
         ValueError: naming the parameter, the value, the allowed values and the closest of them.
     """
     allowed = list(allowed)
-    if value in allowed and type(value) in {type(option) for option in allowed}:
+    if any(type(value) is type(option) and value == option for option in allowed):
         return value
     close = difflib.get_close_matches(str(value), [str(option) for option in allowed], n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""

@@ -84,7 +84,7 @@ def encoder_collapse(table: DataFrame) -> Figure:
     spread = table["embedding_spread"]
     if spread.max() > 10 * spread.min() > 0:
         bottom.set_yscale("log")
-    else:
+    elif spread.notna().any():
         bottom.set_ylim(0, 1.1 * spread.max())
     bottom.set_ylabel("embedding spread\n(1 isotropic)")
     bottom.set(xlabel="layers of the encoder", xticks=table["layers"].unique())

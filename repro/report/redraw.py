@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pandas as pd
 from pandas import DataFrame
 
 from repro.report import figures
@@ -11,6 +10,7 @@ from repro.report.printed import printed
 from repro.report.style import save
 from repro.run.export import results
 from repro.run.store import write_atomically
+from repro.skeleton.pretrain import METHODS
 from repro.skeleton.tables import TABLES
 
 CAPTIONS = {
@@ -65,4 +65,6 @@ def most_complete(found: DataFrame) -> DataFrame:
         return found
     covered = found.groupby("preset")["entry"].nunique()
     best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"))
-    return pd.DataFrame(found[found["preset"] == best]).reset_index(drop=True)
+    order = found["objectives"].map(METHODS.index)
+    found = found.assign(order=order).sort_values(["layers", "order", "seed"]).drop(columns="order")
+    return found[found["preset"] == best].reset_index(drop=True)

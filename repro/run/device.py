@@ -34,12 +34,6 @@ def threads(count: int):
         torch.set_num_threads(before)
 
 
-def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """The autocast context of a recipe's precision: "float32" (none) or "bfloat16"."""
-    choose("precision", precision, ("float32", "bfloat16"))
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
-
-
 def hardware(device: torch.device) -> dict[str, str | int]:
     """What a measured time depends on: device name, cores, versions."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()

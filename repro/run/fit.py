@@ -58,7 +58,7 @@ def fit(learner: Learner, folder: Path, progress: tqdm, *, checkpoint_seconds: f
         checkpoint_seconds: time between checkpoints; there is always one at the end.
 
     Returns:
-        {"seconds": training time summed over all interruptions, "steps": number of steps}
+        {"seconds": time of the steps alone, summed over all interruptions, "steps": number of steps}
 
     Raises:
         NonFiniteLoss: naming the first bad term and step. Nothing of the bad steps is saved.
@@ -113,6 +113,8 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
             continue
         try:
             return _read_checkpoint(path)
+        except (OSError, MemoryError):  # says nothing about the file
+            raise
         except Exception as error:  # torch raises many kinds for a file it cannot read
             os.replace(path, folder / "checkpoint.damaged.pt")
             tqdm.write(f"{path} is damaged ({error}); falling back to an earlier state", file=sys.stderr)

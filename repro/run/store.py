@@ -33,7 +33,7 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         write(temporary)
-        with temporary.open("rb") as file:
+        with temporary.open("r+b") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
@@ -118,6 +118,8 @@ class Run:
             yield False
             return
         try:
+            for leftover in self.folder.glob(".*"):  # of a process killed while it wrote
+                leftover.unlink()
             now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
             write_json(self.folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
             write_json(self.folder / "recipe.json", self.cell.describe())

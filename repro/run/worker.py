@@ -10,10 +10,13 @@ from repro.run.engine import attempt
 
 
 def main() -> None:
-    """Train what others do not hold, then print what diverged as JSON, by key."""
+    """Train what others do not hold, then write what diverged to standard output as JSON, by key."""
+    report = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever is printed while training is no part of the report
     cells, train, store = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    print(json.dumps(attempt(cells, train, store, alone=False)))
+    with report:
+        json.dump(attempt(cells, train, store, alone=False), report)
 
 
 def _end_with_parent() -> None:

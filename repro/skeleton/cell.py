@@ -8,7 +8,7 @@ from tqdm.auto import tqdm
 
 from repro import manifest
 from repro.run import device as devices
-from repro.run.cost import cost
+from repro.run.cost import commit, cost
 from repro.run.evaluate import linear_probe, nearest_neighbour
 from repro.run.fit import fit
 from repro.run.store import Run
@@ -28,6 +28,7 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     Returns:
         The content of `result.json`: that of `evaluate`, and "cost".
     """
+    commit()  # remembered now: the checkout may move on while this code trains
     recipe, seed = run.cell.recipe, run.cell.seed
     data = data_of(recipe)
     with devices.threads(recipe.threads):

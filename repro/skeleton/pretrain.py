@@ -26,7 +26,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "sum_of_squares": {"ad_loss": "squared"},  # the supplement's Algorithm 1; the released code takes a masked L1 mean
     "denoising": {"ad_input": "augmented"},  # the repository's earlier model reconstructs x from its augmented view
     "frozen_noise": {"td_queue": "frozen_noise"},  # the released code never enqueues decoded sequences
-    "uncropped": {"td_crop": None},  # compare negatives over whole sequences, not their first 50 frames
+    "uncropped": {"td_crop": None},  # compare negatives over whole sequences; matters where these exceed 50 frames
     "mlp_head": {"head": "mlp"},  # the repository's earlier models
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
 }
@@ -95,7 +95,7 @@ def paper(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
 
 
 def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
-    """A size for two CPU cores: minutes for the embedded data's table, about half an hour for NW-UCLA's."""
+    """A size for two CPU cores: minutes for the embedded data's table, an hour or more for NW-UCLA's."""
     if dataset == "synthetic":
         small = {"units": 128, "epochs": 16, "dictionary": 512, "sequence_dictionary": 128}
     else:

@@ -85,10 +85,11 @@ def taxonomy_cells(
     protocol: str = "auto",
     layers: int = 1,
     units: str | int = "auto",
+    pipeline: str = "default",
     variant: str = "none",
     select: str = "last",
 ) -> list[Cell]:
-    """The cells behind `taxonomy`. Computes nothing.
+    """The cells behind `taxonomy`. Loads the data and trains nothing.
 
     Args:
         dataset: "synthetic" (embedded) or "ucla".
@@ -98,6 +99,7 @@ def taxonomy_cells(
         protocol: split of the data set; "auto" takes its first.
         layers: of the GRUs, at least 1.
         units: of the GRUs, or "auto": the preset's.
+        pipeline: what happens to the coordinates before training, a name in `data.PIPELINES`.
         variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none".
         select: "last" epoch, or "best_on_test" as the released code did.
 
@@ -109,7 +111,8 @@ def taxonomy_cells(
     protocols = list(manifest.load_manifest(dataset).splits)
     choose("protocol", protocol, ("auto", *protocols))
     choose("variant", variant, ("none", *VARIANTS))
-    changes = {"layers": parse_number("layers", layers, least=1), "select": select} | VARIANTS.get(variant, {})
+    changes = {"layers": parse_number("layers", layers, least=1), "pipeline": pipeline, "select": select}
+    changes |= VARIANTS.get(variant, {})
     changes |= {} if units == "auto" else {"units": parse_number("units", units, least=1)}
     changes["protocol"] = protocols[0] if protocol == "auto" else protocol
     recipes = [PRESETS[preset](dataset, name, **changes) for name in parse_objectives(objectives)]
@@ -124,7 +127,7 @@ def encoder_collapse_cells(
     methods: str = "random,AE",
     seeds: str | int = "0",
 ) -> list[Cell]:
-    """The cells behind `encoder_collapse`. Computes nothing.
+    """The cells behind `encoder_collapse`. Loads the data and trains nothing.
 
     Args:
         layers: comma list of depths, at least 1 each.
@@ -150,7 +153,6 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
         preset, dataset: of these cells.
     """
     entries = results.drop_duplicates("entry").set_index("entry")
-    entries = entries.sort_values("objectives", key=lambda names: names.map(METHODS.index), kind="stable")
     published = Series({name: _printed_accuracy(row, dataset) for name, row in entries.iterrows()}, dtype=float)
     rows = DataFrame({"objectives": entries["objectives"]})
     for term in TERMS:
@@ -164,7 +166,6 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
 def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `encoder_collapse` from finished cells; `results` as for `taxonomy_table`."""
     entries = results.drop_duplicates("entry").set_index("entry")
-    entries = entries.sort_values(["layers", "objectives"], ascending=[True, False])  # random before AE
     published = Series({name: _printed_depth(row, dataset) for name, row in entries.iterrows()}, dtype=float)
     rows = DataFrame({"layers": entries["layers"].astype(int), "method": entries["objectives"]})
     return _beside(rows, results, published, preset, dataset)
@@ -172,7 +173,7 @@ def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> Dat
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A printed table: `cells(dataset, **choices)` makes it, `layout(results, preset, dataset)` lays it out."""
+    """A printed table: `run` makes it, `cells` lists what it needs, `layout` turns finished cells into its rows."""
 
     run: Callable[..., DataFrame]
     cells: Callable[..., list[Cell]]
@@ -257,9 +258,11 @@ def _printed_accuracy(row: Series, dataset: str) -> float:
         return _printed_depth(row, dataset)
     if column is None:
         return float("nan")
-    table = printed("taxonomy")
-    subset = [int(term in row["objectives"].split("+")) for term in TERMS]
-    return float(table.loc[(table[list(TERMS)] == subset).all(axis=1), column].item())
+    table, terms = printed("taxonomy"), row["objectives"].split("+")
+    known = [term for term in TERMS if term in table]
+    if not set(terms) <= set(known):
+        return float("nan")
+    return float(table.loc[(table[known] == [int(term in terms) for term in known]).all(axis=1), column].item())
 
 
 def _printed_depth(row: Series, dataset: str) -> float:

@@ -10,7 +10,7 @@ from repro.recipe import Recipe, setting
 from repro.run import engine
 from repro.run.engine import run_cells, worker_count
 from repro.run.fit import NonFiniteLoss
-from repro.run.store import Cell, Store
+from repro.run.store import Cell, Run, Store
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,6 +129,19 @@ def test_the_result_of_a_twin_is_adopted(store):
     own, twin = (store.run(each).folder / "result.json" for each in (cell("AE"), other))
     assert own.read_bytes() == twin.read_bytes()
     assert [row["table"] for row in store.finished()] == ["encoder_collapse", "taxonomy", "taxonomy"]
+
+
+def test_a_cell_completed_elsewhere_just_before_it_is_claimed_is_not_trained(store, monkeypatch):
+    claim = Run.claim
+
+    def late(run):
+        run.finish({"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}})
+        return claim(run)
+
+    monkeypatch.setattr(Run, "claim", late)
+    train = Trainer()
+    assert run_cells(CELLS[:1], train, store)["linear"].tolist() == [1.0]
+    assert train.calls == []
 
 
 def test_a_cell_asked_for_twice_is_trained_once(store):

@@ -3,10 +3,18 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from threadpoolctl import threadpool_limits
 
 from repro.run.evaluate import linear_probe, nearest_neighbour
 
 USUAL = {"epochs": 3, "batch": 16, "learning_rate": 0.5, "momentum": 0.9, "final_rate": 0.01, "seed": 0}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for each other on busy cores make seconds of milliseconds."""
+    with threadpool_limits(1):
+        yield
 
 
 def clouds(n, classes=4, features=5, spread=1.5, seed=0, dtype=torch.float64):

@@ -335,7 +335,6 @@ def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_u
     assert len(events(tmp_path, "resumes")) == 3 and len(events(tmp_path, "trains")) == 5
 
 
-@pytest.mark.xfail(strict=True, reason="workers abort at their end, and what they print fills the pipe of their report")
 def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undisturbed):
     pid = nursery.start(tmp_path, "20", workers=2)
     until(lambda: not is_alive(pid), seconds=30)
