@@ -1,5 +1,6 @@
 """Skeleton data: recordings of 3D joints, put through the paper's pipeline or one of its alternatives."""
 
+import functools
 import hashlib
 import json
 import logging
@@ -18,10 +19,10 @@ from torch import Tensor
 from repro import manifest
 from repro.recipe import choose
 from repro.skeleton import synthetic
+from repro.skeleton.pipelines import FRAMES, transform
+from repro.skeleton.sequences import Sequences
 
-FRAMES = 50                   # frames after resampling
 LONGER_THAN = 10              # recordings of at most this many frames are left out
-RESOLUTION = 1e-6             # metres; NW-UCLA's files give six decimals
 DATASETS = ("synthetic", "ucla")
 PIPELINES = ("default", "interpolate", "unscaled", "raw")
 UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e(\d\d)_v(\d\d)\.json")
@@ -38,9 +39,9 @@ class SkeletonSet:
 
     Attributes:
         name: the data set's name.
-        sequences: (n, T, D) float32, joint coordinates frame by frame (x, y, z of joint 0, then of joint 1, ...),
-            zero after a sequence's end.
-        lengths: (n,) int64, valid frames of each sequence, 1 <= length <= T.
+        frames: (sum of lengths, D) float32, the frames of all sequences one after the other: x, y, z of joint 0, then
+            of joint 1, ...
+        lengths: (n,) int64, frames of each sequence, at least 1.
         labels: (n,) int64 in 0..len(actions) - 1.
         train, test: (n,) bool.
         views: (n,) int64, the camera, from 1.
@@ -51,7 +52,7 @@ class SkeletonSet:
     """
 
     name: str
-    sequences: Tensor
+    frames: Tensor
     lengths: Tensor
     labels: Tensor
     train: Tensor
@@ -61,6 +62,11 @@ class SkeletonSet:
     actions: tuple[str, ...]
     bones: tuple[tuple[int, int], ...]
     digest: str
+
+    @functools.cached_property
+    def sequences(self) -> Tensor:
+        """(n, T, D) float32, T the longest length, zero after a sequence's end; built when it is first asked for."""
+        return Sequences(self.frames, self.lengths).batch(torch.arange(len(self.lengths)))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,92 +158,12 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
             raise ValueError(f"{name}, recording {recordings.names[index]}: {error}") from error
         lengths[row] = len(frames)
         sequences[row, :len(frames)] = frames.reshape(len(frames), -1)
-    arrays = {"sequences": sequences, "lengths": lengths, "labels": recordings.labels[kept], **masks}
-    digest = _array_digest(arrays)
+    arrays = {"lengths": lengths, "labels": recordings.labels[kept], **masks}
+    digest = _array_digest({"sequences": sequences} | arrays)
+    arrays |= {"frames": sequences[np.arange(FRAMES) < lengths[:, None]]}
     arrays |= {"views": recordings.views[kept], "subjects": recordings.subjects[kept]}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
     return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=synthetic.BONES, digest=digest)
-
-
-def transform(frames: np.ndarray, pipeline: str) -> np.ndarray:
-    """Put the frames of one recording, (T, joints, 3), through a pipeline of `load`; at most 50 frames come out.
-
-    Everything is float64 and elementwise, which every machine rounds alike.
-    """
-    if pipeline != "raw":
-        frames = view_invariant(frames)
-    if pipeline == "default":
-        frames = scale(frames)
-    return interpolate(frames) if pipeline == "interpolate" else thin_out(frames)
-
-
-def view_invariant(frames: np.ndarray) -> np.ndarray:
-    """Express a recording in a frame of reference given by the body in its first frame.
-
-        x <- R^T (x - d),   R = [e2 e3 e1],   d = joint 0 (hip centre)
-        e1 = unit(joint 1 - joint 0)                                        up the spine
-        e2 = unit(joint 12 - joint 16, less its part along e1)              from the right hip to the left
-        e3 = e2 x e1                                                        ahead
-
-    R is orthogonal with determinant -1: the body comes out mirrored, as in the released code (Predict & Cluster, which
-    the paper's data come from). Distances are kept. Joint 0 of frame 0 becomes the origin.
-
-    The released code for NTU also skips frames in which a camera coordinate is exactly zero, a test meant for frames
-    without a body. NW-UCLA has no frame without a body; of its 58,534 frames two, both valid, have a coordinate that
-    happens to be 0.000000. Nothing is skipped here, so that lengths and counts are those of the files.
-
-    Args:
-        frames: (T, joints, 3), metres.
-
-    Returns:
-        (T, joints, 3), metres.
-
-    Raises:
-        ValueError: if the joints of the first frame do not span the axes.
-
-    Source: Su et al. 2020 (Predict & Cluster), released code, view invariant transform.
-    """
-    first = frames[0]
-    up = _unit(first[1] - first[0], "joints 0 and 1 coincide")
-    across = first[12] - first[16]
-    across = _unit(across - _dot(across, up) * up, "the hips, joints 12 and 16, do not lie across the spine")
-    ahead = np.cross(across, up)
-    centred = frames - first[0]
-    return np.stack([_dot(centred, axis) for axis in (across, ahead, up)], axis=-1)
-
-
-def scale(frames: np.ndarray) -> np.ndarray:
-    """Map each axis of a recording (T, joints, 3) to [-1, 1] by its smallest and largest value.
-
-    Proportions between the axes are not kept.
-
-    Raises:
-        ValueError: if an axis has no extent.
-
-    Source: released code (Predict & Cluster).
-    """
-    low, high = frames.min(axis=(0, 1)), frames.max(axis=(0, 1))
-    if (high == low).any():
-        raise ValueError(f"all joints agree in coordinate {np.argmax(high == low)}, so it cannot be scaled to [-1, 1]")
-    return 2 * ((frames - low) / (high - low)) - 1
-
-
-def thin_out(frames: np.ndarray) -> np.ndarray:
-    """Every floor(T/50)-th frame, the first 50 of them; shorter recordings stay as they are.
-
-    Between 51 and 99 frames this keeps the first 50.
-
-    Source: released code (Predict & Cluster).
-    """
-    return frames[::max(len(frames) // FRAMES, 1)][:FRAMES]
-
-
-def interpolate(frames: np.ndarray) -> np.ndarray:
-    """Stretch or shrink a recording (T, joints, 3), linearly in time, to 50 frames from its first to its last."""
-    moments = np.linspace(0, len(frames) - 1, FRAMES)
-    before = np.minimum(moments.astype(np.int64), len(frames) - 2)
-    weight = (moments - before)[:, None, None]
-    return frames[before] + weight * (frames[before + 1] - frames[before])
 
 
 def parse_ucla(members: list[tuple[str, bytes]], where: str) -> Recordings:
@@ -331,16 +257,3 @@ def _array_digest(arrays: Mapping[str, np.ndarray]) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape}\0".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Inner products over the last axis of size 3, summed in a fixed order."""
-    return a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1] + a[..., 2] * b[..., 2]
-
-
-def _unit(vector: np.ndarray, otherwise: str) -> np.ndarray:
-    """`vector` (3,) divided by its length; a length below the data's resolution raises, saying `otherwise`."""
-    length = np.sqrt(_dot(vector, vector))
-    if length < RESOLUTION:
-        raise ValueError(f"{otherwise} in frame 0, so it gives no frame of reference")
-    return vector / length

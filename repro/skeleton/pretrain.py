@@ -13,6 +13,7 @@ from repro.recipe import Recipe, setting
 from repro.skeleton.augment import augment
 from repro.skeleton.data import DATASETS, PIPELINES, SkeletonSet
 from repro.skeleton.model import SkeletonModel
+from repro.skeleton.sequences import Sequences
 
 VERSION = 1  # raise when a change alters the numbers of an unchanged recipe
 TERMS = ("AE", "CE", "AD", "CD")
@@ -117,7 +118,7 @@ class Pretrainer:
 
     Args:
         recipe: hyper-parameters; `objectives="random"` gives the untrained model and no steps.
-        data: the set; its training sequences go to the device once.
+        data: the set; its frames go to the device once.
         seed: of initialisation, order and augmentation. Equal seeds start from equal weights on every device.
         device: where to train.
 
@@ -129,18 +130,18 @@ class Pretrainer:
         self.recipe, self.device = recipe, device
         self.contrastive = recipe.has("CE") or recipe.has("CD")  # needs keys
         self.terms = (*(term for term in TERMS if recipe.has(term)), "loss")
-        self.sequences = data.sequences[data.train].to(device)
-        self.lengths = data.lengths[data.train]  # on the CPU: a batch's longest sequence is known without waiting
-        if recipe.batch > len(self.sequences):
-            available = f"{len(self.sequences)} training sequences of {data.name}"
+        self.data, self.sequences = data, Sequences(data.frames, data.lengths, device)
+        self.train = data.train.nonzero().flatten()
+        if recipe.batch > len(self.train):
+            available = f"{len(self.train)} training sequences of {data.name}"
             raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
-        frames, features = self.sequences.shape[1:]
+        longest, features = int(data.lengths.max()), data.frames.shape[1]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.model = SkeletonModel(features, recipe.units, recipe.layers, recipe.projection, recipe.head)
         starting = torch.Generator().manual_seed(seed)
         self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=starting))
-        crop = min(recipe.td_crop or frames, frames)
+        crop = min(recipe.td_crop or longest, longest)
         self.sequence_dictionary = Dictionary(
             sequence_noise(recipe.sequence_dictionary, crop, features, generator=starting)
         )
@@ -151,7 +152,7 @@ class Pretrainer:
         self.generator = torch.Generator(device).manual_seed(seed)
         self.order_generator = torch.Generator().manual_seed(seed)
         self.order = torch.empty(0, dtype=torch.int64)
-        self.steps_per_epoch = len(self.sequences) // recipe.batch
+        self.steps_per_epoch = len(self.train) // recipe.batch
         self.total_steps = 0 if recipe.objectives == "random" else recipe.epochs * self.steps_per_epoch
 
     def step(self) -> Tensor:
@@ -173,10 +174,9 @@ class Pretrainer:
     def _next_batch(self) -> tuple[Tensor, Tensor]:
         """Sequences (N, T, D) cut to the longest of the batch, and lengths (N,)."""
         if len(self.order) < self.recipe.batch:  # a rest smaller than a batch is dropped
-            self.order = torch.randperm(len(self.sequences), generator=self.order_generator)
+            self.order = torch.randperm(len(self.train), generator=self.order_generator)
         index, self.order = self.order[: self.recipe.batch], self.order[self.recipe.batch :]
-        lengths = self.lengths[index]
-        return self.sequences[index.to(self.device), : int(lengths.max())], lengths.to(self.device)
+        return self.sequences.batch(self.train[index])
 
     def _query_inputs(self, clean: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The inputs of the query encoder that the objective needs: an augmented view, the untransformed sequences."""
@@ -242,9 +242,15 @@ class Pretrainer:
 
     @torch.no_grad()
     def features(self, data: SkeletonSet, chunk: int = 256) -> tuple[Tensor, Tensor]:
-        """Readouts (n, H) of untransformed sequences, in float32, and their embeddings (n, projection)."""
-        parts = zip(data.sequences.split(chunk), data.lengths.split(chunk), strict=True)
-        readouts = torch.cat([self.model.encoder(x.to(self.device), n.to(self.device)) for x, n in parts])
+        """Readouts (n, H) of untransformed sequences, in float32, and their embeddings (n, projection).
+
+        Chunks hold sequences of similar length, so that little padding is encoded.
+        """
+        known = data is self.data
+        sequences = self.sequences if known else Sequences(data.frames, data.lengths, self.device)
+        order = data.lengths.argsort(descending=True, stable=True)
+        parts = [self.model.encoder(*sequences.batch(index)) for index in order.split(chunk)]
+        readouts = torch.cat(parts)[order.argsort().to(self.device)]
         return readouts, self.model.embed(readouts)
 
     def state_dict(self) -> dict[str, Any]:

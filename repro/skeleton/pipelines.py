@@ -1,0 +1,100 @@
+"""What happens to the coordinates of a recording before training. NumPy alone, float64, one recording at a time."""
+
+import numpy as np
+
+FRAMES = 50                   # frames after resampling
+RESOLUTION = 1e-6             # metres; NW-UCLA's files give six decimals
+
+
+def transform(frames: np.ndarray, pipeline: str) -> np.ndarray:
+    """Put the frames of one recording, (T, joints, 3), through a pipeline of `load`; at most 50 frames come out.
+
+    Everything is float64 and elementwise, which every machine rounds alike.
+    """
+    if pipeline != "raw":
+        frames = view_invariant(frames)
+    if pipeline == "default":
+        frames = scale(frames)
+    return interpolate(frames) if pipeline == "interpolate" else thin_out(frames)
+
+
+def view_invariant(frames: np.ndarray) -> np.ndarray:
+    """Express a recording in a frame of reference given by the body in its first frame.
+
+        x <- R^T (x - d),   R = [e2 e3 e1],   d = joint 0 (hip centre)
+        e1 = unit(joint 1 - joint 0)                                        up the spine
+        e2 = unit(joint 12 - joint 16, less its part along e1)              from the right hip to the left
+        e3 = e2 x e1                                                        ahead
+
+    R is orthogonal with determinant -1: the body comes out mirrored, as in the released code (Predict & Cluster, which
+    the paper's data come from). Distances are kept. Joint 0 of frame 0 becomes the origin.
+
+    The released code for NTU also skips frames in which a camera coordinate is exactly zero, a test meant for frames
+    without a body. NW-UCLA has no frame without a body; of its 58,534 frames two, both valid, have a coordinate that
+    happens to be 0.000000. Nothing is skipped here, so that lengths and counts are those of the files.
+
+    Args:
+        frames: (T, joints, 3), metres.
+
+    Returns:
+        (T, joints, 3), metres.
+
+    Raises:
+        ValueError: if the joints of the first frame do not span the axes.
+
+    Source: Su et al. 2020 (Predict & Cluster), released code, view invariant transform.
+    """
+    first = frames[0]
+    up = _unit(first[1] - first[0], "joints 0 and 1 coincide")
+    across = first[12] - first[16]
+    across = _unit(across - _dot(across, up) * up, "the hips, joints 12 and 16, do not lie across the spine")
+    ahead = np.cross(across, up)
+    centred = frames - first[0]
+    return np.stack([_dot(centred, axis) for axis in (across, ahead, up)], axis=-1)
+
+
+def scale(frames: np.ndarray) -> np.ndarray:
+    """Map each axis of a recording (T, joints, 3) to [-1, 1] by its smallest and largest value.
+
+    Proportions between the axes are not kept.
+
+    Raises:
+        ValueError: if an axis has no extent.
+
+    Source: released code (Predict & Cluster).
+    """
+    low, high = frames.min(axis=(0, 1)), frames.max(axis=(0, 1))
+    if (high == low).any():
+        raise ValueError(f"all joints agree in coordinate {np.argmax(high == low)}, so it cannot be scaled to [-1, 1]")
+    return 2 * ((frames - low) / (high - low)) - 1
+
+
+def thin_out(frames: np.ndarray) -> np.ndarray:
+    """Every floor(T/50)-th frame, the first 50 of them; shorter recordings stay as they are.
+
+    Between 51 and 99 frames this keeps the first 50.
+
+    Source: released code (Predict & Cluster).
+    """
+    return frames[::max(len(frames) // FRAMES, 1)][:FRAMES]
+
+
+def interpolate(frames: np.ndarray) -> np.ndarray:
+    """Stretch or shrink a recording (T, joints, 3), linearly in time, to 50 frames from its first to its last."""
+    moments = np.linspace(0, len(frames) - 1, FRAMES)
+    before = np.minimum(moments.astype(np.int64), len(frames) - 2)
+    weight = (moments - before)[:, None, None]
+    return frames[before] + weight * (frames[before + 1] - frames[before])
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Inner products over the last axis of size 3, summed in a fixed order."""
+    return a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1] + a[..., 2] * b[..., 2]
+
+
+def _unit(vector: np.ndarray, otherwise: str) -> np.ndarray:
+    """`vector` (3,) divided by its length; a length below the data's resolution raises, saying `otherwise`."""
+    length = np.sqrt(_dot(vector, vector))
+    if length < RESOLUTION:
+        raise ValueError(f"{otherwise} in frame 0, so it gives no frame of reference")
+    return vector / length
