@@ -18,13 +18,13 @@ from torch import Tensor
 
 from repro import manifest
 from repro.recipe import choose
-from repro.skeleton import synthetic
+from repro.skeleton import ntu, ntu_prepare, splits, synthetic
 from repro.skeleton.pipelines import FRAMES, transform
 from repro.skeleton.sequences import Sequences
 
 LONGER_THAN = 10              # recordings of at most this many frames are left out
-DATASETS = ("synthetic", "ucla")
-PIPELINES = ("default", "interpolate", "unscaled", "raw")
+DATASETS = ("synthetic", "ucla", "ntu")
+PIPELINES = ("default", "interpolate", "unscaled", "raw")      # of `synthetic` and `ucla`; those of `ntu` are its own
 UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e(\d\d)_v(\d\d)\.json")
 UCLA_ACTIONS = {              # the number in a file name, in the order of the labels
     1: "pick up with one hand", 2: "pick up with two hands", 3: "drop trash", 4: "walk around", 5: "sit down",
@@ -48,7 +48,7 @@ class SkeletonSet:
         subjects: (n,) int64, the person, from 1.
         actions: names of the classes.
         bones: pairs of joints to connect in a drawing.
-        digest: hex sha256 of sequences, lengths, labels, train and test.
+        digest: hex sha256 of frames (padded for `synthetic` and `ucla`), lengths, labels, train and test.
     """
 
     name: str
@@ -62,6 +62,11 @@ class SkeletonSet:
     actions: tuple[str, ...]
     bones: tuple[tuple[int, int], ...]
     digest: str
+
+    def __post_init__(self) -> None:
+        rows, shape = int(self.lengths.sum()), tuple(self.frames.shape)
+        if len(shape) != 2 or shape[0] != rows:
+            raise ValueError(f"frames have shape {shape}, expected ({rows}, D): the frames of all sequences, no padding")
 
     @functools.cached_property
     def sequences(self) -> Tensor:
@@ -91,38 +96,51 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonS
     """Load a skeleton data set.
 
     Args:
-        name: `synthetic` (part of this package) or `ucla`.
+        name: `synthetic` (part of this package), `ucla`, or `ntu` (NTU RGB+D 60, after `repro data prepare ntu`).
         root: folder of real data; REPRO_DATA by default.
-        **options: `pipeline`, what happens to the coordinates before training:
+        **options: `pipeline`, what happens to the coordinates before training. For `synthetic` and `ucla`:
                 `default` (the paper's): view transform, scaling to [-1, 1], every floor(T/50)-th frame up to 50;
                 `interpolate`: view transform, linear interpolation in time to 50 frames;
                 `unscaled`: view transform, every floor(T/50)-th frame up to 50;
-                `raw`: camera coordinates, every floor(T/50)-th frame up to 50;
-            `protocol`, a split of the manifest: `xview`, cameras 1 and 2 for training, 3 for test (default).
+                `raw`: camera coordinates, every floor(T/50)-th frame up to 50.
+            For `ntu`:
+                `authors` (the taxonomy authors' own, default): two bodies, centred, up to 300 frames;
+                `predict_cluster`: one body, view transform, scaling, every floor(T/50)-th frame up to 50;
+            `protocol`, a split of the manifest, its first by default: `xview` (`synthetic`, `ucla`: cameras 1 and 2 for
+            training, 3 for test; `ntu`: 2 and 3 for training, 1 for test) or `xsub` (`ntu`: 20 of 40 people);
+            `subset` (`ntu` alone): accept an incomplete distribution; the name then says so.
 
     Returns:
-        The recordings of more than 10 frames, the same ones in every pipeline. In the JSON files of NW-UCLA, camera 3
-        repeats camera 2 frame by frame for "pick up with two hands" and "drop trash": 93 of the 460 test recordings
-        are also training recordings. They stay, since the published counts include them.
+        For `synthetic` and `ucla` the recordings of more than 10 frames, the same ones in every pipeline. In the JSON
+        files of NW-UCLA, camera 3 repeats camera 2 frame by frame for "pick up with two hands" and "drop trash": 93 of
+        the 460 test recordings are also training recordings. They stay, since the published counts include them.
+        For `ntu` those with a usable skeleton; frames stay in their file, mapped into memory.
 
     Raises:
         TypeError: if an option is unknown.
         ValueError: if a name or option is not among those allowed, or the files are not the official distribution.
-        FileNotFoundError: if the files are missing, saying where they come from and go to.
+        FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared.
     """
-    settings = {"pipeline": "default", "protocol": "xview"}
+    declared = manifest.load_manifest(choose("dataset", name, DATASETS))
+    pipelines = tuple(ntu_prepare.PIPELINES) if name == "ntu" else PIPELINES
+    settings = {"pipeline": pipelines[0], "protocol": next(iter(declared.splits))}
+    settings |= {"subset": False} if name == "ntu" else {}
     unknown = sorted(set(options) - set(settings))
     if unknown:
         raise TypeError(f"load() has no option {', '.join(unknown)}; its options are {', '.join(settings)}")
     settings |= options
-    declared = manifest.load_manifest(choose("dataset", name, DATASETS))
-    choose("pipeline", settings["pipeline"], PIPELINES)
+    choose("pipeline", settings["pipeline"], pipelines)
     choose("protocol", settings["protocol"], declared.splits)
+    split = declared.splits[settings["protocol"]]
+    if name == "ntu":
+        choose("subset", settings["subset"], (False, True))
+        prepared = ntu_prepare.load(root and Path(root), pipeline=settings["pipeline"], subset=settings["subset"])
+        return _of_prepared("ntu (subset)" if settings["subset"] else "ntu", prepared, split)
     if name == "synthetic":
         recordings = Recordings(**synthetic.generate())
     else:
         recordings = _ucla(declared, manifest.data_root() if root is None else Path(root))
-    return prepare(name, recordings, declared.splits[settings["protocol"]], settings["pipeline"])
+    return prepare(name, recordings, split, settings["pipeline"])
 
 
 def examples(name: str, root: str | Path | None = None) -> tuple[dict[str, Tensor], tuple[tuple[int, int], ...]]:
@@ -142,11 +160,11 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
         ValueError: if the numbers of training and test recordings, before or after the length rule, are not those of
             the split, or a recording cannot be transformed (named).
     """
-    masks = {part: np.isin(recordings.views, getattr(split, part)["views"]) for part in ("train", "test")}
+    masks = splits.masks(split, {"views": recordings.views, "subjects": recordings.subjects})
     kept = recordings.lengths > LONGER_THAN
-    _check_counts(name, "", masks, split.expect)
+    splits.check_counts(name, "", masks, split.expect)
     masks = {part: mask[kept] for part, mask in masks.items()}
-    _check_counts(name, f" longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
+    splits.check_counts(name, f" longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
     ends = np.cumsum(recordings.lengths)
     sequences = np.zeros((kept.sum(), FRAMES, recordings.frames[0].size), dtype=np.float32)
     lengths = np.zeros(kept.sum(), dtype=np.int64)
@@ -164,6 +182,28 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
     arrays |= {"views": recordings.views[kept], "subjects": recordings.subjects[kept]}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
     return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=synthetic.BONES, digest=digest)
+
+
+def _of_prepared(name: str, prepared: ntu_prepare.Prepared, split: manifest.Split) -> SkeletonSet:
+    """NTU RGB+D, split.
+
+    Raises:
+        ValueError: if nothing is left to train or to test.
+    """
+    columns = ntu.columns(prepared.names)
+    masks = splits.masks(split, columns)
+    for part, mask in masks.items():
+        if not mask.any():
+            raise ValueError(f"{name}: none of its {len(mask)} recordings belongs to {part}; add some, "
+                             "or choose another protocol")
+    arrays = {"lengths": prepared.lengths, **columns, **masks}
+    hashed = _array_digest({key: arrays[key] for key in ("lengths", "labels", "train", "test")})
+    digest = hashlib.sha256(f"{prepared.digest} {hashed}".encode()).hexdigest()
+    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
+    frames = torch.from_numpy(prepared.frames)
+    bodies = range(0, frames.shape[1] // 3, ntu.JOINTS)
+    bones = tuple((start + body, end + body) for body in bodies for start, end in ntu.BONES)
+    return SkeletonSet(name, frames, **tensors, actions=ntu.ACTIONS, bones=bones, digest=digest)
 
 
 def parse_ucla(members: list[tuple[str, bytes]], where: str) -> Recordings:
@@ -240,14 +280,6 @@ def _stored(path: Path, make: Callable[[], Recordings]) -> Recordings:
             os.fsync(file.fileno())
         os.replace(beside, path)
     return recordings
-
-
-def _check_counts(name: str, rule: str, masks: Mapping[str, np.ndarray], expected: Mapping[str, int]) -> None:
-    """Raise ValueError unless the masks select the expected numbers."""
-    found = {part: int(mask.sum()) for part, mask in masks.items()}
-    if found != dict(expected):
-        raise ValueError(f"{name}: recordings{rule} are {found}, expected {dict(expected)}; "
-                         f"compare the files with data_manifests/{name}.yaml")
 
 
 def _array_digest(arrays: Mapping[str, np.ndarray]) -> str:

@@ -199,7 +199,7 @@ def test_unknown_options_and_names_raise(distribution):
         data.load("ucla", root, pipeline="rw")
     with pytest.raises(ValueError, match="protocol='xsub' is not one of: xview"):
         data.load("ucla", root, protocol="xsub")
-    with pytest.raises(ValueError, match="dataset='ukla' is not one of: synthetic, ucla; did you mean 'ucla'"):
+    with pytest.raises(ValueError, match="dataset='ukla' is not one of: synthetic, ucla, ntu; did you mean 'ucla'"):
         data.load("ukla", root)
 
 

@@ -1,5 +1,7 @@
 """Flat frames against padded ones: the same batches, the same training to the last bit, the same keys as ever."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -42,6 +44,12 @@ def test_nothing_is_copied_on_the_cpu():
     frames, lengths = made_up([2, 2])
     sequences = Sequences(frames, lengths)
     assert sequences.frames.data_ptr() == frames.data_ptr() and len(sequences) == 2
+
+
+def test_padded_frames_are_refused():
+    data = load("synthetic")
+    with pytest.raises(ValueError, match=r"frames have shape \(1200, 50, 60\), expected \(.*, D\)"):
+        dataclasses.replace(data, frames=data.sequences)
 
 
 class Padded(Sequences):
