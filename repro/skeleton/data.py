@@ -66,7 +66,7 @@ class SkeletonSet:
     def __post_init__(self) -> None:
         rows, shape = int(self.lengths.sum()), tuple(self.frames.shape)
         if len(shape) != 2 or shape[0] != rows:
-            raise ValueError(f"frames have shape {shape}, expected ({rows}, D): the frames of all sequences, no padding")
+            raise ValueError(f"frames have shape {shape}, expected ({rows}, D): all sequences, no padding")
 
     @functools.cached_property
     def sequences(self) -> Tensor:
