@@ -12,6 +12,7 @@ from repro.contrast.objectives import attraction, info_nce, reconstruction, sequ
 from repro.recipe import Recipe, setting
 from repro.skeleton.augment import augment
 from repro.skeleton.data import DATASETS, PIPELINES, SkeletonSet
+from repro.skeleton.gru import Packing
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.ntu_prepare import PIPELINES as NTU_PIPELINES
 from repro.skeleton.sequences import Sequences
@@ -78,6 +79,7 @@ class SkeletonRecipe(Recipe):
     select_every: int = setting(10, "released code, epochs between 1-NN accuracies; used by best_on_test alone")
     precision: str = setting("float32", "assumed", allowed=("float32", "bfloat16"))
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result")
+    packed: bool = setting(False, "assumed: a CPU computes nothing for padding; rounding differs", before=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -194,6 +196,10 @@ class Pretrainer:
         recipe = self.recipe
         return augment(clean, lengths, flip=recipe.flip, shear=recipe.shear, generator=self.generator)
 
+    def _packing(self, lengths: Tensor) -> Packing | None:
+        """What the GRUs need to skip padding: decoders then leave zeros there, which no objective looks at."""
+        return Packing(lengths) if self.recipe.packed and self.device.type == "cpu" else None
+
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
 
@@ -201,11 +207,12 @@ class Pretrainer:
     def _keys(self, view: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The momentum branch's embeddings (N, projection) for CE, and decoded sequences (N, T or more, D) for CD."""
         twin, keys = self.keys.twin, {}
-        readouts = twin.encoder(view, lengths)
+        readouts = twin.encoder(view, lengths, self._packing(lengths))
         if self.recipe.has("CE"):
             keys["CE"] = twin.embed(readouts)
         if self.recipe.has("CD"):
-            keys["CD"] = twin.decoder(readouts, max(view.shape[1], self.sequence_dictionary.entries.shape[1]))
+            least = self.sequence_dictionary.entries.shape[1]
+            keys["CD"] = twin.decoder(readouts, max(view.shape[1], least), self._packing(lengths.clamp(min=least)))
         return keys
 
     def _losses(
@@ -214,7 +221,8 @@ class Pretrainer:
         """Every term of the objective."""
         recipe, model, losses = self.recipe, self.model, {}
         # No layer normalises over the batch, so several inputs go through the encoder together exactly.
-        readouts = model.encoder(torch.cat(list(inputs.values())), lengths.repeat(len(inputs)))
+        repeated, packing = lengths.repeat(len(inputs)), self._packing(lengths)
+        readouts = model.encoder(torch.cat(list(inputs.values())), repeated, self._packing(repeated))
         queries = dict(zip(inputs, readouts.chunk(len(inputs)), strict=True))
         if recipe.has("AE"):
             losses["AE"] = attraction(model.embed(queries["augmented"]), model.embed(queries["clean"]))
@@ -222,10 +230,10 @@ class Pretrainer:
             embedded = model.embed(queries["augmented"])
             losses["CE"] = info_nce(embedded, keys["CE"], self.dictionary.entries, recipe.temperature)
         if recipe.has("AD"):
-            decoded = model.decoder(queries[recipe.ad_input], clean.shape[1])
+            decoded = model.decoder(queries[recipe.ad_input], clean.shape[1], packing)
             losses["AD"] = RECONSTRUCTIONS[recipe.ad_loss](decoded, clean, lengths)
         if recipe.has("CD"):
-            decoded = model.decoder(queries["augmented"], clean.shape[1])
+            decoded = model.decoder(queries["augmented"], clean.shape[1], packing)
             negatives = self.sequence_dictionary.entries
             key = keys["CD"][:, : clean.shape[1]]
             losses["CD"] = sequence_contrast(decoded, key, negatives, lengths, recipe.temperature)
