@@ -50,6 +50,7 @@ def run(
     pipeline: Annotated[str | None, typer.Option(help="taxonomy: what happens to the coordinates first")] = None,
     variant: Annotated[str | None, typer.Option(help="taxonomy: where paper and code disagree")] = None,
     select: Annotated[str | None, typer.Option(help="taxonomy: last | best_on_test")] = None,
+    subset: Annotated[bool | None, typer.Option("--subset", help="taxonomy: accept a part of ntu")] = None,
 ) -> None:
     """Train what is missing of a table and print it. Started again it continues; started twice, the two share it.
 
@@ -57,8 +58,7 @@ def run(
     """
     chosen = TABLES[choose("table", table, TABLES)]
     given = {"objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
-    given |= {"pipeline": pipeline}
-    given |= {"methods": methods, "variant": variant, "select": select}
+    given |= {"pipeline": pipeline, "methods": methods, "variant": variant, "select": select, "subset": subset}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         choose(f"option of {table}", name, inspect.signature(chosen.cells).parameters)

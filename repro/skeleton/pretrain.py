@@ -32,6 +32,21 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "uncropped": {"td_crop": None},  # compare negatives over whole sequences; matters where these exceed 50 frames
     "mlp_head": {"head": "mlp"},  # the repository's earlier models
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
+    "released_rate": {"learning_rate": 0.05},  # NTU_BUTD_CON.yaml, the only released configuration with three layers
+    "predict_cluster": {"pipeline": "predict_cluster"},  # NTU RGB+D as Predict & Cluster prepares it, one body
+}
+
+# What the recipes for NTU RGB+D change, with the source.
+NTU: dict[str, tuple[Any, str]] = {
+    "protocol": ("xsub", "released code, jobs/pretrain_.sh"),
+    "pipeline": ("authors", "released code, datasets/restore_NTU.py"),
+    "dictionary": (16384, "released code, NTU_BUTD_CON.yaml"),
+    "sequence_dictionary": (2048, "released code, NTU_BUTD_CON.yaml"),
+    "epochs": (80, "released code, NTU_BUTD_CON.yaml"),
+    "learning_rate": (9e-4, "released code, jobs/pretrain_.sh; NTU_BUTD_CON.yaml, with three layers, has 0.05"),
+    "probe_batch": (512, "released code, lincls.py"),
+    "select_every": (3, "released code, NTU_BUTD_CON.yaml; used by best_on_test alone"),
+    "packed": (True, "assumed: a CPU computes nothing for padding; rounding differs"),
 }
 
 COUNTS = ("layers", "units", "projection", "dictionary", "sequence_dictionary", "td_crop", "threads")
@@ -50,6 +65,7 @@ class SkeletonRecipe(Recipe):
     pipeline: str = setting(
         "default", "measured: reproduces the printed random-initialisation row", allowed=(*PIPELINES, *NTU_PIPELINES)
     )
+    subset: bool = setting(False, "assumed: the whole distribution, or an error", before=False)
     objectives: str = setting("CE", "paper, Table 1", allowed=METHODS)
     layers: int = setting(1, "paper, Table 1")
     units: int = setting(512, "paper, Table 1")
@@ -90,6 +106,16 @@ class SkeletonRecipe(Recipe):
             if value is not None and not value <= most:
                 raise ValueError(f"{name}={value} should be at most {most}")
 
+    def described(self) -> list[tuple[str, Any, str]]:
+        """(field, value, source) for every field; those that `NTU` changes have a source and a default of their own."""
+        rows = []
+        for name, value, source in super().described():
+            if self.dataset == "ntu" and name in NTU:
+                usual, origin = NTU[name]
+                source = origin if value == usual else f"chosen here (default {usual})"
+            rows.append((name, value, source))
+        return rows
+
     def has(self, term: str) -> bool:
         """Whether the objective contains the term ("AE", "CE", "AD" or "CD")."""
         return term in self.objectives.split("+")
@@ -97,21 +123,28 @@ class SkeletonRecipe(Recipe):
 
 def paper(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
     """The printed and released values for a data set; `changes` replace fields."""
-    return SkeletonRecipe(dataset=dataset, objectives=objectives).replace(**changes)
+    own = {name: value for name, (value, _) in NTU.items()} if dataset == "ntu" else {}
+    return SkeletonRecipe(dataset=dataset, objectives=objectives).replace(**(own | changes))
 
 
 def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
-    """A size for two CPU cores: minutes for the embedded data's table, an hour or more for NW-UCLA's."""
+    """A size for two CPU cores: minutes for the embedded data's table, an hour or more for NW-UCLA's.
+
+    As much again for NTU RGB+D's, whose recordings a small model sees twice each.
+    """
     if dataset == "synthetic":
         small = {"units": 128, "epochs": 16, "dictionary": 512, "sequence_dictionary": 128}
+    elif dataset == "ntu":
+        small = {"units": 128, "epochs": 2, "dictionary": 4096, "sequence_dictionary": 256, "precision": "bfloat16"}
     else:
         small = {"epochs": 30, "precision": "bfloat16"}
     return paper(dataset, objectives, **(small | changes))
 
 
 def smoke(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
-    """Two steps of a tiny model, to see that everything runs. The numbers mean nothing."""
+    """Two steps of a tiny model (NTU RGB+D, or a part of it: one epoch), to see that everything runs, no more."""
     tiny = {"units": 16, "epochs": 2, "batch": 512, "dictionary": 32, "sequence_dictionary": 16, "probe_epochs": 2}
+    tiny |= {"epochs": 1, "batch": 16} if dataset == "ntu" else {}
     return paper(dataset, objectives, **(tiny | changes))
 
 

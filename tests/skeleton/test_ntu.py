@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from typer.testing import CliRunner
 
-from repro import manifest
-from repro.skeleton import data, ntu, ntu_prepare, pipelines, splits
+from repro import cli, manifest
+from repro.skeleton import data, ntu, ntu_prepare, pipelines, splits, tables
 from repro.skeleton.pretrain import Pretrainer, paper
 
 FIRST = 72057594037931691  # 17 digits: as float64 it is its own successor
@@ -584,7 +585,7 @@ def test_another_distribution_is_prepared_apart(distribution, tmp_path):
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from repro import manifest
+from repro import cli, manifest
 from repro.skeleton import ntu, ntu_prepare
 
 def slowly(path, member, read=ntu.read):
@@ -694,6 +695,47 @@ def test_unknown_options_and_pipelines_raise(distribution):
 def test_only_ntu_may_be_a_subset():
     with pytest.raises(TypeError, match="no option subset; its options are pipeline, protocol"):
         data.load("synthetic", subset=True)
+
+
+# ---------------------------------------------------------------------------------------------- tables
+
+
+def invoked(*arguments):
+    done = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def test_from_files_to_a_table(distribution, monkeypatch):
+    people = itertools.product((1, 38, 3), (1, 2, 3), (1, 2))
+    files = {f"S001C00{camera}P{person:03d}R00{take}A00{1 + (person + take) % 2}": recording(
+        (FIRST, 0, body(12 + 3 * take + camera, seed))) for seed, (person, camera, take) in enumerate(people)}
+    twice = {name.replace("R001", "R002").replace("S001", "S002"): frames for name, frames in files.items()}
+    monkeypatch.setenv("REPRO_DATA", str(distribution(files | twice)))
+    printed = invoked("data", "prepare", "ntu", "--subset", "--workers", "1")
+    assert "36 recordings" in printed and "xsub: 24 train / 12 test, a subset, 5 / 4 are declared" in printed
+    assert "xview: 24 train / 12 test" in printed
+    chosen = ["--dataset", "ntu", "--subset", "--preset", "smoke", "--objectives", "random,CE+AD"]
+    table = invoked("run", "taxonomy", *chosen)
+    assert table.count("ntu") == 2
+    kept, = tables.taxonomy_cells("ntu", preset="smoke", objectives="CE+AD", protocol="xview", subset=True)
+    assert kept.entry == "CE+AD, protocol=xview, subset=True"
+    with pytest.raises(ValueError, match="of protocol xsub are"):
+        tables.taxonomy_cells("ntu", preset="smoke")
+
+
+def test_columns_of_the_paper_are_cells(distribution, monkeypatch):
+    root = distribution()
+    monkeypatch.setenv("REPRO_DATA", str(root))
+    ntu_prepare.prepare(root)
+    for layers, units in ((1, "auto"), (3, "auto"), (1, "1024")):
+        cells = tables.taxonomy_cells("ntu", layers=layers, units=units)
+        assert len(cells) == 16 and {cell.preset for cell in cells} == {"paper"}
+        assert {(cell.recipe.layers, cell.recipe.units, cell.recipe.protocol) for cell in cells} == {
+            (layers, 512 if units == "auto" else 1024, "xsub")
+        }
+    with pytest.raises(FileNotFoundError, match="--pipeline predict_cluster"):
+        tables.taxonomy_cells("ntu", variant="predict_cluster")
 
 
 # ---------------------------------------------------------------------------------------------- the official names
