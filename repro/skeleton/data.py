@@ -144,12 +144,18 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonS
 
 
 def examples(name: str, root: str | Path | None = None) -> tuple[dict[str, Tensor], tuple[tuple[int, int], ...]]:
-    """The first training recording of every action, (T, joints, 3) in metres, turned to the body; and the bones."""
-    data = load(name, root, pipeline="unscaled")
-    chosen = {}
-    for label, action in enumerate(data.actions):
-        first = int((data.train & (data.labels == label)).nonzero()[0])
-        chosen[action] = data.sequences[first, : data.lengths[first]].unflatten(1, (-1, 3))
+    """The first training recording of every action, or of ten of them, (T, joints, 3) in metres; and the bones.
+
+    Coordinates run across the body, ahead and up; in NTU RGB+D, which is not turned to the body, as the camera stood.
+    """
+    large = name == "ntu"
+    data = load(name, root, subset=True) if large else load(name, root, pipeline="unscaled")
+    sequences, chosen = Sequences(data.frames, data.lengths), {}
+    labels = data.labels[data.train].unique()
+    for label in labels[:: -(-len(labels) // 10)].tolist():
+        first = (data.train & (data.labels == label)).nonzero()[0]
+        frames = sequences.batch(first)[0][0].unflatten(1, (-1, 3))
+        chosen[data.actions[label]] = frames[..., [0, 2, 1]] if large else frames
     return chosen, data.bones
 
 

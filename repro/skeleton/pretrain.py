@@ -285,15 +285,19 @@ class Pretrainer:
             follow(self.keys.twin.head, self.model.head, self.recipe.momentum)
 
     @torch.no_grad()
-    def features(self, data: SkeletonSet, chunk: int = 256) -> tuple[Tensor, Tensor]:
+    def features(self, data: SkeletonSet, frames: int = 12800) -> tuple[Tensor, Tensor]:
         """Readouts (n, H) of untransformed sequences, in float32, and their embeddings (n, projection).
 
-        Chunks hold sequences of similar length, so that little padding is encoded.
+        Sequences of similar length are encoded together, so that there is little padding: `frames` at a time with it.
         """
         known = data is self.data
         sequences = self.sequences if known else Sequences(data.frames, data.lengths, self.device)
-        order = data.lengths.argsort(descending=True, stable=True)
-        parts = [self.model.encoder(*sequences.batch(index)) for index in order.split(chunk)]
+        rest = order = data.lengths.argsort(descending=True, stable=True)
+        parts = []
+        while len(rest):
+            count = max(1, frames // int(data.lengths[rest[0]]))
+            parts.append(self.model.encoder(*sequences.batch(rest[:count])))
+            rest = rest[count:]
         readouts = torch.cat(parts)[order.argsort().to(self.device)]
         return readouts, self.model.embed(readouts)
 

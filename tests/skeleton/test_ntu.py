@@ -423,6 +423,17 @@ def test_workers_give_the_same_files_and_leave_nothing_behind(distribution, tmp_
     assert sorted(path.name for path in folder.iterdir()) == ["authors.lock", "authors.npy", "authors.npz"]
 
 
+def test_examples_stand_upright_one_per_action(distribution):
+    root = distribution()
+    ntu_prepare.prepare(root)
+    chosen, bones = data.examples("ntu", root)
+    assert list(chosen) == ["drink water", "brush hair", "punch", "walk apart"]
+    for action, name in (("drink water", "S001C001P001R001A001"), ("punch", "S001C002P001R001A050")):
+        expected = pipelines.authors(ntu.parse(text(FILES[name]))).reshape(-1, 50, 3)
+        np.testing.assert_allclose(chosen[action], expected[..., [0, 2, 1]], atol=1e-6)
+    assert max(joint for bone in bones for joint in bone) == 49
+
+
 def test_frames_are_mapped_and_stay_as_they_are_in_their_file(distribution, tmp_path):
     root = distribution()
     ntu_prepare.prepare(root)

@@ -77,7 +77,7 @@ def test_training_on_the_embedded_data_is_that_on_padded_batches(objectives):
 def test_readouts_come_in_the_order_of_the_samples():
     data = load("synthetic")
     fast = Pretrainer(quick("synthetic", "CE", units=16), data, 0, CPU)
-    readouts, _ = fast.features(data, chunk=500)
+    readouts, _ = fast.features(data, frames=5000)
     for index in (0, 7, 1199):
         alone = data.sequences[index : index + 1, : data.lengths[index]]
         with torch.no_grad():
