@@ -104,8 +104,9 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonS
                 `unscaled`: view transform, every floor(T/50)-th frame up to 50;
                 `raw`: camera coordinates, every floor(T/50)-th frame up to 50.
             For `ntu`:
-                `authors` (the taxonomy authors' own, default): two bodies, centred, up to 300 frames;
+                `authors` (the taxonomy authors' own): two bodies, centred, up to 300 frames;
                 `predict_cluster`: one body, view transform, scaling, every floor(T/50)-th frame up to 50;
+                `default`: `authors`;
             `protocol`, a split of the manifest, its first by default: `xview` (`synthetic`, `ucla`: cameras 1 and 2 for
             training, 3 for test; `ntu`: 2 and 3 for training, 1 for test) or `xsub` (`ntu`: 20 of 40 people);
             `subset` (`ntu` alone): accept an incomplete distribution; the name then says so.
@@ -122,19 +123,19 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonS
         FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared.
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
-    pipelines = tuple(ntu_prepare.PIPELINES) if name == "ntu" else PIPELINES
-    settings = {"pipeline": pipelines[0], "protocol": next(iter(declared.splits))}
+    settings = {"pipeline": "default", "protocol": next(iter(declared.splits))}
     settings |= {"subset": False} if name == "ntu" else {}
     unknown = sorted(set(options) - set(settings))
     if unknown:
         raise TypeError(f"load() has no option {', '.join(unknown)}; its options are {', '.join(settings)}")
     settings |= options
-    choose("pipeline", settings["pipeline"], pipelines)
+    choose("pipeline", settings["pipeline"], ("default", *ntu_prepare.PIPELINES) if name == "ntu" else PIPELINES)
     choose("protocol", settings["protocol"], declared.splits)
     split = declared.splits[settings["protocol"]]
     if name == "ntu":
         choose("subset", settings["subset"], (False, True))
-        prepared = ntu_prepare.load(root and Path(root), pipeline=settings["pipeline"], subset=settings["subset"])
+        pipeline = "authors" if settings["pipeline"] == "default" else settings["pipeline"]
+        prepared = ntu_prepare.load(root and Path(root), pipeline=pipeline, subset=settings["subset"])
         return _of_prepared("ntu (subset)" if settings["subset"] else "ntu", prepared, split)
     if name == "synthetic":
         recordings = Recordings(**synthetic.generate())

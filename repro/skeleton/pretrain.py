@@ -39,7 +39,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 # What the recipes for NTU RGB+D change, with the source.
 NTU: dict[str, tuple[Any, str]] = {
     "protocol": ("xsub", "released code, jobs/pretrain_.sh"),
-    "pipeline": ("authors", "released code, datasets/restore_NTU.py"),
+    "pipeline": ("default", "released code, datasets/restore_NTU.py: two bodies, centred"),
     "dictionary": (16384, "released code, NTU_BUTD_CON.yaml"),
     "sequence_dictionary": (2048, "released code, NTU_BUTD_CON.yaml"),
     "epochs": (80, "released code, NTU_BUTD_CON.yaml"),

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from filelock import FileLock
 from typer.testing import CliRunner
 
 from repro import cli, manifest
@@ -409,6 +411,7 @@ def test_folder_and_archive_give_the_same_set(distribution):
         ntu_prepare.prepare(distribution(packed=packed, root=root))
         sets.append(data.load("ntu", manifest.project_root() / root))
     assert_same_set(*sets)
+    assert_same_set(sets[0], data.load("ntu", manifest.project_root() / "a", pipeline="authors"))
 
 
 def test_workers_give_the_same_files_and_leave_nothing_behind(distribution, tmp_path):
@@ -600,7 +603,9 @@ from repro import cli, manifest
 from repro.skeleton import ntu, ntu_prepare
 
 def slowly(path, member, read=ntu.read):
-    time.sleep(0.15)
+    time.sleep(0.25)
+    with open(Path(sys.argv[1]) / "read.txt", "a") as file:
+        print(member.name, file=file)
     return read(path, member)
 
 if __name__ == "__main__":
@@ -663,7 +668,24 @@ def test_two_at_once_read_once(distribution, tmp_path):
     outputs = [process.communicate(timeout=120) for process in processes]
     assert all(process.returncode == 0 for process in processes), outputs
     assert outputs[0][0] == outputs[1][0]
-    assert sum("waiting for the process that prepares" in "".join(output) for output in outputs) == 1
+    assert sorted((tmp_path / "read.txt").read_text().split()) == sorted(set(FILES) - {"S001C002P005R002A008"})
+
+
+def test_who_comes_second_says_that_it_waits(distribution, tmp_path, capsys):
+    root = distribution()
+    ntu_prepare.prepare(root)
+    lock, found = FileLock(prepared_folder(tmp_path) / "authors.lock"), []
+    with lock:
+        thread = threading.Thread(target=lambda: found.append(ntu_prepare.prepare(root)))
+        thread.start()
+        deadline = time.monotonic() + 30
+        said = ""
+        while "waiting for the process that prepares" not in said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+        assert not found and str(prepared_folder(tmp_path) / "authors") in said
+    thread.join()
+    assert len(found[0].names) == 9
 
 
 def children(parent):
@@ -697,8 +719,8 @@ def test_unknown_options_and_pipelines_raise(distribution):
     root = distribution()
     with pytest.raises(TypeError, match="no option pipline; its options are pipeline, protocol, subset"):
         data.load("ntu", root, pipline="raw")
-    with pytest.raises(ValueError, match="pipeline='default' is not one of: authors, predict_cluster"):
-        data.load("ntu", root, pipeline="default")
+    with pytest.raises(ValueError, match="pipeline='raw' is not one of: default, authors, predict_cluster"):
+        data.load("ntu", root, pipeline="raw")
     with pytest.raises(ValueError, match="protocol='xset' is not one of: xsub, xview"):
         data.load("ntu", root, protocol="xset")
 

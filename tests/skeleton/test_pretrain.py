@@ -630,7 +630,7 @@ def test_presets_take_changes(preset, dataset):
 
 
 def test_the_papers_recipe_for_ntu():
-    released = {"protocol": "xsub", "pipeline": "authors", "dictionary": 16384, "sequence_dictionary": 2048,
+    released = {"protocol": "xsub", "pipeline": "default", "dictionary": 16384, "sequence_dictionary": 2048,
                 "epochs": 80, "batch": 32, "learning_rate": 9e-4, "td_crop": 50, "probe_batch": 512, "select_every": 3,
                 "units": 512, "layers": 1, "temperature": 0.1, "momentum": 0.999, "clip": 25.0, "probe_epochs": 70}
     recipe = paper("ntu", "CE")
