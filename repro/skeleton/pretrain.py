@@ -33,7 +33,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mlp_head": {"head": "mlp"},  # the repository's earlier models
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
     "released_rate": {"learning_rate": 0.05},  # NTU_BUTD_CON.yaml, the only released configuration with three layers
-    "predict_cluster": {"pipeline": "predict_cluster"},  # NTU RGB+D as Predict & Cluster prepares it, one body
 }
 
 # What the recipes for NTU RGB+D change, with the source.

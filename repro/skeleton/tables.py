@@ -105,7 +105,7 @@ def taxonomy_cells(
         protocol: split of the data set; "auto" takes its first.
         layers: of the GRUs, at least 1.
         units: of the GRUs, or "auto": the preset's.
-        pipeline: what happens to the coordinates before training, a name in `data.PIPELINES`.
+        pipeline: what happens to the coordinates before training, a name that `data.load` lists for the data set.
         variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none".
         select: "last" epoch, or "best_on_test" as the released code did.
         subset: accept a part of NTU RGB+D; the entries then say so.

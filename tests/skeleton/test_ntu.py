@@ -768,7 +768,10 @@ def test_columns_of_the_paper_are_cells(distribution, monkeypatch):
             (layers, 512 if units == "auto" else 1024, "xsub")
         }
     with pytest.raises(FileNotFoundError, match="--pipeline predict_cluster"):
-        tables.taxonomy_cells("ntu", variant="predict_cluster")
+        tables.taxonomy_cells("ntu", pipeline="predict_cluster")
+    ntu_prepare.prepare(root, pipeline="predict_cluster")
+    cell, = tables.taxonomy_cells("ntu", objectives="CE", pipeline="predict_cluster")
+    assert cell.entry == "CE, pipeline=predict_cluster" and cell.digest != cells[0].digest
 
 
 # ---------------------------------------------------------------------------------------------- the official names
