@@ -7,6 +7,7 @@
 A preparation that was killed goes on with the shards that are missing. NumPy alone, so that workers start at once.
 """
 
+import contextlib
 import hashlib
 import multiprocessing
 import os
@@ -86,10 +87,12 @@ def prepare(
     index = _index(members, pipeline)
     index.parent.mkdir(parents=True, exist_ok=True)
     with _alone(index.with_suffix(".lock")):
-        try:
-            return _read(index)
-        except (FileNotFoundError, *manifest.CORRUPT, ValueError, KeyError):
-            pass              # not prepared, or damaged since: made again
+        prepared = None
+        with contextlib.suppress(FileNotFoundError, *manifest.CORRUPT, ValueError, KeyError):
+            prepared = _read(index)  # not there, or damaged since: made again
+        if prepared and (skip_bad or not prepared.bad):
+            check(prepared.names, subset=subset, kept=True)
+            return prepared
         usable = [member for member in members if member.name not in unusable()]
         shards = _make_shards(path, usable, index.with_suffix(".shards"), pipeline, workers)
         faulty = {shard: reasons for shard in shards if (reasons := _reasons(shard))}
@@ -99,6 +102,8 @@ def prepare(
                 shard.unlink()  # read again next time
             raise ValueError(f"{path}: {describe_bad(bad)}\nfetch them again, or leave them out: --skip-bad --subset")
         check([member.name for member in usable if member.name not in bad], subset=subset, kept=True)
+        if len(bad) == len(usable):
+            raise ValueError(f"{path}: none of its {len(members)} recordings is usable; {describe_bad(bad)}")
         _assemble(shards, index, pipeline, bad)
         return _read(index)
 

@@ -507,9 +507,20 @@ def test_bad_files_are_named_and_counted_and_skipped_only_when_asked(distributio
     with pytest.raises(ValueError, match="with a usable skeleton, protocol xsub, are"):
         ntu_prepare.prepare(root, skip_bad=True)
     prepared = ntu_prepare.prepare(root, skip_bad=True, subset=True)
+    with pytest.raises(ValueError, match="with a usable skeleton, protocol xsub, are"):
+        ntu_prepare.prepare(root, skip_bad=True)
     assert sorted(prepared.bad) == sorted(BAD) and len(prepared.names) == 5
     assert "4 files cannot be read" in "\n".join(ntu_prepare.describe(prepared))
     assert len(data.load("ntu", root, subset=True).lengths) == 5
+    with pytest.raises(ValueError, match="4 files cannot be read"):
+        ntu_prepare.prepare(root, subset=True)
+    assert len(data.load("ntu", root, subset=True).lengths) == 5
+
+
+@pytest.mark.parametrize("files", [{"S001C002P005R002A008": ONE}, dict.fromkeys(list(FILES)[:3], b"")])
+def test_nothing_usable_is_an_error(distribution, files):
+    with pytest.raises(ValueError, match=f"none of its {len(files)} recordings is usable"):
+        ntu_prepare.prepare(distribution(files), subset=True, skip_bad=True)
 
 
 def test_a_file_mended_without_changing_its_size_is_read_again(distribution):
