@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from repro import manifest
-from repro.recipe import choose
+from repro.recipe import choose, parse_number
+from repro.run.device import cores
 from repro.run.export import export, finished_cells, merged, read_cells
 from repro.run.store import Store
+from repro.skeleton import ntu_prepare
 from repro.skeleton.pretrain import PRESETS
 from repro.skeleton.tables import TABLES
 
@@ -34,7 +36,7 @@ def main() -> None:
 @app.command()
 def run(
     table: Annotated[str, typer.Argument(help="taxonomy | encoder_collapse")],
-    dataset: Annotated[str, typer.Option(help="synthetic | ucla")] = "synthetic",
+    dataset: Annotated[str, typer.Option(help="synthetic | ucla | ntu")] = "synthetic",
     preset: Annotated[str, typer.Option(help="auto | paper | quick | smoke")] = "auto",
     seeds: Annotated[str, typer.Option(help="Comma list; the table shows mean and std.")] = "0",
     device: Annotated[str, typer.Option(help="auto | cpu | cuda")] = "auto",
@@ -48,6 +50,7 @@ def run(
     pipeline: Annotated[str | None, typer.Option(help="taxonomy: what happens to the coordinates first")] = None,
     variant: Annotated[str | None, typer.Option(help="taxonomy: where paper and code disagree")] = None,
     select: Annotated[str | None, typer.Option(help="taxonomy: last | best_on_test")] = None,
+    subset: Annotated[bool | None, typer.Option("--subset", help="taxonomy: accept a part of ntu")] = None,
 ) -> None:
     """Train what is missing of a table and print it. Started again it continues; started twice, the two share it.
 
@@ -55,8 +58,7 @@ def run(
     """
     chosen = TABLES[choose("table", table, TABLES)]
     given = {"objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
-    given |= {"pipeline": pipeline}
-    given |= {"methods": methods, "variant": variant, "select": select}
+    given |= {"pipeline": pipeline, "methods": methods, "variant": variant, "select": select, "subset": subset}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         choose(f"option of {table}", name, inspect.signature(chosen.cells).parameters)
@@ -67,7 +69,7 @@ def run(
 @app.command()
 def recipe(
     table: Annotated[str, typer.Argument(help="taxonomy | encoder_collapse")],
-    dataset: Annotated[str, typer.Option(help="synthetic | ucla")] = "ucla",
+    dataset: Annotated[str, typer.Option(help="synthetic | ucla | ntu")] = "ucla",
     preset: Annotated[str, typer.Option(help="paper | quick | smoke")] = "paper",
 ) -> None:
     """Print every hyper-parameter of a table's recipes with its source.
@@ -93,6 +95,24 @@ def data_list() -> None:
         for line in (row["path"], row["next_step"]):
             if line:
                 print(f"{'':<23}{line}")
+
+
+@data_app.command("prepare")
+def data_prepare(
+    name: Annotated[str, typer.Argument(help="ntu; the other sets are prepared when they are loaded")],
+    pipeline: Annotated[str, typer.Option(help="authors | predict_cluster")] = "authors",
+    subset: Annotated[bool, typer.Option("--subset", help="Accept an incomplete distribution.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out files that cannot be read.")] = False,
+    workers: Annotated[str, typer.Option(help="auto (one per core), or the number of processes that read")] = "auto",
+) -> None:
+    """Read a large data set once and keep it as one array file in REPRO_RUNS. Killed, it goes on when started again.
+
+    Example: repro data prepare ntu
+    """
+    choose("dataset", name, ("ntu",))
+    count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
+    prepared = ntu_prepare.prepare(pipeline=pipeline, subset=subset, skip_bad=skip_bad, workers=count)
+    print("\n".join(ntu_prepare.describe(prepared)))
 
 
 @results_app.command("list")

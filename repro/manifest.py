@@ -25,15 +25,22 @@ class Archive:
 
     Attributes:
         name: path below the data root, such as `nw_ucla/all_sqe.zip`; unpacked, `nw_ucla/all_sqe`.
-        bytes: sum of the sizes of the unpacked members.
         members: number of files.
-        digest: hex sha256 over the sorted members (`content_digest`).
+        bytes: sum of the sizes of the unpacked members, None if nobody could tell us.
+        digest: hex sha256 over the sorted members (`content_digest`), None if nobody could tell us.
+        folder: what it unpacks to, beside it, where that is not named as the archive.
     """
 
     name: str
-    bytes: int
     members: int
-    digest: str
+    bytes: int | None = None
+    digest: str | None = None
+    folder: str | None = None
+
+    def places(self, root: Path) -> list[Path]:
+        """Where below the data root it may lie: the archive itself, then folders that it unpacks to."""
+        path = root / self.name
+        return [path, path.with_suffix("")] + ([path.with_name(self.folder)] if self.folder else [])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +48,9 @@ class Split:
     """A protocol: what goes to train and to test, and how many.
 
     Attributes:
-        train, test: what selects the samples, for instance `{"views": [1, 2]}`.
+        train, test: what selects the samples, for instance `{"views": [1, 2]}`; several columns must all agree.
         expect: samples of the official distribution, for instance `{"train": 1020, "test": 464}`.
-        kept: samples left after the data set's own rules (for skeletons, the length rule), where these drop any.
+        kept: samples left after the data set's own rules (a least length, a list of unusable ones), if they drop any.
     """
 
     train: Mapping[str, Any]
@@ -115,8 +122,7 @@ def load_manifest(name: str) -> Manifest:
 
 def location(archive: Archive, root: Path) -> Path | None:
     """Where `archive` lies below the data root: the archive itself, else the folder it unpacks to, else None."""
-    path = root / archive.name
-    return next((found for found in (path, path.with_suffix("")) if found.exists()), None)
+    return next((found for found in archive.places(root) if found.exists()), None)
 
 
 def read_members(path: Path) -> list[tuple[str, bytes]]:
@@ -160,9 +166,9 @@ def require(manifest: Manifest, root: Path) -> list[Path]:
     """
     found = [location(archive, root) for archive in manifest.files]
     if None in found:
-        path = root / manifest.files[found.index(None)].name
+        path, *unpacked = manifest.files[found.index(None)].places(root)
         raise FileNotFoundError(
-            f"data set {manifest.name!r} lacks {path} (or, unpacked, {path.with_suffix('')}); "
+            f"data set {manifest.name!r} lacks {path} (or, unpacked, {' or '.join(map(str, unpacked))}); "
             f"{_next_step(manifest, path)}"
         )
     return found
@@ -184,7 +190,7 @@ def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
             "digest": content_digest(members),
         }
         wrong = [f"{key} {value}, expected {getattr(archive, key)}" for key, value in found.items()
-                 if value != getattr(archive, key)]
+                 if getattr(archive, key) not in (value, None)]
         if wrong:
             raise ValueError(
                 f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: {'; '.join(wrong)}; "

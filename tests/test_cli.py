@@ -122,7 +122,7 @@ def test_recipe_of_another_preset_says_what_it_changes(repro):
     ("arguments", "message"),
     [
         (["taxonomi"], "table='taxonomi' is not one of: taxonomy, encoder_collapse; did you mean 'taxonomy'?"),
-        (["taxonomy", "--dataset", "ulca"], "dataset='ulca' is not one of: synthetic, ucla; did you mean 'ucla'?"),
+        (["taxonomy", "--dataset", "ulca"], "dataset='ulca' is not one of: synthetic, ucla, ntu; did you mean 'ucla'?"),
         (["taxonomy", "--preset", "fast"], "preset='fast' is not one of: auto, paper, quick, smoke"),
         (["taxonomy", "--device", "gpu"], "device='gpu' is not one of: auto, cpu, cuda"),
         (["taxonomy", "--engine", "locale"], "engine='locale' is not one of: auto, inline, local; did"),
@@ -170,7 +170,7 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
     [
         (["taxonom"], "table='taxonom' is not one of: taxonomy, encoder_collapse; did you mean 'taxonomy'?"),
         (["taxonomy", "--preset", "auto"], "preset='auto' is not one of: paper, quick, smoke"),
-        (["taxonomy", "--dataset", "ntu"], "dataset='ntu' is not one of: synthetic, ucla"),
+        (["taxonomy", "--dataset", "nut"], "dataset='nut' is not one of: synthetic, ucla, ntu; did you mean 'ntu'?"),
     ],
 )
 def test_recipe_refuses(repro, arguments, message):

@@ -90,7 +90,7 @@ def test_unknown_dataset_names_the_declared_ones(project):
     ({"licens": "MIT"}, "field='licens' is not one of: .*did you mean 'licence'"),
     ({"access": "free"}, "access='free' is not one of: automatic, form, derived, embedded"),
     ({"name": "stuff"}, "name is 'stuff', the file's own is 'things'"),
-    ({"files": [{"name": "box/things.zip", "bytes": 3, "members": 1}]}, "files: missing digest"),
+    ({"files": [{"name": "box/things.zip", "bytes": 3, "digest": "0"}]}, "files: missing members"),
     ({"files": ["box/things.zip"]}, "expected fields of Archive"),
     ({"splits": {"only": {"train": {}, "test": {}, "expects": {}}}}, "only: field='expects'"),
 ])
@@ -193,3 +193,30 @@ def test_status_rows(project, tmp_path):
     write_folder(tmp_path / "data" / "box" / "things", FILES)
     row = {row["name"]: row for row in manifest.status()}["things"]
     assert row["state"] == "present" and row["next_step"] == ""
+
+
+def test_the_folder_an_archive_unpacks_to_may_have_a_name_of_its_own(project, tmp_path):
+    values = declared()
+    values["files"][0]["folder"] = "other things"
+    things = project(values)
+    assert manifest.location(things.files[0], tmp_path) is None
+    with pytest.raises(FileNotFoundError, match=r"things\.zip \(or, unpacked, .*box.things or .*box.other things\)"):
+        manifest.require(things, tmp_path)
+    write_folder(tmp_path / "box" / "other things", FILES)
+    assert manifest.verified_members(things, tmp_path) == sorted(FILES.items())
+
+
+def test_what_the_manifest_does_not_know_is_not_compared(project, tmp_path):
+    values = declared()
+    del values["files"][0]["digest"], values["files"][0]["bytes"]
+    write_zip(tmp_path / "box" / "things.zip", FILES | {"a.txt": b"another"})
+    assert len(manifest.verified_members(project(values), tmp_path)) == 3
+
+
+def test_committed_ntu_counts():
+    splits = manifest.load_manifest("ntu").splits
+    assert list(splits) == ["xsub", "xview"]
+    assert splits["xsub"].kept == {"train": 40091, "test": 16487}
+    assert splits["xview"].kept == {"train": 37646, "test": 18932}
+    people = [set(getattr(splits["xsub"], part)["subjects"]) for part in ("train", "test")]
+    assert people[0] | people[1] == set(range(1, 41)) and [len(part) for part in people] == [20, 20]

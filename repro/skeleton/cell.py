@@ -19,7 +19,7 @@ from repro.skeleton.selection import BestOnTest
 
 def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
     """The data set of a recipe; read once per process."""
-    return _load(recipe.dataset, manifest.data_root(), recipe.protocol, recipe.pipeline)
+    return _load(recipe.dataset, manifest.data_root(), recipe.protocol, recipe.pipeline, recipe.subset)
 
 
 def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
@@ -76,5 +76,5 @@ def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, 
 
 
 @functools.lru_cache(maxsize=2)
-def _load(name: str, root: Path, protocol: str, pipeline: str) -> SkeletonSet:
-    return load(name, root, protocol=protocol, pipeline=pipeline)
+def _load(name: str, root: Path, protocol: str, pipeline: str, subset: bool) -> SkeletonSet:
+    return load(name, root, protocol=protocol, pipeline=pipeline, **({"subset": True} if subset else {}))

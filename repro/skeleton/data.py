@@ -1,5 +1,6 @@
 """Skeleton data: recordings of 3D joints, put through the paper's pipeline or one of its alternatives."""
 
+import functools
 import hashlib
 import json
 import logging
@@ -17,13 +18,13 @@ from torch import Tensor
 
 from repro import manifest
 from repro.recipe import choose
-from repro.skeleton import synthetic
+from repro.skeleton import ntu, ntu_prepare, splits, synthetic
+from repro.skeleton.pipelines import FRAMES, transform
+from repro.skeleton.sequences import Sequences
 
-FRAMES = 50                   # frames after resampling
 LONGER_THAN = 10              # recordings of at most this many frames are left out
-RESOLUTION = 1e-6             # metres; NW-UCLA's files give six decimals
-DATASETS = ("synthetic", "ucla")
-PIPELINES = ("default", "interpolate", "unscaled", "raw")
+DATASETS = ("synthetic", "ucla", "ntu")
+PIPELINES = ("default", "interpolate", "unscaled", "raw")      # of `synthetic` and `ucla`; those of `ntu` are its own
 UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e(\d\d)_v(\d\d)\.json")
 UCLA_ACTIONS = {              # the number in a file name, in the order of the labels
     1: "pick up with one hand", 2: "pick up with two hands", 3: "drop trash", 4: "walk around", 5: "sit down",
@@ -38,20 +39,20 @@ class SkeletonSet:
 
     Attributes:
         name: the data set's name.
-        sequences: (n, T, D) float32, joint coordinates frame by frame (x, y, z of joint 0, then of joint 1, ...),
-            zero after a sequence's end.
-        lengths: (n,) int64, valid frames of each sequence, 1 <= length <= T.
+        frames: (sum of lengths, D) float32, the frames of all sequences one after the other: x, y, z of joint 0, then
+            of joint 1, ...
+        lengths: (n,) int64, frames of each sequence, at least 1.
         labels: (n,) int64 in 0..len(actions) - 1.
         train, test: (n,) bool.
         views: (n,) int64, the camera, from 1.
         subjects: (n,) int64, the person, from 1.
         actions: names of the classes.
         bones: pairs of joints to connect in a drawing.
-        digest: hex sha256 of sequences, lengths, labels, train and test.
+        digest: hex sha256 of frames (padded for `synthetic` and `ucla`), lengths, labels, train and test.
     """
 
     name: str
-    sequences: Tensor
+    frames: Tensor
     lengths: Tensor
     labels: Tensor
     train: Tensor
@@ -61,6 +62,16 @@ class SkeletonSet:
     actions: tuple[str, ...]
     bones: tuple[tuple[int, int], ...]
     digest: str
+
+    def __post_init__(self) -> None:
+        rows, shape = int(self.lengths.sum()), tuple(self.frames.shape)
+        if len(shape) != 2 or shape[0] != rows:
+            raise ValueError(f"frames have shape {shape}, expected ({rows}, D): all sequences, no padding")
+
+    @functools.cached_property
+    def sequences(self) -> Tensor:
+        """(n, T, D) float32, T the longest length, zero after a sequence's end; built when it is first asked for."""
+        return Sequences(self.frames, self.lengths).batch(torch.arange(len(self.lengths)))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,47 +96,67 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonS
     """Load a skeleton data set.
 
     Args:
-        name: `synthetic` (part of this package) or `ucla`.
+        name: `synthetic` (part of this package), `ucla`, or `ntu` (NTU RGB+D 60, after `repro data prepare ntu`).
         root: folder of real data; REPRO_DATA by default.
-        **options: `pipeline`, what happens to the coordinates before training:
+        **options: `pipeline`, what happens to the coordinates before training. For `synthetic` and `ucla`:
                 `default` (the paper's): view transform, scaling to [-1, 1], every floor(T/50)-th frame up to 50;
                 `interpolate`: view transform, linear interpolation in time to 50 frames;
                 `unscaled`: view transform, every floor(T/50)-th frame up to 50;
-                `raw`: camera coordinates, every floor(T/50)-th frame up to 50;
-            `protocol`, a split of the manifest: `xview`, cameras 1 and 2 for training, 3 for test (default).
+                `raw`: camera coordinates, every floor(T/50)-th frame up to 50.
+            For `ntu`:
+                `authors` (the taxonomy authors' own): two bodies, centred, up to 300 frames;
+                `predict_cluster`: one body, view transform, scaling, every floor(T/50)-th frame up to 50;
+                `default`: `authors`;
+            `protocol`, a split of the manifest, its first by default: `xview` (`synthetic`, `ucla`: cameras 1 and 2 for
+            training, 3 for test; `ntu`: 2 and 3 for training, 1 for test) or `xsub` (`ntu`: 20 of 40 people);
+            `subset` (`ntu` alone): accept an incomplete distribution; the name then says so.
 
     Returns:
-        The recordings of more than 10 frames, the same ones in every pipeline. In the JSON files of NW-UCLA, camera 3
-        repeats camera 2 frame by frame for "pick up with two hands" and "drop trash": 93 of the 460 test recordings
-        are also training recordings. They stay, since the published counts include them.
+        For `synthetic` and `ucla` the recordings of more than 10 frames, the same ones in every pipeline. In the JSON
+        files of NW-UCLA, camera 3 repeats camera 2 frame by frame for "pick up with two hands" and "drop trash": 93 of
+        the 460 test recordings are also training recordings. They stay, since the published counts include them.
+        For `ntu` those with a usable skeleton; frames stay in their file, mapped into memory.
 
     Raises:
         TypeError: if an option is unknown.
         ValueError: if a name or option is not among those allowed, or the files are not the official distribution.
-        FileNotFoundError: if the files are missing, saying where they come from and go to.
+        FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared.
     """
-    settings = {"pipeline": "default", "protocol": "xview"}
+    declared = manifest.load_manifest(choose("dataset", name, DATASETS))
+    settings = {"pipeline": "default", "protocol": next(iter(declared.splits))}
+    settings |= {"subset": False} if name == "ntu" else {}
     unknown = sorted(set(options) - set(settings))
     if unknown:
         raise TypeError(f"load() has no option {', '.join(unknown)}; its options are {', '.join(settings)}")
     settings |= options
-    declared = manifest.load_manifest(choose("dataset", name, DATASETS))
-    choose("pipeline", settings["pipeline"], PIPELINES)
+    choose("pipeline", settings["pipeline"], ("default", *ntu_prepare.PIPELINES) if name == "ntu" else PIPELINES)
     choose("protocol", settings["protocol"], declared.splits)
+    split = declared.splits[settings["protocol"]]
+    if name == "ntu":
+        choose("subset", settings["subset"], (False, True))
+        pipeline = "authors" if settings["pipeline"] == "default" else settings["pipeline"]
+        prepared = ntu_prepare.load(root and Path(root), pipeline=pipeline, subset=settings["subset"])
+        return _of_prepared("ntu (subset)" if settings["subset"] else "ntu", prepared, split)
     if name == "synthetic":
         recordings = Recordings(**synthetic.generate())
     else:
         recordings = _ucla(declared, manifest.data_root() if root is None else Path(root))
-    return prepare(name, recordings, declared.splits[settings["protocol"]], settings["pipeline"])
+    return prepare(name, recordings, split, settings["pipeline"])
 
 
 def examples(name: str, root: str | Path | None = None) -> tuple[dict[str, Tensor], tuple[tuple[int, int], ...]]:
-    """The first training recording of every action, (T, joints, 3) in metres, turned to the body; and the bones."""
-    data = load(name, root, pipeline="unscaled")
-    chosen = {}
-    for label, action in enumerate(data.actions):
-        first = int((data.train & (data.labels == label)).nonzero()[0])
-        chosen[action] = data.sequences[first, : data.lengths[first]].unflatten(1, (-1, 3))
+    """The first training recording of every action, or of ten of them, (T, joints, 3) in metres; and the bones.
+
+    Coordinates run across the body, ahead and up; in NTU RGB+D, which is not turned to the body, as the camera stood.
+    """
+    large = name == "ntu"
+    data = load(name, root, subset=True) if large else load(name, root, pipeline="unscaled")
+    sequences, chosen = Sequences(data.frames, data.lengths), {}
+    labels = data.labels[data.train].unique()
+    for label in labels[:: -(-len(labels) // 10)].tolist():
+        first = (data.train & (data.labels == label)).nonzero()[0]
+        frames = sequences.batch(first)[0][0].unflatten(1, (-1, 3))
+        chosen[data.actions[label]] = frames[..., [0, 2, 1]] if large else frames
     return chosen, data.bones
 
 
@@ -136,11 +167,11 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
         ValueError: if the numbers of training and test recordings, before or after the length rule, are not those of
             the split, or a recording cannot be transformed (named).
     """
-    masks = {part: np.isin(recordings.views, getattr(split, part)["views"]) for part in ("train", "test")}
+    masks = splits.masks(split, {"views": recordings.views, "subjects": recordings.subjects})
     kept = recordings.lengths > LONGER_THAN
-    _check_counts(name, "", masks, split.expect)
+    splits.check_counts(name, "", masks, split.expect)
     masks = {part: mask[kept] for part, mask in masks.items()}
-    _check_counts(name, f" longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
+    splits.check_counts(name, f" longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
     ends = np.cumsum(recordings.lengths)
     sequences = np.zeros((kept.sum(), FRAMES, recordings.frames[0].size), dtype=np.float32)
     lengths = np.zeros(kept.sum(), dtype=np.int64)
@@ -152,92 +183,34 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
             raise ValueError(f"{name}, recording {recordings.names[index]}: {error}") from error
         lengths[row] = len(frames)
         sequences[row, :len(frames)] = frames.reshape(len(frames), -1)
-    arrays = {"sequences": sequences, "lengths": lengths, "labels": recordings.labels[kept], **masks}
-    digest = _array_digest(arrays)
+    arrays = {"lengths": lengths, "labels": recordings.labels[kept], **masks}
+    digest = _array_digest({"sequences": sequences} | arrays)
+    arrays |= {"frames": sequences[np.arange(FRAMES) < lengths[:, None]]}
     arrays |= {"views": recordings.views[kept], "subjects": recordings.subjects[kept]}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
     return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=synthetic.BONES, digest=digest)
 
 
-def transform(frames: np.ndarray, pipeline: str) -> np.ndarray:
-    """Put the frames of one recording, (T, joints, 3), through a pipeline of `load`; at most 50 frames come out.
-
-    Everything is float64 and elementwise, which every machine rounds alike.
-    """
-    if pipeline != "raw":
-        frames = view_invariant(frames)
-    if pipeline == "default":
-        frames = scale(frames)
-    return interpolate(frames) if pipeline == "interpolate" else thin_out(frames)
-
-
-def view_invariant(frames: np.ndarray) -> np.ndarray:
-    """Express a recording in a frame of reference given by the body in its first frame.
-
-        x <- R^T (x - d),   R = [e2 e3 e1],   d = joint 0 (hip centre)
-        e1 = unit(joint 1 - joint 0)                                        up the spine
-        e2 = unit(joint 12 - joint 16, less its part along e1)              from the right hip to the left
-        e3 = e2 x e1                                                        ahead
-
-    R is orthogonal with determinant -1: the body comes out mirrored, as in the released code (Predict & Cluster, which
-    the paper's data come from). Distances are kept. Joint 0 of frame 0 becomes the origin.
-
-    The released code for NTU also skips frames in which a camera coordinate is exactly zero, a test meant for frames
-    without a body. NW-UCLA has no frame without a body; of its 58,534 frames two, both valid, have a coordinate that
-    happens to be 0.000000. Nothing is skipped here, so that lengths and counts are those of the files.
-
-    Args:
-        frames: (T, joints, 3), metres.
-
-    Returns:
-        (T, joints, 3), metres.
+def _of_prepared(name: str, prepared: ntu_prepare.Prepared, split: manifest.Split) -> SkeletonSet:
+    """NTU RGB+D, split.
 
     Raises:
-        ValueError: if the joints of the first frame do not span the axes.
-
-    Source: Su et al. 2020 (Predict & Cluster), released code, view invariant transform.
+        ValueError: if nothing is left to train or to test.
     """
-    first = frames[0]
-    up = _unit(first[1] - first[0], "joints 0 and 1 coincide")
-    across = first[12] - first[16]
-    across = _unit(across - _dot(across, up) * up, "the hips, joints 12 and 16, do not lie across the spine")
-    ahead = np.cross(across, up)
-    centred = frames - first[0]
-    return np.stack([_dot(centred, axis) for axis in (across, ahead, up)], axis=-1)
-
-
-def scale(frames: np.ndarray) -> np.ndarray:
-    """Map each axis of a recording (T, joints, 3) to [-1, 1] by its smallest and largest value.
-
-    Proportions between the axes are not kept.
-
-    Raises:
-        ValueError: if an axis has no extent.
-
-    Source: released code (Predict & Cluster).
-    """
-    low, high = frames.min(axis=(0, 1)), frames.max(axis=(0, 1))
-    if (high == low).any():
-        raise ValueError(f"all joints agree in coordinate {np.argmax(high == low)}, so it cannot be scaled to [-1, 1]")
-    return 2 * ((frames - low) / (high - low)) - 1
-
-
-def thin_out(frames: np.ndarray) -> np.ndarray:
-    """Every floor(T/50)-th frame, the first 50 of them; shorter recordings stay as they are.
-
-    Between 51 and 99 frames this keeps the first 50.
-
-    Source: released code (Predict & Cluster).
-    """
-    return frames[::max(len(frames) // FRAMES, 1)][:FRAMES]
-
-
-def interpolate(frames: np.ndarray) -> np.ndarray:
-    """Stretch or shrink a recording (T, joints, 3), linearly in time, to 50 frames from its first to its last."""
-    moments = np.linspace(0, len(frames) - 1, FRAMES)
-    before = np.minimum(moments.astype(np.int64), len(frames) - 2)
-    weight = (moments - before)[:, None, None]
-    return frames[before] + weight * (frames[before + 1] - frames[before])
+    columns = ntu.columns(prepared.names)
+    masks = splits.masks(split, columns)
+    for part, mask in masks.items():
+        if not mask.any():
+            raise ValueError(f"{name}: none of its {len(mask)} recordings belongs to {part}; add some, "
+                             "or choose another protocol")
+    arrays = {"lengths": prepared.lengths, **columns, **masks}
+    hashed = _array_digest({key: arrays[key] for key in ("lengths", "labels", "train", "test")})
+    digest = hashlib.sha256(f"{prepared.digest} {hashed}".encode()).hexdigest()
+    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
+    frames = torch.from_numpy(prepared.frames)
+    bodies = range(0, frames.shape[1] // 3, ntu.JOINTS)
+    bones = tuple((start + body, end + body) for body in bodies for start, end in ntu.BONES)
+    return SkeletonSet(name, frames, **tensors, actions=ntu.ACTIONS, bones=bones, digest=digest)
 
 
 def parse_ucla(members: list[tuple[str, bytes]], where: str) -> Recordings:
@@ -316,14 +289,6 @@ def _stored(path: Path, make: Callable[[], Recordings]) -> Recordings:
     return recordings
 
 
-def _check_counts(name: str, rule: str, masks: Mapping[str, np.ndarray], expected: Mapping[str, int]) -> None:
-    """Raise ValueError unless the masks select the expected numbers."""
-    found = {part: int(mask.sum()) for part, mask in masks.items()}
-    if found != dict(expected):
-        raise ValueError(f"{name}: recordings{rule} are {found}, expected {dict(expected)}; "
-                         f"compare the files with data_manifests/{name}.yaml")
-
-
 def _array_digest(arrays: Mapping[str, np.ndarray]) -> str:
     """Hex sha256 over names, types, shapes and contents."""
     digest = hashlib.sha256()
@@ -331,16 +296,3 @@ def _array_digest(arrays: Mapping[str, np.ndarray]) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape}\0".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Inner products over the last axis of size 3, summed in a fixed order."""
-    return a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1] + a[..., 2] * b[..., 2]
-
-
-def _unit(vector: np.ndarray, otherwise: str) -> np.ndarray:
-    """`vector` (3,) divided by its length; a length below the data's resolution raises, saying `otherwise`."""
-    length = np.sqrt(_dot(vector, vector))
-    if length < RESOLUTION:
-        raise ValueError(f"{otherwise} in frame 0, so it gives no frame of reference")
-    return vector / length

@@ -4,14 +4,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from repro.recipe import choose
-from repro.skeleton.gru import GRU
+from repro.skeleton.gru import GRU, Packing
 
 
 class Encoder(nn.Module):
     """Sequences (N, T, D) to readouts (N, H): the top layer's hidden state at the last valid frame.
 
     Weight matrices start Xavier-uniform, as in the released code. There is no normalisation layer, so encoding
-    several views in one batch gives exactly what encoding them one by one gives.
+    several views in one batch gives exactly what encoding them one by one gives. A packing of the lengths spares the
+    padding and gives the same readouts.
     """
 
     def __init__(self, features: int, units: int, layers: int) -> None:
@@ -21,23 +22,31 @@ class Encoder(nn.Module):
             if parameter.dim() == 2:
                 nn.init.xavier_uniform_(parameter)
 
-    def forward(self, sequences: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, sequences: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
+        if packing:
+            return self.gru(sequences[packing.sequence, packing.frame], packing=packing)[packing.last]
         states = self.gru(sequences.transpose(0, 1))
         last = (lengths - 1)[None, :, None].expand(1, -1, states.shape[2])
         return states.gather(0, last).squeeze(0)
 
 
 class Decoder(nn.Module):
-    """Readouts (N, H) to sequences (N, T, D): the readout is the input of every frame; no teacher forcing."""
+    """Readouts (N, H) to sequences (N, T, D): the readout is the input of every frame; no teacher forcing.
+
+    With a packing, only its frames are decoded and the others are zero.
+    """
 
     def __init__(self, features: int, units: int, layers: int) -> None:
         super().__init__()
         self.gru = GRU(units, units, layers)
         self.output = nn.Linear(units, features)
 
-    def forward(self, readouts: Tensor, frames: int) -> Tensor:
-        states = self.gru(readouts[None], frames)
-        return self.output(states).transpose(0, 1)
+    def forward(self, readouts: Tensor, frames: int, packing: Packing | None = None) -> Tensor:
+        decoded = self.output(self.gru(readouts[None], frames, packing))
+        if packing is None:
+            return decoded.transpose(0, 1)
+        padded = decoded.new_zeros(len(readouts), frames, decoded.shape[-1])
+        return padded.index_put((packing.sequence, packing.frame), decoded)
 
 
 class SkeletonModel(nn.Module):

@@ -12,7 +12,10 @@ from repro.contrast.objectives import attraction, info_nce, reconstruction, sequ
 from repro.recipe import Recipe, setting
 from repro.skeleton.augment import augment
 from repro.skeleton.data import DATASETS, PIPELINES, SkeletonSet
+from repro.skeleton.gru import Packing
 from repro.skeleton.model import SkeletonModel
+from repro.skeleton.ntu_prepare import PIPELINES as NTU_PIPELINES
+from repro.skeleton.sequences import Sequences
 
 VERSION = 1  # raise when a change alters the numbers of an unchanged recipe
 TERMS = ("AE", "CE", "AD", "CD")
@@ -29,6 +32,20 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "uncropped": {"td_crop": None},  # compare negatives over whole sequences; matters where these exceed 50 frames
     "mlp_head": {"head": "mlp"},  # the repository's earlier models
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
+    "released_rate": {"learning_rate": 0.05},  # NTU_BUTD_CON.yaml, the only released configuration with three layers
+}
+
+# What the recipes for NTU RGB+D change, with the source.
+NTU: dict[str, tuple[Any, str]] = {
+    "protocol": ("xsub", "released code, jobs/pretrain_.sh"),
+    "pipeline": ("default", "released code, datasets/restore_NTU.py: two bodies, centred"),
+    "dictionary": (16384, "released code, NTU_BUTD_CON.yaml"),
+    "sequence_dictionary": (2048, "released code, NTU_BUTD_CON.yaml"),
+    "epochs": (80, "released code, NTU_BUTD_CON.yaml"),
+    "learning_rate": (9e-4, "released code, jobs/pretrain_.sh; NTU_BUTD_CON.yaml, with three layers, has 0.05"),
+    "probe_batch": (512, "released code, lincls.py"),
+    "select_every": (3, "released code, NTU_BUTD_CON.yaml; used by best_on_test alone"),
+    "packed": (True, "assumed: a CPU computes nothing for padding; rounding differs"),
 }
 
 COUNTS = ("layers", "units", "projection", "dictionary", "sequence_dictionary", "td_crop", "threads")
@@ -44,7 +61,10 @@ class SkeletonRecipe(Recipe):
 
     dataset: str = setting("ucla", "paper", allowed=DATASETS)
     protocol: str = setting("xview", "paper")
-    pipeline: str = setting("default", "measured: reproduces the printed random-initialisation row", allowed=PIPELINES)
+    pipeline: str = setting(
+        "default", "measured: reproduces the printed random-initialisation row", allowed=(*PIPELINES, *NTU_PIPELINES)
+    )
+    subset: bool = setting(False, "assumed: the whole distribution, or an error", before=False)
     objectives: str = setting("CE", "paper, Table 1", allowed=METHODS)
     layers: int = setting(1, "paper, Table 1")
     units: int = setting(512, "paper, Table 1")
@@ -74,6 +94,7 @@ class SkeletonRecipe(Recipe):
     select_every: int = setting(10, "released code, epochs between 1-NN accuracies; used by best_on_test alone")
     precision: str = setting("float32", "assumed", allowed=("float32", "bfloat16"))
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result")
+    packed: bool = setting(False, "assumed: a CPU computes nothing for padding; rounding differs", before=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,6 +105,16 @@ class SkeletonRecipe(Recipe):
             if value is not None and not value <= most:
                 raise ValueError(f"{name}={value} should be at most {most}")
 
+    def described(self) -> list[tuple[str, Any, str]]:
+        """(field, value, source) for every field; those that `NTU` changes have a source and a default of their own."""
+        rows = []
+        for name, value, source in super().described():
+            if self.dataset == "ntu" and name in NTU:
+                usual, origin = NTU[name]
+                source = origin if value == usual else f"chosen here (default {usual})"
+            rows.append((name, value, source))
+        return rows
+
     def has(self, term: str) -> bool:
         """Whether the objective contains the term ("AE", "CE", "AD" or "CD")."""
         return term in self.objectives.split("+")
@@ -91,21 +122,28 @@ class SkeletonRecipe(Recipe):
 
 def paper(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
     """The printed and released values for a data set; `changes` replace fields."""
-    return SkeletonRecipe(dataset=dataset, objectives=objectives).replace(**changes)
+    own = {name: value for name, (value, _) in NTU.items()} if dataset == "ntu" else {}
+    return SkeletonRecipe(dataset=dataset, objectives=objectives).replace(**(own | changes))
 
 
 def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
-    """A size for two CPU cores: minutes for the embedded data's table, an hour or more for NW-UCLA's."""
+    """A size for two CPU cores: minutes for the embedded data's table, an hour or more for NW-UCLA's.
+
+    As much again for NTU RGB+D's, whose recordings a small model sees twice each.
+    """
     if dataset == "synthetic":
         small = {"units": 128, "epochs": 16, "dictionary": 512, "sequence_dictionary": 128}
+    elif dataset == "ntu":
+        small = {"units": 128, "epochs": 2, "dictionary": 4096, "sequence_dictionary": 256, "precision": "bfloat16"}
     else:
         small = {"epochs": 30, "precision": "bfloat16"}
     return paper(dataset, objectives, **(small | changes))
 
 
 def smoke(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
-    """Two steps of a tiny model, to see that everything runs. The numbers mean nothing."""
+    """Two steps of a tiny model (NTU RGB+D, or a part of it: one epoch), to see that everything runs, no more."""
     tiny = {"units": 16, "epochs": 2, "batch": 512, "dictionary": 32, "sequence_dictionary": 16, "probe_epochs": 2}
+    tiny |= {"epochs": 1, "batch": 16} if dataset == "ntu" else {}
     return paper(dataset, objectives, **(tiny | changes))
 
 
@@ -117,7 +155,7 @@ class Pretrainer:
 
     Args:
         recipe: hyper-parameters; `objectives="random"` gives the untrained model and no steps.
-        data: the set; its training sequences go to the device once.
+        data: the set; its frames go to the device once.
         seed: of initialisation, order and augmentation. Equal seeds start from equal weights on every device.
         device: where to train.
 
@@ -129,18 +167,18 @@ class Pretrainer:
         self.recipe, self.device = recipe, device
         self.contrastive = recipe.has("CE") or recipe.has("CD")  # needs keys
         self.terms = (*(term for term in TERMS if recipe.has(term)), "loss")
-        self.sequences = data.sequences[data.train].to(device)
-        self.lengths = data.lengths[data.train]  # on the CPU: a batch's longest sequence is known without waiting
-        if recipe.batch > len(self.sequences):
-            available = f"{len(self.sequences)} training sequences of {data.name}"
+        self.data, self.sequences = data, Sequences(data.frames, data.lengths, device)
+        self.train = data.train.nonzero().flatten()
+        if recipe.batch > len(self.train):
+            available = f"{len(self.train)} training sequences of {data.name}"
             raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
-        frames, features = self.sequences.shape[1:]
+        longest, features = int(data.lengths.max()), data.frames.shape[1]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.model = SkeletonModel(features, recipe.units, recipe.layers, recipe.projection, recipe.head)
         starting = torch.Generator().manual_seed(seed)
         self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=starting))
-        crop = min(recipe.td_crop or frames, frames)
+        crop = min(recipe.td_crop or longest, longest)
         self.sequence_dictionary = Dictionary(
             sequence_noise(recipe.sequence_dictionary, crop, features, generator=starting)
         )
@@ -151,7 +189,7 @@ class Pretrainer:
         self.generator = torch.Generator(device).manual_seed(seed)
         self.order_generator = torch.Generator().manual_seed(seed)
         self.order = torch.empty(0, dtype=torch.int64)
-        self.steps_per_epoch = len(self.sequences) // recipe.batch
+        self.steps_per_epoch = len(self.train) // recipe.batch
         self.total_steps = 0 if recipe.objectives == "random" else recipe.epochs * self.steps_per_epoch
 
     def step(self) -> Tensor:
@@ -173,10 +211,9 @@ class Pretrainer:
     def _next_batch(self) -> tuple[Tensor, Tensor]:
         """Sequences (N, T, D) cut to the longest of the batch, and lengths (N,)."""
         if len(self.order) < self.recipe.batch:  # a rest smaller than a batch is dropped
-            self.order = torch.randperm(len(self.sequences), generator=self.order_generator)
+            self.order = torch.randperm(len(self.train), generator=self.order_generator)
         index, self.order = self.order[: self.recipe.batch], self.order[self.recipe.batch :]
-        lengths = self.lengths[index]
-        return self.sequences[index.to(self.device), : int(lengths.max())], lengths.to(self.device)
+        return self.sequences.batch(self.train[index])
 
     def _query_inputs(self, clean: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The inputs of the query encoder that the objective needs: an augmented view, the untransformed sequences."""
@@ -191,6 +228,10 @@ class Pretrainer:
         recipe = self.recipe
         return augment(clean, lengths, flip=recipe.flip, shear=recipe.shear, generator=self.generator)
 
+    def _packing(self, lengths: Tensor) -> Packing | None:
+        """What the GRUs need to skip padding: decoders then leave zeros there, which no objective looks at."""
+        return Packing(lengths) if self.recipe.packed and self.device.type == "cpu" else None
+
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
 
@@ -198,11 +239,12 @@ class Pretrainer:
     def _keys(self, view: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The momentum branch's embeddings (N, projection) for CE, and decoded sequences (N, T or more, D) for CD."""
         twin, keys = self.keys.twin, {}
-        readouts = twin.encoder(view, lengths)
+        readouts = twin.encoder(view, lengths, self._packing(lengths))
         if self.recipe.has("CE"):
             keys["CE"] = twin.embed(readouts)
         if self.recipe.has("CD"):
-            keys["CD"] = twin.decoder(readouts, max(view.shape[1], self.sequence_dictionary.entries.shape[1]))
+            least = self.sequence_dictionary.entries.shape[1]
+            keys["CD"] = twin.decoder(readouts, max(view.shape[1], least), self._packing(lengths.clamp(min=least)))
         return keys
 
     def _losses(
@@ -211,7 +253,8 @@ class Pretrainer:
         """Every term of the objective."""
         recipe, model, losses = self.recipe, self.model, {}
         # No layer normalises over the batch, so several inputs go through the encoder together exactly.
-        readouts = model.encoder(torch.cat(list(inputs.values())), lengths.repeat(len(inputs)))
+        repeated, packing = lengths.repeat(len(inputs)), self._packing(lengths)
+        readouts = model.encoder(torch.cat(list(inputs.values())), repeated, self._packing(repeated))
         queries = dict(zip(inputs, readouts.chunk(len(inputs)), strict=True))
         if recipe.has("AE"):
             losses["AE"] = attraction(model.embed(queries["augmented"]), model.embed(queries["clean"]))
@@ -219,10 +262,10 @@ class Pretrainer:
             embedded = model.embed(queries["augmented"])
             losses["CE"] = info_nce(embedded, keys["CE"], self.dictionary.entries, recipe.temperature)
         if recipe.has("AD"):
-            decoded = model.decoder(queries[recipe.ad_input], clean.shape[1])
+            decoded = model.decoder(queries[recipe.ad_input], clean.shape[1], packing)
             losses["AD"] = RECONSTRUCTIONS[recipe.ad_loss](decoded, clean, lengths)
         if recipe.has("CD"):
-            decoded = model.decoder(queries["augmented"], clean.shape[1])
+            decoded = model.decoder(queries["augmented"], clean.shape[1], packing)
             negatives = self.sequence_dictionary.entries
             key = keys["CD"][:, : clean.shape[1]]
             losses["CD"] = sequence_contrast(decoded, key, negatives, lengths, recipe.temperature)
@@ -241,10 +284,20 @@ class Pretrainer:
             follow(self.keys.twin.head, self.model.head, self.recipe.momentum)
 
     @torch.no_grad()
-    def features(self, data: SkeletonSet, chunk: int = 256) -> tuple[Tensor, Tensor]:
-        """Readouts (n, H) of untransformed sequences, in float32, and their embeddings (n, projection)."""
-        parts = zip(data.sequences.split(chunk), data.lengths.split(chunk), strict=True)
-        readouts = torch.cat([self.model.encoder(x.to(self.device), n.to(self.device)) for x, n in parts])
+    def features(self, data: SkeletonSet, frames: int = 12800) -> tuple[Tensor, Tensor]:
+        """Readouts (n, H) of untransformed sequences, in float32, and their embeddings (n, projection).
+
+        Sequences of similar length are encoded together, so that there is little padding: `frames` at a time with it.
+        """
+        known = data is self.data
+        sequences = self.sequences if known else Sequences(data.frames, data.lengths, self.device)
+        rest = order = data.lengths.argsort(descending=True, stable=True)
+        parts = []
+        while len(rest):
+            count = max(1, frames // int(data.lengths[rest[0]]))
+            parts.append(self.model.encoder(*sequences.batch(rest[:count])))
+            rest = rest[count:]
+        readouts = torch.cat(parts)[order.argsort().to(self.device)]
         return readouts, self.model.embed(readouts)
 
     def state_dict(self) -> dict[str, Any]:

@@ -19,7 +19,12 @@ from repro.skeleton.data import DATASETS
 from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
-PRINTED_COLUMNS = {("ucla", "xview", 1, 512): "UCLA"}  # of the 15 objectives: (data set, protocol, layers, units)
+PRINTED_COLUMNS = {  # of the 15 objectives, by data set, protocol, layers, units
+    ("ucla", "xview", 1, 512): "UCLA",
+    ("ntu", "xsub", 1, 512): "NTU_1layer",
+    ("ntu", "xsub", 3, 512): "NTU_3layer",
+    ("ntu", "xsub", 1, 1024): "NTU_1024units",
+}
 
 
 def taxonomy(
@@ -33,7 +38,7 @@ def taxonomy(
     """The fifteen subsets of {AE, CE, AD, CD} and random initialisation under a linear probe (paper, Table 1).
 
     Args:
-        dataset: "synthetic" (embedded) or "ucla".
+        dataset: "synthetic" (embedded), "ucla" or "ntu".
         device: "auto", "cpu" or "cuda".
         engine: "inline" trains in this process, "local" in worker processes; "auto" takes "local" on a CPU, except
             for smoke runs. The numbers do not depend on it.
@@ -88,20 +93,22 @@ def taxonomy_cells(
     pipeline: str = "default",
     variant: str = "none",
     select: str = "last",
+    subset: bool = False,
 ) -> list[Cell]:
     """The cells behind `taxonomy`. Loads the data and trains nothing.
 
     Args:
-        dataset: "synthetic" (embedded) or "ucla".
+        dataset: "synthetic" (embedded), "ucla" or "ntu".
         preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
         objectives: "all", or a comma list such as "random,CE,CE+AD"; the order of terms does not matter.
         seeds: comma list of whole numbers.
         protocol: split of the data set; "auto" takes its first.
         layers: of the GRUs, at least 1.
         units: of the GRUs, or "auto": the preset's.
-        pipeline: what happens to the coordinates before training, a name in `data.PIPELINES`.
+        pipeline: what happens to the coordinates before training, a name that `data.load` lists for the data set.
         variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none".
         select: "last" epoch, or "best_on_test" as the released code did.
+        subset: accept a part of NTU RGB+D; the entries then say so.
 
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do.
@@ -111,7 +118,8 @@ def taxonomy_cells(
     protocols = list(manifest.load_manifest(dataset).splits)
     choose("protocol", protocol, ("auto", *protocols))
     choose("variant", variant, ("none", *VARIANTS))
-    changes = {"layers": parse_number("layers", layers, least=1), "pipeline": pipeline, "select": select}
+    changes = {"layers": parse_number("layers", layers, least=1), "pipeline": pipeline}
+    changes |= {"select": select, "subset": subset}
     changes |= VARIANTS.get(variant, {})
     changes |= {} if units == "auto" else {"units": parse_number("units", units, least=1)}
     changes["protocol"] = protocols[0] if protocol == "auto" else protocol

@@ -529,8 +529,8 @@ def test_the_term_behind_a_total_that_is_not_finite_is_named(tmp_path, monkeypat
     monkeypatch.setitem(pretrain.RECONSTRUCTIONS, "l1", lambda decoded, sequence, lengths: decoded.sum() * math.nan)
     n, nobody = 8, torch.zeros(8, dtype=torch.int64)
     everyone = torch.ones(n, dtype=torch.bool)
-    sequences, lengths = torch.randn(n, 4, 6, generator=torch.Generator().manual_seed(0)), torch.full((n,), 4)
-    data = SkeletonSet("small", sequences, lengths, nobody, everyone, ~everyone, nobody, nobody, ("a",), (), "d1")
+    frames, lengths = torch.randn(n * 4, 6, generator=torch.Generator().manual_seed(0)), torch.full((n,), 4)
+    data = SkeletonSet("small", frames, lengths, nobody, everyone, ~everyone, nobody, nobody, ("a",), (), "d1")
     recipe = pretrain.smoke("synthetic", "AE+AD", batch=4)
     learner = pretrain.Pretrainer(recipe, data, seed=0, device=torch.device("cpu"))
     with pytest.raises(NonFiniteLoss, match=r"^AD is nan at step 1;"):

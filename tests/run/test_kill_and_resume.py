@@ -46,7 +46,7 @@ def small_set(n=40, frames=8, features=6):
     lengths = torch.randint(4, frames + 1, (n,), generator=draw)
     labels = torch.arange(n) % 3
     sequences = torch.randn(n, frames, features, generator=draw) + labels[:, None, None]
-    sequences *= (torch.arange(frames) < lengths[:, None])[:, :, None]
+    sequences = sequences[torch.arange(frames) < lengths[:, None]]
     train = torch.arange(n) % 4 > 0
     nobody = torch.zeros(n, dtype=torch.int64)
     classes = ("a", "b", "c")

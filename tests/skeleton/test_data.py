@@ -11,7 +11,7 @@ import torch
 import yaml
 
 from repro import manifest
-from repro.skeleton import data
+from repro.skeleton import data, pipelines
 
 REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
 needs_ucla = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
@@ -81,20 +81,20 @@ def slow_view_invariant(frames):
 @pytest.mark.parametrize(("length", "seed"), [(1, 0), (2, 1), (37, 2)])
 def test_view_transform_against_the_slow_one(length, seed):
     frames = body(length, seed)
-    np.testing.assert_allclose(data.view_invariant(frames), slow_view_invariant(frames), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(pipelines.view_invariant(frames), slow_view_invariant(frames), rtol=0, atol=1e-12)
 
 
 def test_view_transform_is_a_reflection():
     frames = body(2)
     frames[1, :3] = frames[0, 0] + np.eye(3)                 # images of the axes: the rows of R
-    rotation = data.view_invariant(frames)[1, :3]
+    rotation = pipelines.view_invariant(frames)[1, :3]
     assert np.linalg.det(rotation) == pytest.approx(-1, abs=1e-12)
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
 
 
 def test_view_transform_puts_the_first_body_upright_at_the_origin():
     frames = body(5)
-    moved = data.view_invariant(frames)
+    moved = pipelines.view_invariant(frames)
     assert (moved[0, 0] == 0).all()
     spine = np.linalg.norm(frames[0, 1] - frames[0, 0])
     np.testing.assert_allclose(moved[0, 1], [0, 0, spine], atol=1e-12)
@@ -107,7 +107,7 @@ def test_view_transform_forgets_where_the_camera_stood():
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
     turn *= np.sign(np.linalg.det(turn))                     # a rotation, no reflection
     moved = frames @ turn.T + [1, 2, 3]
-    np.testing.assert_allclose(data.view_invariant(moved), data.view_invariant(frames), atol=1e-12)
+    np.testing.assert_allclose(pipelines.view_invariant(moved), pipelines.view_invariant(frames), atol=1e-12)
 
 
 @pytest.mark.parametrize(("joint", "message"), [(1, "joints 0 and 1 coincide"), (12, "do not lie across the spine")])
@@ -115,12 +115,12 @@ def test_view_transform_without_a_frame_of_reference(joint, message):
     frames = body(3)
     frames[0, joint] = frames[0, {1: 0, 12: 16}[joint]]
     with pytest.raises(ValueError, match=message):
-        data.view_invariant(frames)
+        pipelines.view_invariant(frames)
 
 
 def test_scale_maps_each_axis_by_itself():
     frames = body(12) * [1, 10, 0.1]
-    scaled = data.scale(frames)
+    scaled = pipelines.scale(frames)
     for axis in range(3):
         values = frames[..., axis]
         expected = 2 * (values - values.min()) / (values.max() - values.min()) - 1
@@ -130,7 +130,7 @@ def test_scale_maps_each_axis_by_itself():
 
 def test_scale_of_a_flat_recording_raises():
     with pytest.raises(ValueError, match="all joints agree in coordinate 1"):
-        data.scale(body(12) * [1, 0, 1])
+        pipelines.scale(body(12) * [1, 0, 1])
 
 
 @pytest.mark.parametrize(("length", "step", "kept"), [
@@ -139,7 +139,7 @@ def test_scale_of_a_flat_recording_raises():
 ])
 def test_thin_out_takes_every_floor_th_frame(length, step, kept):
     frames = np.arange(length)
-    np.testing.assert_array_equal(data.thin_out(frames), [step * index for index in range(kept)])
+    np.testing.assert_array_equal(pipelines.thin_out(frames), [step * index for index in range(kept)])
 
 
 @pytest.mark.parametrize("length", [2, 11, 50, 51, 149])
@@ -149,7 +149,7 @@ def test_interpolate_against_numpy(length):
     expected = np.stack([
         np.interp(moments, np.arange(length), column) for column in frames.reshape(length, -1).T
     ], axis=1).reshape(50, 20, 3)
-    np.testing.assert_allclose(data.interpolate(frames), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(pipelines.interpolate(frames), expected, rtol=0, atol=1e-12)
 
 
 def test_load_small_distribution(distribution):
@@ -164,10 +164,10 @@ def test_load_small_distribution(distribution):
 
 
 @pytest.mark.parametrize(("pipeline", "steps"), [
-    ("default", (slow_view_invariant, data.scale, data.thin_out)),
-    ("unscaled", (slow_view_invariant, data.thin_out)),
-    ("interpolate", (slow_view_invariant, data.interpolate)),
-    ("raw", (data.thin_out,)),
+    ("default", (slow_view_invariant, pipelines.scale, pipelines.thin_out)),
+    ("unscaled", (slow_view_invariant, pipelines.thin_out)),
+    ("interpolate", (slow_view_invariant, pipelines.interpolate)),
+    ("raw", (pipelines.thin_out,)),
 ])
 def test_pipelines_are_their_steps(distribution, pipeline, steps):
     loaded = data.load("ucla", distribution(SMALL), pipeline=pipeline)
@@ -199,7 +199,7 @@ def test_unknown_options_and_names_raise(distribution):
         data.load("ucla", root, pipeline="rw")
     with pytest.raises(ValueError, match="protocol='xsub' is not one of: xview"):
         data.load("ucla", root, protocol="xsub")
-    with pytest.raises(ValueError, match="dataset='ukla' is not one of: synthetic, ucla; did you mean 'ucla'"):
+    with pytest.raises(ValueError, match="dataset='ukla' is not one of: synthetic, ucla, ntu; did you mean 'ucla'"):
         data.load("ukla", root)
 
 

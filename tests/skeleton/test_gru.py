@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from repro.skeleton.gru import GRU
+from repro.skeleton.gru import GRU, Packing
 
 
 def pair(features, units, layers, dtype=torch.float64):
@@ -41,6 +41,55 @@ def test_constant_input_equals_the_input_repeated(frames, layers):
     copy = inputs.detach().clone().requires_grad_()
     compare(ours, theirs, ours(inputs, frames), theirs(copy.expand(frames, -1, -1))[0])
     torch.testing.assert_close(inputs.grad, copy.grad, atol=1e-12, rtol=1e-12)
+
+
+LENGTHS = [[1], [4, 4], [3, 7, 1, 7, 2], [9, 1, 1]]
+
+
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+def test_a_packing_against_torchs(lengths):
+    lengths = torch.tensor(lengths)
+    packing, numbers = Packing(lengths), torch.arange(int(lengths.max()) * len(lengths)).view(len(lengths), -1)
+    theirs = torch.nn.utils.rnn.pack_padded_sequence(numbers, lengths, batch_first=True, enforce_sorted=False)
+    assert packing.sizes == theirs.batch_sizes.tolist()
+    assert (packing.frame < lengths[packing.sequence]).all() and len(packing.frame) == lengths.sum()
+    assert numbers[packing.sequence, packing.frame].sort().values.equal(theirs.data.sort().values)
+    assert packing.sequence[packing.last].tolist() == list(range(len(lengths)))
+    assert packing.frame[packing.last].tolist() == (lengths - 1).tolist()
+
+
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+@pytest.mark.parametrize("layers", [1, 3])
+def test_packed_states_and_gradients_are_those_of_each_sequence_alone(lengths, layers):
+    ours, theirs = pair(4, 5, layers)
+    packing, lengths = Packing(torch.tensor(lengths)), torch.tensor(lengths)
+    inputs = torch.randn(len(lengths), int(lengths.max()), 4, dtype=torch.float64, requires_grad=True)
+    copy = inputs.detach().clone().requires_grad_()
+    expected = torch.zeros(*inputs.shape[:2], 5, dtype=torch.float64)
+    for row, length in enumerate(lengths):
+        expected[row, :length] = theirs(copy[row, :length])[0]
+    states = ours(inputs[packing.sequence, packing.frame], packing=packing)
+    found = torch.zeros_like(expected).index_put((packing.sequence, packing.frame), states)
+    compare(ours, theirs, found, expected)
+    torch.testing.assert_close(inputs.grad, copy.grad, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+def test_packed_constant_input_equals_the_input_repeated(lengths):
+    ours, theirs = pair(4, 5, 2)
+    packing, lengths = Packing(torch.tensor(lengths)), torch.tensor(lengths)
+    inputs = torch.randn(1, len(lengths), 4, dtype=torch.float64, requires_grad=True)
+    copy = inputs.detach().clone().requires_grad_()
+    expected = theirs(copy.expand(int(lengths.max()), -1, -1))[0][packing.frame, packing.sequence]
+    compare(ours, theirs, ours(inputs, packing=packing), expected)
+    torch.testing.assert_close(inputs.grad, copy.grad, atol=1e-12, rtol=1e-12)
+
+
+def test_equal_lengths_packed_are_the_batch_to_the_last_bit():
+    ours, _ = pair(4, 5, 1, torch.float32)
+    inputs, packing = torch.randn(6, 3, 4), Packing(torch.tensor([6, 6, 6]))
+    packed = ours(inputs.flatten(0, 1), packing=packing)
+    assert torch.equal(packed.view(6, 3, 5), ours(inputs))
 
 
 def test_non_contiguous_input_and_gradient():

@@ -5,6 +5,7 @@ sequence and frame by frame and compares with every entry of the dictionaries in
 """
 
 import copy
+import dataclasses
 import itertools
 import json
 import math
@@ -34,17 +35,16 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def made_up(samples=SAMPLES, frames=FRAMES, seed=0):
-    """Smooth random sequences of 1 to `frames` frames; every sixth belongs to the test split."""
+def made_up(samples=SAMPLES, frames=FRAMES, seed=0, shortest=1):
+    """Smooth random sequences of `shortest` to `frames` frames; every sixth belongs to the test split."""
     draws = torch.Generator().manual_seed(seed)
     sequences = torch.randn(samples, frames, FEATURES, generator=draws).cumsum(1) / 3
-    lengths = torch.randint(1, frames + 1, (samples,), generator=draws)
-    lengths[:3] = torch.tensor([frames, 1, frames - 1])
-    for sequence, length in zip(sequences, lengths, strict=True):
-        sequence[length:] = 0
+    lengths = torch.randint(shortest, frames + 1, (samples,), generator=draws)
+    lengths[:3] = torch.tensor([frames, shortest, frames - 1])[:samples]
     test = torch.arange(samples) % 6 == 5
+    frames = torch.cat([sequence[:length] for sequence, length in zip(sequences, lengths, strict=True)])
     return SkeletonSet(
-        name="made-up", sequences=sequences, lengths=lengths, labels=torch.arange(samples) % 3, train=~test, test=test,
+        name="made-up", frames=frames, lengths=lengths, labels=torch.arange(samples) % 3, train=~test, test=test,
         views=torch.ones(samples, dtype=torch.int64), subjects=torch.ones(samples, dtype=torch.int64),
         actions=("a", "b", "c"), bones=((0, 1),), digest="made up",
     )
@@ -112,16 +112,16 @@ class SlowStep:
         self.sequence_negatives = fast.sequence_dictionary.entries.clone()
         order, draws = fast.order.clone(), copy.deepcopy(fast.order_generator)
         if len(order) < recipe.batch:
-            order = torch.randperm(len(fast.sequences), generator=draws)
-        self.index = order[: recipe.batch]
-        clean, self.lengths = fast.sequences[self.index], fast.lengths[self.index].tolist()
-        self.frames = max(self.lengths)
+            order = torch.randperm(len(fast.train), generator=draws)
+        index = fast.train[order[: recipe.batch]]
+        clean, lengths = fast.data.sequences[index], fast.data.lengths[index]
+        self.lengths = lengths.tolist()
         contrasts = recipe.has("CE") or recipe.has("CD")
         query = key = [None] * recipe.batch
         if contrasts or recipe.has("AE") or recipe.ad_input == "augmented":
-            query = slow_view(clean, fast.lengths[self.index], recipe, generator)
+            query = slow_view(clean, lengths, recipe, generator)
         if contrasts:
-            key = slow_view(clean, fast.lengths[self.index], recipe, generator)
+            key = slow_view(clean, lengths, recipe, generator)
         samples = [self._sample(*views) for views in zip(clean, query, key, self.lengths, strict=True)]
         self.losses = {term: torch.stack([sample[term] for sample in samples]).mean() for term in samples[0]}
         self.total = sum(self.losses.values())
@@ -204,6 +204,10 @@ def test_a_step_of_deeper_models_equals_the_slow_one(layers):
         {"temperature": 0.5},
         {"batch": 1},
         {"dictionary": 3, "sequence_dictionary": 2},  # smaller than a batch
+        {"packed": True},
+        {"packed": True, "td_crop": None, "layers": 2},
+        {"packed": True, "td_crop": 1, "batch": 1},
+        {"packed": True, "ad_input": "augmented", "ad_loss": "squared"},
     ],
     ids=str,
 )
@@ -213,12 +217,29 @@ def test_a_step_away_from_the_defaults_equals_the_slow_one(changes):
         assert_step_is_slow(fast)
 
 
+@pytest.mark.parametrize("objectives", ["random", *SUBSETS])
+def test_packed_training_differs_from_padded_training_by_rounding(objectives):
+    padded, packed = (learner(objectives, packed=choice, clip=1.0) for choice in (False, True))
+    for _ in range(3 if padded.total_steps else 0):
+        torch.testing.assert_close(packed.step(), padded.step(), rtol=1e-4, atol=1e-5)
+    for own, other in zip(packed.features(made_up()), padded.features(made_up()), strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-3, atol=1e-4)
+
+
+def test_packed_bfloat16_is_close_to_float32():
+    exact, rounded = (learner("AE+CE+AD+CD", packed=True, precision=name) for name in ("float32", "bfloat16"))
+    for _ in range(4):
+        torch.testing.assert_close(rounded.step(), exact.step(), rtol=0.03, atol=0.01)
+
+
 def test_a_batch_is_cut_to_its_longest_sequence():
-    data = made_up()
-    data.sequences[:, 5:] = 0
-    data.lengths.clamp_(max=5)
-    fast = learner("AE+CE+AD+CD", data=data, clip=1e6)  # 5 frames of a set of 12, against 8 in the dictionary
-    assert fast._next_batch()[0].shape[1] <= 5
+    short, long = made_up(frames=5), made_up(samples=1, seed=1)  # a set of 12 frames, 8 of them in the dictionary
+    data = dataclasses.replace(short, frames=torch.cat([short.frames, long.frames]), **{
+        name: torch.cat([getattr(short, name), getattr(long, name)]) for name in ("lengths", "labels", "test")
+    }, train=torch.cat([short.train, torch.tensor([False])]))
+    fast = learner("AE+CE+AD+CD", data=data, clip=1e6)
+    assert fast.sequence_dictionary.entries.shape[1] == 8
+    assert copy.deepcopy(fast)._next_batch()[0].shape[1] <= 5
     assert_step_is_slow(fast)
 
 
@@ -360,8 +381,7 @@ def trace(recipe, data, steps=3):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_changes_the_numbers(variant):
-    data = made_up(frames=60)
-    data.lengths[3:] = 60 - torch.arange(SAMPLES - 3) % 6
+    data = made_up(frames=60, shortest=55)
     recipe = tiny("AE+CE+AD+CD", td_crop=50)
     usual, changed = (trace(chosen, data) for chosen in (recipe, recipe.replace(**VARIANTS[variant])))
     assert changed.isfinite().all()
@@ -380,14 +400,15 @@ def test_variants_are_differences_from_the_defaults():
 
 
 def seen(fast, steps):
-    """Indices of the training sequences of each step's batch."""
+    """Indices among the training sequences of each step's batch."""
+    every, its_lengths = fast.data.sequences[fast.train], fast.data.lengths[fast.train]
     batches = []
     for _ in range(steps):
         sequences, lengths = fast._next_batch()
         found = []
         for sequence, length in zip(sequences, lengths, strict=True):
             frames = sequences.shape[1]
-            same = (fast.sequences[:, :frames] == sequence).flatten(1).all(1) & (fast.lengths == length)
+            same = (every[:, :frames] == sequence).flatten(1).all(1) & (its_lengths == length)
             found += same.nonzero().flatten().tolist()
         assert len(found) == len(sequences)
         batches.append(found)
@@ -396,7 +417,7 @@ def seen(fast, steps):
 
 def test_an_epoch_shows_every_sequence_at_most_once_and_drops_the_rest():
     fast = learner("AE", data=made_up(24), batch=6)  # 20 training sequences: 3 batches, 2 left over
-    assert len(fast.sequences) == 20
+    assert len(fast.train) == 20
     assert (fast.steps_per_epoch, fast.total_steps) == (3, 9)
     epochs = [list(itertools.chain(*seen(fast, 3))) for _ in range(8)]
     for epoch in epochs:
@@ -407,7 +428,7 @@ def test_an_epoch_shows_every_sequence_at_most_once_and_drops_the_rest():
 
 def test_training_never_sees_the_test_split():
     data = made_up()
-    data.sequences[data.test] = float("nan")
+    data.frames[data.test.repeat_interleave(data.lengths)] = float("nan")
     fast = learner("AE+CE+AD+CD", data=data)
     for _ in range(2 * fast.steps_per_epoch):
         assert fast.step().isfinite().all()
@@ -415,7 +436,7 @@ def test_training_never_sees_the_test_split():
 
 def test_a_batch_as_large_as_the_training_split():
     fast = learner("CE", batch=18)
-    assert (len(fast.sequences), fast.steps_per_epoch) == (18, 1)
+    assert (len(fast.train), fast.steps_per_epoch) == (18, 1)
     assert sorted(seen(fast, 1)[0]) == list(range(18))
 
 
@@ -441,7 +462,7 @@ def test_readouts_of_any_chunk_are_the_encoders():
         expected = slow_readout(fast.model, data.sequences[index, :length])
         torch.testing.assert_close(readouts[index], expected)
         torch.testing.assert_close(embeddings[index], slow_embedding(fast.model, expected))
-    torch.testing.assert_close(fast.features(data, chunk=4)[0], readouts)
+    torch.testing.assert_close(fast.features(data, frames=30)[0], readouts)
 
 
 # ---------------------------------------------------------------------------------------------- seeds and states
@@ -544,7 +565,7 @@ def test_a_loss_that_is_not_finite_stops_the_training_naming_term_and_step(objec
     first = learner(objectives, data=data)
     order = torch.randperm(20, generator=torch.Generator().manual_seed(0))
     poisoned = int(data.train.nonzero()[order[9]])  # among the third batch of four
-    data.sequences[poisoned, 0, 0] = float("nan")
+    data.frames[data.lengths[:poisoned].sum(), 0] = float("nan")
     first = learner(objectives, data=data)
     assert first.step().isfinite().all() and first.step().isfinite().all()
     assert first.step().isnan().all()
@@ -602,10 +623,29 @@ def test_the_papers_recipe():
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("dataset", ["synthetic", "ucla"])
+@pytest.mark.parametrize("dataset", ["synthetic", "ucla", "ntu"])
 def test_presets_take_changes(preset, dataset):
     recipe = PRESETS[preset](dataset, "AD+CD", layers=2, td_crop=None)
     assert (recipe.dataset, recipe.objectives, recipe.layers, recipe.td_crop) == (dataset, "AD+CD", 2, None)
+
+
+def test_the_papers_recipe_for_ntu():
+    released = {"protocol": "xsub", "pipeline": "default", "dictionary": 16384, "sequence_dictionary": 2048,
+                "epochs": 80, "batch": 32, "learning_rate": 9e-4, "td_crop": 50, "probe_batch": 512, "select_every": 3,
+                "units": 512, "layers": 1, "temperature": 0.1, "momentum": 0.999, "clip": 25.0, "probe_epochs": 70}
+    recipe = paper("ntu", "CE")
+    assert {name: recipe.to_dict()[name] for name in released} == released
+    assert paper("ntu", "CE", layers=3).learning_rate == 9e-4
+    assert paper("ntu", "CE", layers=3, **VARIANTS["released_rate"]).learning_rate == 0.05
+
+
+def test_the_sources_of_ntus_own_values():
+    described = {name: source for name, _, source in paper("ntu", "CE", epochs=5).described()}
+    assert described["dictionary"] == "released code, NTU_BUTD_CON.yaml"
+    assert described["epochs"] == "chosen here (default 80)"
+    assert described["units"] == "paper, Table 1"
+    described = {name: source for name, _, source in paper("ucla", "CE").described()}
+    assert described["epochs"] == "released code, UCLA_BUTD_CON.yaml"
 
 
 def test_only_the_presets_below_the_paper_change_sizes():

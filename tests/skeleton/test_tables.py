@@ -236,6 +236,18 @@ def test_printed_accuracies_stand_beside_their_objectives():
     assert set(table["preset"]) == {"paper"} and set(table["dataset"]) == {"ucla"}
 
 
+@pytest.mark.parametrize(("layers", "units", "printed"), [
+    (1, 512, {"AE": 34.63, "AE+CE+AD": 67.06, "AD+CD": 48.22}), (3, 512, {"AE": 12.35, "AE+CE+AD": 59.99, "CD": 38.88}),
+    (1, 1024, {"CE": 67.21, "AE+CE+AD+CD": 61.40, "AE+CE+AD": 68.64}),
+])
+def test_printed_accuracies_of_ntu(layers, units, printed):
+    found = results([(name, layers) for name in printed], units=units).assign(protocol="xsub")
+    table = tables.taxonomy_table(found, "paper", "ntu")
+    assert dict(zip(table["objectives"], table["published"], strict=True)) == printed
+    assert tables.taxonomy_table(found.assign(protocol="xview"), "paper", "ntu")["published"].isna().all()
+    assert math.isnan(tables.taxonomy_table(results([("random", 1)]), "paper", "ntu")["published"].item())
+
+
 def test_printed_accuracies_by_depth():
     rows = [(method, layers) for layers in (4, 1, 5, 2, 3, 6) for method in ("random", "AE")]
     table = tables.encoder_collapse_table(results(rows), "quick", "ucla")
@@ -395,8 +407,9 @@ def test_tables_share_equal_cells(trained, monkeypatch):
 def data():
     """Every fifth sequence of the embedded data."""
     every = cell.data_of(smoke("synthetic", "CE"))
-    parts = ("sequences", "lengths", "labels", "train", "test", "views", "subjects")
-    return dataclasses.replace(every, **{name: getattr(every, name)[::5] for name in parts})
+    parts = ("lengths", "labels", "train", "test", "views", "subjects")
+    kept = (torch.arange(len(every.lengths)) % 5 == 0).repeat_interleave(every.lengths)
+    return dataclasses.replace(every, frames=every.frames[kept], **{name: getattr(every, name)[::5] for name in parts})
 
 
 @pytest.fixture

@@ -1,0 +1,225 @@
+"""NTU RGB+D 60 as it is distributed: the names of its files and its `.skeleton` text format. NumPy alone."""
+
+import contextlib
+import functools
+import os
+import re
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from repro.manifest import CORRUPT
+
+JOINTS = 25
+NAME = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
+LARGEST = (17, 3, 40, 2, 60)  # setup, camera, subject, repetition, action; NTU RGB+D 120 goes on from there
+ACTIONS = (
+    "drink water", "eat meal", "brush teeth", "brush hair", "drop", "pick up", "throw", "sit down", "stand up", "clap",
+    "read", "write", "tear up paper", "put on jacket", "take off jacket", "put on a shoe", "take off a shoe",
+    "put on glasses", "take off glasses", "put on a hat", "take off a hat", "cheer up", "hand waving", "kick something",
+    "reach into pocket", "hop", "jump up", "phone call", "play with phone", "type on a keyboard", "point to something",
+    "take a selfie", "check time", "rub two hands", "nod head", "shake head", "wipe face", "salute",
+    "put palms together", "cross hands in front", "sneeze", "stagger", "fall down", "headache", "chest pain",
+    "back pain", "neck pain", "nausea", "fan self", "punch", "kick", "push", "pat on back", "point finger", "hug",
+    "give object", "touch pocket", "shake hands", "walk towards", "walk apart",
+)
+BONES = (                     # of Kinect v2, hip centre first
+    (0, 1), (1, 20), (20, 2), (2, 3), (20, 4), (4, 5), (5, 6), (6, 7), (7, 21), (7, 22), (20, 8), (8, 9), (9, 10),
+    (10, 11), (11, 23), (11, 24), (0, 12), (12, 13), (13, 14), (14, 15), (0, 16), (16, 17), (17, 18), (18, 19),
+)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file of the distribution: sample name, place inside the folder or archive, size in bytes."""
+
+    name: str
+    place: str
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies:
+    """What a file says about the bodies in view.
+
+    Attributes:
+        frames: number of frames, with a body or without.
+        joints: (n, 25, 3) float32, metres in the camera's frame of reference: a row per body and frame, as in the file.
+        frame: (n,) int64, from 0.
+        body: (n,) int64, which body: 0 for the id that the file names first, 1 for the next one, ...
+    """
+
+    frames: int
+    joints: np.ndarray
+    frame: np.ndarray
+    body: np.ndarray
+
+
+def columns(names: Sequence[str]) -> dict[str, np.ndarray]:
+    """`views` (cameras, from 1), `subjects` (from 1) and `labels` (actions, from 0) of samples, (n,) int64 each."""
+    numbers = np.array([[int(part) for part in NAME.fullmatch(name).groups()] for name in names]).reshape(-1, 5)
+    return {"views": numbers[:, 1], "subjects": numbers[:, 2], "labels": numbers[:, 4] - 1}
+
+
+def members(path: Path) -> list[Member]:
+    """The `.skeleton` files in a folder or zip, however deep, sorted by name; hidden files are passed over.
+
+    Raises:
+        ValueError: if there is another file, a file twice, none at all, or the archive is damaged.
+    """
+    found: dict[str, Member] = {}
+    for place, size in _entries(path):
+        base = place.rsplit("/", 1)[-1]
+        if any(part.startswith(".") or part == "__MACOSX" for part in place.split("/")):
+            continue
+        name = base.removesuffix(".skeleton")
+        if name == base or not _is_sample(name):
+            raise ValueError(f"{path}: {place} is not a file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton "
+                             f"(setup, camera, subject, repetition and action up to {LARGEST}); move it away")
+        if name in found:
+            raise ValueError(f"{path}: {name} is there twice, as {found[name].place} and {place}; remove one")
+        found[name] = Member(name, place, size)
+    if not found:
+        raise ValueError(f"{path} holds no .skeleton file; unpack the distribution there")
+    return [found[name] for name in sorted(found)]
+
+
+def read(path: Path, member: Member) -> bytes:
+    """The contents of a file in a folder or zip.
+
+    Raises:
+        ValueError: if the archive is damaged there.
+    """
+    if path.is_dir():
+        return (path / member.place).read_bytes()
+    try:
+        return _archive(path).read(member.place)
+    except CORRUPT as error:
+        raise ValueError(f"the archive is damaged here ({error})") from error
+
+
+def parse(contents: bytes) -> Bodies:
+    """Read the text of a `.skeleton` file, with either kind of line end.
+
+        number of frames
+        for each frame: number of bodies
+            for each body: 10 values, the first its id of 17 digits; number of joints (25)
+                for each joint: 12 values, the first three x, y and z in metres
+
+    Only those three are converted, all at once; the others are counted.
+
+    Raises:
+        ValueError: with the line at fault, if the text is truncated or has another form; with the frame, if a
+            coordinate is not finite or a body is there twice.
+
+    Source: Shahroudy et al. 2016, the data set's own `read_skeleton_file.m`.
+    """
+    lines = contents.splitlines()
+    frames = _count(lines, 0, "the number of frames")
+    frame, body, starts, joint_lines, numbers = [], [], [], [], {}
+    at = 1
+    for number in range(frames):
+        bodies = _count(lines, at, f"the number of bodies of frame {number}")
+        at += 1
+        for _ in range(bodies):
+            body.append(numbers.setdefault(_body_id(lines, at), len(numbers)))
+            frame.append(number)
+            starts.append(at + 2)
+            joint_lines += lines[at + 2 : at + 2 + JOINTS]
+            at += 2 + JOINTS
+            if at > len(lines):
+                raise ValueError(f"ends after line {len(lines)}, within the joints of frame {number}; truncated?")
+    joints = _joints(contents, joint_lines, starts)
+    if any(line.strip() for line in lines[at:]):
+        raise ValueError(f"goes on after its {frames} frames, at line {at + 1}")
+    if len(set(zip(frame, body, strict=True))) < len(frame):
+        raise ValueError(f"has the same body id twice in frame {_repeated(frame, body)}")
+    finite = np.isfinite(joints).all(axis=(1, 2))
+    if not finite.all():
+        raise ValueError(f"a coordinate of frame {frame[np.argmin(finite)]} is not finite")
+    return Bodies(frames, joints, np.array(frame, dtype=np.int64), np.array(body, dtype=np.int64))
+
+
+def _joints(contents: bytes, lines: list[bytes], starts: list[int]) -> np.ndarray:
+    """(n, 25, 3) float32 from the lines of all joints; `starts` holds the place of each body's first one."""
+    spaces = np.count_nonzero(np.frombuffer(contents, dtype=np.uint8) == ord(" "))
+    # At least 10 values in the first line of each body and 12 in each joint's: with as many spaces as this, exactly.
+    if spaces == (9 + 11 * JOINTS) * len(starts) > 0:
+        with contextlib.suppress(ValueError):
+            values = np.loadtxt(lines, dtype=np.float32, usecols=(0, 1, 2, 11), comments=None, ndmin=2)
+            return values[:, :3].reshape(-1, JOINTS, 3)
+    return _joints_by_line(lines, starts)
+
+
+def _joints_by_line(lines: list[bytes], starts: list[int]) -> np.ndarray:
+    """The same, slowly: accepts any white space and names the line at fault."""
+    rows = []
+    for row, line in enumerate(lines):
+        number, values = starts[row // JOINTS] + row % JOINTS + 1, line.split()
+        if len(values) != 12:
+            raise ValueError(f"line {number} has {len(values)} values, a joint has 12; truncated?")
+        try:
+            rows.append([float(value) for value in values[:3]])
+        except ValueError:
+            shown = b" ".join(values[:3]).decode(errors="replace")
+            raise ValueError(f"line {number} should begin with x, y and z, found {shown!r}") from None
+    with np.errstate(over="ignore"):
+        return np.array(rows).astype(np.float32).reshape(-1, JOINTS, 3)
+
+
+def _count(lines: list[bytes], at: int, what: str) -> int:
+    """The whole number alone on a line."""
+    if at >= len(lines):
+        raise ValueError(f"ends after line {len(lines)}, before {what}; truncated?")
+    text = lines[at].strip()
+    if not text.isdigit():
+        raise ValueError(f"line {at + 1} should be {what}, found {text[:40].decode(errors='replace')!r}")
+    return int(text)
+
+
+def _body_id(lines: list[bytes], at: int) -> int:
+    """The id of the body that begins at a line: an exact integer, which a float64 could not hold."""
+    values = lines[at].split() if at < len(lines) else []
+    if len(values) != 10 or not values[0].isdigit():
+        raise ValueError(f"line {at + 1} should be a body's id and 9 more values, found {len(values)}; truncated?")
+    joints = _count(lines, at + 1, f"{JOINTS}, the number of joints")
+    if joints != JOINTS:
+        raise ValueError(f"line {at + 2} announces {joints} joints, expected {JOINTS}")
+    return int(values[0])
+
+
+def _repeated(frame: list[int], body: list[int]) -> int:
+    """The first frame with a body twice."""
+    pairs = list(zip(frame, body, strict=True))
+    return next(pair[0] for place, pair in enumerate(pairs) if pair in pairs[:place])
+
+
+def _is_sample(name: str) -> bool:
+    matched = NAME.fullmatch(name)
+    return matched is not None and all(
+        1 <= int(part) <= most for part, most in zip(matched.groups(), LARGEST, strict=True)
+    )
+
+
+def _entries(path: Path) -> list[tuple[str, int]]:
+    """(place, size) of every file in a folder or zip."""
+    if not path.is_dir():
+        try:
+            return [(info.filename, info.file_size) for info in _archive(path).infolist() if not info.is_dir()]
+        except CORRUPT as error:
+            raise ValueError(f"{path} is truncated or damaged ({error}); fetch the archive again") from error
+    found = []
+    for folder, _, files in os.walk(path):
+        inside = os.path.relpath(folder, path).replace(os.sep, "/")
+        prefix = "" if inside == "." else f"{inside}/"
+        found += [(f"{prefix}{file}", os.path.getsize(os.path.join(folder, file))) for file in files]
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def _archive(path: Path) -> zipfile.ZipFile:
+    """The archive, opened once per process: its list of 56,880 members takes a while."""
+    return zipfile.ZipFile(path)

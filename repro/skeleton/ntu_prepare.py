@@ -1,0 +1,317 @@
+"""NTU RGB+D prepared: the text is read once, in parallel, into one array file that is mapped into memory.
+
+    <REPRO_RUNS>/prepared/ntu-<digest of names and sizes>/<pipeline>.npy      frames, one recording after the other
+                                                          <pipeline>.npz      its index, written last
+                                                          <pipeline>.shards/  a file per 256 recordings, until then
+
+A preparation that was killed goes on with the shards that are missing. NumPy alone, so that workers start at once.
+"""
+
+import contextlib
+import hashlib
+import multiprocessing
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from filelock import AcquireReturnProxy, FileLock, Timeout
+from tqdm.auto import tqdm
+
+from repro import manifest
+from repro.recipe import choose
+from repro.run.store import write_atomically
+from repro.skeleton import ntu, splits
+from repro.skeleton.pipelines import authors, predict_cluster
+
+FORMAT = 1                    # raise when the same files would be prepared otherwise
+CHUNK = 256                   # recordings per shard
+SHOWN = 20                    # unreadable files named in a message
+PIPELINES: dict[str, tuple[Callable[[ntu.Bodies], np.ndarray], int]] = {  # function, coordinates per frame
+    "authors": (authors, 2 * 3 * ntu.JOINTS),
+    "predict_cluster": (predict_cluster, 3 * ntu.JOINTS),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The usable recordings of the distribution after a pipeline.
+
+    Attributes:
+        frames: (sum of lengths, D) float32, mapped from its file.
+        lengths: (n,) int64.
+        names: (n,) text such as `S001C001P001R001A001`, sorted.
+        digest: hex sha256 of the frames.
+        source: hex sha256 over names and contents of the files.
+        bad: reasons by name for files that could not be read and were skipped.
+    """
+
+    frames: np.ndarray
+    lengths: np.ndarray
+    names: np.ndarray
+    digest: str
+    source: str
+    bad: dict[str, str]
+
+
+def prepare(
+    root: Path | None = None,
+    *,
+    pipeline: str = "authors",
+    subset: bool = False,
+    skip_bad: bool = False,
+    workers: int = 1,
+) -> Prepared:
+    """Read the distribution below `root` and keep what a pipeline makes of it; at once if that was done before.
+
+    Processes that ask at the same time wait for one another.
+
+    Args:
+        root: folder of real data; REPRO_DATA by default.
+        pipeline: `authors` or `predict_cluster`.
+        subset: accept other numbers of recordings than the official ones.
+        skip_bad: leave out files that cannot be read.
+        workers: processes that read; with 1, this one does.
+
+    Raises:
+        FileNotFoundError: if the distribution is not there, saying where it comes from and goes to.
+        ValueError: if it is not the official one, or files cannot be read: how many, which and why.
+    """
+    choose("pipeline", pipeline, PIPELINES)
+    path, members = source(root, subset=subset)
+    index = _index(members, pipeline)
+    index.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(index.with_suffix(".lock")):
+        prepared = None
+        with contextlib.suppress(FileNotFoundError, *manifest.CORRUPT, ValueError, KeyError):
+            prepared = _read(index)  # not there, or damaged since: made again
+        if prepared and (skip_bad or not prepared.bad):
+            check(prepared.names, subset=subset, kept=True)
+            return prepared
+        usable = [member for member in members if member.name not in unusable()]
+        shards = _make_shards(path, usable, index.with_suffix(".shards"), pipeline, workers)
+        faulty = {shard: reasons for shard in shards if (reasons := _reasons(shard))}
+        bad = {name: reason for reasons in faulty.values() for name, reason in reasons.items()}
+        if bad and not skip_bad:
+            for shard in faulty:
+                shard.unlink()  # read again next time
+            raise ValueError(f"{path}: {describe_bad(bad)}\nfetch them again, or leave them out: --skip-bad --subset")
+        check([member.name for member in usable if member.name not in bad], subset=subset, kept=True)
+        if len(bad) == len(usable):
+            raise ValueError(f"{path}: none of its {len(members)} recordings is usable; {describe_bad(bad)}")
+        _assemble(shards, index, pipeline, bad)
+        return _read(index)
+
+
+def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
+    """What `prepare` made of the distribution below `root`, checked against its digest.
+
+    Raises:
+        FileNotFoundError: if the distribution is not there or was not prepared, naming the command that does it.
+        ValueError: if the distribution is not the official one, or what was prepared is damaged.
+    """
+    _, members = source(root, subset=subset)
+    index = _index(members, pipeline)
+    options = (" --subset" if subset else "") + (f" --pipeline {pipeline}" if pipeline != "authors" else "")
+    command = f"run `repro data prepare ntu{options}`"
+    try:
+        prepared = _read(index)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"data set 'ntu' is not prepared for pipeline {pipeline!r}: {command} first") from error
+    except (*manifest.CORRUPT, ValueError, KeyError) as error:
+        raise ValueError(f"{index.with_suffix('.npy')} or its index is damaged ({error}); {command} again") from error
+    check(prepared.names, subset=subset, kept=True)
+    return prepared
+
+
+def source(root: Path | None, *, subset: bool) -> tuple[Path, list[ntu.Member]]:
+    """The folder or archive of the distribution, and its files, which are counted unless a subset will do."""
+    path, = manifest.require(manifest.load_manifest("ntu"), manifest.data_root() if root is None else root)
+    members = ntu.members(path)
+    check([member.name for member in members], subset=subset, kept=False)
+    return path, members
+
+
+def check(names: Sequence[str], *, subset: bool, kept: bool) -> None:
+    """Raise ValueError unless training and test recordings of every protocol are as many as declared.
+
+    Args:
+        names: of the recordings.
+        subset: whatever their number.
+        kept: these are the usable ones alone.
+    """
+    if subset:
+        return
+    columns = ntu.columns(names)
+    for protocol, split in manifest.load_manifest("ntu").splits.items():
+        rule = f" with a usable skeleton, protocol {protocol}," if kept else f" of protocol {protocol}"
+        splits.check_counts("ntu", rule, splits.masks(split, columns), (split.kept if kept else None) or split.expect)
+
+
+def unusable() -> frozenset[str]:
+    """Names of the recordings without a usable skeleton, as the data set's authors list them."""
+    listed = manifest.project_root() / "data_manifests" / "ntu_missing.txt"
+    return frozenset(listed.read_text(encoding="utf-8").split())
+
+
+def describe(prepared: Prepared) -> list[str]:
+    """What was prepared, in words: counts of every protocol, files left out, digests."""
+    columns = ntu.columns(prepared.names)
+    lines = [f"{len(prepared.names):,} recordings with {len(prepared.frames):,} frames of {prepared.frames.shape[1]} "
+             f"coordinates, {prepared.lengths.min()} to {prepared.lengths.max()} frames each"]
+    for protocol, split in manifest.load_manifest("ntu").splits.items():
+        found = {part: int(mask.sum()) for part, mask in splits.masks(split, columns).items()}
+        expected = f"a subset, {split.kept['train']:,} / {split.kept['test']:,} are declared"
+        verdict = "as declared" if found == split.kept else expected
+        lines.append(f"{protocol}: {found['train']:,} train / {found['test']:,} test, {verdict}")
+    lines += [describe_bad(prepared.bad)] if prepared.bad else []
+    return [*lines, f"sha256 of the files {prepared.source}", f"sha256 of the frames {prepared.digest}"]
+
+
+def describe_bad(bad: dict[str, str]) -> str:
+    """How many files could not be read, and the first of them with the reason."""
+    lines = [f"{len(bad)} files cannot be read:", *(f"  {name}: {reason}" for name, reason in sorted(bad.items()))]
+    rest = [f"  and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []
+    return "\n".join(lines[: 1 + SHOWN] + rest)
+
+
+def _index(members: list[ntu.Member], pipeline: str) -> Path:
+    """The index file of a distribution after a pipeline, in a folder that names and sizes of its files give."""
+    listing = "\n".join([f"format {FORMAT}", *(f"{member.name} {member.size}" for member in members)])
+    digest = hashlib.sha256(listing.encode()).hexdigest()
+    return manifest.runs_root() / "prepared" / f"ntu-{digest[:16]}" / f"{pipeline}.npz"
+
+
+def _read(index: Path) -> Prepared:
+    """The prepared recordings of an index.
+
+    Raises:
+        FileNotFoundError: if there are none.
+        ValueError, KeyError, CORRUPT: if a file is damaged.
+    """
+    with open(index, "rb") as file, np.load(file) as stored:
+        values = {name: stored[name] for name in stored.files}
+    frames = np.load(index.with_suffix(".npy"), mmap_mode="c")  # private: writing would not reach the file
+    digest = hashlib.sha256()
+    for part in np.array_split(frames, 1 + frames.nbytes // 2**26):
+        digest.update(part)
+    if digest.hexdigest() != str(values["digest"]) or len(frames) != values["lengths"].sum():
+        raise ValueError("the digest of the frames has changed")
+    bad = dict(zip(values["bad"].tolist(), values["reasons"].tolist(), strict=True))
+    return Prepared(frames, values["lengths"], values["names"], digest.hexdigest(), str(values["source"]), bad)
+
+
+def _make_shards(path: Path, usable: list[ntu.Member], folder: Path, pipeline: str, workers: int) -> list[Path]:
+    """The shards of all recordings, in order; those that exist already are left as they are."""
+    folder.mkdir(exist_ok=True)
+    chunks = [usable[start : start + CHUNK] for start in range(0, len(usable), CHUNK)]
+    shards = [folder / f"{number:05d}.npz" for number in range(len(chunks))]
+    jobs = [(path, chunk, pipeline, shard) for chunk, shard in zip(chunks, shards, strict=True)]
+    waiting = [job for job in jobs if not job[-1].exists()]
+    done = len(usable) - sum(len(chunk) for _, chunk, _, _ in waiting)
+    with tqdm(total=len(usable), initial=done, desc="reading ntu", unit="file") as progress:
+        for count in _run(waiting, workers):
+            progress.update(count)
+    return shards
+
+
+def _run(jobs: list[tuple], workers: int) -> Iterator[int]:
+    """Make shards, in `workers` processes if they are more than one; yields the recordings done as they are done."""
+    if workers == 1:
+        yield from (_make_shard(*job) for job in jobs)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+        try:
+            for future in as_completed([pool.submit(_make_shard, *job) for job in jobs]):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _make_shard(path: Path, chunk: list[ntu.Member], pipeline: str, shard: Path) -> int:
+    """Read the recordings of a chunk into a shard; files that cannot be read are noted there with the reason."""
+    function, features = PIPELINES[pipeline]
+    sequences, names, digests, bad = [np.empty((0, features), dtype=np.float32)], [], [], {}
+    for member in chunk:
+        try:
+            contents = ntu.read(path, member)
+            sequences.append(function(ntu.parse(contents)).astype(np.float32))
+        except ValueError as error:
+            bad[member.name] = str(error)
+            continue
+        names.append(member.name)
+        digests.append(hashlib.sha256(contents).hexdigest())
+    lengths = np.array([len(sequence) for sequence in sequences[1:]], dtype=np.int64)
+    _save(shard, frames=np.concatenate(sequences), lengths=lengths, names=np.array(names, dtype=str),
+          digests=np.array(digests, dtype=str), bad=np.array(list(bad), dtype=str),
+          reasons=np.array(list(bad.values()), dtype=str))
+    return len(chunk)
+
+
+def _reasons(shard: Path) -> dict[str, str]:
+    """Reasons by name for the files of a shard that could not be read."""
+    with np.load(shard) as part:
+        return dict(zip(part["bad"].tolist(), part["reasons"].tolist(), strict=True))
+
+
+def _assemble(shards: list[Path], index: Path, pipeline: str, bad: dict[str, str]) -> None:
+    """Write the frames of all shards into one file, a shard at a time, then the index, and drop the shards."""
+    columns: dict[str, list[np.ndarray]] = {"lengths": [], "names": [], "digests": []}
+    for shard in shards:
+        with np.load(shard) as part:
+            for name, found in columns.items():
+                found.append(part[name])
+    lengths, names, digests = (np.concatenate(found) for found in columns.values())
+    digest = hashlib.sha256()
+
+    def write(temporary: Path) -> None:
+        shape = (int(lengths.sum()), PIPELINES[pipeline][1])
+        frames = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float32, shape=shape)
+        row = 0
+        for shard in shards:
+            with np.load(shard) as part:
+                found = part["frames"]
+            frames[row : row + len(found)] = found
+            digest.update(found)
+            row += len(found)
+        frames.flush()
+
+    for abandoned in index.parent.glob(f".{index.stem}.np*"):
+        abandoned.unlink()
+    write_atomically(index.with_suffix(".npy"), write)
+    listing = "\n".join(f"{name} {found}" for name, found in zip(names, digests, strict=True))
+    _save(index, lengths=lengths, names=names, digest=np.array(digest.hexdigest()),
+          source=np.array(hashlib.sha256(listing.encode()).hexdigest()), bad=np.array(list(bad), dtype=str),
+          reasons=np.array(list(bad.values()), dtype=str))
+    shutil.rmtree(index.with_suffix(".shards"))
+
+
+def _save(path: Path, **arrays: np.ndarray) -> None:
+    def write(temporary: Path) -> None:
+        with open(temporary, "wb") as file:
+            np.savez(file, **arrays)
+
+    write_atomically(path, write)
+
+
+def _alone(path: Path) -> AcquireReturnProxy:
+    """Holds the lock at `path` as a context; says so if another process has it first."""
+    lock = FileLock(path)
+    try:
+        return lock.acquire(timeout=0)
+    except Timeout:
+        tqdm.write(f"waiting for the process that prepares {path.with_suffix('')}", file=sys.stderr)
+        return lock.acquire()
+
+
+def _end_with_parent() -> None:
+    """Let a worker end with the process that started it, however that ends."""
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()

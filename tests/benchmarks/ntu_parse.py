@@ -1,0 +1,89 @@
+"""How fast NTU RGB+D's text is read: our parser beside a plain line-by-line script, in one process, in turns.
+
+    python3 -m tests.benchmarks.ntu_parse
+
+Made-up recordings in the official format, in memory; CPU time of one core, the best of several turns. The plain script
+does what the readers in wide use do: a line at a time, every value through float() into dictionaries.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from repro.skeleton import ntu
+
+RECORDINGS, TURNS = 40, 5
+JOINT = ("x", "y", "z", "depthX", "depthY", "colorX", "colorY", "orientationW", "orientationX", "orientationY",
+         "orientationZ", "trackingState")
+BODY = ("bodyID", "clippedEdges", "handLeftConfidence", "handLeftState", "handRightConfidence", "handRightState",
+        "isRestricted", "leanX", "leanY", "trackingState")
+
+
+def written(rng: np.random.Generator) -> bytes:
+    """A recording of about 80 frames, one in five with two bodies, in the number of digits of the official files."""
+    frames, bodies = int(rng.gamma(6, 13)) + 20, 1 + (rng.random() < 0.2)
+    lines = [str(frames)]
+    for _ in range(frames):
+        lines.append(str(bodies))
+        for body in range(bodies):
+            lean = rng.normal(0, 0.1, 2)
+            lines += [f"{72057594037931691 + body} 0 1 1 0 0 0 {lean[0]:.7g} {lean[1]:.7g} 2", "25"]
+            place, pixels = rng.normal([0, 0, 3], 0.5, (25, 3)), rng.normal([250, 200, 950, 500], 60, (25, 4))
+            values = np.concatenate([place, pixels, rng.normal(0, 0.5, (25, 4))], axis=1).astype(np.float32)
+            lines += [" ".join([*(f"{value:.7g}" for value in row), "2"]) for row in values]
+    return ("\r\n".join(lines) + "\r\n").encode()
+
+
+def plain(contents: bytes) -> list[list[dict]]:
+    """The bodies of each frame as dictionaries."""
+    lines = iter(contents.decode().splitlines())
+    frames = []
+    for _ in range(int(next(lines))):
+        bodies = []
+        for _ in range(int(next(lines))):
+            body = {key: float(value) for key, value in zip(BODY, next(lines).split(), strict=True)}
+            count = int(next(lines))
+            body["joints"] = [
+                {key: float(value) for key, value in zip(JOINT, next(lines).split(), strict=True)} for _ in range(count)
+            ]
+            bodies.append(body)
+        frames.append(bodies)
+    return frames
+
+
+def numbers_alone(contents: bytes) -> np.ndarray:
+    """NumPy's conversion of all numbers, without a look at what they mean."""
+    return np.fromstring(contents, sep=" ")
+
+
+def cpu_seconds(read: Callable, files: list[bytes]) -> float:
+    """CPU time of reading all files once."""
+    start = time.process_time()
+    for contents in files:
+        read(contents)
+    return time.process_time() - start
+
+
+def main() -> None:
+    """Check that both read the same, then time them in turns."""
+    rng = np.random.default_rng(0)
+    files = [written(rng) for _ in range(RECORDINGS)]
+    for contents in files[:3]:
+        joints = [joint for bodies in plain(contents) for body in bodies for joint in body["joints"]]
+        expected = np.array([[joint[axis] for axis in "xyz"] for joint in joints], dtype=np.float32)
+        np.testing.assert_array_equal(ntu.parse(contents).joints.reshape(-1, 3), expected)
+    megabytes = sum(map(len, files)) / 1e6
+    readers = {"ours": ntu.parse, "plain script": plain, "numbers alone (NumPy)": numbers_alone}
+    best = dict.fromkeys(readers, float("inf"))
+    for _ in range(TURNS):
+        for name, read in readers.items():
+            best[name] = min(best[name], cpu_seconds(read, files))
+    print(f"{RECORDINGS} recordings, {megabytes:.1f} MB of text, one core, best of {TURNS}")
+    for name, seconds in best.items():
+        print(f"{name:<22}{megabytes / seconds:7.1f} MB/s")
+    print(f"ours : plain script = {best['plain script'] / best['ours']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
