@@ -51,8 +51,8 @@ def printed(notebook):
 
 
 def rows(notebook):
-    """Cells of the only table shown, row by row."""
-    table, = (html for html in outputs(notebook, "text/html") if "<tbody>" in html)
+    """Cells of the first table shown, row by row."""
+    table, _ = (html for html in outputs(notebook, "text/html") if "<tbody>" in html)  # ours, then the printed one
     body = table.split("<tbody>")[1]
     return [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in body.split("</tr>")[:-1]]
 
