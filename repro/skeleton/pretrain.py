@@ -129,7 +129,7 @@ def paper(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
 def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
     """A size for two CPU cores: minutes for the embedded data's table, an hour or more for NW-UCLA's.
 
-    As much again for NTU RGB+D's, whose recordings a small model sees twice each.
+    NTU RGB+D's recordings are seen twice each by a small model; what that costs has not been measured.
     """
     if dataset == "synthetic":
         small = {"units": 128, "epochs": 16, "dictionary": 512, "sequence_dictionary": 128}
