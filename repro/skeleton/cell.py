@@ -4,6 +4,7 @@ import functools
 from pathlib import Path
 
 import torch
+from torch import Tensor
 from tqdm.auto import tqdm
 
 from repro import manifest
@@ -47,14 +48,24 @@ def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, 
     Returns:
         linear: linear probe, percent; at the last epoch unless the recipe selects on the test split.
         knn1: nearest neighbour by cosine, percent.
+        linear_unseen, knn1_unseen: the same without the test sequences that repeat a training sequence.
         embedding_spread: standard deviation over the test split of the unit-length embedding, root mean square over
             coordinates, times the square root of its size: 1 for a mean of zero, 0 when all embeddings are equal.
         select: how epoch and checkpoint were chosen.
     """
-    recipe = pretrainer.recipe
     readouts, embeddings = pretrainer.features(data)
-    labels = data.labels.to(readouts.device)
-    train, test = data.train.to(readouts.device), data.test.to(readouts.device)
+    result = _accuracies(pretrainer.recipe, data, readouts, data.test, seed)
+    unseen = _accuracies(pretrainer.recipe, data, readouts, data.test & ~data.repeated, seed)
+    spread = embeddings[data.test.to(embeddings.device)].var(0, correction=0).sum().sqrt()
+    result |= {f"{name}_unseen": accuracy for name, accuracy in unseen.items()}
+    return result | {"embedding_spread": spread.item(), "select": pretrainer.recipe.select}
+
+
+def _accuracies(
+    recipe: SkeletonRecipe, data: SkeletonSet, readouts: Tensor, tested: Tensor, seed: int
+) -> dict[str, float]:
+    """Linear probe and nearest neighbour, trained on the training split, on the sequences `tested` (n,)."""
+    labels, train, test = (each.to(readouts.device) for each in (data.labels, data.train, tested))
     split = (readouts[train], labels[train], readouts[test], labels[test])
     accuracies = linear_probe(
         *split,
@@ -66,13 +77,8 @@ def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, 
         final_rate=recipe.probe_final_rate,
         seed=seed,
     )
-    spread = embeddings[test].var(0, correction=0).sum().sqrt()
-    return {
-        "linear": max(accuracies) if recipe.select == "best_on_test" else accuracies[-1],
-        "knn1": nearest_neighbour(*split),
-        "embedding_spread": spread.item(),
-        "select": recipe.select,
-    }
+    linear = max(accuracies) if recipe.select == "best_on_test" else accuracies[-1]
+    return {"linear": linear, "knn1": nearest_neighbour(*split)}
 
 
 @functools.lru_cache(maxsize=2)

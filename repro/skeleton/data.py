@@ -73,6 +73,14 @@ class SkeletonSet:
         """(n, T, D) float32, T the longest length, zero after a sequence's end; built when it is first asked for."""
         return Sequences(self.frames, self.lengths).batch(torch.arange(len(self.lengths)))[0]
 
+    @functools.cached_property
+    def repeated(self) -> Tensor:
+        """(n,) bool, the test sequences that equal a training sequence, coordinate for coordinate."""
+        parts = self.frames.split(self.lengths.tolist())
+        contents = [hashlib.sha256(part.numpy().tobytes()).digest() for part in parts]
+        known = {content for content, training in zip(contents, self.train.tolist(), strict=True) if training}
+        return torch.tensor([content in known for content in contents]) & self.test
+
 
 @dataclass(frozen=True, eq=False)
 class Recordings:

@@ -23,19 +23,20 @@ class Packing:
 
     Attributes:
         sizes: for every frame, the number of sequences that have it: N first, never growing.
+        order: (N,) the sequences from the longest to the shortest: a frame's rows are the first of them.
         sequence, frame: (R,) where a row lies in the padded batch (N, T, ...); R is the sum of the lengths.
         last: (N,) the row of each sequence's last frame.
     """
 
     def __init__(self, lengths: Tensor) -> None:
-        ordered, order = lengths.sort(descending=True, stable=True)
+        ordered, self.order = lengths.sort(descending=True, stable=True)
         valid = torch.arange(int(ordered[0]))[:, None] < ordered               # (T, N)
         self.frame, place = valid.nonzero(as_tuple=True)
-        self.sequence = order[place]
+        self.sequence = self.order[place]
         sizes = valid.sum(1)
         self.sizes = sizes.tolist()
         self.last = torch.empty_like(lengths)
-        self.last[order] = (sizes.cumsum(0) - sizes)[ordered - 1] + torch.arange(len(lengths))
+        self.last[self.order] = (sizes.cumsum(0) - sizes)[ordered - 1] + torch.arange(len(lengths))
 
 
 class GRU(nn.GRU):
@@ -57,94 +58,92 @@ class GRU(nn.GRU):
         """
         if inputs.is_cuda:
             return super().forward(inputs.expand(frames or len(inputs), -1, -1))[0]
+        count, batch = frames or len(inputs), inputs.shape[-2]
+        sizes = packing.sizes if packing else [batch] * count
+        if inputs.dim() == 3:
+            inputs = inputs[0, packing.order] if packing else inputs.flatten(0, 1)
         states = inputs
         for layer in range(self.num_layers):
             from_input, from_state, input_bias, state_bias = self._flat_weights[4 * layer : 4 * layer + 4]
-            gates = functional.linear(states.contiguous(), from_input, input_bias)
-            if packing is None:
-                gates = gates.expand(frames or len(gates), -1, -1)
-            elif gates.dim() == 3:
-                gates = gates[0, packing.sequence]
-            states = recur(gates, from_state, state_bias, packing.sizes if packing else None)
-        return states
+            to_gates, to_product = state_bias.split((2 * self.hidden_size, self.hidden_size))
+            bias = input_bias + functional.pad(to_gates, (0, self.hidden_size))
+            states = recur(functional.linear(states, from_input, bias), from_state, to_product, sizes)
+        return states if packing else states.unflatten(0, (count, batch))
 
 
-def recur(gates: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int] | None = None) -> Tensor:
-    """The recurrence of one GRU layer, from zero.
+def recur(gates: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int]) -> Tensor:
+    """The recurrence of one GRU layer, from zero, over sequences laid out frame by frame, the longest first.
 
-        r, z = sigmoid(g_rz + W_rz h + b_rz),  n = tanh(g_n + r (W_n h + b_n)),  h <- n + z (h - n)
+        r, z = sigmoid(g_rz + W_rz h),  n = tanh(g_n + r (W_n h + b)),  h <- n + z (h - n)
 
     Args:
-        gates: (T, N, 3 H), the inputs' part g of the gates r, z, n; or (R, 3 H), the rows of a packing.
+        gates: (R, 3 H), the inputs' part g of the gates r, z, n, with all biases but one; R is the sum of `sizes`.
+            Or (N, 3 H), the same at every frame.
         weight: (3 H, H), W.
-        bias: (3 H,), b.
-        sizes: of the packing.
+        bias: (H,), b.
+        sizes: for every frame, the number of sequences that have it: N first, never growing.
 
     Returns:
-        States h of all frames, (T, N, H) or (R, H), float32 or the precision of `gates` if that is higher.
+        States h of all frames, (R, H), float32 or the precision of `gates` if that is higher.
     """
     half = torch.is_autocast_enabled("cpu")
     precision = torch.promote_types(gates.dtype, torch.float32)
     with torch.autocast("cpu", enabled=False):
-        return _Recurrence.apply(gates.to(precision), weight.to(precision), bias.to(precision), half, sizes)
-
-
-def _by_frame(rows: Tensor, sizes: Sequence[int] | None) -> Sequence[Tensor]:
-    """The part of each frame."""
-    return rows.unbind(0) if sizes is None else rows.split(sizes)
+        return _Recurrence.apply(gates.to(precision), weight.to(precision), bias.to(precision), sizes, half)
 
 
 class _Recurrence(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, gates: Tensor, weight: Tensor, bias: Tensor, half: bool, packed: Sequence[int] | None
-    ) -> Tensor:
-        inputs, units = _by_frame(gates, packed), weight.shape[1]
-        sizes = [len(part) for part in inputs]
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int], half: bool) -> Tensor:
+        rows, units = sum(sizes), weight.shape[1]
         weight = weight.bfloat16() if half else weight
         transposed = weight.T
-        states = gates.new_empty(sizes[0] + sum(sizes), units)    # those before the first frame come first
-        saved = gates.new_empty(sum(sizes), 4 * units)            # r, z, n and W_n h + b_n
+        states = gates.new_empty(sizes[0] + rows, units)          # those before the first frame come first
+        saved = gates.new_empty(rows, 4 * units)                  # r, z, n and W_n h + b
         state, *results = states.split([sizes[0], *sizes])
         state.zero_()
-        for part, kept, result in zip(inputs, saved.split(sizes), results, strict=True):
+        for part, kept, result in zip(_by_frame(gates, sizes), saved.split(sizes), results, strict=True):
             state = state[: len(part)]                            # sequences that have ended are the last ones
-            product = torch.add(bias, state.to(weight.dtype) @ transposed)
+            product = (state.to(weight.dtype) @ transposed).to(gates.dtype)
             both, new, recurrent = kept.split((2 * units, units, units), dim=1)
             torch.add(part[:, : 2 * units], product[:, : 2 * units], out=both).sigmoid_()
-            recurrent.copy_(product[:, 2 * units :])
-            torch.addcmul(part[:, 2 * units :], both[:, :units], recurrent, out=new).tanh_()
+            torch.add(product[:, 2 * units :], bias, out=recurrent)
+            torch.addcmul(part[:, 2 * units :], both[:, :units], recurrent, out=new)
+            new.mul_(2).sigmoid_().mul_(2).sub_(1)                # tanh, in a third of the time
             torch.lerp(new, state, both[:, units:], out=result)
             state = result
         ctx.save_for_backward(states, saved, weight)
-        ctx.sizes, ctx.packed = sizes, packed
-        return states[sizes[0] :].view(*gates.shape[:-1], units)
+        ctx.sizes, ctx.constant = sizes, len(gates) < rows
+        return states[sizes[0] :]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         (states, saved, weight), sizes = ctx.saved_tensors, ctx.sizes
         units = weight.shape[1]
-        to_gates = saved.new_empty(len(saved), 3 * units)                     # the inputs' part
-        to_products = weight.new_empty(len(saved), 3 * units)                 # the recurrent part
-        to_bias = saved.new_zeros(3 * units)
+        to_gates = saved.new_zeros(sizes[0] if ctx.constant else len(saved), 3 * units)     # the inputs' part
+        to_products = weight.new_empty(len(saved), 3 * units)                               # the recurrent part
+        to_bias = saved.new_zeros(units)
         carried = saved.new_zeros(sizes[0], units)
         before = [part[:size] for part, size in zip(states.split([sizes[0], *sizes]), sizes, strict=False)]
-        parts = (before, saved.split(sizes), to_gates.split(sizes), to_products.split(sizes))
-        parts = (*parts, _by_frame(upstream, ctx.packed))
-        for old, kept, to_gate, to_product, incoming in reversed(list(zip(*parts, strict=True))):
+        rows = (saved.split(sizes), to_products.split(sizes), upstream.split(sizes))
+        frames = list(zip(before, _by_frame(to_gates, sizes), *rows, strict=True))
+        for old, to_gate, kept, to_product, incoming in reversed(frames):
             reset, update, new, recurrent = kept.chunk(4, dim=1)
-            to_reset, to_update, to_new = to_gate.chunk(3, dim=1)
             state = carried[: len(kept)].add_(incoming)
-            fresh = state - state * update                                    # gradient of n
-            torch.addcmul(fresh, fresh * new, new, value=-1, out=to_new)      # through tanh
-            torch.mul((old - new).mul_(fresh), update, out=to_update)         # through the sigmoid of z
-            torch.mul(to_new * recurrent, reset - reset * reset, out=to_reset)
-            product = to_gate.clone()
-            product[:, 2 * units :] *= reset
-            to_bias += product.sum(0)
-            to_product.copy_(product)
+            fresh = torch.addcmul(state, state, update, value=-1)             # gradient of n
+            to_new = torch.addcmul(fresh, fresh * new, new, value=-1)         # through tanh
+            to_update = (old - new).mul_(fresh).mul_(update)                  # through the sigmoid of z
+            to_reset = torch.addcmul(reset, reset, reset, value=-1).mul_(recurrent).mul_(to_new)
+            to_recurrent = to_new * reset
+            to_gate += torch.cat([to_reset, to_update, to_new], dim=1)
+            torch.cat([to_reset, to_update, to_recurrent], dim=1, out=to_product)
+            to_bias += to_recurrent.sum(0)
             state.mul_(update).add_(to_product @ weight)
-        old = states[: len(saved)] if ctx.packed is None else torch.cat(before)
-        to_weight = to_products.T @ old.to(weight.dtype)
-        return to_gates.view(*upstream.shape[:-1], 3 * units), to_weight.to(saved.dtype), to_bias, None, None
+        to_weight = to_products.T @ torch.cat(before).to(weight.dtype)
+        return to_gates, to_weight.to(saved.dtype), to_bias, None, None
+
+
+def _by_frame(gates: Tensor, sizes: Sequence[int]) -> Sequence[Tensor]:
+    """The rows of each frame; the first of `gates`, where they are the same at every frame."""
+    return gates.split(sizes) if len(gates) == sum(sizes) else [gates[:size] for size in sizes]

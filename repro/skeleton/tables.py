@@ -19,6 +19,7 @@ from repro.skeleton.data import DATASETS
 from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
+MEASURES = ["linear_unseen", "knn1", "embedding_spread"]  # shown behind the linear probe; cells may lack a later one
 PRINTED_COLUMNS = {  # of the 15 objectives, by data set, protocol, layers, units
     ("ucla", "xview", 1, 512): "UCLA",
     ("ntu", "xsub", 1, 512): "NTU_1layer",
@@ -47,8 +48,9 @@ def taxonomy(
 
     Returns:
         One row per objective: objectives, AE, CE, AD, CD, then ours, std, n_seeds, published, difference, preset,
-        dataset; last knn1 and embedding_spread, means over seeds. Accuracies in percent. Where a cell departs from its
-        preset, such as by selection on the test split, a column "departures" before `ours` says how.
+        dataset; last the means over seeds of linear_unseen (without the test sequences that repeat a training
+        sequence), knn1 and embedding_spread. Accuracies in percent. Where a cell departs from its preset, such as by
+        selection on the test split, a column "departures" before `ours` says how.
 
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`, before anything is computed.
@@ -73,7 +75,8 @@ def encoder_collapse(
 
     Returns:
         One row per depth and method: layers, method ("random" or "AE"), then ours, std, n_seeds, published,
-        difference, preset, dataset; last knn1 and embedding_spread (1: isotropic, 0: collapsed to one point).
+        difference, preset, dataset; last linear_unseen, knn1 and embedding_spread (1: isotropic, 0: collapsed to one
+        point).
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `taxonomy`.
@@ -156,8 +159,8 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `taxonomy` from finished cells.
 
     Args:
-        results: one row per cell with entry, seed, linear, knn1, embedding_spread and the recipe's objectives,
-            layers, units and protocol.
+        results: one row per cell with entry, seed, linear, knn1, embedding_spread and the recipe's objectives, layers,
+            units and protocol; linear_unseen where it was measured.
         preset, dataset: of these cells.
     """
     entries = results.drop_duplicates("entry").set_index("entry")
@@ -255,8 +258,8 @@ def _beside(rows: DataFrame, results: DataFrame, published: Series, preset: str,
     embedded = manifest.load_manifest(dataset).access == "embedded"
     values = results.rename(columns={"linear": "value"})
     table = beside(rows, values, None if embedded else published, preset=preset, dataset=dataset)
-    means = results.groupby("entry")[["knn1", "embedding_spread"]].mean()
-    return table.join(means).reset_index(drop=True)
+    measured = results.reindex(columns=["entry", *MEASURES]).groupby("entry").mean()
+    return table.join(measured).reset_index(drop=True)
 
 
 def _printed_accuracy(row: Series, dataset: str) -> float:

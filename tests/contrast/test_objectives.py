@@ -160,10 +160,8 @@ def test_reconstruction_equals_its_loop(shape):
     assert_same(reconstruction(decoded, sequence, lengths), sum(distances) / len(distances), (decoded, sequence))
 
 
-@pytest.mark.parametrize("buffer", [1, 200, 2**25])
-@pytest.mark.parametrize("shape", SEQUENCE_SHAPES)
-def test_sequence_contrast_equals_its_loop(shape, buffer, monkeypatch):
-    monkeypatch.setattr(objectives, "_LARGEST_BUFFER", buffer)
+@pytest.mark.parametrize("shape", [*SEQUENCE_SHAPES, (3, 11, 4, 4, 2)])  # the last: entries three at a time
+def test_sequence_contrast_equals_its_loop(shape):
     inputs = sequence_inputs(*shape)
     fast, slow = sequence_contrast(*inputs, 0.3), slow_sequence_contrast(*inputs, 0.3)
     assert_same(fast, slow, (inputs[0], inputs[2]))
@@ -383,18 +381,15 @@ def test_sequence_contrast_never_makes_all_differences():
     assert used <= max(n * k, n * t * d, k * t * d)
 
 
-def test_one_cdist_never_spans_more_differences_than_the_buffer(monkeypatch):
-    spans, cdist = [], torch.cdist
-
-    def recorded(sequences, chunk, p):
-        spans.append(len(sequences) * chunk.numel())
-        return cdist(sequences, chunk, p=p)
-
-    monkeypatch.setattr(torch, "cdist", recorded)
-    monkeypatch.setattr(objectives, "_LARGEST_BUFFER", 500)
-    sequence_contrast(*sequence_inputs(4, 20, 5, 5, 6), 0.1)
-    assert sum(spans) == 4 * 20 * 5 * 6
-    assert max(spans) <= 500
+@pytest.mark.parametrize(
+    "n, k, d, sizes", [(4, 21, 6, [5, 5, 5, 5, 1]), (3, 2, 5, [1, 1]), (1, 3, 2**20, [2, 1]), (1, 2, 2**22, [1, 1])]
+)
+def test_differences_are_all_those_of_a_few_entries_after_another(n, k, d, sizes):
+    sequences, entries = torch.randn(n, d), torch.randn(k, d)
+    parts = [(rows, difference.clone()) for rows, difference in objectives._differences(sequences, entries)]
+    assert [difference.shape[1] for _, difference in parts] == sizes
+    assert torch.equal(torch.cat([entries[rows] for rows, _ in parts]), entries)
+    assert torch.equal(torch.cat([difference for _, difference in parts], dim=1), sequences[:, None] - entries)
 
 
 def test_sequence_contrast_reads_no_value_back_from_the_device():

@@ -30,7 +30,8 @@ def exported(objectives, *, table="taxonomy", dataset="ucla", preset="quick", se
     recipe = PRESETS[preset](dataset, objectives, **changes)
     if "layers" in changes and changes["layers"] != 1:
         suffix = f", layers={changes['layers']}" + suffix
-    metrics = {"linear": linear, "knn1": linear - 5, "embedding_spread": 0.25 + number % 7 / 10, "select": "last"}
+    metrics = {"linear": linear, "linear_unseen": linear - 1, "knn1": linear - 5, "select": "last"}
+    metrics["embedding_spread"] = 0.25 + number % 7 / 10
     row = {
         "key": f"{number:016x}", "table": table, "entry": objectives + suffix, "seed": seed, "preset": preset,
         "dataset": dataset, "digest": "d", "recipe": json.dumps(recipe.to_dict(), sort_keys=True),

@@ -199,15 +199,13 @@ def test_a_step_of_deeper_models_equals_the_slow_one(layers):
         {"td_crop": 1},
         {"head": "mlp"},
         {"ema_head_twice": True},
-        {"flip": 0.0, "shear": 0.0},
+        {"flip": 0.0, "shear": 0.1},  # with none, query and key agree, where L1 has no gradient
         {"flip": 1.0, "shear": 0.2},
         {"temperature": 0.5},
         {"batch": 1},
         {"dictionary": 3, "sequence_dictionary": 2},  # smaller than a batch
-        {"packed": True},
-        {"packed": True, "td_crop": None, "layers": 2},
-        {"packed": True, "td_crop": 1, "batch": 1},
-        {"packed": True, "ad_input": "augmented", "ad_loss": "squared"},
+        {"ad_input": "augmented", "ad_loss": "squared", "layers": 2},
+        {"td_crop": 1, "batch": 1},
     ],
     ids=str,
 )
@@ -218,16 +216,17 @@ def test_a_step_away_from_the_defaults_equals_the_slow_one(changes):
 
 
 @pytest.mark.parametrize("objectives", ["random", *SUBSETS])
-def test_packed_training_differs_from_padded_training_by_rounding(objectives):
-    padded, packed = (learner(objectives, packed=choice, clip=1.0) for choice in (False, True))
+def test_padded_training_as_on_a_gpu_differs_by_rounding(objectives, monkeypatch):
+    padded, packed = (learner(objectives, clip=1.0) for _ in range(2))
+    monkeypatch.setattr(padded, "_packing", lambda lengths: None)
     for _ in range(3 if padded.total_steps else 0):
         torch.testing.assert_close(packed.step(), padded.step(), rtol=1e-4, atol=1e-5)
     for own, other in zip(packed.features(made_up()), padded.features(made_up()), strict=True):
         torch.testing.assert_close(own, other, rtol=1e-3, atol=1e-4)
 
 
-def test_packed_bfloat16_is_close_to_float32():
-    exact, rounded = (learner("AE+CE+AD+CD", packed=True, precision=name) for name in ("float32", "bfloat16"))
+def test_bfloat16_is_close_to_float32():
+    exact, rounded = (learner("AE+CE+AD+CD", precision=name) for name in ("float32", "bfloat16"))
     for _ in range(4):
         torch.testing.assert_close(rounded.step(), exact.step(), rtol=0.03, atol=0.01)
 

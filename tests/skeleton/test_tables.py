@@ -28,7 +28,7 @@ REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_
 needs_ucla = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
 CPU = torch.device("cpu")
 
-TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset", "knn1", "embedding_spread"]
+TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset", *tables.MEASURES]
 TAXONOMY = ["objectives", "AE", "CE", "AD", "CD", *TAIL]
 COLLAPSE = ["layers", "method", *TAIL]
 
@@ -62,7 +62,8 @@ def results(rows, *, seeds=(0,), units=512, **columns):
     values = itertools.count(40.0, 0.25)
     frame = [
         {"entry": f"{name}-{layers}", "objectives": name, "layers": layers, "units": units, "protocol": "xview",
-         "seed": seed, "linear": next(values), "knn1": 30.0 + seed, "embedding_spread": 0.5 + seed / 10} | columns
+         "seed": seed, "linear": next(values), "linear_unseen": 20.0 + seed, "knn1": 30.0 + seed,
+         "embedding_spread": 0.5 + seed / 10} | columns
         for seed in seeds
         for name, layers in rows
     ]
@@ -342,7 +343,7 @@ def test_a_small_table(trained):
 def test_results_hold_finite_numbers_and_text_and_the_cost(trained):
     for (name, _), (_, result) in stored(trained[0]).items():
         cost = result.pop("cost")
-        assert set(result) == {"linear", "knn1", "embedding_spread", "select"}
+        assert set(result) == {"linear", "knn1", "linear_unseen", "knn1_unseen", "embedding_spread", "select"}
         for value in result.values():
             assert type(value) is str or (type(value) is float and math.isfinite(value))
         assert 0 <= result["linear"] <= 100 and 0 <= result["knn1"] <= 100
