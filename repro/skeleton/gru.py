@@ -99,10 +99,11 @@ class _Recurrence(torch.autograd.Function):
         weight = weight.bfloat16() if half else weight
         transposed = weight.T
         states = gates.new_empty(sizes[0] + rows, units)          # those before the first frame come first
-        saved = gates.new_empty(rows, 4 * units)                  # r, z, n and W_n h + b
+        kept_rows = rows if any(ctx.needs_input_grad) else sizes[0]
+        saved = gates.new_empty(kept_rows, 4 * units)             # r, z, n and W_n h + b, of one frame without gradient
         state, *results = states.split([sizes[0], *sizes])
         state.zero_()
-        for part, kept, result in zip(_by_frame(gates, sizes), saved.split(sizes), results, strict=True):
+        for part, kept, result in zip(_by_frame(gates, sizes), _by_frame(saved, sizes), results, strict=True):
             state = state[: len(part)]                            # sequences that have ended are the last ones
             product = (state.to(weight.dtype) @ transposed).to(gates.dtype)
             both, new, recurrent = kept.split((2 * units, units, units), dim=1)
@@ -144,6 +145,6 @@ class _Recurrence(torch.autograd.Function):
         return to_gates, to_weight.to(saved.dtype), to_bias, None, None
 
 
-def _by_frame(gates: Tensor, sizes: Sequence[int]) -> Sequence[Tensor]:
-    """The rows of each frame; the first of `gates`, where they are the same at every frame."""
-    return gates.split(sizes) if len(gates) == sum(sizes) else [gates[:size] for size in sizes]
+def _by_frame(rows: Tensor, sizes: Sequence[int]) -> Sequence[Tensor]:
+    """The rows of each frame; the same ones again and again, if there are no more than the first frame needs."""
+    return rows.split(sizes) if len(rows) == sum(sizes) else [rows[:size] for size in sizes]

@@ -28,7 +28,7 @@ class Sequences:
         Index arithmetic on the device, which is not waited for.
         """
         longest = int(self.lengths[index].max())
-        starts, lengths = self.places[:, index.to(self.places.device)]
+        starts, lengths = self.places[:, index.to(self.places.device, non_blocking=True)]
         time = torch.arange(longest, device=starts.device)
         inside = time < lengths[:, None]
         rows = torch.where(inside, starts[:, None] + time, 0)
