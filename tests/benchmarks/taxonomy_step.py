@@ -26,8 +26,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import Pretrainer, paper
+from tests.benchmarks.made_up import made_up
 
 SEQUENCES, FRAMES, FEATURES = 1013, 50, 60
 STEPS_OF_A_CELL = 150 * (SEQUENCES // 32)
@@ -158,23 +158,18 @@ def in_parts(learner: Pretrainer) -> Iterator[Stopwatch]:
         yield watch
 
 
-def made_up(full: bool) -> SkeletonSet:
-    """Smooth sequences of about NW-UCLA's lengths: 28 % of 50 frames, the others of 11 to 49; or all of 50."""
+def lengths(full: bool) -> Tensor:
+    """About NW-UCLA's after its pipeline: 28 % of 50 frames, the others of 11 to 49; or all of 50."""
     draws = torch.Generator().manual_seed(0)
-    lengths = torch.randint(11, FRAMES, (SEQUENCES,), generator=draws)
-    lengths[torch.rand(SEQUENCES, generator=draws) < (1 if full else 0.28)] = FRAMES
-    frames = torch.randn(int(lengths.sum()), FEATURES, generator=draws).cumsum(0).sin()
-    ones, every = torch.ones(SEQUENCES, dtype=torch.int64), torch.ones(SEQUENCES, dtype=torch.bool)
-    return SkeletonSet(
-        name="made-up", frames=frames, lengths=lengths, labels=ones, train=every, test=~every, views=ones,
-        subjects=ones, actions=("a",), bones=((0, 1),), digest="made up",
-    )
+    shorter = torch.randint(11, FRAMES, (SEQUENCES,), generator=draws)
+    longest = torch.rand(SEQUENCES, generator=draws) < (1 if full else 0.28)
+    return torch.where(longest, FRAMES, shorter)
 
 
 def learner(kind: type[Pretrainer], options: argparse.Namespace) -> Pretrainer:
     """Ready to step, on the CPU."""
     recipe = paper("ucla", options.objectives, precision=options.precision)
-    return kind(recipe, made_up(options.full), 0, torch.device("cpu"))
+    return kind(recipe, made_up(lengths(options.full), FEATURES), 0, torch.device("cpu"))
 
 
 def side_by_side(options: argparse.Namespace) -> dict[str, dict[str, float]]:
