@@ -56,6 +56,35 @@ def taxonomy(table: DataFrame, *, printed: DataFrame | None = None) -> Figure:
 
 
 @styled()
+def taxonomy_variants(table: DataFrame) -> Figure:
+    """One line per objective trained away from its recipe: what that gives, what the recipe gives, what is printed.
+
+    Args:
+        table: objectives, departures ("td_queue=frozen_noise"), ours, std, n_seeds, usual (the recipe's accuracy),
+            published, preset, dataset; accuracies in percent.
+    """
+    table = table.sort_values(["objectives", "departures", "preset"], ignore_index=True)
+    figure = Figure(figsize=(COLUMN, 0.9 + 0.32 * len(table)), layout="constrained")
+    warning = "" if set(table["preset"]) == {"paper"} else "\nonly the paper recipe is a reproduction"
+    figure.suptitle(f"{table['dataset'].iloc[0]}, {_seeds(table)}{warning}")
+    axes, places = figure.subplots(), np.arange(len(table))
+    axes.hlines(places, table[["ours", "usual"]].min(axis=1), table[["ours", "usual"]].max(axis=1), color=PALE)
+    axes.errorbar(table["ours"], places, xerr=table["std"], ecolor=BLUE, fmt="none", elinewidth=0.8)
+    axes.plot(table["ours"], places, color=BLUE, marker="o", linestyle="none", label="changed")
+    axes.plot(table["usual"], places, color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="recipe")
+    printed = _comparable(table)
+    if printed.notna().any():
+        looks = {"marker": "D", "markerfacecolor": "white", "linestyle": "none", "zorder": 1.9}
+        axes.plot(printed, places, color=VERMILLION, label="printed", **looks)
+    names = [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()]
+    axes.set(yticks=places, yticklabels=names, ylim=(len(table) - 0.5, -0.5), xlabel="linear probe accuracy (%)")
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
+    figure.legend(loc="outside lower center", ncols=3)
+    return settled(figure)
+
+
+@styled()
 def encoder_collapse(table: DataFrame) -> Figure:
     """Accuracy, and spread of the embedding, against the depth of an encoder left at random or trained with AE alone.
 

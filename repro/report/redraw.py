@@ -11,10 +11,12 @@ from repro.report.style import save
 from repro.run.export import results
 from repro.run.store import write_atomically
 from repro.skeleton.pretrain import METHODS
-from repro.skeleton.tables import TABLES
+from repro.skeleton.tables import LAYOUT, TABLES, taxonomy_variants
 
 CAPTIONS = {
     "taxonomy": "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
+    "taxonomy_variants": "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the "
+    "printed value.",
     "encoder_collapse": "Linear-probe accuracy and spread of the embedding by depth of the encoder, at random "
     "initialisation and after training with the attractive encoder term alone.",
 }
@@ -25,29 +27,46 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
 
     Args:
         cells: rows of `repro.run.export`; smoke runs are passed over.
-        folder: gets `<table>_<dataset>.csv`, `.svg` and `.png`.
+        folder: gets `<table>_<dataset>.csv`, `.svg` and `.png`, and for cells that depart from their preset
+            `taxonomy_variants_<dataset>`.
     """
     written = []
-    for (table, dataset), _ in cells[cells["preset"] != "smoke"].groupby(["table", "dataset"]):
-        chosen = most_complete(results(cells, table, dataset))
-        if chosen.empty:
-            continue
-        preset = chosen["preset"].iloc[0]
-        rows = TABLES[table].layout(chosen, preset, dataset)
-        stem = folder / f"{table}_{dataset}"
-        write_atomically(stem.with_suffix(".csv"), lambda path, rows=rows: rows.to_csv(path, index=False))
-        seeds = sorted(int(seed) for seed in chosen["seed"].unique())
-        provenance = {"cells": list(chosen["key"]), "seeds": seeds, "preset": preset, "dataset": dataset}
-        written += [stem.with_suffix(".csv"), *save(draw(table, rows), stem, CAPTIONS[table], provenance)]
+    cells = cells[cells["preset"] != "smoke"]
+    for (table, dataset), _ in cells.groupby(["table", "dataset"]):
+        found = with_layout(results(cells, table, dataset))
+        chosen = most_complete(found)
+        if not chosen.empty:
+            rows = TABLES[table].layout(chosen, chosen["preset"].iloc[0], dataset)
+            written += _write(folder, table, rows, chosen)
+        away = found[found["entry"] != found["objectives"]] if table == "taxonomy" else found[:0]
+        if not away.empty:
+            usual = found[found["entry"] == found["objectives"]]
+            written += _write(folder, "taxonomy_variants", taxonomy_variants(away, usual, dataset), away)
     return written
+
+
+def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame) -> list[Path]:
+    """The table as CSV, and its figure."""
+    dataset, presets = rows["dataset"].iloc[0], " and ".join(sorted(rows["preset"].unique()))
+    stem = folder / f"{table}_{dataset}"
+    write_atomically(stem.with_suffix(".csv"), lambda path: rows.to_csv(path, index=False))
+    seeds = sorted(int(seed) for seed in cells["seed"].unique())
+    provenance = {"cells": list(cells["key"]), "seeds": seeds, "preset": presets, "dataset": dataset}
+    return [stem.with_suffix(".csv"), *save(draw(table, rows), stem, CAPTIONS[table], provenance)]
 
 
 def draw(table: str, rows: DataFrame) -> figures.Figure:
     """The figure of a table; on embedded data the taxonomy's printed column stands apart."""
-    if table == "encoder_collapse":
-        return figures.encoder_collapse(rows)
+    if table != "taxonomy":
+        return getattr(figures, table)(rows)
     apart = printed("taxonomy")[[*figures.OBJECTIVES, "UCLA"]] if rows["published"].isna().all() else None
     return figures.taxonomy(rows, printed=apart)
+
+
+def with_layout(found: DataFrame) -> DataFrame:
+    """Cells of `repro.run.export.results`, with the fields of their recipes that place them in a table."""
+    recipes = DataFrame(found["recipe"].map(json.loads).tolist(), index=found.index)
+    return found.join(recipes[LAYOUT])
 
 
 def most_complete(found: DataFrame) -> DataFrame:
@@ -56,8 +75,6 @@ def most_complete(found: DataFrame) -> DataFrame:
     Cells that depart from their preset, whose entry says how ("AD+CD, td_queue=frozen_noise"), are left out, except in
     depth, which is what `encoder_collapse` varies.
     """
-    recipes = DataFrame(found["recipe"].map(json.loads).tolist(), index=found.index)
-    found = found.join(recipes[["objectives", "layers", "units", "protocol"]])
     by_depth = found["objectives"] + ", layers=" + found["layers"].astype(str)
     varied = (found["table"] == "encoder_collapse") & (found["entry"] == by_depth)
     found = found[((found["entry"] == found["objectives"]) | varied) & (found["preset"] != "smoke")]

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 from pandas import DataFrame, Series
 
 from repro import manifest
@@ -172,6 +173,26 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     if any(departures):
         rows["departures"] = departures
     return _beside(rows, results, published, preset, dataset)
+
+
+def taxonomy_variants(results: DataFrame, usual: DataFrame, dataset: str) -> DataFrame:
+    """Objectives trained away from their preset, one row per entry and preset.
+
+    Args:
+        results: cells that depart from their preset, as for `taxonomy_table`, with their preset.
+        usual: cells that do not.
+        dataset: of all these cells.
+
+    Returns:
+        The columns of `taxonomy_table`, with `departures`, and before `published` the mean accuracy `usual` of the
+        objective without them (percent, NaN if it has not been run).
+    """
+    rows = [taxonomy_table(group, preset, dataset) for preset, group in results.groupby("preset")]
+    table = pd.concat(rows, ignore_index=True)
+    means = usual.groupby(["preset", "objectives"])["linear"].mean().rename("usual").reset_index()
+    beside_it = table[["preset", "objectives"]].merge(means, how="left")["usual"]
+    table.insert(table.columns.get_loc("published"), "usual", beside_it)
+    return table
 
 
 def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:

@@ -50,6 +50,12 @@ def depth_table(dataset="ucla") -> DataFrame:
     )
 
 
+def variants_table(dataset="ucla") -> DataFrame:
+    rows = taxonomy_table(dataset=dataset).iloc[[3, 5, 9, 9]]
+    departures = ["td_queue=frozen_noise", "select=best_on_test", "learning_rate=0.05", "ad_input=augmented"]
+    return rows.assign(departures=departures, usual=[70.0, 60.0, np.nan, 50.0], preset=["paper", "quick"] * 2)
+
+
 def sequence(length=12) -> torch.Tensor:
     pelvis, neck, left, right = [0, 0, 0], [0, 0, 1], [0.4, 0.2, 0.6], [-0.4, 0.2, 0.6]
     return torch.tensor([pelvis, neck, left, right]).repeat(length, 1, 1) + torch.arange(length).reshape(-1, 1, 1) / 10
@@ -62,6 +68,8 @@ FIGURES = {
     "taxonomy, three rows": lambda: figures.taxonomy(taxonomy_table().iloc[:3]),
     "taxonomy, one row": lambda: figures.taxonomy(taxonomy_table().iloc[:1]),
     "taxonomy, not run": lambda: figures.taxonomy(taxonomy_table().assign(ours=np.nan, std=np.nan, n_seeds=0)),
+    "variants": lambda: figures.taxonomy_variants(variants_table()),
+    "variants, one row, embedded": lambda: figures.taxonomy_variants(variants_table("synthetic").iloc[:1]),
     "collapse": lambda: figures.encoder_collapse(depth_table()),
     "collapse, embedded": lambda: figures.encoder_collapse(depth_table("synthetic")),
     "collapse, one row": lambda: figures.encoder_collapse(depth_table().iloc[:1]),
@@ -111,6 +119,20 @@ def test_taxonomy_plots_the_table_random_first_then_sorted():
     np.testing.assert_array_equal(found["ours"], [*random["ours"], *others["ours"]])
     np.testing.assert_array_equal(found["printed"], [*random["published"], *others["published"]])
     assert set(found["random initialisation"]) == set(random["ours"])
+
+
+def test_variants_plot_the_table_by_objective():
+    table = variants_table().sort_values(["objectives", "departures", "preset"])
+    axes = figures.taxonomy_variants(table).axes[0]
+    values = {line.get_label(): np.asarray(line.get_xdata(), float) for line in axes.lines}
+    for label, column in (("changed", "ours"), ("recipe", "usual"), ("printed", "published")):
+        np.testing.assert_array_equal(values[label], table[column])
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()]
+
+
+def test_variants_of_embedded_data_show_no_printed_value():
+    assert "printed" not in lines(figures.taxonomy_variants(variants_table("synthetic")), 0)
 
 
 def test_taxonomy_error_bars_are_one_standard_deviation():

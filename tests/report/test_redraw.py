@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from repro.report.redraw import CAPTIONS, draw, most_complete, redraw
+from repro.report.redraw import CAPTIONS, draw, most_complete, redraw, with_layout
 from repro.run.export import COLUMNS, read_cells, results
 from repro.skeleton.pretrain import METHODS, PRESETS, VARIANTS
 from repro.skeleton.tables import TABLES, taxonomy_table
@@ -153,6 +153,23 @@ def test_variants_and_other_departures_stay_out_of_the_main_table(tmp_path):
     found = table_of(tmp_path, "taxonomy_ucla")
     assert found["objectives"].tolist() == ["random", "CE", "AD+CD"]
     assert found["ours"].tolist() == [60.0] * 3
+    variants = table_of(tmp_path, "taxonomy_variants_ucla")
+    assert len(variants) == len(away) + len(others)
+    assert set(variants["ours"]) == {1.0, 2.0} and (variants["usual"].isna() == (variants["objectives"] == "AE")).all()
+    deep = variants[variants["departures"] == "layers=3"]
+    assert deep[["objectives", "usual"]].to_numpy().tolist() == [["CE", 60.0]] and deep["published"].isna().all()
+
+
+def test_a_variant_stands_beside_its_own_preset(tmp_path):
+    rows = [exported("CE", preset=preset, seed=seed, linear=value + seed)
+            for preset, value in (("quick", 50.0), ("paper", 70.0)) for seed in (0, 1)]
+    away = [exported("CE", preset=preset, suffix=", head=mlp", head="mlp", linear=value)
+            for preset, value in (("quick", 40.0), ("paper", 80.0))]
+    redraw(frame(*rows, *away), tmp_path)
+    found = table_of(tmp_path, "taxonomy_variants_ucla").set_index("preset")
+    assert found["ours"].to_dict() == {"paper": 80.0, "quick": 40.0}
+    assert found["usual"].to_dict() == {"paper": 70.5, "quick": 50.5}
+    assert set(found["departures"]) == {"head=mlp"} and set(found["published"]) == {83.73}
 
 
 def test_depth_is_what_the_collapse_varies(tmp_path):
@@ -172,14 +189,15 @@ def test_of_equal_cells_the_one_finished_last_counts(tmp_path):
     assert table_of(tmp_path, "taxonomy_ucla")[["ours", "n_seeds"]].to_numpy().tolist() == [[70.0, 1]]
 
 
-def test_departures_alone_are_passed_over(tmp_path):
+def test_departures_alone_make_no_main_table(tmp_path):
     alone = exported("CE", suffix=", units=64", units=64)
-    assert len(redraw(frame(alone, *depths()), tmp_path)) == 3
+    assert len(redraw(frame(alone, *depths()), tmp_path)) == 6
     assert not (tmp_path / "taxonomy_ucla.csv").exists()
 
 
 def test_choosing_the_cells_leaves_the_results_alone():
-    found = results(frame(*whole_table(), exported("CE", suffix=", units=64", units=64)), "taxonomy", "ucla")
+    cells = frame(*whole_table(), exported("CE", suffix=", units=64", units=64))
+    found = with_layout(results(cells, "taxonomy", "ucla"))
     before = found.copy()
     assert len(most_complete(found)) == 16
     pd.testing.assert_frame_equal(found, before)
@@ -187,7 +205,7 @@ def test_choosing_the_cells_leaves_the_results_alone():
 
 @pytest.mark.parametrize(("dataset", "panels"), [("ucla", 2), ("synthetic", 3)])
 def test_printed_numbers_stand_apart_on_embedded_data(dataset, panels):
-    chosen = most_complete(results(frame(*whole_table(dataset=dataset)), "taxonomy", dataset))
+    chosen = most_complete(with_layout(results(frame(*whole_table(dataset=dataset)), "taxonomy", dataset)))
     table = TABLES["taxonomy"].layout(chosen, "quick", dataset)
     figure = draw("taxonomy", table)
     assert len(figure.axes) == panels
@@ -196,4 +214,4 @@ def test_printed_numbers_stand_apart_on_embedded_data(dataset, panels):
 
 
 def test_every_table_has_a_caption():
-    assert set(CAPTIONS) == set(TABLES)
+    assert set(CAPTIONS) == {*TABLES, "taxonomy_variants"}
