@@ -29,7 +29,7 @@ from repro.run.store import write_atomically
 from repro.skeleton import ntu, splits
 from repro.skeleton.pipelines import authors, predict_cluster
 
-FORMAT = 1                    # raise when the same files would be prepared otherwise
+FORMAT = 2                    # raise when the same files would be prepared otherwise
 CHUNK = 256                   # recordings per shard
 SHOWN = 20                    # unreadable files named in a message
 PIPELINES: dict[str, tuple[Callable[[ntu.Bodies], np.ndarray], int]] = {  # function, coordinates per frame

@@ -11,34 +11,34 @@ LEAVING = recording((FIRST, 0, body(9, 1)), (FIRST + 1, 0, body(20, 2)))        
 LYING = recording((FIRST, 0, still(43, 1)), (FIRST + 1, 0, wide(body(43, 2), range(30))))          # 69.77 % of it
 MOVING_WIDE = np.concatenate([still(30, 2), wide(body(10, 9), range(10))])
 PARTLY = recording((FIRST, 0, body(40, 5)), (FIRST + 1, 0, MOVING_WIDE))
+OVERLAPPING = recording((FIRST, 0, body(10, 1)), (FIRST + 1, 5, body(15, 2)))
+ONE_FRAME_TOGETHER = recording((FIRST, 0, body(30, 1)), (FIRST + 1, 29, body(31, 2)))
+SWAPPED = [bodies[:: 1 if t < 4 else -1] for t, bodies in enumerate(TWO)]
+LISTED_FIRST = recording((FIRST + 1, 4, body(6, 2)), (FIRST, 0, body(10, 1)))      # who comes later
+LAST_TWO = recording((FIRST, 0, body(4, 1)), (FIRST + 1, 0, body(9, 2)), (FIRST + 2, 0, body(9, 3)))
 BRIEF = recording((FIRST, 0, body(5, 1)), (FIRST + 1, 0, 2 * body(11, 2)))
 ALL_LYING = recording((FIRST, 0, wide(body(30, 1), range(30))), (FIRST + 1, 0, wide(body(30, 2), range(30))))
 CASES = {"one": ONE, "two": TWO, "coming": COMING, "again": AGAIN, "crowd": CROWD, "long": LONG, "leaving": LEAVING,
          "handed on": HANDED_ON, "ghost": GHOST, "lying": LYING, "sitting": SITTING, "partly": PARTLY, "brief": BRIEF,
-         "all lying": ALL_LYING}
+         "all lying": ALL_LYING, "overlapping": OVERLAPPING, "one frame together": ONE_FRAME_TOGETHER,
+         "swapped": SWAPPED, "listed first": LISTED_FIRST, "last two": LAST_TWO}
 
 
 def slow_authors(frames):
-    """The two halves of each frame, cut and centred, number by number."""
-    owner, array = [None, None], np.zeros((len(frames), 2, 25, 3))
-    for t, bodies in enumerate(frames):
-        present = [number for number, _ in bodies]
-        for number, joints in bodies:
-            if number not in owner:
-                free = [half for half in (0, 1) if owner[half] not in present]
-                if not free:
-                    continue
-                owner[free[0]] = number
-            array[t, owner.index(number)] = joints
-    array = array[:300]
-    length = max(sum(bool(np.any(array[t, half])) for t in range(len(array))) for half in (0, 1))
+    """ST-GCN's array of 300 frames and two slots, cut and centred: a body's slot is its place in its frame's list."""
+    array = np.zeros((300, 2, 25, 3))
+    for t in range(min(len(frames), 300)):
+        for slot in range(min(len(frames[t]), 2)):
+            _, array[t, slot] = frames[t][slot]
+    length = max(sum(np.linalg.norm(array[t, slot]) > 0 for t in range(300)) for slot in (0, 1))
     array = array[:length]
-    both = bool(np.any(array[:, 1]))
-    for axis in range(3):
-        means = [[array[t, half, joint, axis] for t in range(length) for joint in range(25)] for half in (0, 1)]
-        for half in (0, 1):
-            array[:, half, :, axis] -= np.mean(means) if both else np.mean(means[half])
-    return array.reshape(length, 150)
+    together = np.linalg.norm(array[:, 1]) > 0
+    centred = array.copy()
+    for slot, axis in ((slot, axis) for slot in (0, 1) for axis in range(3)):
+        averaged = (0, 1) if together else (slot,)
+        values = [array[t, other, joint, axis] for t in range(length) for other in averaged for joint in range(25)]
+        centred[:, slot, :, axis] -= sum(values) / len(values)
+    return centred.reshape(length, 150)
 
 
 def slow_predict_cluster(frames):
@@ -88,7 +88,8 @@ def test_pipelines_against_slow_ones(name, pipeline):
 
 
 @pytest.mark.parametrize(("name", "length"), [("one", 5), ("two", 6), ("again", 5), ("long", 300), ("handed on", 45),
-                                              ("leaving", 20), ("coming", 6)])
+                                              ("leaving", 20), ("coming", 8), ("overlapping", 20),
+                                              ("one frame together", 60), ("swapped", 6), ("last two", 9)])
 def test_lengths_of_the_authors_sequences(name, length):
     assert len(pipelines.authors(ntu.parse(text(CASES[name])))) == length
 
@@ -105,13 +106,14 @@ def test_the_authors_centre_two_bodies_together():
     assert abs(found[:, 0].mean(axis=(0, 1))).max() > 1e-3
 
 
-def test_the_authors_halves_are_those_of_the_files_order_unless_the_first_body_leaves_first():
-    for name in ("one", "two", "again", "crowd", "long", "handed on"):
-        bodies = ntu.parse(text(CASES[name]))
-        order = np.array([(bodies.frame[:row] == bodies.frame[row]).sum() for row in range(len(bodies.frame))])
-        np.testing.assert_array_equal(pipelines.halves(bodies), np.where(order < 2, order, -1))
-    bodies = ntu.parse(text(LEAVING))
-    assert pipelines.halves(bodies)[bodies.body == 1].tolist() == [1] * 20
+def test_the_authors_fill_the_first_half_in_every_frame_with_a_body():
+    found = pipelines.authors(ntu.parse(text(OVERLAPPING, numbers=".9g"))).reshape(20, 2, 25, 3)
+    first, second = body(10, 1), body(15, 2)
+    listed_first = np.concatenate([first, second[5:]]).astype(float)
+    absent = found[0, 1, 0]                              # minus the mean that was subtracted
+    np.testing.assert_allclose(found[:, 0] - absent, listed_first, atol=1e-6)
+    np.testing.assert_allclose(found[5:10, 1] - absent, second[:5], atol=1e-6)
+    assert (found[:5, 1] == absent).all() and (found[10:, 1] == absent).all()
 
 
 @pytest.mark.parametrize(("name", "kept"), [("ghost", 0), ("lying", 0), ("sitting", 1), ("partly", 0), ("brief", 1),
