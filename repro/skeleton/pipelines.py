@@ -131,7 +131,8 @@ def predict_cluster(bodies: Bodies) -> np.ndarray:
     """Predict & Cluster's sequences of NTU RGB+D: one body, turned to the camera, scaled, at most 50 frames.
 
     The frames of one body (`main_body`), `view_invariant`, without those in which a camera coordinate of any joint is
-    exactly zero, then `scale` and `thin_out`.
+    exactly zero, then `scale` and `thin_out`. The released code also has a step before `scale` that gives every bone
+    the length 1; it is commented out in the PyTorch script, which is followed here, and active in `ntu_preprocess.py`.
 
     Returns:
         (T, 75) float64 in [-1, 1].
@@ -155,7 +156,8 @@ def main_body(bodies: Bodies) -> int:
     Of several bodies, those in view for fewer than 12 frames are left out (not if that leaves none), then, one by one
     while there are two, those wider than 0.8 of their height in 69.754 % of their frames. Of the rest the one that
     moves most: the sum over x, y and z of the variance over frames and joints, or that over the frames in which the
-    body is not too wide, if there are wide ones and it is less.
+    body is not too wide, if there are wide ones and it is less. What a frame lists twice under one id counts as two
+    frames of that body, as in the released code.
 
     Raises:
         ValueError: if no frame has a body.

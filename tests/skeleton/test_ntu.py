@@ -4,14 +4,18 @@ import zipfile
 
 import numpy as np
 import pytest
-from ntu_files import AGAIN, COMING, CROWD, FIRST, ONE, TWO, body, changed, recording, text
+from ntu_files import AGAIN, COMING, CROWD, FIRST, ONE, TWO, changed, text
 
 from repro import manifest
 from repro.skeleton import ntu, ntu_prepare, splits
 
 LISTS = manifest.data_root() / "ntu"
 needs_lists = pytest.mark.skipif(not LISTS.exists(), reason="the name lists of NTU RGB+D are not below REPRO_DATA")
-SOME = {"one": ONE, "two": TWO, "coming": COMING, "again": AGAIN, "crowd": CROWD, "nobody": [[], [], []], "empty": []}
+SAME_ID = [[(FIRST, bodies[0][1]), (FIRST + 1, bodies[1][1]), (FIRST, bodies[1][1])] for bodies in TWO]
+NO_IDS = [[(0, joints) for _, joints in bodies] for bodies in TWO]
+SOME = {"one": ONE, "two": TWO, "coming": COMING, "again": AGAIN, "crowd": CROWD, "nobody": [[], [], []], "empty": [],
+        "same id": SAME_ID, "no ids": NO_IDS}
+NAMES = ["S001C001P001R001A001", "S017C003P040R002A060"]
 
 
 def slow_read(contents):
@@ -79,7 +83,7 @@ def test_a_file_cut_anywhere_is_refused(share):
     (changed(1, b"2.5"), "line 2 should be the number of bodies of frame 0, found '2.5'"),
     (changed(1, b"1"), "line 30 should be the number of bodies of frame 1, found '72057594037931692 0 1 1"),
     (changed(1, b"3"), "line 57 should be a body's id and 9 more values, found 1"),
-    (changed(2, b"x 0 1 1 0 0 0 0.1 0.1 2"), "line 3 should be a body's id and 9 more values"),
+    (changed(2, b"x 0 1 1 0 0 0 0.1 0.1 2"), "line 3 should begin with a body's id, found 'x'"),
     (changed(2, b"7 0 1 1"), "line 3 should be a body's id and 9 more values, found 4"),
     (changed(3, b"20"), "line 4 announces 20 joints, expected 25"),
     (changed(7, lambda line: line.rsplit(b" ", 1)[0]), "line 8 has 11 values, a joint has 12"),
@@ -90,8 +94,15 @@ def test_a_file_cut_anywhere_is_refused(share):
     (changed(60, b"0.1 nan" + b" 1" * 10), "a coordinate of frame 1 is not finite"),
     (changed(60, b"0.1 -inf" + b" 1" * 10), "a coordinate of frame 1 is not finite"),
     (changed(60, b"0.1 1e300" + b" 1" * 10), "a coordinate of frame 1 is not finite"),
-    (text(recording((FIRST, 0, body(3)), (FIRST, 2, body(1)))), "has the same body id twice in frame 2"),
-], ids=str)
+    (changed(0, b"9" * 5000), "line 1 should be the number of frames, found '9{40}'$"),
+    (changed(1, b"9" * 21), "line 2 should be the number of bodies of frame 0, found '9{21}'$"),
+    (changed(2, b"9" * 5000 + b" 0" * 9), "line 3 should begin with a body's id, found '9{40}'$"),
+    (changed(3, b"9" * 5000), "line 4 should be 25, the number of joints, found '9{40}'$"),
+    (changed(39, b"0.1 1_0" + b" 1" * 10), "line 40 should begin with x, y and z, found '0.1 1_0 1'"),
+    (b"\r\n".join([b"1", b"1", b"7 0 1 1 0 0 0 0.1 0.1 2", b"25", *[b" " * 11] * 25]), "line 5 has 0 values"),
+    (b"\r\n".join([*text(TWO).split(b"\r\n")[:4], *[b" " * 11] * 25, *text(TWO).split(b"\r\n")[29:]]),
+     "line 5 has 0 values, a joint has 12"),
+], ids=lambda value: "" if isinstance(value, bytes) else value)
 def test_malformed_text_is_refused_with_the_place(contents, message):
     with pytest.raises(ValueError, match=message):
         ntu.parse(contents)
@@ -102,12 +113,66 @@ def test_values_that_are_not_used_need_not_be_numbers():
     np.testing.assert_array_equal(ntu.parse(contents).joints, ntu.parse(text(TWO)).joints)
 
 
+def archive(path, places):
+    """A zip with the same text in several places."""
+    with zipfile.ZipFile(path, "w") as written:
+        for place in places:
+            written.writestr(place, text(ONE))
+    return path
+
+
+@pytest.mark.parametrize("prefix", ["", "./", "nturgb+d_skeletons/", "./nturgb+d_skeletons/", "a/./b/"])
+def test_members_of_an_archive_lie_anywhere_but_hidden(tmp_path, prefix):
+    places = [f"{prefix}{name}.skeleton" for name in NAMES]
+    path = archive(tmp_path / "a.zip", [*places, f"{prefix}._{NAMES[0]}.skeleton", f"{prefix}.trash/x.skeleton",
+                                        f"__MACOSX/{prefix}x.skeleton"])
+    found = ntu.members(path)
+    assert [(member.name, member.place) for member in found] == list(zip(NAMES, places, strict=True))
+    assert [ntu.read(path, member) for member in found] == [text(ONE)] * 2
+
+
+def test_an_archive_that_was_exchanged_is_opened_again(tmp_path):
+    path = archive(tmp_path / "a.zip", [f"{NAMES[0]}.skeleton"])
+    assert [member.name for member in ntu.members(path)] == NAMES[:1]
+    archive(path, [f"{name}.skeleton" for name in NAMES])                     # another size
+    assert [member.name for member in ntu.members(path)] == NAMES
+    archive(tmp_path / "b.zip", [f"{name}.skeleton" for name in (NAMES[0], "S002C001P001R001A001")]).replace(path)
+    assert [member.name for member in ntu.members(path)] == [NAMES[0], "S002C001P001R001A001"]
+
+
+def test_an_unchanged_archive_is_opened_once(tmp_path, monkeypatch):
+    path = archive(tmp_path / "a.zip", [f"{name}.skeleton" for name in NAMES])
+    found = ntu.members(path)
+    monkeypatch.setattr(zipfile, "ZipFile", None)
+    assert ntu.read(path, found[0]) == text(ONE)
+
+
+def test_a_file_that_cannot_be_read_is_a_bad_one(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match=r"cannot be read .*Is a directory"):
+        ntu.read(tmp_path, ntu.Member("folder", "folder", 0))
+
+
+def test_an_encrypted_member_is_a_bad_one(tmp_path):
+    path = archive(tmp_path / "a.zip", [f"{NAMES[0]}.skeleton"])
+    contents = bytearray(path.read_bytes())
+    contents[contents.find(b"PK\x03\x04") + 6] |= 1                            # the flag in the member's own header
+    contents[contents.find(b"PK\x01\x02") + 8] |= 1                            # and in the archive's list
+    path.write_bytes(contents)
+    with pytest.raises(ValueError, match=r"cannot be read .*encrypted"):
+        ntu.read(path, ntu.members(path)[0])
+
+
 def test_columns_of_names():
     found = ntu.columns(["S001C002P003R002A001", "S017C003P040R001A060"])
     assert {name: values.tolist() for name, values in found.items()} == {
         "views": [2, 3], "subjects": [3, 40], "labels": [0, 59]
     }
     assert len(ntu.ACTIONS) == 60 and sorted({joint for bone in ntu.BONES for joint in bone}) == list(range(25))
+
+
+def test_unusable_recordings_are_302_official_names():
+    assert len(ntu_prepare.unusable()) == 302 and all(ntu._is_sample(name) for name in ntu_prepare.unusable())
 
 
 @needs_lists

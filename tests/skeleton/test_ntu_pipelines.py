@@ -16,12 +16,16 @@ ONE_FRAME_TOGETHER = recording((FIRST, 0, body(30, 1)), (FIRST + 1, 29, body(31,
 SWAPPED = [bodies[:: 1 if t < 4 else -1] for t, bodies in enumerate(TWO)]
 LISTED_FIRST = recording((FIRST + 1, 4, body(6, 2)), (FIRST, 0, body(10, 1)))      # who comes later
 LAST_TWO = recording((FIRST, 0, body(4, 1)), (FIRST + 1, 0, body(9, 2)), (FIRST + 2, 0, body(9, 3)))
+SAME_ID = [[(FIRST, first), (FIRST + 1, second), (FIRST, third)]
+           for first, second, third in zip(body(20, 1), body(20, 2), body(20, 3), strict=True)]
+NO_IDS = [[(0, joints) for _, joints in bodies] for bodies in LAST_TWO]
 BRIEF = recording((FIRST, 0, body(5, 1)), (FIRST + 1, 0, 2 * body(11, 2)))
 ALL_LYING = recording((FIRST, 0, wide(body(30, 1), range(30))), (FIRST + 1, 0, wide(body(30, 2), range(30))))
 CASES = {"one": ONE, "two": TWO, "coming": COMING, "again": AGAIN, "crowd": CROWD, "long": LONG, "leaving": LEAVING,
          "handed on": HANDED_ON, "ghost": GHOST, "lying": LYING, "sitting": SITTING, "partly": PARTLY, "brief": BRIEF,
          "all lying": ALL_LYING, "overlapping": OVERLAPPING, "one frame together": ONE_FRAME_TOGETHER,
-         "swapped": SWAPPED, "listed first": LISTED_FIRST, "last two": LAST_TWO}
+         "swapped": SWAPPED, "listed first": LISTED_FIRST, "last two": LAST_TWO, "same id": SAME_ID,
+         "no ids": NO_IDS}
 
 
 def slow_authors(frames):
