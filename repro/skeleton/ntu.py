@@ -150,7 +150,7 @@ def _joints(contents: bytes, lines: list[bytes], starts: list[int]) -> np.ndarra
     if spaces == (9 + 11 * JOINTS) * len(starts) > 0 and any(map(bytes.strip, lines)):
         with contextlib.suppress(ValueError):
             values = np.loadtxt(lines, dtype=np.float32, usecols=(0, 1, 2, 11), comments=None, ndmin=2)
-            if len(values) == len(lines):  # it passes over blank lines, and warns if all are
+            if len(values) == len(lines):  # loadtxt passes over blank lines, and warns if all are
                 return values[:, :3].reshape(-1, JOINTS, 3)
     return _joints_by_line(lines, starts)
 

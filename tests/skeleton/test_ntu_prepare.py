@@ -1,6 +1,8 @@
 """The preparation of NTU RGB+D: folders, archives, bad files, kills, and the tables made of it."""
 
 import contextlib
+import errno
+import io
 import itertools
 import os
 import signal
@@ -71,6 +73,13 @@ def prepared_folder(tmp_path):
     return folder
 
 
+def left_behind(tmp_path):
+    return sorted(path.name for path in prepared_folder(tmp_path).iterdir())
+
+
+WHOLE = ["authors.lock", "authors.npy", "authors.npz"]
+
+
 def assert_same_set(first, second):
     assert first.digest == second.digest and torch.equal(first.frames, second.frames)
     assert torch.equal(first.lengths, second.lengths) and torch.equal(first.train, second.train)
@@ -111,16 +120,21 @@ def test_folder_and_archive_give_the_same_set(distribution):
     assert_same_set(sets[0], data.load("ntu", manifest.project_root() / "a", pipeline="authors"))
 
 
+def test_of_archive_and_folder_the_archive_is_read(distribution):
+    distribution()
+    root = distribution({name: FILES[name] for name in sorted(FILES)[:4]}, packed=True)
+    assert len(ntu_prepare.prepare(root, subset=True).names) == 3
+
+
 def test_workers_give_the_same_files_and_leave_nothing_behind(distribution, tmp_path):
     root = distribution()
     alone = ntu_prepare.prepare(root)
-    folder = prepared_folder(tmp_path)
-    assert sorted(path.name for path in folder.iterdir()) == ["authors.lock", "authors.npy", "authors.npz"]
-    (folder / "authors.npz").unlink()
+    assert left_behind(tmp_path) == WHOLE
+    (prepared_folder(tmp_path) / "authors.npz").unlink()
     shared = ntu_prepare.prepare(root, workers=2)
     assert (shared.digest, shared.source) == (alone.digest, alone.source)
     np.testing.assert_array_equal(shared.frames, alone.frames)
-    assert sorted(path.name for path in folder.iterdir()) == ["authors.lock", "authors.npy", "authors.npz"]
+    assert left_behind(tmp_path) == WHOLE
 
 
 def test_examples_stand_upright_one_per_action(distribution):
@@ -216,7 +230,7 @@ def test_bad_files_are_named_and_counted_and_skipped_only_when_asked(distributio
 
 @pytest.mark.parametrize("files", [{"S001C002P005R002A008": ONE}, dict.fromkeys(list(FILES)[:3], b"")])
 def test_nothing_usable_is_an_error(distribution, files):
-    with pytest.raises(ValueError, match=f"none of its {len(files)} recordings is usable"):
+    with pytest.raises(ValueError, match="none of its recordings is usable"):
         ntu_prepare.prepare(distribution(files), subset=True, skip_bad=True)
 
 
@@ -227,6 +241,47 @@ def test_a_file_mended_without_changing_its_size_is_read_again(distribution):
         ntu_prepare.prepare(root)
     distribution({"S001C001P001R001A001": whole})
     assert len(ntu_prepare.prepare(root).names) == 9
+
+
+def test_files_that_were_left_out_are_tried_again(distribution, tmp_path, monkeypatch):
+    root = distribution(FILES | BAD)
+    ntu_prepare.prepare(root, subset=True, skip_bad=True)
+    parsed = counting(monkeypatch)
+    assert len(ntu_prepare.prepare(root, subset=True, skip_bad=True).names) == 5 and sorted(parsed) == sorted(BAD)
+    parsed.clear()
+    with pytest.raises(ValueError, match="4 files cannot be read"):
+        ntu_prepare.prepare(root, subset=True)
+    assert sorted(parsed) == sorted(BAD) and left_behind(tmp_path) == WHOLE
+    name = "S002C001P003R001A002"                          # has a coordinate that is not a number
+    distribution({name: BAD[name].replace(b"nan", b"1.5")})
+    with pytest.raises(ValueError, match="3 files cannot be read"):
+        ntu_prepare.prepare(root, subset=True)
+    assert len(ntu_prepare.prepare(root, subset=True, skip_bad=True).names) == 6
+    assert left_behind(tmp_path) == WHOLE
+
+
+def test_a_file_that_the_disk_cannot_read_is_named_and_counted(distribution, monkeypatch):
+    root = distribution()
+
+    def unreadable(path, read=Path.read_bytes):
+        if path.name == "S002C002P003R002A001.skeleton":
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return read(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", unreadable)
+        with pytest.raises(ValueError, match=r"1 files cannot be read:\n  S002C002P003R002A001: .*Input/output error"):
+            ntu_prepare.prepare(root)
+        assert len(ntu_prepare.prepare(root, subset=True, skip_bad=True).names) == 8
+    assert len(ntu_prepare.prepare(root).names) == 9
+
+
+def test_any_other_error_has_a_note_of_the_file(distribution, monkeypatch):
+    root = distribution()
+    monkeypatch.setitem(ntu_prepare.PIPELINES, "authors", (lambda bodies: bodies.joints[10**6], 150))
+    with pytest.raises(IndexError) as raised:
+        ntu_prepare.prepare(root)
+    assert raised.value.__notes__ == [f"in S001C001P001R001A001.skeleton of {root / 'ntu' / 'nturgb+d_skeletons'}"]
 
 
 def test_a_damaged_member_of_the_archive_is_named(distribution):
@@ -303,69 +358,160 @@ def test_another_distribution_is_prepared_apart(distribution, tmp_path):
 
 
 SCRIPT = """
-import sys, time
+import os, shutil, signal, sys, time
 from pathlib import Path
-from repro import cli, manifest
+from repro import manifest
 from repro.skeleton import ntu, ntu_prepare
+
+folder, workers, last = sys.argv[1:]
+
+def killed(path, member, read=ntu.read):
+    if member.name == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read(path, member)
 
 def slowly(path, member, read=ntu.read):
     time.sleep(0.25)
-    with open(Path(sys.argv[1]) / "read.txt", "a") as file:
+    with open(Path(folder) / "read.txt", "a") as file:
         print(member.name, file=file)
     return read(path, member)
 
-if __name__ == "__main__":
-    manifest.project_root = lambda: Path(sys.argv[1])
+def killed_before(function, place):
+    def call(*arguments, **options):
+        if Path(arguments[place]).name == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **options)
+    return call
+
+if __name__ != "__main__":  # in a worker
+    ntu.read = killed
+else:
+    manifest.project_root = lambda: Path(folder)
     ntu_prepare.CHUNK = 2
-    if sys.argv[2] == "1":
+    if workers == "1" and not last:
         ntu.read = slowly
-    print("begin", flush=True)
-    prepared = ntu_prepare.prepare(Path(sys.argv[1]) / "data", subset=True, workers=int(sys.argv[2]))
-    print(prepared.digest)
+    os.replace = killed_before(os.replace, 1)
+    shutil.rmtree = killed_before(shutil.rmtree, 0)
+    print(ntu_prepare.prepare(Path(folder) / "data", subset=True, workers=int(workers)).digest)
 """
 
 
-def start(tmp_path, workers):
+def start(tmp_path, workers, last=""):
+    """A process that prepares; killed before it moves or removes the file `last`, or a worker before it reads it."""
     path = tmp_path / "prepare.py"
     path.write_text(SCRIPT)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return subprocess.Popen([sys.executable, path, str(tmp_path), str(workers)], stdout=subprocess.PIPE,
+    return subprocess.Popen([sys.executable, path, str(tmp_path), str(workers), last], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def test_a_killed_preparation_goes_on_where_it_was(distribution, tmp_path, monkeypatch):
-    root = distribution()
-    process = start(tmp_path, workers=1)
-    deadline = time.monotonic() + 60
-    while len(list((tmp_path / "runs").rglob("*.shards/0*.npz"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    shards = list((tmp_path / "runs").rglob("*.shards/0*.npz"))
-    assert 2 <= len(shards) < 5 and not list((tmp_path / "runs").rglob("authors.np?"))
+@pytest.fixture
+def undisturbed(distribution, tmp_path, monkeypatch):
+    """What a preparation of FILES that nothing disturbs gives."""
+    with monkeypatch.context() as patched:
+        patched.setenv("REPRO_RUNS", str(tmp_path / "undisturbed"))
+        return ntu_prepare.prepare(distribution())
+
+
+def assert_goes_on(root, tmp_path, monkeypatch, undisturbed, unread):
+    """Started again, a preparation reads each of the `unread` files once and gives what it would have given."""
     parsed = counting(monkeypatch)
-    resumed = ntu_prepare.prepare(root)
-    assert len(parsed) == len(set(parsed)) == 9 - 2 * len(shards)
-    (prepared_folder(tmp_path) / "authors.npz").unlink()
-    assert ntu_prepare.prepare(root).digest == resumed.digest
+    found = ntu_prepare.prepare(root)
+    assert len(parsed) == len(set(parsed)) == unread
+    assert (found.digest, found.source, found.names.tolist()) == (
+        undisturbed.digest, undisturbed.source, undisturbed.names.tolist()
+    )
+    assert left_behind(tmp_path) == WHOLE
 
 
-def test_a_preparation_killed_before_its_index_was_written_goes_on(distribution, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("last", "unread"), [("00002.npz", 5), ("authors.npy", 0), ("authors.npz", 0),
+                                              ("authors.shards", 0)])
+def test_a_killed_preparation_goes_on_where_it_was(distribution, tmp_path, monkeypatch, undisturbed, last, unread):
     root = distribution()
-    expected = ntu_prepare.prepare(root).digest
-    (prepared_folder(tmp_path) / "authors.npz").unlink()
+    process = start(tmp_path, workers=1, last=last)
+    process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL and left_behind(tmp_path) != WHOLE
+    assert_goes_on(root, tmp_path, monkeypatch, undisturbed, unread)
 
-    def killed(*_):
-        raise KeyboardInterrupt
+
+class Full(io.FileIO):
+    """A file on a disk with room for 1,000 bytes of it."""
+
+    def write(self, contents):
+        if self.tell() + memoryview(contents).nbytes > 1000:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(contents)
+
+
+@pytest.mark.parametrize(("name", "unread"), [("00002.npz", 5), ("authors.npy", 0), ("authors.npz", 0)])
+def test_a_full_disk_is_an_error_that_names_the_file(distribution, tmp_path, monkeypatch, undisturbed, name, unread):
+    root = distribution()
+    with monkeypatch.context() as patched:
+        patched.setattr(ntu_prepare, "open", lambda path, mode: (Full if name in Path(path).name else open)(path, mode),
+                        raising=False)
+        with pytest.raises(OSError, match=f"No space left on device.*{name}'") as raised:
+            ntu_prepare.prepare(root)
+    assert raised.value.errno == errno.ENOSPC
+    assert not list((tmp_path / "runs").rglob(f".{name}*"))
+    assert_goes_on(root, tmp_path, monkeypatch, undisturbed, unread)
+
+
+def interrupt(root, monkeypatch, shards):
+    """Prepare until a number of shards is written; returns them."""
+    def interrupted(*job, make=ntu_prepare._make_shard):
+        if job[-1].name == f"{shards:05d}.npz":
+            raise KeyboardInterrupt
+        return make(*job)
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "replace", killed)
+        patched.setattr(ntu_prepare, "_make_shard", interrupted)
         with pytest.raises(KeyboardInterrupt):
             ntu_prepare.prepare(root)
-    (prepared_folder(tmp_path) / ".authors.npy.abandoned").write_bytes(b"left by a kill")
-    assert ntu_prepare.prepare(root).digest == expected
-    assert sorted(path.name for path in prepared_folder(tmp_path).iterdir()) == ["authors.lock", "authors.npy",
-                                                                                 "authors.npz"]
+    return sorted(manifest.runs_root().rglob("0*.npz"))
+
+
+@pytest.mark.parametrize("damage", [
+    lambda shard, other: shard[: len(shard) // 2], lambda shard, other: b"", lambda shard, other: b"x" * len(shard),
+    lambda shard, other: shard[: len(shard) // 2] + bytes([shard[len(shard) // 2] ^ 1]) + shard[len(shard) // 2 + 1 :],
+    lambda shard, other: other,
+], ids=["cut", "empty", "overwritten", "bit", "of other recordings"])
+def test_a_damaged_shard_is_made_again(distribution, tmp_path, monkeypatch, undisturbed, damage):
+    root = distribution()
+    other, shard, _ = interrupt(root, monkeypatch, shards=3)
+    shard.write_bytes(damage(shard.read_bytes(), other.read_bytes()))
+    assert_goes_on(root, tmp_path, monkeypatch, undisturbed, unread=9 - 4)
+
+
+def test_shards_of_another_size_are_made_again(distribution, tmp_path, monkeypatch, undisturbed):
+    root = distribution()
+    interrupt(root, monkeypatch, shards=3)
+    monkeypatch.setattr(ntu_prepare, "CHUNK", 3)
+    assert_goes_on(root, tmp_path, monkeypatch, undisturbed, unread=9)
+
+
+@pytest.mark.parametrize("before", [lambda root, monkeypatch: interrupt(root, monkeypatch, 2),
+                                    lambda root, monkeypatch: ntu_prepare.prepare(root)], ids=["killed", "complete"])
+def test_another_list_of_unusable_recordings_is_another_set(distribution, tmp_path, monkeypatch, before):
+    root = distribution()
+    before(root, monkeypatch)
+    listed = tmp_path / "data_manifests" / "ntu_missing.txt"
+    listed.write_text(f"{listed.read_text()}S001C001P001R001A001\n")
+    with pytest.raises(FileNotFoundError, match="not prepared"):
+        data.load("ntu", root, subset=True)
+    found = ntu_prepare.prepare(root, subset=True)
+    assert found.names.tolist() == sorted(set(FILES) - {"S001C001P001R001A001", "S001C002P005R002A008"})
+    assert len(found.frames) == found.lengths.sum()
+
+
+def test_a_killed_worker_is_an_error_that_says_what_to_do(distribution, tmp_path, monkeypatch, undisturbed):
+    root = distribution()
+    process = start(tmp_path, workers=2, last="S002C001P003R001A002")
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "ChildProcessError: one of the processes that read was killed" in errors
+    assert "started again it goes on where it was, and fewer --workers need less memory" in errors
+    found = ntu_prepare.prepare(root)
+    assert (found.digest, left_behind(tmp_path)) == (undisturbed.digest, WHOLE)
 
 
 def test_two_at_once_read_once(distribution, tmp_path):
