@@ -28,7 +28,7 @@ def main() -> None:
     """Run the command line; an error a reader can mend is printed without a traceback and ends with status 2."""
     try:
         app()
-    except (ValueError, TypeError, FileNotFoundError, FloatingPointError) as error:
+    except (ValueError, TypeError, OSError, FloatingPointError) as error:
         print(f"repro: {error}", file=sys.stderr)
         sys.exit(2)
 

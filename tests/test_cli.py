@@ -223,6 +223,12 @@ def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):
     assert f"repro: {run.folder / 'result.json'} cannot be read" in errors and "delete that file" in errors
 
 
+def test_an_error_of_the_disk_is_one_a_reader_can_mend(repro, tmp_path):
+    (tmp_path / "runs").write_text("a file in the place of the folder")
+    *_, last = refused(repro(*SMOKE)).splitlines()
+    assert last.startswith("repro: [Errno ") and f"'{tmp_path / 'runs'}" in last
+
+
 def test_a_real_process_ends_with_status_2_and_no_traceback(tmp_path):
     environment = os.environ | {"REPRO_DATA": str(tmp_path), "REPRO_RUNS": str(tmp_path)}
     command = [sys.executable, "-m", "repro", "run", "taxonomy", "--preset", "smok"]

@@ -28,6 +28,9 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then move it into place.
 
     Whatever happens, `path` holds either its old content or all of the new one.
+
+    Raises:
+        OSError: naming `path`, if the disk is full.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -36,6 +39,9 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         with temporary.open("r+b") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a write that fails names no file
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

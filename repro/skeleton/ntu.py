@@ -14,6 +14,7 @@ import numpy as np
 from repro.manifest import CORRUPT
 
 JOINTS = 25
+DIGITS = 20                   # of the largest id of 64 bits; longer numbers are damage
 NAME = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
 LARGEST = (17, 3, 40, 2, 60)  # setup, camera, subject, repetition, action; NTU RGB+D 120 goes on from there
 ACTIONS = (
@@ -49,7 +50,8 @@ class Bodies:
         frames: number of frames, with a body or without.
         joints: (n, 25, 3) float32, metres in the camera's frame of reference: a row per body and frame, as in the file.
         frame: (n,) int64, from 0.
-        body: (n,) int64, which body: 0 for the id that the file names first, 1 for the next one, ...
+        body: (n,) int64, which body: 0 for the id that the file names first, 1 for the next one, ...; a frame may have
+            an id twice.
     """
 
     frames: int
@@ -73,7 +75,7 @@ def members(path: Path) -> list[Member]:
     found: dict[str, Member] = {}
     for place, size in _entries(path):
         base = place.rsplit("/", 1)[-1]
-        if any(part.startswith(".") or part == "__MACOSX" for part in place.split("/")):
+        if any(part == "__MACOSX" or (part.startswith(".") and part != ".") for part in place.split("/")):
             continue
         name = base.removesuffix(".skeleton")
         if name == base or not _is_sample(name):
@@ -91,14 +93,14 @@ def read(path: Path, member: Member) -> bytes:
     """The contents of a file in a folder or zip.
 
     Raises:
-        ValueError: if the archive is damaged there.
+        ValueError: if the file cannot be read, or the archive is damaged there.
     """
-    if path.is_dir():
-        return (path / member.place).read_bytes()
     try:
-        return _archive(path).read(member.place)
+        return (path / member.place).read_bytes() if path.is_dir() else _archive(path).read(member.place)
     except CORRUPT as error:
         raise ValueError(f"the archive is damaged here ({error})") from error
+    except (OSError, RuntimeError) as error:  # the latter if it is encrypted
+        raise ValueError(f"cannot be read ({error})") from error
 
 
 def parse(contents: bytes) -> Bodies:
@@ -113,7 +115,7 @@ def parse(contents: bytes) -> Bodies:
 
     Raises:
         ValueError: with the line at fault, if the text is truncated or has another form; with the frame, if a
-            coordinate is not finite or a body is there twice.
+            coordinate is not finite.
 
     Source: Shahroudy et al. 2016, the data set's own `read_skeleton_file.m`.
     """
@@ -135,8 +137,6 @@ def parse(contents: bytes) -> Bodies:
     joints = _joints(contents, joint_lines, starts)
     if any(line.strip() for line in lines[at:]):
         raise ValueError(f"goes on after its {frames} frames, at line {at + 1}")
-    if len(set(zip(frame, body, strict=True))) < len(frame):
-        raise ValueError(f"has the same body id twice in frame {_repeated(frame, body)}")
     finite = np.isfinite(joints).all(axis=(1, 2))
     if not finite.all():
         raise ValueError(f"a coordinate of frame {frame[np.argmin(finite)]} is not finite")
@@ -147,10 +147,11 @@ def _joints(contents: bytes, lines: list[bytes], starts: list[int]) -> np.ndarra
     """(n, 25, 3) float32 from the lines of all joints; `starts` holds the place of each body's first one."""
     spaces = np.count_nonzero(np.frombuffer(contents, dtype=np.uint8) == ord(" "))
     # At least 10 values in the first line of each body and 12 in each joint's: with as many spaces as this, exactly.
-    if spaces == (9 + 11 * JOINTS) * len(starts) > 0:
+    if spaces == (9 + 11 * JOINTS) * len(starts) > 0 and any(map(bytes.strip, lines)):
         with contextlib.suppress(ValueError):
             values = np.loadtxt(lines, dtype=np.float32, usecols=(0, 1, 2, 11), comments=None, ndmin=2)
-            return values[:, :3].reshape(-1, JOINTS, 3)
+            if len(values) == len(lines):  # loadtxt passes over blank lines, and warns if all are
+                return values[:, :3].reshape(-1, JOINTS, 3)
     return _joints_by_line(lines, starts)
 
 
@@ -162,10 +163,10 @@ def _joints_by_line(lines: list[bytes], starts: list[int]) -> np.ndarray:
         if len(values) != 12:
             raise ValueError(f"line {number} has {len(values)} values, a joint has 12; truncated?")
         try:
-            rows.append([float(value) for value in values[:3]])
+            rows.append([float(value.replace(b"_", b"?")) for value in values[:3]])  # float() reads 1_0 as 10
         except ValueError:
-            shown = b" ".join(values[:3]).decode(errors="replace")
-            raise ValueError(f"line {number} should begin with x, y and z, found {shown!r}") from None
+            shown = _shown(b" ".join(values[:3]))
+            raise ValueError(f"line {number} should begin with x, y and z, found {shown}") from None
     with np.errstate(over="ignore"):
         return np.array(rows).astype(np.float32).reshape(-1, JOINTS, 3)
 
@@ -175,26 +176,27 @@ def _count(lines: list[bytes], at: int, what: str) -> int:
     if at >= len(lines):
         raise ValueError(f"ends after line {len(lines)}, before {what}; truncated?")
     text = lines[at].strip()
-    if not text.isdigit():
-        raise ValueError(f"line {at + 1} should be {what}, found {text[:40].decode(errors='replace')!r}")
+    if not text.isdigit() or len(text) > DIGITS:
+        raise ValueError(f"line {at + 1} should be {what}, found {_shown(text)}")
     return int(text)
 
 
 def _body_id(lines: list[bytes], at: int) -> int:
     """The id of the body that begins at a line: an exact integer, which a float64 could not hold."""
     values = lines[at].split() if at < len(lines) else []
-    if len(values) != 10 or not values[0].isdigit():
+    if len(values) != 10:
         raise ValueError(f"line {at + 1} should be a body's id and 9 more values, found {len(values)}; truncated?")
+    if not values[0].isdigit() or len(values[0]) > DIGITS:
+        raise ValueError(f"line {at + 1} should begin with a body's id, found {_shown(values[0])}")
     joints = _count(lines, at + 1, f"{JOINTS}, the number of joints")
     if joints != JOINTS:
         raise ValueError(f"line {at + 2} announces {joints} joints, expected {JOINTS}")
     return int(values[0])
 
 
-def _repeated(frame: list[int], body: list[int]) -> int:
-    """The first frame with a body twice."""
-    pairs = list(zip(frame, body, strict=True))
-    return next(pair[0] for place, pair in enumerate(pairs) if pair in pairs[:place])
+def _shown(text: bytes) -> str:
+    """The beginning of what was found, for a message."""
+    return repr(text[:40].decode(errors="replace"))
 
 
 def _is_sample(name: str) -> bool:
@@ -219,7 +221,12 @@ def _entries(path: Path) -> list[tuple[str, int]]:
     return found
 
 
-@functools.lru_cache(maxsize=1)
 def _archive(path: Path) -> zipfile.ZipFile:
-    """The archive, opened once per process: its list of 56,880 members takes a while."""
+    """The archive, opened once per process while it stays the same: its list of 56,880 members takes a while."""
+    found = path.stat()
+    return _opened(path, (found.st_mtime_ns, found.st_size, found.st_ino))
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(path: Path, _version: tuple[int, ...]) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)

@@ -4,7 +4,8 @@
                                                           <pipeline>.npz      its index, written last
                                                           <pipeline>.shards/  a file per 256 recordings, until then
 
-A preparation that was killed goes on with the shards that are missing. NumPy alone, so that workers start at once.
+A preparation that was killed goes on with the shards that are missing. A file whose contents change but not its size is
+not noticed; delete the folder to have all files read again. NumPy alone, so that workers start at once.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from repro.run.store import write_atomically
 from repro.skeleton import ntu, splits
 from repro.skeleton.pipelines import authors, predict_cluster
 
-FORMAT = 1                    # raise when the same files would be prepared otherwise
+FORMAT = 2                    # raise when the same files would be prepared otherwise
 CHUNK = 256                   # recordings per shard
 SHOWN = 20                    # unreadable files named in a message
 PIPELINES: dict[str, tuple[Callable[[ntu.Bodies], np.ndarray], int]] = {  # function, coordinates per frame
@@ -81,29 +83,34 @@ def prepare(
     Raises:
         FileNotFoundError: if the distribution is not there, saying where it comes from and goes to.
         ValueError: if it is not the official one, or files cannot be read: how many, which and why.
+        OSError: if the disk is full, or a process that reads is killed; what was read until then is kept.
     """
     choose("pipeline", pipeline, PIPELINES)
-    path, members = source(root, subset=subset)
-    index = _index(members, pipeline)
+    path, usable = source(root, subset=subset)
+    index = _index(usable, pipeline)
+    folder = index.with_suffix(".shards")
     index.parent.mkdir(parents=True, exist_ok=True)
     with _alone(index.with_suffix(".lock")):
         prepared = None
         with contextlib.suppress(FileNotFoundError, *manifest.CORRUPT, ValueError, KeyError):
             prepared = _read(index)  # not there, or damaged since: made again
-        if prepared and (skip_bad or not prepared.bad):
-            check(prepared.names, subset=subset, kept=True)
-            return prepared
-        usable = [member for member in members if member.name not in unusable()]
-        shards = _make_shards(path, usable, index.with_suffix(".shards"), pipeline, workers)
+        if prepared:
+            shutil.rmtree(folder, ignore_errors=True)  # left by a kill after the index was written
+            bad = _still_bad(path, usable, pipeline, prepared)
+            _refuse(path, bad, skip_bad)
+            if len(bad) == len(prepared.bad):
+                check(prepared.names, subset=subset, kept=True)
+                return prepared
+        shards = _make_shards(path, usable, folder, pipeline, workers)
         faulty = {shard: reasons for shard in shards if (reasons := _reasons(shard))}
         bad = {name: reason for reasons in faulty.values() for name, reason in reasons.items()}
-        if bad and not skip_bad:
+        if not skip_bad:
             for shard in faulty:
                 shard.unlink()  # read again next time
-            raise ValueError(f"{path}: {describe_bad(bad)}\nfetch them again, or leave them out: --skip-bad --subset")
+        _refuse(path, bad, skip_bad)
         check([member.name for member in usable if member.name not in bad], subset=subset, kept=True)
         if len(bad) == len(usable):
-            raise ValueError(f"{path}: none of its {len(members)} recordings is usable; {describe_bad(bad)}")
+            raise ValueError(f"{path}: none of its recordings is usable; {describe_bad(bad)}")
         _assemble(shards, index, pipeline, bad)
         return _read(index)
 
@@ -115,8 +122,8 @@ def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
         FileNotFoundError: if the distribution is not there or was not prepared, naming the command that does it.
         ValueError: if the distribution is not the official one, or what was prepared is damaged.
     """
-    _, members = source(root, subset=subset)
-    index = _index(members, pipeline)
+    _, usable = source(root, subset=subset)
+    index = _index(usable, pipeline)
     options = (" --subset" if subset else "") + (f" --pipeline {pipeline}" if pipeline != "authors" else "")
     command = f"run `repro data prepare ntu{options}`"
     try:
@@ -130,11 +137,15 @@ def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
 
 
 def source(root: Path | None, *, subset: bool) -> tuple[Path, list[ntu.Member]]:
-    """The folder or archive of the distribution, and its files, which are counted unless a subset will do."""
+    """The archive of the distribution, or its folder if there is no archive, and the files with a usable skeleton.
+
+    All files are counted unless a subset will do.
+    """
     path, = manifest.require(manifest.load_manifest("ntu"), manifest.data_root() if root is None else root)
     members = ntu.members(path)
     check([member.name for member in members], subset=subset, kept=False)
-    return path, members
+    without = unusable()
+    return path, [member for member in members if member.name not in without]
 
 
 def check(names: Sequence[str], *, subset: bool, kept: bool) -> None:
@@ -180,9 +191,15 @@ def describe_bad(bad: dict[str, str]) -> str:
     return "\n".join(lines[: 1 + SHOWN] + rest)
 
 
-def _index(members: list[ntu.Member], pipeline: str) -> Path:
-    """The index file of a distribution after a pipeline, in a folder that names and sizes of its files give."""
-    listing = "\n".join([f"format {FORMAT}", *(f"{member.name} {member.size}" for member in members)])
+def _refuse(path: Path, bad: dict[str, str], skip_bad: bool) -> None:
+    """Raise ValueError if files cannot be read and may not be left out."""
+    if bad and not skip_bad:
+        raise ValueError(f"{path}: {describe_bad(bad)}\nfetch them again, or leave them out: --skip-bad --subset")
+
+
+def _index(usable: list[ntu.Member], pipeline: str) -> Path:
+    """The index file of a distribution after a pipeline, in a folder that names and sizes of the usable files give."""
+    listing = "\n".join([f"format {FORMAT}", *(f"{member.name} {member.size}" for member in usable)])
     digest = hashlib.sha256(listing.encode()).hexdigest()
     return manifest.runs_root() / "prepared" / f"ntu-{digest[:16]}" / f"{pipeline}.npz"
 
@@ -207,12 +224,12 @@ def _read(index: Path) -> Prepared:
 
 
 def _make_shards(path: Path, usable: list[ntu.Member], folder: Path, pipeline: str, workers: int) -> list[Path]:
-    """The shards of all recordings, in order; those that exist already are left as they are."""
+    """The shards of all recordings, in order; those that are there already are left as they are."""
     folder.mkdir(exist_ok=True)
     chunks = [usable[start : start + CHUNK] for start in range(0, len(usable), CHUNK)]
     shards = [folder / f"{number:05d}.npz" for number in range(len(chunks))]
     jobs = [(path, chunk, pipeline, shard) for chunk, shard in zip(chunks, shards, strict=True)]
-    waiting = [job for job in jobs if not job[-1].exists()]
+    waiting = [job for chunk, shard, job in zip(chunks, shards, jobs, strict=True) if not _holds(shard, chunk)]
     done = len(usable) - sum(len(chunk) for _, chunk, _, _ in waiting)
     with tqdm(total=len(usable), initial=done, desc="reading ntu", unit="file") as progress:
         for count in _run(waiting, workers):
@@ -220,8 +237,21 @@ def _make_shards(path: Path, usable: list[ntu.Member], folder: Path, pipeline: s
     return shards
 
 
+def _holds(shard: Path, chunk: list[ntu.Member]) -> bool:
+    """Whether a shard is there, whole, and of these recordings: what it should hold may have changed since a kill."""
+    with contextlib.suppress(OSError, *manifest.CORRUPT, ValueError, KeyError), open(shard, "rb") as file:
+        with np.load(file) as part:
+            found = {name: part[name] for name in part.files}  # all of it, which shows damage
+        return sorted([*found["names"], *found["bad"]]) == [member.name for member in chunk]
+    return False
+
+
 def _run(jobs: list[tuple], workers: int) -> Iterator[int]:
-    """Make shards, in `workers` processes if they are more than one; yields the recordings done as they are done."""
+    """Make shards, in `workers` processes if they are more than one; yields the recordings done as they are done.
+
+    Raises:
+        ChildProcessError: if one of the processes ends, for instance for want of memory.
+    """
     if workers == 1:
         yield from (_make_shard(*job) for job in jobs)
         return
@@ -230,6 +260,9 @@ def _run(jobs: list[tuple], workers: int) -> Iterator[int]:
         try:
             for future in as_completed([pool.submit(_make_shard, *job) for job in jobs]):
                 yield future.result()
+        except BrokenProcessPool as error:
+            raise ChildProcessError("one of the processes that read was killed, perhaps for want of memory; started "
+                                    "again it goes on where it was, and fewer --workers need less memory") from error
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -237,22 +270,48 @@ def _run(jobs: list[tuple], workers: int) -> Iterator[int]:
 
 def _make_shard(path: Path, chunk: list[ntu.Member], pipeline: str, shard: Path) -> int:
     """Read the recordings of a chunk into a shard; files that cannot be read are noted there with the reason."""
-    function, features = PIPELINES[pipeline]
-    sequences, names, digests, bad = [np.empty((0, features), dtype=np.float32)], [], [], {}
+    sequences, names, digests, bad = [np.empty((0, PIPELINES[pipeline][1]), dtype=np.float32)], [], [], {}
     for member in chunk:
         try:
-            contents = ntu.read(path, member)
-            sequences.append(function(ntu.parse(contents)).astype(np.float32))
+            sequence, digest = _sequence(path, member, pipeline)
         except ValueError as error:
             bad[member.name] = str(error)
             continue
+        sequences.append(sequence)
         names.append(member.name)
-        digests.append(hashlib.sha256(contents).hexdigest())
+        digests.append(digest)
     lengths = np.array([len(sequence) for sequence in sequences[1:]], dtype=np.int64)
     _save(shard, frames=np.concatenate(sequences), lengths=lengths, names=np.array(names, dtype=str),
           digests=np.array(digests, dtype=str), bad=np.array(list(bad), dtype=str),
           reasons=np.array(list(bad.values()), dtype=str))
     return len(chunk)
+
+
+def _sequence(path: Path, member: ntu.Member, pipeline: str) -> tuple[np.ndarray, str]:
+    """What a pipeline makes of a file, (T, D) float32, and the hex sha256 of the file's contents.
+
+    Raises:
+        ValueError: if the file cannot be read.
+    """
+    try:
+        contents = ntu.read(path, member)
+        sequence = PIPELINES[pipeline][0](ntu.parse(contents)).astype(np.float32)
+    except Exception as error:
+        error.add_note(f"in {member.place} of {path}")
+        raise
+    return sequence, hashlib.sha256(contents).hexdigest()
+
+
+def _still_bad(path: Path, usable: list[ntu.Member], pipeline: str, prepared: Prepared) -> dict[str, str]:
+    """Reasons by name for the files that were left out and still cannot be read."""
+    bad = {}
+    for member in usable:
+        if member.name in prepared.bad:
+            try:
+                _sequence(path, member, pipeline)
+            except ValueError as error:
+                bad[member.name] = str(error)
+    return bad
 
 
 def _reasons(shard: Path) -> dict[str, str]:
@@ -272,16 +331,15 @@ def _assemble(shards: list[Path], index: Path, pipeline: str, bad: dict[str, str
     digest = hashlib.sha256()
 
     def write(temporary: Path) -> None:
-        shape = (int(lengths.sum()), PIPELINES[pipeline][1])
-        frames = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float32, shape=shape)
-        row = 0
-        for shard in shards:
-            with np.load(shard) as part:
-                found = part["frames"]
-            frames[row : row + len(found)] = found
-            digest.update(found)
-            row += len(found)
-        frames.flush()
+        header = {"descr": np.dtype(np.float32).str, "fortran_order": False,
+                  "shape": (int(lengths.sum()), PIPELINES[pipeline][1])}
+        with open(temporary, "wb") as file:  # not mapped: there a full disk would end the process without a word
+            np.lib.format.write_array_header_1_0(file, header)
+            for shard in shards:
+                with np.load(shard) as part:
+                    found = part["frames"]
+                file.write(found)
+                digest.update(found)
 
     for abandoned in index.parent.glob(f".{index.stem}.np*"):
         abandoned.unlink()

@@ -97,13 +97,11 @@ def interpolate(frames: np.ndarray) -> np.ndarray:
 def authors(bodies: Bodies) -> np.ndarray:
     """The taxonomy authors' sequences of NTU RGB+D: two bodies in metres, neither turned, scaled nor resampled.
 
-    Each frame holds two halves, zero where no body is. As many frames are kept, from the first one on, as the half with
-    most bodies has frames with a body, at most 300; so a recording with empty frames loses its end. If the second half
-    is not zero throughout, the mean over all joints, both halves and all frames is subtracted everywhere, also from the
-    zeros that stand for a body out of view; if it is, the first half's mean over joints and frames, from that half.
-
-    A body keeps its half while it is in view (`halves`). The released arrays come from ST-GCN, which puts the first
-    body that a frame lists into the first half: the same except where the first of two bodies leaves before the second.
+    Each frame holds two halves: the body that the file lists first in this frame, then the second, whoever they are;
+    zero where there is none. Further bodies are left out. As many frames are kept, from the first one on, as the half
+    with most bodies has frames with a body, at most 300; so a recording with empty frames loses its end. If the second
+    half is not zero throughout, the mean over all joints, both halves and all frames is subtracted everywhere, also
+    from the zeros that stand for no body; if it is, the first half's mean over joints and frames, from that half.
 
     Returns:
         (T, 150) float64, metres.
@@ -113,9 +111,10 @@ def authors(bodies: Bodies) -> np.ndarray:
 
     Source: released taxonomy code, `restore_NTU.py` and `Center`; Yan et al. 2018 (ST-GCN), `ntu_gendata.py`.
     """
-    half = halves(bodies)
+    order = np.arange(len(bodies.frame)) - np.searchsorted(bodies.frame, bodies.frame)  # in its frame's list, from 0
+    kept = order < 2
     sequence = np.zeros((bodies.frames, 2, JOINTS, 3))
-    sequence[bodies.frame[half >= 0], half[half >= 0]] = bodies.joints[half >= 0]
+    sequence[bodies.frame[kept], order[kept]] = bodies.joints[kept]
     sequence = sequence[:LONGEST]
     length = (sequence != 0).any(axis=(2, 3)).sum(axis=0).max(initial=0)
     if length == 0:
@@ -128,32 +127,12 @@ def authors(bodies: Bodies) -> np.ndarray:
     return sequence.reshape(length, -1)
 
 
-def halves(bodies: Bodies) -> np.ndarray:
-    """(n,) 0 or 1 for each body in each frame, -1 for a third one: which half of the frame it fills.
-
-    A body that had a half in an earlier frame keeps it unless another has taken it since; a new one takes the first
-    half whose body is not in view.
-    """
-    half = np.zeros(len(bodies.frame), dtype=np.int64)
-    if not bodies.body.any():
-        return half
-    holders = [-1, -1]
-    for frame in np.split(np.arange(len(half)), np.flatnonzero(np.diff(bodies.frame)) + 1):
-        present = bodies.body[frame].tolist()
-        for row, body in zip(frame, present, strict=True):
-            free = [place for place in (0, 1) if holders[place] not in present]
-            place = holders.index(body) if body in holders else free[0] if free else -1
-            half[row] = place
-            if place >= 0:
-                holders[place] = body
-    return half
-
-
 def predict_cluster(bodies: Bodies) -> np.ndarray:
     """Predict & Cluster's sequences of NTU RGB+D: one body, turned to the camera, scaled, at most 50 frames.
 
     The frames of one body (`main_body`), `view_invariant`, without those in which a camera coordinate of any joint is
-    exactly zero, then `scale` and `thin_out`.
+    exactly zero, then `scale` and `thin_out`. The released code also has a step before `scale` that gives every bone
+    the length 1; it is commented out in the PyTorch script, which is followed here, and active in `ntu_preprocess.py`.
 
     Returns:
         (T, 75) float64 in [-1, 1].
@@ -177,7 +156,8 @@ def main_body(bodies: Bodies) -> int:
     Of several bodies, those in view for fewer than 12 frames are left out (not if that leaves none), then, one by one
     while there are two, those wider than 0.8 of their height in 69.754 % of their frames. Of the rest the one that
     moves most: the sum over x, y and z of the variance over frames and joints, or that over the frames in which the
-    body is not too wide, if there are wide ones and it is less.
+    body is not too wide, if there are wide ones and it is less. What a frame lists twice under one id counts as two
+    frames of that body, as in the released code.
 
     Raises:
         ValueError: if no frame has a body.

@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import json
 import os
 import signal
@@ -110,6 +111,15 @@ def test_nothing_appears_when_the_first_writer_raises(tmp_path):
     with pytest.raises(ZeroDivisionError):
         write_atomically(tmp_path / "file.txt", lambda temporary: temporary.write_text(str(1 / 0)))
     assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
+    def write(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match=r"No space left on device: '.*/file\.txt'"):
+        write_atomically(tmp_path / "file.txt", write)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_content_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
