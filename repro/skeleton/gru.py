@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+BLOCK = 256  # rows: for a product in bfloat16, oneDNN compiles and keeps a kernel for every size it meets
+
 
 class Packing:
     """The valid frames of a padded batch as rows: frame by frame, and in each frame the longest sequence first.
@@ -67,8 +69,21 @@ class GRU(nn.GRU):
             from_input, from_state, input_bias, state_bias = self._flat_weights[4 * layer : 4 * layer + 4]
             to_gates, to_product = state_bias.split((2 * self.hidden_size, self.hidden_size))
             bias = input_bias + functional.pad(to_gates, (0, self.hidden_size))
-            states = recur(functional.linear(states, from_input, bias), from_state, to_product, sizes)
+            states = recur(by_blocks(states, from_input, bias), from_state, to_product, sizes)
         return states if packing else states.unflatten(0, (count, batch))
+
+
+def by_blocks(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """`torch.nn.functional.linear`; under autocast with zero rows up to a multiple of `BLOCK` in between."""
+    extra = _missing(len(rows), torch.is_autocast_enabled("cpu"))
+    if not extra:
+        return functional.linear(rows, weight, bias)
+    return functional.linear(functional.pad(rows, (0, 0, 0, extra)), weight, bias)[: len(rows)]
+
+
+def _missing(rows: int, half: bool) -> int:
+    """Rows that lack to a multiple of `BLOCK`, in bfloat16."""
+    return -rows % BLOCK if half else 0
 
 
 def recur(gates: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -123,7 +138,10 @@ class _Recurrence(torch.autograd.Function):
         (states, saved, weight), sizes = ctx.saved_tensors, ctx.sizes
         units = weight.shape[1]
         to_gates = saved.new_zeros(sizes[0] if ctx.constant else len(saved), 3 * units)     # the inputs' part
-        to_products = weight.new_empty(len(saved), 3 * units)                               # the recurrent part
+        extra = _missing(len(saved), weight.dtype == torch.bfloat16)
+        all_products = weight.new_empty(len(saved) + extra, 3 * units)                      # the recurrent part
+        to_products, spare = all_products.split((len(saved), extra))
+        spare.zero_()
         to_bias = saved.new_zeros(units)
         carried = saved.new_zeros(sizes[0], units)
         before = [part[:size] for part, size in zip(states.split([sizes[0], *sizes]), sizes, strict=False)]
@@ -141,7 +159,8 @@ class _Recurrence(torch.autograd.Function):
             torch.cat([to_reset, to_update, to_recurrent], dim=1, out=to_product)
             to_bias += to_recurrent.sum(0)
             state.mul_(update).add_(to_product @ weight)
-        to_weight = to_products.T @ torch.cat(before).to(weight.dtype)
+        old = functional.pad(torch.cat(before).to(weight.dtype), (0, 0, 0, extra))
+        to_weight = all_products.T @ old
         return to_gates, to_weight.to(saved.dtype), to_bias, None, None
 
 

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from repro.recipe import choose
-from repro.skeleton.gru import GRU, Packing
+from repro.skeleton.gru import GRU, Packing, by_blocks
 
 
 class Encoder(nn.Module):
@@ -42,7 +42,7 @@ class Decoder(nn.Module):
         self.output = nn.Linear(units, features)
 
     def forward(self, readouts: Tensor, frames: int, packing: Packing | None = None) -> Tensor:
-        decoded = self.output(self.gru(readouts[None], frames, packing))
+        decoded = by_blocks(self.gru(readouts[None], frames, packing), self.output.weight, self.output.bias)
         if packing is None:
             return decoded.transpose(0, 1)
         padded = decoded.new_zeros(len(readouts), frames, decoded.shape[-1])
