@@ -1,1 +1,1 @@
-"""SCE, JCL, MoCo v2 and ReSSL: contrast, and relations between images, on images."""
+"""SCE, JCL, MoCo v2 and ReSSL: contrastive and relational learning of image features."""
