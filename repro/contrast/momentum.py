@@ -1,10 +1,20 @@
-"""The momentum encoder: a slow twin of the encoder that makes the keys."""
+"""The momentum encoder, a slow twin that makes the keys, and the batches its batch normalisation sees.
+
+An encoder with batch normalisation can tell a positive key from its neighbours in the batch by their shared statistics.
+Therefore the batch is split into groups that are normalised apart (ghost batches, or simply the processes of a
+data-parallel run), and the keys' images are shuffled, so that an image and its key fall into different groups.
+
+The batch of several processes has one order: row j of process r is row j * processes + r of the whole. With that,
+N processes which normalise their own rows compute what one process computes with N ghost groups.
+"""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, distributed, nn
+from torch.nn import functional
 
 
 class MomentumEncoder(nn.Module):
@@ -61,3 +71,206 @@ def follow(follower: nn.Module, leader: nn.Module, momentum: float) -> None:
                 "update with the copied encoder"
             )
     torch._foreach_lerp_([own for _, own in followers], [other for _, other in leaders], 1 - momentum)
+
+
+class GhostBatchNorm2d(nn.BatchNorm2d):
+    """Batch normalisation over consecutive parts of the batch, each with statistics of its own.
+
+    While training, every part is normalised as if it were alone on a device, and the running statistics become the
+    mean of those the parts would leave. In evaluation mode this is plain batch normalisation, for a batch of any size.
+    (Data-parallel training in the released codes keeps the statistics of its first process: an estimate of the same
+    values from fewer samples.)
+
+    The parts are consecutive because they are then contiguous in any memory format, which makes this about as fast as
+    plain batch normalisation. `dealt` brings the samples i mod groups together, once for a whole network.
+
+    Args:
+        features: C, channels.
+        groups: of the whole batch, all processes together; each normalises its own rows in groups / processes parts
+            (2 or 8 in SCE, 8 in MoCo and JCL; 1 is plain batch normalisation).
+
+    Raises:
+        ValueError: if `groups` is not positive or, while training, `groups_here` finds the batch or the number of
+            processes not to fit.
+
+    Source: SCE, released code, which splits batches in 8 (there sample i belongs to group i mod 8); the processes of
+    MoCo and JCL.
+    """
+
+    def __init__(self, features: int, groups: int) -> None:
+        super().__init__(features)
+        if groups < 1:
+            raise ValueError(f"groups={groups} should be at least 1 (plain batch normalisation)")
+        self.groups = groups
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Normalised images (N, C, H, W), in their precision and memory format; statistics are at least float32."""
+        if not self.training or (groups := groups_here(self.groups, len(images))) == 1:
+            return super().forward(images)
+        means, variances = self.running_mean.repeat(groups, 1), self.running_var.repeat(groups, 1)
+        parts = [
+            functional.batch_norm(part, mean, variance, self.weight, self.bias, True, self.momentum, self.eps)
+            for part, mean, variance in zip(images.chunk(groups), means, variances, strict=True)
+        ]
+        self.running_mean.copy_(means.mean(0))
+        self.running_var.copy_(variances.mean(0))
+        self.num_batches_tracked.add_(1)
+        return torch.cat(parts)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, groups={self.groups}"
+
+
+class WholeBatchNorm1d(nn.BatchNorm1d):
+    """Batch normalisation whose statistics are those of the whole batch, all processes together.
+
+    In one process it is `torch.nn.BatchNorm1d`. In several it normalises the gathered rows, which are few and small in
+    a projection head, with gradient to all of them: unlike `torch.nn.SyncBatchNorm` it also runs on a CPU.
+
+    Source: SCE, released code, whose projector is not split into groups.
+    """
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Normalised rows (n, C) of this process."""
+        rank, processes = _process()
+        if not self.training or processes == 1:
+            return super().forward(rows)
+        return super().forward(gather(rows))[rank::processes]
+
+
+def groups_here(groups: int, samples: int) -> int:
+    """How many of the whole batch's ghost groups lie in this process, which holds `samples` of its samples.
+
+    Raises:
+        ValueError: if the groups do not divide evenly among the processes, or the samples among the groups.
+    """
+    _, processes = _process()
+    if groups % processes:
+        raise ValueError(
+            f"groups={groups} cannot be divided among {processes} processes, each of which normalises its own samples; "
+            f"choose a multiple of {processes}"
+        )
+    here = groups // processes
+    if samples % here:
+        raise ValueError(
+            f"{samples} samples in this process cannot be divided into {here} ghost groups of equal size; "
+            f"choose a batch that is a multiple of groups={groups}"
+        )
+    return here
+
+
+def dealt(rows: Tensor, hands: int) -> Tensor:
+    """Rows in the order of their hands when dealt like cards: first those with i mod hands = 0, then 1, and so on.
+
+    Dealing the result to len(rows) / hands hands restores the order.
+
+    Args:
+        rows: (N, ...), N a multiple of `hands`.
+        hands: 1 to N.
+    """
+    return rows.unflatten(0, (-1, hands)).transpose(0, 1).flatten(0, 1)
+
+
+def gather(rows: Tensor) -> Tensor:
+    """The rows (n, ...) of all processes in the order of the whole batch, (n processes, ...), with gradient.
+
+    Every process passes the same n. In one process these are the rows themselves.
+    """
+    _, processes = _process()
+    return dealt(_Gather.apply(rows), len(rows)) if processes > 1 else rows
+
+
+@torch.no_grad()
+def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, *, generator: torch.Generator) -> Tensor:
+    """What `encode` makes of the images when their whole batch, all processes together, is in random order.
+
+    Only the company in which an image is encoded changes: row i of the result belongs to image i. Each image travels
+    once, to the process that encodes it, and its features travel back.
+
+    Args:
+        encode: (n, ...) to (n, d): the momentum encoder.
+        images: (n, ...) of this process, as many in every process.
+        generator: of the order; on the CPU and in the same state in every process.
+
+    Returns:
+        (n, d) features without gradient.
+
+    Source: He et al. 2020, section 3.3 (shuffling BN).
+    """
+    rank, processes = _process()
+    order = torch.randperm(len(images) * processes, generator=generator)
+    features = gather(encode(_reordered(images, order)))
+    places = order.argsort()[rank::processes]
+    return features[places.to(features.device, non_blocking=True)]
+
+
+def average_gradients(module: nn.Module) -> None:
+    """Set the gradients of `module` to their mean over the processes, in place; called between backward and the step.
+
+    The processes hold the same weights and as many samples each, so these are the gradients of the whole batch's mean.
+    """
+    _average([parameter.grad for parameter in module.parameters() if parameter.grad is not None])
+
+
+def average_statistics(module: nn.Module) -> None:
+    """Set the running statistics of all batch normalisation in `module` to their mean over the processes, in place.
+
+    They are linear in the statistics of the batches. So one call, before features are extracted or weights are saved,
+    gives what averaging at every step would give, and what one process with ghost groups keeps.
+    """
+    normalisations = [part for part in module.modules() if isinstance(part, (nn.BatchNorm1d, nn.BatchNorm2d))]
+    _average([value for part in normalisations for value in (part.running_mean, part.running_var)])
+
+
+class _Gather(torch.autograd.Function):
+    """The rows of all processes, one process after the other: (n, ...) to (n processes, ...)."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor) -> Tensor:
+        _, processes = _process()
+        everyone = rows.new_empty(processes * len(rows), *rows.shape[1:])
+        distributed.all_gather_into_tensor(everyone, rows.contiguous())
+        return everyone
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Tensor:
+        rank, processes = _process()
+        total = upstream.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(total)  # every process's loss depends on these rows
+        return total.chunk(processes)[rank]
+
+
+def _reordered(rows: Tensor, order: Tensor) -> Tensor:
+    """Rows order[r], order[processes + r], ... of the whole batch, where r is this process; `order` is on the CPU."""
+    rank, processes = _process()
+    if processes == 1:
+        return rows[order.to(rows.device, non_blocking=True)]
+    wanted = dealt(order, processes).unflatten(0, (processes, -1))  # a line for each process
+    owner, place = wanted % processes, wanted // processes
+    sent = [places[owners == rank] for places, owners in zip(place, owner, strict=True)]
+    parcels = rows[torch.cat(sent).to(rows.device, non_blocking=True)].contiguous()
+    received = torch.empty_like(parcels)
+    counts = owner[rank].bincount(minlength=processes).tolist()
+    distributed.all_to_all_single(received, parcels, counts, [len(places) for places in sent])
+    arrival = owner[rank].argsort(stable=True).argsort()  # parcels arrive by sender
+    return received[arrival.to(rows.device, non_blocking=True)]
+
+
+@torch.no_grad()
+def _average(tensors: list[Tensor]) -> None:
+    """Set every tensor to its mean over the processes, in place, with one message for all."""
+    _, processes = _process()
+    if processes == 1 or not tensors:
+        return
+    total = torch.cat([tensor.flatten() for tensor in tensors])
+    distributed.all_reduce(total)
+    means = total.div_(processes).split([tensor.numel() for tensor in tensors])
+    for tensor, mean in zip(tensors, means, strict=True):
+        tensor.copy_(mean.view(tensor.shape))
+
+
+def _process() -> tuple[int, int]:
+    """Rank of this process and number of processes; 0 and 1 without a process group."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()

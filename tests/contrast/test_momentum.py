@@ -1,10 +1,25 @@
-"""The momentum encoder against sequences worked out by hand and a plain loop."""
+"""The momentum encoder, ghost batches and shuffling against cases worked out by hand, plain loops and two processes."""
 
+import copy
+
+import data_parallel
 import pytest
 import torch
 from torch import nn
 
-from repro.contrast.momentum import MomentumEncoder
+from repro.contrast.momentum import (
+    GhostBatchNorm2d,
+    MomentumEncoder,
+    WholeBatchNorm1d,
+    average_gradients,
+    average_statistics,
+    dealt,
+    encode_shuffled,
+    gather,
+    groups_here,
+)
+
+FORMATS = [torch.contiguous_format, torch.channels_last]
 
 
 def scalar(value):
@@ -143,3 +158,215 @@ def test_updating_with_another_encoder_raises_and_changes_nothing(other, message
     with pytest.raises(ValueError, match=message):
         follower.update(other)
     assert torch.equal(follower.twin.weight, before)
+
+
+def parts_apart(groups, features=3, dtype=torch.float64):
+    """A ghost normalisation with random scale and shift, and a plain one with the same for each group."""
+    torch.manual_seed(0)
+    ghost = GhostBatchNorm2d(features, groups).to(dtype)
+    nn.init.normal_(ghost.weight)
+    nn.init.normal_(ghost.bias)
+    plain = [nn.BatchNorm2d(features).to(dtype) for _ in range(groups)]
+    for alone in plain:
+        alone.load_state_dict(ghost.state_dict())
+    return ghost, plain
+
+
+@pytest.mark.parametrize("layout", FORMATS)
+@pytest.mark.parametrize("groups", [1, 2, 4, 8])
+def test_ghost_normalisation_equals_plain_normalisation_of_every_part(groups, layout):
+    ghost, plain = parts_apart(groups)
+    for step in range(2):
+        images = (step + torch.randn(8, 3, 5, 4, dtype=torch.float64)).contiguous(memory_format=layout)
+        together, apart = images.clone().requires_grad_(), images.clone().requires_grad_()
+        found = ghost(together)
+        expected = torch.cat([alone(part) for alone, part in zip(plain, apart.chunk(groups), strict=True)])
+        assert found.is_contiguous(memory_format=layout)
+        torch.testing.assert_close(found, expected)
+        upstream = torch.randn_like(images)
+        found.backward(upstream)
+        expected.backward(upstream)
+        torch.testing.assert_close(together.grad, apart.grad)
+    for name in ("weight", "bias"):
+        expected = sum(getattr(alone, name).grad for alone in plain)
+        torch.testing.assert_close(getattr(ghost, name).grad, expected)
+    for name in ("running_mean", "running_var"):
+        expected = torch.stack([getattr(alone, name) for alone in plain]).mean(0)
+        torch.testing.assert_close(getattr(ghost, name), expected)
+    assert ghost.num_batches_tracked == 2
+
+
+def test_ghost_normalisation_of_a_case_worked_out_by_hand():
+    ghost = GhostBatchNorm2d(1, 2)
+    images = torch.tensor([0.0, 2.0, 10.0, 14.0]).view(4, 1, 1, 1)
+    # Means 1 and 12, biased variances 1 and 4, unbiased ones 2 and 8.
+    torch.testing.assert_close(ghost(images).flatten(), torch.tensor([-1.0, 1.0, -1.0, 1.0]), rtol=0, atol=1e-5)
+    torch.testing.assert_close(ghost.running_mean, torch.tensor([0.65]))  # 0.1 times 6.5
+    torch.testing.assert_close(ghost.running_var, torch.tensor([1.4]))  # 0.9 + 0.1 times 5
+    ghost.eval()
+    alone = ghost(torch.tensor(2.0).view(1, 1, 1, 1))
+    torch.testing.assert_close(alone.item(), (2 - 0.65) / (1.4 + 1e-5) ** 0.5)
+
+
+def test_one_group_and_evaluation_are_torchs_own_normalisation():
+    ghost, (plain,) = parts_apart(1)
+    images = torch.randn(6, 3, 4, 4, dtype=torch.float64)
+    assert torch.equal(ghost(images), plain(images))
+    split, _ = parts_apart(4)
+    split.load_state_dict(plain.state_dict())
+    split.eval()
+    plain.eval()
+    for count in (1, 3, 6):  # 4 does not divide them
+        assert torch.equal(split(images[:count]), plain(images[:count]))
+    for name, value in split.state_dict().items():
+        assert torch.equal(value, plain.state_dict()[name]), name
+
+
+def test_two_forward_passes_may_precede_the_backward_pass():
+    ghost, _ = parts_apart(2)
+    first, second = (torch.randn(4, 3, 2, 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    (ghost(first).square().sum() + ghost(second).pow(3).sum()).backward()
+    expected, = torch.autograd.grad(parts_apart(2)[0](first).square().sum(), first)
+    torch.testing.assert_close(first.grad, expected)
+
+
+@pytest.mark.parametrize("layout", FORMATS)
+def test_statistics_of_half_precision_images_are_float32(layout):
+    ghost, _ = parts_apart(2, dtype=torch.float32)
+    exact, _ = parts_apart(2)
+    images = (30 + torch.randn(64, 3, 8, 8)).bfloat16().contiguous(memory_format=layout)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = ghost(images)
+    assert found.dtype == torch.bfloat16
+    assert ghost.running_mean.dtype == torch.float32
+    torch.testing.assert_close(found.double(), exact(images.double()), rtol=2**-7, atol=2**-7)
+    torch.testing.assert_close(ghost.running_mean.double(), exact.running_mean, rtol=1e-6, atol=0)
+    torch.testing.assert_close(ghost.running_var.double(), exact.running_var, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("groups", [0, -2])
+def test_groups_below_one_raise(groups):
+    with pytest.raises(ValueError, match=f"groups={groups} should be at least 1"):
+        GhostBatchNorm2d(3, groups)
+
+
+@pytest.mark.parametrize(("samples", "groups"), [(6, 4), (2, 4), (1, 2)])
+def test_a_batch_that_groups_do_not_divide_raises_and_changes_nothing(samples, groups):
+    ghost = GhostBatchNorm2d(3, groups)
+    with pytest.raises(ValueError, match=f"{samples} samples .* into {groups} .*choose a batch .* groups={groups}"):
+        ghost(torch.randn(samples, 3, 2, 2))
+    assert ghost.num_batches_tracked == 0
+    assert (ghost.running_mean == 0).all()
+
+
+def test_dealing_by_hand_and_back():
+    rows = torch.arange(6)[:, None]
+    assert dealt(rows, 2).flatten().tolist() == [0, 2, 4, 1, 3, 5]
+    assert dealt(rows, 3).flatten().tolist() == [0, 3, 1, 4, 2, 5]
+    for hands in (1, 2, 3, 6):
+        assert torch.equal(dealt(dealt(rows, hands), 6 // hands), rows)
+    images = torch.randn(4, 3, 5, 5).contiguous(memory_format=torch.channels_last)
+    assert dealt(images, 1).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_process_alone_holds_all_groups_rows_and_means():
+    assert groups_here(8, 16) == 8
+    rows = torch.randn(4, 3)
+    assert gather(rows) is rows
+    whole, plain = WholeBatchNorm1d(3), nn.BatchNorm1d(3)
+    assert torch.equal(whole(rows), plain(rows))
+    whole(rows).sum().backward()
+    before = [value.clone() for value in (*whole.buffers(), whole.bias.grad)]
+    average_statistics(whole)
+    average_gradients(whole)
+    for value, old in zip((*whole.buffers(), whole.bias.grad), before, strict=True):
+        assert torch.equal(value, old)
+
+
+@pytest.mark.parametrize("samples", [1, 2, 12])
+def test_shuffled_keys_by_a_loop(samples):
+    images = torch.randn(samples, 3, 4, 4)
+    ghost = GhostBatchNorm2d(3, 1 if samples == 1 else 2)
+    keys = encode_shuffled(lambda rows: ghost(rows).flatten(1), images, generator=torch.Generator().manual_seed(3))
+    order = torch.randperm(samples, generator=torch.Generator().manual_seed(3)).tolist()
+    shuffled = copy.deepcopy(ghost)(torch.stack([images[place] for place in order])).flatten(1)
+    assert keys.shape == (samples, 48)
+    for key, place in zip(shuffled, order, strict=True):
+        assert torch.equal(keys[place], key)
+    assert (samples == 12) == (not torch.allclose(keys, ghost(images).flatten(1)))  # company matters
+
+
+def test_shuffling_changes_company_from_call_to_call_and_follows_its_generator():
+    images, seen = torch.arange(20.0)[:, None], []
+    generator = torch.Generator().manual_seed(0)
+    start = generator.get_state()
+    before = torch.get_rng_state()
+    for _ in range(2):
+        keys = encode_shuffled(lambda rows: seen.append(rows) or 2 * rows, images, generator=generator)
+        assert torch.equal(keys, 2 * images)
+    assert not torch.equal(seen[0], seen[1])
+    encode_shuffled(lambda rows: seen.append(rows) or rows, images, generator=generator.set_state(start))
+    assert torch.equal(seen[2], seen[0])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_shuffled_keys_carry_no_gradient():
+    encoder = nn.Linear(3, 2)
+    keys = encode_shuffled(encoder, torch.randn(4, 3, requires_grad=True), generator=torch.Generator())
+    assert not keys.requires_grad
+
+
+@pytest.fixture(scope="module")
+def views():
+    draws = torch.Generator().manual_seed(2)
+    return torch.randn(3, 2, 8, 3, 6, 6, dtype=torch.float64, generator=draws)  # steps, views, images
+
+
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory, views):
+    return data_parallel.in_two_processes(tmp_path_factory.mktemp("two"), small_encoder(), views)
+
+
+def small_encoder():
+    torch.manual_seed(4)
+    return data_parallel.SmallEncoder().double()
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_two_processes_equal_one_with_two_ghost_groups(two_processes, views, shuffle):
+    one = data_parallel.train(small_encoder(), views, shuffle=shuffle)
+    for rank, found in enumerate(two_processes):
+        for mine, expected in zip(found[shuffle]["steps"], one["steps"], strict=True):
+            torch.testing.assert_close(mine["own keys"], expected["own keys"][rank::2])
+            torch.testing.assert_close(mine["queries"], expected["queries"])
+            torch.testing.assert_close(mine["gradients"], expected["gradients"])
+        for name in ("model", "twin", "dictionary"):
+            torch.testing.assert_close(found[shuffle][name], one[name])
+
+
+def test_shuffling_changes_the_keys_of_two_processes_and_not_their_first_queries(two_processes):
+    for found in two_processes:
+        together, shuffled = (found[shuffle]["steps"][0] for shuffle in (False, True))
+        assert torch.equal(together["queries"], shuffled["queries"])
+        assert not torch.allclose(together["own keys"], shuffled["own keys"])
+
+
+@pytest.mark.parametrize(("samples", "seed"), data_parallel.EXCHANGES)
+def test_two_processes_encode_the_shuffled_rows_of_one(two_processes, samples, seed):
+    whole = data_parallel.whole_batch(2 * samples)
+    order = torch.randperm(2 * samples, generator=torch.Generator().manual_seed(seed))
+    for rank, found in enumerate(two_processes):
+        seen, keys = found["exchange"][samples, seed]
+        assert torch.equal(seen, whole[order[rank::2]])
+        assert torch.equal(keys, whole[rank::2].mean((2, 3)))
+
+
+def test_gathered_rows_are_in_the_order_of_the_whole_batch(two_processes):
+    for found in two_processes:
+        assert found["gathered"].flatten().tolist() == [0, 10, 1, 11, 2, 12]
+
+
+def test_groups_that_two_processes_cannot_share_raise(two_processes):
+    for found in two_processes:
+        assert found["error"].startswith("groups=3 cannot be divided among 2 processes")
+        assert found["error"].endswith("choose a multiple of 2")

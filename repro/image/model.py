@@ -1,0 +1,177 @@
+"""ResNet trunks and projection heads for images, and their weights in files for use elsewhere."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+import torchvision
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from repro.contrast.momentum import GhostBatchNorm2d, WholeBatchNorm1d, dealt, groups_here
+from repro.recipe import choose
+from repro.run.store import write_atomically
+
+TRUNKS = {"resnet18": 512, "resnet50": 2048}  # and the size of their pooled features
+HEADS = ("moco_v2", "sce", "ressl")
+
+
+def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
+    """A randomly initialised ResNet without its classifier: normalised images (N, 3, H, W) to pooled features (N, C).
+
+    Args:
+        name: "resnet18" (C = 512) or "resnet50" (C = 2048).
+        small: for images of 32 to 96 pixels: the first convolution is 3x3 with stride 1 and no max-pooling follows
+            (11.17 million parameters for ResNet-18).
+        groups: of ghost batch normalisation, in consecutive parts of the batch; 1 is plain batch normalisation.
+
+    Raises:
+        ValueError: if the name is another one or `groups` is not positive.
+
+    Source: He et al. 2016; SCE supplement for the small stem, of all its data sets but ImageNet.
+    """
+    choose("trunk", name, TRUNKS)
+    network = getattr(torchvision.models, name)(norm_layer=functools.partial(GhostBatchNorm2d, groups=groups))
+    if small:
+        network.conv1 = nn.Conv2d(3, 64, kernel_size=3, padding=1, bias=False)
+        nn.init.kaiming_normal_(network.conv1.weight, mode="fan_out", nonlinearity="relu")  # as the other convolutions
+        network.maxpool = nn.Identity()
+    network.fc = nn.Identity()
+    return network
+
+
+def projection_head(name: str, features: int, projection: int) -> nn.Sequential:
+    """The two layers that follow the trunk in pre-training: (N, features) to (N, projection).
+
+    "moco_v2", also JCL's, has as many hidden units as features; "sce" too, with batch normalisation, in all processes
+    over the whole batch even where the trunk has ghost groups; "ressl" has 4096.
+
+    Raises:
+        ValueError: if the name is another one.
+
+    Source: Chen et al. 2020 (MoCo v2); SCE supplement, for ResNet-18; ReSSL, released code.
+    """
+    choose("head", name, HEADS)
+    if name == "sce":
+        first = [nn.Linear(features, features, bias=False), WholeBatchNorm1d(features)]
+    else:
+        first = [nn.Linear(features, features if name == "moco_v2" else 4096)]
+    return nn.Sequential(*first, nn.ReLU(), nn.Linear(first[0].out_features, projection))
+
+
+class ImageModel(nn.Module):
+    """Trunk and projection head; the momentum encoder is a twin of the whole.
+
+    Args:
+        name: of the trunk, "resnet18" or "resnet50".
+        small: whether the trunk has the stem for small images.
+        head: "moco_v2", "sce" or "ressl", see `projection_head`.
+        projection: d, size of the embedding (MoCo v2 and JCL 128; SCE 256, its released configuration 128; ReSSL 512).
+        groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains, all
+            processes together.
+
+    Raises:
+        ValueError: if a name is not among these or `groups` is not positive.
+    """
+
+    def __init__(self, name: str, small: bool, head: str, projection: int, groups: int = 1) -> None:
+        super().__init__()
+        self.architecture = {"name": name, "small": small, "head": head, "projection": projection}
+        self.groups = groups
+        self.trunk = trunk(name, small, groups)
+        self.head = projection_head(head, TRUNKS[name], projection)
+
+    def features(self, images: Tensor) -> Tensor:
+        """Pooled features (N, C), in the precision they are computed in.
+
+        Args:
+            images: (N, 3, H, W) normalised, in any memory format; N is a multiple of the groups while the trunk trains.
+
+        Raises:
+            TypeError: if the images are integers.
+            ValueError: if they have another shape, or N is not such a multiple.
+        """
+        if images.ndim != 4 or images.shape[1] != 3:
+            raise ValueError(f"images have shape {tuple(images.shape)}; it should be (N, 3, H, W)")
+        if not images.is_floating_point():
+            raise TypeError(f"images have the type {images.dtype}; convert them to float32 and normalise them first")
+        if not self.trunk.training:
+            return self.trunk(images)
+        groups = groups_here(self.groups, len(images))
+        return dealt(self.trunk(dealt(images, groups)), len(images) // groups)
+
+    def embed(self, features: Tensor) -> Tensor:
+        """Embeddings (N, d) of unit length in float32, from pooled features (N, C)."""
+        return normalize(self.head(features).float(), dim=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Embeddings (N, d) of unit length in float32, from images as in `features`."""
+        return self.embed(self.features(images))
+
+
+def save(path: Path, model: ImageModel, recipe: dict[str, Any]) -> None:
+    """Write the model's weights as safetensors, atomically.
+
+    The metadata holds two JSON texts: "architecture", the arguments that make the same model, and "recipe".
+
+    Raises:
+        TypeError: if the recipe cannot be written as JSON.
+        OSError: if the disk is full or the folder cannot be written.
+    """
+    from safetensors.torch import save_file
+
+    metadata = {"architecture": json.dumps(model.architecture), "recipe": json.dumps(recipe)}
+    weights = {name: weight.contiguous() for name, weight in model.state_dict().items()}
+    write_atomically(Path(path), lambda temporary: save_file(weights, temporary, metadata=metadata))
+
+
+def load(path: Path) -> ImageModel:
+    """The model of a file written by `save`, on the CPU in evaluation mode.
+
+    Its batch normalisation is plain: ghost groups belong to the recipe's training.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is not in the safetensors format, or not a whole model as `save` writes it.
+    """
+    architecture, weights = _read(Path(path))
+    try:
+        with torch.device("meta"):  # neither memory nor random numbers for weights that are replaced
+            model = ImageModel(**architecture)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} describes a model that cannot be made ({error}); export it again") from error
+    expected = {name: weight.shape for name, weight in model.state_dict().items()}
+    found = {name: weight.shape for name, weight in weights.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise ValueError(
+                f"{path} does not hold the weights of {architecture}: {name} has "
+                f"{_size(found.get(name))} in the file and {_size(expected.get(name))} in the model; export it again"
+            )
+    model.load_state_dict(weights, assign=True)
+    return model.eval()
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Architecture and weights of a file."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not a file; write one with `repro results weights KEY`")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
+        return json.loads(metadata["architecture"]), weights
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a sound safetensors file ({error}); export it again") from error
+    except (KeyError, json.JSONDecodeError) as error:
+        raise ValueError(
+            f"{path} does not say which model it holds; files of `repro results weights KEY` do, in their metadata"
+        ) from error
+
+
+def _size(shape: torch.Size | None) -> str:
+    return "no place" if shape is None else f"the shape {tuple(shape)}"
