@@ -3,6 +3,7 @@
 import inspect
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -95,6 +96,33 @@ def data_list() -> None:
         for line in (row["path"], row["next_step"]):
             if line:
                 print(f"{'':<23}{line}")
+
+
+@data_app.command("download")
+def data_download(name: Annotated[str, typer.Argument(help="a data set with automatic access")]) -> None:
+    """Fetch a data set into REPRO_DATA and check it.
+
+    Example: repro data download cifar10
+    """
+    for path in manifest.download(name):
+        print(path)
+
+
+@data_app.command("import")
+def data_import(
+    name: Annotated[str, typer.Argument(help="cifar10 | cifar100 | stl10 | tiny_imagenet")],
+    file: Annotated[Path, typer.Argument(help=".npz of images and labels, or class folders (folder, zip, tar)")],
+) -> None:
+    """Take in your own copy of an image data set, or a part of it, to be used with --subset.
+
+    An .npz holds x_train, y_train, x_test and y_test: uint8 images (n, height, width, 3) and class numbers. Class
+    folders are train/CLASS/*.png and test/CLASS/*.png, or JPEG. Tiny-ImageNet may keep its own layout.
+
+    Example: repro data import cifar10 my_cifar.npz
+    """
+    from repro.image.data import describe, take_in  # torchvision takes seconds to import
+
+    print(describe(take_in(name, file)))
 
 
 @data_app.command("prepare")

@@ -25,17 +25,20 @@ class Archive:
 
     Attributes:
         name: path below the data root, such as `nw_ucla/all_sqe.zip`; unpacked, `nw_ucla/all_sqe`.
-        members: number of files.
+        members: number of files, None if nobody could tell us.
         bytes: sum of the sizes of the unpacked members, None if nobody could tell us.
         digest: hex sha256 over the sorted members (`content_digest`), None if nobody could tell us.
         folder: what it unpacks to, beside it, where that is not named as the archive.
+        url, md5: where the archive itself can be fetched, and its hex md5, of data sets with automatic access.
     """
 
     name: str
-    members: int
+    members: int | None = None
     bytes: int | None = None
     digest: str | None = None
     folder: str | None = None
+    url: str | None = None
+    md5: str | None = None
 
     def places(self, root: Path) -> list[Path]:
         """Where below the data root it may lie: the archive itself, then folders that it unpacks to."""
@@ -198,6 +201,29 @@ def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
             )
         gathered += members
     return gathered
+
+
+def download(name: str) -> list[Path]:
+    """Fetch the archives of a data set that are missing below the data root; returns where all of them lie.
+
+    A file takes its place once its checksum is right, so that an interrupted download leaves nothing half-done.
+
+    Raises:
+        ValueError: if the data set cannot be fetched automatically, saying how to obtain it, or a fetched file has
+            another checksum.
+        OSError: if the server cannot be reached or the disk is full.
+    """
+    import pooch
+
+    declared = load_manifest(name)
+    for archive in declared.files:
+        path = data_root() / archive.name
+        if location(archive, data_root()):
+            continue
+        if archive.url is None:
+            raise ValueError(f"data set {name!r} cannot be fetched automatically; {_next_step(declared, path)}")
+        pooch.retrieve(archive.url, f"md5:{archive.md5}", fname=path.name, path=path.parent, progressbar=True)
+    return require(declared, data_root())
 
 
 def status() -> list[dict[str, str]]:

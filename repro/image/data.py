@@ -1,0 +1,181 @@
+"""Image data sets: official distributions, or a user's own copies that `repro data import` has taken in."""
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torchvision import datasets
+
+from repro import manifest
+from repro.image import readers
+from repro.image.readers import PARTS, Pictures
+from repro.recipe import choose
+from repro.run.store import write_atomically
+
+READERS: dict[str, Callable[[Path], Pictures]] = {
+    "cifar10": functools.partial(readers.cifar, kind=datasets.CIFAR10),
+    "cifar100": functools.partial(readers.cifar, kind=datasets.CIFAR100),
+    "stl10": readers.stl10,
+    "tiny_imagenet": readers.tiny_imagenet,
+}
+DATASETS = ("digits", *READERS)
+NORMALISATION = {             # mean and standard deviation of red, green and blue in [0, 1]; released SCE code
+    "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+    "cifar100": ((0.5071, 0.4865, 0.4409), (0.2009, 0.1984, 0.2023)),
+    "stl10": ((0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616)),
+    "tiny_imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "digits": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+}
+
+
+CLASSES = {                   # of copies; those of other sets are the folders found, or the numbers
+    "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+    "stl10": ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"),
+}
+STORED = ("images", "labels", "part", "classes", "digest")
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Images ready for training.
+
+    Attributes:
+        name: the data set's name; a copy that is not the official distribution says so: "cifar10 (subset)".
+        images: (n, 3, H, W) uint8, red, green, blue; may be mapped from a file.
+        labels: (n,) int64 in 0..len(classes) - 1, or -1 where there is none.
+        pretrain: (n,) bool, for self-supervised training: the unlabeled images if there are any, else `train`.
+        train, test: (n,) bool, of the linear probe.
+        classes: names of the classes.
+        mean, std: (3,) float32, what normalisation subtracts from pixels in [0, 1], and divides by.
+        digest: hex sha256 of images, labels and parts.
+    """
+
+    name: str
+    images: Tensor
+    labels: Tensor
+    pretrain: Tensor
+    train: Tensor
+    test: Tensor
+    classes: tuple[str, ...]
+    mean: Tensor
+    std: Tensor
+    digest: str
+
+
+def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> ImageSet:
+    """Load an image data set.
+
+    Args:
+        name: `digits` (part of scikit-learn), `cifar10`, `cifar100`, `stl10` or `tiny_imagenet`.
+        root: folder of real data; REPRO_DATA by default.
+        subset: take the copy that `repro data import NAME FILE` has taken in, instead of the official distribution.
+
+    Raises:
+        ValueError: if the name is unknown, or the files are not the official distribution.
+        FileNotFoundError: if the files are missing, saying where they come from and go to.
+    """
+    declared = manifest.load_manifest(choose("dataset", name, DATASETS))
+    if name == "digits":
+        pictures = readers.digits()
+        return _image_set(name, pictures, _digest(pictures))
+    if subset:
+        copy = _imported(name)
+        if not copy.exists():
+            raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
+        return _image_set(f"{name} (subset)", *_read(copy))
+    path, = manifest.require(declared, manifest.data_root() if root is None else Path(root))
+    return _image_set(name, *_prepared(declared, path))
+
+
+def take_in(name: str, path: Path) -> ImageSet:
+    """Take in a user's own copy of a data set, kept in REPRO_RUNS until another one is taken in.
+
+    Args:
+        name: of the data set, not `digits`.
+        path: an `.npz` with x_train, y_train, x_test and y_test; or a folder, zip or tar archive of class folders,
+            `train/<class>/*.png` and `test/<class>/*.png` (JPEG too); or, of Tiny-ImageNet, its own layout.
+
+    Raises:
+        ValueError: if the name is unknown or the file has none of these forms, naming what is wrong.
+        FileNotFoundError: if there is no such file.
+    """
+    choose("dataset", name, READERS)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    classes = CLASSES.get(name)
+    if path.suffix == ".npz":
+        pictures = readers.numpy_file(path, classes)
+    elif name == "tiny_imagenet":
+        pictures = readers.tiny_imagenet(path)
+    else:
+        pictures = readers.class_folders(path, classes)
+    _write(_imported(name), pictures)
+    return load(name, subset=True)
+
+
+def describe(data: ImageSet) -> str:
+    """Counts in one line."""
+    height, width = data.images.shape[2:]
+    counts = {part: int(getattr(data, part).sum()) for part in ("pretrain", "train", "test")}
+    parts = ", ".join(f"{count} for {part}" for part, count in counts.items())
+    return f"{data.name}: {len(data.images)} images of {height} x {width}, {len(data.classes)} classes; {parts}"
+
+
+def _imported(name: str) -> Path:
+    return manifest.runs_root() / "prepared" / f"{name}-imported.npz"
+
+
+def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
+    """The official distribution, checked, from its prepared arrays if they were made before."""
+    found = path.stat()
+    version = hashlib.sha256(f"{path} {found.st_size} {found.st_mtime_ns}".encode()).hexdigest()[:16]
+    prepared = manifest.runs_root() / "prepared" / f"{declared.name}-{version}.npz"
+    with contextlib.suppress(*readers.DAMAGED):  # not there, or damaged since: made again
+        return _read(prepared)
+    pictures = READERS[declared.name](path)
+    expected, = (split.expect for split in declared.splits.values())
+    counts = {name: int((pictures.part == PARTS.index(name)).sum()) for name in expected}
+    if counts != expected:
+        raise ValueError(f"{path} has {counts} images, the official distribution {expected}; fetch it again, or take "
+                         f"a part of it in with `repro data import {declared.name} FILE`")
+    _write(prepared, pictures)
+    return pictures, _digest(pictures)
+
+
+def _write(path: Path, pictures: Pictures) -> None:
+    """Keep pictures and their digest."""
+    arrays = {"images": pictures.images, "labels": pictures.labels, "part": pictures.part}
+    arrays |= {"classes": np.array(pictures.classes), "digest": np.array(_digest(pictures))}
+
+    def write(temporary: Path) -> None:
+        with open(temporary, "wb") as file:
+            np.savez(file, **arrays)
+
+    write_atomically(path, write)
+
+
+def _read(path: Path) -> tuple[Pictures, str]:
+    with open(path, "rb") as file, np.load(file) as stored:
+        images, labels, part, classes, digest = (stored[name] for name in STORED)
+    return Pictures(images, labels, part, tuple(map(str, classes))), str(digest)
+
+
+def _image_set(name: str, pictures: Pictures, digest: str) -> ImageSet:
+    train, test, unlabeled = (torch.from_numpy(pictures.part == place) for place in range(len(PARTS)))
+    mean, std = (torch.tensor(values) for values in NORMALISATION[name.split(" ")[0]])
+    images, labels = torch.from_numpy(pictures.images), torch.from_numpy(pictures.labels)
+    pretrain = unlabeled if unlabeled.any() else train
+    return ImageSet(name, images, labels, pretrain, train, test, pictures.classes, mean, std, digest)
+
+
+def _digest(pictures: Pictures) -> str:
+    digest = hashlib.sha256(f"{pictures.images.shape} {pictures.classes}".encode())
+    for array in (pictures.images, pictures.labels, pictures.part):
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()
