@@ -20,7 +20,8 @@ def modules(folder):
 
 
 def test_the_core_imports_without_the_extras():
-    core = [*modules(PACKAGE / "contrast"), *modules(PACKAGE / "skeleton"), *modules(PACKAGE / "run"), "repro.cli"]
+    core = [module for part in ("contrast", "skeleton", "image", "run") for module in modules(PACKAGE / part)]
+    core.append("repro.cli")
     assert "repro.skeleton.tables" in core
     script = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS})); import {', '.join(core)}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -30,9 +31,14 @@ def test_the_core_imports_without_the_extras():
 @pytest.mark.parametrize(
     "folder, forbidden",
     [
-        ("contrast", ("repro.skeleton", "repro.run", "repro.report", "repro.manifest", "repro.recipe", "repro.cli")),
-        ("run", ("repro.skeleton", "repro.report", "repro.cli")),
-        ("skeleton", ("repro.cli", "repro.notebook", "repro.report.figures", "repro.report.redraw")),
+        (
+            "contrast",
+            ("repro.skeleton", "repro.image", "repro.run", "repro.report", "repro.manifest", "repro.recipe",
+             "repro.cli"),
+        ),
+        ("run", ("repro.skeleton", "repro.image", "repro.report", "repro.cli")),
+        ("skeleton", ("repro.cli", "repro.notebook", "repro.report.figures", "repro.report.redraw", "repro.image")),
+        ("image", ("repro.cli", "repro.notebook", "repro.report.figures", "repro.report.redraw", "repro.skeleton")),
     ],
 )
 def test_imports_run_one_way(folder, forbidden):

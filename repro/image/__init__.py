@@ -1,1 +1,1 @@
-"""SCE, JCL, MoCo v2 and ReSSL: contrastive and relational learning of image features."""
+"""Contrastive learning of images (SCE, JCL, MoCo v2, ReSSL): data, views and encoders."""

@@ -25,15 +25,6 @@ READERS: dict[str, Callable[[Path], Pictures]] = {
     "tiny_imagenet": readers.tiny_imagenet,
 }
 DATASETS = ("digits", *READERS)
-NORMALISATION = {             # mean and standard deviation of red, green and blue in [0, 1]; released SCE code
-    "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
-    "cifar100": ((0.5071, 0.4865, 0.4409), (0.2009, 0.1984, 0.2023)),
-    "stl10": ((0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616)),
-    "tiny_imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    "digits": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
-}
-
-
 CLASSES = {                   # of copies; those of other sets are the folders found, or the numbers
     "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     "stl10": ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"),
@@ -52,7 +43,6 @@ class ImageSet:
         pretrain: (n,) bool, for self-supervised training: the unlabeled images if there are any, else `train`.
         train, test: (n,) bool, of the linear probe.
         classes: names of the classes.
-        mean, std: (3,) float32, what normalisation subtracts from pixels in [0, 1], and divides by.
         digest: hex sha256 of images, labels and parts.
     """
 
@@ -63,8 +53,6 @@ class ImageSet:
     train: Tensor
     test: Tensor
     classes: tuple[str, ...]
-    mean: Tensor
-    std: Tensor
     digest: str
 
 
@@ -168,10 +156,9 @@ def _read(path: Path) -> tuple[Pictures, str]:
 
 def _image_set(name: str, pictures: Pictures, digest: str) -> ImageSet:
     train, test, unlabeled = (torch.from_numpy(pictures.part == place) for place in range(len(PARTS)))
-    mean, std = (torch.tensor(values) for values in NORMALISATION[name.split(" ")[0]])
     images, labels = torch.from_numpy(pictures.images), torch.from_numpy(pictures.labels)
     pretrain = unlabeled if unlabeled.any() else train
-    return ImageSet(name, images, labels, pretrain, train, test, pictures.classes, mean, std, digest)
+    return ImageSet(name, images, labels, pretrain, train, test, pictures.classes, digest)
 
 
 def _digest(pictures: Pictures) -> str:
