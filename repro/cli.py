@@ -52,6 +52,7 @@ def run(
     variant: Annotated[str | None, typer.Option(help="taxonomy: where paper and code disagree")] = None,
     select: Annotated[str | None, typer.Option(help="taxonomy: last | best_on_test")] = None,
     subset: Annotated[bool | None, typer.Option("--subset", help="taxonomy: accept a part of ntu")] = None,
+    precision: Annotated[str | None, typer.Option(help="taxonomy: float32 | bfloat16, on a CPU")] = None,
 ) -> None:
     """Train what is missing of a table and print it. Started again it continues; started twice, the two share it.
 
@@ -60,6 +61,7 @@ def run(
     chosen = TABLES[choose("table", table, TABLES)]
     given = {"objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
     given |= {"pipeline": pipeline, "methods": methods, "variant": variant, "select": select, "subset": subset}
+    given |= {"precision": precision}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         choose(f"option of {table}", name, inspect.signature(chosen.cells).parameters)

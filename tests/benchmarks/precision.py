@@ -8,7 +8,6 @@ their difference, its standard error, and the p-value of Welch's test; then the 
 """
 
 import argparse
-import dataclasses
 import functools
 import json
 
@@ -18,18 +17,11 @@ from scipy.stats import ttest_ind
 from repro import manifest
 from repro.run import device as devices
 from repro.run.engine import run_cells, worker_count
-from repro.run.store import Cell, Store
+from repro.run.store import Store
 from repro.skeleton import tables
 from repro.skeleton.cell import train
 
 PRECISIONS = ("float32", "bfloat16")
-
-
-def at(cell: Cell, precision: str) -> Cell:
-    """The cell with its products in this precision."""
-    usual = cell.recipe.precision == precision
-    entry = cell.entry if usual else f"{cell.entry}, precision={precision}"
-    return dataclasses.replace(cell, entry=entry, recipe=cell.recipe.replace(precision=precision))
 
 
 def main() -> None:
@@ -39,8 +31,8 @@ def main() -> None:
     parser.add_argument("--objectives", default="CE,AE+CE+AD")
     parser.add_argument("--seeds", default="0,1,2")
     options = parser.parse_args()
-    chosen = tables.taxonomy_cells("ucla", **vars(options))
-    cells = [at(cell, precision) for cell in chosen for precision in PRECISIONS]
+    chosen = [tables.taxonomy_cells("ucla", precision=precision, **vars(options)) for precision in PRECISIONS]
+    cells = [cell for pair in zip(*chosen, strict=True) for cell in pair]
     where, store = devices.resolve("cpu"), Store(manifest.runs_root())
     count = worker_count("local", "auto", cells, where)
     results = run_cells(cells, functools.partial(train, device=where), store, workers=count)
