@@ -42,9 +42,10 @@ class Decoder(nn.Module):
         self.output = nn.Linear(units, features)
 
     def forward(self, readouts: Tensor, frames: int, packing: Packing | None = None) -> Tensor:
-        decoded = by_blocks(self.gru(readouts[None], frames, packing), self.output.weight, self.output.bias)
+        states = self.gru(readouts[None], frames, packing)
         if packing is None:
-            return decoded.transpose(0, 1)
+            return self.output(states).transpose(0, 1)
+        decoded = by_blocks(states, self.output.weight, self.output.bias)
         padded = decoded.new_zeros(len(readouts), frames, decoded.shape[-1])
         return padded.index_put((packing.sequence, packing.frame), decoded)
 

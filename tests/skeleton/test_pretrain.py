@@ -225,8 +225,11 @@ def test_padded_training_as_on_a_gpu_differs_by_rounding(objectives, monkeypatch
         torch.testing.assert_close(own, other, rtol=1e-3, atol=1e-4)
 
 
-def test_bfloat16_is_close_to_float32():
+@pytest.mark.parametrize("packed", [True, False])
+def test_bfloat16_is_close_to_float32(packed, monkeypatch):
     exact, rounded = (learner("AE+CE+AD+CD", precision=name) for name in ("float32", "bfloat16"))
+    if not packed:
+        monkeypatch.setattr(rounded, "_packing", lambda lengths: None)
     for _ in range(4):
         torch.testing.assert_close(rounded.step(), exact.step(), rtol=0.03, atol=0.01)
 
