@@ -10,19 +10,18 @@ import typer
 
 from repro import manifest
 from repro.recipe import choose, parse_number
-from repro.run.device import cores
+from repro.run import device as devices
 from repro.run.export import export, finished_cells, merged, read_cells
 from repro.run.store import Store
+from repro.run.table import Table
 from repro.skeleton import ntu_prepare
-from repro.skeleton.pretrain import PRESETS
-from repro.skeleton.tables import TABLES
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 data_app = typer.Typer(no_args_is_help=True, help="Data sets: what is declared and what is here.")
 results_app = typer.Typer(no_args_is_help=True, help="Finished cells.")
 app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
-
+NAMES = "taxonomy | encoder_collapse | image_methods | temperature_grid | positive_keys"
 
 
 def main() -> None:
@@ -36,8 +35,8 @@ def main() -> None:
 
 @app.command()
 def run(
-    table: Annotated[str, typer.Argument(help="taxonomy | encoder_collapse")],
-    dataset: Annotated[str, typer.Option(help="synthetic | ucla | ntu")] = "synthetic",
+    table: Annotated[str, typer.Argument(help=NAMES)],
+    dataset: Annotated[str | None, typer.Option(help="A name in `repro data list`; embedded data by default.")] = None,
     preset: Annotated[str, typer.Option(help="auto | paper | quick | smoke")] = "auto",
     seeds: Annotated[str, typer.Option(help="Comma list; the table shows mean and std.")] = "0",
     device: Annotated[str, typer.Option(help="auto | cpu | cuda")] = "auto",
@@ -46,42 +45,53 @@ def run(
     objectives: Annotated[str | None, typer.Option(help="taxonomy: all, or a list such as CE,CE+AD")] = None,
     protocol: Annotated[str | None, typer.Option(help="taxonomy: a split of the data set")] = None,
     layers: Annotated[str | None, typer.Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
-    methods: Annotated[str | None, typer.Option(help="encoder_collapse: random,AE or one of them")] = None,
+    methods: Annotated[str | None, typer.Option(help="encoder_collapse, image_methods: a comma list")] = None,
     units: Annotated[str | None, typer.Option(help="taxonomy: hidden units")] = None,
     pipeline: Annotated[str | None, typer.Option(help="taxonomy: what happens to the coordinates first")] = None,
-    variant: Annotated[str | None, typer.Option(help="taxonomy: where paper and code disagree")] = None,
-    select: Annotated[str | None, typer.Option(help="taxonomy: last | best_on_test")] = None,
-    subset: Annotated[bool | None, typer.Option("--subset", help="taxonomy: accept a part of ntu")] = None,
-    precision: Annotated[str | None, typer.Option(help="taxonomy: float32 | bfloat16, on a CPU")] = None,
+    temperatures: Annotated[str | None, typer.Option(help="temperature_grid, positive_keys: a comma list")] = None,
+    key_temperatures: Annotated[str | None, typer.Option(help="temperature_grid: a comma list")] = None,
+    keys: Annotated[str | None, typer.Option(help="positive_keys: a comma list")] = None,
+    strengths: Annotated[str | None, typer.Option(help="positive_keys: a comma list")] = None,
+    variant: Annotated[str | None, typer.Option(help="where paper and code disagree")] = None,
+    select: Annotated[str | None, typer.Option(help="last | best_on_test")] = None,
+    subset: Annotated[bool | None, typer.Option("--subset", help="accept a part of the data set")] = None,
+    precision: Annotated[str | None, typer.Option(help="float32 | bfloat16; auto: the preset's")] = None,
 ) -> None:
     """Train what is missing of a table and print it. Started again it continues; started twice, the two share it.
 
+    Image tables also train one cell on several devices: torchrun --nproc-per-node 8 -m repro run TABLE ...
+
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD
     """
-    chosen = TABLES[choose("table", table, TABLES)]
-    given = {"objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
+    chosen = _table(table)
+    given = {"dataset": dataset, "objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
     given |= {"pipeline": pipeline, "methods": methods, "variant": variant, "select": select, "subset": subset}
-    given |= {"precision": precision}
+    given |= {"precision": precision, "temperatures": temperatures, "key_temperatures": key_temperatures}
+    given |= {"keys": keys, "strengths": strengths}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         choose(f"option of {table}", name, inspect.signature(chosen.cells).parameters)
-    made = chosen.run(dataset, preset=preset, seeds=seeds, device=device, engine=engine, workers=workers, **given)
-    print(made.to_string(index=False))
+    with devices.process_group(devices.resolve(device)):
+        made = chosen.run(preset=preset, seeds=seeds, device=device, engine=engine, workers=workers, **given)
+        if devices.first():
+            print(made.to_string(index=False))
 
 
 @app.command()
 def recipe(
-    table: Annotated[str, typer.Argument(help="taxonomy | encoder_collapse")],
-    dataset: Annotated[str, typer.Option(help="synthetic | ucla | ntu")] = "ucla",
+    table: Annotated[str, typer.Argument(help=NAMES)],
+    dataset: Annotated[str | None, typer.Option(help="A name in `repro data list`.")] = None,
     preset: Annotated[str, typer.Option(help="paper | quick | smoke")] = "paper",
+    method: Annotated[str | None, typer.Option(help="one of the table's methods or objectives")] = None,
 ) -> None:
     """Print every hyper-parameter of a table's recipes with its source.
 
     Example: repro recipe taxonomy --dataset ucla --preset quick
     """
-    choose("table", table, TABLES)
-    choose("preset", preset, PRESETS)
-    rows = PRESETS[preset](dataset, "AE+CE+AD+CD" if table == "taxonomy" else "AE").described()
+    chosen = _table(table)
+    choose("preset", preset, chosen.presets)
+    usual_dataset, usual_method = chosen.example
+    rows = chosen.presets[preset](dataset or usual_dataset, method or usual_method).described()
     width = max(len(name) for name, _, _ in rows)
     for name, value, source in rows:
         print(f"{name:<{width}}  {value!s:<12}  {source}")
@@ -140,7 +150,7 @@ def data_prepare(
     Example: repro data prepare ntu
     """
     choose("dataset", name, ("ntu",))
-    count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
+    count = devices.cores() if workers == "auto" else parse_number("workers", workers, least=1)
     prepared = ntu_prepare.prepare(pipeline=pipeline, subset=subset, skip_bad=skip_bad, workers=count)
     print("\n".join(ntu_prepare.describe(prepared)))
 
@@ -169,6 +179,26 @@ def results_export() -> None:
     print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new")
 
 
+@results_app.command("weights")
+def results_weights(
+    key: Annotated[str, typer.Argument(help="of a finished cell of an image table, see `repro results list`")],
+    output: Annotated[Path | None, typer.Option(help="the file to write; KEY.safetensors by default")] = None,
+) -> None:
+    """Write the trained encoder of an image cell as safetensors, its recipe in the metadata, for use elsewhere.
+
+    `repro.image.model.load(FILE)` reads it back.
+
+    Example: repro results weights 0123456789abcdef --output encoder.safetensors
+    """
+    from repro.image.cell import trained_model  # torchvision takes seconds to import
+    from repro.image.model import save
+
+    path = output or Path(f"{key}.safetensors")
+    model, made_by = trained_model(key, Store(manifest.runs_root()))
+    save(path, model, made_by.to_dict())
+    print(path)
+
+
 @app.command()
 def figures() -> None:
     """Redraw every figure, and the table behind it, from figures/cells.csv and REPRO_RUNS. Trains nothing.
@@ -179,6 +209,12 @@ def figures() -> None:
 
     for path in redraw(_cells(), manifest.project_root() / "figures"):
         print(path)
+
+
+def _table(name: str) -> Table:
+    from repro.tables import TABLES  # torchvision takes seconds to import
+
+    return TABLES[choose("table", name, TABLES)]
 
 
 def _cells():

@@ -106,6 +106,11 @@ def names() -> list[str]:
     return sorted(path.stem for path in (project_root() / "data_manifests").glob("*.yaml"))
 
 
+def embedded(label: str) -> bool:
+    """Whether the data set of a table, "digits" or "cifar10 (subset)", comes with the package."""
+    return load_manifest(label.removesuffix(" (subset)")).access == "embedded"
+
+
 def load_manifest(name: str) -> Manifest:
     """Read data_manifests/<name>.yaml.
 

@@ -7,6 +7,7 @@ import pytest
 import typer
 
 from repro import cli, manifest
+from repro.image import tables as image_tables
 from repro.recipe import Recipe
 from repro.run.store import Cell, Store
 from repro.skeleton import tables
@@ -121,7 +122,7 @@ def test_recipe_of_another_preset_says_what_it_changes(repro):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["taxonomi"], "table='taxonomi' is not one of: taxonomy, encoder_collapse; did you mean 'taxonomy'?"),
+        (["taxonomi"], "table='taxonomi' is not one of: taxonomy, encoder_collapse, image_methods, "),
         (["taxonomy", "--dataset", "ulca"], "dataset='ulca' is not one of: synthetic, ucla, ntu; did you mean 'ucla'?"),
         (["taxonomy", "--preset", "fast"], "preset='fast' is not one of: auto, paper, quick, smoke"),
         (["taxonomy", "--device", "gpu"], "device='gpu' is not one of: auto, cpu, cuda"),
@@ -142,11 +143,22 @@ def test_recipe_of_another_preset_says_what_it_changes(repro):
         (["taxonomy", "--methods", "AE"], "option of taxonomy='methods' is not one of: "),
         (["encoder_collapse", "--objectives", "AE"], "option of encoder_collapse='objectives' is not one of: "),
         (["encoder_collapse", "--variant", "mlp_head"], "option of encoder_collapse='variant' is not one of: "),
+        (["image_methods", "--methods", "moco,simclr"], "methods='simclr' is not one of: random, supervised, moco, "),
+        (["image_methods", "--variant", "four_key"], "variant='four_key' is not one of: none, swapped_views, "),
+        (["image_methods", "--variant", "four_keys"], "keys=4 needs the method jcl or vanilla; random has one key"),
+        (["image_methods", "--dataset", "cifar10", "--subset"], "run `repro data import cifar10 FILE`"),
+        (["image_methods", "--keys", "5"], "option of image_methods='keys' is not one of: dataset, preset, methods,"),
+        (["temperature_grid", "--temperatures", "0"], "temperatures='0' should be a comma list of numbers from 1e-06"),
+        (["temperature_grid", "--key-temperatures", "0.1,"], "key_temperatures='0.1,' should be a comma list"),
+        (["temperature_grid", "--temperatures", "nan"], "temperatures='nan' should be a comma list of numbers"),
+        (["positive_keys", "--keys", "0"], "keys='0' should be a comma list of whole numbers from 1"),
+        (["positive_keys", "--strengths", "-1"], "strengths='-1' should be a comma list of numbers from 0"),
         (["taxonomy", "--dataset", "ucla"], "ask for all_sqe.zip at https://"),
     ],
 )
 def test_run_refuses(repro, tmp_path, monkeypatch, arguments, message):
-    monkeypatch.setattr(tables, "train", None)  # nothing may be trained
+    for module in (tables, image_tables):
+        monkeypatch.setattr(module, "train", None)  # nothing may be trained
     errors = refused(repro("run", *arguments))
     assert errors.startswith("repro: ") and message in errors
     assert not (tmp_path / "runs" / arguments[0]).exists()
@@ -168,13 +180,16 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["taxonom"], "table='taxonom' is not one of: taxonomy, encoder_collapse; did you mean 'taxonomy'?"),
+        (["taxonom"], "positive_keys; did you mean 'taxonomy'?"),
         (["taxonomy", "--preset", "auto"], "preset='auto' is not one of: paper, quick, smoke"),
+        (["temperature_grid", "--dataset", "cifar"], "dataset='cifar' is not one of: digits, cifar10, "),
+        (["image_methods", "--method", "simclr"], "method='simclr' is not one of: random, supervised, moco, "),
         (["taxonomy", "--dataset", "nut"], "dataset='nut' is not one of: synthetic, ucla, ntu; did you mean 'ntu'?"),
     ],
 )
 def test_recipe_refuses(repro, arguments, message):
-    assert f"repro: {message}" in refused(repro("recipe", *arguments))
+    errors = refused(repro("recipe", *arguments))
+    assert errors.startswith("repro: ") and message in errors
 
 
 SMOKE = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE,random", "--seeds", "0")

@@ -132,7 +132,7 @@ class WholeBatchNorm1d(nn.BatchNorm1d):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Normalised rows (n, C) of this process."""
-        rank, processes = _process()
+        rank, processes = process()
         if not self.training or processes == 1:
             return super().forward(rows)
         return super().forward(gather(rows))[rank::processes]
@@ -144,7 +144,7 @@ def groups_here(groups: int, samples: int) -> int:
     Raises:
         ValueError: if the groups do not divide evenly among the processes, or the samples among the groups.
     """
-    _, processes = _process()
+    _, processes = process()
     if groups % processes:
         raise ValueError(
             f"groups={groups} cannot be divided among {processes} processes, each of which normalises its own samples; "
@@ -176,7 +176,7 @@ def gather(rows: Tensor) -> Tensor:
 
     Every process passes the same n. In one process these are the rows themselves.
     """
-    _, processes = _process()
+    _, processes = process()
     return dealt(_Gather.apply(rows), len(rows)) if processes > 1 else rows
 
 
@@ -197,7 +197,7 @@ def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, *, gener
 
     Source: He et al. 2020, section 3.3 (shuffling BN).
     """
-    rank, processes = _process()
+    rank, processes = process()
     order = torch.randperm(len(images) * processes, generator=generator)
     features = gather(encode(_reordered(images, order)))
     places = order.argsort()[rank::processes]
@@ -209,7 +209,7 @@ def average_gradients(module: nn.Module) -> None:
 
     The processes hold the same weights and as many samples each, so these are the gradients of the whole batch's mean.
     """
-    _average([parameter.grad for parameter in module.parameters() if parameter.grad is not None])
+    average([parameter.grad for parameter in module.parameters() if parameter.grad is not None])
 
 
 def average_statistics(module: nn.Module) -> None:
@@ -219,7 +219,7 @@ def average_statistics(module: nn.Module) -> None:
     gives what averaging at every step would give, and what one process with ghost groups keeps.
     """
     normalisations = [part for part in module.modules() if isinstance(part, (nn.BatchNorm1d, nn.BatchNorm2d))]
-    _average([value for part in normalisations for value in (part.running_mean, part.running_var)])
+    average([value for part in normalisations for value in (part.running_mean, part.running_var)])
 
 
 class _Gather(torch.autograd.Function):
@@ -227,14 +227,14 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor) -> Tensor:
-        _, processes = _process()
+        _, processes = process()
         everyone = rows.new_empty(processes * len(rows), *rows.shape[1:])
         distributed.all_gather_into_tensor(everyone, rows.contiguous())
         return everyone
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Tensor:
-        rank, processes = _process()
+        rank, processes = process()
         total = upstream.clone(memory_format=torch.contiguous_format)
         distributed.all_reduce(total)  # every process's loss depends on these rows
         return total.chunk(processes)[rank]
@@ -242,7 +242,7 @@ class _Gather(torch.autograd.Function):
 
 def _reordered(rows: Tensor, order: Tensor) -> Tensor:
     """Rows order[r], order[processes + r], ... of the whole batch, where r is this process; `order` is on the CPU."""
-    rank, processes = _process()
+    rank, processes = process()
     if processes == 1:
         return rows[order.to(rows.device, non_blocking=True)]
     wanted = dealt(order, processes).unflatten(0, (processes, -1))  # a line for each process
@@ -257,9 +257,9 @@ def _reordered(rows: Tensor, order: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _average(tensors: list[Tensor]) -> None:
+def average(tensors: list[Tensor]) -> None:
     """Set every tensor to its mean over the processes, in place, with one message for all."""
-    _, processes = _process()
+    _, processes = process()
     if processes == 1 or not tensors:
         return
     total = torch.cat([tensor.flatten() for tensor in tensors])
@@ -269,7 +269,7 @@ def _average(tensors: list[Tensor]) -> None:
         tensor.copy_(mean.view(tensor.shape))
 
 
-def _process() -> tuple[int, int]:
+def process() -> tuple[int, int]:
     """Rank of this process and number of processes; 0 and 1 without a process group."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return 0, 1

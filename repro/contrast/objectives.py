@@ -90,6 +90,35 @@ def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, stre
     return (spread - logsigmoid(attracted + spread - repulsion)).mean()
 
 
+def vanilla(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+    """The mean of `info_nce` over M positive keys of every query, which JCL replaces by its closed form.
+
+        L = mean_i mean_m { log[ exp(q_i.k_im/t) + sum_j exp(q_i.n_j/t) ] - q_i.k_im/t }
+
+    The sum over the dictionary is shared by the keys of a query, so that memory grows as N (K + M).
+
+    Args:
+        query: (N, d) projections, with gradient.
+        keys: (N, M, d) momentum projections of M other views; treated as constants.
+        negatives: (K, d) dictionary of earlier mean keys.
+        temperature: t > 0, in units of the dot product (JCL 0.2).
+
+    Returns:
+        Scalar in nats, at least 0; ln(K + 1) when all logits agree.
+
+    Raises:
+        ValueError: if sizes disagree or are 0, or t is not positive and finite.
+
+    Source: JCL supplement, the loss that Eq. M.8 bounds for Gaussian keys.
+    """
+    _check_shapes(query=(query, "N d"), keys=(keys, "N M d"), negatives=(negatives, "K d"))
+    _check_temperatures(temperature=temperature)
+    query, keys, negatives = _raised(query, keys.detach(), negatives)
+    positives = (query.unsqueeze(1) * keys).sum(2) / temperature                         # (N, M)
+    repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
+    return -logsigmoid(positives - repulsion.unsqueeze(1)).mean()
+
+
 def sce(
     query: Tensor,
     key: Tensor,

@@ -1,10 +1,13 @@
-"""Where a run computes: device, precision, threads, and what to call the hardware."""
+"""Where a run computes: device, threads, the processes that share it, and what to call the hardware."""
 
 import contextlib
 import os
 import platform
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
+from torch import distributed
 
 from repro.recipe import choose
 
@@ -32,6 +35,43 @@ def threads(count: int):
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def process_group(device: torch.device) -> Iterator[None]:
+    """Join the other processes that `torchrun` has started, inside the block; without torchrun do nothing.
+
+    On CUDA every process takes the device of its own number.
+    """
+    if not distributed.is_available() or not distributed.is_torchelastic_launched():
+        yield
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
+def grouped() -> bool:
+    """Whether this process shares every run with others."""
+    return distributed.is_available() and distributed.is_initialized()
+
+
+def first() -> bool:
+    """Whether this process writes what the group does; True without a group."""
+    return not grouped() or distributed.get_rank() == 0
+
+
+def from_first(make: Callable[[], Any]) -> Any:
+    """What `make` returns in the first process, in all of them; the others do not call it."""
+    if not grouped():
+        return make()
+    made = [make() if first() else None]
+    distributed.broadcast_object_list(made)
+    return made[0]
 
 
 def hardware(device: torch.device) -> dict[str, str | int]:

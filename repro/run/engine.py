@@ -17,7 +17,7 @@ import torch
 from tqdm.auto import tqdm
 
 from repro.recipe import choose, parse_number
-from repro.run.device import cores
+from repro.run.device import cores, first, from_first, grouped
 from repro.run.fit import NonFiniteLoss
 from repro.run.store import Cell, Run, Store
 
@@ -32,8 +32,9 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, workers: int
         train: trains and evaluates one run, counting steps on the bar given, and returns its result: finite floats,
             strings and a dict "cost".
         store: where runs live.
-        workers: processes that share the cells; with 1, this process trains them itself. A cell's result on a CPU does
-            not depend on it. What a lost worker leaves undone, this process does at the end.
+        workers: processes that share the cells; with 1, this process trains them itself, in a process group together
+            with the others. A cell's result on a CPU does not depend on it. What a lost worker leaves undone, this
+            process does at the end.
 
     Returns:
         One row per cell: entry, seed, key and the result's floats and strings.
@@ -41,9 +42,12 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, workers: int
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
     """
-    workers = min(workers, _unfinished(cells, store))
-    diverged = _run_workers(cells, train, store, workers) if workers > 1 else {}
-    diverged |= attempt([cell for cell in cells if cell.key not in diverged], train, store, alone=True)
+    if grouped():
+        diverged = _train_together(cells, train, store)
+    else:
+        workers = min(workers, _unfinished(cells, store))
+        diverged = _run_workers(cells, train, store, workers) if workers > 1 else {}
+        diverged |= attempt([cell for cell in cells if cell.key not in diverged], train, store, alone=True)
     if diverged:
         raise NonFiniteLoss("; ".join(diverged.values()))
     return pd.DataFrame([_row(run) for run in map(store.run, cells)])
@@ -60,9 +64,12 @@ def worker_count(engine: str, workers: str | int, cells: Sequence[Cell], device:
         device: to train on.
 
     Raises:
-        ValueError: if a name is not one of these, or `workers` no whole number of at least 1.
+        ValueError: if a name is not one of these, `workers` no whole number of at least 1, or the engine is "local" in
+            a process group.
     """
-    choose("engine", engine, ("auto", "inline", "local"))
+    choose("engine", engine, ("auto", "inline") if grouped() else ("auto", "inline", "local"))
+    if grouped():
+        return 1
     count = cores() // cells[0].recipe.threads if workers == "auto" else parse_number("workers", workers, least=1)
     if engine == "auto":
         engine = "local" if device.type == "cpu" and cells[0].preset != "smoke" else "inline"
@@ -118,6 +125,40 @@ def attempt(cells: Sequence[Cell], train: Train, store: Store, *, alone: bool) -
                 waiting[0].wait(finished.write)
             waiting = claimed_by_others
     return diverged
+
+
+def _train_together(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, str]:
+    """Train every cell in all processes of the group at once; the first claims it and writes what comes of it."""
+    diverged: dict[str, str] = {}
+    bar = functools.partial(tqdm, disable=not first())
+    with bar(total=len(cells), desc="cells", unit="cell") as finished, bar(unit="step", leave=False) as steps:
+        for run in map(store.run, cells):
+            steps.set_description(f"{run.cell.entry}, seed {run.cell.seed}")
+            with contextlib.ExitStack() as held:
+                missing = from_first(lambda run=run, held=held: _hold(run, store, held, finished.write))
+                result = None
+                try:
+                    result = train(run, steps) if missing else None
+                except NonFiniteLoss as error:  # in all processes: they average their losses
+                    diverged[run.cell.key] = f"{run.cell.entry}, seed {run.cell.seed}: {error}"
+                if result is not None and first():
+                    run.finish(result)
+            finished.update()
+    from_first(lambda: None)  # the others read results that the first has written
+    return diverged
+
+
+def _hold(run: Run, store: Store, held: contextlib.ExitStack, say: Callable[[str], None]) -> bool:
+    """Whether the run has to be trained; it is then held until `held` closes."""
+    while run.result is None:
+        if not held.enter_context(run.claim()):
+            run.wait(say)
+        elif run.result is None:
+            twin = store.twin(run.cell)
+            if twin is None:
+                return True
+            run.finish(twin)
+    return False
 
 
 def _attempt(run: Run, train: Callable[[], dict], store: Store, diverged: dict[str, str]) -> bool:

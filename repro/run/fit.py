@@ -1,7 +1,8 @@
 """The training loop: progress, checkpoint, resume, and a guard against non-finite losses.
 
 A learner holds *all* state of a run (weights, dictionaries, optimiser, generators, order of samples), so that a run
-killed at any moment and started again takes exactly the steps it would have taken undisturbed.
+killed at any moment and started again takes exactly the steps it would have taken undisturbed. In a process group all
+processes take the same steps, the first reads and writes the folder.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from repro.run.device import first, from_first
 from repro.run.store import write_atomically
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
@@ -64,7 +66,8 @@ def fit(learner: Learner, folder: Path, progress: tqdm, *, checkpoint_seconds: f
         NonFiniteLoss: naming the first bad term and step. Nothing of the bad steps is saved.
     """
     done, seconds = _resume(learner, folder)
-    _truncate_progress(folder / "progress.jsonl", done)
+    if first():
+        _truncate_progress(folder / "progress.jsonl", done)
     interval = min(learner.steps_per_epoch, 50)
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []
@@ -79,15 +82,23 @@ def fit(learner: Learner, folder: Path, progress: tqdm, *, checkpoint_seconds: f
         losses.clear()
         now = time.monotonic()
         seconds, reported_at = seconds + now - reported_at, now
-        _append_progress(folder / "progress.jsonl", done, values, seconds)
+        if first():
+            _append_progress(folder / "progress.jsonl", done, values, seconds)
         progress.set_postfix(values, refresh=False)
         progress.update(done - progress.n)
-        if now - saved_at >= checkpoint_seconds or done == learner.total_steps:
-            save_checkpoint(folder, {"step": done, "seconds": seconds, "learner": learner.state_dict()})
+        due = now - saved_at >= checkpoint_seconds or done == learner.total_steps
+        if from_first(lambda due=due: due):
+            _save(learner, folder, done, seconds)
             saved_at = time.monotonic()
-    if not (folder / "checkpoint.pt").exists():  # nothing to train: random initialisation
-        save_checkpoint(folder, {"step": done, "seconds": seconds, "learner": learner.state_dict()})
+    if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
+        _save(learner, folder, done, seconds)
     return {"seconds": round(seconds, 2), "steps": float(done)}
+
+
+def _save(learner: Learner, folder: Path, done: int, seconds: float) -> None:
+    state = {"step": done, "seconds": seconds, "learner": learner.state_dict()}  # in every process: they may average
+    if first():
+        save_checkpoint(folder, state)
 
 
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
@@ -130,7 +141,7 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
-    state = load_checkpoint(folder)
+    state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0
     learner.load_state_dict(state["learner"])

@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 from repro import manifest
 from repro.run import device as devices
 from repro.run.cost import commit, cost
-from repro.run.evaluate import linear_probe, nearest_neighbour
+from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour
 from repro.run.fit import fit
 from repro.run.store import Run
 from repro.skeleton.data import SkeletonSet, load
@@ -70,11 +70,9 @@ def _accuracies(
     accuracies = linear_probe(
         *split,
         classes=len(data.actions),
-        epochs=recipe.probe_epochs,
         batch=recipe.probe_batch,
-        learning_rate=recipe.probe_learning_rate,
+        rates=cosine_rates(recipe.probe_epochs, recipe.probe_learning_rate, recipe.probe_final_rate),
         momentum=recipe.probe_momentum,
-        final_rate=recipe.probe_final_rate,
         seed=seed,
     )
     linear = max(accuracies) if recipe.select == "best_on_test" else accuracies[-1]

@@ -1,8 +1,5 @@
 """The taxonomy paper's tables: which cells make them, and our numbers beside the printed ones."""
 
-import dataclasses
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -11,10 +8,8 @@ from pandas import DataFrame, Series
 from repro import manifest
 from repro.recipe import choose, parse_number, parse_numbers
 from repro.report.printed import printed
-from repro.run import device as devices
-from repro.run.compare import beside
-from repro.run.engine import run_cells, worker_count
-from repro.run.store import Cell, Store
+from repro.run.store import Cell
+from repro.run.table import Table, entry_of, resolved, trained, with_measures
 from repro.skeleton.cell import data_of, train
 from repro.skeleton.data import DATASETS
 from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe
@@ -57,7 +52,7 @@ def taxonomy(
         ValueError, FileNotFoundError: as `taxonomy_cells`, before anything is computed.
         NonFiniteLoss: if a cell diverges, after the others are done.
     """
-    return _trained(taxonomy_cells(dataset, **choices), taxonomy_table, device, engine, workers)
+    return trained(taxonomy_cells(dataset, **choices), TABLES["taxonomy"], train, device, engine, workers)
 
 
 def encoder_collapse(
@@ -82,7 +77,8 @@ def encoder_collapse(
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `taxonomy`.
     """
-    return _trained(encoder_collapse_cells(dataset, **choices), encoder_collapse_table, device, engine, workers)
+    cells = encoder_collapse_cells(dataset, **choices)
+    return trained(cells, TABLES["encoder_collapse"], train, device, engine, workers)
 
 
 def taxonomy_cells(
@@ -121,7 +117,7 @@ def taxonomy_cells(
         ValueError: if a parameter has a value that does not exist, naming those that do.
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
     """
-    preset = _resolved(dataset, preset)
+    preset = resolved(dataset, preset, DATASETS, PRESETS)
     protocols = list(manifest.load_manifest(dataset).splits)
     choose("protocol", protocol, ("auto", *protocols))
     choose("variant", variant, ("none", *VARIANTS))
@@ -153,7 +149,7 @@ def encoder_collapse_cells(
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`.
     """
-    preset = _resolved(dataset, preset)
+    preset = resolved(dataset, preset, DATASETS, PRESETS)
     depths = parse_numbers("layers", layers, least=1)
     chosen = dict.fromkeys(choose("methods", name.strip(), ("random", "AE")) for name in str(methods).split(","))
     recipes = [PRESETS[preset](dataset, method, layers=depth) for depth in depths for method in chosen]
@@ -176,7 +172,7 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     departures = [name[len(objectives) + 2 :] for name, objectives in rows["objectives"].items()]
     if any(departures):
         rows["departures"] = departures
-    return _beside(rows, results, published, preset, dataset)
+    return with_measures(rows, results, published, preset, dataset, MEASURES)
 
 
 def taxonomy_variants(results: DataFrame, usual: DataFrame, dataset: str) -> DataFrame:
@@ -204,21 +200,14 @@ def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> Dat
     entries = results.drop_duplicates("entry").set_index("entry")
     published = Series({name: _printed_depth(row, dataset) for name, row in entries.iterrows()}, dtype=float)
     rows = DataFrame({"layers": entries["layers"].astype(int), "method": entries["objectives"]})
-    return _beside(rows, results, published, preset, dataset)
-
-
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """A printed table: `run` makes it, `cells` lists what it needs, `layout` turns finished cells into its rows."""
-
-    run: Callable[..., DataFrame]
-    cells: Callable[..., list[Cell]]
-    layout: Callable[[DataFrame, str, str], DataFrame]
+    return with_measures(rows, results, published, preset, dataset, MEASURES)
 
 
 TABLES = {
-    "taxonomy": Table(taxonomy, taxonomy_cells, taxonomy_table),
-    "encoder_collapse": Table(encoder_collapse, encoder_collapse_cells, encoder_collapse_table),
+    "taxonomy": Table(taxonomy, taxonomy_cells, taxonomy_table, LAYOUT, PRESETS, ("ucla", "AE+CE+AD+CD")),
+    "encoder_collapse": Table(
+        encoder_collapse, encoder_collapse_cells, encoder_collapse_table, LAYOUT, PRESETS, ("ucla", "AE")
+    ),
 }
 
 
@@ -238,15 +227,6 @@ def _ordered(name: str) -> str:
     return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *METHODS))
 
 
-def _resolved(dataset: str, preset: str) -> str:
-    """The preset with "auto" resolved."""
-    choose("dataset", dataset, DATASETS)
-    choose("preset", preset, ("auto", *PRESETS))
-    if preset != "auto":
-        return preset
-    return "quick" if manifest.load_manifest(dataset).access == "embedded" else "paper"
-
-
 def _cells(table: str, recipes: list[SkeletonRecipe], preset: str, seeds: list[int]) -> list[Cell]:
     """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns."""
     data = data_of(recipes[0])
@@ -259,32 +239,7 @@ def _cells(table: str, recipes: list[SkeletonRecipe], preset: str, seeds: list[i
 
 def _entry(recipe: SkeletonRecipe, preset: str) -> str:
     """The objectives, followed by whatever departs from the preset: "AD+CD", "AE, layers=3"."""
-    usual = PRESETS[preset](recipe.dataset, recipe.objectives).to_dict()
-    departures = [f", {name}={value}" for name, value in recipe.to_dict().items() if value != usual[name]]
-    return recipe.objectives + "".join(departures)
-
-
-def _trained(
-    cells: list[Cell],
-    layout: Callable[[DataFrame, str, str], DataFrame],
-    device: str,
-    engine: str,
-    workers: str | int,
-) -> DataFrame:
-    """Bring the cells to their results and lay these out."""
-    where = devices.resolve(device)
-    count = worker_count(engine, workers, cells, where)
-    results = run_cells(cells, functools.partial(train, device=where), Store(manifest.runs_root()), workers=count)
-    placed = results.join(DataFrame([cell.recipe.to_dict() for cell in cells])[LAYOUT])
-    return layout(placed, cells[0].preset, cells[0].dataset)
-
-
-def _beside(rows: DataFrame, results: DataFrame, published: Series, preset: str, dataset: str) -> DataFrame:
-    embedded = manifest.load_manifest(dataset).access == "embedded"
-    values = results.rename(columns={"linear": "value"})
-    table = beside(rows, values, None if embedded else published, preset=preset, dataset=dataset)
-    measured = results.reindex(columns=["entry", *MEASURES]).groupby("entry").mean()
-    return table.join(measured).reset_index(drop=True)
+    return entry_of(recipe.objectives, recipe, PRESETS[preset](recipe.dataset, recipe.objectives))
 
 
 def _printed_accuracy(row: Series, dataset: str) -> float:

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
-from repro.run.evaluate import linear_probe, nearest_neighbour
+from repro.run.evaluate import cosine_rates, dropping_rates, linear_probe, nearest_neighbour
 
 USUAL = {"epochs": 3, "batch": 16, "learning_rate": 0.5, "momentum": 0.9, "final_rate": 0.01, "seed": 0}
 
@@ -24,6 +24,11 @@ def clouds(n, classes=4, features=5, spread=1.5, seed=0, dtype=torch.float64):
     labels = rng.permutation(np.arange(n) % classes)
     points = centres[labels] + rng.normal(0, spread, (n, features))
     return torch.from_numpy(points).to(dtype), torch.from_numpy(labels)
+
+
+def probe(*data, epochs, learning_rate, final_rate, **settings):
+    """`linear_probe` with the cosine schedule."""
+    return linear_probe(*data, rates=cosine_rates(epochs, learning_rate, final_rate), **settings)
 
 
 def slow_probe(train, train_labels, test, test_labels, *, classes, epochs, batch, learning_rate, momentum, final_rate,
@@ -67,13 +72,13 @@ def test_linear_probe_equals_a_slow_loop(change):
     settings = USUAL | change
     data = (*clouds(50, seed=1), *clouds(3000, seed=2))  # 50 = 3 x 16 + 2: the last batch is smaller
     expected = slow_probe(*data, classes=4, **settings)
-    assert linear_probe(*data, classes=4, **settings) == pytest.approx(expected, abs=1e-9)
+    assert probe(*data, classes=4, **settings) == pytest.approx(expected, abs=1e-9)
 
 
 def test_seeds_and_schedules_change_the_accuracies_compared_above():
     data = (*clouds(50, seed=1), *clouds(3000, seed=2))
     changes = [{}, {"batch": 7}, {"momentum": 0.0}, {"final_rate": 1.0}, {"seed": 5}, {"learning_rate": 2.0}]
-    found = {tuple(linear_probe(*data, classes=4, **USUAL | change)) for change in changes}
+    found = {tuple(probe(*data, classes=4, **USUAL | change)) for change in changes}
     assert len(found) == len(changes)
 
 
@@ -81,7 +86,7 @@ def test_linear_probe_reaches_logistic_regression_on_separable_data():
     train, test = (clouds(200, spread=0.2, seed=seed) for seed in (1, 2))
     reference = LogisticRegression().fit(train[0].numpy(), train[1].numpy())
     assert reference.score(test[0].numpy(), test[1].numpy()) == 1.0
-    found = linear_probe(*train, *test, classes=4, **USUAL | {"epochs": 20})
+    found = probe(*train, *test, classes=4, **USUAL | {"epochs": 20})
     assert found[-1] == 100.0
 
 
@@ -90,7 +95,7 @@ def test_linear_probe_comes_close_to_logistic_regression_on_overlapping_data():
     reference = LogisticRegression(C=1e6).fit(train[0].numpy(), train[1].numpy())
     expected = 100 * reference.score(test[0].numpy(), test[1].numpy())
     assert 50 < expected < 95
-    found = linear_probe(*train, *test, classes=4, **USUAL | {"epochs": 10, "batch": 64, "learning_rate": 0.1})
+    found = probe(*train, *test, classes=4, **USUAL | {"epochs": 10, "batch": 64, "learning_rate": 0.1})
     assert found[-1] == pytest.approx(expected, abs=1.5)
 
 
@@ -104,7 +109,7 @@ def test_cosine_schedule_per_epoch(monkeypatch):
 
     monkeypatch.setattr(torch.optim, "SGD", Recording)
     data = clouds(50)
-    linear_probe(*data, *data, classes=4, **USUAL | {"epochs": 6, "learning_rate": 2.0})
+    probe(*data, *data, classes=4, **USUAL | {"epochs": 6, "learning_rate": 2.0})
 
     reference = torch.optim.Adam([torch.zeros(1)], lr=2.0)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(reference, T_max=6, eta_min=0.02)
@@ -117,11 +122,40 @@ def test_cosine_schedule_per_epoch(monkeypatch):
     assert rates[0] == 2.0
 
 
+@pytest.mark.parametrize("epochs, drops", [(1, []), (5, [3, 4]), (7, [5, 6]), (10, [6, 8]), (100, [60, 80])])
+def test_rates_drop_to_a_tenth_twice(epochs, drops):
+    reference = torch.optim.SGD([torch.zeros(1)], lr=30.0)
+    schedule = torch.optim.lr_scheduler.MultiStepLR(reference, milestones=drops, gamma=0.1)
+    expected = []
+    for _ in range(epochs):
+        expected += schedule.get_last_lr()
+        reference.step()
+        schedule.step()
+    assert dropping_rates(epochs, 30.0) == pytest.approx(expected, rel=1e-12)
+
+
+def test_features_made_anew_every_epoch():
+    (train, labels), test = clouds(40, seed=1), clouds(500, seed=2)
+    generator, made = torch.Generator().manual_seed(0), []
+
+    def augmented():
+        made.append(train + torch.randn(train.shape, generator=generator))
+        return made[-1]
+
+    settings = {"classes": 4, "batch": 16, "momentum": 0.9, "seed": 0}
+    found = linear_probe(augmented, labels, *test, rates=[0.5, 0.05, 0.05], **settings)
+    assert len(made) == 3
+    turns = iter(made)
+    assert linear_probe(lambda: next(turns), labels, *test, rates=[0.5, 0.05, 0.05], **settings) == found
+    assert linear_probe(made[0], labels, *test, rates=[0.5], **settings) == found[:1]
+    assert linear_probe(made[0], labels, *test, rates=[0.5, 0.05, 0.05], **settings)[1:] != found[1:]
+
+
 def test_accuracy_is_the_exact_mean_over_test_samples():
     train, labels = torch.eye(2, dtype=torch.float64).repeat(8, 1), torch.tensor([0, 1]).repeat(8)
     test = torch.eye(2, dtype=torch.float64)[[0, 0, 0, 0, 0, 1, 1]]
     wrong = torch.tensor([0, 0, 1, 0, 0, 0, 1])  # two of seven are labelled as the other class
-    found = linear_probe(train, labels, test, wrong, classes=2, **USUAL | {"batch": 3})
+    found = probe(train, labels, test, wrong, classes=2, **USUAL | {"batch": 3})
     assert found[-1] == 100 * 5 / 7
     assert nearest_neighbour(train, labels, test, wrong, chunk=2) == 100 * 5 / 7
 
@@ -129,17 +163,17 @@ def test_accuracy_is_the_exact_mean_over_test_samples():
 def test_linear_probe_is_a_function_of_its_arguments():
     data = (*clouds(50, seed=1, dtype=torch.float32), *clouds(500, seed=2, dtype=torch.float32))
     before, copies = torch.get_rng_state(), [part.clone() for part in data]
-    first = linear_probe(*data, classes=4, **USUAL)
+    first = probe(*data, classes=4, **USUAL)
     assert torch.equal(torch.get_rng_state(), before)  # draws from its own generator
     torch.manual_seed(3)
-    assert linear_probe(*data, classes=4, **USUAL) == first
+    assert probe(*data, classes=4, **USUAL) == first
     assert all(torch.equal(part, copy) for part, copy in zip(data, copies, strict=True))
 
 
 def test_more_epochs_than_needed_for_one_sample_and_one_class():
     point, label = torch.ones(1, 3), torch.zeros(1, dtype=torch.int64)
-    assert linear_probe(point, label, point, label, classes=1, **USUAL) == [100.0] * 3
-    assert linear_probe(point, label, point, label, classes=2, **USUAL | {"epochs": 5})[-1] == 100.0
+    assert probe(point, label, point, label, classes=1, **USUAL) == [100.0] * 3
+    assert probe(point, label, point, label, classes=2, **USUAL | {"epochs": 5})[-1] == 100.0
     assert nearest_neighbour(point, label, point, label) == 100.0
     assert nearest_neighbour(point, label, -point, label + 1) == 0.0
 

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from repro import manifest
 from repro.run.device import threads
-from repro.run.evaluate import linear_probe
+from repro.run.evaluate import cosine_rates, linear_probe
 from repro.run.fit import fit
 from repro.skeleton import cell, selection, tables
 from repro.skeleton.pretrain import VARIANTS, Pretrainer, paper, smoke
@@ -424,8 +424,7 @@ def test_the_probe_reports_its_last_epoch_or_its_best_one(data, one_thread, monk
     pretrainer = Pretrainer(recipe, data, 4, CPU)
     readouts, _ = pretrainer.features(data)
     split = (readouts[data.train], data.labels[data.train], readouts[data.test], data.labels[data.test])
-    accuracies = linear_probe(*split, classes=10, epochs=3, batch=128, learning_rate=2.0, momentum=0.9,
-                              final_rate=0.01, seed=4)
+    accuracies = linear_probe(*split, classes=10, batch=128, rates=cosine_rates(3, 2.0, 0.01), momentum=0.9, seed=4)
     assert cell.evaluate(pretrainer, data, 4)["linear"] == accuracies[-1]
     monkeypatch.setattr(cell, "linear_probe", lambda *_, **__: [10.0, 60.0, 40.0])
     last = cell.evaluate(pretrainer, data, 4)

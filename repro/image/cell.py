@@ -1,0 +1,116 @@
+"""One cell of the image tables: train, evaluate, and say what it cost."""
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from repro import manifest
+from repro.image import augment
+from repro.image.augment import NORMALISATION, CentredView, ShiftedView, View
+from repro.image.data import ImageSet, load
+from repro.image.model import ImageModel
+from repro.image.pretrain import Pretrainer
+from repro.image.recipe import ImageRecipe
+from repro.run import device as devices
+from repro.run.cost import commit, cost
+from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour
+from repro.run.fit import fit, load_checkpoint
+from repro.run.store import Run, Store
+
+
+def data_of(recipe: ImageRecipe) -> ImageSet:
+    """The data set of a recipe; read once per process."""
+    return _load(recipe.dataset, manifest.data_root(), recipe.subset)
+
+
+def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
+    """Train the run's cell to its end, from its checkpoint if there is one, and evaluate it.
+
+    Returns:
+        The content of `result.json`: that of `evaluate`, and "cost".
+    """
+    commit()  # remembered now: the checkout may move on while this code trains
+    recipe, seed = run.cell.recipe, run.cell.seed
+    with devices.threads(recipe.threads):
+        pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
+        spent = fit(pretrainer, run.folder, progress)
+        result = evaluate(pretrainer, seed)
+    return result | {"cost": spent | cost(device)}
+
+
+def evaluate(pretrainer: Pretrainer, seed: int) -> dict[str, float | str]:
+    """Accuracies of the frozen features and the spread of the embedding, over the whole test split.
+
+    Returns:
+        linear: linear probe, percent; at its last epoch unless the recipe selects on the test split.
+        knn1: nearest neighbour by cosine, percent.
+        embedding_spread: standard deviation over the test split of the unit-length embedding, root mean square over
+            coordinates, times the square root of its size: 1 for a mean of zero, 0 when all embeddings are equal.
+        select: how the epoch of the probe was chosen.
+    """
+    recipe, data, centred = pretrainer.recipe, pretrainer.data, pretrainer.centred()
+    train_index, test_index = (split.nonzero().flatten() for split in (data.train, data.test))
+    train_labels, test_labels = (data.labels[index].to(pretrainer.device) for index in (train_index, test_index))
+    test = pretrainer.features(test_index, centred)
+    train = pretrainer.features(train_index, centred)
+    accuracies = linear_probe(
+        train if recipe.probe_view == "centred" else _augmented(pretrainer, train_index, seed),
+        train_labels,
+        test,
+        test_labels,
+        classes=len(data.classes),
+        batch=recipe.probe_batch,
+        rates=dropping_rates(recipe.probe_epochs, recipe.probe_learning_rate),
+        momentum=recipe.probe_momentum,
+        seed=seed,
+    )
+    return {
+        "linear": max(accuracies) if recipe.select == "best_on_test" else accuracies[-1],
+        "knn1": nearest_neighbour(train, train_labels, test, test_labels),
+        "embedding_spread": pretrainer.embed(test).var(0, correction=0).sum().sqrt().item(),
+        "select": recipe.select,
+    }
+
+
+def trained_model(key: str, store: Store) -> tuple[ImageModel, ImageRecipe]:
+    """The model of a finished cell, on the CPU in evaluation mode, and its recipe.
+
+    Raises:
+        ValueError: if the key is that of no finished cell, or of a cell of another paper.
+        FileNotFoundError: if the cell's checkpoint is not there.
+    """
+    folders = [path.parent for path in sorted(store.root.glob(f"*/{key}/result.json"))]
+    if not folders:
+        raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`")
+    stored = json.loads((folders[0] / "recipe.json").read_text())
+    if "method" not in stored["recipe"]:
+        raise ValueError(f"key={key!r} is a cell of {stored['table']}; weights are those of image tables")
+    recipe = ImageRecipe.from_dict(stored["recipe"])
+    states = (load_checkpoint(folder) for folder in folders)  # a cell finished for another table too has one of them
+    state = next((state for state in states if state is not None), None)
+    if state is None:
+        raise FileNotFoundError(f"{folders[0]} has no sound checkpoint; delete that folder and run the table again")
+    model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
+    model.load_state_dict(state["learner"]["model"])
+    return model.eval(), recipe
+
+
+def _augmented(pretrainer: Pretrainer, index: Tensor, seed: int) -> Callable[[], Tensor]:
+    """What makes features of images augmented anew each time it is called."""
+    recipe, normalisation = pretrainer.recipe, NORMALISATION[pretrainer.recipe.dataset]
+    view: View | CentredView | ShiftedView = ShiftedView(normalisation)
+    if recipe.probe_view == "crop":
+        view = augment.probe(recipe.size, normalisation)
+    generator = torch.Generator(pretrainer.device).manual_seed(seed)
+    epoch = iter(range(recipe.probe_epochs))
+    return lambda: pretrainer.features(index, view, generator=generator, seed=(seed, next(epoch)))
+
+
+@functools.lru_cache(maxsize=2)
+def _load(name: str, root: Path, subset: bool) -> ImageSet:
+    return load(name, root, subset=subset)

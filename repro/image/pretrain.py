@@ -1,0 +1,302 @@
+"""Pre-training on images with MoCo v2, ReSSL, SCE or JCL; supervised training and random initialisation beside them."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from repro.contrast.dictionary import Dictionary, unit_noise
+from repro.contrast.momentum import (
+    MomentumEncoder,
+    average,
+    average_gradients,
+    average_statistics,
+    encode_shuffled,
+    gather,
+    process,
+)
+from repro.contrast.objectives import ceil, info_nce, jcl, ressl, sce, vanilla
+from repro.image import augment
+from repro.image.augment import NORMALISATION, CentredView, Draws, ShiftedView, View
+from repro.image.batches import batches_of
+from repro.image.data import ImageSet
+from repro.image.model import TRUNKS, ImageModel
+from repro.image.recipe import SELF_SUPERVISED, ImageRecipe
+from repro.run.evaluate import nearest_neighbour
+
+VERSION = 1  # raise when a change alters the numbers of an unchanged recipe
+MONITORED = 10  # times in a training that `knn1` is measured
+
+
+class Pretrainer:
+    """A learner for `repro.run.fit`: model, momentum encoder, dictionary, optimiser, generators, order of samples.
+
+    In a process group every process holds the same state and works on its share of each batch, row j of process r being
+    row j * processes + r of the whole; the result is that of one process with the same ghost groups.
+
+    Args:
+        recipe: hyper-parameters; `method="random"` gives the untrained model and no steps.
+        data: the set; what fits into the device's memory goes there once.
+        seed: of initialisation, order and views. Equal seeds start from equal weights on every device.
+        device: where to train.
+
+    Attributes:
+        terms: names of what `step` returns. For SCE the three parts of its loss, in nats:
+            loss = weight InfoNCE + (1 - weight) (ReSSL + Ceil). Last the loss, and `knn1`, the accuracy in percent of
+            nearest neighbours on the test split, measured ten times during training and never used for a decision.
+
+    Raises:
+        ValueError: if the batch is larger than the training split, or cannot be shared by the processes.
+    """
+
+    def __init__(self, recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> None:
+        self.recipe, self.data, self.seed, self.device = recipe, data, seed, device
+        self.terms = (*(("InfoNCE", "ReSSL", "Ceil") if recipe.method == "sce" else ()), "loss", "knn1")
+        self.members = (data.train if recipe.method == "supervised" else data.pretrain).nonzero().flatten()
+        _, processes = process()
+        if recipe.batch > len(self.members):
+            available = f"{len(self.members)} training images of {data.name}"
+            raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
+        if recipe.batch % processes:
+            raise ValueError(f"batch={recipe.batch} cannot be shared by {processes} processes; choose a multiple")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection, recipe.groups)
+            self.classifier = nn.Linear(TRUNKS[recipe.trunk], len(data.classes))
+        starting = torch.Generator().manual_seed(seed)
+        self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=starting))
+        self.keys = MomentumEncoder(self.model, recipe.momentum)
+        for module in self._modules():
+            module.to(device, memory_format=self._memory_format())
+        self.optimiser = torch.optim.SGD(
+            [*self.model.parameters(), *self.classifier.parameters()],
+            lr=recipe.learning_rate,
+            momentum=recipe.sgd_momentum,
+            weight_decay=recipe.weight_decay,
+            fused=True,
+        )
+        self.batches = batches_of(data, self._views(), device)
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self.order_generator = torch.Generator().manual_seed(seed)
+        self.shuffle_generator = torch.Generator().manual_seed(seed)
+        self.order = torch.empty(0, dtype=torch.int64)
+        self.pictures: Iterator[list[Tensor]] = iter(())
+        self.steps_per_epoch = len(self.members) // recipe.batch
+        self.total_steps = 0 if recipe.method == "random" else recipe.epochs * self.steps_per_epoch
+        self.taken, self.knn1 = 0, 0.0
+
+    def step(self) -> Tensor:
+        """One optimisation step; the value of every term, (terms,)."""
+        if self.taken % max(1, self.total_steps // MONITORED) == 0:
+            self.knn1 = self._nearest_neighbour()
+        index, pictures = self._next_batch()
+        query, *keys = self._augmented(pictures)
+        self.optimiser.param_groups[0]["lr"] = learning_rate(self.recipe, self.taken, self.steps_per_epoch)
+        self.model.train()
+        losses = self._supervised(query, index) if self.recipe.method == "supervised" else self._contrast(query, keys)
+        self.taken += 1
+        values = torch.stack([*losses.values()]).detach()
+        average([values])
+        return torch.cat([values, values.new_full((1,), self.knn1)])
+
+    def _supervised(self, query: Tensor, index: Tensor) -> dict[str, Tensor]:
+        with self._autocast():
+            logits = self.classifier(self.model.features(query)).float()
+        losses = {"loss": cross_entropy(logits, self.data.labels[index].to(self.device, non_blocking=True))}
+        self._descend(losses["loss"])
+        return losses
+
+    def _contrast(self, query_view: Tensor, key_views: list[Tensor]) -> dict[str, Tensor]:
+        with self._autocast():
+            query = self.model(query_view)
+            keys = self._keys(torch.cat(key_views)).unflatten(0, (self.recipe.keys, -1)).transpose(0, 1)
+        losses = self._losses(query, keys)
+        self._descend(losses["loss"])
+        self.dictionary.enqueue(gather(keys.mean(1)))
+        self.keys.update(self.model)
+        return losses
+
+    def _keys(self, views: Tensor) -> Tensor:
+        """The momentum encoder's embeddings (N keys, d), first those of every image's first view."""
+        if not self.recipe.shuffle:
+            return self.keys(views)
+        return encode_shuffled(self.keys, views, generator=self.shuffle_generator)
+
+    def _losses(self, query: Tensor, keys: Tensor) -> dict[str, Tensor]:
+        """The method's loss, and of SCE its parts without gradient, from (N, d) and (N, keys, d)."""
+        recipe, key, negatives = self.recipe, keys[:, 0], self.dictionary.entries
+        temperature, key_temperature = recipe.temperature, recipe.key_temperature
+        match recipe.method:
+            case "moco":
+                return {"loss": info_nce(query, key, negatives, temperature)}
+            case "ressl":
+                return {"loss": ressl(query, key, negatives, temperature, key_temperature)}
+            case "jcl":
+                return {"loss": jcl(query, keys, negatives, temperature, self.strength())}
+            case "vanilla":
+                return {"loss": vanilla(query, keys, negatives, temperature)}
+        with torch.no_grad():
+            parts = {
+                "InfoNCE": info_nce(query, key, negatives, temperature),
+                "ReSSL": ressl(query, key, negatives, temperature, key_temperature),
+                "Ceil": ceil(query, key, negatives, temperature),
+            }
+        targets = {"weight": recipe.weight, "masked_positive": recipe.masked_positive}
+        return parts | {"loss": sce(query, key, negatives, temperature, key_temperature, **targets)}
+
+    def strength(self) -> float:
+        """JCL's weight of the covariance in the present epoch e of E: ramped, strength (e + 1) / E."""
+        if not self.recipe.ramp:
+            return self.recipe.strength
+        return self.recipe.strength * (self.taken // self.steps_per_epoch + 1) / self.recipe.epochs
+
+    def _descend(self, loss: Tensor) -> None:
+        self.optimiser.zero_grad()
+        loss.backward()
+        for module in (self.model, self.classifier):
+            average_gradients(module)
+        self.optimiser.step()
+
+    def _next_batch(self) -> tuple[Tensor, list[Tensor]]:
+        """Indices (n,) of this process's share of the next batch, and its pictures for every view."""
+        if len(self.order) == 0:  # a rest smaller than a batch is dropped
+            shuffled = torch.randperm(len(self.members), generator=self.order_generator)
+            self.order = self.members[shuffled[: self.steps_per_epoch * self.recipe.batch]]
+        pictures = next(self.pictures, None)
+        if pictures is None:
+            seed = (self.seed, self.taken // self.steps_per_epoch)
+            share = self.recipe.batch // process()[1]
+            self.pictures = self.batches.batches(self._share(self.order), batch=share, seed=seed)
+            pictures = next(self.pictures)
+        index, self.order = self._share(self.order[: self.recipe.batch]), self.order[self.recipe.batch :]
+        return index, pictures
+
+    def _share(self, rows: Tensor) -> Tensor:
+        rank, processes = process()
+        return rows[rank::processes]
+
+    def _views(self) -> list[View]:
+        """The query's view and one of every key."""
+        normalisation = NORMALISATION[self.recipe.dataset]
+        names = [self.recipe.query_view]
+        if self.recipe.method in SELF_SUPERVISED:
+            names += [self.recipe.key_view] * self.recipe.keys
+        return [getattr(augment, name)(self.recipe.size, normalisation) for name in names]
+
+    def _augmented(self, pictures: list[Tensor]) -> list[Tensor]:
+        """Pictures (n, 3, H, W) of every view as the networks take them, (n, 3, size, size)."""
+        return [self._drawn(view, picture) for view, picture in zip(self.batches.views, pictures, strict=True)]
+
+    def _drawn(self, view: View, pictures: Tensor) -> Tensor:
+        """A view of the pictures; parameters are drawn for the whole batch, those of this process's rows are used."""
+        count = len(pictures) * process()[1]
+        heights, widths = (torch.full((count,), side, device=self.device) for side in pictures.shape[2:])
+        draws = view.draw(heights, widths, self.generator)
+        drawn = view.apply(pictures, Draws(*map(self._share, draws)))
+        return drawn.contiguous(memory_format=self._memory_format())
+
+    def _memory_format(self) -> torch.memory_format:
+        return torch.channels_last if self.recipe.channels_last else torch.contiguous_format
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
+
+    def _nearest_neighbour(self) -> float:
+        """Accuracy in percent on the test split, of neighbours in the training split."""
+        labels = self.data.labels.to(self.device)
+        train, test = (split.nonzero().flatten() for split in (self.data.train, self.data.test))
+        view = self.centred()
+        parts = [(self.features(each, view), labels[each.to(self.device)]) for each in (train, test)]
+        return nearest_neighbour(*itertools.chain(*parts))
+
+    def centred(self) -> CentredView:
+        """The view without randomness."""
+        return CentredView(self.recipe.size, NORMALISATION[self.recipe.dataset], self.recipe.resize)
+
+    @torch.no_grad()
+    def features(
+        self,
+        index: Tensor,
+        view: View | CentredView | ShiftedView,
+        *,
+        generator: torch.Generator | None = None,
+        seed: Sequence[int] = (0,),
+        batch: int = 512,
+    ) -> Tensor:
+        """Pooled features (n, C) of images, in float32; the same in every process.
+
+        Args:
+            index: (n,) of the images, on the CPU.
+            view: of every image.
+            generator: of the view, on the device; none for a `CentredView`.
+            seed: of what happens to images before the view, where they stay in files.
+            batch: images encoded at a time, in all processes together.
+        """
+        self.model.eval()
+        average_statistics(self.model)
+        source = batches_of(self.data, [view], self.device)
+        left, = source.views
+        arguments = () if generator is None else (generator,)
+        processes = process()[1]
+        padded = torch.cat([index, index[-1:].expand(-len(index) % processes)])
+        share = self._share(padded)
+        parts = []
+        with self._autocast():
+            for pictures, in source.batches(share, batch=-(-batch // processes), seed=seed):
+                images = left(pictures, *arguments).contiguous(memory_format=self._memory_format())
+                parts.append(self.model.features(images).float())
+        return gather(torch.cat(parts))[: len(index)]
+
+    @torch.no_grad()
+    def embed(self, features: Tensor) -> Tensor:
+        """Embeddings (n, d) of unit length, from features of `features`."""
+        self.model.eval()
+        return self.model.embed(features)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to continue exactly; the same in every process."""
+        for module in (self.model, self.keys):
+            average_statistics(module)
+        return {name: part.state_dict() for name, part in self._parts().items()} | {
+            "generator": self.generator.get_state(),
+            "order_generator": self.order_generator.get_state(),
+            "shuffle_generator": self.shuffle_generator.get_state(),
+            "order": self.order.clone(),
+            "taken": self.taken,
+            "knn1": self.knn1,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state of `state_dict`."""
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        self.order_generator.set_state(state["order_generator"])
+        self.shuffle_generator.set_state(state["shuffle_generator"])
+        self.order, self.pictures = state["order"], iter(())
+        self.taken, self.knn1 = state["taken"], state["knn1"]
+
+    def _modules(self) -> list[nn.Module]:
+        return [self.model, self.classifier, self.keys, self.dictionary]
+
+    def _parts(self) -> dict[str, Any]:
+        names = ("model", "classifier", "keys", "dictionary", "optimiser")
+        return {name: getattr(self, name) for name in names}
+
+
+def learning_rate(recipe: ImageRecipe, step: int, steps_per_epoch: int) -> float:
+    """The learning rate of a step: linear warm-up from 0, then a cosine to 0, per step or kept through every epoch.
+
+    The warm-up reaches the recipe's rate in its last step (SCE, released code).
+    """
+    warming, total = recipe.warmup * steps_per_epoch, recipe.epochs * steps_per_epoch
+    if step < warming:
+        return recipe.learning_rate * step / max(1, warming - 1)
+    if recipe.schedule == "epoch":
+        step -= step % steps_per_epoch
+    progress = (step - warming) / (total - warming)
+    return recipe.learning_rate * (1 + math.cos(math.pi * progress)) / 2

@@ -1,0 +1,200 @@
+"""Recipes of the image papers: the data set's paper fixes network and optimiser, the method objective and views."""
+
+import dataclasses
+from typing import Any
+
+from repro.image.data import DATASETS
+from repro.image.model import HEADS, TRUNKS
+from repro.recipe import Recipe, choose, setting
+
+SELF_SUPERVISED = ("moco", "ressl", "sce", "jcl", "vanilla")
+METHODS = ("random", "supervised", *SELF_SUPERVISED)
+VIEWS = ("strong", "weak")
+PROBE_VIEWS = ("shifted", "crop", "centred")
+
+SCE, SCE_CODE = "SCE supplement", "SCE, released code, resnet18_cifar10.yaml"
+JCL, JCL_CODE = "JCL supplement", "JCL, released code"
+MOCO = "MoCo v2, released code"
+
+Values = dict[str, tuple[Any, str]]  # a value and its source, by field
+
+MEDIUM: Values = {"dictionary": (16384, SCE), "momentum": (0.996, SCE)}
+ABLATION: Values = {
+    "small": (False, JCL),
+    "head": ("moco_v2", JCL),
+    "projection": (128, JCL),
+    "groups": (8, f"{JCL_CODE}: eight processes normalise their own samples"),
+    "size": (224, JCL),
+    "resize": (256, JCL),
+    "dictionary": (65536, JCL),
+    "momentum": (0.999, JCL),
+    "epochs": (100, JCL),
+    "batch": (128, JCL),
+    "learning_rate": (0.1, JCL),
+    "warmup": (0, JCL_CODE),
+    "schedule": ("epoch", JCL_CODE),
+    "weight_decay": (1e-4, JCL),
+    "probe_view": ("crop", JCL),
+    "probe_learning_rate": (10.0, JCL),
+}
+DATA: dict[str, Values] = {  # where a data set's recipe leaves that of CIFAR-10
+    "digits": {"size": (8, "the images")},
+    "cifar10": {},
+    "cifar100": {},
+    "stl10": MEDIUM | {"size": (96, SCE), "resize": (96, SCE)},
+    "tiny_imagenet": MEDIUM | {"size": (64, SCE), "resize": (64, SCE)},
+    "imagenet100": ABLATION,
+    "imagenet": ABLATION
+    | {
+        "trunk": ("resnet50", JCL),
+        "epochs": (200, JCL_CODE),
+        "batch": (256, JCL),
+        "learning_rate": (0.03, f"{JCL_CODE}; its text is said to have 0.06"),
+        "probe_learning_rate": (30.0, JCL_CODE),
+    },
+}
+DATA["digits"]["resize"] = DATA["digits"]["size"]
+
+BEST: dict[str, tuple[float, float]] = {  # SCE's best temperatures; other data sets take those of the released code
+    "cifar10": (0.2, 0.10),
+    "cifar100": (0.1, 0.08),
+    "stl10": (0.1, 0.04),
+    "tiny_imagenet": (0.1, 0.07),
+}
+
+
+def method_values(dataset: str, method: str) -> Values:
+    """Where a method's recipe leaves that of SCE on CIFAR-10."""
+    if method == "random":
+        return {}
+    if method == "supervised":
+        return {"query_view": ("weak", "assumed: crop and flip")}
+    if method == "sce":
+        source = f"{SCE}, the data set's best" if dataset in BEST else SCE_CODE
+        temperature, key_temperature = BEST.get(dataset, (0.1, 0.05))
+        return {"temperature": (temperature, source), "key_temperature": (key_temperature, source)}
+    if method == "ressl":
+        source = "ReSSL, released code"
+        return {"temperature": (0.1, source), "key_temperature": (0.04, source)}
+    values: Values = {"key_view": ("strong", MOCO), "temperature": (0.2, MOCO)}
+    if method in ("jcl", "vanilla"):
+        strength = (2.0, f"{JCL_CODE} of the released weights") if dataset == "imagenet" else (4.0, JCL)
+        values |= {"temperature": (0.2, JCL), "keys": (5, JCL), "strength": strength}
+    return values
+
+
+COUNTS = ("projection", "groups", "size", "resize", "dictionary", "keys", "batch", "epochs", "threads")
+LEAST = dict.fromkeys((*COUNTS, "probe_epochs", "probe_batch"), 1)
+LEAST |= dict.fromkeys(("temperature", "key_temperature"), 1e-6)
+LEAST |= dict.fromkeys(("warmup", "weight_decay", "strength", "learning_rate", "probe_learning_rate"), 0)
+MOST = dict.fromkeys(("weight", "momentum", "sgd_momentum", "probe_momentum"), 1.0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImageRecipe(Recipe):
+    """One pre-training and its evaluation. Defaults: SCE on CIFAR-10."""
+
+    dataset: str = setting("cifar10", "SCE supplement", allowed=DATASETS)
+    subset: bool = setting(False, "assumed: the whole distribution, or an error")
+    method: str = setting("sce", "SCE supplement", allowed=METHODS)
+    trunk: str = setting("resnet18", SCE, allowed=TRUNKS)
+    small: bool = setting(True, f"{SCE}: 3x3 stem without pooling")
+    head: str = setting("sce", SCE, allowed=HEADS)
+    projection: int = setting(256, f"{SCE}; 128 in the released code")
+    groups: int = setting(1, "assumed: plain batch normalisation; 8 ghost groups in the released code")
+    shuffle: bool = setting(True, "MoCo, section 3.3; without effect on one process with one group")
+    size: int = setting(32, SCE)
+    resize: int = setting(32, SCE)
+    query_view: str = setting("strong", "SCE, released code; its supplement's Alg. 1 has weak", allowed=VIEWS)
+    key_view: str = setting("weak", "SCE, released code; its supplement's Alg. 1 has strong", allowed=VIEWS)
+    dictionary: int = setting(4096, SCE)
+    temperature: float = setting(0.2, f"{SCE}, the data set's best")
+    key_temperature: float = setting(0.1, f"{SCE}, the data set's best")
+    weight: float = setting(0.5, SCE_CODE)
+    masked_positive: bool = setting(True, f"{SCE}, the formula; a logit of 0 in its pseudo-code")
+    keys: int = setting(1, SCE)
+    strength: float = setting(4.0, JCL)
+    ramp: bool = setting(True, f"{JCL_CODE}: strength (e + 1) / E in epoch e of E")
+    momentum: float = setting(0.99, SCE)
+    epochs: int = setting(200, SCE)
+    batch: int = setting(256, SCE)
+    learning_rate: float = setting(0.06, SCE)
+    warmup: int = setting(5, SCE)
+    schedule: str = setting("step", SCE, allowed=("step", "epoch"))
+    sgd_momentum: float = setting(0.9, SCE)
+    weight_decay: float = setting(5e-4, f"{SCE}, of all parameters as in the released code")
+    precision: str = setting("bfloat16", "assumed; float16 in the released code", allowed=("float32", "bfloat16"))
+    channels_last: bool = setting(True, "assumed: memory format, for speed")
+    threads: int = setting(1, "assumed: CPU threads, part of a CPU result")
+    probe_view: str = setting("shifted", SCE, allowed=PROBE_VIEWS)
+    probe_epochs: int = setting(100, SCE_CODE)
+    probe_batch: int = setting(256, SCE_CODE)
+    probe_learning_rate: float = setting(30.0, SCE_CODE)
+    probe_momentum: float = setting(0.9, SCE_CODE)
+    select: str = setting(
+        "last", "assumed: epoch of the probe; best_on_test in the released codes", allowed=("last", "best_on_test")
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in LEAST | MOST:
+            value, least, most = getattr(self, name), LEAST.get(name, 0.0), MOST.get(name, float("inf"))
+            if not value >= least:
+                raise ValueError(f"{name}={value} should be at least {least}")
+            if not value <= most:
+                raise ValueError(f"{name}={value} should be at most {most}")
+        if self.keys > 1 and self.method not in ("jcl", "vanilla"):
+            raise ValueError(f"keys={self.keys} needs the method jcl or vanilla; {self.method} has one key a query")
+
+    def described(self) -> list[tuple[str, Any, str]]:
+        """(field, value, source) for every field, the source being that of the data set's and the method's recipe."""
+        changed = DATA[self.dataset] | method_values(self.dataset, self.method)
+        rows = []
+        for name, value, source in super().described():
+            if name in changed:
+                usual, origin = changed[name]
+                source = origin if value == usual else f"chosen here (default {usual})"
+            rows.append((name, value, source))
+        return rows
+
+
+def paper(dataset: str, method: str, **changes: Any) -> ImageRecipe:
+    """The printed and released values for a data set and a method; `changes` replace fields."""
+    choose("dataset", dataset, DATA)
+    choose("method", method, METHODS)
+    values = {name: value for name, (value, _) in (DATA[dataset] | method_values(dataset, method)).items()}
+    return ImageRecipe(dataset=dataset, method=method).replace(**(values | changes))
+
+
+def quick(dataset: str, method: str, **changes: Any) -> ImageRecipe:
+    """A size for two CPU cores: the stem for large images, which costs a tenth, and fewer images in the dictionary.
+
+    Images of ImageNet are seen twice at 64 pixels; what that costs has not been measured.
+    """
+    small = {"small": False, "batch": 128, "learning_rate": 0.03, "dictionary": 1024, "probe_view": "centred"}
+    if dataset == "digits":
+        small |= {"small": True, "epochs": 20, "dictionary": 512, "precision": "float32", "channels_last": False}
+    elif dataset.startswith("imagenet"):
+        small |= {"trunk": "resnet18", "size": 64, "resize": 72, "epochs": 2, "dictionary": 4096}
+    else:
+        small |= {"epochs": 100}
+    return paper(dataset, method, **(small | changes))
+
+
+def smoke(dataset: str, method: str, **changes: Any) -> ImageRecipe:
+    """Two steps of a batch that holds half of the digits, to see that everything runs, no more."""
+    tiny = {"small": False, "epochs": 1, "batch": 512, "dictionary": 64, "probe_view": "centred", "probe_epochs": 2}
+    return paper(dataset, method, **(tiny | changes))
+
+
+PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}
+
+# Where paper, supplement and released code part ways and the numbers change; the default is the other value.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "swapped_views": {"query_view": "weak", "key_view": "strong"},  # SCE supplement, Alg. 1
+    "zero_logit": {"masked_positive": False},  # SCE's pseudo-code and released code
+    "released_projection": {"projection": 128},  # SCE, released code
+    "ghost_groups": {"groups": 8},  # SCE, released code
+    "constant_strength": {"ramp": False},  # JCL supplement, whose text has no ramp
+    "four_keys": {"keys": 4},  # JCL, released code, which counts the query among five crops
+}

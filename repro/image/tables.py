@@ -1,0 +1,299 @@
+"""The image papers' tables: which cells make them, and our numbers beside the printed ones."""
+
+from typing import Any
+
+from pandas import DataFrame, Series, concat
+
+from repro.image.cell import data_of, train
+from repro.image.data import DATASETS
+from repro.image.pretrain import VERSION
+from repro.image.recipe import METHODS, PRESETS, VARIANTS, ImageRecipe
+from repro.recipe import choose, parse_numbers
+from repro.report.printed import printed
+from repro.run.store import Cell
+from repro.run.table import Table, entry_of, resolved, trained, with_measures
+
+MEASURES = ["knn1", "embedding_spread"]  # shown behind the linear probe
+GRID = ("temperature", "key_temperature")
+SWEEPS = ("keys", "strength", "temperature")
+BASE = (5, 4.0, 0.2)  # of the three, where they do not vary (JCL supplement)
+LONG_SWEEPS = {"keys": "1,2,3,5,7,9", "strengths": "0,0.5,1,2,4,6,10", "temperatures": "0.07,0.1,0.2,0.3,0.5"}
+SHORT_SWEEPS = {"keys": "1,2,5,9", "strengths": "0,4,10", "temperatures": "0.1,0.2,0.5"}
+FORWARDS = 3  # of the query, its backward pass counted twice; each key adds one (JCL)
+PRINTED_NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_imagenet": "Tiny-IN"}
+PRINTED_KEY_TEMPERATURES = "0.03,0.04,0.05,0.06,0.07,0.08,0.09,0.10"
+SHORT_KEY_TEMPERATURES = "0.03,0.05,0.07,0.10"
+
+
+def image_methods(
+    dataset: str = "digits", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+) -> DataFrame:
+    """MoCo v2, ReSSL, SCE and JCL in one setting, between random initialisation and supervised training.
+
+    Args:
+        dataset: "digits" (embedded), "cifar10", "cifar100", "stl10", "tiny_imagenet", "imagenet100" or "imagenet".
+        device: "auto", "cpu" or "cuda".
+        engine: "inline" trains in this process, "local" in worker processes; "auto" takes "local" on a CPU, except
+            for smoke runs. The numbers do not depend on it.
+        workers: number of worker processes, or "auto": the cores this process may use over the recipe's threads.
+        **choices: the other parameters of `image_methods_cells`.
+
+    Returns:
+        One row per method: method, then ours, std, n_seeds, published, difference, preset, dataset; last the means
+        over seeds of knn1 and embedding_spread (1: isotropic, 0: collapsed to one point). Accuracies in percent.
+        Where a cell departs from its preset, a column "departures" before `ours` says how.
+
+    Raises:
+        ValueError, FileNotFoundError: as `image_methods_cells`, before anything is computed.
+        NonFiniteLoss: if a cell diverges, after the others are done.
+    """
+    return trained(image_methods_cells(dataset, **choices), TABLES["image_methods"], train, device, engine, workers)
+
+
+def temperature_grid(
+    dataset: str = "digits", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+) -> DataFrame:
+    """SCE by the temperatures of query and key, and ReSSL where both are equal (SCE supplement, Table 2).
+
+    Args:
+        dataset, device, engine, workers: as for `image_methods`.
+        **choices: the other parameters of `temperature_grid_cells`.
+
+    Returns:
+        One row per method and pair of temperatures: method, temperature, key_temperature, then the columns of
+        `image_methods`.
+
+    Raises:
+        ValueError, FileNotFoundError, NonFiniteLoss: as `image_methods`.
+    """
+    cells = temperature_grid_cells(dataset, **choices)
+    return trained(cells, TABLES["temperature_grid"], train, device, engine, workers)
+
+
+def positive_keys(
+    dataset: str = "digits", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+) -> DataFrame:
+    """JCL by the number of positive keys, the weight of their covariance, and temperature (JCL supplement, Fig. M.2).
+
+    Args:
+        dataset, device, engine, workers: as for `image_methods`.
+        **choices: the other parameters of `positive_keys_cells`.
+
+    Returns:
+        One row per point of each of the three sweeps: varied ("keys", "strength" or "temperature"), keys, strength,
+        temperature, encoder_forwards (3 + keys per image, a backward pass counted as two), then the columns of
+        `image_methods`. The paper prints curves, no numbers, so that `published` is empty.
+
+    Raises:
+        ValueError, FileNotFoundError, NonFiniteLoss: as `image_methods`.
+    """
+    return trained(positive_keys_cells(dataset, **choices), TABLES["positive_keys"], train, device, engine, workers)
+
+
+def image_methods_cells(
+    dataset: str = "digits",
+    *,
+    preset: str = "auto",
+    methods: str = "random,supervised,moco,ressl,sce,jcl",
+    seeds: str | int = "0",
+    variant: str = "none",
+    select: str = "last",
+    subset: bool = False,
+    precision: str = "auto",
+) -> list[Cell]:
+    """The cells behind `image_methods`. Loads the data and trains nothing.
+
+    Args:
+        dataset: "digits" (embedded), "cifar10", "cifar100", "stl10", "tiny_imagenet", "imagenet100" or "imagenet".
+        preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
+        methods: comma list of "random", "supervised", "moco", "ressl", "sce", "jcl" and "vanilla".
+        seeds: comma list of whole numbers.
+        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none".
+        select: "last" epoch of the probe, or "best_on_test" as the released codes did.
+        subset: take the copy that `repro data import` has taken in, or a part of ImageNet; every entry then says so.
+        precision: "float32", "bfloat16", or "auto": the preset's. A CPU without bfloat16 instructions is slow in it.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
+        FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
+    """
+    choose("variant", variant, ("none", *VARIANTS))
+    chosen = dict.fromkeys(choose("methods", name.strip(), METHODS) for name in str(methods).split(","))
+    changes = _changes(select, subset, precision) | VARIANTS.get(variant, {})
+    preset = resolved(dataset, preset, DATASETS, PRESETS)
+    recipes = [PRESETS[preset](dataset, method, **changes) for method in chosen]
+    return _cells("image_methods", recipes, preset, seeds, shown=())
+
+
+def temperature_grid_cells(
+    dataset: str = "digits",
+    *,
+    preset: str = "auto",
+    temperatures: str = "0.1,0.2",
+    key_temperatures: str = "auto",
+    seeds: str | int = "0",
+    select: str = "last",
+    subset: bool = False,
+    precision: str = "auto",
+) -> list[Cell]:
+    """The cells behind `temperature_grid`. Loads the data and trains nothing.
+
+    Args:
+        temperatures: comma list, of the query.
+        key_temperatures: comma list, of the key; "auto": the eight printed ones for the paper's recipe, else four.
+        dataset, preset, seeds, select, subset, precision: as for `image_methods_cells`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `image_methods_cells`.
+    """
+    preset = resolved(dataset, preset, DATASETS, PRESETS)
+    if key_temperatures == "auto":
+        key_temperatures = PRINTED_KEY_TEMPERATURES if preset == "paper" else SHORT_KEY_TEMPERATURES
+    rows, columns = parse_fractions("temperatures", temperatures), parse_fractions("key_temperatures", key_temperatures)
+    pairs = [("sce", row, column) for row in rows for column in columns]
+    pairs += [("ressl", row, row) for row in rows if row in columns]
+    changes = _changes(select, subset, precision)
+    recipes = [
+        PRESETS[preset](dataset, method, temperature=row, key_temperature=column, **changes)
+        for method, row, column in pairs
+    ]
+    return _cells("temperature_grid", recipes, preset, seeds, GRID)
+
+
+def positive_keys_cells(
+    dataset: str = "digits",
+    *,
+    preset: str = "auto",
+    keys: str | int = "auto",
+    strengths: str = "auto",
+    temperatures: str = "auto",
+    seeds: str | int = "0",
+    variant: str = "none",
+    select: str = "last",
+    subset: bool = False,
+    precision: str = "auto",
+) -> list[Cell]:
+    """The cells behind `positive_keys`. Loads the data and trains nothing.
+
+    Each of the three varies while the others stay at the paper's 5 keys, strength 4 and temperature 0.2.
+
+    Args:
+        keys: comma list of numbers of positive keys; "auto": 1, 2, 3, 5, 7, 9 for the paper's recipe, else 1, 2, 5, 9.
+        strengths: comma list of weights of the covariance; "auto": 0, 0.5, 1, 2, 4, 6, 10, else 0, 4, 10.
+        temperatures: comma list; "auto": 0.07, 0.1, 0.2, 0.3, 0.5, else 0.1, 0.2, 0.5. The paper says what it varied
+            and not over which values.
+        dataset, preset, seeds, variant, select, subset, precision: as for `image_methods_cells`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `image_methods_cells`.
+    """
+    preset = resolved(dataset, preset, DATASETS, PRESETS)
+    choose("variant", variant, ("none", *VARIANTS))
+    usual = LONG_SWEEPS if preset == "paper" else SHORT_SWEEPS
+    asked = {"keys": keys, "strengths": strengths, "temperatures": temperatures}
+    texts = {name: usual[name] if value == "auto" else value for name, value in asked.items()}
+    points = [(number, *BASE[1:]) for number in parse_numbers("keys", texts["keys"], least=1)]
+    points += [(BASE[0], value, BASE[2]) for value in parse_fractions("strengths", texts["strengths"], least=0)]
+    points += [(*BASE[:2], value) for value in parse_fractions("temperatures", texts["temperatures"])]
+    changes = _changes(select, subset, precision) | VARIANTS.get(variant, {})
+    recipes = [
+        PRESETS[preset](dataset, "jcl", **changes | dict(zip(SWEEPS, point, strict=True)))
+        for point in dict.fromkeys(points)
+    ]
+    return _cells("positive_keys", recipes, preset, seeds, SWEEPS)
+
+
+def image_methods_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `image_methods` from finished cells.
+
+    Args:
+        results: one row per cell with entry, seed, linear, knn1, embedding_spread and the table's fields.
+        preset, dataset: of these cells.
+    """
+    entries = results.drop_duplicates("entry").set_index("entry")
+    rows = DataFrame({"method": entries["method"]})
+    departures = [entry[len(method) + 2 :] for entry, method in rows["method"].items()]
+    if any(departures):
+        rows["departures"] = departures
+    published = Series(float("nan"), index=rows.index)
+    return with_measures(rows, results, published, preset, dataset, MEASURES)
+
+
+def temperature_grid_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `temperature_grid` from finished cells; `results` as for `image_methods_table`."""
+    rows = results.drop_duplicates("entry").set_index("entry")[["method", *GRID]]
+    published = Series({entry: _printed(row, dataset) for entry, row in rows.iterrows()}, dtype=float)
+    return with_measures(rows, results, published, preset, dataset, MEASURES)
+
+
+def positive_keys_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `positive_keys` from finished cells; `results` as for `image_methods_table`."""
+    rows = results.drop_duplicates("entry").set_index("entry")[list(SWEEPS)]
+    rows["encoder_forwards"] = FORWARDS + rows["keys"]
+    published = Series(float("nan"), index=rows.index)
+    points = with_measures(rows, results, published, preset, dataset, MEASURES)
+    sweeps = []
+    for place, name in enumerate(SWEEPS):
+        others = [other for other in range(len(SWEEPS)) if other != place]
+        at_base = [points[SWEEPS[other]] == BASE[other] for other in others]
+        sweep = points[at_base[0] & at_base[1]].sort_values(name)
+        sweeps.append(sweep.assign(varied=name))
+    table = concat(sweeps, ignore_index=True)
+    return table[["varied", *table.columns.drop("varied")]]
+
+
+TABLES = {
+    "image_methods": Table(
+        image_methods, image_methods_cells, image_methods_table, ("method",), PRESETS, ("cifar10", "moco")
+    ),
+    "temperature_grid": Table(
+        temperature_grid, temperature_grid_cells, temperature_grid_table, ("method", *GRID), PRESETS, ("cifar10", "sce")
+    ),
+    "positive_keys": Table(
+        positive_keys, positive_keys_cells, positive_keys_table, ("method", *SWEEPS), PRESETS, ("imagenet100", "jcl")
+    ),
+}
+
+
+def parse_fractions(parameter: str, value: Any, *, least: float = 1e-6) -> list[float]:
+    """Distinct numbers of a comma list such as "0.1,0.2", in the order given.
+
+    Raises:
+        ValueError: naming the parameter, the value and the form expected.
+    """
+    try:
+        numbers = [float(part) for part in str(value).split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(least <= number < float("inf") for number in numbers):
+        raise ValueError(f"{parameter}={value!r} should be a comma list of numbers from {least}, such as 0.1,0.2")
+    return list(dict.fromkeys(numbers))
+
+
+def _changes(select: str, subset: bool, precision: str) -> dict[str, Any]:
+    choose("precision", precision, ("auto", "float32", "bfloat16"))
+    return {"select": select, "subset": subset} | ({} if precision == "auto" else {"precision": precision})
+
+
+def _cells(table: str, recipes: list[ImageRecipe], preset: str, seeds: str | int, shown: tuple[str, ...]) -> list[Cell]:
+    """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns."""
+    data = data_of(recipes[0])
+    return [
+        Cell(table, _entry(recipe, preset, shown), recipe, seed, preset, data.name, data.digest, VERSION)
+        for seed in parse_numbers("seeds", seeds)
+        for recipe in recipes
+    ]
+
+
+def _entry(recipe: ImageRecipe, preset: str, shown: tuple[str, ...]) -> str:
+    return entry_of(recipe.method, recipe, PRESETS[preset](recipe.dataset, recipe.method, subset=recipe.subset), shown)
+
+
+def _printed(row: Series, dataset: str) -> float:
+    """The printed accuracy of SCE at these temperatures, NaN if none is printed."""
+    table = printed("sce_temperature").set_index(["dataset", "tau"])
+    name = PRINTED_NAMES.get(dataset.removesuffix(" (subset)"))
+    place, column = (name, row["temperature"]), f"tau_m_{row['key_temperature']:.2f}"
+    if row["method"] != "sce" or place not in table.index or column not in table:
+        return float("nan")
+    return float(table.loc[place, column])

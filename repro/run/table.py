@@ -1,0 +1,94 @@
+"""What the tables of all papers share: cells from recipes, training them, our numbers beside the printed ones."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from pandas import DataFrame, Series
+
+from repro import manifest
+from repro.recipe import Recipe, choose
+from repro.run import device as devices
+from repro.run.compare import beside
+from repro.run.engine import run_cells, worker_count
+from repro.run.store import Cell, Store
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A printed table.
+
+    Attributes:
+        run: trains what is missing and makes the table.
+        cells: lists what it needs.
+        layout: turns finished cells, the name of their preset and of their data set into its rows.
+        fields: of the recipes, which place a cell in the table; `layout` finds them as columns.
+        presets: by name, what makes a recipe from a data set and a method.
+        example: a data set and a method of the table, to show the recipe of.
+    """
+
+    run: Callable[..., DataFrame]
+    cells: Callable[..., list[Cell]]
+    layout: Callable[[DataFrame, str, str], DataFrame]
+    fields: Sequence[str]
+    presets: Mapping[str, Callable[..., Recipe]]
+    example: tuple[str, str]
+
+
+def resolved(dataset: str, preset: str, datasets: Collection[str], presets: Collection[str]) -> str:
+    """The preset with "auto" resolved: paper on real data, quick on embedded data.
+
+    Raises:
+        ValueError: if data set or preset do not exist; the message names those that do.
+    """
+    choose("dataset", dataset, datasets)
+    choose("preset", preset, ("auto", *presets))
+    if preset != "auto":
+        return preset
+    return "quick" if manifest.embedded(dataset) else "paper"
+
+
+def entry_of(name: str, recipe: Recipe, usual: Recipe, shown: Sequence[str] = ()) -> str:
+    """The name, the fields shown, and whatever else departs from the usual recipe: "AE, layers=3"."""
+    values, expected = recipe.to_dict(), usual.to_dict()
+    names = [*shown, *(field for field in values if field not in shown and values[field] != expected[field])]
+    return name + "".join(f", {field}={values[field]}" for field in names)
+
+
+def trained(
+    cells: list[Cell],
+    table: Table,
+    train: Callable[..., dict],
+    device: str,
+    engine: str,
+    workers: str | int,
+) -> DataFrame:
+    """Bring the cells to their results and lay these out.
+
+    Args:
+        cells: of one preset and data set.
+        table: which they are for.
+        train: trains one run, `train(run, progress, device=...)`; see `repro.run.engine`.
+        device, engine, workers: as a table's function takes them.
+    """
+    where = devices.resolve(device)
+    count = worker_count(engine, workers, cells, where)
+    results = run_cells(cells, functools.partial(train, device=where), Store(manifest.runs_root()), workers=count)
+    placed = results.join(DataFrame([cell.recipe.to_dict() for cell in cells])[list(table.fields)])
+    return table.layout(placed, cells[0].preset, cells[0].dataset)
+
+
+def with_measures(
+    rows: DataFrame,
+    results: DataFrame,
+    published: Series,
+    preset: str,
+    dataset: str,
+    measures: Sequence[str],
+) -> DataFrame:
+    """`rows`, by entry, with `linear` beside the printed values (not on embedded data), then means of the measures."""
+    values = results.rename(columns={"linear": "value"})
+    comparable = None if manifest.embedded(dataset) else published
+    table = beside(rows, values, comparable, preset=preset, dataset=dataset)
+    measured = results.reindex(columns=["entry", *measures]).groupby("entry").mean()
+    return table.join(measured).reset_index(drop=True)

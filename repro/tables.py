@@ -1,0 +1,6 @@
+"""Every table there is, by name."""
+
+from repro.image.tables import TABLES as IMAGE
+from repro.skeleton.tables import TABLES as SKELETON
+
+TABLES = SKELETON | IMAGE
