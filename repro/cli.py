@@ -21,7 +21,7 @@ data_app = typer.Typer(no_args_is_help=True, help="Data sets: what is declared a
 results_app = typer.Typer(no_args_is_help=True, help="Finished cells.")
 app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
-NAMES = "taxonomy | encoder_collapse | image_methods | temperature_grid | positive_keys"
+NAMES = "taxonomy | encoder_collapse | image_methods | temperature_grid | positive_keys | similarity_variance"
 
 
 def main() -> None:

@@ -2,15 +2,20 @@
 
 from typing import Any
 
-from pandas import DataFrame, Series, concat
+import torch
+from pandas import DataFrame, Series, concat, read_csv
 
-from repro.image.cell import data_of, train
+from repro import manifest
+from repro.image.cell import data_of, train, trained_model
 from repro.image.data import DATASETS
+from repro.image.model import TRUNKS
 from repro.image.pretrain import VERSION
 from repro.image.recipe import METHODS, PRESETS, VARIANTS, ImageRecipe
+from repro.image.similarity import similarity_and_variance
 from repro.recipe import choose, parse_numbers
 from repro.report.printed import printed
-from repro.run.store import Cell
+from repro.run import device as devices
+from repro.run.store import Cell, Store, write_atomically
 from repro.run.table import Table, entry_of, resolved, trained, with_measures
 
 MEASURES = ["knn1", "embedding_spread"]  # shown behind the linear probe
@@ -88,6 +93,45 @@ def positive_keys(
         ValueError, FileNotFoundError, NonFiniteLoss: as `image_methods`.
     """
     return trained(positive_keys_cells(dataset, **choices), TABLES["positive_keys"], train, device, engine, workers)
+
+
+def similarity_variance(
+    dataset: str = "digits", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+) -> DataFrame:
+    """The models whose features are compared in JCL's Fig. M.3: JCL with nine positive keys and MoCo v2.
+
+    Args:
+        dataset, device, engine, workers: as for `image_methods`.
+        **choices: the other parameters of `similarity_variance_cells`.
+
+    Returns:
+        One row per model: method, keys, then the columns of `image_methods`. Their histograms are in `similarities`.
+
+    Raises:
+        ValueError, FileNotFoundError, NonFiniteLoss: as `image_methods`.
+    """
+    cells = similarity_variance_cells(dataset, **choices)
+    return trained(cells, TABLES["similarity_variance"], train, device, engine, workers)
+
+
+def similarities(
+    dataset: str = "digits", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+) -> DataFrame:
+    """Mean similarity and variance of the features of an image's augmentations (JCL supplement, Fig. M.3).
+
+    Of 32,768 training images, or all if there are fewer, 32 strong views each; 64 and 4 for smoke runs. What was
+    computed before is read from the folder of runs.
+
+    Args:
+        dataset, device, engine, workers, **choices: as for `similarity_variance`, whose models are trained if need be.
+
+    Returns:
+        One row per model and image: model, seed, d (number of features), similarity and variance, both without unit;
+        see `similarity.similarity_and_variance`.
+    """
+    similarity_variance(dataset, device=device, engine=engine, workers=workers, **choices)
+    cells = similarity_variance_cells(dataset, **choices)
+    return concat([per_image(cell, devices.resolve(device)) for cell in cells], ignore_index=True)
 
 
 def image_methods_cells(
@@ -203,6 +247,54 @@ def positive_keys_cells(
     return _cells("positive_keys", recipes, preset, seeds, SWEEPS)
 
 
+def similarity_variance_cells(
+    dataset: str = "digits",
+    *,
+    preset: str = "auto",
+    seeds: str | int = "0",
+    subset: bool = False,
+    precision: str = "auto",
+) -> list[Cell]:
+    """The cells behind `similarity_variance`. Loads the data and trains nothing.
+
+    Args:
+        dataset, preset, seeds, subset, precision: as for `image_methods_cells`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `image_methods_cells`.
+    """
+    preset = resolved(dataset, preset, DATASETS, PRESETS)
+    changes = _changes("last", subset, precision)
+    jcl = PRESETS[preset](dataset, "jcl", keys=9, strength=BASE[1], temperature=BASE[2], **changes)
+    moco = PRESETS[preset](dataset, "moco", **changes)
+    return _cells("similarity_variance", [jcl, moco], preset, seeds, ("keys",))
+
+
+def per_image(cell: Cell, device: torch.device) -> DataFrame:
+    """The rows of `similarities` of one finished cell."""
+    store = Store(manifest.runs_root())
+    path = store.run(cell).folder / "similarity.csv"
+    if not path.exists():
+        images, augmentations = (64, 4) if cell.preset == "smoke" else (32768, 32)
+        model, recipe = trained_model(cell.key, store)
+        with devices.threads(recipe.threads):
+            found = similarity_and_variance(
+                model, recipe, data_of(recipe), images=images, augmentations=augmentations, seed=cell.seed,
+                device=device,
+            )
+        name = "MoCo v2" if recipe.method == "moco" else "JCL"
+        found = DataFrame({"model": name, "seed": cell.seed, "d": TRUNKS[recipe.trunk]}, index=found.index).join(found)
+        write_atomically(path, lambda temporary: found.to_csv(temporary, index=False))
+    return read_csv(path)
+
+
+def similarity_variance_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `similarity_variance` from finished cells; `results` as for `image_methods_table`."""
+    rows = results.drop_duplicates("entry").set_index("entry")[["method", "keys"]]
+    published = Series(float("nan"), index=rows.index)
+    return with_measures(rows, results, published, preset, dataset, MEASURES)
+
+
 def image_methods_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `image_methods` from finished cells.
 
@@ -251,6 +343,14 @@ TABLES = {
     ),
     "positive_keys": Table(
         positive_keys, positive_keys_cells, positive_keys_table, ("method", *SWEEPS), PRESETS, ("imagenet100", "jcl")
+    ),
+    "similarity_variance": Table(
+        similarity_variance,
+        similarity_variance_cells,
+        similarity_variance_table,
+        ("method", "keys"),
+        PRESETS,
+        ("imagenet100", "jcl"),
     ),
 }
 
