@@ -1,3 +1,4 @@
 from repro.cli import main
 
-main()
+if __name__ == "__main__":  # processes that decode pictures import this module again
+    main()

@@ -24,7 +24,8 @@ class Archive:
     `bytes`, `members` and `digest` describe the contents, so that packing the same files again changes none of them.
 
     Attributes:
-        name: path below the data root, such as `nw_ucla/all_sqe.zip`; unpacked, `nw_ucla/all_sqe`.
+        name: path below the data root, such as `nw_ucla/all_sqe.zip`; unpacked, `nw_ucla/all_sqe`. A name without a
+            suffix is that of a folder, for data used unpacked alone.
         members: number of files, None if nobody could tell us.
         bytes: sum of the sizes of the unpacked members, None if nobody could tell us.
         digest: hex sha256 over the sorted members (`content_digest`), None if nobody could tell us.
@@ -43,7 +44,8 @@ class Archive:
     def places(self, root: Path) -> list[Path]:
         """Where below the data root it may lie: the archive itself, then folders that it unpacks to."""
         path = root / self.name
-        return [path, path.with_suffix("")] + ([path.with_name(self.folder)] if self.folder else [])
+        unpacked = [path.with_suffix("")] if path.suffix else []
+        return [path, *unpacked] + ([path.with_name(self.folder)] if self.folder else [])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,8 @@ class Split:
 
     Attributes:
         train, test: what selects the samples, for instance `{"views": [1, 2]}`; several columns must all agree.
-        expect: samples of the official distribution, for instance `{"train": 1020, "test": 464}`.
+        expect: samples of the official distribution, for instance `{"train": 1020, "test": 464}`; "classes" too, where
+            they are checked.
         kept: samples left after the data set's own rules (a least length, a list of unusable ones), if they drop any.
     """
 
@@ -175,9 +178,9 @@ def require(manifest: Manifest, root: Path) -> list[Path]:
     found = [location(archive, root) for archive in manifest.files]
     if None in found:
         path, *unpacked = manifest.files[found.index(None)].places(root)
+        alternative = f" (or, unpacked, {' or '.join(map(str, unpacked))})" if unpacked else ""
         raise FileNotFoundError(
-            f"data set {manifest.name!r} lacks {path} (or, unpacked, {' or '.join(map(str, unpacked))}); "
-            f"{_next_step(manifest, path)}"
+            f"data set {manifest.name!r} lacks {path}{alternative}; {_next_step(manifest, path)}"
         )
     return found
 

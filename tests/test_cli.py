@@ -1,3 +1,4 @@
+import importlib
 import os
 import subprocess
 import sys
@@ -53,6 +54,10 @@ def commands() -> list[list[str]]:
         return [found for name, child in command.commands.items() for found in below(child, [*words, name])]
 
     return below(typer.main.get_command(cli.app), [])
+
+
+def test_processes_that_import_the_main_module_again_run_nothing():
+    importlib.import_module("repro.__main__")
 
 
 def test_the_commands_there_are():

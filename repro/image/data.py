@@ -14,8 +14,10 @@ from torchvision import datasets
 
 from repro import manifest
 from repro.image import readers
+from repro.image.files import Files
 from repro.image.readers import PARTS, Pictures
 from repro.recipe import choose
+from repro.report import printed
 from repro.run.store import write_atomically
 
 READERS: dict[str, Callable[[Path], Pictures]] = {
@@ -24,11 +26,13 @@ READERS: dict[str, Callable[[Path], Pictures]] = {
     "stl10": readers.stl10,
     "tiny_imagenet": readers.tiny_imagenet,
 }
-DATASETS = ("digits", *READERS)
+LEFT_IN_FILES = ("imagenet", "imagenet100")
+DATASETS = ("digits", *READERS, *LEFT_IN_FILES)
 CLASSES = {                   # of copies; those of other sets are the folders found, or the numbers
     "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     "stl10": ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"),
 }
+PER_CLASS = (732, 1300)       # least and most training images that ILSVRC 2012 has of a class
 STORED = ("images", "labels", "part", "classes", "digest")
 
 
@@ -38,16 +42,17 @@ class ImageSet:
 
     Attributes:
         name: the data set's name; a copy that is not the official distribution says so: "cifar10 (subset)".
-        images: (n, 3, H, W) uint8, red, green, blue; may be mapped from a file.
+        images: (n, 3, H, W) uint8, red, green, blue; may be mapped from a file. Of ImageNet, whose images have various
+            sizes and are too many for memory, the `Files` to read them from.
         labels: (n,) int64 in 0..len(classes) - 1, or -1 where there is none.
         pretrain: (n,) bool, for self-supervised training: the unlabeled images if there are any, else `train`.
         train, test: (n,) bool, of the linear probe.
         classes: names of the classes.
-        digest: hex sha256 of images, labels and parts.
+        digest: hex sha256 of images, labels and parts; of ImageNet of the classes, and of the files' paths and sizes.
     """
 
     name: str
-    images: Tensor
+    images: Tensor | Files
     labels: Tensor
     pretrain: Tensor
     train: Tensor
@@ -60,9 +65,12 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
     """Load an image data set.
 
     Args:
-        name: `digits` (part of scikit-learn), `cifar10`, `cifar100`, `stl10` or `tiny_imagenet`.
+        name: `digits` (part of scikit-learn), `cifar10`, `cifar100`, `stl10`, `tiny_imagenet`, `imagenet` or
+            `imagenet100`; the last two lie in the same class folders, `imagenet/train/<wnid>/` and
+            `imagenet/val/<wnid>/`, which are listed once.
         root: folder of real data; REPRO_DATA by default.
         subset: take the copy that `repro data import NAME FILE` has taken in, instead of the official distribution.
+            Of `imagenet` and `imagenet100`, accept fewer classes or images where the official ones would lie.
 
     Raises:
         ValueError: if the name is unknown, or the files are not the official distribution.
@@ -72,12 +80,15 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
     if name == "digits":
         pictures = readers.digits()
         return _image_set(name, pictures, _digest(pictures))
+    root = manifest.data_root() if root is None else Path(root)
+    if name in LEFT_IN_FILES:
+        return _left_in_files(declared, root, subset)
     if subset:
         copy = _imported(name)
         if not copy.exists():
             raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
         return _image_set(f"{name} (subset)", *_read(copy))
-    path, = manifest.require(declared, manifest.data_root() if root is None else Path(root))
+    path, = manifest.require(declared, root)
     return _image_set(name, *_prepared(declared, path))
 
 
@@ -85,7 +96,7 @@ def take_in(name: str, path: Path) -> ImageSet:
     """Take in a user's own copy of a data set, kept in REPRO_RUNS until another one is taken in.
 
     Args:
-        name: of the data set, not `digits`.
+        name: of the data set, not `digits`, nor `imagenet` or `imagenet100`, whose copies stay where they are.
         path: an `.npz` with x_train, y_train, x_test and y_test; or a folder, zip or tar archive of class folders,
             `train/<class>/*.png` and `test/<class>/*.png` (JPEG too); or, of Tiny-ImageNet, its own layout.
 
@@ -103,27 +114,74 @@ def take_in(name: str, path: Path) -> ImageSet:
         pictures = readers.tiny_imagenet(path)
     else:
         pictures = readers.class_folders(path, classes)
-    _write(_imported(name), pictures)
+    _write(_imported(name), pictures, _digest(pictures))
     return load(name, subset=True)
 
 
 def describe(data: ImageSet) -> str:
     """Counts in one line."""
-    height, width = data.images.shape[2:]
+    size = "various sizes" if isinstance(data.images, Files) else "{} x {}".format(*data.images.shape[2:])
     counts = {part: int(getattr(data, part).sum()) for part in ("pretrain", "train", "test")}
     parts = ", ".join(f"{count} for {part}" for part, count in counts.items())
-    return f"{data.name}: {len(data.images)} images of {height} x {width}, {len(data.classes)} classes; {parts}"
+    return f"{data.name}: {len(data.images)} images of {size}, {len(data.classes)} classes; {parts}"
+
+
+def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> ImageSet:
+    """ImageNet in its class folders, checked unless it is a subset, from its listing if that was made before."""
+    folder = manifest.require(declared, root)[0].parent
+    classes = imagenet100_classes() if declared.name == "imagenet100" else None
+    folders = readers.imagenet_folders(folder, classes)
+    pictures, digest = _listing(declared.name, folder, folders)
+    if not subset:
+        _check_ilsvrc(declared, folder, pictures)
+    return _image_set(f"{declared.name} (subset)" if subset else declared.name, pictures, digest, folder)
+
+
+def imagenet100_classes() -> tuple[str, ...]:
+    """WordNet ids of the classes of ImageNet-100, in the order of their labels."""
+    return tuple((printed.FOLDER / "imagenet100_classes.txt").read_text(encoding="utf-8").split())
+
+
+def _listing(name: str, root: Path, folders: list[Path]) -> tuple[Pictures, str]:
+    """What the class folders hold; listed anew when a file came or went, which changes the time of its folder."""
+    times = "".join(f"{folder} {folder.stat().st_mtime_ns}\n" for folder in folders)
+    version = hashlib.sha256(times.encode()).hexdigest()[:16]
+    kept = _prepared_folder() / f"{name}-{version}.npz"
+    with contextlib.suppress(*readers.DAMAGED):  # not there, or damaged since: made again
+        return _read(kept)
+    pictures, digest = readers.imagenet(root, folders)
+    _write(kept, pictures, digest)
+    return pictures, digest
+
+
+def _check_ilsvrc(declared: manifest.Manifest, folder: Path, pictures: Pictures) -> None:
+    """Raise unless the counts are those of ILSVRC 2012."""
+    expected, = (split.expect for split in declared.splits.values())
+    train = np.bincount(pictures.labels[pictures.part == PARTS.index("train")])
+    found = {"train": int(train.sum()), "test": int((pictures.part == PARTS.index("test")).sum())}
+    found |= {"classes": len(pictures.classes)}
+    least, most = PER_CLASS
+    if any(found[key] != value for key, value in expected.items()) or train.min() < least or train.max() > most:
+        raise ValueError(
+            f"{folder} has {found}, {train.min()} to {train.max()} training images of a class; {declared.name} has "
+            f"{dict(expected)}, {least} to {most} of a class; complete it from {declared.source}, or accept it with "
+            "subset=True"
+        )
+
+
+def _prepared_folder() -> Path:
+    return manifest.runs_root() / "prepared"
 
 
 def _imported(name: str) -> Path:
-    return manifest.runs_root() / "prepared" / f"{name}-imported.npz"
+    return _prepared_folder() / f"{name}-imported.npz"
 
 
 def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
     """The official distribution, checked, from its prepared arrays if they were made before."""
     found = path.stat()
     version = hashlib.sha256(f"{path} {found.st_size} {found.st_mtime_ns}".encode()).hexdigest()[:16]
-    prepared = manifest.runs_root() / "prepared" / f"{declared.name}-{version}.npz"
+    prepared = _prepared_folder() / f"{declared.name}-{version}.npz"
     with contextlib.suppress(*readers.DAMAGED):  # not there, or damaged since: made again
         return _read(prepared)
     pictures = READERS[declared.name](path)
@@ -132,14 +190,15 @@ def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
     if counts != expected:
         raise ValueError(f"{path} has {counts} images, the official distribution {expected}; fetch it again, or take "
                          f"a part of it in with `repro data import {declared.name} FILE`")
-    _write(prepared, pictures)
-    return pictures, _digest(pictures)
+    digest = _digest(pictures)
+    _write(prepared, pictures, digest)
+    return pictures, digest
 
 
-def _write(path: Path, pictures: Pictures) -> None:
+def _write(path: Path, pictures: Pictures, digest: str) -> None:
     """Keep pictures and their digest."""
     arrays = {"images": pictures.images, "labels": pictures.labels, "part": pictures.part}
-    arrays |= {"classes": np.array(pictures.classes), "digest": np.array(_digest(pictures))}
+    arrays |= {"classes": np.array(pictures.classes), "digest": np.array(digest)}
 
     def write(temporary: Path) -> None:
         with open(temporary, "wb") as file:
@@ -154,9 +213,11 @@ def _read(path: Path) -> tuple[Pictures, str]:
     return Pictures(images, labels, part, tuple(map(str, classes))), str(digest)
 
 
-def _image_set(name: str, pictures: Pictures, digest: str) -> ImageSet:
+def _image_set(name: str, pictures: Pictures, digest: str, folder: Path | None = None) -> ImageSet:
+    """The set of these pictures, whose images are files below `folder` if there is one."""
     train, test, unlabeled = (torch.from_numpy(pictures.part == place) for place in range(len(PARTS)))
-    images, labels = torch.from_numpy(pictures.images), torch.from_numpy(pictures.labels)
+    images = Files(folder, pictures.images) if folder else torch.from_numpy(pictures.images)
+    labels = torch.from_numpy(pictures.labels)
     pretrain = unlabeled if unlabeled.any() else train
     return ImageSet(name, images, labels, pretrain, train, test, pictures.classes, digest)
 

@@ -1,7 +1,9 @@
-"""Image data sets in their official layouts, and copies people have of them, as arrays in memory."""
+"""Image data sets in their official layouts, and copies people have of them, as arrays or as lists of files."""
 
 import contextlib
+import hashlib
 import io
+import os
 import tarfile
 import tempfile
 import zipfile
@@ -11,24 +13,25 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from PIL import Image
 from torchvision import datasets
 from tqdm.auto import tqdm
 
 from repro import manifest
+from repro.image.files import read_rgb
 from repro.recipe import choose
 
 PARTS = ("train", "test", "unlabeled")
 PICTURES = (".jpg", ".jpeg", ".png")
+PLACES = ("train", "val")     # folders of ImageNet, for the first two parts
 DAMAGED = (*manifest.CORRUPT, tarfile.TarError, OSError, ValueError, KeyError)
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Images of one size.
+    """Images of one size, or the files of images of any size.
 
     Attributes:
-        images: (n, 3, H, W) uint8, red, green, blue.
+        images: (n, 3, H, W) uint8, red, green, blue; or (n,) bytes, paths below the data set's folder.
         labels: (n,) int64, the class from 0; -1 where there is none.
         part: (n,) int64, place in `PARTS`.
         classes: their names, in the order of the labels.
@@ -165,6 +168,46 @@ def class_folders(path: Path, classes: Sequence[str] | None) -> Pictures:
     return _labelled(path, sorted(rows, key=lambda row: row[:3]), classes)
 
 
+def imagenet_folders(root: Path, classes: Sequence[str] | None) -> list[Path]:
+    """The folders `train/<class>`, then `val/<class>`, that there are of the given classes, or of all, sorted."""
+    folders = []
+    for place in PLACES:
+        present = {path.name for path in (root / place).iterdir() if path.is_dir() and not path.name.startswith(".")}
+        folders += [root / place / name for name in classes or sorted(present) if name in present]
+    return folders
+
+
+def imagenet(root: Path, folders: Sequence[Path]) -> tuple[Pictures, str]:
+    """The list of the pictures in class folders of ImageNet, and a digest of it. No picture is read.
+
+    Args:
+        root: of `train` and `val`.
+        folders: as `imagenet_folders` gives them; those without a picture are passed over.
+
+    Returns:
+        Pictures by part, class and name, with their paths for images; and the hex sha256 over the classes in the order
+        of the labels and over the sorted paths with their sizes.
+
+    Raises:
+        ValueError: if `train` and `val` do not have the same classes, or no picture.
+    """
+    with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
+        found = list(tqdm(pool.map(_listed, folders), total=len(folders), desc=f"listing {root}", unit="folder"))
+    filled = [folder for folder, (names, _) in zip(folders, found, strict=True) if len(names)]
+    train, val = ([folder.name for folder in filled if folder.parent == root / place] for place in PLACES)
+    if train != val or not train:
+        odd = ", ".join(sorted(set(train) ^ set(val))[:3]) or "none"
+        raise ValueError(
+            f"{root} has pictures of {len(train)} classes in train/<class>/ and of {len(val)} in val/<class>/; both "
+            f"need the same ones, at least one; in one alone: {odd}; put every picture into the folder of its class"
+        )
+    names, sizes = map(np.concatenate, zip(*found, strict=True))
+    counts = [len(names) for names, _ in found if len(names)]
+    labels = np.repeat(np.tile(np.arange(len(train)), len(PLACES)), counts)
+    part = np.repeat(np.repeat(np.arange(len(PLACES)), len(train)), counts)
+    return Pictures(names, labels, part, tuple(train)), _listing_digest(names, sizes, train)
+
+
 def contents(path: Path) -> Iterator[tuple[str, bytes]]:
     """(name, contents) of the files in a folder, zip or tar archive; a folder that holds all others is left out.
 
@@ -200,6 +243,23 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
                     yield member.name.removeprefix("./"), archive.extractfile(member).read()
 
 
+def _listed(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Paths (n,) bytes, from two folders above on, and sizes (n,) of the pictures in a folder, sorted by name."""
+    with os.scandir(folder) as entries:
+        found = sorted((entry.name, entry.stat().st_size) for entry in entries
+                       if entry.name.lower().endswith(PICTURES) and not entry.name.startswith("."))
+    names = [os.fsencode(f"{folder.parent.name}/{folder.name}/{name}") for name, _ in found]
+    return np.array(names, dtype="S"), np.array([size for _, size in found], dtype="<i8")
+
+
+def _listing_digest(names: np.ndarray, sizes: np.ndarray, classes: Sequence[str]) -> str:
+    order = names.argsort()
+    digest = hashlib.sha256(f"{names.dtype} {tuple(classes)}".encode())
+    digest.update(names[order])
+    digest.update(sizes[order])
+    return digest.hexdigest()
+
+
 def _labelled(path: Path, rows: list[tuple[bool, str, str, bytes]], classes: Sequence[str] | None) -> Pictures:
     """Pictures from rows of (for test, class, name, contents)."""
     names = tuple(classes) if classes else tuple(sorted({wnid for _, wnid, _, _ in rows}))
@@ -224,11 +284,7 @@ def _decoded(files: list[tuple[str, bytes]]) -> np.ndarray:
 
 def _picture(file: tuple[str, bytes]) -> np.ndarray:
     name, data = file
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            return np.asarray(image.convert("RGB")).transpose(2, 0, 1)
-    except (OSError, SyntaxError, ValueError) as error:
-        raise ValueError(f"{name} cannot be read as a picture ({error})") from error
+    return np.asarray(read_rgb(io.BytesIO(data), name)).transpose(2, 0, 1)
 
 
 def _channels_first(path: Path, images: np.ndarray) -> np.ndarray:

@@ -1,0 +1,228 @@
+"""Streamed batches against PIL and torchvision by hand, and the processes behind them."""
+
+import multiprocessing
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torchvision.transforms import v2
+
+from repro.image import augment, files, stream
+from repro.image.augment import IMAGENET, CentredView, ShiftedView, View
+
+CPU = torch.device("cpu")
+SIZES = [(37, 52), (60, 41), (24, 24), (90, 33), (16, 70), (33, 33), (48, 64), (5, 9), (1, 1)]   # width, height
+VIEWS = [View(24, IMAGENET), View(16, IMAGENET, scale=(0.08, 1.0)), CentredView(20, IMAGENET, resize=23)]
+SEED = (3, 1)
+
+
+def smooth(width, height, channels=3):
+    """A picture that JPEG does not ruin: waves with a little noise."""
+    random = np.random.default_rng(width * 1000 + height)
+    y, x = np.mgrid[:height, :width] / 7
+    waves = [np.sin(a * x + b * y) for a, b in random.uniform(0.2, 1.5, (channels, 2))]
+    pixels = 127 + 100 * np.stack(waves, axis=-1) + random.normal(0, 8, (height, width, channels))
+    return pixels.clip(0, 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Nine JPEGs of various sizes, the third grey and the fourth CMYK, and their paths."""
+    root = tmp_path_factory.mktemp("pictures")
+    modes = {2: "L", 3: "CMYK"}
+    names = []
+    for place, size in enumerate(SIZES):
+        names.append(f"{place} é.JPEG")
+        Image.fromarray(smooth(*size)).convert(modes.get(place, "RGB")).save(root / names[-1], "JPEG")
+    return files.Files(root, np.array([name.encode() for name in names]))
+
+
+def batches(pictures, order, *, batch=4, seed=SEED, workers=1, views=VIEWS):
+    streamed = stream.Streamed(pictures, views, CPU, workers=workers)
+    return list(streamed.batches(torch.as_tensor(order, dtype=torch.int64), batch=batch, seed=seed))
+
+
+def joined(made):
+    return [torch.cat(views) for views in zip(*made, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def whole(pictures):
+    """All nine pictures in order, by one worker."""
+    return batches(pictures, range(len(pictures)))
+
+
+def by_hand(pictures, place, number, view):
+    """The same picture through torchvision's operations on PIL pictures."""
+    path = pictures.root / pictures.names[place].decode()
+    picture = Image.open(path).convert("RGB")
+    if isinstance(view, CentredView):
+        made = v2.CenterCrop(view.size)(v2.Resize(view.resize)(picture))
+    else:
+        mixed = int(np.random.SeedSequence([*SEED, place, number]).generate_state(1)[0])
+        generator = torch.Generator().manual_seed(mixed)
+        sides = (torch.tensor([side]) for side in (picture.height, picture.width))
+        box, = augment.draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator).tolist()
+        made = v2.functional.resized_crop(picture, *box, [view.size, view.size])
+    return v2.functional.pil_to_tensor(made)
+
+
+def test_pictures_are_those_of_torchvision(pictures, whole):
+    assert [len(first) for first, *_ in whole] == [4, 4, 1]
+    for number, (view, made) in enumerate(zip(VIEWS, joined(whole), strict=True)):
+        assert made.dtype == torch.uint8 and made.shape == (len(SIZES), 3, view.size, view.size)
+        for place, picture in enumerate(made):
+            assert torch.equal(picture, by_hand(pictures, place, number, view)), f"{SIZES[place]}, {view}"
+
+
+@pytest.mark.parametrize("size", [(500, 375), (90, 33), (16, 70)])
+def test_a_crop_is_within_a_level_of_that_of_a_resident_image(size):
+    picture = Image.fromarray(smooth(*size))
+    image = torch.from_numpy(smooth(*size)).permute(2, 0, 1).unsqueeze(0)
+    for seed in range(10):
+        view = View(32, IMAGENET, scale=(0.01, 1.0))
+        made = stream.cropped(picture, view, torch.Generator().manual_seed(seed))
+        sides = (torch.tensor([side]) for side in reversed(size))
+        generator = torch.Generator().manual_seed(seed)
+        box = augment.draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator)
+        other = augment.resized_crop(augment.as_float(image), box, torch.tensor([False]), 32)[0] * 255
+        difference = v2.functional.pil_to_tensor(made) - other
+        assert difference.abs().max() <= 1.001 and difference.square().mean().sqrt() < 0.5
+
+
+def test_what_is_left_for_the_device_does_not_crop():
+    views = stream.Streamed(files.Files(".", np.array([b"x"])), VIEWS, CPU, workers=1).views
+    for view, left in zip(VIEWS, views, strict=True):
+        images = torch.randint(256, (6, 3, view.size, view.size), dtype=torch.uint8)
+        expected = v2.functional.normalize(images / 255, *IMAGENET)
+        if isinstance(view, CentredView):
+            torch.testing.assert_close(left(images), expected, rtol=0, atol=1e-6)
+            continue
+        unchanged = torch.full((6,), view.size)
+        draws = left.draw(unchanged, unchanged, torch.Generator().manual_seed(0))
+        assert draws.boxes.tolist() == [[0, 0, view.size, view.size]] * 6
+        upright = left.apply(images, draws._replace(flipped=torch.zeros(6, dtype=torch.bool)))
+        torch.testing.assert_close(upright, expected, rtol=0, atol=1e-6)
+        assert left.flip == view.flip
+
+
+@pytest.mark.parametrize("size", [24, 32, 224])
+def test_the_neutral_crop_is_the_identity(size):
+    images = torch.rand(2, 3, size, size)
+    box = torch.tensor([[0, 0, size, size]] * 2)
+    assert torch.equal(augment.resized_crop(images, box, torch.tensor([False, False]), size), images)
+
+
+def test_neither_workers_nor_batches_nor_resuming_change_a_picture(pictures, whole):
+    order = [5, 2, 8, 0, 5, 7, 1]
+    whole, once = joined(whole), joined(batches(pictures, order, batch=2, workers=2))
+    resumed = joined(batches(pictures, order[3:], batch=3))
+    for all_of_them, made, tail in zip(whole, once, resumed, strict=True):
+        assert torch.equal(made, all_of_them[order]) and torch.equal(tail, made[3:])
+
+
+def test_seed_and_view_change_the_crop(pictures, whole):
+    twice = [VIEWS[0], VIEWS[0]]
+    (first, second), = batches(pictures, [0], seed=(3, 2), views=twice)
+    assert not torch.equal(first, second) and not torch.equal(first[0], whole[0][0][0])
+
+
+def test_the_global_generator_is_left_alone(pictures):
+    before = torch.get_rng_state()
+    assert len(batches(pictures, [0])) == 1
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_nothing_to_do_starts_nothing(pictures, monkeypatch):
+    monkeypatch.delattr(stream, "_processes")
+    assert batches(pictures, []) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"no picture", None], ids=["empty", "noise", "cut"])
+def test_a_damaged_file_is_named(tmp_path, content):
+    path = tmp_path / "bad.JPEG"
+    Image.fromarray(smooth(64, 64)).save(path)
+    path.write_bytes(path.read_bytes()[:700] if content is None else content)
+    damaged = files.Files(tmp_path, np.array([b"bad.JPEG", b"gone.JPEG"]))
+    with pytest.raises(ValueError, match=r"bad\.JPEG cannot be read as a picture .*fetch it again"):
+        damaged.read(0)
+    with pytest.raises(ValueError, match=r"gone\.JPEG cannot be read as a picture .*No such file"):
+        damaged.read(1)
+
+
+def test_an_error_in_a_worker_reaches_the_caller_and_ends_them(pictures):
+    damaged = files.Files(pictures.root, np.append(pictures.names, b"gone.JPEG"))
+    made = stream.Streamed(damaged, VIEWS, CPU, workers=2).batches(torch.tensor([0, 9, 0, 0, 0]), batch=1, seed=SEED)
+    assert len(next(made)) == len(VIEWS)
+    with pytest.raises(ValueError, match=r"^\S*gone\.JPEG cannot be read as a picture"):
+        next(made)
+    assert multiprocessing.active_children() == []
+
+
+def test_what_cannot_be_streamed_is_refused(pictures):
+    with pytest.raises(TypeError, match=r"ShiftedView.*give a View or a CentredView"):
+        stream.Streamed(pictures, [ShiftedView(IMAGENET)], CPU)
+    with pytest.raises(ValueError, match="workers=0"):
+        stream.Streamed(pictures, VIEWS, CPU, workers=0)
+    with pytest.raises(ValueError, match="batch=0"):
+        batches(pictures, [0], batch=0)
+
+
+def test_a_dropped_iteration_ends_its_workers(pictures):
+    streamed = stream.Streamed(pictures, VIEWS[:1], CPU, workers=2)
+    made = streamed.batches(torch.arange(9).repeat(20), batch=3, seed=SEED)
+    next(made)
+    assert len(multiprocessing.active_children()) == 2
+    del made
+    assert multiprocessing.active_children() == []
+
+
+SCRIPT = """
+import multiprocessing, sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from repro.image import files, stream
+from repro.image.augment import IMAGENET, View
+
+def main():
+    one = files.Files(Path(sys.argv[1]), np.array([sys.argv[2].encode()]))
+    streamed = stream.Streamed(one, [View(8, IMAGENET)], torch.device("cpu"), workers=1)
+    made = streamed.batches(torch.zeros(10**6, dtype=torch.int64), batch=2, seed=(0,))
+    next(made)
+    print(multiprocessing.active_children()[0].pid, flush=True)
+    sys.stdin.read()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_workers_end_with_a_killed_process(pictures, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, script, pictures.root, pictures.names[0].decode()]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, **pipes) as process:
+        worker = int(process.stdout.readline())
+        assert _lives(worker)
+        process.kill()
+    for _ in range(100):
+        if not _lives(worker):
+            return
+        time.sleep(0.1)
+    pytest.fail("the worker outlives its process by ten seconds")
+
+
+def _lives(process):
+    try:
+        with open(f"/proc/{process}/stat") as state:
+            return state.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
