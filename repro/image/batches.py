@@ -1,5 +1,6 @@
 """Where the images of a training step come from: device memory, or files that worker processes decode."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -8,6 +9,8 @@ from torch import Tensor
 
 from repro.image.augment import CentredView, ShiftedView, View
 from repro.image.data import ImageSet
+from repro.image.files import Files
+from repro.image.stream import Streamed
 
 
 class Batches(Protocol):
@@ -54,4 +57,10 @@ class Resident:
 
 def batches_of(data: ImageSet, views: Sequence[View | CentredView | ShiftedView], device: torch.device) -> Batches:
     """Batches of a data set, resident unless its images stay in files."""
-    return Resident(data.images, views, device)
+    kind = Streamed if isinstance(data.images, Files) else Resident
+    return kind(data.images, views, device)
+
+
+def on_device(data: ImageSet, device: torch.device) -> ImageSet:
+    """The data set with its images on the device, unless they stay in files."""
+    return data if isinstance(data.images, Files) else dataclasses.replace(data, images=data.images.to(device))

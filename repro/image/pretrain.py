@@ -22,7 +22,7 @@ from repro.contrast.momentum import (
 from repro.contrast.objectives import ceil, info_nce, jcl, ressl, sce, vanilla
 from repro.image import augment
 from repro.image.augment import NORMALISATION, CentredView, Draws, ShiftedView, View
-from repro.image.batches import batches_of
+from repro.image.batches import batches_of, on_device
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
 from repro.image.recipe import SELF_SUPERVISED, ImageRecipe
@@ -54,7 +54,7 @@ class Pretrainer:
     """
 
     def __init__(self, recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> None:
-        self.recipe, self.data, self.seed, self.device = recipe, data, seed, device
+        self.recipe, self.data, self.seed, self.device = recipe, on_device(data, device), seed, device
         self.terms = (*(("InfoNCE", "ReSSL", "Ceil") if recipe.method == "sce" else ()), "loss", "knn1")
         self.members = (data.train if recipe.method == "supervised" else data.pretrain).nonzero().flatten()
         _, processes = process()
