@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from pandas import DataFrame
 
-from repro import manifest
+from repro.report.elements import comparable, draw_ours, draw_published, heading, legend_above, seeds_in_words
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, settled, styled
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
@@ -33,7 +33,7 @@ def taxonomy(table: DataFrame, *, printed: DataFrame | None = None) -> Figure:
     Raises:
         ValueError: if the table is empty or mixes presets or data sets.
     """
-    title = _heading(table)
+    title = heading(table)
     random = table["objectives"] == "random"
     table = pd.concat([table[random], table[~random].sort_values(["ours", "published"])])
     heights = [3.4, *([2.2] if printed is not None else []), 1.3]
@@ -42,13 +42,13 @@ def taxonomy(table: DataFrame, *, printed: DataFrame | None = None) -> Figure:
     top, *middle, bottom = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
 
     columns = np.arange(len(table))
-    _ours(top, columns, table, BLUE, "o", "ours", line="none")
-    _published(top, columns, _comparable(table), VERMILLION, "D", "printed", line="none")
+    draw_ours(top, columns, table, BLUE, "o", "ours", line="none")
+    draw_published(top, columns, comparable(table), VERMILLION, "D", "printed", line="none")
     for baseline in table.loc[table["objectives"] == "random", "ours"].dropna():
         top.axhline(baseline, color=GREY, linestyle="--", linewidth=0.8, label="random initialisation")
     top.set_ylabel("linear probe\naccuracy (%)")
     top.grid(axis="y")
-    _legend(top, columns=3)
+    legend_above(top, columns=3)
     for axes in middle:
         _apart(axes, table, printed)
     _membership(bottom, table[OBJECTIVES].to_numpy())
@@ -66,13 +66,13 @@ def taxonomy_variants(table: DataFrame) -> Figure:
     table = table.sort_values(["objectives", "departures", "preset"], ignore_index=True)
     figure = Figure(figsize=(COLUMN, 0.9 + 0.32 * len(table)), layout="constrained")
     warning = "" if set(table["preset"]) == {"paper"} else "\nonly the paper recipe is a reproduction"
-    figure.suptitle(f"{table['dataset'].iloc[0]}, {_seeds(table)}{warning}")
+    figure.suptitle(f"{table['dataset'].iloc[0]}, {seeds_in_words(table)}{warning}")
     axes, places = figure.subplots(), np.arange(len(table))
     axes.hlines(places, table[["ours", "usual"]].min(axis=1), table[["ours", "usual"]].max(axis=1), color=PALE)
     axes.errorbar(table["ours"], places, xerr=table["std"], ecolor=BLUE, fmt="none", elinewidth=0.8)
     axes.plot(table["ours"], places, color=BLUE, marker="o", linestyle="none", label="changed")
     axes.plot(table["usual"], places, color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="recipe")
-    printed = _comparable(table)
+    printed = comparable(table)
     if printed.notna().any():
         looks = {"marker": "D", "markerfacecolor": "white", "linestyle": "none", "zorder": 1.9}
         axes.plot(printed, places, color=VERMILLION, label="printed", **looks)
@@ -96,20 +96,20 @@ def encoder_collapse(table: DataFrame) -> Figure:
     Raises:
         ValueError: if the table is empty or mixes presets or data sets.
     """
-    title = _heading(table)
+    title = heading(table)
     figure = Figure(figsize=(COLUMN, 3.3), layout="constrained")
     figure.suptitle(title)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    table = table.assign(published=_comparable(table)).sort_values("layers")
+    table = table.assign(published=comparable(table)).sort_values("layers")
     for method, colour, marker in (("random", BLUE, "o"), ("AE", VERMILLION, "s")):
         rows = table[table["method"] == method]
         if rows.empty:
             continue
-        _ours(top, rows["layers"], rows, colour, marker, f"{method}, ours", line="-")
-        _published(top, rows["layers"], rows["published"], colour, marker, f"{method}, printed", line="--")
+        draw_ours(top, rows["layers"], rows, colour, marker, f"{method}, ours", line="-")
+        draw_published(top, rows["layers"], rows["published"], colour, marker, f"{method}, printed", line="--")
         bottom.plot(rows["layers"], rows["embedding_spread"], color=colour, marker=marker)
     top.set_ylabel("linear probe\naccuracy (%)")
-    _legend(top, columns=2)
+    legend_above(top, columns=2)
     spread = table["embedding_spread"]
     if spread.max() > 10 * spread.min() > 0:
         bottom.set_yscale("log")
@@ -168,61 +168,6 @@ def _front(sequence: ArrayLike, frames: int) -> np.ndarray:
     return np.stack([across - middle, up - up.min()], axis=-1)
 
 
-def _heading(table: DataFrame) -> str:
-    """Data set, preset and seeds, and what they forbid to conclude."""
-    for column in ("dataset", "preset"):
-        if table[column].nunique() != 1:
-            raise ValueError(f"a figure shows one {column}; this table has {sorted(table[column].unique())}")
-    dataset, preset = table["dataset"].iloc[0], table["preset"].iloc[0]
-    seeds = _seeds(table)
-    if "departures" in table:
-        seeds += f"\n{'; '.join(sorted(set(table['departures']) - {''}))}"
-    if _embedded(dataset):
-        return f"{dataset}, {preset} recipe, {seeds}\nembedded data: not comparable with the printed numbers"
-    if preset != "paper":
-        return f"{dataset}, {seeds}\n{preset} recipe: not a reproduction"
-    return f"{dataset}, paper recipe, {seeds}"
-
-
-def _comparable(table: DataFrame) -> pd.Series:
-    """The printed values, NaN on embedded data."""
-    return table["published"] * np.nan if _embedded(table["dataset"].iloc[0]) else table["published"]
-
-
-def _embedded(dataset: str) -> bool:
-    return manifest.load_manifest(dataset).access == "embedded"
-
-
-def _seeds(table: DataFrame) -> str:
-    """What our points are: "1 seed" or "mean ± std of 2 to 3 seeds"."""
-    counts = table.loc[table["ours"].notna(), "n_seeds"]
-    if counts.empty:
-        return "not run"
-    if counts.max() == 1:
-        return "1 seed"
-    fewest = f"{counts.min()} to " if counts.nunique() > 1 else ""
-    return f"mean \N{PLUS-MINUS SIGN} std of {fewest}{counts.max()} seeds"
-
-
-def _ours(axes: Axes, x: ArrayLike, rows: DataFrame, colour: str, marker: str, label: str, line: str) -> None:
-    """Filled markers, error bars where there is a standard deviation."""
-    axes.plot(x, rows["ours"], color=colour, marker=marker, linestyle=line, label=label)
-    axes.errorbar(x, rows["ours"], yerr=rows["std"], ecolor=colour, fmt="none", elinewidth=0.8)
-
-
-def _published(axes: Axes, x: ArrayLike, values: pd.Series, colour: str, marker: str, label: str, line: str) -> None:
-    """Open markers; nothing, not even in the legend, when nothing is printed."""
-    if values.notna().any():
-        axes.plot(
-            x, values, color=colour, marker=marker, markerfacecolor="white", linestyle=line, zorder=1.9, label=label
-        )
-
-
-def _legend(axes: Axes, columns: int) -> None:
-    """Above the axes, where it hides nothing."""
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
-
-
 def _apart(axes: Axes, table: DataFrame, printed: DataFrame) -> None:
     """The printed accuracies in an axes of their own."""
     beside = table[OBJECTIVES].merge(printed, how="left", on=OBJECTIVES).drop(columns=OBJECTIVES)
@@ -233,7 +178,7 @@ def _apart(axes: Axes, table: DataFrame, printed: DataFrame) -> None:
     axes.margins(y=0.15)
     axes.set_ylabel("printed\naccuracy (%)")
     axes.grid(axis="y")
-    _legend(axes, columns=2)
+    legend_above(axes, columns=2)
 
 
 def _membership(axes: Axes, subsets: np.ndarray) -> None:

@@ -6,9 +6,8 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
+from drawn import assert_legible, lines
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 from pandas import DataFrame
 from PIL import Image
 
@@ -78,36 +77,9 @@ FIGURES = {
 }
 
 
-def lines(figure: Figure, axes: int) -> dict[str, np.ndarray]:
-    """Plotted values by label in the legend."""
-    found = {line.get_label(): np.asarray(line.get_ydata(), float) for line in figure.axes[axes].lines}
-    return {label: values for label, values in found.items() if not label.startswith("_")}
-
-
-def visible_texts(figure: Figure) -> list[Text]:
-    """Every text that is drawn: tick labels outside their axis are not."""
-    hidden = set()
-    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        low, high = sorted(axis.get_view_interval())
-        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
-            if not low <= tick.get_loc() <= high:
-                hidden |= {tick.label1, tick.label2}
-    texts = figure.findobj(lambda artist: isinstance(artist, Text) and artist.get_visible() and artist.get_text())
-    return [text for text in texts if text not in hidden]
-
-
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_text_overlaps_or_leaves_the_figure(name):
-    figure = FIGURES[name]()
-    assert figure.get_figwidth() == style.COLUMN
-    texts = visible_texts(figure)
-    boxes = [text.get_window_extent() for text in texts]
-    assert len(texts) >= 3 and all(text.get_fontsize() >= 7 for text in texts)
-    for text, box in zip(texts, boxes, strict=True):
-        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, text
-        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, text
-    for (first, a), (second, b) in itertools.combinations(zip(texts, boxes, strict=True), 2):
-        assert not a.overlaps(b), (first, second)
+    assert_legible(FIGURES[name]())
 
 
 def test_taxonomy_plots_the_table_random_first_then_sorted():

@@ -1,0 +1,78 @@
+"""What several figures share: their heading, what may be compared in them, how ours and printed values are drawn."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+from pandas import DataFrame
+
+from repro import manifest
+
+
+def only(table: DataFrame, column: str) -> Any:
+    """The one value of a column.
+
+    Raises:
+        ValueError: if there are several, or none.
+    """
+    values = table[column].unique().tolist()
+    if len(values) != 1:
+        raise ValueError(f"a figure shows one {column}; this table has {sorted(values)}")
+    return values[0]
+
+
+def heading(table: DataFrame) -> str:
+    """Data set, preset and seeds, and what they forbid to conclude."""
+    dataset, preset = only(table, "dataset"), only(table, "preset")
+    seeds = seeds_in_words(table)
+    if "departures" in table:
+        seeds += f"\n{'; '.join(sorted(set(table['departures']) - {''}))}"
+    if embedded(dataset):
+        return f"{dataset}, {preset} recipe, {seeds}\nembedded data: not comparable with the printed numbers"
+    if preset != "paper":
+        return f"{dataset}, {seeds}\n{preset} recipe: not a reproduction"
+    return f"{dataset}, paper recipe, {seeds}"
+
+
+def comparable(table: DataFrame) -> pd.Series:
+    """The printed values, NaN on embedded data."""
+    return table["published"] * np.nan if embedded(table["dataset"].iloc[0]) else table["published"]
+
+
+def embedded(dataset: str) -> bool:
+    """Whether the data set comes with the package, so that no printed number belongs to it."""
+    return manifest.load_manifest(dataset).access == "embedded"
+
+
+def seeds_in_words(table: DataFrame) -> str:
+    """What our points are: "1 seed" or "mean ± std of 2 to 3 seeds"."""
+    counts = table.loc[table["ours"].notna(), "n_seeds"]
+    if counts.empty:
+        return "not run"
+    if counts.max() == 1:
+        return "1 seed"
+    fewest = f"{counts.min()} to " if counts.nunique() > 1 else ""
+    return f"mean \N{PLUS-MINUS SIGN} std of {fewest}{counts.max()} seeds"
+
+
+def draw_ours(axes: Axes, x: ArrayLike, rows: DataFrame, colour: str, marker: str, label: str, line: str) -> None:
+    """Filled markers, error bars where there is a standard deviation."""
+    axes.plot(x, rows["ours"], color=colour, marker=marker, linestyle=line, label=label)
+    axes.errorbar(x, rows["ours"], yerr=rows["std"], ecolor=colour, fmt="none", elinewidth=0.8)
+
+
+def draw_published(
+    axes: Axes, x: ArrayLike, values: pd.Series, colour: str, marker: str, label: str, line: str
+) -> None:
+    """Open markers; nothing, not even in the legend, when nothing is printed."""
+    if values.notna().any():
+        axes.plot(
+            x, values, color=colour, marker=marker, markerfacecolor="white", linestyle=line, zorder=1.9, label=label
+        )
+
+
+def legend_above(axes: Axes, columns: int) -> None:
+    """Above the axes, where it hides nothing."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)

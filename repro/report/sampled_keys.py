@@ -1,0 +1,86 @@
+"""What JCL's bound stands for: its loss beside losses with keys actually drawn from the Gaussian."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from pandas import DataFrame
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from repro.contrast.objectives import jcl
+
+COUNTS = tuple(2**power for power in range(13))
+
+
+def sampled_keys(
+    query: Tensor,
+    keys: Tensor,
+    negatives: Tensor,
+    temperature: float,
+    strength: float,
+    *,
+    generator: torch.Generator,
+    counts: Sequence[int] = COUNTS,
+    repeats: int = 100,
+) -> DataFrame:
+    """Two losses with M positive keys k_m drawn from N(mu, lambda Sigma), and the closed form of `contrast.jcl`.
+
+        inside  = log[ (1/M) sum_m exp(q.k_m/t) + sum_j exp(q.n_j/t) ] - q.mu/t
+        outside = (1/M) sum_m { log[ exp(q.k_m/t) + sum_j exp(q.n_j/t) ] - q.k_m/t }
+
+    mu and Sigma are the mean and the biased covariance of the keys given; lambda, the strength, scales the covariance.
+    What `inside` subtracts is the expected positive logit q.mu/t, not the mean of those drawn, as in Eq. M.8: there the
+    mean of the exponentials is replaced by its expectation exp(q.mu/t + lambda q'Sigma q/(2 t^2)). The logarithm is
+    concave, so by Jensen's inequality the expectation of `inside` lies below the closed form; it rises with M and
+    tends to it. `outside` is a mean of InfoNCE losses, whose expectation is the same for every M, namely that of
+    `inside` with M = 1: it stays below the closed form by the Jensen gap.
+
+    A key is drawn as mu + sqrt(lambda/M') sum_l e_l (key_l - mu) with M' standard normal e_l. The losses see only its
+    product with the query, so that the products of the keys given are combined, and neither a covariance matrix nor a
+    drawn key is stored.
+
+    Args:
+        query: (N, d) projections.
+        keys: (N, M', d) positive keys that fix mu and Sigma.
+        negatives: (K, d) dictionary.
+        temperature: t > 0, in units of the dot product.
+        strength: lambda >= 0.
+        generator: of the Gaussian draws, on the device of the query.
+        counts: numbers of keys M, each at least 1. Within a repeat the first M of the same keys are used.
+        repeats: independent draws, at least 2.
+
+    Returns:
+        One row per count: keys (M), then in nats, averaged over the queries: inside, inside_std, outside, outside_std
+        (mean and standard deviation over the repeats) and closed_form, the same in every row. Computed in float64.
+
+    Raises:
+        ValueError: as `contrast.jcl`; or if there is no count, one is below 1, or there are fewer than 2 repeats.
+
+    Source: JCL supplement, Eq. M.8 and its derivation.
+    """
+    if not counts or min(counts) < 1 or repeats < 2:
+        raise ValueError(f"counts={list(counts)} should be at least 1 each, and repeats={repeats} at least 2")
+    query, keys, negatives = (features.detach().double() for features in (query, keys, negatives))
+    closed_form = jcl(query, keys, negatives, temperature, strength).item()
+
+    products = (query.unsqueeze(1) * keys).sum(2) / temperature                          # (N, M')
+    expected = products.mean(1)                                                          # (N,)
+    scale = math.sqrt(strength / keys.shape[1])
+    deviations = scale * (products - expected.unsqueeze(1))                              # (N, M')
+    repulsion = torch.logsumexp(query @ negatives.T / temperature, dim=1)                # (N,)
+    drawn = torch.arange(1, max(counts) + 1, device=query.device)                        # (M,)
+
+    inside, outside = [], []
+    for _ in range(repeats):
+        noise = torch.randn(len(drawn), *deviations.shape, generator=generator, dtype=query.dtype, device=query.device)
+        positive = expected + (deviations * noise).sum(2)                                # (M, N)
+        log_mean = positive.logcumsumexp(0) - drawn.log().unsqueeze(1)                   # (M, N)
+        inside.append((torch.logaddexp(log_mean, repulsion) - expected).mean(1))
+        outside.append(softplus(repulsion - positive).mean(1).cumsum(0) / drawn)
+
+    table = DataFrame({"keys": counts})
+    for name, losses in (("inside", torch.stack(inside)), ("outside", torch.stack(outside))):
+        chosen = losses[:, [count - 1 for count in counts]].cpu().numpy()                # (repeats, counts)
+        table[name], table[f"{name}_std"] = chosen.mean(0), chosen.std(0, ddof=1)
+    return table.assign(closed_form=closed_form)

@@ -1,0 +1,98 @@
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from repro.report.histograms import concentration, mean_direction, similarity_and_variance
+
+
+def features(images=3, augmentations=4, d=5, spread=1.0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(images, 1, d, generator=generator, dtype=torch.float64)
+    return centres + spread * torch.randn(images, augmentations, d, generator=generator, dtype=torch.float64)
+
+
+def by_definition(z):
+    """All pairs, and the diagonal of the covariance matrix, image by image."""
+    similarities, variances = [], []
+    for image in z:
+        units = [row / row.square().sum().sqrt() for row in image]
+        pairs = [float(a @ b) for a, b in itertools.product(units, repeat=2)]
+        mean = sum(units) / len(units)
+        covariance = sum(torch.outer(unit - mean, unit - mean) for unit in units) / len(units)
+        similarities.append(sum(pairs) / len(pairs))
+        variances.append(float(covariance.diagonal().mean()))
+    return similarities, variances
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1)])
+def test_closed_forms_equal_all_pairs_and_the_covariance_matrix(shape):
+    z = features(*shape)
+    similarity, variance = similarity_and_variance(z)
+    expected_similarity, expected_variance = by_definition(z)
+    assert similarity.shape == variance.shape == shape[:1]
+    np.testing.assert_allclose(similarity, expected_similarity, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(variance, expected_variance, rtol=1e-12, atol=1e-15)
+    np.testing.assert_array_equal(variance, (1 - similarity) / shape[2])
+
+
+def test_the_formula_without_self_pairs():
+    units = torch.nn.functional.normalize(features(), dim=2)
+    n = units.shape[1]
+    others = [float(a @ b) for a, b in itertools.permutations(units[0], 2)]
+    similarity, _ = similarity_and_variance(units)
+    np.testing.assert_allclose((n * similarity[0] - 1) / (n - 1), sum(others) / len(others))
+
+
+def test_nearly_equal_augmentations_in_float32_keep_their_variance():
+    z = features(spread=1e-4).float()
+    _, expected = by_definition(z.double())
+    np.testing.assert_allclose(similarity_and_variance(z)[1], expected, rtol=1e-6)
+
+
+def test_equal_augmentations_have_similarity_at_most_1_and_variance_at_least_0():
+    similarity, variance = similarity_and_variance(features(50, 1, 7).expand(-1, 32, -1))
+    assert (similarity <= 1).all() and (variance >= 0).all()
+    np.testing.assert_allclose(similarity, 1)
+
+
+def test_lengths_types_and_gradients_do_not_matter():
+    z = features()
+    similarity, variance = similarity_and_variance(z)
+    lengths = torch.arange(1.0, 13.0).reshape(3, 4, 1)
+    for same in (z * lengths, z.numpy(), z.tolist(), z.clone().requires_grad_()):
+        found = similarity_and_variance(same)
+        assert not found[0].requires_grad and found[0].dtype == found[1].dtype == torch.float64
+        np.testing.assert_allclose(found[0], similarity)
+        np.testing.assert_allclose(found[1], variance)
+
+
+def test_a_stream_of_augmentations_gives_the_same_without_gradient():
+    z = features()
+    weights = torch.eye(5, dtype=torch.float64, requires_grad=True)
+    streamed = mean_direction(part @ weights for part in z.unbind(1))
+    assert not streamed.requires_grad and streamed.shape == (3, 5)
+    np.testing.assert_array_equal(concentration(streamed), similarity_and_variance(z))
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (0, 4, 5), (3, 0, 5), (3, 4, 0)])
+def test_other_shapes_are_refused(shape):
+    with pytest.raises(ValueError, match=r"\(images, augmentations, d\)"):
+        similarity_and_variance(torch.ones(shape))
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
+def test_features_without_a_direction_are_refused(value):
+    z = features()
+    z[1, 2] = value
+    with pytest.raises(ValueError, match="1 of 3 features"):
+        similarity_and_variance(z)
+
+
+def test_parts_of_other_images_are_refused():
+    with pytest.raises(ValueError, match=r"part 2 has shape \(1, 5\) but the first has \(3, 5\)"):
+        mean_direction([torch.ones(3, 5), torch.ones(1, 5)])
+    with pytest.raises(ValueError, match="no parts"):
+        mean_direction([])
