@@ -4,6 +4,7 @@ import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,16 +12,17 @@ from tqdm.auto import tqdm
 
 from repro import manifest
 from repro.image import augment
-from repro.image.augment import NORMALISATION, CentredView, ShiftedView, View
+from repro.image.augment import NORMALISATION, CentredView, Normalisation, ShiftedView, View
+from repro.image.batches import batches_of
 from repro.image.data import ImageSet, load
 from repro.image.model import ImageModel
 from repro.image.pretrain import Pretrainer
-from repro.image.recipe import ImageRecipe
+from repro.image.recipe import ImageRecipe, paper
 from repro.run import device as devices
 from repro.run.cost import commit, cost
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour
 from repro.run.fit import fit, load_checkpoint
-from repro.run.store import Run, Store
+from repro.run.store import Cell, Run, Store
 
 
 def data_of(recipe: ImageRecipe) -> ImageSet:
@@ -77,6 +79,17 @@ def evaluate(pretrainer: Pretrainer, seed: int) -> dict[str, float | str]:
     }
 
 
+def resumed(cell: Cell, device: torch.device) -> Pretrainer:
+    """The learner of a finished cell as training left it.
+
+    Raises:
+        ValueError, FileNotFoundError: as `checkpoint`.
+    """
+    pretrainer = Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
+    pretrainer.load_state_dict(checkpoint(cell.key, Store(manifest.runs_root())))
+    return pretrainer
+
+
 def trained_model(key: str, store: Store) -> tuple[ImageModel, ImageRecipe]:
     """The model of a finished cell, on the CPU in evaluation mode, and its recipe.
 
@@ -84,20 +97,54 @@ def trained_model(key: str, store: Store) -> tuple[ImageModel, ImageRecipe]:
         ValueError: if the key is that of no finished cell, or of a cell of another paper.
         FileNotFoundError: if the cell's checkpoint is not there.
     """
-    folders = [path.parent for path in sorted(store.root.glob(f"*/{key}/result.json"))]
-    if not folders:
-        raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`")
-    stored = json.loads((folders[0] / "recipe.json").read_text())
+    state = checkpoint(key, store)
+    folder = _folders(key, store)[0]
+    stored = json.loads((folder / "recipe.json").read_text())
     if "method" not in stored["recipe"]:
         raise ValueError(f"key={key!r} is a cell of {stored['table']}; weights are those of image tables")
     recipe = ImageRecipe.from_dict(stored["recipe"])
-    states = (load_checkpoint(folder) for folder in folders)  # a cell finished for another table too has one of them
+    model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
+    model.load_state_dict(state["model"])
+    return model.eval(), recipe
+
+
+def checkpoint(key: str, store: Store) -> dict[str, Any]:
+    """The state of a finished cell's learner.
+
+    Raises:
+        ValueError: if the key is that of no finished cell.
+        FileNotFoundError: if the cell's checkpoint is not there.
+    """
+    folders = _folders(key, store)
+    if not folders:
+        raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`")
+    states = (load_checkpoint(folder) for folder in folders)  # of a cell that answers to several tables, one has it
     state = next((state for state in states if state is not None), None)
     if state is None:
         raise FileNotFoundError(f"{folders[0]} has no sound checkpoint; delete that folder and run the table again")
-    model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
-    model.load_state_dict(state["learner"]["model"])
-    return model.eval(), recipe
+    return state["learner"]
+
+
+def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
+    """A training image of every class, at most eight, and a weak and a strong view of each.
+
+    Returns:
+        By what they are ("image", "weak view", "strong view"): (n, 3, H, W) in [0, 1].
+    """
+    data = load(dataset, subset=subset)
+    places = [int((data.train & (data.labels == label)).nonzero()[0]) for label in range(min(8, len(data.classes)))]
+    recipe, plain = paper(dataset, "sce"), Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    views = {"weak view": augment.weak(recipe.size, plain), "strong view": augment.strong(recipe.size, plain)}
+    source = batches_of(data, [CentredView(recipe.size, plain, recipe.resize), *views.values()], torch.device("cpu"))
+    (pictures, *others), = source.batches(torch.tensor(places), batch=len(places), seed=(0,))
+    generator = torch.Generator().manual_seed(0)
+    shown = zip(views, source.views[1:], others, strict=True)
+    return {"image": source.views[0](pictures)} | {name: view(each, generator) for name, view, each in shown}
+
+
+def _folders(key: str, store: Store) -> list[Path]:
+    """The folders of a finished cell, one for each table it answers to."""
+    return [path.parent for path in sorted(store.root.glob(f"*/{key}/result.json"))]
 
 
 def _augmented(pretrainer: Pretrainer, index: Tensor, seed: int) -> Callable[[], Tensor]:

@@ -94,31 +94,38 @@ class Pretrainer:
         if self.taken % max(1, self.total_steps // MONITORED) == 0:
             self.knn1 = self._nearest_neighbour()
         index, pictures = self._next_batch()
-        query, *keys = self._augmented(pictures)
         self.optimiser.param_groups[0]["lr"] = learning_rate(self.recipe, self.taken, self.steps_per_epoch)
         self.model.train()
-        losses = self._supervised(query, index) if self.recipe.method == "supervised" else self._contrast(query, keys)
+        supervised = self.recipe.method == "supervised"
+        losses = self._supervised(pictures, index) if supervised else self._contrast(pictures)
         self.taken += 1
         values = torch.stack([*losses.values()]).detach()
         average([values])
         return torch.cat([values, values.new_full((1,), self.knn1)])
 
-    def _supervised(self, query: Tensor, index: Tensor) -> dict[str, Tensor]:
+    def _supervised(self, pictures: list[Tensor], index: Tensor) -> dict[str, Tensor]:
+        view, = self._augmented(pictures)
         with self._autocast():
-            logits = self.classifier(self.model.features(query)).float()
+            logits = self.classifier(self.model.features(view)).float()
         losses = {"loss": cross_entropy(logits, self.data.labels[index].to(self.device, non_blocking=True))}
         self._descend(losses["loss"])
         return losses
 
-    def _contrast(self, query_view: Tensor, key_views: list[Tensor]) -> dict[str, Tensor]:
-        with self._autocast():
-            query = self.model(query_view)
-            keys = self._keys(torch.cat(key_views)).unflatten(0, (self.recipe.keys, -1)).transpose(0, 1)
+    def _contrast(self, pictures: list[Tensor]) -> dict[str, Tensor]:
+        query, keys = self._encoded(pictures)
         losses = self._losses(query, keys)
         self._descend(losses["loss"])
         self.dictionary.enqueue(gather(keys.mean(1)))
         self.keys.update(self.model)
         return losses
+
+    def _encoded(self, pictures: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """Queries (n, d) and keys (n, keys, d)."""
+        query_view, *key_views = self._augmented(pictures)
+        with self._autocast():
+            query = self.model(query_view)
+            keys = self._keys(torch.cat(key_views))
+        return query, keys.unflatten(0, (self.recipe.keys, -1)).transpose(0, 1)
 
     def _keys(self, views: Tensor) -> Tensor:
         """The momentum encoder's embeddings (N keys, d), first those of every image's first view."""
@@ -147,6 +154,13 @@ class Pretrainer:
             }
         targets = {"weight": recipe.weight, "masked_positive": recipe.masked_positive}
         return parts | {"loss": sce(query, key, negatives, temperature, key_temperature, **targets)}
+
+    @torch.no_grad()
+    def positives(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (N, d) and keys (N, keys, d) of the next batch, and the dictionary (K, d); no weight changes."""
+        _, pictures = self._next_batch()
+        self.model.train()
+        return *self._encoded(pictures), self.dictionary.entries
 
     def strength(self) -> float:
         """JCL's weight of the covariance in the present epoch e of E: ramped, strength (e + 1) / E."""
