@@ -57,6 +57,8 @@ def styled():
 
 def settled(figure: Figure) -> Figure:
     """The figure, laid out once and for all, so that showing or saving it again changes nothing."""
+    for axes in figure.axes:  # the number of ticks follows from the size of their labels: this one, not the reader's
+        axes.tick_params(labelsize=STYLE["font.size"])
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return figure

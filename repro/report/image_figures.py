@@ -1,0 +1,294 @@
+"""The figures of the two image papers, SCE and JCL, each drawn from one table of stored results."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from numpy.typing import ArrayLike
+from pandas import DataFrame, Series
+
+from repro.report.elements import comparable, draw_ours, heading, legend_above, only
+from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
+
+CAPTIONS = {
+    "temperature_grid": "Linear-probe accuracy of SCE by the temperature of the query and that of the target, ours and "
+    "printed, and of ReSSL.",
+    "objective_parts": "The terms of the SCE objective during training, and their weighted sum beside the loss.",
+    "positive_keys": "Linear-probe accuracy of JCL by the number of positive keys, the strength of their covariance "
+    "and the temperature, one of them varied at a time, and of MoCo v2. The supplement prints no values of these "
+    "curves, so that there is nothing to compare with.",
+    "sampled_keys": "The JCL loss in closed form, and with M keys drawn from the Gaussian: the mean inside the "
+    "logarithm tends to the closed form from below, the mean of M InfoNCE losses stays at the expected InfoNCE. "
+    "Shaded: one standard deviation over independent draws, cut off by the axes.",
+    "similarity_variance": "How closely the augmentations of an image agree: mean cosine similarity a of all pairs and "
+    "mean variance b of the coordinates, one value per image. b = (1 - a)/d: the second histogram mirrors the first.",
+}
+SYMBOLS = {"keys": "$M'$", "strength": r"$\lambda$", "temperature": r"$\tau$"}
+HEAT = LinearSegmentedColormap.from_list("pale to blue", ["#EDF4FA", "#6FB1D9"])  # dark text is legible on all of it
+BEST = {"edgecolor": INK, "linewidth": 1.2}
+EQUAL = {"edgecolor": VERMILLION, "linewidth": 1.2, "linestyle": "--"}
+
+
+@styled()
+def temperature_grid(table: DataFrame) -> Figure:
+    """Accuracy for every pair of temperatures, as heat maps with the values written in: SCE, ours and printed, ReSSL.
+
+    The best cell of each row is framed, cells in which both temperatures agree are dashed, missing ones are hatched.
+    Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on embedded data.
+    ReSSL has colours of its own, because a collapse would leave no difference between those of SCE.
+
+    Args:
+        table: one row per cell: method ("sce" or "ressl"), temperature (tau), key_temperature (tau_m), ours, std,
+            n_seeds, published, preset, dataset; accuracies in percent, temperatures without unit.
+
+    Raises:
+        ValueError: if the table is empty, mixes presets or data sets, or has a cell twice.
+
+    Source: SCE supplement, Table 2.
+    """
+    title = heading(table)
+    table = table.assign(published=comparable(table), unknown=np.nan)
+    sce, ressl = (table[table["method"] == method] for method in ("sce", "ressl"))
+    comparison = sce[["ours", "published"]]
+    if only(table, "preset") == "paper":
+        ours, published, apart = comparison, comparison, ""
+    else:
+        ours, published, apart = comparison["ours"], comparison["published"], " (not comparable: own colours)"
+    panels = [
+        ("SCE, ours", sce, "ours", "std", _colours(ours)),
+        (f"SCE, printed{apart}", sce.dropna(subset="published"), "published", "unknown", _colours(published)),
+        ("ReSSL, ours (own colours)", ressl, "ours", "std", _colours(ressl["ours"])),
+    ]
+    panels = [panel for panel in panels if not panel[1].empty]
+    heights = [panel[1]["temperature"].nunique() for panel in panels]
+
+    figure = Figure(figsize=(COLUMN, 0.85 + 0.2 * len(panels) + 0.3 * sum(heights)), layout="constrained")
+    figure.suptitle(title)
+    stack = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    key_temperatures = np.unique(table["key_temperature"])
+    for axes, (name, rows, values, deviations, colours) in zip(stack, panels, strict=True):
+        axes.set_title(name, loc="left")
+        _heat_map(axes, rows, values, deviations, colours, key_temperatures)
+    stack[-1].set_xlabel(r"temperature of the target $\tau_m$")
+    marks = [
+        Patch(facecolor="none", label="best of its row", **BEST),
+        Patch(facecolor="none", label=r"$\tau_m = \tau$", **EQUAL),
+        Patch(facecolor="white", edgecolor=GREY, linewidth=0, hatch="//////", label="no value"),
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks))
+    return settled(figure)
+
+
+@styled()
+def objective_parts(log: DataFrame) -> Figure:
+    """The terms of SCE during training, and their weighted sum as open markers on the loss.
+
+        L = lambda InfoNCE + (1 - lambda) (ReSSL + Ceil)
+
+    Args:
+        log: one row per epoch of one run: epoch, InfoNCE, ReSSL, Ceil, loss (nats) and weight (lambda, 0 to 1).
+
+    Raises:
+        ValueError: if the log is empty or has several weights.
+
+    Source: SCE supplement, the proof of the decomposition.
+    """
+    weight = only(log, "weight")
+    log = log.sort_values("epoch")
+    recomposed = weight * log["InfoNCE"] + (1 - weight) * (log["ReSSL"] + log["Ceil"])
+    difference = (recomposed - log["loss"]).abs().max()
+    figure = Figure(figsize=(COLUMN, 2.5), layout="constrained")
+    figure.suptitle(
+        rf"loss = $\lambda$ InfoNCE + (1 $-$ $\lambda$) (ReSSL + Ceil), $\lambda$ = {weight:g}"
+        f"\nloss and weighted sum differ by at most {difference:.1g} nats"
+    )
+    axes = figure.subplots()
+    for term, colour, line in (("InfoNCE", BLUE, "--"), ("ReSSL", VERMILLION, "-."), ("Ceil", GREEN, ":")):
+        axes.plot(log["epoch"], log[term], color=colour, linestyle=line, label=term)
+    axes.plot(log["epoch"], log["loss"], color=INK, label="loss")
+    looks = {"marker": "o", "markerfacecolor": "white", "linestyle": "none", "markevery": 1 + len(log) // 20}
+    axes.plot(log["epoch"], recomposed, color=PURPLE, label="weighted sum", **looks)
+    axes.locator_params(axis="x", integer=True)
+    axes.set(xlabel="epoch", ylabel="mean over the epoch (nats)")
+    axes.grid(axis="y")
+    legend_above(axes, columns=3)
+    return settled(figure)
+
+
+@styled()
+def positive_keys(table: DataFrame) -> Figure:
+    """Accuracy of JCL against the number of positive keys, the strength of their covariance and the temperature.
+
+    One panel per quantity varied. The first also tells the cost of each point in forward passes of an encoder, and all
+    show MoCo v2 as a dashed line, with its standard deviation. The supplement prints no values of these curves.
+
+    Args:
+        table: one row per point: method ("jcl", or "moco" in one row at most), varied ("keys", "strength" or
+            "temperature"; of no account for "moco"), keys (M'), strength (lambda), temperature (tau),
+            encoder_forwards (per image: 3 + M'), ours, std (percent), n_seeds, preset, dataset.
+
+    Raises:
+        ValueError: if the table is empty, mixes presets or data sets, varies nothing, or has several rows of MoCo v2.
+
+    Source: JCL, Figure M.2.
+    """
+    title = heading(table)
+    jcl, moco = (table[table["method"] == method] for method in ("jcl", "moco"))
+    panels = [(varied, rows) for varied in SYMBOLS if not (rows := jcl[jcl["varied"] == varied]).empty]
+    if not panels or len(moco) > 1:
+        raise ValueError(
+            f"the figure needs JCL rows that vary one of {', '.join(SYMBOLS)} and at most one row of MoCo v2; "
+            f"this table has {len(jcl)} rows of JCL, varied: {sorted(set(jcl['varied']))}, and {len(moco)} of MoCo v2"
+        )
+    figure = Figure(figsize=(COLUMN, 0.9 + 1.25 * len(panels)), layout="constrained")
+    figure.suptitle(title)
+    stack = figure.subplots(len(panels), 1, sharey=True, squeeze=False)[:, 0]
+    for axes, (varied, rows) in zip(stack, panels, strict=True):
+        rows = rows.sort_values(varied)
+        draw_ours(axes, rows[varied], rows, BLUE, "o", "JCL, ours", line="-")
+        for row in moco.dropna(subset="ours").itertuples():
+            axes.axhline(row.ours, color=VERMILLION, linestyle="--", zorder=1.9, label="MoCo v2, ours")
+            axes.axhspan(row.ours - row.std, row.ours + row.std, color=VERMILLION, alpha=0.15, linewidth=0)
+        axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")
+        axes.grid(axis="y")
+        if varied == "keys":
+            _cost(axes, rows.drop_duplicates("keys"))
+    figure.legend(*stack[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return settled(figure)
+
+
+@styled()
+def sampled_keys(table: DataFrame) -> Figure:
+    """The JCL loss in closed form, and what drawing M keys from its Gaussian gives.
+
+    Args:
+        table: of `report.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats).
+
+    Raises:
+        ValueError: if the table is empty or has several closed forms.
+
+    Source: JCL supplement, Eq. M.8.
+    """
+    closed_form = only(table, "closed_form")
+    table = table.sort_values("keys")
+    figure = Figure(figsize=(COLUMN, 2.5), layout="constrained")
+    axes = figure.subplots()
+    axes.axhline(closed_form, color=INK, linestyle=":", label="closed form (Eq. M.8)")
+    looks = (
+        ("inside", "mean inside the logarithm", BLUE, "o", "-"),
+        ("outside", "mean of M InfoNCE losses", VERMILLION, "s", "--"),
+    )
+    for name, label, colour, marker, line in looks:
+        axes.plot(table["keys"], table[name], color=colour, marker=marker, linestyle=line, label=label)
+        low, high = table[name] - table[f"{name}_std"], table[name] + table[f"{name}_std"]
+        axes.fill_between(table["keys"], low, high, color=colour, alpha=0.15, linewidth=0)
+    # The means are to be told apart, although their deviations may be many times larger.
+    low, high = _interval(table[["inside", "outside", "closed_form"]].to_numpy())
+    axes.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set(xlabel="keys drawn, M", ylabel="loss (nats)")
+    axes.grid(axis="y")
+    legend_above(axes, columns=1)
+    return settled(figure)
+
+
+@styled()
+def similarity_variance(table: DataFrame) -> Figure:
+    """Histograms over images of the mean similarity, and of the mean variance, of their augmentations; medians marked.
+
+    Args:
+        table: one row per image and model: model ("JCL", "MoCo v2"), similarity, variance (both without unit, as from
+            `report.histograms.similarity_and_variance`) and d, the number of coordinates.
+
+    Raises:
+        ValueError: if the table is empty or mixes several d.
+
+    Source: JCL supplement, Figure M.3.
+    """
+    d = only(table, "d")
+    figure = Figure(figsize=(COLUMN, 3.3), layout="constrained")
+    top, bottom = figure.subplots(2, 1)
+    _histograms(top, table, "similarity")
+    _histograms(bottom, table, "variance")
+    top.set_xlabel("mean cosine similarity a of an image's augmentations")
+    bottom.set_xlabel("mean variance b of a coordinate")
+    bottom.ticklabel_format(axis="x", style="sci", scilimits=(-3, 3))
+    bottom.set_title(f"b = (1 $-$ a)/d, d = {d:g}: the histogram above, mirrored", loc="left")
+    legend_above(top, columns=1)
+    return settled(figure)
+
+
+def _colours(values: DataFrame | Series) -> Normalize:
+    """The colour scale from the lowest to the highest value, 0 to 100 percent if there is none."""
+    values = values.to_numpy()
+    known = values[~np.isnan(values)]
+    return Normalize(known.min(), known.max()) if known.size else Normalize(0, 100)
+
+
+def _heat_map(
+    axes: Axes, rows: DataFrame, values: str, deviations: str, colours: Normalize, key_temperatures: ArrayLike
+) -> None:
+    """Temperatures downwards, key temperatures across; the named columns written into the cells."""
+    grid = rows.pivot(index="temperature", columns="key_temperature", values=[values, deviations])
+    temperatures = grid.index
+    cells, spread = (grid[name].reindex(columns=key_temperatures).to_numpy() for name in (values, deviations))
+    axes.patch.set(hatch="//////", edgecolor=GREY)
+    axes.pcolormesh(np.ma.masked_invalid(cells), cmap=HEAT, norm=colours, edgecolor="white", linewidth=0.6)
+    for (row, column), value in np.ndenumerate(cells):
+        if np.isnan(value):
+            continue
+        deviation = spread[row, column]
+        text = f"{value:.2f}" if np.isnan(deviation) else f"{value:.2f}\n\N{PLUS-MINUS SIGN}{deviation:.2f}"
+        axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", linespacing=1.0)
+        best, equal = value == np.nanmax(cells[row]), np.isclose(key_temperatures[column], temperatures[row])
+        for frame in [BEST] * int(best) + [EQUAL] * int(equal):
+            axes.add_patch(Rectangle((column, row), 1, 1, fill=False, clip_on=False, **frame))
+    axes.set(xticks=np.arange(len(key_temperatures)) + 0.5, xticklabels=[f"{value:g}" for value in key_temperatures])
+    axes.set(yticks=np.arange(len(temperatures)) + 0.5, yticklabels=[rf"$\tau$ = {value:g}" for value in temperatures])
+    axes.set_ylim(len(temperatures), 0)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _setting(varied: str, rows: DataFrame) -> str:
+    """What a panel varies, and the values of what it does not."""
+    names = {"keys": "positive keys", "strength": "strength of the covariance", "temperature": "temperature"}
+    fixed = [name for name in SYMBOLS if name != varied and rows[name].nunique() == 1]
+    values = ", ".join(f"{SYMBOLS[name]} = {rows[name].iloc[0]:g}" for name in fixed)
+    return f"{names[varied]} {SYMBOLS[varied]}" + (f" ({values})" if values else "")
+
+
+def _cost(axes: Axes, rows: DataFrame) -> None:
+    """A second axis above, with the forward passes that each number of keys costs."""
+    axes.set_xticks(rows["keys"])
+    above = axes.secondary_xaxis("top")
+    above.set_xticks(rows["keys"], labels=[f"{forwards:g}" for forwards in rows["encoder_forwards"]])
+    above.set_xlabel("cost (encoder forward passes per image)")
+    above.spines["top"].set_visible(True)
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    """The lowest and the highest value, moved apart by a thousandth each where they agree up to rounding."""
+    low, high = values.min(), values.max()
+    largest = max(abs(low), abs(high))
+    margin = 1e-3 * (largest or 1) if high - low <= 1e-9 * largest else 0
+    return low - margin, high + margin
+
+
+def _histograms(axes: Axes, table: DataFrame, column: str) -> None:
+    """Outlines over common bins, with a line at the median of each model."""
+    known = table.dropna(subset=column)
+    bins = np.linspace(*_interval(known[column].to_numpy()), 41)
+    for model, colour, line in (("JCL", BLUE, "-"), ("MoCo v2", VERMILLION, "--")):
+        values = known.loc[known["model"] == model, column]
+        if values.empty:
+            continue
+        shares = 100 * np.histogram(values, bins)[0] / len(values)
+        label = f"{model}, {len(values):,} images, median {values.median():.3g}"
+        axes.stairs(shares, bins, color=colour, linestyle=line, label=label)
+        axes.axvline(values.median(), color=colour, linestyle=line, linewidth=0.6)
+    axes.locator_params(axis="x", nbins=5)  # a narrow range has long labels
+    axes.set_ylabel("images (%)")
+    axes.grid(axis="y")

@@ -1,0 +1,294 @@
+import inspect
+import itertools
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from drawn import assert_legible, lines
+from matplotlib.collections import QuadMesh
+from matplotlib.patches import Rectangle
+from pandas import DataFrame
+
+from repro.report import image_figures, style
+from repro.report.printed import printed
+
+
+def grid_table(preset="paper", dataset="cifar10", n_seeds=3) -> DataFrame:
+    """The printed grid of CIFAR-10 with made-up values of ours: best at 0.06 in the first row, 0.1 in the second."""
+    table = printed("sce_temperature_long").query("dataset == 'CIFAR10'")
+    sce = DataFrame({"method": "sce", "temperature": table["tau"], "key_temperature": table["tau_m"]})
+    sce = sce.assign(ours=table["top1"] - (3 if preset == "paper" else 40), published=table["top1"])
+    ressl = DataFrame({"method": "ressl", "temperature": 0.1, "key_temperature": [0.04, 0.05, 0.1]})
+    ressl = ressl.assign(ours=[88.0, 87.0, 20.0], published=np.nan)
+    rows = pd.concat([sce, ressl], ignore_index=True)
+    return rows.assign(
+        std=0.25 if n_seeds > 1 else np.nan,
+        n_seeds=n_seeds,
+        difference=rows["ours"] - rows["published"],
+        preset=preset,
+        dataset=dataset,
+    ).sample(frac=1, random_state=0)
+
+
+def parts_log(epochs=200) -> DataFrame:
+    epoch = np.arange(1, epochs + 1)
+    log = DataFrame({"epoch": epoch, "InfoNCE": 8.3 / epoch + 2, "ReSSL": 7.5 + 0.5 / epoch, "Ceil": 2 - 2 / epoch})
+    return log.assign(loss=0.25 * log["InfoNCE"] + 0.75 * (log["ReSSL"] + log["Ceil"]), weight=0.25)
+
+
+def keys_table(n_seeds=3, preset="paper", dataset="cifar10") -> DataFrame:
+    rows = [("jcl", "keys", keys, 4.0, 0.2) for keys in (1, 2, 3, 5, 7, 9)]
+    rows += [("jcl", "strength", 5, strength, 0.2) for strength in (0, 0.5, 1, 2, 4, 6, 10)]
+    rows += [("jcl", "temperature", 5, 4.0, temperature) for temperature in (0.07, 0.1, 0.2, 0.3, 0.5)]
+    rows += [("moco", "", 1, 0.0, 0.2)]
+    table = DataFrame(rows, columns=["method", "varied", "keys", "strength", "temperature"])
+    return table.assign(
+        encoder_forwards=3 + table["keys"],
+        ours=np.linspace(60, 65, len(table)),
+        std=0.3 if n_seeds > 1 else np.nan,
+        n_seeds=n_seeds,
+        preset=preset,
+        dataset=dataset,
+    ).sample(frac=1, random_state=0)
+
+
+def sampled_table() -> DataFrame:
+    keys = 2 ** np.arange(13)
+    return DataFrame({
+        "keys": keys,
+        "inside": 0.88 - 0.02 / keys,
+        "inside_std": 0.06 / np.sqrt(keys),
+        "outside": 0.86,
+        "outside_std": 0.09 / np.sqrt(keys),
+        "closed_form": 0.88,
+    })
+
+
+def agreement_table(images=1000, d=512) -> DataFrame:
+    generator = np.random.default_rng(0)
+    models = [generator.beta(30, 3, images), generator.beta(20, 5, images)]
+    table = DataFrame({"model": np.repeat(["JCL", "MoCo v2"], images), "similarity": np.concatenate(models)})
+    return table.assign(variance=(1 - table["similarity"]) / d, d=d)
+
+
+NOT_RUN = {"ours": np.nan, "std": np.nan, "n_seeds": 0}
+TABLES = {
+    "temperature_grid": grid_table,
+    "objective_parts": parts_log,
+    "positive_keys": keys_table,
+    "sampled_keys": sampled_table,
+    "similarity_variance": agreement_table,
+}
+FIGURES = {
+    "temperature_grid": [
+        grid_table(),
+        grid_table("quick", n_seeds=1),
+        grid_table("quick", "digits"),
+        grid_table().iloc[:5],
+        grid_table().iloc[:1],
+        grid_table().query("method == 'sce'"),
+        grid_table().query("method == 'ressl'"),
+        grid_table().assign(**NOT_RUN),
+        pd.concat([grid_table(), grid_table().iloc[:1].assign(method="ressl", temperature=0.2, key_temperature=0.2)]),
+    ],
+    "objective_parts": [parts_log(), parts_log(1), parts_log(5).assign(Ceil=np.nan)],
+    "positive_keys": [
+        keys_table(),
+        keys_table(1, "quick"),
+        keys_table(3, "quick", "digits"),
+        keys_table().query("method == 'jcl'"),
+        keys_table().query("varied == 'strength'"),
+        keys_table().query("varied == 'keys'").iloc[:1],
+        keys_table().assign(**NOT_RUN),
+    ],
+    "sampled_keys": [sampled_table(), sampled_table().iloc[:1], sampled_table().assign(inside=0.88, outside=0.88)],
+    "similarity_variance": [
+        agreement_table(),
+        agreement_table().query("model == 'MoCo v2'"),
+        agreement_table(1),
+        agreement_table().assign(similarity=1.0, variance=0.0),
+        agreement_table().assign(similarity=lambda table: np.where(table.index % 2, 1, 1 - 1e-16)),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "table"), [(name, table) for name, tables in FIGURES.items() for table in tables],
+    ids=[f"{name}-{i}" for name, tables in FIGURES.items() for i in range(len(tables))],
+)
+def test_no_text_overlaps_or_leaves_the_figure(name, table):
+    assert_legible(getattr(image_figures, name)(table))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_reader_s_settings_change_nothing_and_the_table_stays_as_it_was(name, tmp_path):
+    draw, table = getattr(image_figures, name), TABLES[name]()
+    before = table.copy()
+    written = [path.read_bytes() for path in style.save(draw(table), tmp_path / "figure", "caption", {})]
+    pd.testing.assert_frame_equal(table, before)
+    with matplotlib.rc_context({"font.size": 20, "ytick.labelsize": 20}):
+        figure = draw(table)
+        figure.draw_without_rendering()
+        assert_legible(figure)
+        again = style.save(figure, tmp_path / "figure", "caption", {})
+    assert [path.read_bytes() for path in again] == written
+
+
+def test_every_figure_has_a_caption():
+    drawn = {name for name, part in vars(image_figures).items() if inspect.isfunction(part) and name[0] != "_"}
+    assert set(image_figures.CAPTIONS) == set(TABLES) == {
+        name for name in drawn if getattr(image_figures, name).__module__ == image_figures.__name__
+    }
+    assert "no values" in image_figures.CAPTIONS["positive_keys"]
+
+
+def panels(figure) -> dict:
+    return {axes.get_title(loc="left"): axes for axes in figure.axes}
+
+
+def mesh(axes) -> QuadMesh:
+    return next(artist for artist in axes.collections if isinstance(artist, QuadMesh))
+
+
+def framed(axes, colour) -> set:
+    """Columns and rows of the cells with a frame of this colour."""
+    frames = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    corners = [frame.get_xy() for frame in frames if frame.get_edgecolor() == matplotlib.colors.to_rgba(colour)]
+    return {(int(x), int(y)) for x, y in corners}
+
+
+def test_grid_shows_every_value_and_marks_the_best_of_each_row():
+    found = panels(image_figures.temperature_grid(grid_table()))
+    assert list(found) == ["SCE, ours", "SCE, printed", "ReSSL, ours (own colours)"]
+    expected = printed("sce_temperature").query("dataset == 'CIFAR10'").iloc[:, 2:].to_numpy()
+    np.testing.assert_allclose(mesh(found["SCE, printed"]).get_array(), expected)
+    np.testing.assert_allclose(mesh(found["SCE, ours"]).get_array(), expected - 3)
+    texts = [text.get_text() for text in found["SCE, ours"].texts]
+    assert texts == [f"{value - 3:.2f}\n\N{PLUS-MINUS SIGN}0.25" for value in expected.ravel()]
+    assert [text.get_text() for text in found["SCE, printed"].texts] == [f"{value:.2f}" for value in expected.ravel()]
+    for name in ("SCE, ours", "SCE, printed"):
+        assert framed(found[name], style.INK) == {(3, 0), (7, 1)}
+        assert framed(found[name], style.VERMILLION) == {(7, 0)}
+
+
+def test_ressl_cells_stand_in_their_own_row_and_missing_ones_are_blank():
+    axes = panels(image_figures.temperature_grid(grid_table()))["ReSSL, ours (own colours)"]
+    values = mesh(axes).get_array()
+    np.testing.assert_array_equal(np.ma.getmaskarray(values)[0], [True, False, False, True, True, True, True, False])
+    np.testing.assert_array_equal(values.compressed(), [88.0, 87.0, 20.0])
+    assert axes.patch.get_hatch() and len(axes.texts) == 3
+    assert framed(axes, style.INK) == {(1, 0)} and framed(axes, style.VERMILLION) == {(7, 0)}
+
+
+def test_ours_and_printed_share_colours_in_a_reproduction_alone():
+    paper = panels(image_figures.temperature_grid(grid_table()))
+    limits = [mesh(paper[name]).get_clim() for name in ("SCE, ours", "SCE, printed")]
+    assert limits[0] == limits[1] == (88.97 - 3, 90.34)
+    quick = panels(image_figures.temperature_grid(grid_table("quick")))
+    assert mesh(quick["SCE, ours"]).get_clim() == (88.97 - 40, 90.34 - 40)
+    assert mesh(quick["SCE, printed (not comparable: own colours)"]).get_clim() == (88.97, 90.34)
+
+
+def test_grid_of_embedded_data_shows_no_printed_value():
+    figure = image_figures.temperature_grid(grid_table("quick", "digits"))
+    assert list(panels(figure)) == ["SCE, ours", "ReSSL, ours (own colours)"]
+
+
+@pytest.mark.parametrize(
+    ("draw", "table"), [(image_figures.temperature_grid, grid_table), (image_figures.positive_keys, keys_table)]
+)
+def test_titles_say_what_the_numbers_are_and_mixed_tables_are_refused(draw, table):
+    assert draw(table()).get_suptitle() == "cifar10, paper recipe, mean \N{PLUS-MINUS SIGN} std of 3 seeds"
+    assert draw(table(preset="quick", n_seeds=1)).get_suptitle() == "cifar10, 1 seed\nquick recipe: not a reproduction"
+    embedded = draw(table(preset="quick", dataset="digits", n_seeds=1)).get_suptitle()
+    assert embedded.endswith("embedded data: not comparable with the printed numbers")
+    with pytest.raises(ValueError, match="one preset"):
+        draw(pd.concat([table(), table(preset="quick")]))
+    with pytest.raises(ValueError, match="one dataset"):
+        draw(table().iloc[:0])
+
+
+def test_a_cell_given_twice_is_refused():
+    with pytest.raises(ValueError, match="duplicate"):
+        image_figures.temperature_grid(pd.concat([grid_table(), grid_table()]))
+
+
+def test_parts_are_plotted_by_epoch_and_add_up_to_the_loss():
+    log = parts_log()
+    log.loc[7, "loss"] += 0.004
+    figure = image_figures.objective_parts(log.sample(frac=1, random_state=0))
+    found = lines(figure, 0)
+    for name in ("InfoNCE", "ReSSL", "Ceil", "loss"):
+        np.testing.assert_array_equal(found[name], log[name])
+    np.testing.assert_allclose(found["weighted sum"], parts_log()["loss"])
+    assert "0.25" in figure.get_suptitle() and "at most 0.004 nats" in figure.get_suptitle()
+    with pytest.raises(ValueError, match=r"one weight.*\[0.25, 0.5\]"):
+        image_figures.objective_parts(pd.concat([log, log.assign(weight=0.5)]))
+
+
+def test_positive_keys_plots_one_panel_per_quantity_beside_the_baseline():
+    table = keys_table()
+    figure = image_figures.positive_keys(table)
+    labels = [axes.get_xlabel() for axes in figure.axes]
+    assert labels == [
+        r"positive keys $M'$ ($\lambda$ = 4, $\tau$ = 0.2)",
+        r"strength of the covariance $\lambda$ ($M'$ = 5, $\tau$ = 0.2)",
+        r"temperature $\tau$ ($M'$ = 5, $\lambda$ = 4)",
+    ]
+    baseline = table.loc[table["method"] == "moco", "ours"].item()
+    for axes, varied in enumerate(("keys", "strength", "temperature")):
+        rows = table[table["varied"] == varied].sort_values(varied)
+        found = lines(figure, axes)
+        np.testing.assert_array_equal(found["JCL, ours"], rows["ours"])
+        np.testing.assert_array_equal(found["MoCo v2, ours"], [baseline, baseline])
+    cost = figure.axes[0].child_axes[0]
+    assert list(cost.get_xticks()) == [1, 2, 3, 5, 7, 9]
+    assert [label.get_text() for label in cost.get_xticklabels()] == ["4", "5", "6", "8", "10", "12"]
+    assert not any(axes.child_axes for axes in figure.axes[1:])
+
+
+def test_positive_keys_needs_something_varied_and_one_baseline():
+    table = keys_table()
+    with pytest.raises(ValueError, match="0 rows of JCL"):
+        image_figures.positive_keys(table.query("method == 'moco'"))
+    with pytest.raises(ValueError, match="2 of MoCo v2"):
+        image_figures.positive_keys(pd.concat([table, table.query("method == 'moco'")]))
+
+
+def test_sampled_keys_plots_the_table_and_keeps_the_means_apart():
+    table = sampled_table()
+    figure = image_figures.sampled_keys(table.sample(frac=1, random_state=0))
+    found = lines(figure, 0)
+    np.testing.assert_array_equal(found["mean inside the logarithm"], table["inside"])
+    np.testing.assert_array_equal(found["mean of M InfoNCE losses"], table["outside"])
+    assert set(found["closed form (Eq. M.8)"]) == {0.88}
+    low, high = figure.axes[0].get_ylim()
+    assert 0.85 < low < 0.86 and 0.88 < high < 0.89 and figure.axes[0].get_xscale() == "log"
+
+
+def test_histograms_count_every_image_and_mark_the_medians():
+    table = agreement_table()
+    table.loc[0, ["similarity", "variance"]] = np.nan
+    figure = image_figures.similarity_variance(table)
+    for axes, column in zip(figure.axes, ("similarity", "variance"), strict=True):
+        outlines = [patch.get_data() for patch in axes.patches]
+        assert len(outlines) == 2
+        for (model, rows), (shares, edges, _) in zip(table.groupby("model"), outlines, strict=True):
+            values = rows[column].dropna()
+            np.testing.assert_allclose(shares, 100 * np.histogram(values, edges)[0] / len(values))
+            np.testing.assert_allclose(shares.sum(), 100)
+            assert model in ("JCL", "MoCo v2")
+        np.testing.assert_allclose(
+            [line.get_xdata()[0] for line in axes.lines], table.groupby("model")[column].median()
+        )
+    styles = [patch.get_linestyle() for patch in figure.axes[0].patches]
+    assert all(a != b for a, b in itertools.combinations(styles, 2))
+    assert "d = 512" in figure.axes[1].get_title(loc="left")
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels[0].startswith("JCL, 999 images, median 0.9") and labels[1].startswith("MoCo v2, 1,000 images")
+
+
+def test_histograms_of_features_of_two_sizes_are_refused():
+    with pytest.raises(ValueError, match=r"one d; this table has \[128, 512\]"):
+        image_figures.similarity_variance(pd.concat([agreement_table(), agreement_table(d=128)]))
