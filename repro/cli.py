@@ -10,6 +10,7 @@ import typer
 
 from repro import manifest
 from repro.recipe import choose, parse_number
+from repro.report import logs
 from repro.run import device as devices
 from repro.run.export import export, finished_cells, merged, read_cells
 from repro.run.store import Store
@@ -169,14 +170,16 @@ def results_list() -> None:
 
 @results_app.command("export")
 def results_export() -> None:
-    """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out).
+    """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out), and the logs of figures.
 
     Example: repro results export
     """
-    path = manifest.project_root() / "figures" / "cells.csv"
+    path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())
     before = len(read_cells(path))
-    cells = export(Store(manifest.runs_root()), path)
+    cells = export(store, path)
     print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new")
+    for log in logs.export(store, path.parent):
+        print(log)
 
 
 @results_app.command("weights")

@@ -38,7 +38,7 @@ def begin(namespace: dict[str, Any], cells: Callable[..., list]) -> dict[str, An
     namespace["_begun"] = True
     settings = {name: namespace[name] for name in allowed if name in namespace}
     device = devices.resolve(settings.get("device", "auto"))
-    planned = cells(**{name: value for name, value in settings.items() if name != "device"})
+    planned = behind(settings, cells)
     store = Store(manifest.runs_root())
     finished = sum(store.run(cell).result is not None for cell in planned)
     machine = devices.hardware(device)
@@ -46,3 +46,8 @@ def begin(namespace: dict[str, Any], cells: Callable[..., list]) -> dict[str, An
     print(f"repro {commit()}, runs in {store.root}")
     print(f"{len(planned)} cells of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
     return settings
+
+
+def behind(settings: dict[str, Any], cells: Callable[..., list]) -> list:
+    """The cells behind a notebook's table, from the settings of `begin` and the function that lists them."""
+    return cells(**{name: value for name, value in settings.items() if name != "device"})

@@ -132,7 +132,8 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
         By what they are ("image", "weak view", "strong view"): (n, 3, H, W) in [0, 1].
     """
     data = load(dataset, subset=subset)
-    places = [int((data.train & (data.labels == label)).nonzero()[0]) for label in range(min(8, len(data.classes)))]
+    labels = data.labels[data.train].unique()[:8]  # of a part, some classes may have no image
+    places = [int((data.train & (data.labels == label)).nonzero()[0]) for label in labels]
     recipe, plain = paper(dataset, "sce"), Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     views = {"weak view": augment.weak(recipe.size, plain), "strong view": augment.strong(recipe.size, plain)}
     source = batches_of(data, [CentredView(recipe.size, plain, recipe.resize), *views.values()], torch.device("cpu"))

@@ -85,9 +85,9 @@ def positive_keys(
         **choices: the other parameters of `positive_keys_cells`.
 
     Returns:
-        One row per point of each of the three sweeps: varied ("keys", "strength" or "temperature"), keys, strength,
-        temperature, encoder_forwards (3 + keys per image, a backward pass counted as two), then the columns of
-        `image_methods`. The paper prints curves, no numbers, so that `published` is empty.
+        One row per point of each of the three sweeps: varied ("keys", "strength" or "temperature"), method ("jcl"),
+        keys, strength, temperature, encoder_forwards (3 + keys per image, a backward pass counted as two), then the
+        columns of `image_methods`. The paper prints curves, no numbers, so that `published` is empty.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `image_methods`.
@@ -320,7 +320,7 @@ def temperature_grid_table(results: DataFrame, preset: str, dataset: str) -> Dat
 
 def positive_keys_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `positive_keys` from finished cells; `results` as for `image_methods_table`."""
-    rows = results.drop_duplicates("entry").set_index("entry")[list(SWEEPS)]
+    rows = results.drop_duplicates("entry").set_index("entry")[["method", *SWEEPS]]
     rows["encoder_forwards"] = FORWARDS + rows["keys"]
     published = Series(float("nan"), index=rows.index)
     points = with_measures(rows, results, published, preset, dataset, MEASURES)
@@ -334,23 +334,43 @@ def positive_keys_table(results: DataFrame, preset: str, dataset: str) -> DataFr
     return table[["varied", *table.columns.drop("varied")]]
 
 
+SHARED = {"methods": METHODS, "presets": PRESETS}
 TABLES = {
     "image_methods": Table(
-        image_methods, image_methods_cells, image_methods_table, ("method",), PRESETS, ("cifar10", "moco")
+        run=image_methods,
+        cells=image_methods_cells,
+        layout=image_methods_table,
+        fields=("method",),
+        varied=(),
+        example=("cifar10", "moco"),
+        **SHARED,
     ),
     "temperature_grid": Table(
-        temperature_grid, temperature_grid_cells, temperature_grid_table, ("method", *GRID), PRESETS, ("cifar10", "sce")
+        run=temperature_grid,
+        cells=temperature_grid_cells,
+        layout=temperature_grid_table,
+        fields=("method", *GRID),
+        varied=GRID,
+        example=("cifar10", "sce"),
+        **SHARED,
     ),
     "positive_keys": Table(
-        positive_keys, positive_keys_cells, positive_keys_table, ("method", *SWEEPS), PRESETS, ("imagenet100", "jcl")
+        run=positive_keys,
+        cells=positive_keys_cells,
+        layout=positive_keys_table,
+        fields=("method", *SWEEPS),
+        varied=SWEEPS,
+        example=("imagenet100", "jcl"),
+        **SHARED,
     ),
     "similarity_variance": Table(
-        similarity_variance,
-        similarity_variance_cells,
-        similarity_variance_table,
-        ("method", "keys"),
-        PRESETS,
-        ("imagenet100", "jcl"),
+        run=similarity_variance,
+        cells=similarity_variance_cells,
+        layout=similarity_variance_table,
+        fields=("method", "keys"),
+        varied=("keys",),
+        example=("imagenet100", "jcl"),
+        **SHARED,
     ),
 }
 

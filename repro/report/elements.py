@@ -29,21 +29,18 @@ def heading(table: DataFrame) -> str:
     seeds = seeds_in_words(table)
     if "departures" in table:
         seeds += f"\n{'; '.join(sorted(set(table['departures']) - {''}))}"
-    if embedded(dataset):
+    if manifest.embedded(dataset):
         return f"{dataset}, {preset} recipe, {seeds}\nembedded data: not comparable with the printed numbers"
     if preset != "paper":
         return f"{dataset}, {seeds}\n{preset} recipe: not a reproduction"
+    if dataset.endswith("(subset)"):
+        return f"{dataset}, paper recipe, {seeds}\npart of the data: not a reproduction"
     return f"{dataset}, paper recipe, {seeds}"
 
 
 def comparable(table: DataFrame) -> pd.Series:
     """The printed values, NaN on embedded data."""
-    return table["published"] * np.nan if embedded(table["dataset"].iloc[0]) else table["published"]
-
-
-def embedded(dataset: str) -> bool:
-    """Whether the data set comes with the package, so that no printed number belongs to it."""
-    return manifest.load_manifest(dataset).access == "embedded"
+    return table["published"] * np.nan if manifest.embedded(table["dataset"].iloc[0]) else table["published"]
 
 
 def seeds_in_words(table: DataFrame) -> str:

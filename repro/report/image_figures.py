@@ -7,11 +7,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
+from torch import Tensor
 
 from repro.report.elements import comparable, draw_ours, heading, legend_above, only
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 CAPTIONS = {
+    "image_methods": "Linear-probe accuracy of four self-supervised methods in one setting, between random "
+    "initialisation and supervised training.",
     "temperature_grid": "Linear-probe accuracy of SCE by the temperature of the query and that of the target, ours and "
     "printed, and of ReSSL.",
     "objective_parts": "The terms of the SCE objective during training, and their weighted sum beside the loss.",
@@ -24,10 +27,59 @@ CAPTIONS = {
     "similarity_variance": "How closely the augmentations of an image agree: mean cosine similarity a of all pairs and "
     "mean variance b of the coordinates, one value per image. b = (1 - a)/d: the second histogram mirrors the first.",
 }
+METHOD_NAMES = {"moco": "MoCo v2", "ressl": "ReSSL", "sce": "SCE", "jcl": "JCL", "vanilla": "vanilla keys"}
 SYMBOLS = {"keys": "$M'$", "strength": r"$\lambda$", "temperature": r"$\tau$"}
 HEAT = LinearSegmentedColormap.from_list("pale to blue", ["#EDF4FA", "#6FB1D9"])  # dark text is legible on all of it
 BEST = {"edgecolor": INK, "linewidth": 1.2}
 EQUAL = {"edgecolor": VERMILLION, "linewidth": 1.2, "linestyle": "--"}
+
+
+@styled()
+def image_methods(table: DataFrame) -> Figure:
+    """Accuracy of every method; random initialisation and supervised training as lines across, with their deviation.
+
+    Args:
+        table: one row per method: method, ours, std (percent), n_seeds, preset, dataset.
+
+    Raises:
+        ValueError: if the table is empty or mixes presets or data sets.
+    """
+    title = heading(table)
+    lines = {"random": ("random initialisation", GREY, "--"), "supervised": ("supervised", GREEN, "-")}
+    methods = table[~table["method"].isin(lines)]
+    figure = Figure(figsize=(COLUMN, 2.2), layout="constrained")
+    figure.suptitle(title)
+    axes = figure.subplots()
+    draw_ours(axes, np.arange(len(methods)), methods, BLUE, "o", "self-supervised, ours", line="none")
+    for row in table[table["method"].isin(lines)].dropna(subset="ours").itertuples():
+        label, colour, line = lines[row.method]
+        axes.axhline(row.ours, color=colour, linestyle=line, zorder=1.9, label=label)
+        axes.axhspan(row.ours - row.std, row.ours + row.std, color=colour, alpha=0.15, linewidth=0)
+    names = [METHOD_NAMES.get(method, method) for method in methods["method"]]
+    axes.set(xticks=np.arange(len(methods)), xticklabels=names, xlim=(-0.5, max(len(methods), 1) - 0.5))
+    axes.set_ylabel("linear probe\naccuracy (%)")
+    axes.grid(axis="y")
+    figure.legend(loc="outside lower center", ncols=2)
+    return settled(figure)
+
+
+@styled()
+def view_strip(views: dict[str, Tensor]) -> Figure:
+    """Images and their views, a row for each kind.
+
+    Args:
+        views: by what they are, (n, 3, H, W) in [0, 1], the same images in every row.
+    """
+    count = max(len(images) for images in views.values())
+    figure = Figure(figsize=(COLUMN, COLUMN / count * len(views) + 0.1), layout="constrained")
+    rows = figure.subplots(len(views), count, squeeze=False)
+    for row, (name, images) in zip(rows, views.items(), strict=True):
+        row[0].set_ylabel(name.replace(" ", "\n"))
+        for axes, image in zip(row, images, strict=True):
+            axes.imshow(image.permute(1, 2, 0).clamp(0, 1).numpy(), interpolation="nearest")
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+    return settled(figure)
 
 
 @styled()

@@ -14,7 +14,7 @@ from repro.run.engine import run_cells, worker_count
 from repro.run.store import Cell, Store
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Table:
     """A printed table.
 
@@ -22,7 +22,9 @@ class Table:
         run: trains what is missing and makes the table.
         cells: lists what it needs.
         layout: turns finished cells, the name of their preset and of their data set into its rows.
+        methods: values of a recipe's first field below, in the order of rows.
         fields: of the recipes, which place a cell in the table; `layout` finds them as columns.
+        varied: those of them that differ between the rows of one method; an entry names them.
         presets: by name, what makes a recipe from a data set and a method.
         example: a data set and a method of the table, to show the recipe of.
     """
@@ -30,7 +32,9 @@ class Table:
     run: Callable[..., DataFrame]
     cells: Callable[..., list[Cell]]
     layout: Callable[[DataFrame, str, str], DataFrame]
+    methods: Sequence[str]
     fields: Sequence[str]
+    varied: Sequence[str]
     presets: Mapping[str, Callable[..., Recipe]]
     example: tuple[str, str]
 

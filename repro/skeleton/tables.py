@@ -203,10 +203,23 @@ def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> Dat
     return with_measures(rows, results, published, preset, dataset, MEASURES)
 
 
+SHARED = {"methods": METHODS, "fields": LAYOUT, "presets": PRESETS}
 TABLES = {
-    "taxonomy": Table(taxonomy, taxonomy_cells, taxonomy_table, LAYOUT, PRESETS, ("ucla", "AE+CE+AD+CD")),
+    "taxonomy": Table(
+        run=taxonomy,
+        cells=taxonomy_cells,
+        layout=taxonomy_table,
+        varied=(),
+        example=("ucla", "AE+CE+AD+CD"),
+        **SHARED,
+    ),
     "encoder_collapse": Table(
-        encoder_collapse, encoder_collapse_cells, encoder_collapse_table, LAYOUT, PRESETS, ("ucla", "AE")
+        run=encoder_collapse,
+        cells=encoder_collapse_cells,
+        layout=encoder_collapse_table,
+        varied=("layers",),
+        example=("ucla", "AE"),
+        **SHARED,
     ),
 }
 

@@ -5,6 +5,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from drawn import assert_legible, lines
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import Rectangle
@@ -29,6 +30,12 @@ def grid_table(preset="paper", dataset="cifar10", n_seeds=3) -> DataFrame:
         preset=preset,
         dataset=dataset,
     ).sample(frac=1, random_state=0)
+
+
+def methods_table(n_seeds=3, preset="quick", dataset="cifar10 (subset)") -> DataFrame:
+    methods = {"random": 40.0, "supervised": 70.0, "moco": 55.0, "ressl": 53.0, "sce": 56.0, "jcl": 57.5}
+    table = DataFrame({"method": list(methods), "ours": list(methods.values())})
+    return table.assign(std=0.5 if n_seeds > 1 else np.nan, n_seeds=n_seeds, preset=preset, dataset=dataset)
 
 
 def parts_log(epochs=200) -> DataFrame:
@@ -74,6 +81,7 @@ def agreement_table(images=1000, d=512) -> DataFrame:
 
 NOT_RUN = {"ours": np.nan, "std": np.nan, "n_seeds": 0}
 TABLES = {
+    "image_methods": methods_table,
     "temperature_grid": grid_table,
     "objective_parts": parts_log,
     "positive_keys": keys_table,
@@ -81,6 +89,7 @@ TABLES = {
     "similarity_variance": agreement_table,
 }
 FIGURES = {
+    "image_methods": [methods_table(), methods_table(n_seeds=1)],
     "temperature_grid": [
         grid_table(),
         grid_table("quick", n_seeds=1),
@@ -137,7 +146,7 @@ def test_the_reader_s_settings_change_nothing_and_the_table_stays_as_it_was(name
 
 def test_every_figure_has_a_caption():
     drawn = {name for name, part in vars(image_figures).items() if inspect.isfunction(part) and name[0] != "_"}
-    assert set(image_figures.CAPTIONS) == set(TABLES) == {
+    assert {*image_figures.CAPTIONS, "view_strip"} == {*TABLES, "view_strip"} == {
         name for name in drawn if getattr(image_figures, name).__module__ == image_figures.__name__
     }
     assert "no values" in image_figures.CAPTIONS["positive_keys"]
@@ -292,3 +301,37 @@ def test_histograms_count_every_image_and_mark_the_medians():
 def test_histograms_of_features_of_two_sizes_are_refused():
     with pytest.raises(ValueError, match=r"one d; this table has \[128, 512\]"):
         image_figures.similarity_variance(pd.concat([agreement_table(), agreement_table(d=128)]))
+
+
+def test_methods_stand_between_random_and_supervised():
+    figure = image_figures.image_methods(methods_table())
+    found = lines(figure, 0)
+    assert found["self-supervised, ours"].tolist() == [55.0, 53.0, 56.0, 57.5]
+    assert set(found["random initialisation"]) == {40.0} and set(found["supervised"]) == {70.0}
+    names = [text.get_text() for text in figure.axes[0].get_xticklabels()]
+    assert names == ["MoCo v2", "ReSSL", "SCE", "JCL"]
+    assert "not a reproduction" in figure.get_suptitle()
+    figure.draw_without_rendering()
+    assert_legible(figure)
+
+
+def test_methods_alone():
+    figure = image_figures.image_methods(methods_table(n_seeds=1).query("method == 'jcl'"))
+    assert lines(figure, 0).keys() == {"self-supervised, ours"}
+
+
+@pytest.mark.parametrize("preset", ["paper", "quick"])
+def test_a_part_of_a_data_set_is_no_reproduction(preset):
+    title = image_figures.image_methods(methods_table(preset=preset)).get_suptitle()
+    assert "not a reproduction" in title and "cifar10 (subset)" in title
+    whole = image_figures.image_methods(methods_table(preset=preset, dataset="cifar10")).get_suptitle()
+    assert ("not a reproduction" in whole) == (preset == "quick")
+
+
+def test_views_are_shown_as_they_are():
+    views = {name: torch.rand(count, 3, 4, 4) for name, count in (("image", 3), ("strong view", 3))}
+    figure = image_figures.view_strip(views)
+    shown = [axes.get_images()[0].get_array() for axes in figure.axes]
+    expected = [image.permute(1, 2, 0).numpy() for images in views.values() for image in images]
+    assert all(np.array_equal(found, image) for found, image in zip(shown, expected, strict=True))
+    assert [axes.get_ylabel() for axes in figure.axes[::3]] == ["image", "strong\nview"]

@@ -11,7 +11,8 @@ from pandas import DataFrame
 from repro.report.redraw import CAPTIONS, draw, most_complete, redraw, with_layout
 from repro.run.export import COLUMNS, read_cells, results
 from repro.skeleton.pretrain import METHODS, PRESETS, VARIANTS
-from repro.skeleton.tables import TABLES, taxonomy_table
+from repro.skeleton.tables import taxonomy_table
+from repro.tables import TABLES
 
 COUNT = itertools.count()
 
@@ -214,4 +215,4 @@ def test_printed_numbers_stand_apart_on_embedded_data(dataset, panels):
 
 
 def test_every_table_has_a_caption():
-    assert set(CAPTIONS) == {*TABLES, "taxonomy_variants"}
+    assert {"taxonomy_variants", *TABLES} <= set(CAPTIONS)
