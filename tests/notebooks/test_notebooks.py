@@ -16,6 +16,11 @@ from repro import manifest
 
 FOLDER = manifest.project_root() / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+EMBEDDED = {  # data set of a notebook by default, with the number of cells of its smoke run
+    "taxonomy": ("synthetic", 16), "encoder_collapse": ("synthetic", 10), "temperature_grid": ("digits", 9),
+    "positive_keys": ("digits", 8), "similarity_variance": ("digits", 2),
+}
+ABSENT = {"synthetic": ("ucla", r"all_sqe\.zip"), "digits": ("cifar10", "cifar-10-python")}  # and what is asked for
 REQUIRED = ("dataset", "preset", "seeds", "device")
 SMOKE = {"preset": "smoke", "device": "cpu"}
 TYPED = re.compile(r'(\w+): (str|int|float|bool) = ("[^"]*"|[-\w.]+) +# \S.*')
@@ -52,7 +57,7 @@ def printed(notebook):
 
 def rows(notebook):
     """Cells of the first table shown, row by row."""
-    table, _ = (html for html in outputs(notebook, "text/html") if "<tbody>" in html)  # ours, then the printed one
+    table, *_ = (html for html in outputs(notebook, "text/html") if "<tbody>" in html)  # ours, then the printed one
     body = table.split("<tbody>")[1]
     return [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in body.split("</tr>")[:-1]]
 
@@ -62,7 +67,7 @@ def runs(folder):
 
 
 def test_there_is_a_notebook_for_every_table():
-    assert {"taxonomy", "encoder_collapse"} <= {path.stem for path in NOTEBOOKS}
+    assert {path.stem for path in NOTEBOOKS} == set(EMBEDDED)
 
 
 @every_notebook
@@ -82,7 +87,7 @@ def test_it_starts_with_a_title_and_what_it_costs(path):
     title = nbformat.read(path, as_version=4).cells[0]
     assert title.cell_type == "markdown"
     assert title.source.startswith("# ")
-    assert "Table" in title.source and "cores" in title.source
+    assert ("Table" in title.source or "Figure" in title.source) and "cores" in title.source
 
 
 @every_notebook
@@ -107,7 +112,7 @@ def test_its_second_cell_holds_typed_and_commented_parameters(path):
     exec(notebook.cells[1].source, values)
     for match in matches:
         assert type(values[match[1]]).__name__ == match[2]
-    assert (values["dataset"], values["preset"], values["device"]) == ("synthetic", "auto", "auto")
+    assert (values["dataset"], values["preset"], values["device"]) == (EMBEDDED[path.stem][0], "auto", "auto")
 
 
 def begin(path, **changes):
@@ -128,11 +133,10 @@ def begin(path, **changes):
         ({"epochs": 3}, "parameter='epochs' is not one of: dataset, preset"),
         ({"n_seeds": None}, "parameter='n_seeds' is not one of"),
         ({"seed_list": [0, 1]}, "parameter='seed_list' is not one of"),
-        ({"dataset": "nutu"}, "dataset='nutu' is not one of: synthetic, ucla"),
+        ({"dataset": "nutu"}, "dataset='nutu' is not one of: (synthetic, ucla|digits, cifar10)"),
         ({"preset": "fast"}, "preset='fast' is not one of: auto, paper, quick, smoke"),
         ({"seeds": "a"}, "seeds='a' should be a comma list of whole numbers from 0"),
         ({"seeds": -1}, "seeds=-1 should be a comma list"),
-        ({"layers": "none"}, "layers='none' should be"),
         ({"device": "tpu"}, "device='tpu' is not one of: auto, cpu, cuda"),
     ],
     ids=str,
@@ -144,12 +148,30 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("taxonomy", {"layers": "none"}, "layers='none' should be"),
+        ("encoder_collapse", {"layers": "none"}, "layers='none' should be"),
+        ("temperature_grid", {"key_temperatures": "0.1;0.2"}, "key_temperatures='0.1;0.2' should be a comma list"),
+        ("positive_keys", {"keys": 1.5}, "keys=1.5 should be a comma list of whole numbers from 1"),
+        ("similarity_variance", {"subset": True, "dataset": "stl10"}, "repro data import stl10 FILE"),
+    ],
+)
+def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        begin(FOLDER / f"{name}.ipynb", **changes)
+    assert not (tmp_path / "runs").exists()
+
+
 @every_notebook
 def test_missing_data_stop_the_third_cell(path, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
-    with pytest.raises(FileNotFoundError, match=r"all_sqe\.zip"):
-        begin(path, dataset="ucla")
+    name, archive = ABSENT[EMBEDDED[path.stem][0]]
+    with pytest.raises(FileNotFoundError, match=archive):
+        begin(path, dataset=name)
     assert not (tmp_path / "runs").exists()
 
 
@@ -159,8 +181,8 @@ def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(pa
     settings = begin(path, seeds="0,7", **SMOKE)
     assert (settings["seeds"], settings["preset"], settings["device"]) == ("0,7", "smoke", "cpu")
     text = capsys.readouterr().out
-    count = {"taxonomy": 16, "encoder_collapse": 10}[path.stem]
-    assert f"{2 * count} cells of preset smoke on synthetic, 0 finished" in text
+    dataset, count = EMBEDDED[path.stem]
+    assert f"{2 * count} cells of preset smoke on {dataset}, 0 finished" in text
     assert str(tmp_path / "runs") in text and "torch" in text and "python" in text
     assert not (tmp_path / "runs").exists()
 
@@ -197,6 +219,35 @@ def test_encoder_collapse_with_two_depths(tmp_path):
     assert [row[:2] for row in rows(notebook)] == [["1", "random"], ["1", "AE"], ["2", "random"], ["2", "AE"]]
     assert len(runs(tmp_path)) == 4
     assert len(outputs(notebook, "image/png")) == 1
+
+
+def test_temperature_grid_with_three_cells(tmp_path):
+    process, notebook = execute("temperature_grid", tmp_path, temperatures="0.1", key_temperatures="0.05,0.1", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    expected = [["sce", "0.10", "0.05"], ["sce", "0.10", "0.10"], ["ressl", "0.10", "0.10"]]
+    assert [row[:3] for row in rows(notebook)] == expected
+    assert len(runs(tmp_path)) == 3
+    assert len(outputs(notebook, "image/png")) == 3  # views, grid and parts of the loss
+
+
+def test_positive_keys_with_two_numbers_of_keys(tmp_path):
+    chosen = {"keys": "2", "strengths": "4", "temperatures": "0.2"}
+    process, notebook = execute("positive_keys", tmp_path, **chosen, **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    expected = [["keys", "2"], ["keys", "5"], ["strength", "5"], ["temperature", "5"]]
+    assert [[row[0], row[2]] for row in rows(notebook)] == expected
+    assert len(runs(tmp_path)) == 2
+    assert len(outputs(notebook, "image/png")) == 2  # sweeps and sampled keys
+
+
+def test_similarity_variance_of_two_models(tmp_path):
+    process, notebook = execute("similarity_variance", tmp_path, **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert [row[:2] for row in rows(notebook)] == [["jcl", "9"], ["moco", "1"]]
+    images, = outputs(notebook, "image/png")
+    assert min(Image.open(io.BytesIO(base64.b64decode(images))).size) > 200
+    stored = sorted((tmp_path / "runs").glob("similarity_variance/*/similarity.csv"))
+    assert len(stored) == 2
 
 
 @pytest.mark.parametrize(
