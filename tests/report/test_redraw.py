@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
+from repro.image.recipe import PRESETS as IMAGE_PRESETS
 from repro.report.redraw import CAPTIONS, draw, most_complete, redraw, with_layout
 from repro.run.export import COLUMNS, read_cells, results
+from repro.run.table import entry_of
 from repro.skeleton.pretrain import METHODS, PRESETS, VARIANTS
 from repro.skeleton.tables import taxonomy_table
 from repro.tables import TABLES
@@ -216,3 +218,51 @@ def test_printed_numbers_stand_apart_on_embedded_data(dataset, panels):
 
 def test_every_table_has_a_caption():
     assert {"taxonomy_variants", *TABLES} <= set(CAPTIONS)
+
+
+def image(table, method, *, preset="quick", dataset="cifar10 (subset)", seed=0, linear=50.0, **changes):
+    """One row of cells.csv, as an image table writes it."""
+    recipe = IMAGE_PRESETS[preset]("cifar10", method, subset=True, **changes)
+    usual = IMAGE_PRESETS[preset]("cifar10", method, subset=True)
+    entry = entry_of(method, recipe, usual, TABLES[table].varied)
+    row = exported("CE", table=table, seed=seed, linear=linear)
+    return row | {"entry": entry, "preset": preset, "dataset": dataset, "recipe": json.dumps(recipe.to_dict(), sort_keys=True)}
+
+
+def test_image_tables_are_drawn_for_parts_of_data_sets(tmp_path):
+    methods = [image("image_methods", name, seed=seed) for name in ("jcl", "moco", "random") for seed in (0, 1)]
+    grid = [image("temperature_grid", "sce", temperature=0.1, key_temperature=value) for value in (0.1, 0.05)]
+    grid += [image("temperature_grid", "ressl", temperature=0.1, key_temperature=0.1)]
+    keys = [image("positive_keys", "jcl", keys=keys, strength=4.0, temperature=0.2) for keys in (5, 1)]
+    compared = [image("similarity_variance", "jcl", keys=9), image("similarity_variance", "moco")]
+    away = [image("image_methods", "moco", linear=1.0, projection=128)]
+    redraw(frame(*methods, *grid, *keys, *compared, *away), tmp_path)
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == [
+        f"{table}_cifar10_subset.png" for table in ("image_methods", "positive_keys", "temperature_grid")
+    ]
+    found = table_of(tmp_path, "image_methods_cifar10_subset")
+    assert found["method"].tolist() == ["random", "moco", "jcl"] and set(found["ours"]) == {50.0}
+    found = table_of(tmp_path, "temperature_grid_cifar10_subset")
+    assert found["method"].tolist() == ["ressl", "sce", "sce"]
+    assert found["key_temperature"].tolist() == [0.1, 0.05, 0.1]
+    assert found["published"].iloc[1:].tolist() == [90.06, 88.97] and found["published"].isna()[0]
+    found = table_of(tmp_path, "positive_keys_cifar10_subset")
+    assert found[["varied", "keys"]].to_numpy().tolist() == [
+        ["keys", 1], ["keys", 5], ["strength", 5], ["temperature", 5]
+    ]
+    assert table_of(tmp_path, "similarity_variance_cifar10_subset")["keys"].tolist() == [1, 9]
+
+
+def test_logs_are_drawn_beside_their_file(tmp_path):
+    parts = DataFrame({"epoch": [1.0, 2.0], "InfoNCE": 4.0, "ReSSL": 3.0, "Ceil": 1.0, "loss": 4.0, "weight": 0.5,
+                       "preset": "quick"})
+    parts.to_csv(tmp_path / "objective_parts_digits.csv", index=False)
+    images = DataFrame({"model": ["JCL", "MoCo v2"] * 9, "d": 512, "similarity": 0.5, "variance": 1e-3,
+                        "preset": "quick"})
+    images.to_csv(tmp_path / "similarity_variance_images_digits.csv", index=False)
+    written = redraw(frame(), tmp_path)
+    assert {path.name for path in written} == {f"{stem}_digits.{ending}" for ending in ("png", "svg")
+                                               for stem in ("objective_parts", "similarity_variance_images")}
+    first = hashes(tmp_path)
+    redraw(frame(), tmp_path)
+    assert hashes(tmp_path) == first

@@ -1,0 +1,87 @@
+"""Logs that figures need, from the folders of made-up finished cells."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from repro.image.recipe import PRESETS
+from repro.report import logs
+from repro.run.store import Cell, Store
+
+STEPS = [{"step": step, "InfoNCE": 4.0 - step / 100, "ReSSL": 3.0, "Ceil": 0.5, "loss": 3.7, "knn1": 50.0,
+          "seconds": 1.0} for step in (10, 20, 30, 40)]
+
+
+def finish(store, method="sce", *, table="temperature_grid", preset="quick", dataset="digits", seed=0, steps=STEPS,
+           entry=None):
+    """A finished cell with a progress file; returns its folder."""
+    recipe = PRESETS[preset]("digits", method, epochs=2, weight=0.25)
+    run = store.run(Cell(table, entry or method, recipe, seed, preset, dataset, "digest", 1))
+    with run.claim():
+        (run.folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in steps))
+        run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01"}})
+    return run
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    return Store(tmp_path / "runs")
+
+
+def test_parts_of_a_cell_by_epoch(store):
+    run = finish(store)
+    found = logs.objective_parts(run.cell)
+    assert list(found.columns) == ["epoch", "InfoNCE", "ReSSL", "Ceil", "loss", "weight"]
+    assert found["epoch"].tolist() == [0.5, 1.0, 1.5, 2.0]
+    assert found["InfoNCE"].tolist() == [line["InfoNCE"] for line in STEPS]
+    assert set(found["weight"]) == {0.25}
+
+
+def test_parts_of_a_cell_that_another_table_trained(store):
+    trained = finish(store, table="image_methods")
+    twin = Cell("temperature_grid", "sce", trained.cell.recipe, 0, "quick", "digits", "digest", 1)
+    assert len(logs.objective_parts(twin)) == 4
+
+
+def test_parts_of_a_cell_nobody_trained(store):
+    cell = Cell("temperature_grid", "sce", PRESETS["quick"]("digits", "sce"), 3, "quick", "digits", "digest", 1)
+    with pytest.raises(FileNotFoundError, match=r"no progress\.jsonl of sce, seed 3"):
+        logs.objective_parts(cell)
+
+
+def test_export_takes_the_first_cell_of_sce_of_the_fullest_preset(store, tmp_path):
+    finish(store, "ressl")
+    finish(store, seed=1, entry="sce, b")
+    finish(store, seed=2, entry="sce, a", steps=STEPS[:2])
+    finish(store, preset="paper", seed=4)
+    finish(store, preset="smoke", dataset="cifar10 (subset)")
+    path, = logs.export(store, tmp_path / "figures")
+    assert path == tmp_path / "figures" / "objective_parts_digits.csv"
+    found = pd.read_csv(path)
+    assert len(found) == 2 and set(found["entry"]) == {"sce, a"} and set(found["preset"]) == {"quick"}
+
+
+def test_export_joins_the_images_of_all_models(store, tmp_path):
+    for method, value in (("jcl", 0.9), ("moco", 0.8)):
+        run = finish(store, method, table="similarity_variance", dataset="cifar10 (subset)")
+        rows = pd.DataFrame({"model": method, "seed": 0, "d": 512, "similarity": [value] * 3, "variance": 1e-4})
+        rows.to_csv(run.folder / "similarity.csv", index=False)
+    finish(store, "moco", table="similarity_variance", dataset="cifar10 (subset)", seed=1)  # its images not yet seen
+    path, = logs.export(store, tmp_path / "figures")
+    assert path.name == "similarity_variance_images_cifar10_subset.csv"
+    found = pd.read_csv(path)
+    assert found.groupby("model")["similarity"].agg(["count", "first"]).to_numpy().tolist() == [[3, 0.9], [3, 0.8]]
+    assert set(found["preset"]) == {"quick"}
+
+
+def test_export_of_nothing(store, tmp_path):
+    finish(store, table="image_methods")
+    assert logs.export(store, tmp_path / "figures") == []
+    assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.parametrize("label, expected", [("digits", "digits"), ("cifar10 (subset)", "cifar10_subset")])
+def test_labels_in_names_of_files(label, expected):
+    assert logs.slug(label) == expected
