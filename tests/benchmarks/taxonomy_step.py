@@ -10,17 +10,13 @@ one-thread processes or one of two threads get more done. Linux alone.
 """
 
 import argparse
-import contextlib
 import json
 import re
 import statistics
 import subprocess
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +24,7 @@ from torch.nn import functional
 
 from repro.skeleton.pretrain import Pretrainer, paper
 from tests.benchmarks.made_up import made_up
+from tests.benchmarks.stopwatch import in_parts
 
 SEQUENCES, FRAMES, FEATURES = 1013, 50, 60
 STEPS_OF_A_CELL = 150 * (SEQUENCES // 32)
@@ -108,27 +105,6 @@ def _first_of(logits: Tensor) -> Tensor:
     return functional.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.int64))
 
 
-class Stopwatch:
-    """Time of wrapped functions by part; what a part calls counts for the innermost part alone."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.inner = [0.0]
-
-    def wrap(self, function: Callable, part: str) -> Callable:
-        def timed(*arguments, **named):
-            self.inner.append(0.0)
-            start = time.perf_counter()
-            try:
-                return function(*arguments, **named)
-            finally:
-                whole = time.perf_counter() - start
-                self.seconds[part] += whole - self.inner.pop()
-                self.inner[-1] += whole
-
-        return timed
-
-
 PARTS = {
     "batch and views": ("_next_batch", "_view"),
     "momentum branch": ("_keys",),
@@ -138,24 +114,6 @@ PARTS = {
     "Adam": ("optimiser.step",),
     "dictionaries, momentum": ("_update_keys",),
 }
-
-
-@contextlib.contextmanager
-def in_parts(learner: Pretrainer) -> Iterator[Stopwatch]:
-    """A stopwatch that runs while the learner steps inside the block."""
-    watch = Stopwatch()
-    with contextlib.ExitStack() as stack:
-        for part, places in PARTS.items():
-            for place in places:
-                *owners, name = place.split(".")
-                owner = learner
-                for each in owners:
-                    owner = getattr(owner, each)
-                stack.enter_context(mock.patch.object(owner, name, watch.wrap(getattr(owner, name), part)))
-        backward = watch.wrap(Tensor.backward, "backward pass")
-        stack.enter_context(mock.patch.object(Tensor, "backward", backward))
-        stack.enter_context(mock.patch.object(learner, "step", watch.wrap(learner.step, "the rest")))
-        yield watch
 
 
 def lengths(full: bool) -> Tensor:
@@ -181,7 +139,7 @@ def side_by_side(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     for number in range(options.warm_up + options.steps):
         losses = {}
         for name, each in learners.items():
-            with in_parts(each) as watch:
+            with in_parts(each, PARTS) as watch:
                 losses[name] = each.step()
             if number >= options.warm_up:
                 taken[name].append(watch.seconds | {"step": sum(watch.seconds.values())})

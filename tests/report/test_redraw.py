@@ -225,8 +225,9 @@ def image(table, method, *, preset="quick", dataset="cifar10 (subset)", seed=0, 
     recipe = IMAGE_PRESETS[preset]("cifar10", method, subset=True, **changes)
     usual = IMAGE_PRESETS[preset]("cifar10", method, subset=True)
     entry = entry_of(method, recipe, usual, TABLES[table].varied)
+    text = json.dumps(recipe.to_dict(), sort_keys=True)
     row = exported("CE", table=table, seed=seed, linear=linear)
-    return row | {"entry": entry, "preset": preset, "dataset": dataset, "recipe": json.dumps(recipe.to_dict(), sort_keys=True)}
+    return row | {"entry": entry, "preset": preset, "dataset": dataset, "recipe": text}
 
 
 def test_image_tables_are_drawn_for_parts_of_data_sets(tmp_path):

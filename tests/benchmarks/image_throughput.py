@@ -1,0 +1,157 @@
+"""Images per second of MoCo v2 training on a ResNet-18: ours beside a plain loop of lightly's parts, in one process.
+
+    python3 -m tests.benchmarks.image_throughput [--threads 2] [--steps 10] [--stems small,stock]
+
+Two strong views of made-up images of 32 x 32 pixels, a dictionary of 4,096 keys. The plain loop has lightly's MoCo v2
+transform on PIL images in two worker processes, its projection head, memory bank and momentum update, float32 and
+torch's own memory format. Both take a few steps in turns, several times; the median counts. Needs the group `bench`.
+"""
+
+import argparse
+import copy
+import statistics
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+import torchvision
+from PIL import Image
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from repro.image.data import ImageSet
+from repro.image.pretrain import Pretrainer
+from repro.image.recipe import ImageRecipe, paper
+from tests.benchmarks.stopwatch import in_parts
+
+BATCH = {"small": 128, "stock": 256}
+ROUNDS = 3
+PARTS = {
+    "views": ("_next_batch", "_augmented"),
+    "momentum encoder": ("_keys",),
+    "query encoder": ("model.forward",),
+    "objective": ("_losses",),
+    "SGD": ("optimiser.step",),
+    "dictionary, momentum": ("dictionary.enqueue", "keys.update"),
+}
+
+
+def main() -> None:
+    """Print images per second of every setting and its ratio to the plain loop, and the parts of ours."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--stems", default="small,stock")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    for stem in options.stems.split(","):
+        batch = BATCH[stem]
+        ours = {name: learner(stem, batch, **changes) for name, changes in SETTINGS.items()}
+        loops = {"lightly's parts": plain(stem, batch)} | {name: _steps(each) for name, each in ours.items()}
+        rates = throughput(loops, batch, options.steps)
+        first, *others = rates
+        print(f"{stem} stem, batch {batch}, {options.threads} threads: {first} {rates[first]:.0f} images/s; "
+              + "; ".join(f"{name} {rates[name]:.0f} ({rates[name] / rates[first]:.2f} times)" for name in others))
+        for name, each in ours.items():
+            print(f"  {name}: {_shares(each, options.steps)}")
+
+
+SETTINGS = {
+    "float32": {"precision": "float32", "channels_last": False},
+    "float32, channels last": {"precision": "float32", "channels_last": True},
+    "bfloat16, channels last": {"precision": "bfloat16", "channels_last": True},
+}
+
+
+def throughput(loops: dict[str, Iterator[None]], batch: int, steps: int) -> dict[str, float]:
+    """Images per second, the median over rounds in which every loop takes its turn."""
+    seconds = {name: [] for name in loops}
+    for loop in loops.values():
+        next(loop)  # the first step allocates
+    for _ in range(ROUNDS):
+        for name, loop in loops.items():
+            start = time.perf_counter()
+            for _ in range(steps):
+                next(loop)
+            seconds[name].append((time.perf_counter() - start) / steps)
+    return {name: batch / statistics.median(found) for name, found in seconds.items()}
+
+
+def learner(stem: str, batch: int, **changes) -> Pretrainer:
+    """Ours; nearest neighbours are measured once, in the first step."""
+    recipe: ImageRecipe = paper("cifar10", "moco", small=stem == "small", head="moco_v2", projection=128, batch=batch,
+                                epochs=100000, **changes)
+    return Pretrainer(recipe, made_up(4 * batch), seed=0, device=torch.device("cpu"))
+
+
+def made_up(count: int) -> ImageSet:
+    """Noise; nothing is learned from it."""
+    draws = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8, generator=draws)
+    every, labels = torch.ones(count, dtype=torch.bool), torch.arange(count) % 10
+    return ImageSet("made-up", images, labels, every, every, labels == 0, tuple("0123456789"), "made up")
+
+
+def plain(stem: str, batch: int) -> Iterator[None]:
+    """A step at a time of the loop in lightly's documentation of MoCo."""
+    from lightly.loss import NTXentLoss
+    from lightly.models.modules.heads import MoCoProjectionHead
+    from lightly.models.utils import deactivate_requires_grad, update_momentum
+    from lightly.transforms import MoCoV2Transform
+
+    trunk = torchvision.models.resnet18()
+    trunk.fc = nn.Identity()
+    if stem == "small":
+        trunk.conv1, trunk.maxpool = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.Identity()
+    model = nn.Sequential(trunk, MoCoProjectionHead(512, 512, 128))
+    momentum_model = copy.deepcopy(model)
+    deactivate_requires_grad(momentum_model)
+    loss_function = NTXentLoss(temperature=0.2, memory_bank_size=(4096, 128))
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.06, momentum=0.9, weight_decay=5e-4)
+    pictures = Views(made_up(4 * batch).images, MoCoV2Transform(input_size=32))
+    loader = DataLoader(pictures, batch, shuffle=True, drop_last=True, num_workers=2, persistent_workers=True)
+    while True:
+        for first, second in loader:
+            update_momentum(model, momentum_model, 0.99)
+            query = model(first)
+            with torch.no_grad():
+                key = momentum_model(second)
+            loss = loss_function(query, key)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            yield
+
+
+class Views(Dataset):
+    """PIL pictures of the images (n, 3, H, W), transformed into two views."""
+
+    def __init__(self, images: Tensor, transform) -> None:
+        self.pictures = [Image.fromarray(np.asarray(image.permute(1, 2, 0))) for image in images]
+        self.transform = transform
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __getitem__(self, index: int) -> list[Tensor]:
+        return self.transform(self.pictures[index])
+
+
+def _steps(each: Pretrainer) -> Iterator[None]:
+    while True:
+        each.step()
+        yield
+
+
+def _shares(each: Pretrainer, steps: int) -> str:
+    """What part of a step goes where."""
+    with in_parts(each, PARTS) as watch:
+        for _ in range(steps):
+            each.step()
+    whole = sum(watch.seconds.values())
+    return ", ".join(f"{part} {100 * seconds / whole:.0f} %" for part, seconds in watch.seconds.items())
+
+
+if __name__ == "__main__":
+    main()
