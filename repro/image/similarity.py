@@ -15,8 +15,9 @@ from repro.image.model import ImageModel
 from repro.image.recipe import ImageRecipe
 from repro.report.histograms import concentration, mean_direction
 
+BATCH = 256  # images encoded at a time
 
-@torch.no_grad()
+
 def similarity_and_variance(
     model: ImageModel,
     recipe: ImageRecipe,
@@ -26,7 +27,6 @@ def similarity_and_variance(
     augmentations: int,
     seed: int,
     device: torch.device,
-    batch: int = 256,
 ) -> DataFrame:
     """Mean similarity and mean variance of pooled features over strong views of every image.
 
@@ -40,12 +40,41 @@ def similarity_and_variance(
         augmentations: views of each image, at least 1.
         seed: of the choice of images and their views.
         device: where to compute.
-        batch: images encoded at a time.
 
     Returns:
         One row per image: similarity, the mean cosine over all pairs of views, a view with itself included; variance,
         the mean over the d coordinates of the biased variance, which is (1 - similarity) / d.
     """
+    means = []
+    with tqdm(total=min(images, int(data.pretrain.sum())), desc="images", unit="image", leave=False) as progress:
+        for parts in _encoded(model, recipe, data, images, augmentations, seed, device):
+            means.append(mean_direction(parts).cpu())
+            progress.update(len(means[-1]))
+    similarity, variance = concentration(torch.cat(means))
+    return DataFrame({"similarity": similarity.numpy(), "variance": variance.numpy()})
+
+
+def sample(model: ImageModel, recipe: ImageRecipe, data: ImageSet, *, images: int = 8, seed: int = 0) -> Tensor:
+    """Pooled features of 32 views of a few images, to check closed forms on: (images, 32, d), on the CPU.
+
+    Args:
+        model, recipe, data, seed: as for `similarity_and_variance`.
+        images: how many, at most 256.
+    """
+    parts, = _encoded(model, recipe, data, images, 32, seed, torch.device("cpu"))
+    return torch.stack(list(parts), dim=1)
+
+
+def _encoded(
+    model: ImageModel,
+    recipe: ImageRecipe,
+    data: ImageSet,
+    images: int,
+    augmentations: int,
+    seed: int,
+    device: torch.device,
+) -> Iterator[Iterator[Tensor]]:
+    """For every batch of images, the features (n, d) of one augmentation after the other."""
     members = data.pretrain.nonzero().flatten()
     chosen = members[torch.randperm(len(members), generator=torch.Generator().manual_seed(seed))[:images]]
     view = augment.strong(recipe.size, NORMALISATION[recipe.dataset])
@@ -54,15 +83,12 @@ def similarity_and_variance(
     memory_format = torch.channels_last if recipe.channels_last else torch.contiguous_format
     model = model.to(device, memory_format=memory_format).eval()
 
-    def encoded(pictures: list[Tensor]) -> Iterator[Tensor]:
+    @torch.no_grad()
+    def features(pictures: list[Tensor]) -> Iterator[Tensor]:
         for left, each in zip(source.views, pictures, strict=True):
             with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
-                yield model.features(left(each, generator).contiguous(memory_format=memory_format))
+                found = model.features(left(each, generator).contiguous(memory_format=memory_format))
+            yield found.float()
 
-    parts = []
-    with tqdm(total=len(chosen), desc="images", unit="image", leave=False) as progress:
-        for pictures in source.batches(chosen, batch=batch, seed=(seed,)):
-            parts.append(mean_direction(encoded(pictures)).cpu())
-            progress.update(len(parts[-1]))
-    similarity, variance = concentration(torch.cat(parts))
-    return DataFrame({"similarity": similarity.numpy(), "variance": variance.numpy()})
+    for pictures in source.batches(chosen, batch=BATCH, seed=(seed,)):
+        yield features(pictures)
