@@ -1,6 +1,7 @@
 """Recipes of the image papers: the data set's paper fixes network and optimiser, the method objective and views."""
 
 import dataclasses
+import math
 from typing import Any
 
 from repro.image.data import DATASETS
@@ -139,10 +140,16 @@ class ImageRecipe(Recipe):
         super().__post_init__()
         for name in LEAST | MOST:
             value, least, most = getattr(self, name), LEAST.get(name, 0.0), MOST.get(name, float("inf"))
+            if not math.isfinite(value):
+                raise ValueError(f"{name}={value} should be finite")
             if not value >= least:
                 raise ValueError(f"{name}={value} should be at least {least}")
             if not value <= most:
                 raise ValueError(f"{name}={value} should be at most {most}")
+        if self.resize < self.size:
+            raise ValueError(f"resize={self.resize} should be at least size={self.size}")
+        if self.batch % self.groups:
+            raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
         if self.keys > 1 and self.method not in ("jcl", "vanilla"):
             raise ValueError(f"keys={self.keys} needs the method jcl or vanilla; {self.method} has one key a query")
 
