@@ -91,7 +91,7 @@ class Pretrainer:
 
     def step(self) -> Tensor:
         """One optimisation step; the value of every term, (terms,)."""
-        if self.taken % max(1, self.total_steps // MONITORED) == 0:
+        if self.taken * MONITORED % self.total_steps < MONITORED:  # at the first step of every tenth
             self.knn1 = self._nearest_neighbour()
         index, pictures = self._next_batch()
         self.optimiser.param_groups[0]["lr"] = learning_rate(self.recipe, self.taken, self.steps_per_epoch)
