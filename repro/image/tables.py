@@ -411,9 +411,8 @@ def _entry(recipe: ImageRecipe, preset: str, shown: tuple[str, ...]) -> str:
 
 def _printed(row: Series, dataset: str) -> float:
     """The printed accuracy of SCE at these temperatures, NaN if none is printed."""
-    table = printed("sce_temperature").set_index(["dataset", "tau"])
-    name = PRINTED_NAMES.get(dataset.removesuffix(" (subset)"))
-    place, column = (name, row["temperature"]), f"tau_m_{row['key_temperature']:.2f}"
-    if row["method"] != "sce" or place not in table.index or column not in table:
+    if row["method"] != "sce":
         return float("nan")
-    return float(table.loc[place, column])
+    table = printed("sce_temperature_long").set_index(["dataset", "tau", "tau_m"])["top1"]
+    place = (PRINTED_NAMES.get(dataset.removesuffix(" (subset)")), row["temperature"], row["key_temperature"])
+    return float(table.get(place, float("nan")))
