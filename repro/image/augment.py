@@ -54,6 +54,13 @@ class Draws(NamedTuple):
     sigma: Tensor    # (N,) of the blur in pixels; neutral at 0
 
 
+class Shifts(NamedTuple):
+    """The random parameters of a shifted view of N images, on the generator's device."""
+
+    shifts: Tensor   # (N, 2) int64: down and right, in pixels
+    flipped: Tensor  # (N,) bool
+
+
 @dataclasses.dataclass(frozen=True)
 class View:
     """Random resized crop and flip, then colour jitter, greyscale and blur by their probabilities, then normalisation.
@@ -179,13 +186,21 @@ class ShiftedView:
         if self.padding < 0:
             raise ValueError(f"padding={self.padding} should be at least 0 pixels")
 
-    @torch.no_grad()
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """An independent view of every image, of its own size: (N, 3, H, W) float32, normalised. See `View`."""
         _check_images(images, generator)
-        shifts = draw_shifts(len(images), self.padding, generator)
-        flipped = draw_chosen(len(images), self.flip, generator)
-        return normalise(shifted_crop(as_float(images), shifts, flipped), self.normalisation)
+        heights, widths = (torch.full((len(images),), side, device=images.device) for side in images.shape[2:])
+        return self.apply(images, self.draw(heights, widths, generator))
+
+    def draw(self, heights: Tensor, widths: Tensor, generator: torch.Generator) -> Shifts:
+        """Parameters of one view of each of N images, whose sizes (N,) do not matter."""
+        count = len(heights)
+        return Shifts(draw_shifts(count, self.padding, generator), draw_chosen(count, self.flip, generator))
+
+    @torch.no_grad()
+    def apply(self, images: Tensor, draws: Shifts) -> Tensor:
+        """The view of images (N, 3, H, W) that the draws describe: (N, 3, H, W) float32, normalised."""
+        return normalise(shifted_crop(as_float(images), draws.shifts, draws.flipped), self.normalisation)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,7 @@ from repro.contrast.momentum import (
 )
 from repro.contrast.objectives import ceil, info_nce, jcl, ressl, sce, vanilla
 from repro.image import augment
-from repro.image.augment import NORMALISATION, CentredView, Draws, ShiftedView, View
+from repro.image.augment import NORMALISATION, CentredView, ShiftedView, View
 from repro.image.batches import batches_of, on_device
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
@@ -203,14 +203,15 @@ class Pretrainer:
 
     def _augmented(self, pictures: list[Tensor]) -> list[Tensor]:
         """Pictures (n, 3, H, W) of every view as the networks take them, (n, 3, size, size)."""
-        return [self._drawn(view, picture) for view, picture in zip(self.batches.views, pictures, strict=True)]
+        count = len(pictures[0]) * process()[1]
+        views = zip(self.batches.views, pictures, strict=True)
+        return [self._drawn(view, each, count, self.generator) for view, each in views]
 
-    def _drawn(self, view: View, pictures: Tensor) -> Tensor:
-        """A view of the pictures; parameters are drawn for the whole batch, those of this process's rows are used."""
-        count = len(pictures) * process()[1]
+    def _drawn(self, view: View | ShiftedView, pictures: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """A view of the pictures; parameters are drawn for the whole batch of `count`, this process's are used."""
         heights, widths = (torch.full((count,), side, device=self.device) for side in pictures.shape[2:])
-        draws = view.draw(heights, widths, self.generator)
-        drawn = view.apply(pictures, Draws(*map(self._share, draws)))
+        draws = view.draw(heights, widths, generator)
+        drawn = view.apply(pictures, type(draws)(*(self._share(_padded(rows)) for rows in draws)))
         return drawn.contiguous(memory_format=self._memory_format())
 
     def _memory_format(self) -> torch.memory_format:
@@ -254,14 +255,15 @@ class Pretrainer:
         average_statistics(self.model)
         source = batches_of(self.data, [view], self.device)
         left, = source.views
-        arguments = () if generator is None else (generator,)
         processes = process()[1]
-        padded = torch.cat([index, index[-1:].expand(-len(index) % processes)])
-        share = self._share(padded)
+        share, missing = self._share(_padded(index)), len(index)
         parts = []
         with self._autocast():
             for pictures, in source.batches(share, batch=-(-batch // processes), seed=seed):
-                images = left(pictures, *arguments).contiguous(memory_format=self._memory_format())
+                count = min(len(pictures) * processes, missing)
+                missing -= count
+                images = left(pictures) if generator is None else self._drawn(left, pictures, count, generator)
+                images = images.contiguous(memory_format=self._memory_format())
                 parts.append(self.model.features(images).float())
         return gather(torch.cat(parts))[: len(index)]
 
@@ -300,6 +302,11 @@ class Pretrainer:
     def _parts(self) -> dict[str, Any]:
         names = ("model", "classifier", "keys", "dictionary", "optimiser")
         return {name: getattr(self, name) for name in names}
+
+
+def _padded(rows: Tensor) -> Tensor:
+    """Rows (n, ...), the last one repeated until the processes can share them evenly."""
+    return torch.cat([rows, rows[-1:].repeat(-len(rows) % process()[1], *[1] * (rows.ndim - 1))])
 
 
 def learning_rate(recipe: ImageRecipe, step: int, steps_per_epoch: int) -> float:
