@@ -8,7 +8,8 @@ from repro.image.data import DATASETS
 from repro.image.model import HEADS, TRUNKS
 from repro.recipe import Recipe, choose, setting
 
-SELF_SUPERVISED = ("moco", "ressl", "sce", "jcl", "vanilla")
+SEVERAL_KEYS = ("jcl", "vanilla")
+SELF_SUPERVISED = ("moco", "ressl", "sce", *SEVERAL_KEYS)
 METHODS = ("random", "supervised", *SELF_SUPERVISED)
 VIEWS = ("strong", "weak")
 PROBE_VIEWS = ("shifted", "crop", "centred")
@@ -78,7 +79,7 @@ def method_values(dataset: str, method: str) -> Values:
         source = "ReSSL, released code"
         return {"temperature": (0.1, source), "key_temperature": (0.04, source)}
     values: Values = {"key_view": ("strong", MOCO), "temperature": (0.2, MOCO)}
-    if method in ("jcl", "vanilla"):
+    if method in SEVERAL_KEYS:
         strength = (2.0, f"{JCL_CODE} of the released weights") if dataset == "imagenet" else (4.0, JCL)
         values |= {"temperature": (0.2, JCL), "keys": (5, JCL), "strength": strength}
     return values
@@ -150,7 +151,7 @@ class ImageRecipe(Recipe):
             raise ValueError(f"resize={self.resize} should be at least size={self.size}")
         if self.batch % self.groups:
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
-        if self.keys > 1 and self.method not in ("jcl", "vanilla"):
+        if self.keys > 1 and self.method not in SEVERAL_KEYS:
             raise ValueError(f"keys={self.keys} needs the method jcl or vanilla; {self.method} has one key a query")
 
     def described(self) -> list[tuple[str, Any, str]]:
