@@ -258,6 +258,12 @@ def test_steps_away_from_the_defaults_are_the_slow_ones(network, method, changes
     assert_same_training(fast, Slow(fast, network), 3)
 
 
+def test_shuffling_matters_where_groups_are_normalised_apart():
+    for groups, same in ((1, True), (2, False)):
+        losses = [trace(learner(groups=groups, shuffle=shuffle), 3) for shuffle in (True, False)]
+        assert torch.allclose(*losses, rtol=1e-4) == same
+
+
 @pytest.mark.parametrize("method", ["moco", "supervised"])
 def test_unlabeled_images_are_for_pre_training_and_labelled_ones_for_supervision(network, method):
     fast = learner(method, data=made_up(train=17, unlabeled=25))

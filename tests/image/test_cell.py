@@ -1,0 +1,320 @@
+"""What a cell of the image tables reports, and the weights it leaves."""
+
+import dataclasses
+import itertools
+import json
+import sys
+
+import made_up_images
+import numpy as np
+import pytest
+import torch
+from made_up_images import made_up
+from sklearn.neighbors import KNeighborsClassifier
+from tqdm import tqdm
+
+from repro import cli
+from repro.image import augment, cell, tables
+from repro.image.augment import NORMALISATION, CentredView, ShiftedView
+from repro.image.model import load
+from repro.image.pretrain import Pretrainer
+from repro.image.recipe import smoke
+from repro.run.device import threads
+from repro.run.evaluate import linear_probe
+from repro.run.fit import fit
+from repro.run.store import Cell, Store
+
+CPU = torch.device("cpu")
+DIGITS = NORMALISATION["digits"]
+SMALL = {"batch": 8, "epochs": 2, "projection": 6, "dictionary": 20, "warmup": 0, "probe_epochs": 5, "probe_batch": 7,
+         "precision": "float32", "channels_last": False}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tiny_trunk():
+    with pytest.MonkeyPatch.context() as patch:
+        made_up_images.use_tiny_trunk(patch)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with threads(1):
+        yield
+
+
+def guessed(**parts):
+    """Made-up images whose labels nobody could learn."""
+    data = made_up(**parts)
+    labels = torch.randint(3, data.labels.shape, generator=torch.Generator().manual_seed(0))
+    return dataclasses.replace(data, labels=labels.where(data.labels >= 0, -1))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return guessed(train=40, test=30, unlabeled=20)
+
+
+def learner(data, method="random", seed=4, **changes):
+    return Pretrainer(smoke("digits", method, **SMALL | changes), data, seed, CPU)
+
+
+def plain_features(pretrainer, view, split, *arguments):
+    """Features of a whole split at once, by the trunk itself."""
+    images = pretrainer.data.images[split]
+    with torch.no_grad():
+        return pretrainer.model.eval().trunk(view(images, *arguments))
+
+
+def centred(pretrainer, split):
+    return plain_features(pretrainer, CentredView(8, DIGITS, 8), split)
+
+
+def probed(monkeypatch, accuracies=(10.0, 60.0, 40.0)):
+    """What `evaluate` hands to the linear probe, which gives these accuracies."""
+    given = []
+
+    def probe(*positional, **named):
+        given.append((positional, named))
+        return list(accuracies)
+
+    monkeypatch.setattr(cell, "linear_probe", probe)
+    return given
+
+
+# ---------------------------------------------------------------------------------------------- evaluation
+
+
+def test_the_probe_trains_on_the_train_split_and_tests_on_the_test_split(data):
+    pretrainer = learner(data, "moco", probe_view="centred", probe_learning_rate=3.0)
+    pretrainer.step()
+    found = cell.evaluate(pretrainer, 9)
+    accuracies = linear_probe(
+        centred(pretrainer, data.train), data.labels[data.train], centred(pretrainer, data.test),
+        data.labels[data.test], classes=3, batch=7, rates=[3.0, 3.0, 3.0, 0.3, 0.03], momentum=0.9, seed=9,
+    )
+    assert found["linear"] == accuracies[-1]
+    assert 0 < found["linear"] < 100
+
+
+def test_the_rates_of_the_probe_drop_at_60_and_80_of_100_epochs(data, monkeypatch):
+    given = probed(monkeypatch)
+    cell.evaluate(learner(data, probe_epochs=100, probe_learning_rate=30.0, probe_momentum=0.7), 2)
+    (_, named), = given
+    assert named["rates"] == pytest.approx([30.0] * 60 + [3.0] * 20 + [0.3] * 20)
+    assert {name: named[name] for name in ("classes", "batch", "momentum", "seed")} == {
+        "classes": 3, "batch": 7, "momentum": 0.7, "seed": 2
+    }
+
+
+@pytest.mark.parametrize(("select", "linear"), [("last", 40.0), ("best_on_test", 60.0)])
+def test_the_last_epoch_of_the_probe_or_its_best(data, monkeypatch, select, linear):
+    probed(monkeypatch)
+    found = cell.evaluate(learner(data, select=select), 0)
+    assert (found["linear"], found["select"]) == (linear, select)
+
+
+@pytest.mark.parametrize(
+    ("probe_view", "view"), [("shifted", ShiftedView(DIGITS)), ("crop", augment.probe(8, DIGITS))]
+)
+def test_an_augmented_probe_sees_other_views_of_every_image_in_every_epoch(data, monkeypatch, probe_view, view):
+    data = dataclasses.replace(data, images=data.images[:, :, :8, :8])  # a shifted view keeps the size
+    given = probed(monkeypatch)
+    pretrainer = learner(data, probe_view=probe_view, probe_epochs=4)
+    knn1 = cell.evaluate(pretrainer, 6)["knn1"]
+    ((make, labels, test, _), _), = given
+    draws = torch.Generator().manual_seed(6)
+    seen = [make() for _ in range(4)]
+    for features in seen:
+        torch.testing.assert_close(features, plain_features(pretrainer, view, data.train, draws))
+    for first, second in itertools.pairwise(seen):
+        assert (first != second).any(1).float().mean() > 0.8  # two crops of so small an image may be equal
+    assert torch.equal(labels, data.labels[data.train])
+    torch.testing.assert_close(test, centred(pretrainer, data.test))
+    assert knn1 == cell.evaluate(learner(data, probe_view="centred"), 6)["knn1"]  # of images as they are
+
+
+def test_the_augmented_probe_asks_once_an_epoch(data, monkeypatch):
+    data = dataclasses.replace(data, images=data.images[:, :, :8, :8])
+    pretrainer, views = learner(data, probe_view="shifted", probe_epochs=4), []
+    features = pretrainer.features
+    monkeypatch.setattr(pretrainer, "features", lambda index, view, **named: views.append((view, named.get("seed"))) or
+                        features(index, view, **named))
+    cell.evaluate(pretrainer, 6)
+    assert [seed for view, seed in views if isinstance(view, ShiftedView)] == [(6, epoch) for epoch in range(4)]
+    assert sum(isinstance(view, CentredView) for view, _ in views) == 2
+
+
+def test_the_nearest_neighbour_is_scikit_learns(data):
+    pretrainer = learner(data)
+    references = KNeighborsClassifier(1, metric="cosine").fit(centred(pretrainer, data.train), data.labels[data.train])
+    expected = 100 * references.score(centred(pretrainer, data.test), data.labels[data.test])
+    assert 0 < expected < 100
+    assert cell.evaluate(pretrainer, 0)["knn1"] == pytest.approx(expected)
+
+
+def test_the_spread_is_a_deviation_over_the_test_split(data):
+    pretrainer = learner(data, "sce")
+    pretrainer.step()
+    with torch.no_grad():
+        projected = pretrainer.model.eval().head(centred(pretrainer, data.test)).double().numpy()
+    embedded = projected / np.linalg.norm(projected, axis=1, keepdims=True)
+    expected = np.sqrt((embedded.std(axis=0) ** 2).mean()) * np.sqrt(6)
+    assert 0 < expected < 1
+    assert cell.evaluate(pretrainer, 0)["embedding_spread"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_spread_is_zero_for_equal_embeddings_and_one_without_a_preferred_direction(data, monkeypatch):
+    pretrainer = learner(data)
+    directions = torch.nn.functional.normalize(torch.randn(3000, 8, generator=torch.Generator()), dim=1)
+    for embedded, expected in ((torch.ones(30, 8) / 8**0.5, 0.0), (directions, 1.0)):
+        monkeypatch.setattr(pretrainer, "embed", lambda _, embedded=embedded: embedded)
+        assert cell.evaluate(pretrainer, 0)["embedding_spread"] == pytest.approx(expected, abs=0.01)
+
+
+def test_evaluating_changes_nothing_and_repeats_itself(data):
+    pretrainer = learner(data, "jcl", keys=2, probe_view="crop")
+    pretrainer.step()
+    before = {name: value.clone() for name, value in pretrainer.model.state_dict().items()}
+    generator = pretrainer.generator.get_state()
+    assert cell.evaluate(pretrainer, 3) == cell.evaluate(pretrainer, 3)
+    assert torch.equal(pretrainer.generator.get_state(), generator)
+    for name, value in pretrainer.model.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+# ---------------------------------------------------------------------------------------------- a cell
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch, data):
+    """An empty store; every recipe's data are the made-up ones."""
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    for module in (cell, tables):
+        monkeypatch.setattr(module, "data_of", lambda _: data)
+    return Store(tmp_path / "runs")
+
+
+def small_cell(method="moco", table="image_methods", **changes):
+    recipe = smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes)
+    return Cell(table, method, recipe, 5, "smoke", "digits", "made up", 1)
+
+
+def trained(store, chosen):
+    """The result of the cell, and its run."""
+    run = store.run(chosen)
+    with run.claim():
+        run.finish(cell.train(run, tqdm(disable=True), device=CPU))
+    return run.result, run
+
+
+def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, data, tmp_path):
+    chosen = small_cell()
+    result, run = trained(store, chosen)
+    alone = Pretrainer(chosen.recipe, data, 5, CPU)
+    fit(alone, tmp_path, tqdm(disable=True))
+    assert {name: value for name, value in result.items() if name != "cost"} == cell.evaluate(alone, 5)
+    assert result["cost"]["steps"] == 4
+    assert len(run.folder.joinpath("progress.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("end", ["before the evaluation", "in the middle"])
+def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeypatch, end):
+    chosen = small_cell("sce", "undisturbed")
+    expected, _ = trained(store, chosen)
+    chosen = dataclasses.replace(chosen, table="disturbed")
+    step, steps = Pretrainer.step, iter(range(3))
+    with monkeypatch.context() as patch:
+        if end == "before the evaluation":
+            patch.setattr(cell, "evaluate", lambda *_: 1 / 0)
+        else:
+            patch.setattr(Pretrainer, "step", lambda self: (next(steps), step(self))[1])
+            patch.setattr(cell, "fit", lambda *given: fit(*given, checkpoint_seconds=0))
+        with pytest.raises((ZeroDivisionError, StopIteration)):
+            trained(store, chosen)
+    assert store.run(chosen).result is None
+    taken = []
+    monkeypatch.setattr(Pretrainer, "step", lambda self: taken.append(self.taken) or step(self))
+    found, _ = trained(store, chosen)
+    assert taken == ([] if end == "before the evaluation" else [2, 3])
+    for result in (found, expected):
+        result.pop("cost")
+    assert found == expected
+
+
+# ---------------------------------------------------------------------------------------------- weights
+
+
+def weights(monkeypatch, capsys, *arguments):
+    """Status, output and errors of `repro results weights`."""
+    monkeypatch.setattr(sys, "argv", ["repro", "results", "weights", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return (ended.value.code or 0, *capsys.readouterr())
+
+
+@pytest.mark.parametrize("changes", [{}, {"channels_last": True, "groups": 2, "head": "moco_v2"}], ids=str)
+def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, capsys, changes):
+    chosen = small_cell("moco", **changes)
+    trained(store, chosen)
+    path = tmp_path / "some" / "encoder.safetensors"
+    assert weights(monkeypatch, capsys, chosen.key, "--output", path) == (0, f"{path}\n", "")
+    model, recipe = cell.trained_model(chosen.key, store)
+    assert recipe == chosen.recipe and not model.training
+    again, read, learned = cell.resumed(chosen, CPU), load(path), Pretrainer(chosen.recipe, data, 5, CPU)
+    assert learned.taken == 0 and again.taken == 4
+    index = torch.arange(len(data.images))
+    images = CentredView(8, DIGITS, 8)(data.images)
+    expected = again.features(index, again.centred())
+    assert not torch.allclose(expected, learned.features(index, learned.centred()))
+    for each in (model, read):
+        with torch.no_grad():
+            torch.testing.assert_close(each.features(images), expected)
+            torch.testing.assert_close(each(images), again.embed(expected))
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, read.state_dict()[name]), name
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    assert json.loads(header["__metadata__"]["recipe"]) == chosen.recipe.to_dict()
+
+
+def test_weights_go_to_a_file_named_after_the_key(store, tmp_path, monkeypatch, capsys):
+    chosen = small_cell("random")
+    trained(store, chosen)
+    monkeypatch.chdir(tmp_path)
+    assert weights(monkeypatch, capsys, chosen.key)[:2] == (0, f"{chosen.key}.safetensors\n")
+    load(tmp_path / f"{chosen.key}.safetensors")
+
+
+def test_weights_of_a_cell_finished_for_two_tables_are_found_where_they_are(store):
+    chosen = small_cell(table="positive_keys")
+    result, _ = trained(store, chosen)
+    twin = dataclasses.replace(chosen, table="image_methods")  # sorts first, and has no checkpoint
+    with store.run(twin).claim():
+        store.run(twin).finish(store.twin(twin))
+    assert store.run(twin).result == result
+    assert not (store.run(twin).folder / "checkpoint.pt").exists()
+    model, _ = cell.trained_model(chosen.key, store)
+    expected = cell.resumed(chosen, CPU).model.state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
+
+
+def test_weights_that_are_not_there(store, monkeypatch, capsys):
+    chosen = small_cell()
+    _, run = trained(store, chosen)
+
+    def refused(key):
+        status, out, errors = weights(monkeypatch, capsys, key)
+        assert status == 2 and out == "" and "Traceback" not in errors
+        return errors
+
+    assert "key='0123' is not that of a finished cell" in refused("0123")
+    described = json.loads((run.folder / "recipe.json").read_text())
+    del described["recipe"]["method"]
+    (run.folder / "recipe.json").write_text(json.dumps(described | {"table": "taxonomy"}))
+    assert f"key={chosen.key!r} is a cell of taxonomy; weights are those of image tables" in refused(chosen.key)
+    content = (run.folder / "checkpoint.pt").read_bytes()
+    (run.folder / "checkpoint.pt").write_bytes(content[:-7] + b"damaged")
+    assert "has no sound checkpoint; delete that folder and run the table again" in refused(chosen.key)
+    (run.folder / "result.json").unlink()
+    assert f"key={chosen.key!r} is not that of a finished cell" in refused(chosen.key)
