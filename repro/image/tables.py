@@ -10,7 +10,7 @@ from repro.image.cell import data_of, train, trained_model
 from repro.image.data import DATASETS
 from repro.image.model import TRUNKS
 from repro.image.pretrain import VERSION
-from repro.image.recipe import METHODS, PRESETS, SEVERAL_KEYS, VARIANTS, ImageRecipe
+from repro.image.recipe import METHODS, PRESETS, VARIANTS, ImageRecipe
 from repro.image.similarity import similarity_and_variance
 from repro.recipe import choose, parse_numbers
 from repro.report.printed import printed
@@ -163,9 +163,9 @@ def image_methods_cells(
     """
     choose("variant", variant, ("none", *VARIANTS))
     chosen = dict.fromkeys(choose("methods", name.strip(), METHODS) for name in str(methods).split(","))
-    changes = _changes(select, subset, precision)
+    changes = _changes(select, subset, precision) | VARIANTS.get(variant, {})
     preset = resolved(dataset, preset, DATASETS, PRESETS)
-    recipes = [PRESETS[preset](dataset, method, **changes | _varied(variant, method)) for method in chosen]
+    recipes = [PRESETS[preset](dataset, method, **changes) for method in chosen]
     return _cells("image_methods", recipes, preset, seeds, shown=())
 
 
@@ -240,7 +240,7 @@ def positive_keys_cells(
     points = [(number, *BASE[1:]) for number in parse_numbers("keys", texts["keys"], least=1)]
     points += [(BASE[0], value, BASE[2]) for value in parse_fractions("strengths", texts["strengths"], least=0)]
     points += [(*BASE[:2], value) for value in parse_fractions("temperatures", texts["temperatures"])]
-    changes = _changes(select, subset, precision) | _varied(variant, "jcl")
+    changes = _changes(select, subset, precision) | VARIANTS.get(variant, {})
     recipes = [
         PRESETS[preset](dataset, "jcl", **changes | dict(zip(SWEEPS, point, strict=True)))
         for point in dict.fromkeys(points)
@@ -394,12 +394,6 @@ def parse_fractions(parameter: str, value: Any, *, least: float = 1e-6) -> list[
 def _changes(select: str, subset: bool, precision: str) -> dict[str, Any]:
     choose("precision", precision, ("auto", "float32", "bfloat16"))
     return {"select": select, "subset": subset} | ({} if precision == "auto" else {"precision": precision})
-
-
-def _varied(variant: str, method: str) -> dict[str, Any]:
-    """What a variant changes of a method: not the number of keys where there is one."""
-    changes = VARIANTS.get(variant, {})
-    return {name: value for name, value in changes.items() if name != "keys" or method in SEVERAL_KEYS}
 
 
 def _cells(table: str, recipes: list[ImageRecipe], preset: str, seeds: str | int, shown: tuple[str, ...]) -> list[Cell]:
