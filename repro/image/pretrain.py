@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -67,8 +68,9 @@ class Pretrainer:
             torch.manual_seed(seed)
             self.model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection, recipe.groups)
             self.classifier = nn.Linear(TRUNKS[recipe.trunk], len(data.classes))
-        starting = torch.Generator().manual_seed(seed)
-        self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=starting))
+        entries, order, shuffle, views = np.random.SeedSequence(seed).generate_state(4).tolist()  # of unlike numbers
+        noise = unit_noise(recipe.dictionary, recipe.projection, generator=torch.Generator().manual_seed(entries))
+        self.dictionary = Dictionary(noise)
         self.keys = MomentumEncoder(self.model, recipe.momentum)
         for module in self._modules():
             module.to(device, memory_format=self._memory_format())
@@ -80,9 +82,9 @@ class Pretrainer:
             fused=True,
         )
         self.batches = batches_of(data, self._views(), device)
-        self.generator = torch.Generator(device).manual_seed(seed)
-        self.order_generator = torch.Generator().manual_seed(seed)
-        self.shuffle_generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator(device).manual_seed(views)
+        self.order_generator = torch.Generator().manual_seed(order)
+        self.shuffle_generator = torch.Generator().manual_seed(shuffle)
         self.order = torch.empty(0, dtype=torch.int64)
         self.pictures: Iterator[list[Tensor]] = iter(())
         self.steps_per_epoch = len(self.members) // recipe.batch

@@ -26,9 +26,12 @@ def made_up(train=20, test=9, unlabeled=0, size=10, seed=0):
 
 
 def tiny_trunk(normalisation):
-    """Two convolutions; `normalisation` makes the layer for a number of channels."""
-    first = [nn.Conv2d(3, 8, 3, stride=2, bias=False), normalisation(8), nn.ReLU()]
-    second = [nn.Conv2d(8, FEATURES, 3, padding=1, bias=False), normalisation(FEATURES), nn.ReLU()]
+    """Two convolutions; `normalisation` makes the layer for a number of channels.
+
+    Smooth: where an image is black, all pixels would cross the kink of a ReLU together when one rounds differently.
+    """
+    first = [nn.Conv2d(3, 8, 3, stride=2, bias=False), normalisation(8), nn.SiLU()]
+    second = [nn.Conv2d(8, FEATURES, 3, padding=1, bias=False), normalisation(FEATURES), nn.SiLU()]
     return nn.Sequential(*first, *second, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 

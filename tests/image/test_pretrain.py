@@ -94,7 +94,8 @@ class Slow:
         self.classifier = copy.deepcopy(fast.classifier).double()
         self.velocity = {}
         self.queue, self.oldest = list(fast.dictionary.entries.double()), 0
-        self.views, self.order, self.shuffle = (torch.Generator().manual_seed(seed) for _ in range(3))
+        seeds = np.random.SeedSequence(seed).generate_state(4).tolist()[1:]  # the first is of the dictionary
+        self.order, self.shuffle, self.views = (torch.Generator().manual_seed(each) for each in seeds)
         members = data.train if self.method == "supervised" else data.pretrain
         self.members = [place for place, chosen in enumerate(members.tolist()) if chosen]
         self.steps_per_epoch = len(self.members) // recipe.batch
