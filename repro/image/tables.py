@@ -1,5 +1,6 @@
 """The image papers' tables: which cells make them, and our numbers beside the printed ones."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -335,43 +336,28 @@ def positive_keys_table(results: DataFrame, preset: str, dataset: str) -> DataFr
     return table[["varied", *table.columns.drop("varied")]]
 
 
-SHARED = {"methods": METHODS, "presets": PRESETS}
+def _table(
+    run: Callable, cells: Callable, layout: Callable, varied: tuple[str, ...], example: tuple[str, str]
+) -> Table:
+    return Table(
+        run=run,
+        cells=cells,
+        layout=layout,
+        methods=METHODS,
+        fields=("method", *varied),
+        varied=varied,
+        presets=PRESETS,
+        example=example,
+    )
+
+
+ABLATION, CIFAR = ("imagenet100", "jcl"), ("cifar10", "sce")
 TABLES = {
-    "image_methods": Table(
-        run=image_methods,
-        cells=image_methods_cells,
-        layout=image_methods_table,
-        fields=("method",),
-        varied=(),
-        example=("cifar10", "moco"),
-        **SHARED,
-    ),
-    "temperature_grid": Table(
-        run=temperature_grid,
-        cells=temperature_grid_cells,
-        layout=temperature_grid_table,
-        fields=("method", *GRID),
-        varied=GRID,
-        example=("cifar10", "sce"),
-        **SHARED,
-    ),
-    "positive_keys": Table(
-        run=positive_keys,
-        cells=positive_keys_cells,
-        layout=positive_keys_table,
-        fields=("method", *SWEEPS),
-        varied=SWEEPS,
-        example=("imagenet100", "jcl"),
-        **SHARED,
-    ),
-    "similarity_variance": Table(
-        run=similarity_variance,
-        cells=similarity_variance_cells,
-        layout=similarity_variance_table,
-        fields=("method", "keys"),
-        varied=("keys",),
-        example=("imagenet100", "jcl"),
-        **SHARED,
+    "image_methods": _table(image_methods, image_methods_cells, image_methods_table, (), CIFAR),
+    "temperature_grid": _table(temperature_grid, temperature_grid_cells, temperature_grid_table, GRID, CIFAR),
+    "positive_keys": _table(positive_keys, positive_keys_cells, positive_keys_table, SWEEPS, ABLATION),
+    "similarity_variance": _table(
+        similarity_variance, similarity_variance_cells, similarity_variance_table, ("keys",), ABLATION
     ),
 }
 

@@ -318,3 +318,15 @@ def test_weights_that_are_not_there(store, monkeypatch, capsys):
     assert "has no sound checkpoint; delete that folder and run the table again" in refused(chosen.key)
     (run.folder / "result.json").unlink()
     assert f"key={chosen.key!r} is not that of a finished cell" in refused(chosen.key)
+
+
+def test_examples_show_an_image_of_every_class_and_two_views():
+    found = cell.examples("digits")
+    assert list(found) == ["image", "weak view", "strong view"]
+    assert all(images.shape == (8, 3, 8, 8) and images.min() >= 0 and images.max() <= 1 for images in found.values())
+    data = cell.data_of(smoke("digits", "sce"))
+    for label, image in enumerate(found["image"]):
+        first = next(place for place in range(len(data.images)) if data.train[place] and data.labels[place] == label)
+        torch.testing.assert_close(image, data.images[first] / 255)
+    assert torch.equal(found["strong view"], cell.examples("digits")["strong view"])
+    assert not torch.equal(found["strong view"], found["weak view"])

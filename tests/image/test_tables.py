@@ -378,7 +378,6 @@ def test_a_small_table_of_all_methods(trained):
         for name, value in (("linear", row.ours), ("knn1", row.knn1), ("embedding_spread", row.embedding_spread)):
             assert value == pytest.approx(np.mean([result[name] for result in pair]))
         assert row.std == pytest.approx(np.std([result["linear"] for result in pair], ddof=1))
-    assert found["sce", 0][1]["linear"] != found["sce", 1][1]["linear"]
     assert len({result["embedding_spread"] for _, result in found.values()}) == 2 * len(METHODS)
 
 

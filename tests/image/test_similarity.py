@@ -1,0 +1,96 @@
+"""Similarity and variance of augmentations in one pass, beside all pairs and coordinates written out."""
+
+import functools
+
+import made_up_images
+import pandas as pd
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from repro.image import similarity, tables
+from repro.image.augment import NORMALISATION, strong
+from repro.image.model import ImageModel
+from repro.image.recipe import paper
+
+RECIPE = paper("digits", "moco", size=10, resize=10, precision="float32", channels_last=False)
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    made_up_images.use_tiny_trunk(monkeypatch)
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def model():
+    return ImageModel("resnet18", False, "moco_v2", 16).eval()
+
+
+def written_out(model, data, images, augmentations, seed, batch):
+    """Cosines of all pairs and variances of all coordinates, an image at a time, from the same draws."""
+    members = data.pretrain.nonzero().flatten()
+    chosen = members[torch.randperm(len(members), generator=torch.Generator().manual_seed(seed))[:images]]
+    generator, view, found = torch.Generator().manual_seed(seed), strong(10, NORMALISATION["digits"]), []
+    for part in chosen.split(batch):
+        views = [view(data.images[part], generator) for _ in range(augmentations)]
+        for place in range(len(part)):
+            with torch.no_grad():
+                z = torch.stack([normalize(model.features(each)[place].double(), dim=0) for each in views])
+            cosines = [float(a @ b) for a in z for b in z]
+            variances = [float(((column - column.mean()) ** 2).mean()) for column in z.T]
+            found.append((sum(cosines) / len(cosines), sum(variances) / len(variances)))
+    return found
+
+
+@pytest.mark.parametrize(
+    "images, augmentations, batch", [(6, 4, 256), (6, 4, 4), (7, 1, 3), (1, 5, 256), (500, 2, 8)]
+)
+def test_one_pass_gives_all_pairs_and_coordinates(model, monkeypatch, images, augmentations, batch):
+    monkeypatch.setattr(similarity, "BATCH", batch)
+    data = made_up_images.made_up(train=20, test=3)
+    asked = {"images": images, "augmentations": augmentations, "seed": 3}
+    found = similarity.similarity_and_variance(model, RECIPE, data, device=CPU, **asked)
+    expected = pd.DataFrame(written_out(model, data, batch=batch, **asked), columns=["similarity", "variance"])
+    assert len(found) == min(images, 20)
+    pd.testing.assert_frame_equal(found, expected, rtol=0, atol=1e-7)
+    if augmentations == 1:
+        assert found["similarity"].tolist() == pytest.approx([1.0] * len(found))
+
+
+def test_unlabeled_images_are_those_compared(model):
+    data = made_up_images.made_up(train=4, test=3, unlabeled=9)
+    found = similarity.similarity_and_variance(model, RECIPE, data, images=99, augmentations=2, seed=0, device=CPU)
+    assert len(found) == 9
+
+
+def test_a_sample_holds_the_features_themselves(model):
+    data = made_up_images.made_up(train=20, test=3)
+    z = similarity.sample(model, RECIPE, data, images=5, seed=3)
+    assert z.shape == (5, 32, made_up_images.FEATURES) and not z.requires_grad
+    unit = normalize(z.double(), dim=2)
+    one_pass = similarity.similarity_and_variance(model, RECIPE, data, images=5, augmentations=32, seed=3, device=CPU)
+    assert (unit @ unit.mT).mean((1, 2)).tolist() == pytest.approx(one_pass["similarity"].tolist(), abs=1e-7)
+
+
+def test_no_more_than_a_batch_is_encoded_at_a_time(model, monkeypatch):
+    monkeypatch.setattr(similarity, "BATCH", 4)
+    sizes, features = [], model.features
+    monkeypatch.setattr(model, "features", lambda images: sizes.append(len(images)) or features(images))
+    data = made_up_images.made_up(train=10, test=3)
+    similarity.similarity_and_variance(model, RECIPE, data, images=10, augmentations=3, seed=0, device=CPU)
+    assert sizes == [4] * 6 + [2] * 3
+
+
+def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    settings = {"preset": "smoke", "device": "cpu", "seeds": "0,1"}
+    found = tables.similarities("digits", **settings)
+    assert found.groupby(["model", "seed"])["d"].agg(["count", "first"]).to_numpy().tolist() == [[64, 12]] * 4
+    assert set(found["model"]) == {"JCL", "MoCo v2"}
+    assert found["similarity"].between(0, 1).all()
+    assert ((1 - found["similarity"]) / 12).tolist() == pytest.approx(found["variance"].tolist())
+    refuse = functools.partial(pytest.fail, "computed again")
+    monkeypatch.setattr(tables, "similarity_and_variance", refuse)
+    pd.testing.assert_frame_equal(tables.similarities("digits", **settings), found)
