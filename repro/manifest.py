@@ -109,9 +109,14 @@ def names() -> list[str]:
     return sorted(path.stem for path in (project_root() / "data_manifests").glob("*.yaml"))
 
 
+def plain(label: str) -> str:
+    """The data set of a label that may say which part or copy it is: "ntu (subset)" gives "ntu"."""
+    return label.partition(" (")[0]
+
+
 def embedded(label: str) -> bool:
-    """Whether the data set of a table, "digits" or "cifar10 (subset)", comes with the package."""
-    return load_manifest(label.removesuffix(" (subset)")).access == "embedded"
+    """Whether the data set of a label, "digits" or "cifar10 (my_copy.npz)", comes with the package."""
+    return load_manifest(plain(label)).access == "embedded"
 
 
 def load_manifest(name: str) -> Manifest:

@@ -19,7 +19,7 @@ from repro.image.model import ImageModel
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import ImageRecipe, paper
 from repro.run import device as devices
-from repro.run.cost import commit, cost
+from repro.run.cost import begin, cost
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour
 from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Cell, Run, Store
@@ -36,7 +36,7 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     Returns:
         The content of `result.json`: that of `evaluate`, and "cost".
     """
-    commit()  # remembered now: the checkout may move on while this code trains
+    begin(device)
     recipe, seed = run.cell.recipe, run.cell.seed
     with devices.threads(recipe.threads):
         pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
@@ -80,13 +80,14 @@ def evaluate(pretrainer: Pretrainer, seed: int) -> dict[str, float | str]:
 
 
 def resumed(cell: Cell, device: torch.device) -> Pretrainer:
-    """The learner of a finished cell as training left it.
+    """The learner of a finished cell as training left it, on any device; its next views are those of a new one.
 
     Raises:
         ValueError, FileNotFoundError: as `checkpoint`.
     """
     pretrainer = Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
-    pretrainer.load_state_dict(checkpoint(cell.key, Store(manifest.runs_root())))
+    state = checkpoint(cell.key, Store(manifest.runs_root()))
+    pretrainer.load_state_dict(state | {"generator": pretrainer.generator.get_state()})
     return pretrainer
 
 
@@ -131,7 +132,7 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
     Returns:
         By what they are ("image", "weak view", "strong view"): (n, 3, H, W) in [0, 1].
     """
-    data = load(dataset, subset=subset)
+    data = _load(dataset, manifest.data_root(), subset)
     labels = data.labels[data.train].unique()[:8]  # of a part, some classes may have no image
     places = [int((data.train & (data.labels == label)).nonzero()[0]) for label in labels]
     recipe, plain = paper(dataset, "sce"), Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))

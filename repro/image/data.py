@@ -41,9 +41,10 @@ class ImageSet:
     """Images ready for training.
 
     Attributes:
-        name: the data set's name; a copy that is not the official distribution says so: "cifar10 (subset)".
-        images: (n, 3, H, W) uint8, red, green, blue; may be mapped from a file. Of ImageNet, whose images have various
-            sizes and are too many for memory, the `Files` to read them from.
+        name: the data set's name; what is not the official distribution says so: "cifar10 (my_copy.npz)", the file
+            that was taken in, or "imagenet (subset)".
+        images: (n, 3, H, W) uint8, red, green, blue. Of ImageNet, whose images have various sizes and are too many for
+            memory, the `Files` to read them from.
         labels: (n,) int64 in 0..len(classes) - 1, or -1 where there is none.
         pretrain: (n,) bool, for self-supervised training: the unlabeled images if there are any, else `train`.
         train, test: (n,) bool, of the linear probe.
@@ -69,8 +70,9 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
             `imagenet100`; the last two lie in the same class folders, `imagenet/train/<wnid>/` and
             `imagenet/val/<wnid>/`, which are listed once.
         root: folder of real data; REPRO_DATA by default.
-        subset: take the copy that `repro data import NAME FILE` has taken in, instead of the official distribution.
-            Of `imagenet` and `imagenet100`, accept fewer classes or images where the official ones would lie.
+        subset: take the copy that `repro data import NAME FILE` has taken in, instead of the official distribution,
+            whose name is then NAME (FILE). Of `imagenet` and `imagenet100`, accept fewer classes or images where the
+            official ones would lie.
 
     Raises:
         ValueError: if the name is unknown, or the files are not the official distribution.
@@ -78,16 +80,17 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
     if name == "digits":
+        choose("subset", subset, (False,))
         pictures = readers.digits()
         return _image_set(name, pictures, _digest(pictures))
     root = manifest.data_root() if root is None else Path(root)
     if name in LEFT_IN_FILES:
         return _left_in_files(declared, root, subset)
     if subset:
-        copy = _imported(name)
-        if not copy.exists():
+        copies = sorted(_imported(name).glob("*.npz"), key=lambda path: path.stat().st_mtime_ns)
+        if not copies:
             raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
-        return _image_set(f"{name} (subset)", *_read(copy))
+        return _image_set(f"{name} ({copies[-1].stem})", *_read(copies[-1]))
     path, = manifest.require(declared, root)
     return _image_set(name, *_prepared(declared, path))
 
@@ -114,7 +117,11 @@ def take_in(name: str, path: Path) -> ImageSet:
         pictures = readers.tiny_imagenet(path)
     else:
         pictures = readers.class_folders(path, classes)
-    _write(_imported(name), pictures, _digest(pictures))
+    copy = _imported(name) / f"{path.name}.npz"
+    _write(copy, pictures, _digest(pictures))
+    for other in copy.parent.glob("*.npz"):
+        if other != copy:
+            other.unlink()
     return load(name, subset=True)
 
 
@@ -174,7 +181,8 @@ def _prepared_folder() -> Path:
 
 
 def _imported(name: str) -> Path:
-    return _prepared_folder() / f"{name}-imported.npz"
+    """The folder of the one copy taken in, named after its file."""
+    return _prepared_folder() / f"{name}-imported"
 
 
 def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:

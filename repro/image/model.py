@@ -15,7 +15,7 @@ from repro.recipe import choose
 from repro.run.store import write_atomically
 
 TRUNKS = {"resnet18": 512, "resnet50": 2048}  # and the size of their pooled features
-HEADS = ("moco_v2", "sce", "ressl")
+HEADS = ("moco_v2", "sce")
 
 
 def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
@@ -46,19 +46,19 @@ def projection_head(name: str, features: int, projection: int) -> nn.Sequential:
     """The two layers that follow the trunk in pre-training: (N, features) to (N, projection).
 
     "moco_v2", also JCL's, has as many hidden units as features; "sce" too, with batch normalisation, in all processes
-    over the whole batch even where the trunk has ghost groups; "ressl" has 4096.
+    over the whole batch even where the trunk has ghost groups.
 
     Raises:
         ValueError: if the name is another one.
 
-    Source: Chen et al. 2020 (MoCo v2); SCE supplement, for ResNet-18; ReSSL, released code.
+    Source: Chen et al. 2020 (MoCo v2); SCE supplement, for ResNet-18.
     """
     choose("head", name, HEADS)
     if name == "sce":
         first = [nn.Linear(features, features, bias=False), WholeBatchNorm1d(features)]
     else:
-        first = [nn.Linear(features, features if name == "moco_v2" else 4096)]
-    return nn.Sequential(*first, nn.ReLU(), nn.Linear(first[0].out_features, projection))
+        first = [nn.Linear(features, features)]
+    return nn.Sequential(*first, nn.ReLU(), nn.Linear(features, projection))
 
 
 class ImageModel(nn.Module):
@@ -67,7 +67,7 @@ class ImageModel(nn.Module):
     Args:
         name: of the trunk, "resnet18" or "resnet50".
         small: whether the trunk has the stem for small images.
-        head: "moco_v2", "sce" or "ressl", see `projection_head`.
+        head: "moco_v2" or "sce", see `projection_head`.
         projection: d, size of the embedding (MoCo v2 and JCL 128; SCE 256, its released configuration 128; ReSSL 512).
         groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains, all
             processes together.

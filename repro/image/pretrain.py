@@ -18,6 +18,7 @@ from repro.contrast.momentum import (
     average_statistics,
     encode_shuffled,
     gather,
+    groups_here,
     process,
 )
 from repro.contrast.objectives import ceil, info_nce, jcl, ressl, sce, vanilla
@@ -27,6 +28,7 @@ from repro.image.batches import batches_of, on_device
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
 from repro.image.recipe import SELF_SUPERVISED, ImageRecipe
+from repro.run.device import restore_generator
 from repro.run.evaluate import nearest_neighbour
 
 VERSION = 1  # raise when a change alters the numbers of an unchanged recipe
@@ -51,7 +53,8 @@ class Pretrainer:
             nearest neighbours on the test split, measured ten times during training and never used for a decision.
 
     Raises:
-        ValueError: if the batch is larger than the training split, or cannot be shared by the processes.
+        ValueError: if the batch is larger than the training split, or batch or ghost groups cannot be shared by the
+            processes.
     """
 
     def __init__(self, recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> None:
@@ -64,6 +67,7 @@ class Pretrainer:
             raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
         if recipe.batch % processes:
             raise ValueError(f"batch={recipe.batch} cannot be shared by {processes} processes; choose a multiple")
+        groups_here(recipe.groups, recipe.batch // processes)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection, recipe.groups)
@@ -81,12 +85,12 @@ class Pretrainer:
             weight_decay=recipe.weight_decay,
             fused=True,
         )
-        self.batches = batches_of(data, self._views(), device)
+        self.source = batches_of(self.data, self._views(), device)
         self.generator = torch.Generator(device).manual_seed(views)
         self.order_generator = torch.Generator().manual_seed(order)
         self.shuffle_generator = torch.Generator().manual_seed(shuffle)
         self.order = torch.empty(0, dtype=torch.int64)
-        self.pictures: Iterator[list[Tensor]] = iter(())
+        self.incoming: Iterator[list[Tensor]] = iter(())
         self.steps_per_epoch = len(self.members) // recipe.batch
         self.total_steps = 0 if recipe.method == "random" else recipe.epochs * self.steps_per_epoch
         self.taken, self.knn1 = 0, 0.0
@@ -131,7 +135,8 @@ class Pretrainer:
 
     def _keys(self, views: Tensor) -> Tensor:
         """The momentum encoder's embeddings (N keys, d), first those of every image's first view."""
-        if not self.recipe.shuffle:
+        alone = process()[1] == 1 and self.recipe.groups == 1  # all images are in one group, in whatever order
+        if alone or not self.recipe.shuffle:
             return self.keys(views)
         return encode_shuffled(self.keys, views, generator=self.shuffle_generator)
 
@@ -182,12 +187,12 @@ class Pretrainer:
         if len(self.order) == 0:  # a rest smaller than a batch is dropped
             shuffled = torch.randperm(len(self.members), generator=self.order_generator)
             self.order = self.members[shuffled[: self.steps_per_epoch * self.recipe.batch]]
-        pictures = next(self.pictures, None)
+        pictures = next(self.incoming, None)
         if pictures is None:
             seed = (self.seed, self.taken // self.steps_per_epoch)
             share = self.recipe.batch // process()[1]
-            self.pictures = self.batches.batches(self._share(self.order), batch=share, seed=seed)
-            pictures = next(self.pictures)
+            self.incoming = self.source.batches(self._share(self.order), batch=share, seed=seed)
+            pictures = next(self.incoming)
         index, self.order = self._share(self.order[: self.recipe.batch]), self.order[self.recipe.batch :]
         return index, pictures
 
@@ -206,7 +211,7 @@ class Pretrainer:
     def _augmented(self, pictures: list[Tensor]) -> list[Tensor]:
         """Pictures (n, 3, H, W) of every view as the networks take them, (n, 3, size, size)."""
         count = len(pictures[0]) * process()[1]
-        views = zip(self.batches.views, pictures, strict=True)
+        views = zip(self.source.views, pictures, strict=True)
         return [self._drawn(view, each, count, self.generator) for view, each in views]
 
     def _drawn(self, view: View | ShiftedView, pictures: Tensor, count: int, generator: torch.Generator) -> Tensor:
@@ -292,10 +297,10 @@ class Pretrainer:
         """Continue from a state of `state_dict`."""
         for name, part in self._parts().items():
             part.load_state_dict(state[name])
-        self.generator.set_state(state["generator"])
+        restore_generator(self.generator, state["generator"])
         self.order_generator.set_state(state["order_generator"])
         self.shuffle_generator.set_state(state["shuffle_generator"])
-        self.order, self.pictures = state["order"], iter(())
+        self.order, self.incoming = state["order"], iter(())
         self.taken, self.knn1 = state["taken"], state["knn1"]
 
     def _modules(self) -> list[nn.Module]:

@@ -13,9 +13,9 @@ from repro.image.batches import batches_of
 from repro.image.data import ImageSet
 from repro.image.model import ImageModel
 from repro.image.recipe import ImageRecipe
-from repro.report.histograms import concentration, mean_direction
+from repro.report import histograms
 
-BATCH = 256  # images encoded at a time
+BATCH = 256  # views encoded at a time
 
 
 def similarity_and_variance(
@@ -30,7 +30,7 @@ def similarity_and_variance(
 ) -> DataFrame:
     """Mean similarity and mean variance of pooled features over strong views of every image.
 
-    Of a batch only the sum of its unit vectors is kept, so that memory does not grow with images or augmentations.
+    A few images are encoded at a time, and of each two numbers are kept.
 
     Args:
         model: as `image.cell.trained_model` returns it.
@@ -45,13 +45,13 @@ def similarity_and_variance(
         One row per image: similarity, the mean cosine over all pairs of views, a view with itself included; variance,
         the mean over the d coordinates of the biased variance, which is (1 - similarity) / d.
     """
-    means = []
+    found = []
     with tqdm(total=min(images, int(data.pretrain.sum())), desc="images", unit="image", leave=False) as progress:
-        for parts in _encoded(model, recipe, data, images, augmentations, seed, device):
-            means.append(mean_direction(parts).cpu())
-            progress.update(len(means[-1]))
-    similarity, variance = concentration(torch.cat(means))
-    return DataFrame({"similarity": similarity.numpy(), "variance": variance.numpy()})
+        for z in _features(model, recipe, data, images, augmentations, seed, device):
+            pair = [values.cpu() for values in histograms.similarity_and_variance(z)]
+            found.append(torch.stack(pair, dim=1))
+            progress.update(len(z))
+    return DataFrame(torch.cat(found).numpy(), columns=["similarity", "variance"])
 
 
 def sample(model: ImageModel, recipe: ImageRecipe, data: ImageSet, *, images: int = 8, seed: int = 0) -> Tensor:
@@ -59,13 +59,13 @@ def sample(model: ImageModel, recipe: ImageRecipe, data: ImageSet, *, images: in
 
     Args:
         model, recipe, data, seed: as for `similarity_and_variance`.
-        images: how many, at most 256.
+        images: how many.
     """
-    parts, = _encoded(model, recipe, data, images, 32, seed, torch.device("cpu"))
-    return torch.stack(list(parts), dim=1)
+    return torch.cat(list(_features(model, recipe, data, images, 32, seed, torch.device("cpu"))))
 
 
-def _encoded(
+@torch.no_grad()
+def _features(
     model: ImageModel,
     recipe: ImageRecipe,
     data: ImageSet,
@@ -73,8 +73,8 @@ def _encoded(
     augmentations: int,
     seed: int,
     device: torch.device,
-) -> Iterator[Iterator[Tensor]]:
-    """For every batch of images, the features (n, d) of one augmentation after the other."""
+) -> Iterator[Tensor]:
+    """Pooled features (n, augmentations, d) of a few images at a time."""
     members = data.pretrain.nonzero().flatten()
     chosen = members[torch.randperm(len(members), generator=torch.Generator().manual_seed(seed))[:images]]
     view = augment.strong(recipe.size, NORMALISATION[recipe.dataset])
@@ -82,13 +82,8 @@ def _encoded(
     generator = torch.Generator(device).manual_seed(seed)
     memory_format = torch.channels_last if recipe.channels_last else torch.contiguous_format
     model = model.to(device, memory_format=memory_format).eval()
-
-    @torch.no_grad()
-    def features(pictures: list[Tensor]) -> Iterator[Tensor]:
-        for left, each in zip(source.views, pictures, strict=True):
-            with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
-                found = model.features(left(each, generator).contiguous(memory_format=memory_format))
-            yield found.float()
-
-    for pictures in source.batches(chosen, batch=BATCH, seed=(seed,)):
-        yield features(pictures)
+    for pictures in source.batches(chosen, batch=max(1, BATCH // augmentations), seed=(seed,)):
+        views = torch.cat([left(each, generator) for left, each in zip(source.views, pictures, strict=True)])
+        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+            features = model.features(views.contiguous(memory_format=memory_format))
+        yield features.float().unflatten(0, (augmentations, -1)).transpose(0, 1)

@@ -31,7 +31,8 @@ class Streamed:
         files: the images.
         views: what each image is wanted in.
         device: to train on.
-        workers: processes, at least 1; None takes one for each core that this process may use.
+        workers: processes, at least 1; None takes one for each core that this process may use, shared with the other
+            processes that `torchrun` has started on this machine.
 
     Attributes:
         views: what is left to do on the device to the batches, in the order of `views`: the same views less the crop,
@@ -47,7 +48,8 @@ class Streamed:
     ) -> None:
         self.views = [_left_to_do(view) for view in views]
         self._files, self._whole_views, self._device = files, tuple(views), device
-        self._workers = cores() if workers is None else workers
+        alike = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+        self._workers = max(1, cores() // alike) if workers is None else workers
         if self._workers < 1:
             raise ValueError(f"workers={workers} should be at least 1 process, or None for one on each core")
 

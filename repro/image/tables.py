@@ -3,20 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
-from pandas import DataFrame, Series, concat, read_csv
+import numpy as np
+from pandas import DataFrame, Series, concat
 
 from repro import manifest
-from repro.image.cell import data_of, train, trained_model
+from repro.image import figure_data
+from repro.image.cell import data_of, train
 from repro.image.data import DATASETS
-from repro.image.model import TRUNKS
 from repro.image.pretrain import VERSION
 from repro.image.recipe import METHODS, PRESETS, VARIANTS, ImageRecipe
-from repro.image.similarity import similarity_and_variance
 from repro.recipe import choose, parse_numbers
 from repro.report.printed import printed
 from repro.run import device as devices
-from repro.run.store import Cell, Store, write_atomically
+from repro.run.store import Cell
 from repro.run.table import Table, entry_of, resolved, trained, with_measures
 
 MEASURES = ["knn1", "embedding_spread"]  # shown behind the linear probe
@@ -93,7 +92,10 @@ def positive_keys(
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `image_methods`.
     """
-    return trained(positive_keys_cells(dataset, **choices), TABLES["positive_keys"], train, device, engine, workers)
+    cells = positive_keys_cells(dataset, **choices)
+    table = trained(cells, TABLES["positive_keys"], train, device, engine, workers)
+    sampled_keys(cells, device)
+    return table
 
 
 def similarity_variance(
@@ -106,33 +108,43 @@ def similarity_variance(
         **choices: the other parameters of `similarity_variance_cells`.
 
     Returns:
-        One row per model: method, keys, then the columns of `image_methods`. Their histograms are in `similarities`.
+        One row per model: method, keys, then the columns of `image_methods`. Their histograms are drawn from
+        `similarities`, which this computes too.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `image_methods`.
     """
     cells = similarity_variance_cells(dataset, **choices)
-    return trained(cells, TABLES["similarity_variance"], train, device, engine, workers)
+    table = trained(cells, TABLES["similarity_variance"], train, device, engine, workers)
+    similarities(cells, device)
+    return table
 
 
-def similarities(
-    dataset: str = "digits", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
-) -> DataFrame:
-    """Mean similarity and variance of the features of an image's augmentations (JCL supplement, Fig. M.3).
-
-    Of 32,768 training images, or all if there are fewer, 32 strong views each; 64 and 4 for smoke runs. What was
-    computed before is read from the folder of runs.
+def similarities(cells: list[Cell], device: str = "auto") -> DataFrame:
+    """What Fig. M.3 shows of the finished cells of `similarity_variance`.
 
     Args:
-        dataset, device, engine, workers, **choices: as for `similarity_variance`, whose models are trained if need be.
+        cells: of `similarity_variance_cells`.
+        device: as for `image_methods`.
 
     Returns:
-        One row per model and image: model, seed, d (number of features), similarity and variance, both without unit;
-        see `similarity.similarity_and_variance`.
+        One row per cell and image, see `figure_data.similarities`.
     """
-    similarity_variance(dataset, device=device, engine=engine, workers=workers, **choices)
-    cells = similarity_variance_cells(dataset, **choices)
-    return concat([per_image(cell, devices.resolve(device)) for cell in cells], ignore_index=True)
+    return concat([figure_data.similarities(cell, devices.resolve(device)) for cell in cells], ignore_index=True)
+
+
+def sampled_keys(cells: list[Cell], device: str = "auto") -> DataFrame:
+    """JCL's bound beside losses with sampled keys, of the finished cell of `positive_keys` with most keys.
+
+    Args:
+        cells: of `positive_keys_cells`.
+        device: as for `image_methods`.
+
+    Returns:
+        See `figure_data.sampled_keys`.
+    """
+    most = max(cells, key=lambda cell: cell.recipe.keys)
+    return figure_data.sampled_keys(most, devices.resolve(device))
 
 
 def image_methods_cells(
@@ -162,9 +174,8 @@ def image_methods_cells(
         ValueError: if a parameter has a value that does not exist, naming those that do.
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
     """
-    choose("variant", variant, ("none", *VARIANTS))
     chosen = dict.fromkeys(choose("methods", name.strip(), METHODS) for name in str(methods).split(","))
-    changes = _changes(select, subset, precision) | VARIANTS.get(variant, {})
+    changes = _changes(variant, select, subset, precision)
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     recipes = [PRESETS[preset](dataset, method, **changes) for method in chosen]
     return _cells("image_methods", recipes, preset, seeds, shown=())
@@ -177,6 +188,7 @@ def temperature_grid_cells(
     temperatures: str = "0.1,0.2",
     key_temperatures: str = "auto",
     seeds: str | int = "0",
+    variant: str = "none",
     select: str = "last",
     subset: bool = False,
     precision: str = "auto",
@@ -186,7 +198,7 @@ def temperature_grid_cells(
     Args:
         temperatures: comma list, of the query.
         key_temperatures: comma list, of the key; "auto": the eight printed ones for the paper's recipe, else four.
-        dataset, preset, seeds, select, subset, precision: as for `image_methods_cells`.
+        dataset, preset, seeds, variant, select, subset, precision: as for `image_methods_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `image_methods_cells`.
@@ -197,7 +209,7 @@ def temperature_grid_cells(
     rows, columns = parse_fractions("temperatures", temperatures), parse_fractions("key_temperatures", key_temperatures)
     pairs = [("sce", row, column) for row in rows for column in columns]
     pairs += [("ressl", row, row) for row in rows if row in columns]
-    changes = _changes(select, subset, precision)
+    changes = _changes(variant, select, subset, precision)
     recipes = [
         PRESETS[preset](dataset, method, temperature=row, key_temperature=column, **changes)
         for method, row, column in pairs
@@ -234,14 +246,13 @@ def positive_keys_cells(
         ValueError, FileNotFoundError: as `image_methods_cells`.
     """
     preset = resolved(dataset, preset, DATASETS, PRESETS)
-    choose("variant", variant, ("none", *(name for name in VARIANTS if VARIANTS[name].keys().isdisjoint(SWEEPS))))
     usual = LONG_SWEEPS if preset == "paper" else SHORT_SWEEPS
     asked = {"keys": keys, "strengths": strengths, "temperatures": temperatures}
     texts = {name: usual[name] if value == "auto" else value for name, value in asked.items()}
     points = [(number, *BASE[1:]) for number in parse_numbers("keys", texts["keys"], least=1)]
     points += [(BASE[0], value, BASE[2]) for value in parse_fractions("strengths", texts["strengths"], least=0)]
     points += [(*BASE[:2], value) for value in parse_fractions("temperatures", texts["temperatures"])]
-    changes = _changes(select, subset, precision) | VARIANTS.get(variant, {})
+    changes = _changes(variant, select, subset, precision, varied=SWEEPS)
     recipes = [
         PRESETS[preset](dataset, "jcl", **changes | dict(zip(SWEEPS, point, strict=True)))
         for point in dict.fromkeys(points)
@@ -254,40 +265,23 @@ def similarity_variance_cells(
     *,
     preset: str = "auto",
     seeds: str | int = "0",
+    variant: str = "none",
     subset: bool = False,
     precision: str = "auto",
 ) -> list[Cell]:
     """The cells behind `similarity_variance`. Loads the data and trains nothing.
 
     Args:
-        dataset, preset, seeds, subset, precision: as for `image_methods_cells`.
+        dataset, preset, seeds, variant, subset, precision: as for `positive_keys_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `image_methods_cells`.
     """
     preset = resolved(dataset, preset, DATASETS, PRESETS)
-    changes = _changes("last", subset, precision)
+    changes = _changes(variant, "last", subset, precision, varied=SWEEPS)
     jcl = PRESETS[preset](dataset, "jcl", keys=9, strength=BASE[1], temperature=BASE[2], **changes)
     moco = PRESETS[preset](dataset, "moco", **changes)
     return _cells("similarity_variance", [jcl, moco], preset, seeds, ("keys",))
-
-
-def per_image(cell: Cell, device: torch.device) -> DataFrame:
-    """The rows of `similarities` of one finished cell."""
-    store = Store(manifest.runs_root())
-    path = store.run(cell).folder / "similarity.csv"
-    if not path.exists():
-        images, augmentations = (64, 4) if cell.preset == "smoke" else (32768, 32)
-        model, recipe = trained_model(cell.key, store)
-        with devices.threads(recipe.threads):
-            found = similarity_and_variance(
-                model, recipe, data_of(recipe), images=images, augmentations=augmentations, seed=cell.seed,
-                device=device,
-            )
-        name = "MoCo v2" if recipe.method == "moco" else "JCL"
-        found = DataFrame({"model": name, "seed": cell.seed, "d": TRUNKS[recipe.trunk]}, index=found.index).join(found)
-        write_atomically(path, lambda temporary: found.to_csv(temporary, index=False))
-    return read_csv(path)
 
 
 def similarity_variance_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -318,6 +312,27 @@ def temperature_grid_table(results: DataFrame, preset: str, dataset: str) -> Dat
     rows = results.drop_duplicates("entry").set_index("entry")[["method", *GRID]]
     published = Series({entry: _printed(row, dataset) for entry, row in rows.iterrows()}, dtype=float)
     return with_measures(rows, results, published, preset, dataset, MEASURES)
+
+
+def row_optima(table: DataFrame) -> DataFrame:
+    """The best key temperature for every temperature of SCE, ours beside the printed one.
+
+    Args:
+        table: of `temperature_grid`.
+
+    Returns:
+        One row per temperature: temperature, key_temperature, ours, printed_key_temperature, published; the last two
+        NaN where nothing may be compared. Of equal accuracies the lowest key temperature.
+    """
+    rows = []
+    for temperature, row in table[table["method"] == "sce"].sort_values("key_temperature").groupby("temperature"):
+        found = {"temperature": temperature}
+        for name, value in (("key_temperature", "ours"), ("printed_key_temperature", "published")):
+            known = row.dropna(subset=value)
+            best = known.loc[known[value].idxmax()] if len(known) else {"key_temperature": np.nan, value: np.nan}
+            found |= {name: best["key_temperature"], value: best[value]}
+        rows.append(found)
+    return DataFrame(rows, columns=["temperature", "key_temperature", "ours", "printed_key_temperature", "published"])
 
 
 def positive_keys_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -377,9 +392,15 @@ def parse_fractions(parameter: str, value: Any, *, least: float = 1e-6) -> list[
     return list(dict.fromkeys(numbers))
 
 
-def _changes(select: str, subset: bool, precision: str) -> dict[str, Any]:
+def _changes(
+    variant: str, select: str, subset: bool, precision: str, varied: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """What differs from the preset in all cells; no variant may change what the table varies."""
+    allowed = [name for name, changed in VARIANTS.items() if changed.keys().isdisjoint(varied)]
+    choose("variant", variant, ("none", *allowed))
     choose("precision", precision, ("auto", "float32", "bfloat16"))
-    return {"select": select, "subset": subset} | ({} if precision == "auto" else {"precision": precision})
+    changes = {"select": select, "subset": subset} | VARIANTS.get(variant, {})
+    return changes | ({} if precision == "auto" else {"precision": precision})
 
 
 def _cells(table: str, recipes: list[ImageRecipe], preset: str, seeds: str | int, shown: tuple[str, ...]) -> list[Cell]:
@@ -401,5 +422,5 @@ def _printed(row: Series, dataset: str) -> float:
     if row["method"] != "sce":
         return float("nan")
     table = printed("sce_temperature_long").set_index(["dataset", "tau", "tau_m"])["top1"]
-    place = (PRINTED_NAMES.get(dataset.removesuffix(" (subset)")), row["temperature"], row["key_temperature"])
+    place = (PRINTED_NAMES.get(manifest.plain(dataset)), row["temperature"], row["key_temperature"])
     return float(table.get(place, float("nan")))

@@ -25,17 +25,28 @@ def only(table: DataFrame, column: str) -> Any:
 
 def heading(table: DataFrame) -> str:
     """Data set, preset and seeds, and what they forbid to conclude."""
-    dataset, preset = only(table, "dataset"), only(table, "preset")
     seeds = seeds_in_words(table)
     if "departures" in table:
         seeds += f"\n{'; '.join(sorted(set(table['departures']) - {''}))}"
+    return origin(table, seeds)
+
+
+def origin(table: DataFrame, details: str = "") -> str:
+    """Data set, preset and details, and what the first two forbid to conclude.
+
+    Args:
+        table: with columns dataset and preset, of one value each.
+        details: to stand behind the data set and, unless that is clear, the preset.
+    """
+    dataset, preset = only(table, "dataset"), only(table, "preset")
+    named = ", ".join(filter(None, (dataset, f"{preset} recipe", details)))
     if manifest.embedded(dataset):
-        return f"{dataset}, {preset} recipe, {seeds}\nembedded data: not comparable with the printed numbers"
+        return f"{named}\nembedded data: not comparable with the printed numbers"
     if preset != "paper":
-        return f"{dataset}, {seeds}\n{preset} recipe: not a reproduction"
-    if dataset.endswith("(subset)"):
-        return f"{dataset}, paper recipe, {seeds}\npart of the data: not a reproduction"
-    return f"{dataset}, paper recipe, {seeds}"
+        return f"{', '.join(filter(None, (dataset, details)))}\n{preset} recipe: not a reproduction"
+    if dataset != manifest.plain(dataset):
+        return f"{named}\nnot the official data: not a reproduction"
+    return named
 
 
 def comparable(table: DataFrame) -> pd.Series:

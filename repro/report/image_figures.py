@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 from torch import Tensor
 
-from repro.report.elements import comparable, draw_ours, heading, legend_above, only
+from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 CAPTIONS = {
@@ -19,8 +19,8 @@ CAPTIONS = {
     "printed, and of ReSSL.",
     "objective_parts": "The terms of the SCE objective during training, and their weighted sum beside the loss.",
     "positive_keys": "Linear-probe accuracy of JCL by the number of positive keys, the strength of their covariance "
-    "and the temperature, one of them varied at a time, and of MoCo v2. The supplement prints no values of these "
-    "curves, so that there is nothing to compare with.",
+    "and the temperature, one of them varied at a time; with one key it is MoCo v2. The supplement prints no values of "
+    "these curves, so that there is nothing to compare with.",
     "sampled_keys": "The JCL loss in closed form, and with M keys drawn from the Gaussian: the mean inside the "
     "logarithm tends to the closed form from below, the mean of M InfoNCE losses stays at the expected InfoNCE. "
     "Shaded: one standard deviation over independent draws, cut off by the axes.",
@@ -139,7 +139,8 @@ def objective_parts(log: DataFrame) -> Figure:
         L = lambda InfoNCE + (1 - lambda) (ReSSL + Ceil)
 
     Args:
-        log: one row per epoch of one run: epoch, InfoNCE, ReSSL, Ceil, loss (nats) and weight (lambda, 0 to 1).
+        log: one row per epoch of one run: epoch, InfoNCE, ReSSL, Ceil, loss (nats), weight (lambda, 0 to 1), dataset
+            and preset.
 
     Raises:
         ValueError: if the log is empty or has several weights.
@@ -150,8 +151,9 @@ def objective_parts(log: DataFrame) -> Figure:
     log = log.sort_values("epoch")
     recomposed = weight * log["InfoNCE"] + (1 - weight) * (log["ReSSL"] + log["Ceil"])
     difference = (recomposed - log["loss"]).abs().max()
-    figure = Figure(figsize=(COLUMN, 2.5), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 2.8), layout="constrained")
     figure.suptitle(
+        f"{origin(log)}\n"
         rf"loss = $\lambda$ InfoNCE + (1 $-$ $\lambda$) (ReSSL + Ceil), $\lambda$ = {weight:g}"
         f"\nloss and weighted sum differ by at most {difference:.1g} nats"
     )
@@ -173,26 +175,24 @@ def positive_keys(table: DataFrame) -> Figure:
     """Accuracy of JCL against the number of positive keys, the strength of their covariance and the temperature.
 
     One panel per quantity varied. The first also tells the cost of each point in forward passes of an encoder, and all
-    show MoCo v2 as a dashed line, with its standard deviation. The supplement prints no values of these curves.
+    show MoCo v2, which JCL is with one key, as a dashed line with its standard deviation. The supplement prints no
+    values of these curves.
 
     Args:
-        table: one row per point: method ("jcl", or "moco" in one row at most), varied ("keys", "strength" or
-            "temperature"; of no account for "moco"), keys (M'), strength (lambda), temperature (tau),
-            encoder_forwards (per image: 3 + M'), ours, std (percent), n_seeds, preset, dataset.
+        table: one row per point: varied ("keys", "strength" or "temperature"), keys (M'), strength (lambda),
+            temperature (tau), encoder_forwards (per image: 3 + M'), ours, std (percent), n_seeds, preset, dataset.
 
     Raises:
-        ValueError: if the table is empty, mixes presets or data sets, varies nothing, or has several rows of MoCo v2.
+        ValueError: if the table is empty, mixes presets or data sets, or varies nothing.
 
     Source: JCL, Figure M.2.
     """
     title = heading(table)
-    jcl, moco = (table[table["method"] == method] for method in ("jcl", "moco"))
-    panels = [(varied, rows) for varied in SYMBOLS if not (rows := jcl[jcl["varied"] == varied]).empty]
-    if not panels or len(moco) > 1:
-        raise ValueError(
-            f"the figure needs JCL rows that vary one of {', '.join(SYMBOLS)} and at most one row of MoCo v2; "
-            f"this table has {len(jcl)} rows of JCL, varied: {sorted(set(jcl['varied']))}, and {len(moco)} of MoCo v2"
-        )
+    moco = table[(table["varied"] == "keys") & (table["keys"] == 1)]
+    panels = [(varied, rows) for varied in SYMBOLS if not (rows := table[table["varied"] == varied]).empty]
+    if not panels:
+        varied = sorted(set(table["varied"]))
+        raise ValueError(f"the figure needs rows that vary one of {', '.join(SYMBOLS)}; this table varies {varied}")
     figure = Figure(figsize=(COLUMN, 0.9 + 1.25 * len(panels)), layout="constrained")
     figure.suptitle(title)
     stack = figure.subplots(len(panels), 1, sharey=True, squeeze=False)[:, 0]
@@ -200,7 +200,7 @@ def positive_keys(table: DataFrame) -> Figure:
         rows = rows.sort_values(varied)
         draw_ours(axes, rows[varied], rows, BLUE, "o", "JCL, ours", line="-")
         for row in moco.dropna(subset="ours").itertuples():
-            axes.axhline(row.ours, color=VERMILLION, linestyle="--", zorder=1.9, label="MoCo v2, ours")
+            axes.axhline(row.ours, color=VERMILLION, linestyle="--", zorder=1.9, label="MoCo v2 ($M'$ = 1), ours")
             axes.axhspan(row.ours - row.std, row.ours + row.std, color=VERMILLION, alpha=0.15, linewidth=0)
         axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")
         axes.grid(axis="y")
@@ -215,7 +215,8 @@ def sampled_keys(table: DataFrame) -> Figure:
     """The JCL loss in closed form, and what drawing M keys from its Gaussian gives.
 
     Args:
-        table: of `report.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats).
+        table: of `report.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats);
+            with dataset and preset of the model whose queries and keys these are.
 
     Raises:
         ValueError: if the table is empty or has several closed forms.
@@ -224,7 +225,8 @@ def sampled_keys(table: DataFrame) -> Figure:
     """
     closed_form = only(table, "closed_form")
     table = table.sort_values("keys")
-    figure = Figure(figsize=(COLUMN, 2.5), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 2.8), layout="constrained")
+    figure.suptitle(origin(table))
     axes = figure.subplots()
     axes.axhline(closed_form, color=INK, linestyle=":", label="closed form (Eq. M.8)")
     looks = (
@@ -252,7 +254,7 @@ def similarity_variance(table: DataFrame) -> Figure:
 
     Args:
         table: one row per image and model: model ("JCL", "MoCo v2"), similarity, variance (both without unit, as from
-            `report.histograms.similarity_and_variance`) and d, the number of coordinates.
+            `report.histograms.similarity_and_variance`), d, the number of coordinates, dataset and preset.
 
     Raises:
         ValueError: if the table is empty or mixes several d.
@@ -260,7 +262,8 @@ def similarity_variance(table: DataFrame) -> Figure:
     Source: JCL supplement, Figure M.3.
     """
     d = only(table, "d")
-    figure = Figure(figsize=(COLUMN, 3.3), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 3.6), layout="constrained")
+    figure.suptitle(origin(table))
     top, bottom = figure.subplots(2, 1)
     _histograms(top, table, "similarity")
     _histograms(bottom, table, "variance")

@@ -1,9 +1,12 @@
 """What figures need beside results, from the folders of finished cells; exported as CSV files of their own."""
 
+import functools
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
@@ -15,7 +18,8 @@ def objective_parts(cell: Cell) -> DataFrame:
     """The terms of SCE along the training of a finished cell in REPRO_RUNS.
 
     Returns:
-        One row per epoch: epoch, InfoNCE, ReSSL, Ceil, loss (nats, mean over the epoch) and weight (lambda).
+        One row per epoch: epoch, InfoNCE, ReSSL, Ceil, loss (nats, mean over the epoch), weight (lambda), and of the
+        cell entry, dataset and preset.
 
     Raises:
         FileNotFoundError: if the cell was not trained there.
@@ -24,7 +28,7 @@ def objective_parts(cell: Cell) -> DataFrame:
     path = next(iter(sorted(root.glob(f"*/{cell.key}/progress.jsonl"))), None)
     if path is None:
         raise FileNotFoundError(f"{root} has no progress.jsonl of {cell.entry}, seed {cell.seed}; run its table")
-    return _parts(path, cell.recipe.to_dict())
+    return _parts(path, cell.describe())
 
 
 def export(store: Store, folder: Path) -> list[Path]:
@@ -46,8 +50,8 @@ def export(store: Store, folder: Path) -> list[Path]:
 
 
 def slug(dataset: str) -> str:
-    """A data set's label as part of a file's name: "cifar10 (subset)" gives "cifar10_subset"."""
-    return dataset.replace(" (", "_").removesuffix(")")
+    """A data set's label as part of a file's name: "cifar10 (my copy.npz)" gives "cifar10_my_copy_npz"."""
+    return re.sub(r"\W+", "_", dataset).strip("_")
 
 
 def _most_complete(cells: list[dict]) -> list[dict]:
@@ -60,23 +64,34 @@ def _parts_of_first(store: Store, cells: list[dict]) -> DataFrame:
     for cell in cells:
         paths = sorted(store.root.glob(f"*/{cell['key']}/progress.jsonl"))
         if cell["recipe"]["method"] == "sce" and paths:
-            return _parts(paths[0], cell["recipe"]).assign(entry=cell["entry"], preset=cell["preset"])
+            return _parts(paths[0], cell)
     return DataFrame()
 
 
-def _similarities(store: Store, cells: list[dict]) -> DataFrame:
-    paths = [store.root / cell["table"] / cell["key"] / "similarity.csv" for cell in cells]
-    parts = [pd.read_csv(path).assign(preset=cells[0]["preset"]) for path in paths if path.exists()]
+def _joined(name: str, store: Store, cells: list[dict]) -> DataFrame:
+    paths = [store.root / cell["table"] / cell["key"] / name for cell in cells]
+    parts = [pd.read_csv(path) for path in paths if path.exists()]
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
-def _parts(path: Path, recipe: dict) -> DataFrame:
+def _of_most_keys(store: Store, cells: list[dict]) -> DataFrame:
+    for cell in sorted(cells, key=lambda cell: -cell["recipe"]["keys"]):
+        found = _joined("sampled_keys.csv", store, [cell])
+        if not found.empty:
+            return found
+    return DataFrame()
+
+
+def _parts(path: Path, cell: dict) -> DataFrame:
     log = DataFrame([json.loads(line) for line in path.read_text().splitlines()])
-    epochs = log["step"] * recipe["epochs"] / log["step"].iloc[-1]
-    return DataFrame({"epoch": epochs}).join(log[["InfoNCE", "ReSSL", "Ceil", "loss"]]).assign(weight=recipe["weight"])
+    epochs = np.ceil(log["step"] * cell["recipe"]["epochs"] / log["step"].iloc[-1]).astype(int).rename("epoch")
+    means = log.groupby(epochs)[["InfoNCE", "ReSSL", "Ceil", "loss"]].mean().reset_index()
+    described = {name: cell[name] for name in ("entry", "dataset", "preset")}
+    return means.assign(weight=cell["recipe"]["weight"], **described)
 
 
 FIGURES: dict[str, tuple[str, Callable[[Store, list[dict]], DataFrame]]] = {
     "objective_parts": ("temperature_grid", _parts_of_first),
-    "similarity_variance_images": ("similarity_variance", _similarities),
+    "similarity_variance_images": ("similarity_variance", functools.partial(_joined, "similarity.csv")),
+    "sampled_keys": ("positive_keys", _of_most_keys),
 }

@@ -24,7 +24,11 @@ CAPTIONS = image_figures.CAPTIONS | {
     "initialisation and after training with the attractive encoder term alone.",
 }
 UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
-LOGS = {"objective_parts": "objective_parts", "similarity_variance_images": "similarity_variance"}
+LOGS = {
+    "objective_parts": "objective_parts",
+    "sampled_keys": "sampled_keys",
+    "similarity_variance_images": "similarity_variance",
+}
 
 
 def redraw(cells: DataFrame, folder: Path) -> list[Path]:

@@ -18,6 +18,13 @@ def cost(device: torch.device) -> dict:
     return {"finished": finished, "peak_mb": peak // 2**20, "commit": commit(), **hardware(device)}
 
 
+def begin(device: torch.device) -> None:
+    """Remember the code's commit, as the checkout may move on while it trains, and count memory from now on."""
+    commit()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 @functools.cache
 def commit() -> str:
     """Short hash of the checkout this code runs from, "+" appended if it has changes; "unknown" outside git."""

@@ -201,7 +201,7 @@ def test_tiny_imagenet_official_or_a_part_of_it(folders, monkeypatch):
     for found in (part, whole):
         same_as(found, images, [0, 1, 1, 0, 1])
         assert found.test.tolist() == [False] * 3 + [True] * 2 and found.classes == ("n01", "n02")
-    assert (part.name, whole.name) == ("tiny_imagenet (subset)", "tiny_imagenet")
+    assert (part.name, whole.name) == ("tiny_imagenet (tiny-imagenet-200.zip)", "tiny_imagenet")
     assert part.digest == whole.digest
 
 
@@ -226,15 +226,17 @@ def test_a_copy_as_arrays(folders):
     values = arrays(more=np.zeros(3))
     found = data.take_in("cifar10", saved(folders / "mine.npz", values))
     same_as(found, np.concatenate([values["x_train"], values["x_test"]]), [0, 1, 2, 3, 4, 9, 0])
-    assert found.name == "cifar10 (subset)" and found.classes == data.CLASSES["cifar10"]
+    assert found.name == "cifar10 (mine.npz)" and found.classes == data.CLASSES["cifar10"]
     assert data.load("cifar10", subset=True).digest == found.digest
     assert data.describe(found) == (
-        "cifar10 (subset): 7 images of 4 x 4, 10 classes; 5 for pretrain, 5 for train, 2 for test"
+        "cifar10 (mine.npz): 7 images of 4 x 4, 10 classes; 5 for pretrain, 5 for train, 2 for test"
     )
     grey = data.take_in("cifar10", saved(folders / "grey.npz", arrays(x_train=values["x_train"][..., 0],
                                                                      x_test=values["x_test"][..., 0])))
     np.testing.assert_array_equal(grey.images[:5, 2], values["x_train"][..., 0])
-    assert data.load("cifar10", subset=True).digest == grey.digest != found.digest  # the last one counts
+    kept = data.load("cifar10", subset=True)  # the last one counts, and only that is kept
+    assert kept.digest == grey.digest != found.digest and kept.name == "cifar10 (grey.npz)"
+    assert [path.name for path in (folders / "runs" / "prepared").rglob("*.npz")] == ["grey.npz.npz"]
 
 
 @pytest.mark.parametrize(

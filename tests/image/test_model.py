@@ -95,7 +95,6 @@ def test_the_small_stem_starts_with_the_spread_of_torchvisions_convolutions():
         ("moco_v2", 512, 128, [nn.Linear, nn.ReLU, nn.Linear], 512 * 513 + 513 * 128),
         ("moco_v2", 2048, 128, [nn.Linear, nn.ReLU, nn.Linear], 2048 * 2049 + 2049 * 128),
         ("sce", 512, 256, [nn.Linear, nn.BatchNorm1d, nn.ReLU, nn.Linear], 512 * 512 + 2 * 512 + 513 * 256),
-        ("ressl", 512, 512, [nn.Linear, nn.ReLU, nn.Linear], 513 * 4096 + 4097 * 512),
     ],
 )
 def test_heads(name, features, projection, kinds, count):
@@ -193,7 +192,7 @@ def test_ghost_groups_do_not_matter_in_evaluation(model):
     ("change", "message"),
     [
         ({"name": "resnet34"}, "trunk='resnet34' is not one of: resnet18, resnet50"),
-        ({"head": "moco"}, "head='moco' is not one of: moco_v2, sce, ressl; did you mean 'moco_v2'"),
+        ({"head": "moco"}, "head='moco' is not one of: moco_v2, sce; did you mean 'moco_v2'"),
         ({"groups": 0}, "groups=0 should be at least 1"),
     ],
 )

@@ -15,6 +15,7 @@ import pytest
 import torch
 import torchvision
 from made_up_images import made_up
+from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 from torch.nn.functional import cross_entropy, log_softmax, normalize, softmax
@@ -22,6 +23,7 @@ from tqdm import tqdm
 
 from repro.image import augment, pretrain
 from repro.image.augment import NORMALISATION, CentredView, ShiftedView
+from repro.image.data import load
 from repro.image.pretrain import Pretrainer, learning_rate
 from repro.image.recipe import METHODS, VARIANTS, paper
 from repro.run.device import threads
@@ -248,7 +250,7 @@ def test_five_steps_over_two_epochs_are_the_slow_ones(network, method):
         ("moco", {"dictionary": 3}),  # fewer than a batch
         ("ressl", {"query_view": "weak", "key_view": "strong"}),
         ("moco", {"head": "moco_v2"}),
-        ("jcl", {"head": "ressl", "size": 12, "resize": 12}),
+        ("jcl", {"head": "sce", "size": 12, "resize": 12}),
         ("moco", {"batch": 20}),
         ("supervised", {"query_view": "strong"}),
     ],
@@ -700,3 +702,40 @@ def test_a_training_that_diverges_names_the_term(tmp_path, method, term):
     fast = learner(method, learning_rate=1e30)
     with pytest.raises(NonFiniteLoss, match=rf"^{term} is (nan|inf) at step [2-6]; lower the learning rate"):
         fit(fast, tmp_path, tqdm(disable=True), checkpoint_seconds=0)
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """An ImageNet of two classes, 20 images for training and 4 for test, of various sizes."""
+    draws = np.random.default_rng(0)
+    for part, count in (("train", 10), ("val", 2)):
+        for name, colour in (("n01", 60), ("n02", 180)):
+            for number in range(count):
+                pixels = draws.normal(colour, 40, (14 + number, 20 - number, 3)).clip(0, 255).astype(np.uint8)
+                path = tmp_path / "data" / "imagenet" / part / name / f"{number}.JPEG"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(pixels).save(path)
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    return load("imagenet", tmp_path / "data", subset=True)
+
+
+def test_images_in_files_are_trained_on_and_taken_up_again_within_an_epoch(folders):
+    recipe = paper("imagenet", "jcl", trunk="resnet18", size=10, resize=12, batch=4, groups=2, epochs=2, keys=2,
+                   dictionary=12, projection=6, precision="float32")
+    undisturbed, again = (Pretrainer(recipe, folders, 3, CPU) for _ in range(2))
+    losses, states = [], []
+    for _ in range(7):
+        states.append(copy.deepcopy(undisturbed.state_dict()))
+        losses.append(undisturbed.step())
+    assert undisturbed.steps_per_epoch == 5 and not torch.equal(losses[0], losses[5])
+    again.load_state_dict(states[3])
+    for expected in losses[3:]:
+        assert torch.equal(again.step(), expected)
+    for one, other in zip(again.model.parameters(), undisturbed.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_another_kind_of_device_is_refused_in_words():
+    state = learner().state_dict() | {"generator": torch.zeros(16, dtype=torch.uint8)}  # the size of CUDA's
+    with pytest.raises(ValueError, match="of a run on another kind of device than cpu"):
+        learner().load_state_dict(state)

@@ -234,7 +234,9 @@ def test_sources_are_those_of_the_data_sets_and_the_methods_recipe():
     sources = {name: source for name, _, source in paper("imagenet", "jcl").described()}
     assert sources["learning_rate"].startswith("JCL, released code")
     assert sources["strength"] == "JCL, released code of the released weights"
-    assert sources["keys"] == sources["momentum"] == "JCL supplement"
+    assert sources["momentum"] == sources["probe_epochs"] == "JCL supplement"
+    assert sources["keys"] == "assumed, as JCL's ablation; 4 in its released script"
+    assert sources["query_view"] == sources["key_view"] == "MoCo v2, released code"
     assert sources["weight"].startswith("SCE, released code")
     sources = {name: source for name, _, source in paper("stl10", "moco").described()}
     assert sources["momentum"] == "SCE supplement"

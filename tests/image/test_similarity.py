@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from repro.image import similarity, tables
+from repro.image import figure_data, similarity, tables
 from repro.image.augment import NORMALISATION, strong
 from repro.image.model import ImageModel
 from repro.image.recipe import paper
@@ -33,7 +33,7 @@ def written_out(model, data, images, augmentations, seed, batch):
     members = data.pretrain.nonzero().flatten()
     chosen = members[torch.randperm(len(members), generator=torch.Generator().manual_seed(seed))[:images]]
     generator, view, found = torch.Generator().manual_seed(seed), strong(10, NORMALISATION["digits"]), []
-    for part in chosen.split(batch):
+    for part in chosen.split(max(1, batch // augmentations)):
         views = [view(data.images[part], generator) for _ in range(augmentations)]
         for place in range(len(part)):
             with torch.no_grad():
@@ -45,7 +45,7 @@ def written_out(model, data, images, augmentations, seed, batch):
 
 
 @pytest.mark.parametrize(
-    "images, augmentations, batch", [(6, 4, 256), (6, 4, 4), (7, 1, 3), (1, 5, 256), (500, 2, 8)]
+    "images, augmentations, batch", [(6, 4, 256), (6, 4, 8), (7, 1, 3), (1, 5, 256), (500, 2, 8), (3, 4, 2)]
 )
 def test_one_pass_gives_all_pairs_and_coordinates(model, monkeypatch, images, augmentations, batch):
     monkeypatch.setattr(similarity, "BATCH", batch)
@@ -75,22 +75,39 @@ def test_a_sample_holds_the_features_themselves(model):
 
 
 def test_no_more_than_a_batch_is_encoded_at_a_time(model, monkeypatch):
-    monkeypatch.setattr(similarity, "BATCH", 4)
+    monkeypatch.setattr(similarity, "BATCH", 14)
     sizes, features = [], model.features
     monkeypatch.setattr(model, "features", lambda images: sizes.append(len(images)) or features(images))
     data = made_up_images.made_up(train=10, test=3)
     similarity.similarity_and_variance(model, RECIPE, data, images=10, augmentations=3, seed=0, device=CPU)
-    assert sizes == [4] * 6 + [2] * 3
+    assert sizes == [12, 12, 6]
 
 
 def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    settings = {"preset": "smoke", "device": "cpu", "seeds": "0,1"}
-    found = tables.similarities("digits", **settings)
+    settings = {"preset": "smoke", "seeds": "0,1"}
+    table = tables.similarity_variance("digits", device="cpu", **settings)
+    assert table[["method", "keys"]].to_numpy().tolist() == [["jcl", 9], ["moco", 1]]
+    assert len(list(tmp_path.glob("similarity_variance/*/similarity.csv"))) == 4  # for `repro results export`
+    cells = tables.similarity_variance_cells("digits", **settings)
+    refuse = functools.partial(pytest.fail, "computed again")
+    monkeypatch.setattr(figure_data, "similarity_and_variance", refuse)
+    found = tables.similarities(cells, "cpu")
+    assert (set(found["dataset"]), set(found["preset"])) == ({"digits"}, {"smoke"})
     assert found.groupby(["model", "seed"])["d"].agg(["count", "first"]).to_numpy().tolist() == [[64, 12]] * 4
     assert set(found["model"]) == {"JCL", "MoCo v2"}
     assert found["similarity"].between(0, 1).all()
     assert ((1 - found["similarity"]) / 12).tolist() == pytest.approx(found["variance"].tolist())
-    refuse = functools.partial(pytest.fail, "computed again")
-    monkeypatch.setattr(tables, "similarity_and_variance", refuse)
-    pd.testing.assert_frame_equal(tables.similarities("digits", **settings), found)
+
+
+def test_the_bound_of_the_cell_with_most_keys_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    settings = {"preset": "smoke", "keys": "2", "strengths": "3", "temperatures": "0.3"}
+    tables.positive_keys("digits", device="cpu", **settings)
+    path, = tmp_path.glob("positive_keys/*/sampled_keys.csv")
+    assert '"keys": 5' in (path.parent / "recipe.json").read_text()
+    monkeypatch.setattr(figure_data, "resumed", functools.partial(pytest.fail, "computed again"))
+    found = tables.sampled_keys(tables.positive_keys_cells("digits", **settings), "cpu")
+    assert found["keys"].tolist() == [2**power for power in range(13)]
+    assert found["inside"].iloc[-1] == pytest.approx(found["closed_form"].iloc[-1], abs=0.02)
+    assert (found["inside"] <= found["closed_form"] + 3 * found["inside_std"]).all()

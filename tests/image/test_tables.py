@@ -482,3 +482,13 @@ def test_the_tables_the_command_line_knows_name_an_example_that_exists():
         assert table.presets["paper"](dataset, method).described(), name
         assert list(table.presets) == ["paper", "quick", "smoke"]
         assert manifest.load_manifest(dataset).name == dataset
+
+
+def test_row_optima_of_ours_and_of_the_printed_grid():
+    grid = [(0.1, 0.05, 60.0, 90.06), (0.1, 0.03, 60.0, 89.93), (0.1, 0.06, 59.0, 90.20), (0.2, 0.1, 50.0, np.nan)]
+    table = DataFrame(grid, columns=["temperature", "key_temperature", "ours", "published"]).assign(method="sce")
+    ressl = DataFrame([{"temperature": 0.1, "key_temperature": 0.1, "ours": 99.0, "method": "ressl"}])
+    found = tables.row_optima(pd.concat([table, ressl], ignore_index=True))
+    assert found.iloc[0].tolist() == [0.1, 0.03, 60.0, 0.06, 90.20]
+    assert found.iloc[1, :3].tolist() == [0.2, 0.1, 50.0] and found.iloc[1, 3:].isna().all()
+    assert tables.row_optima(ressl).empty

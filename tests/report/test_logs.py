@@ -33,16 +33,19 @@ def store(tmp_path, monkeypatch):
 def test_parts_of_a_cell_by_epoch(store):
     run = finish(store)
     found = logs.objective_parts(run.cell)
-    assert list(found.columns) == ["epoch", "InfoNCE", "ReSSL", "Ceil", "loss", "weight"]
-    assert found["epoch"].tolist() == [0.5, 1.0, 1.5, 2.0]
-    assert found["InfoNCE"].tolist() == [line["InfoNCE"] for line in STEPS]
-    assert set(found["weight"]) == {0.25}
+    means = ["InfoNCE", "ReSSL", "Ceil", "loss"]
+    assert list(found.columns) == ["epoch", *means, "weight", "entry", "dataset", "preset"]
+    assert found["epoch"].tolist() == [1, 2]
+    assert found["InfoNCE"].tolist() == pytest.approx([3.85, 3.65])  # of steps 10 and 20, and of 30 and 40
+    assert found[["weight", "entry", "dataset", "preset"]].drop_duplicates().to_numpy().tolist() == [
+        [0.25, "sce", "digits", "quick"]
+    ]
 
 
 def test_parts_of_a_cell_that_another_table_trained(store):
     trained = finish(store, table="image_methods")
     twin = Cell("temperature_grid", "sce", trained.cell.recipe, 0, "quick", "digits", "digest", 1)
-    assert len(logs.objective_parts(twin)) == 4
+    assert len(logs.objective_parts(twin)) == 2
 
 
 def test_parts_of_a_cell_nobody_trained(store):
@@ -60,13 +63,15 @@ def test_export_takes_the_first_cell_of_sce_of_the_fullest_preset(store, tmp_pat
     path, = logs.export(store, tmp_path / "figures")
     assert path == tmp_path / "figures" / "objective_parts_digits.csv"
     found = pd.read_csv(path)
-    assert len(found) == 2 and set(found["entry"]) == {"sce, a"} and set(found["preset"]) == {"quick"}
+    assert found["InfoNCE"].tolist() == [3.9, 3.8]
+    assert set(found["entry"]) == {"sce, a"} and set(found["preset"]) == {"quick"}
 
 
 def test_export_joins_the_images_of_all_models(store, tmp_path):
     for method, value in (("jcl", 0.9), ("moco", 0.8)):
         run = finish(store, method, table="similarity_variance", dataset="cifar10 (subset)")
-        rows = pd.DataFrame({"model": method, "seed": 0, "d": 512, "similarity": [value] * 3, "variance": 1e-4})
+        rows = pd.DataFrame({"model": method, "seed": 0, "d": 512, "similarity": [value] * 3, "variance": 1e-4,
+                             "preset": "quick"})
         rows.to_csv(run.folder / "similarity.csv", index=False)
     finish(store, "moco", table="similarity_variance", dataset="cifar10 (subset)", seed=1)  # its images not yet seen
     path, = logs.export(store, tmp_path / "figures")
@@ -76,12 +81,27 @@ def test_export_joins_the_images_of_all_models(store, tmp_path):
     assert set(found["preset"]) == {"quick"}
 
 
+def test_export_takes_the_bound_of_the_cell_with_most_keys(store, tmp_path):
+    for keys, value in ((2, 1.0), (9, 3.0), (5, 2.0)):
+        recipe = PRESETS["quick"]("digits", "jcl", keys=keys)
+        run = store.run(Cell("positive_keys", f"jcl, keys={keys}", recipe, 0, "quick", "digits", "digest", 1))
+        with run.claim():
+            if keys != 9:  # of which nothing was drawn
+                pd.DataFrame({"keys": [1], "closed_form": [value]}).to_csv(run.folder / "sampled_keys.csv", index=False)
+            run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01"}})
+    path, = logs.export(store, tmp_path / "figures")
+    assert path.name == "sampled_keys_digits.csv" and pd.read_csv(path)["closed_form"].tolist() == [2.0]
+
+
 def test_export_of_nothing(store, tmp_path):
     finish(store, table="image_methods")
     assert logs.export(store, tmp_path / "figures") == []
     assert not (tmp_path / "figures").exists()
 
 
-@pytest.mark.parametrize("label, expected", [("digits", "digits"), ("cifar10 (subset)", "cifar10_subset")])
+@pytest.mark.parametrize(
+    "label, expected",
+    [("digits", "digits"), ("cifar10 (subset)", "cifar10_subset"), ("cifar10 (a b.npz)", "cifar10_a_b_npz")],
+)
 def test_labels_in_names_of_files(label, expected):
     assert logs.slug(label) == expected

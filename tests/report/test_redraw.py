@@ -256,10 +256,10 @@ def test_image_tables_are_drawn_for_parts_of_data_sets(tmp_path):
 
 def test_logs_are_drawn_beside_their_file(tmp_path):
     parts = DataFrame({"epoch": [1.0, 2.0], "InfoNCE": 4.0, "ReSSL": 3.0, "Ceil": 1.0, "loss": 4.0, "weight": 0.5,
-                       "preset": "quick"})
+                       "dataset": "digits", "preset": "quick"})
     parts.to_csv(tmp_path / "objective_parts_digits.csv", index=False)
     images = DataFrame({"model": ["JCL", "MoCo v2"] * 9, "d": 512, "similarity": 0.5, "variance": 1e-3,
-                        "preset": "quick"})
+                        "dataset": "digits", "preset": "quick"})
     images.to_csv(tmp_path / "similarity_variance_images_digits.csv", index=False)
     written = redraw(frame(), tmp_path)
     assert {path.name for path in written} == {f"{stem}_digits.{ending}" for ending in ("png", "svg")
