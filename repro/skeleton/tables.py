@@ -15,7 +15,9 @@ from repro.skeleton.data import DATASETS
 from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
-MEASURES = ["linear_unseen", "knn1", "embedding_spread"]  # shown behind the linear probe; cells may lack a later one
+MEASURES = [  # shown behind the linear probe; cells may lack a later one
+    "linear_unseen", "linear_standardised", "knn1", "embedding_spread", "readout_spread",
+]
 PRINTED_COLUMNS = {  # of the 15 objectives, by data set, protocol, layers, units
     ("ucla", "xview", 1, 512): "UCLA",
     ("ntu", "xsub", 1, 512): "NTU_1layer",
@@ -45,8 +47,9 @@ def taxonomy(
     Returns:
         One row per objective: objectives, AE, CE, AD, CD, then ours, std, n_seeds, published, difference, preset,
         dataset; last the means over seeds of linear_unseen (without the test sequences that repeat a training
-        sequence), knn1 and embedding_spread. Accuracies in percent. Where a cell departs from its preset, such as by
-        selection on the test split, a column "departures" before `ours` says how.
+        sequence), linear_standardised (the probe on standardised readouts), knn1, embedding_spread and readout_spread
+        (`repro.skeleton.cell.evaluate` defines them). Accuracies in percent. Where a cell departs from its preset,
+        such as by selection on the test split, a column "departures" before `ours` says how.
 
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`, before anything is computed.
@@ -71,8 +74,7 @@ def encoder_collapse(
 
     Returns:
         One row per depth and method: layers, method ("random" or "AE"), then ours, std, n_seeds, published,
-        difference, preset, dataset; last linear_unseen, knn1 and embedding_spread (1: isotropic, 0: collapsed to one
-        point).
+        difference, preset, dataset; last the measures of `taxonomy`. Spreads: 1 isotropic, 0 collapsed to one point.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `taxonomy`.
@@ -160,8 +162,8 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `taxonomy` from finished cells.
 
     Args:
-        results: one row per cell with entry, seed, linear, knn1, embedding_spread and the recipe's objectives, layers,
-            units and protocol; linear_unseen where it was measured.
+        results: one row per cell with entry, seed, linear and the recipe's objectives, layers, units and protocol;
+            the other measures where they were taken.
         preset, dataset: of these cells.
     """
     entries = results.drop_duplicates("entry").set_index("entry")
