@@ -182,6 +182,20 @@ def results_export() -> None:
         print(log)
 
 
+@results_app.command("evaluate")
+def results_evaluate() -> None:
+    """Give finished cells of the taxonomy's tables in REPRO_RUNS the measures that came after them.
+
+    They are evaluated from their checkpoints; what is stored already, the cost included, stays as it is.
+
+    Example: repro results evaluate
+    """
+    from repro.skeleton.reevaluate import evaluate_again
+
+    store = Store(manifest.runs_root())
+    print(f"{evaluate_again(store, devices.resolve('auto'))} cells have new measures")
+
+
 @results_app.command("weights")
 def results_weights(
     key: Annotated[str, typer.Argument(help="of a finished cell of an image table, see `repro results list`")],

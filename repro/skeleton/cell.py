@@ -20,6 +20,8 @@ from repro.skeleton.selection import BestOnTest
 # The recipe's rate, 2, suits readouts of unit scale. Where their spread is a tenth of their norm, SGD at that rate is
 # ill-conditioned: a low `linear` then need not mean that information is lost. Standardised readouts need less.
 STANDARDISED_RATE = 0.1
+ACCURACIES = ("linear", "linear_standardised", "knn1")
+MEASURES = {*ACCURACIES, *(f"{name}_unseen" for name in ACCURACIES), "embedding_spread", "readout_spread"}
 
 
 def data_of(recipe: SkeletonRecipe) -> SkeletonSet:

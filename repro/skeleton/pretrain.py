@@ -330,6 +330,10 @@ class Pretrainer:
         self.order_generator.set_state(state["order_generator"])
         self.order = state["order"]
 
+    def load_weights(self, state: dict[str, Any]) -> None:
+        """Take over what `features` needs from a state of `state_dict`, whichever device it was saved on."""
+        self.model.load_state_dict(state["model"])
+
     def _parts(self) -> dict[str, Any]:
         names = ("model", "keys", "dictionary", "sequence_dictionary", "optimiser")
         return {name: getattr(self, name) for name in names}
