@@ -32,8 +32,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "uncropped": {"td_crop": None},  # compare negatives over whole sequences; matters where these exceed 50 frames
     "mlp_head": {"head": "mlp"},  # the repository's earlier models
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
-    "earlier_rate": {"learning_rate": 3e-3},  # the repository's earlier configurations for NW-UCLA
-    "released_rate": {"learning_rate": 0.05},  # NTU_BUTD_CON.yaml, the only released configuration with three layers
 }
 
 # What the recipes for NTU RGB+D change, with the source.

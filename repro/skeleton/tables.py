@@ -1,5 +1,6 @@
 """The taxonomy paper's tables: which cells make them, and our numbers beside the printed ones."""
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -11,7 +12,7 @@ from repro.report.printed import printed
 from repro.run.store import Cell
 from repro.run.table import Table, entry_of, resolved, trained, with_measures
 from repro.skeleton.cell import data_of, train
-from repro.skeleton.data import DATASETS
+from repro.skeleton.data import DATASETS, SkeletonSet
 from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
@@ -92,6 +93,7 @@ def taxonomy_cells(
     protocol: str = "auto",
     layers: int = 1,
     units: str | int = "auto",
+    learning_rate: str | float = "auto",
     pipeline: str = "default",
     variant: str = "none",
     select: str = "last",
@@ -108,10 +110,14 @@ def taxonomy_cells(
         protocol: split of the data set; "auto" takes its first.
         layers: of the GRUs, at least 1.
         units: of the GRUs, or "auto": the preset's.
+        learning_rate: of Adam, positive, or "auto": the preset's. The released code has others too: 3e-3 in its earlier
+            configurations for NW-UCLA; for NTU RGB+D 0.05 in NTU_BUTD_CON.yaml, the only configuration with three
+            layers, which the released job overrides with 9e-4, the preset's.
         pipeline: what happens to the coordinates before training, a name that `data.load` lists for the data set.
-        variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none".
+        variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none". "uncropped" is
+            refused where no sequence is longer than the crop.
         select: "last" epoch, or "best_on_test" as the released code did.
-        subset: accept a part of NTU RGB+D; the entries then say so.
+        subset: accept a part of NTU RGB+D, whose label is then "ntu (subset)": no printed number belongs to it.
         precision: of matrix products on a CPU, "float32", "bfloat16", or "auto": the preset's. In bfloat16 a CPU that
             lacks such instructions takes twice to eight times as long as in float32.
 
@@ -123,13 +129,14 @@ def taxonomy_cells(
     protocols = list(manifest.load_manifest(dataset).splits)
     choose("protocol", protocol, ("auto", *protocols))
     choose("variant", variant, ("none", *VARIANTS))
-    choose("precision", precision, ("auto", "float32", "bfloat16"))
-    changes = {"layers": parse_number("layers", layers, least=1), "pipeline": pipeline}
-    changes |= {"select": select, "subset": subset}
-    changes |= VARIANTS.get(variant, {}) | ({} if precision == "auto" else {"precision": precision})
+    changes = {"layers": parse_number("layers", layers, least=1), "pipeline": pipeline, "subset": subset}
+    changes |= _as_given(select, precision) | VARIANTS.get(variant, {})
     changes |= {} if units == "auto" else {"units": parse_number("units", units, least=1)}
+    changes |= {} if learning_rate == "auto" else {"learning_rate": parse_rate(learning_rate)}
     changes["protocol"] = protocols[0] if protocol == "auto" else protocol
     recipes = [PRESETS[preset](dataset, name, **changes) for name in parse_objectives(objectives)]
+    if variant == "uncropped":
+        _check_longer(data_of(recipes[0]), PRESETS[preset](dataset, "CD").td_crop)
     return _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds))
 
 
@@ -140,13 +147,15 @@ def encoder_collapse_cells(
     layers: str | int = "1,2,3,4,5",
     methods: str = "random,AE",
     seeds: str | int = "0",
+    select: str = "last",
+    precision: str = "auto",
 ) -> list[Cell]:
     """The cells behind `encoder_collapse`. Loads the data and trains nothing.
 
     Args:
         layers: comma list of depths, at least 1 each.
         methods: comma list of "random" and "AE".
-        dataset, preset, seeds: as for `taxonomy_cells`.
+        dataset, preset, seeds, select, precision: as for `taxonomy_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`.
@@ -154,7 +163,8 @@ def encoder_collapse_cells(
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     depths = parse_numbers("layers", layers, least=1)
     chosen = dict.fromkeys(choose("methods", name.strip(), ("random", "AE")) for name in str(methods).split(","))
-    recipes = [PRESETS[preset](dataset, method, layers=depth) for depth in depths for method in chosen]
+    changes = _as_given(select, precision)
+    recipes = [PRESETS[preset](dataset, method, layers=depth, **changes) for depth in depths for method in chosen]
     return _cells("encoder_collapse", recipes, preset, parse_numbers("seeds", seeds))
 
 
@@ -236,25 +246,59 @@ def parse_objectives(text: str) -> list[str]:
     return list(METHODS) if "all" in names else list(names)
 
 
+def parse_rate(value: Any) -> float:
+    """A learning rate, given as a number or as text.
+
+    Raises:
+        ValueError: naming the value and the form expected.
+    """
+    try:
+        rate = float(str(value))
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate < math.inf:
+        raise ValueError(f"learning_rate={value!r} should be auto or a positive number, such as 0.003")
+    return rate
+
+
 def _ordered(name: str) -> str:
     parts = name.split("+")
     ordered = "+".join(term for term in TERMS if term in parts)
     return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *METHODS))
 
 
+def _as_given(select: str, precision: str) -> dict[str, str]:
+    """The fields of a recipe that both tables take as they are given; a preset knows its precision."""
+    choose("precision", precision, ("auto", "float32", "bfloat16"))
+    return {"select": select} | ({} if precision == "auto" else {"precision": precision})
+
+
+def _check_longer(data: SkeletonSet, crop: int) -> None:
+    longest = int(data.lengths.max())
+    if longest <= crop:
+        raise ValueError(
+            f"variant='uncropped' would change nothing on {data.name}: its longest sequence has {longest} frames, no "
+            f"more than the crop of {crop}; leave the variant out"
+        )
+
+
 def _cells(table: str, recipes: list[SkeletonRecipe], preset: str, seeds: list[int]) -> list[Cell]:
     """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns."""
     data = data_of(recipes[0])
     return [
-        Cell(table, _entry(recipe, preset), recipe, seed, preset, recipe.dataset, data.digest, VERSION)
+        Cell(table, _entry(recipe, preset), recipe, seed, preset, data.name, data.digest, VERSION)
         for seed in seeds
         for recipe in recipes
     ]
 
 
 def _entry(recipe: SkeletonRecipe, preset: str) -> str:
-    """The objectives, followed by whatever departs from the preset: "AD+CD", "AE, layers=3"."""
-    return entry_of(recipe.objectives, recipe, PRESETS[preset](recipe.dataset, recipe.objectives))
+    """The objectives, followed by whatever departs from the preset: "AD+CD", "AE, layers=3".
+
+    That only a part of the data is there is said by the data set's label.
+    """
+    usual = PRESETS[preset](recipe.dataset, recipe.objectives, subset=recipe.subset)
+    return entry_of(recipe.objectives, recipe, usual)
 
 
 def _printed_accuracy(row: Series, dataset: str) -> float:

@@ -638,7 +638,6 @@ def test_the_papers_recipe_for_ntu():
     recipe = paper("ntu", "CE")
     assert {name: recipe.to_dict()[name] for name in released} == released
     assert paper("ntu", "CE", layers=3).learning_rate == 9e-4
-    assert paper("ntu", "CE", layers=3, **VARIANTS["released_rate"]).learning_rate == 0.05
 
 
 def test_the_sources_of_ntus_own_values():

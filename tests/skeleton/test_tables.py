@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,13 @@ from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
 from repro import manifest
+from repro.report.elements import heading
 from repro.run.device import threads
 from repro.run.evaluate import cosine_rates, linear_probe
 from repro.run.fit import fit
+from repro.run.store import Cell
 from repro.skeleton import cell, selection, tables
-from repro.skeleton.pretrain import VARIANTS, Pretrainer, paper, smoke
+from repro.skeleton.pretrain import VARIANTS, VERSION, Pretrainer, paper, smoke
 from repro.skeleton.selection import BestOnTest
 from repro.skeleton.selection import accuracy_on_test as knn_accuracy
 
@@ -120,7 +123,9 @@ def test_seeds_come_one_after_the_other_and_make_cells_of_their_own():
         ({"units": 16}, ""),  # what the preset has anyway
         ({"select": "best_on_test"}, ", select=best_on_test"),
         *(({"variant": name}, "".join(f", {field}={value}" for field, value in changes.items()))
-          for name, changes in VARIANTS.items()),
+          for name, changes in VARIANTS.items() if name != "uncropped"),
+        ({"learning_rate": "0.05"}, ", learning_rate=0.05"),
+        ({"learning_rate": 1e-3}, ""),
     ],
     ids=str,
 )
@@ -133,9 +138,49 @@ def test_entries_say_what_departs_from_the_preset(choices, suffix):
 
 def test_parameters_reach_the_recipe():
     found, = tables.taxonomy_cells("synthetic", objectives="AD+CD", layers=2, units="48", variant="frozen_noise",
-                                   select="best_on_test", protocol="xview")
+                                   select="best_on_test", protocol="xview", learning_rate="3e-3")
     recipe = found.recipe
     assert (recipe.layers, recipe.units, recipe.td_queue, recipe.select) == (2, 48, "frozen_noise", "best_on_test")
+    assert recipe.learning_rate == 3e-3
+
+
+def test_selection_and_precision_reach_the_recipes_of_the_collapse():
+    usual, = tables.encoder_collapse_cells("synthetic", layers=1, methods="AE")
+    found, = tables.encoder_collapse_cells("synthetic", layers=1, methods="AE", select="best_on_test",
+                                           precision="bfloat16")
+    assert found.recipe == usual.recipe.replace(select="best_on_test", precision="bfloat16")
+    assert found.entry == "AE, select=best_on_test, precision=bfloat16"
+
+
+def stand_in(name, longest):
+    """What the list of cells asks of a data set that is not here."""
+    return SimpleNamespace(name=name, digest="d", lengths=torch.tensor([3, longest]))
+
+
+def test_a_part_of_ntu_says_so_and_keeps_its_key(monkeypatch):
+    monkeypatch.setattr(tables, "data_of", lambda recipe: stand_in("ntu (subset)" if recipe.subset else "ntu", 300))
+    found, = tables.taxonomy_cells("ntu", objectives="CE", layers=3, subset=True)
+    assert (found.dataset, found.entry, found.preset) == ("ntu (subset)", "CE, layers=3", "paper")
+    assert found.key == Cell("any", "CE, layers=3, subset=True", paper("ntu", "CE", layers=3, subset=True), 0, "paper",
+                             "ntu", "d", VERSION).key
+    whole, = tables.taxonomy_cells("ntu", objectives="CE", layers=3)
+    assert whole.dataset == "ntu" and whole.key != found.key
+    rows = results([("CE", 3)], protocol="xsub")
+    table = tables.taxonomy_table(rows, "paper", found.dataset)
+    assert table[["published", "difference"]].isna().all(axis=None) and table["dataset"].item() == "ntu (subset)"
+    assert tables.taxonomy_table(rows, "paper", whole.dataset)["published"].item() == 55.37
+    assert "part of the data: not a reproduction" in heading(table)
+
+
+@pytest.mark.parametrize(("longest", "refused"), [(50, True), (51, False), (7, True)])
+def test_uncropped_is_refused_where_nothing_is_cropped(longest, refused, monkeypatch):
+    monkeypatch.setattr(tables, "data_of", lambda recipe: stand_in("ntu", longest))
+    if refused:
+        with pytest.raises(ValueError, match=f"would change nothing on ntu: its longest sequence has {longest} frames"):
+            tables.taxonomy_cells("ntu", objectives="CD", variant="uncropped")
+    else:
+        found, = tables.taxonomy_cells("ntu", objectives="CD", variant="uncropped")
+        assert found.entry == "CD, td_crop=None" and found.recipe.td_crop is None
 
 
 @pytest.mark.parametrize("table", ["taxonomy", "encoder_collapse"])
@@ -175,6 +220,11 @@ def test_impossible_values_stop_before_anything_is_computed(table, choices, mess
         ("taxonomy", {"select": "first"}, "select='first' is not one of: last, best_on_test"),
         ("taxonomy", {"units": "many"}, "units='many' should be a whole number of at least 1"),
         ("taxonomy", {"units": 0}, "units=0 should be a whole number of at least 1"),
+        *(("taxonomy", {"learning_rate": rate}, f"learning_rate={rate!r} should be auto or a positive number")
+          for rate in ("0", "-1", "fast", "nan", "inf", True, "")),
+        ("taxonomy", {"variant": "uncropped"}, "would change nothing on synthetic: its longest sequence has 50 frames"),
+        ("encoder_collapse", {"precision": "half"}, "precision='half' is not one of: auto, float32, bfloat16"),
+        ("encoder_collapse", {"select": "first"}, "select='first' is not one of: last, best_on_test"),
         ("taxonomy", {"layers": "1,2"}, "layers='1,2' should be a whole number"),
         ("encoder_collapse", {"methods": "CE"}, "methods='CE' is not one of: random, AE"),
         ("encoder_collapse", {"methods": "random AE"}, "methods='random AE' is not one of: random, AE"),
