@@ -192,19 +192,22 @@ def taxonomy_variants(results: DataFrame, usual: DataFrame, dataset: str) -> Dat
 
     Args:
         results: cells that depart from their preset, as for `taxonomy_table`, with their preset.
-        usual: cells that do not.
+        usual: cells that do not, or in layers, units and protocol alone.
         dataset: of all these cells.
 
     Returns:
         The columns of `taxonomy_table`, with `departures`, and before `published` the mean accuracy `usual` of the
-        objective without them (percent, NaN if it has not been run).
+        objective without them, of equal layers, units and protocol (percent, NaN if it has not been run).
     """
-    rows = [taxonomy_table(group, preset, dataset) for preset, group in results.groupby("preset")]
-    table = pd.concat(rows, ignore_index=True)
-    means = usual.groupby(["preset", "objectives"])["linear"].mean().rename("usual").reset_index()
-    beside_it = table[["preset", "objectives"]].merge(means, how="left")["usual"]
-    table.insert(table.columns.get_loc("published"), "usual", beside_it)
-    return table
+    shared = ["preset", *LAYOUT]
+    means = usual.groupby(shared)["linear"].mean().rename("usual").reset_index()
+    parts = []
+    for preset, group in results.groupby("preset"):
+        table = taxonomy_table(group, preset, dataset)
+        beside_it = group.drop_duplicates("entry")[shared].merge(means, how="left")["usual"]
+        table.insert(table.columns.get_loc("published"), "usual", beside_it)
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True)
 
 
 def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
