@@ -14,7 +14,7 @@ from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour
 from repro.run.fit import fit
 from repro.run.store import Run
 from repro.skeleton.data import SkeletonSet, load
-from repro.skeleton.pretrain import Pretrainer, SkeletonRecipe
+from repro.skeleton.pretrain import Pretrainer, SkeletonRecipe, precision_of
 from repro.skeleton.selection import BestOnTest
 
 # The recipe's rate, 2, suits readouts of unit scale. Where their spread is a tenth of their norm, SGD at that rate is
@@ -33,16 +33,16 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     """Train the run's cell to its end, from its checkpoint if there is one, and evaluate it.
 
     Returns:
-        The content of `result.json`: that of `evaluate`, and "cost".
+        The content of `result.json`: that of `measure`, and "cost", with the precision it was computed in.
     """
     commit()  # remembered now: the checkout may move on while this code trains
     recipe, seed = run.cell.recipe, run.cell.seed
     data = data_of(recipe)
-    with devices.threads(recipe.threads):
+    with devices.threads(recipe.threads), devices.full_precision():
         learner = learner_of(recipe, data, seed, device)
         spent = fit(learner, run.folder, progress)
         result = measure(learner, data, seed)
-    return result | {"cost": spent | cost(device)}
+    return result | {"cost": spent | cost(device) | {"precision": precision_of(recipe, device)}}
 
 
 def learner_of(recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> Pretrainer | BestOnTest:

@@ -70,7 +70,11 @@ class SkeletonRecipe(Recipe):
     head: str = setting("linear", "released code, MocoBUTDcon", allowed=("linear", "mlp"))
     ad_loss: str = setting("l1", "released code; the supplement prints squares", allowed=("l1", "squared"))
     ad_input: str = setting("clean", "released code, MocoBUTDcon", allowed=("clean", "augmented"))
-    td_queue: str = setting("live", "paper, Algorithm 1; frozen in the released code", allowed=("live", "frozen_noise"))
+    td_queue: str = setting(
+        "live",
+        "assumed: refreshed, as a dictionary of keys is; frozen in the released code",
+        allowed=("live", "frozen_noise"),
+    )
     td_crop: int | None = setting(50, "released code, maximum_timesteps")
     dictionary: int = setting(1024, "released code, UCLA_BUTD_CON.yaml")
     sequence_dictionary: int = setting(640, "released code, UCLA_BUTD_CON.yaml")
@@ -91,7 +95,9 @@ class SkeletonRecipe(Recipe):
     select: str = setting("last", "assumed; best_on_test in the released code", allowed=("last", "best_on_test"))
     select_every: int = setting(10, "released code, epochs between 1-NN accuracies; used by best_on_test alone")
     precision: str = setting(
-        "bfloat16", "measured: on a CPU equal to float32 within the noise of seeds", allowed=("float32", "bfloat16")
+        "bfloat16",
+        "measured: on a CPU equal to float32 within the noise of seeds for CE and AE+CE+AD; not used on CUDA",
+        allowed=("float32", "bfloat16"),
     )
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result")
 
@@ -232,8 +238,7 @@ class Pretrainer:
         return Packing(lengths) if self.device.type == "cpu" else None
 
     def _autocast(self) -> torch.autocast:
-        """For matrix products in bfloat16 on a CPU; a GPU is fast enough in float32."""
-        half = self.recipe.precision == "bfloat16" and self.device.type == "cpu"
+        half = precision_of(self.recipe, self.device) == "bfloat16"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
 
     @torch.no_grad()
@@ -335,6 +340,11 @@ class Pretrainer:
     def _parts(self) -> dict[str, Any]:
         names = ("model", "keys", "dictionary", "sequence_dictionary", "optimiser")
         return {name: getattr(self, name) for name in names}
+
+
+def precision_of(recipe: SkeletonRecipe, device: torch.device) -> str:
+    """What matrix products are computed in: on a CPU the recipe's precision; a GPU is fast enough in float32."""
+    return recipe.precision if device.type == "cpu" else "float32"
 
 
 def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ def _measured(cell: dict, store: Store, device: torch.device) -> dict[str, float
     data = data_of(recipe)
     if data.digest != cell["digest"]:
         raise ValueError(f"its data had the digest {cell['digest']}, those here have {data.digest}")
-    with devices.threads(recipe.threads):
+    with devices.threads(recipe.threads), devices.full_precision():
         learner = learner_of(recipe, data, cell["seed"], device)
         states = map(load_checkpoint, sorted(path.parent for path in store.root.glob(f"*/{cell['key']}/checkpoint.pt")))
         state = next((state for state in states if state and state["step"] == learner.total_steps), None)

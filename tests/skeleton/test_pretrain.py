@@ -19,7 +19,18 @@ from tqdm import tqdm
 from repro.run.fit import NonFiniteLoss, fit
 from repro.skeleton.augment import apply_shear, shear_matrices, temporal_flip
 from repro.skeleton.data import SkeletonSet
-from repro.skeleton.pretrain import METHODS, PRESETS, SUBSETS, TERMS, VARIANTS, Pretrainer, SkeletonRecipe, paper, quick
+from repro.skeleton.pretrain import (
+    METHODS,
+    PRESETS,
+    SUBSETS,
+    TERMS,
+    VARIANTS,
+    Pretrainer,
+    SkeletonRecipe,
+    paper,
+    precision_of,
+    quick,
+)
 
 FRAMES, FEATURES, SAMPLES = 12, 6, 21
 TINY = {"units": 7, "projection": 5, "dictionary": 11, "sequence_dictionary": 9, "batch": 4, "td_crop": 8,
@@ -379,6 +390,27 @@ def test_a_frozen_sequence_dictionary_never_moves():
 def trace(recipe, data, steps=3):
     fast = Pretrainer(recipe, data, 0, CPU)
     return torch.stack([fast.step() for _ in range(steps)])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_a_step_on_cuda_does_not_wait_for_the_device():
+    fast = Pretrainer(tiny("AE+CE+AD+CD"), made_up(), 0, torch.device("cuda"))
+    fast.step()  # cuDNN prepares itself
+    mode = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        losses = torch.stack([fast.step() for _ in range(2 * fast.steps_per_epoch)])
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
+    assert losses.isfinite().all()
+
+
+@pytest.mark.parametrize(("asked", "device", "expected"), [
+    ("bfloat16", "cpu", "bfloat16"), ("float32", "cpu", "float32"), ("bfloat16", "cuda", "float32"),
+    ("float32", "cuda", "float32"),
+])
+def test_precision_is_a_choice_on_a_cpu_alone(asked, device, expected):
+    assert precision_of(tiny("CE", precision=asked), torch.device(device)) == expected
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

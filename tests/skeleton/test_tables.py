@@ -404,6 +404,7 @@ def test_results_hold_finite_numbers_and_text_and_the_cost(trained):
         assert result["select"] == "last"
         assert cost["steps"] == (0 if name == "random" else 2)
         assert {"seconds", "finished", "commit", "device", "torch"} <= set(cost)
+        assert cost["precision"] == "bfloat16"  # smoke keeps the default
 
 
 def test_a_second_call_trains_nothing(trained, monkeypatch):
