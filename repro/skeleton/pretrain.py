@@ -31,6 +31,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "frozen_noise": {"td_queue": "frozen_noise"},  # the released code never enqueues decoded sequences
     "uncropped": {"td_crop": None},  # compare negatives over whole sequences; matters where these exceed 50 frames
     "mlp_head": {"head": "mlp"},  # the repository's earlier models
+    "bidirectional": {"bidirectional": True},  # the repository's earlier auto-encoder for NW-UCLA; see model.py
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
 }
 
@@ -66,6 +67,7 @@ class SkeletonRecipe(Recipe):
     objectives: str = setting("CE", "paper, Table 1", allowed=METHODS)
     layers: int = setting(1, "paper, Table 1")
     units: int = setting(512, "paper, Table 1")
+    bidirectional: bool = setting(False, "released code, MocoBUTDcon; true in UCLA_AE.yaml", before=False)
     projection: int = setting(128, "released code, UCLA_BUTD_CON.yaml")
     head: str = setting("linear", "released code, MocoBUTDcon", allowed=("linear", "mlp"))
     ad_loss: str = setting("l1", "released code; the supplement prints squares", allowed=("l1", "squared"))
@@ -109,6 +111,8 @@ class SkeletonRecipe(Recipe):
                 raise ValueError(f"{name}={value} should be at least {least}")
             if value is not None and not value <= most:
                 raise ValueError(f"{name}={value} should be at most {most}")
+        if self.bidirectional and self.units % 2:
+            raise ValueError(f"units={self.units} should be even: each of two directions has half of them")
 
     def described(self) -> list[tuple[str, Any, str]]:
         """(field, value, source) for every field; those that `NTU` changes have a source and a default of their own."""
@@ -180,7 +184,9 @@ class Pretrainer:
         longest, features = int(data.lengths.max()), data.frames.shape[1]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.model = SkeletonModel(features, recipe.units, recipe.layers, recipe.projection, recipe.head)
+            self.model = SkeletonModel(
+                features, recipe.units, recipe.layers, recipe.projection, recipe.head, recipe.bidirectional
+            )
         starting = torch.Generator().manual_seed(seed)
         self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=starting))
         crop = min(recipe.td_crop or longest, longest)

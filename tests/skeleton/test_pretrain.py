@@ -416,7 +416,7 @@ def test_precision_is_a_choice_on_a_cpu_alone(asked, device, expected):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_changes_the_numbers(variant):
     data = made_up(frames=60, shortest=55)
-    recipe = tiny("AE+CE+AD+CD", td_crop=50)
+    recipe = tiny("AE+CE+AD+CD", td_crop=50, units=8)
     usual, changed = (trace(chosen, data) for chosen in (recipe, recipe.replace(**VARIANTS[variant])))
     assert changed.isfinite().all()
     assert ((usual - changed).abs() > 1e-5 * usual.abs()).any(1)[-1]
@@ -739,6 +739,24 @@ def test_membership_is_by_term_and_not_by_letters():
     recipe = SkeletonRecipe(objectives="AE+CD")
     assert [recipe.has(term) for term in TERMS] == [True, False, False, True]
     assert not any(SkeletonRecipe(objectives="random").has(term) for term in TERMS)
+
+
+def test_two_directions_need_an_even_number_of_units():
+    with pytest.raises(ValueError, match="units=7 should be even: each of two directions has half of them"):
+        SkeletonRecipe(bidirectional=True, units=7)
+    assert '"bidirectional"' not in SkeletonRecipe(units=7).canonical()  # keys from before the field stay
+    assert '"bidirectional": true' in SkeletonRecipe(bidirectional=True).canonical()
+
+
+def test_an_encoder_of_two_directions_trains_with_every_term_and_its_twin_follows():
+    fast = learner("AE+CE+AD+CD", bidirectional=True, units=8)
+    before = copy.deepcopy(fast.model.encoder.state_dict())
+    assert torch.stack([fast.step() for _ in range(3)]).isfinite().all()
+    twin = fast.keys.twin.encoder.state_dict()
+    for name, weights in fast.model.encoder.state_dict().items():
+        assert not torch.equal(weights, before[name]) and not torch.equal(twin[name], before[name]), name
+    readouts, embeddings = fast.features(made_up())
+    assert readouts.shape == (SAMPLES, 8) and embeddings.shape == (SAMPLES, TINY["projection"])
 
 
 def test_a_model_has_a_head_of_the_recipes_kind():
