@@ -60,9 +60,10 @@ def measure(learner: Pretrainer | BestOnTest, data: SkeletonSet, seed: int) -> d
     if not isinstance(learner, BestOnTest):
         return evaluate(learner, data, seed)
     pretrainer = learner.pretrainer
-    last = _accuracies(pretrainer.recipe.replace(select="last"), data, pretrainer.features(data)[0], data.test, seed)
+    plain, (readouts, _) = pretrainer.recipe.replace(select="last"), pretrainer.features(data)
+    last = _probe(plain, data, readouts, data.test, seed, plain.probe_learning_rate)
     learner.restore()
-    return evaluate(pretrainer, data, seed) | {"linear_last": last["linear"]}
+    return evaluate(pretrainer, data, seed) | {"linear_last": last}
 
 
 def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, float | str]:
@@ -94,24 +95,33 @@ def _accuracies(
     recipe: SkeletonRecipe, data: SkeletonSet, readouts: Tensor, tested: Tensor, seed: int
 ) -> dict[str, float]:
     """Linear probes and nearest neighbour, trained on the training split, on the sequences `tested` (n,)."""
-    labels, train, test = (each.to(readouts.device) for each in (data.labels, data.train, tested))
-
-    def probe(features: Tensor, learning_rate: float) -> float:
-        accuracies = linear_probe(
-            *(features[train], labels[train], features[test], labels[test]),
-            classes=len(data.actions),
-            batch=recipe.probe_batch,
-            rates=cosine_rates(recipe.probe_epochs, learning_rate, recipe.probe_final_rate),
-            momentum=recipe.probe_momentum,
-            seed=seed,
-        )
-        return max(accuracies) if recipe.select == "best_on_test" else accuracies[-1]
-
+    scaled = standardised(readouts, data.train.to(readouts.device))
     return {
-        "linear": probe(readouts, recipe.probe_learning_rate),
-        "linear_standardised": probe(standardised(readouts, train), STANDARDISED_RATE),
-        "knn1": nearest_neighbour(readouts[train], labels[train], readouts[test], labels[test]),
+        "linear": _probe(recipe, data, readouts, tested, seed, recipe.probe_learning_rate),
+        "linear_standardised": _probe(recipe, data, scaled, tested, seed, STANDARDISED_RATE),
+        "knn1": nearest_neighbour(*_split(data, readouts, tested)),
     }
+
+
+def _probe(
+    recipe: SkeletonRecipe, data: SkeletonSet, features: Tensor, tested: Tensor, seed: int, learning_rate: float
+) -> float:
+    """Accuracy of a linear probe, at the epoch that the recipe selects."""
+    accuracies = linear_probe(
+        *_split(data, features, tested),
+        classes=len(data.actions),
+        batch=recipe.probe_batch,
+        rates=cosine_rates(recipe.probe_epochs, learning_rate, recipe.probe_final_rate),
+        momentum=recipe.probe_momentum,
+        seed=seed,
+    )
+    return max(accuracies) if recipe.select == "best_on_test" else accuracies[-1]
+
+
+def _split(data: SkeletonSet, features: Tensor, tested: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Features and labels of the training split, then of the sequences `tested` (n,)."""
+    labels, train, test = (each.to(features.device) for each in (data.labels, data.train, tested))
+    return features[train], labels[train], features[test], labels[test]
 
 
 def standardised(features: Tensor, train: Tensor) -> Tensor:
