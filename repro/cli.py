@@ -48,6 +48,7 @@ def run(
     layers: Annotated[str | None, typer.Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
     methods: Annotated[str | None, typer.Option(help="encoder_collapse, image_methods: a comma list")] = None,
     units: Annotated[str | None, typer.Option(help="taxonomy: hidden units")] = None,
+    learning_rate: Annotated[str | None, typer.Option(help="taxonomy: of Adam, or auto: the preset's")] = None,
     pipeline: Annotated[str | None, typer.Option(help="taxonomy: what happens to the coordinates first")] = None,
     temperatures: Annotated[str | None, typer.Option(help="temperature_grid, positive_keys: a comma list")] = None,
     key_temperatures: Annotated[str | None, typer.Option(help="temperature_grid: a comma list")] = None,
@@ -68,7 +69,7 @@ def run(
     given = {"dataset": dataset, "objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
     given |= {"pipeline": pipeline, "methods": methods, "variant": variant, "select": select, "subset": subset}
     given |= {"precision": precision, "temperatures": temperatures, "key_temperatures": key_temperatures}
-    given |= {"keys": keys, "strengths": strengths}
+    given |= {"keys": keys, "strengths": strengths, "learning_rate": learning_rate}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         choose(f"option of {table}", name, inspect.signature(chosen.cells).parameters)
@@ -180,6 +181,20 @@ def results_export() -> None:
     print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new")
     for log in logs.export(store, path.parent):
         print(log)
+
+
+@results_app.command("evaluate")
+def results_evaluate() -> None:
+    """Give finished cells of the taxonomy's tables in REPRO_RUNS the measures that came after them.
+
+    They are evaluated from their checkpoints; what is stored already, the cost included, stays as it is.
+
+    Example: repro results evaluate
+    """
+    from repro.skeleton.reevaluate import evaluate_again
+
+    store = Store(manifest.runs_root())
+    print(f"{evaluate_again(store, devices.resolve('auto'))} cells have new measures")
 
 
 @results_app.command("weights")

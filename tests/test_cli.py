@@ -141,6 +141,7 @@ def test_recipe_of_another_preset_says_what_it_changes(repro):
         (["taxonomy", "--protocol", "xsub"], "protocol='xsub' is not one of: auto, xview"),
         (["taxonomy", "--layers", "1,2"], "layers='1,2' should be a whole number of at least 1"),
         (["taxonomy", "--units", "0"], "units='0' should be a whole number of at least 1"),
+        (["taxonomy", "--learning-rate", "0"], "learning_rate='0' should be auto or a positive number, such as 0.003"),
         (["taxonomy", "--variant", "mlp"], "variant='mlp' is not one of: none, "),
         (["taxonomy", "--select", "best"], "select='best' is not one of: last, best_on_test"),
         (["encoder_collapse", "--layers", "0,1"], "layers='0,1' should be a comma list of whole numbers from 1"),

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
+from repro import manifest
 from repro.report import figures, image_figures
 from repro.report.logs import slug
 from repro.report.printed import printed
@@ -36,21 +37,23 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
 
     Args:
         cells: rows of `repro.run.export`; smoke runs are passed over.
-        folder: gets `<table>_<dataset>.csv`, `.svg` and `.png`, and for cells that depart from their preset
-            `taxonomy_variants_<dataset>`. Logs that were exported there before are drawn beside their CSV.
+        folder: gets `<table>_<dataset>.csv`, `.svg` and `.png`. The taxonomy has such a table for every depth, width
+            and protocol, whose name says what departs from the preset, as in `taxonomy_ntu_3layers`; other departures
+            of its cells stand in `taxonomy_variants_<dataset>`. Logs that were exported there before are drawn beside
+            their CSV.
     """
     written = []
     cells = cells[cells["preset"] != "smoke"]
     for (table, dataset), _ in cells.groupby(["table", "dataset"]):
         found = with_layout(results(cells, table, dataset))
-        chosen = most_complete(found)
-        if not chosen.empty:
+        listed = _as_listed(found)
+        for setting, group in found[listed].groupby(_settings(found[listed])):
+            chosen = most_complete(group)
             rows = TABLES[table].layout(chosen, chosen["preset"].iloc[0], dataset)
-            written += _write(folder, table, rows, chosen)
-        away = found[found["entry"] != found["objectives"]] if table == "taxonomy" else found[:0]
-        if not away.empty:
-            usual = found[found["entry"] == found["objectives"]]
-            written += _write(folder, "taxonomy_variants", taxonomy_variants(away, usual, dataset), away)
+            written += _write(folder, table, rows, chosen, setting)
+        if table == "taxonomy" and not listed.all():
+            rows = taxonomy_variants(found[~listed], found[listed], dataset)
+            written += _write(folder, "taxonomy_variants", rows, found[~listed])
     for name, figure in LOGS.items():
         for path in sorted(folder.glob(f"{name}_*.csv")):
             log = pd.read_csv(path)
@@ -60,10 +63,10 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
     return written
 
 
-def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame) -> list[Path]:
-    """The table as CSV, and its figure."""
+def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame, setting: str = "") -> list[Path]:
+    """The table as CSV, and its figure; `setting` ends their names."""
     dataset, presets = rows["dataset"].iloc[0], " and ".join(sorted(rows["preset"].unique()))
-    stem = folder / f"{table}_{slug(dataset)}"
+    stem = folder / f"{table}_{slug(dataset)}{setting}"
     write_atomically(stem.with_suffix(".csv"), lambda path: rows.to_csv(path, index=False))
     if table in UNDRAWN:
         return [stem.with_suffix(".csv")]
@@ -76,7 +79,8 @@ def draw(table: str, rows: DataFrame) -> Figure:
     """The figure of a table; on embedded data the taxonomy's printed column stands apart."""
     if table != "taxonomy":
         return getattr(figures if hasattr(figures, table) else image_figures, table)(rows)
-    apart = printed("taxonomy")[[*figures.OBJECTIVES, "UCLA"]] if rows["published"].isna().all() else None
+    embedded = manifest.embedded(rows["dataset"].iloc[0])
+    apart = printed("taxonomy")[[*figures.OBJECTIVES, "UCLA"]] if embedded else None
     return figures.taxonomy(rows, printed=apart)
 
 
@@ -89,18 +93,16 @@ def with_layout(found: DataFrame) -> DataFrame:
 
 
 def most_complete(found: DataFrame) -> DataFrame:
-    """The cells that belong to the table as printed, of the preset that covers most entries (paper if equal), if any.
+    """Of the cells of a table in one setting those of the preset that covers most entries (paper if equal), if any.
 
     Cells that depart from their preset, whose entry says how ("AD+CD, td_queue=frozen_noise"), are left out, except in
-    what the table varies. Rows are in the order of methods, within one of what is varied.
+    what the table varies or is made again for. Rows are in the order of methods, within one of what is varied.
     """
+    found = found[_as_listed(found)]
     if found.empty:
         return found
     table = TABLES[found["table"].iloc[0]]
     name, varied = table.fields[0], list(table.varied)
-    found = found[_as_listed(found, name, varied) & (found["preset"] != "smoke")]
-    if found.empty:
-        return found
     covered = found.groupby("preset")["entry"].nunique()
     best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"))
     order = found[name].map(list(table.methods).index)
@@ -109,9 +111,28 @@ def most_complete(found: DataFrame) -> DataFrame:
     return found[found["preset"] == best].reset_index(drop=True)
 
 
-def _as_listed(found: DataFrame, name: str, varied: list[str]) -> Series:
-    """Whether an entry says no more than its method and what the table varies."""
-    entries = found[name]
-    for field in varied:
-        entries = entries + f", {field}=" + found[field].astype(str)
-    return (found["entry"] == found[name]) | (found["entry"] == entries)
+def _as_listed(found: DataFrame) -> Series:
+    """Whether an entry names no departure but what its table varies, or has a table of its own for."""
+    listed = {name: {*TABLES[name].varied, *_separate(name)} for name in set(found["table"])}
+    pairs = zip(found["entry"], found["table"], strict=True)
+    return Series([_departures(entry).keys() <= listed[table] for entry, table in pairs], found.index, dtype=bool)
+
+
+def _settings(found: DataFrame) -> Series:
+    """The end of each cell's file name: "CE, layers=3" of the taxonomy gives "_3layers", a usual setting nothing."""
+    endings = []
+    for entry, table in zip(found["entry"], found["table"], strict=True):
+        separate = _separate(table)
+        parts = [f"_{value}{separate[field]}" for field, value in _departures(entry).items() if field in separate]
+        endings.append("".join(parts))
+    return Series(endings, found.index, dtype=str)
+
+
+def _separate(table: str) -> dict[str, str]:
+    """Fields that make a table of their own when they depart from the preset, and what follows them in file names."""
+    return {"protocol": "", "layers": "layers", "units": "units"} if table == "taxonomy" else {}
+
+
+def _departures(entry: str) -> dict[str, str]:
+    """Fields and values that an entry names: "CE, layers=3" gives {"layers": "3"}."""
+    return dict(part.split("=") for part in entry.split(", ")[1:])

@@ -38,6 +38,17 @@ def threads(count: int):
 
 
 @contextlib.contextmanager
+def full_precision() -> Iterator[None]:
+    """Let float32 be float32 in recurrent layers on CUDA inside the block; by default cuDNN rounds factors to TF32."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+
+
+@contextlib.contextmanager
 def process_group(device: torch.device) -> Iterator[None]:
     """Join the other processes that `torchrun` has started, inside the block; without torchrun do nothing.
 

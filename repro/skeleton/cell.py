@@ -14,8 +14,14 @@ from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour
 from repro.run.fit import fit
 from repro.run.store import Run
 from repro.skeleton.data import SkeletonSet, load
-from repro.skeleton.pretrain import Pretrainer, SkeletonRecipe
+from repro.skeleton.pretrain import Pretrainer, SkeletonRecipe, precision_of
 from repro.skeleton.selection import BestOnTest
+
+# The recipe's rate, 2, suits readouts of unit scale. Where their spread is a tenth of their norm, SGD at that rate is
+# ill-conditioned: a low `linear` then need not mean that information is lost. Standardised readouts need less.
+STANDARDISED_RATE = 0.1
+ACCURACIES = ("linear", "linear_standardised", "knn1")
+MEASURES = {*ACCURACIES, *(f"{name}_unseen" for name in ACCURACIES), "embedding_spread", "readout_spread"}
 
 
 def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
@@ -27,56 +33,115 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     """Train the run's cell to its end, from its checkpoint if there is one, and evaluate it.
 
     Returns:
-        The content of `result.json`: that of `evaluate`, and "cost".
+        The content of `result.json`: that of `measure`, and "cost", with the precision it was computed in.
     """
     commit()  # remembered now: the checkout may move on while this code trains
     recipe, seed = run.cell.recipe, run.cell.seed
     data = data_of(recipe)
-    with devices.threads(recipe.threads):
-        pretrainer = Pretrainer(recipe, data, seed, device)
-        learner = BestOnTest(pretrainer, data) if recipe.select == "best_on_test" else pretrainer
+    with devices.threads(recipe.threads), devices.full_precision():
+        learner = learner_of(recipe, data, seed, device)
         spent = fit(learner, run.folder, progress)
-        if isinstance(learner, BestOnTest):
-            learner.restore()
-        result = evaluate(pretrainer, data, seed)
-    return result | {"cost": spent | cost(device)}
+        result = measure(learner, data, seed)
+    return result | {"cost": spent | cost(device) | {"precision": precision_of(recipe, device)}}
+
+
+def learner_of(recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> Pretrainer | BestOnTest:
+    """What `fit` trains for a recipe: the pretrainer, watched on the test split if the recipe selects there."""
+    pretrainer = Pretrainer(recipe, data, seed, device)
+    return BestOnTest(pretrainer, data) if recipe.select == "best_on_test" else pretrainer
+
+
+def measure(learner: Pretrainer | BestOnTest, data: SkeletonSet, seed: int) -> dict[str, float | str]:
+    """`evaluate` at the checkpoint that the recipe selects.
+
+    Where that is chosen on the test split, "linear_last" is the accuracy of the same training without any choice: the
+    linear probe's last epoch at the last checkpoint. So what the choice is worth is measured in pairs.
+    """
+    if not isinstance(learner, BestOnTest):
+        return evaluate(learner, data, seed)
+    pretrainer = learner.pretrainer
+    plain, (readouts, _) = pretrainer.recipe.replace(select="last"), pretrainer.features(data)
+    last = _probe(plain, data, readouts, data.test, seed, plain.probe_learning_rate)
+    learner.restore()
+    return evaluate(pretrainer, data, seed) | {"linear_last": last}
 
 
 def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, float | str]:
-    """Accuracies of the frozen readouts and the spread of the embedding, over the whole test split.
+    """Accuracies of the frozen readouts and how far readouts and embeddings spread, over the whole test split.
 
     Returns:
         linear: linear probe, percent; at the last epoch unless the recipe selects on the test split.
+        linear_standardised: the same on readouts whose every coordinate has mean 0 and deviation 1 on the training
+            split, at the learning rate `STANDARDISED_RATE`.
         knn1: nearest neighbour by cosine, percent.
-        linear_unseen, knn1_unseen: the same without the test sequences that repeat a training sequence.
+        linear_unseen, linear_standardised_unseen, knn1_unseen: the same without the test sequences that repeat a
+            training sequence.
         embedding_spread: standard deviation over the test split of the unit-length embedding, root mean square over
-            coordinates, times the square root of its size: 1 for a mean of zero, 0 when all embeddings are equal.
+            coordinates, times the square root of its size: 1 for a mean of zero, 0 when all embeddings are equal. It
+            is read through the head, which AD, CD and AD+CD never train.
+        readout_spread: the same of the readouts, without a head, over the root mean square of their norm.
         select: how epoch and checkpoint were chosen.
     """
     readouts, embeddings = pretrainer.features(data)
     result = _accuracies(pretrainer.recipe, data, readouts, data.test, seed)
     unseen = _accuracies(pretrainer.recipe, data, readouts, data.test & ~data.repeated, seed)
-    spread = embeddings[data.test.to(embeddings.device)].var(0, correction=0).sum().sqrt()
     result |= {f"{name}_unseen": accuracy for name, accuracy in unseen.items()}
-    return result | {"embedding_spread": spread.item(), "select": pretrainer.recipe.select}
+    test = data.test.to(readouts.device)
+    spreads = {"embedding_spread": _deviation(embeddings[test]), "readout_spread": _relative_spread(readouts[test])}
+    return result | spreads | {"select": pretrainer.recipe.select}
 
 
 def _accuracies(
     recipe: SkeletonRecipe, data: SkeletonSet, readouts: Tensor, tested: Tensor, seed: int
 ) -> dict[str, float]:
-    """Linear probe and nearest neighbour, trained on the training split, on the sequences `tested` (n,)."""
-    labels, train, test = (each.to(readouts.device) for each in (data.labels, data.train, tested))
-    split = (readouts[train], labels[train], readouts[test], labels[test])
+    """Linear probes and nearest neighbour, trained on the training split, on the sequences `tested` (n,)."""
+    scaled = standardised(readouts, data.train.to(readouts.device))
+    return {
+        "linear": _probe(recipe, data, readouts, tested, seed, recipe.probe_learning_rate),
+        "linear_standardised": _probe(recipe, data, scaled, tested, seed, STANDARDISED_RATE),
+        "knn1": nearest_neighbour(*_split(data, readouts, tested)),
+    }
+
+
+def _probe(
+    recipe: SkeletonRecipe, data: SkeletonSet, features: Tensor, tested: Tensor, seed: int, learning_rate: float
+) -> float:
+    """Accuracy of a linear probe, at the epoch that the recipe selects."""
     accuracies = linear_probe(
-        *split,
+        *_split(data, features, tested),
         classes=len(data.actions),
         batch=recipe.probe_batch,
-        rates=cosine_rates(recipe.probe_epochs, recipe.probe_learning_rate, recipe.probe_final_rate),
+        rates=cosine_rates(recipe.probe_epochs, learning_rate, recipe.probe_final_rate),
         momentum=recipe.probe_momentum,
         seed=seed,
     )
-    linear = max(accuracies) if recipe.select == "best_on_test" else accuracies[-1]
-    return {"linear": linear, "knn1": nearest_neighbour(*split)}
+    return max(accuracies) if recipe.select == "best_on_test" else accuracies[-1]
+
+
+def _split(data: SkeletonSet, features: Tensor, tested: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Features and labels of the training split, then of the sequences `tested` (n,)."""
+    labels, train, test = (each.to(features.device) for each in (data.labels, data.train, tested))
+    return features[train], labels[train], features[test], labels[test]
+
+
+def standardised(features: Tensor, train: Tensor) -> Tensor:
+    """Features (n, H) with mean 0 and standard deviation 1 in every coordinate over `train`, (n,) bool.
+
+    A coordinate that is constant there is only shifted.
+    """
+    deviation, mean = torch.std_mean(features[train], dim=0, correction=0)
+    return (features - mean) / deviation.where(deviation > 0, 1)
+
+
+def _deviation(points: Tensor) -> float:
+    """Standard deviation over points (n, d), root mean square over coordinates, times the square root of d."""
+    return points.var(0, correction=0).sum().sqrt().item()
+
+
+def _relative_spread(points: Tensor) -> float:
+    """`_deviation` over the root mean square of the norm; 0 when all are zero."""
+    norm = points.square().sum(1).mean().sqrt().item()
+    return _deviation(points) / norm if norm else 0.0
 
 
 @functools.lru_cache(maxsize=2)

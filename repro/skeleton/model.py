@@ -1,7 +1,9 @@
 """GRU encoder, projection head and GRU decoder of the taxonomy paper. Inside, frames come first."""
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from repro.recipe import choose
 from repro.skeleton.gru import GRU, Packing, by_blocks
@@ -18,9 +20,7 @@ class Encoder(nn.Module):
     def __init__(self, features: int, units: int, layers: int) -> None:
         super().__init__()
         self.gru = GRU(features, units, layers)
-        for parameter in self.gru.parameters():
-            if parameter.dim() == 2:
-                nn.init.xavier_uniform_(parameter)
+        _initialise(self.gru)
 
     def forward(self, sequences: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
         if packing:
@@ -28,6 +28,27 @@ class Encoder(nn.Module):
         states = self.gru(sequences.transpose(0, 1))
         last = (lengths - 1)[None, :, None].expand(1, -1, states.shape[2])
         return states.gather(0, last).squeeze(0)
+
+
+class BidirectionalEncoder(nn.Module):
+    """Sequences (N, T, D) to readouts (N, H): forward at the last valid frame, then backward at the first, top layer.
+
+    Each direction has H / 2 units, which leaves head and decoder as they are; in the repository's earlier auto-encoder,
+    which reads both ways, it has H. There the backward direction reads a batch's padding before the sequence, which is
+    not reproduced: here padding is never read, and a readout does not depend on the rest of its batch. Torch computes
+    it in float32; on CUDA it waits for the lengths, and a packing is not needed.
+    """
+
+    def __init__(self, features: int, units: int, layers: int) -> None:
+        super().__init__()
+        self.gru = nn.GRU(features, units // 2, layers, bidirectional=True)
+        _initialise(self.gru)
+
+    def forward(self, sequences: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
+        packed = pack_padded_sequence(sequences, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        with torch.autocast(sequences.device.type, enabled=False):
+            _, last = self.gru(packed)                          # (2 layers, N, H / 2), the top layer's at the end
+        return torch.cat([last[-2], last[-1]], dim=1)
 
 
 class Decoder(nn.Module):
@@ -59,12 +80,15 @@ class SkeletonModel(nn.Module):
         layers: of both GRUs.
         projection: size of the embedding the contrastive and attractive encoder terms compare.
         head: "linear" (H to projection) or "mlp" (H to H, ReLU, H to projection).
+        bidirectional: whether the encoder reads sequences both ways; H is then even.
     """
 
-    def __init__(self, features: int, units: int, layers: int, projection: int, head: str) -> None:
+    def __init__(
+        self, features: int, units: int, layers: int, projection: int, head: str, bidirectional: bool = False
+    ) -> None:
         super().__init__()
         choose("head", head, ("linear", "mlp"))
-        self.encoder = Encoder(features, units, layers)
+        self.encoder = (BidirectionalEncoder if bidirectional else Encoder)(features, units, layers)
         last = nn.Linear(units, projection)
         self.head = last if head == "linear" else nn.Sequential(nn.Linear(units, units), nn.ReLU(), last)
         self.decoder = Decoder(features, units, layers)
@@ -72,3 +96,10 @@ class SkeletonModel(nn.Module):
     def embed(self, readouts: Tensor) -> Tensor:
         """Embeddings (N, projection) of unit length."""
         return functional.normalize(self.head(readouts).float(), dim=1)
+
+
+def _initialise(gru: nn.GRU) -> None:
+    """Weight matrices Xavier-uniform; biases stay."""
+    for parameter in gru.parameters():
+        if parameter.dim() == 2:
+            nn.init.xavier_uniform_(parameter)

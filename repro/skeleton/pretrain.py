@@ -31,9 +31,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "frozen_noise": {"td_queue": "frozen_noise"},  # the released code never enqueues decoded sequences
     "uncropped": {"td_crop": None},  # compare negatives over whole sequences; matters where these exceed 50 frames
     "mlp_head": {"head": "mlp"},  # the repository's earlier models
+    "bidirectional": {"bidirectional": True},  # the repository's earlier auto-encoder for NW-UCLA; see model.py
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
-    "earlier_rate": {"learning_rate": 3e-3},  # the repository's earlier configurations for NW-UCLA
-    "released_rate": {"learning_rate": 0.05},  # NTU_BUTD_CON.yaml, the only released configuration with three layers
 }
 
 # What the recipes for NTU RGB+D change, with the source.
@@ -68,11 +67,16 @@ class SkeletonRecipe(Recipe):
     objectives: str = setting("CE", "paper, Table 1", allowed=METHODS)
     layers: int = setting(1, "paper, Table 1")
     units: int = setting(512, "paper, Table 1")
+    bidirectional: bool = setting(False, "released code, MocoBUTDcon; true in UCLA_AE.yaml", before=False)
     projection: int = setting(128, "released code, UCLA_BUTD_CON.yaml")
     head: str = setting("linear", "released code, MocoBUTDcon", allowed=("linear", "mlp"))
     ad_loss: str = setting("l1", "released code; the supplement prints squares", allowed=("l1", "squared"))
     ad_input: str = setting("clean", "released code, MocoBUTDcon", allowed=("clean", "augmented"))
-    td_queue: str = setting("live", "paper, Algorithm 1; frozen in the released code", allowed=("live", "frozen_noise"))
+    td_queue: str = setting(
+        "live",
+        "assumed: refreshed, as a dictionary of keys is; frozen in the released code",
+        allowed=("live", "frozen_noise"),
+    )
     td_crop: int | None = setting(50, "released code, maximum_timesteps")
     dictionary: int = setting(1024, "released code, UCLA_BUTD_CON.yaml")
     sequence_dictionary: int = setting(640, "released code, UCLA_BUTD_CON.yaml")
@@ -93,7 +97,9 @@ class SkeletonRecipe(Recipe):
     select: str = setting("last", "assumed; best_on_test in the released code", allowed=("last", "best_on_test"))
     select_every: int = setting(10, "released code, epochs between 1-NN accuracies; used by best_on_test alone")
     precision: str = setting(
-        "bfloat16", "measured: on a CPU equal to float32 within the noise of seeds", allowed=("float32", "bfloat16")
+        "bfloat16",
+        "measured: on a CPU equal to float32 within the noise of seeds for CE and AE+CE+AD; not used on CUDA",
+        allowed=("float32", "bfloat16"),
     )
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result")
 
@@ -105,6 +111,8 @@ class SkeletonRecipe(Recipe):
                 raise ValueError(f"{name}={value} should be at least {least}")
             if value is not None and not value <= most:
                 raise ValueError(f"{name}={value} should be at most {most}")
+        if self.bidirectional and self.units % 2:
+            raise ValueError(f"units={self.units} should be even: each of two directions has half of them")
 
     def described(self) -> list[tuple[str, Any, str]]:
         """(field, value, source) for every field; those that `NTU` changes have a source and a default of their own."""
@@ -176,7 +184,9 @@ class Pretrainer:
         longest, features = int(data.lengths.max()), data.frames.shape[1]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.model = SkeletonModel(features, recipe.units, recipe.layers, recipe.projection, recipe.head)
+            self.model = SkeletonModel(
+                features, recipe.units, recipe.layers, recipe.projection, recipe.head, recipe.bidirectional
+            )
         starting = torch.Generator().manual_seed(seed)
         self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=starting))
         crop = min(recipe.td_crop or longest, longest)
@@ -234,8 +244,7 @@ class Pretrainer:
         return Packing(lengths) if self.device.type == "cpu" else None
 
     def _autocast(self) -> torch.autocast:
-        """For matrix products in bfloat16 on a CPU; a GPU is fast enough in float32."""
-        half = self.recipe.precision == "bfloat16" and self.device.type == "cpu"
+        half = precision_of(self.recipe, self.device) == "bfloat16"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
 
     @torch.no_grad()
@@ -330,9 +339,18 @@ class Pretrainer:
         self.order_generator.set_state(state["order_generator"])
         self.order = state["order"]
 
+    def load_weights(self, state: dict[str, Any]) -> None:
+        """Take over what `features` needs from a state of `state_dict`, whichever device it was saved on."""
+        self.model.load_state_dict(state["model"])
+
     def _parts(self) -> dict[str, Any]:
         names = ("model", "keys", "dictionary", "sequence_dictionary", "optimiser")
         return {name: getattr(self, name) for name in names}
+
+
+def precision_of(recipe: SkeletonRecipe, device: torch.device) -> str:
+    """What matrix products are computed in: on a CPU the recipe's precision; a GPU is fast enough in float32."""
+    return recipe.precision if device.type == "cpu" else "float32"
 
 
 def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:

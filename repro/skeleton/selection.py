@@ -48,6 +48,11 @@ class BestOnTest:
         self.taken, self.best, self.weights = state["taken"], state["best"], state["weights"]
         self.pretrainer.load_state_dict(state["pretrainer"])
 
+    def load_weights(self, state: dict[str, Any]) -> None:
+        """Take over the last weights and the best ones from a state of `state_dict`, to evaluate both."""
+        self.best, self.weights = state["best"], state["weights"]
+        self.pretrainer.load_weights(state["pretrainer"])
+
 
 def accuracy_on_test(pretrainer: Pretrainer, data: SkeletonSet) -> float:
     """1-NN accuracy of the readouts in percent, test samples against training samples."""

@@ -1,5 +1,6 @@
 """The taxonomy paper's tables: which cells make them, and our numbers beside the printed ones."""
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -11,11 +12,13 @@ from repro.report.printed import printed
 from repro.run.store import Cell
 from repro.run.table import Table, entry_of, resolved, trained, with_measures
 from repro.skeleton.cell import data_of, train
-from repro.skeleton.data import DATASETS
+from repro.skeleton.data import DATASETS, SkeletonSet
 from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
-MEASURES = ["linear_unseen", "knn1", "embedding_spread"]  # shown behind the linear probe; cells may lack a later one
+MEASURES = [  # shown behind the linear probe; cells may lack a later one
+    "linear_unseen", "linear_standardised", "knn1", "embedding_spread", "readout_spread",
+]
 PRINTED_COLUMNS = {  # of the 15 objectives, by data set, protocol, layers, units
     ("ucla", "xview", 1, 512): "UCLA",
     ("ntu", "xsub", 1, 512): "NTU_1layer",
@@ -45,8 +48,9 @@ def taxonomy(
     Returns:
         One row per objective: objectives, AE, CE, AD, CD, then ours, std, n_seeds, published, difference, preset,
         dataset; last the means over seeds of linear_unseen (without the test sequences that repeat a training
-        sequence), knn1 and embedding_spread. Accuracies in percent. Where a cell departs from its preset, such as by
-        selection on the test split, a column "departures" before `ours` says how.
+        sequence), linear_standardised (the probe on standardised readouts), knn1, embedding_spread and readout_spread
+        (`repro.skeleton.cell.evaluate` defines them). Accuracies in percent. Where a cell departs from its preset,
+        such as by selection on the test split, a column "departures" before `ours` says how.
 
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`, before anything is computed.
@@ -71,8 +75,7 @@ def encoder_collapse(
 
     Returns:
         One row per depth and method: layers, method ("random" or "AE"), then ours, std, n_seeds, published,
-        difference, preset, dataset; last linear_unseen, knn1 and embedding_spread (1: isotropic, 0: collapsed to one
-        point).
+        difference, preset, dataset; last the measures of `taxonomy`. Spreads: 1 isotropic, 0 collapsed to one point.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `taxonomy`.
@@ -90,6 +93,7 @@ def taxonomy_cells(
     protocol: str = "auto",
     layers: int = 1,
     units: str | int = "auto",
+    learning_rate: str | float = "auto",
     pipeline: str = "default",
     variant: str = "none",
     select: str = "last",
@@ -106,10 +110,14 @@ def taxonomy_cells(
         protocol: split of the data set; "auto" takes its first.
         layers: of the GRUs, at least 1.
         units: of the GRUs, or "auto": the preset's.
+        learning_rate: of Adam, positive, or "auto": the preset's. The released code has others too: 3e-3 in its earlier
+            configurations for NW-UCLA; for NTU RGB+D 0.05 in NTU_BUTD_CON.yaml, the only configuration with three
+            layers, which the released job overrides with 9e-4, the preset's.
         pipeline: what happens to the coordinates before training, a name that `data.load` lists for the data set.
-        variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none".
+        variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none". "uncropped" is
+            refused where no sequence is longer than the crop.
         select: "last" epoch, or "best_on_test" as the released code did.
-        subset: accept a part of NTU RGB+D; the entries then say so.
+        subset: accept a part of NTU RGB+D, whose label is then "ntu (subset)": no printed number belongs to it.
         precision: of matrix products on a CPU, "float32", "bfloat16", or "auto": the preset's. In bfloat16 a CPU that
             lacks such instructions takes twice to eight times as long as in float32.
 
@@ -121,13 +129,14 @@ def taxonomy_cells(
     protocols = list(manifest.load_manifest(dataset).splits)
     choose("protocol", protocol, ("auto", *protocols))
     choose("variant", variant, ("none", *VARIANTS))
-    choose("precision", precision, ("auto", "float32", "bfloat16"))
-    changes = {"layers": parse_number("layers", layers, least=1), "pipeline": pipeline}
-    changes |= {"select": select, "subset": subset}
-    changes |= VARIANTS.get(variant, {}) | ({} if precision == "auto" else {"precision": precision})
+    changes = {"layers": parse_number("layers", layers, least=1), "pipeline": pipeline, "subset": subset}
+    changes |= _as_given(select, precision) | VARIANTS.get(variant, {})
     changes |= {} if units == "auto" else {"units": parse_number("units", units, least=1)}
+    changes |= {} if learning_rate == "auto" else {"learning_rate": parse_rate(learning_rate)}
     changes["protocol"] = protocols[0] if protocol == "auto" else protocol
     recipes = [PRESETS[preset](dataset, name, **changes) for name in parse_objectives(objectives)]
+    if variant == "uncropped":
+        _check_longer(data_of(recipes[0]), PRESETS[preset](dataset, "CD").td_crop)
     return _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds))
 
 
@@ -138,13 +147,15 @@ def encoder_collapse_cells(
     layers: str | int = "1,2,3,4,5",
     methods: str = "random,AE",
     seeds: str | int = "0",
+    select: str = "last",
+    precision: str = "auto",
 ) -> list[Cell]:
     """The cells behind `encoder_collapse`. Loads the data and trains nothing.
 
     Args:
         layers: comma list of depths, at least 1 each.
         methods: comma list of "random" and "AE".
-        dataset, preset, seeds: as for `taxonomy_cells`.
+        dataset, preset, seeds, select, precision: as for `taxonomy_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`.
@@ -152,7 +163,8 @@ def encoder_collapse_cells(
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     depths = parse_numbers("layers", layers, least=1)
     chosen = dict.fromkeys(choose("methods", name.strip(), ("random", "AE")) for name in str(methods).split(","))
-    recipes = [PRESETS[preset](dataset, method, layers=depth) for depth in depths for method in chosen]
+    changes = _as_given(select, precision)
+    recipes = [PRESETS[preset](dataset, method, layers=depth, **changes) for depth in depths for method in chosen]
     return _cells("encoder_collapse", recipes, preset, parse_numbers("seeds", seeds))
 
 
@@ -160,8 +172,8 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `taxonomy` from finished cells.
 
     Args:
-        results: one row per cell with entry, seed, linear, knn1, embedding_spread and the recipe's objectives, layers,
-            units and protocol; linear_unseen where it was measured.
+        results: one row per cell with entry, seed, linear and the recipe's objectives, layers, units and protocol;
+            the other measures where they were taken.
         preset, dataset: of these cells.
     """
     entries = results.drop_duplicates("entry").set_index("entry")
@@ -180,19 +192,22 @@ def taxonomy_variants(results: DataFrame, usual: DataFrame, dataset: str) -> Dat
 
     Args:
         results: cells that depart from their preset, as for `taxonomy_table`, with their preset.
-        usual: cells that do not.
+        usual: cells that do not, or in layers, units and protocol alone.
         dataset: of all these cells.
 
     Returns:
         The columns of `taxonomy_table`, with `departures`, and before `published` the mean accuracy `usual` of the
-        objective without them (percent, NaN if it has not been run).
+        objective without them, of equal layers, units and protocol (percent, NaN if it has not been run).
     """
-    rows = [taxonomy_table(group, preset, dataset) for preset, group in results.groupby("preset")]
-    table = pd.concat(rows, ignore_index=True)
-    means = usual.groupby(["preset", "objectives"])["linear"].mean().rename("usual").reset_index()
-    beside_it = table[["preset", "objectives"]].merge(means, how="left")["usual"]
-    table.insert(table.columns.get_loc("published"), "usual", beside_it)
-    return table
+    shared = ["preset", *LAYOUT]
+    means = usual.groupby(shared)["linear"].mean().rename("usual").reset_index()
+    parts = []
+    for preset, group in results.groupby("preset"):
+        table = taxonomy_table(group, preset, dataset)
+        beside_it = group.drop_duplicates("entry")[shared].merge(means, how="left")["usual"]
+        table.insert(table.columns.get_loc("published"), "usual", beside_it)
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True)
 
 
 def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -234,25 +249,59 @@ def parse_objectives(text: str) -> list[str]:
     return list(METHODS) if "all" in names else list(names)
 
 
+def parse_rate(value: Any) -> float:
+    """A learning rate, given as a number or as text.
+
+    Raises:
+        ValueError: naming the value and the form expected.
+    """
+    try:
+        rate = float(str(value))
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate < math.inf:
+        raise ValueError(f"learning_rate={value!r} should be auto or a positive number, such as 0.003")
+    return rate
+
+
 def _ordered(name: str) -> str:
     parts = name.split("+")
     ordered = "+".join(term for term in TERMS if term in parts)
     return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *METHODS))
 
 
+def _as_given(select: str, precision: str) -> dict[str, str]:
+    """The fields of a recipe that both tables take as they are given; a preset knows its precision."""
+    choose("precision", precision, ("auto", "float32", "bfloat16"))
+    return {"select": select} | ({} if precision == "auto" else {"precision": precision})
+
+
+def _check_longer(data: SkeletonSet, crop: int) -> None:
+    longest = int(data.lengths.max())
+    if longest <= crop:
+        raise ValueError(
+            f"variant='uncropped' would change nothing on {data.name}: its longest sequence has {longest} frames, no "
+            f"more than the crop of {crop}; leave the variant out"
+        )
+
+
 def _cells(table: str, recipes: list[SkeletonRecipe], preset: str, seeds: list[int]) -> list[Cell]:
     """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns."""
     data = data_of(recipes[0])
     return [
-        Cell(table, _entry(recipe, preset), recipe, seed, preset, recipe.dataset, data.digest, VERSION)
+        Cell(table, _entry(recipe, preset), recipe, seed, preset, data.name, data.digest, VERSION)
         for seed in seeds
         for recipe in recipes
     ]
 
 
 def _entry(recipe: SkeletonRecipe, preset: str) -> str:
-    """The objectives, followed by whatever departs from the preset: "AD+CD", "AE, layers=3"."""
-    return entry_of(recipe.objectives, recipe, PRESETS[preset](recipe.dataset, recipe.objectives))
+    """The objectives, followed by whatever departs from the preset: "AD+CD", "AE, layers=3".
+
+    That only a part of the data is there is said by the data set's label.
+    """
+    usual = PRESETS[preset](recipe.dataset, recipe.objectives, subset=recipe.subset)
+    return entry_of(recipe.objectives, recipe, usual)
 
 
 def _printed_accuracy(row: Series, dataset: str) -> float:

@@ -33,25 +33,46 @@ def test_rank_correlation_of_too_little_is_not_a_number(ours):
     assert math.isnan(rank_correlation(table(ours, [1.0, 2.0, 3.0][: len(ours)])))
 
 
-def test_pooled_deviation_is_that_of_the_residuals():
-    seeds = [np.array([1.0, 3.0]), np.array([10.0, 11.0, 15.0]), np.array([7.0])]
+def test_pooled_deviation_is_that_of_the_residuals_of_trained_entries():
+    seeds = [np.array([0.0, 90.0]), np.array([1.0, 3.0]), np.array([10.0, 11.0, 15.0]), np.array([7.0])]
     means, deviations = [s.mean() for s in seeds], [s.std(ddof=1) if len(s) > 1 else math.nan for s in seeds]
-    rows = table(means, means, std=deviations, n_seeds=[2, 3, 1])
-    residuals = np.concatenate([s - s.mean() for s in seeds])
+    rows = table(means, means, std=deviations, n_seeds=[2, 2, 3, 1])
+    residuals = np.concatenate([s - s.mean() for s in seeds[1:]])
     assert seed_deviation(rows) == pytest.approx(math.sqrt((residuals**2).sum() / 3))
     assert math.isnan(seed_deviation(table([1.0, 2.0], [1.0, 2.0], std=math.nan, n_seeds=1)))
+    assert math.isnan(seed_deviation(table([1.0], [1.0])))
 
 
 def test_apart_lists_the_farthest_first_on_both_sides():
-    found = apart(table([50.0, 50, 50, 50, 50], [50.0, 52.0, 52.1, 41, 49]))
+    """s = 1 and n = 3: one deviation of a difference is sqrt(4 / 3) = 1.1547 points, two are 2.3094."""
+    found = apart(table([90.0, 50, 50, 50, 50], [50.0, 52.3, 52.32, 41, 49]))
     assert found["objectives"].tolist() == ["AD", "CE"]
-    assert found["deviations"].tolist() == pytest.approx([9, -2.1])
+    assert found["deviations"].tolist() == pytest.approx([9 / 1.1547005, -2.32 / 1.1547005])
     assert apart(table([50.0, 50], [0.0, 99], std=math.nan, n_seeds=1)).empty
+
+
+@pytest.mark.parametrize(("seeds", "deviation"), [(1, 2**0.5), (2, 1.5**0.5), (4, 1.25**0.5), (10**6, 1.0)])
+def test_a_mean_of_more_seeds_is_judged_more_strictly(seeds, deviation):
+    """One entry of n seeds among others whose deviation is 2: two deviations are 4 sqrt(1 + 1/n) points."""
+    for difference, listed in ((4 * deviation + 1e-3, ["CE"]), (4 * deviation - 1e-3, [])):
+        rows = table([1.0, 60, 50 + difference], [1.0, 60, 50], std=[9.0, 2.0, 2.0 if seeds > 1 else math.nan],
+                     n_seeds=[3, 3, seeds])
+        assert apart(rows)["objectives"].tolist() == listed
+
+
+def test_a_difference_of_such_a_mean_from_one_run_scatters_as_said():
+    """What simulated runs show: of 20,000 differences, scaled so, the deviation is 1."""
+    runs = np.random.default_rng(0).normal(70, 1.7, size=(20_000, 4))
+    rows = table([50.0, 70], [50.0, 70], std=1.7)
+    differences = runs[:, :3].mean(1) - runs[:, 3]
+    scaled = [apart(rows.assign(difference=value), 0.0)["deviations"].item() for value in differences[:200]]
+    assert scaled == pytest.approx(differences[:200] / differences.std(), rel=0.02)
 
 
 def test_summary_in_words():
     assert "no printed number" in summary(table([50.0, 60], [math.nan, math.nan]))
     assert "One seed says nothing" in summary(table([50.0, 60, 70], [1.0, 2, 3], std=math.nan, n_seeds=1))
-    assert summary(table([50.0, 60, 70], [50.0, 61, 71])).endswith("(2.0 points) stands no entry.")
+    text = summary(table([50.0, 60, 70], [90.0, 61, 71]))
+    assert "between seeds is 1.0 points." in text and text.endswith("stands no objective.")
     text = summary(table([50.0, 60, 70], [50.0, 61, 80]))
-    assert "is 1.00 (2 objectives)" in text and text.endswith("stands 1 of 3 entries: CE (-10.0).")
+    assert "is 1.00 (2 objectives)" in text and text.endswith("stands 1 of 2 objectives: CE (-10.0).")

@@ -149,18 +149,49 @@ def test_variants_and_other_departures_stay_out_of_the_main_table(tmp_path):
     main = [exported(name, linear=60.0) for name in ("random", "CE", "AD+CD")]
     away = [exported("AD+CD", linear=1.0, suffix=f", {field}={value}", **{field: value})
             for changes in VARIANTS.values() for field, value in changes.items()]
-    others = [exported("CE", linear=2.0, layers=3), exported("CE", linear=2.0, suffix=", units=64", units=64),
+    others = [exported("CE", linear=2.0, layers=3, suffix=", head=mlp", head="mlp"),
               exported("CE", linear=2.0, suffix=", select=best_on_test", select="best_on_test"),
-              exported("AE", linear=2.0, suffix=", units=64", units=64)]
+              exported("AE", linear=2.0, suffix=", head=mlp", head="mlp")]
     redraw(frame(*away, *main, *others), tmp_path)
     found = table_of(tmp_path, "taxonomy_ucla")
     assert found["objectives"].tolist() == ["random", "CE", "AD+CD"]
     assert found["ours"].tolist() == [60.0] * 3
     variants = table_of(tmp_path, "taxonomy_variants_ucla")
     assert len(variants) == len(away) + len(others)
-    assert set(variants["ours"]) == {1.0, 2.0} and (variants["usual"].isna() == (variants["objectives"] == "AE")).all()
-    deep = variants[variants["departures"] == "layers=3"]
-    assert deep[["objectives", "usual"]].to_numpy().tolist() == [["CE", 60.0]] and deep["published"].isna().all()
+    assert set(variants["ours"]) == {1.0, 2.0} and set(variants["usual"].dropna()) == {60.0}
+    without = variants[variants["usual"].isna()]
+    assert set(without["objectives"] + without["departures"]) == {"AEhead=mlp", "CElayers=3, head=mlp"}
+
+
+PLACES = {"_3layers": {"layers": 3}, "_1024units": {"units": 1024}, "_xview": {"protocol": "xview"},
+          "_xview_3layers": {"protocol": "xview", "layers": 3}, "": {}}
+
+
+def placed(name, linear, **changes):
+    """A cell of NTU RGB+D away from its preset, with the entry that its table gives it."""
+    entry = "".join(f", {field}={value}" for field, value in changes.items())
+    return exported(name, dataset="ntu", preset="paper", linear=linear, **changes) | {"entry": name + entry}
+
+
+def test_other_depths_widths_and_protocols_have_tables_of_their_own(tmp_path):
+    """Printed columns of NTU RGB+D, typed from the paper, stand beside their own cells."""
+    rows = [placed(name, 40.0 + number, **changes) for number, changes in enumerate(PLACES.values())
+            for name in ("CE", "AD+CD")]
+    away = [placed("CE", 30.0, **changes, head="mlp") for changes in PLACES.values()]
+    written = {path.name for path in redraw(frame(*rows, *away), tmp_path)}
+    assert written == {f"{stem}_ntu{ending}.{kind}" for kind in ("csv", "svg", "png")
+                       for stem, ending in [("taxonomy_variants", ""), *(("taxonomy", ending) for ending in PLACES)]}
+    printed = {"_3layers": [55.37, 20.08], "_1024units": [67.21, 48.90], "": [66.54, 48.22]}
+    for number, ending in enumerate(PLACES):
+        found = table_of(tmp_path, f"taxonomy_ntu{ending}").set_index("objectives")
+        assert found["ours"].to_dict() == {"CE": 40.0 + number, "AD+CD": 40.0 + number}
+        published = found["published"].loc[["CE", "AD+CD"]].dropna().tolist()
+        assert published == printed.get(ending, [])
+    variants = table_of(tmp_path, "taxonomy_variants_ntu")
+    usual = {"layers=3, ": 40.0, "units=1024, ": 41.0, "protocol=xview, ": 42.0, "protocol=xview, layers=3, ": 43.0,
+             "": 44.0}
+    usual = {f"{departures}head=mlp": accuracy for departures, accuracy in usual.items()}
+    assert variants.set_index("departures")["usual"].to_dict() == usual
 
 
 def test_a_variant_stands_beside_its_own_preset(tmp_path):
@@ -193,13 +224,13 @@ def test_of_equal_cells_the_one_finished_last_counts(tmp_path):
 
 
 def test_departures_alone_make_no_main_table(tmp_path):
-    alone = exported("CE", suffix=", units=64", units=64)
+    alone = exported("CE", suffix=", head=mlp", head="mlp")
     assert len(redraw(frame(alone, *depths()), tmp_path)) == 6
     assert not (tmp_path / "taxonomy_ucla.csv").exists()
 
 
 def test_choosing_the_cells_leaves_the_results_alone():
-    cells = frame(*whole_table(), exported("CE", suffix=", units=64", units=64))
+    cells = frame(*whole_table(), exported("CE", suffix=", head=mlp", head="mlp"))
     found = with_layout(results(cells, "taxonomy", "ucla"))
     before = found.copy()
     assert len(most_complete(found)) == 16
@@ -214,6 +245,13 @@ def test_printed_numbers_stand_apart_on_embedded_data(dataset, panels):
     assert len(figure.axes) == panels
     labels = [axes.get_ylabel() for axes in figure.axes]
     assert any("printed" in label for label in labels) == (dataset == "synthetic")
+
+
+def test_real_data_without_printed_numbers_have_no_panel_of_others():
+    cells = with_layout(results(frame(*whole_table(dataset="ntu")), "taxonomy", "ntu")).assign(units=64)
+    table = TABLES["taxonomy"].layout(cells, "quick", "ntu")
+    assert table["published"].isna().all()
+    assert len(draw("taxonomy", table).axes) == 2
 
 
 def test_every_table_has_a_caption():

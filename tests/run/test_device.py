@@ -47,6 +47,26 @@ def test_threads_inside_the_block_alone():
     assert torch.get_num_threads() == before
 
 
+@pytest.mark.parametrize("usual", [True, False])
+def test_factors_keep_their_bits_inside_the_block_alone(usual, monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", usual)
+    with device.full_precision():
+        assert not torch.backends.cudnn.allow_tf32
+    assert torch.backends.cudnn.allow_tf32 == usual
+    with pytest.raises(KeyError), device.full_precision():
+        raise KeyError
+    assert torch.backends.cudnn.allow_tf32 == usual
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_a_gru_on_cuda_in_full_precision_is_that_of_float64():
+    torch.manual_seed(0)
+    gru, inputs = torch.nn.GRU(64, 128).double().cuda(), torch.randn(30, 8, 64, dtype=torch.float64, device="cuda")
+    exact = gru(inputs)[0]
+    with device.full_precision():
+        assert (gru.float()(inputs.float())[0] - exact).abs().max() < 1e-5
+
+
 def test_hardware_is_ready_for_json():
     found = device.hardware(torch.device("cpu"))
     assert list(found) == ["device", "cores", "python", "torch"]

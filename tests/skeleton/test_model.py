@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from repro.skeleton.model import Decoder, Encoder, SkeletonModel
+from repro.skeleton.model import BidirectionalEncoder, Decoder, Encoder, SkeletonModel
 
 LENGTHS = torch.tensor([9, 1, 4, 12, 2])
 GATES = 3
@@ -25,20 +25,33 @@ def padded(features=6, dtype=torch.float64, filling=0.0):
     return sequences
 
 
+def recursion(module, inputs, ending):
+    """States (T, H) of one layer of a GRU from zero, frame by frame, by its equations."""
+    w_x, w_h, b_x, b_h = (getattr(module, f"{name}_{ending}").detach()
+                          for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    state, states = torch.zeros(module.hidden_size, dtype=inputs.dtype), []
+    for frame in inputs:
+        from_input, from_state = (w_x @ frame + b_x).chunk(GATES), (w_h @ state + b_h).chunk(GATES)
+        reset = torch.sigmoid(from_input[0] + from_state[0])
+        update = torch.sigmoid(from_input[1] + from_state[1])
+        candidate = torch.tanh(from_input[2] + reset * from_state[2])
+        state = (1 - update) * candidate + update * state
+        states.append(state)
+    return torch.stack(states)
+
+
 def gru(module, inputs):
-    """Top-layer states (T, H) of a GRU from zero, frame by frame, by its equations."""
+    """Top-layer states (T, H) of a GRU."""
     for layer in range(module.num_layers):
-        w_x, w_h, b_x, b_h = (getattr(module, f"{name}_l{layer}").detach()
-                              for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
-        state, states = torch.zeros(module.hidden_size, dtype=inputs.dtype), []
-        for frame in inputs:
-            from_input, from_state = (w_x @ frame + b_x).chunk(GATES), (w_h @ state + b_h).chunk(GATES)
-            reset = torch.sigmoid(from_input[0] + from_state[0])
-            update = torch.sigmoid(from_input[1] + from_state[1])
-            candidate = torch.tanh(from_input[2] + reset * from_state[2])
-            state = (1 - update) * candidate + update * state
-            states.append(state)
-        inputs = torch.stack(states)
+        inputs = recursion(module, inputs, f"l{layer}")
+    return inputs
+
+
+def gru_both_ways(module, inputs):
+    """Top-layer states (T, 2 H) of a bidirectional GRU, each layer's directions side by side."""
+    for layer in range(module.num_layers):
+        backward = recursion(module, inputs.flip(0), f"l{layer}_reverse").flip(0)
+        inputs = torch.cat([recursion(module, inputs, f"l{layer}"), backward], dim=1)
     return inputs
 
 
@@ -99,6 +112,34 @@ def test_the_decoder_keeps_the_defaults_of_torch(layers):
         assert parameter.abs().max() <= 1 / math.sqrt(64)
         if parameter.dim() == 2:  # Xavier bounds would be 0.15 for the recurrent weights
             assert_uniform(parameter, 1 / math.sqrt(64))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("filling", [0.0, 7.0])
+def test_a_readout_both_ways_is_the_state_that_each_direction_ends_in(layers, filling):
+    torch.manual_seed(1)
+    encoder = BidirectionalEncoder(6, 8, layers).double()
+    sequences = padded(filling=filling)
+    readouts = encoder(sequences, LENGTHS)
+    assert readouts.shape == (5, 8)
+    for readout, sequence, length in zip(readouts, sequences, LENGTHS.tolist(), strict=True):
+        states = gru_both_ways(encoder.gru, sequence[:length])
+        torch.testing.assert_close(readout, torch.cat([states[-1, :4], states[0, 4:]]))
+
+
+def test_both_ways_in_float32_under_autocast_too():
+    encoder, sequences = BidirectionalEncoder(6, 8, 1), padded(dtype=torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = encoder(sequences, LENGTHS)
+    assert torch.equal(found, encoder(sequences, LENGTHS))
+
+
+def test_weights_both_ways_are_xavier_uniform():
+    torch.manual_seed(0)
+    matrices = [parameter for parameter in BidirectionalEncoder(30, 128, 2).gru.parameters() if parameter.dim() == 2]
+    assert len(matrices) == 8
+    for matrix in matrices:
+        assert_uniform(matrix, math.sqrt(6 / sum(matrix.shape)))
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,14 +14,17 @@ import pytest
 import torch
 from pandas import DataFrame
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
 from repro import manifest
+from repro.report.elements import heading
 from repro.run.device import threads
 from repro.run.evaluate import cosine_rates, linear_probe
 from repro.run.fit import fit
+from repro.run.store import Cell
 from repro.skeleton import cell, selection, tables
-from repro.skeleton.pretrain import VARIANTS, Pretrainer, paper, smoke
+from repro.skeleton.pretrain import VARIANTS, VERSION, Pretrainer, paper, smoke
 from repro.skeleton.selection import BestOnTest
 from repro.skeleton.selection import accuracy_on_test as knn_accuracy
 
@@ -119,7 +123,9 @@ def test_seeds_come_one_after_the_other_and_make_cells_of_their_own():
         ({"units": 16}, ""),  # what the preset has anyway
         ({"select": "best_on_test"}, ", select=best_on_test"),
         *(({"variant": name}, "".join(f", {field}={value}" for field, value in changes.items()))
-          for name, changes in VARIANTS.items()),
+          for name, changes in VARIANTS.items() if name != "uncropped"),
+        ({"learning_rate": "0.05"}, ", learning_rate=0.05"),
+        ({"learning_rate": 1e-3}, ""),
     ],
     ids=str,
 )
@@ -132,9 +138,49 @@ def test_entries_say_what_departs_from_the_preset(choices, suffix):
 
 def test_parameters_reach_the_recipe():
     found, = tables.taxonomy_cells("synthetic", objectives="AD+CD", layers=2, units="48", variant="frozen_noise",
-                                   select="best_on_test", protocol="xview")
+                                   select="best_on_test", protocol="xview", learning_rate="3e-3")
     recipe = found.recipe
     assert (recipe.layers, recipe.units, recipe.td_queue, recipe.select) == (2, 48, "frozen_noise", "best_on_test")
+    assert recipe.learning_rate == 3e-3
+
+
+def test_selection_and_precision_reach_the_recipes_of_the_collapse():
+    usual, = tables.encoder_collapse_cells("synthetic", layers=1, methods="AE")
+    found, = tables.encoder_collapse_cells("synthetic", layers=1, methods="AE", select="best_on_test",
+                                           precision="bfloat16")
+    assert found.recipe == usual.recipe.replace(select="best_on_test", precision="bfloat16")
+    assert found.entry == "AE, select=best_on_test, precision=bfloat16"
+
+
+def stand_in(name, longest):
+    """What the list of cells asks of a data set that is not here."""
+    return SimpleNamespace(name=name, digest="d", lengths=torch.tensor([3, longest]))
+
+
+def test_a_part_of_ntu_says_so_and_keeps_its_key(monkeypatch):
+    monkeypatch.setattr(tables, "data_of", lambda recipe: stand_in("ntu (subset)" if recipe.subset else "ntu", 300))
+    found, = tables.taxonomy_cells("ntu", objectives="CE", layers=3, subset=True)
+    assert (found.dataset, found.entry, found.preset) == ("ntu (subset)", "CE, layers=3", "paper")
+    assert found.key == Cell("any", "CE, layers=3, subset=True", paper("ntu", "CE", layers=3, subset=True), 0, "paper",
+                             "ntu", "d", VERSION).key
+    whole, = tables.taxonomy_cells("ntu", objectives="CE", layers=3)
+    assert whole.dataset == "ntu" and whole.key != found.key
+    rows = results([("CE", 3)], protocol="xsub")
+    table = tables.taxonomy_table(rows, "paper", found.dataset)
+    assert table[["published", "difference"]].isna().all(axis=None) and table["dataset"].item() == "ntu (subset)"
+    assert tables.taxonomy_table(rows, "paper", whole.dataset)["published"].item() == 55.37
+    assert "part of the data: not a reproduction" in heading(table)
+
+
+@pytest.mark.parametrize(("longest", "refused"), [(50, True), (51, False), (7, True)])
+def test_uncropped_is_refused_where_nothing_is_cropped(longest, refused, monkeypatch):
+    monkeypatch.setattr(tables, "data_of", lambda recipe: stand_in("ntu", longest))
+    if refused:
+        with pytest.raises(ValueError, match=f"would change nothing on ntu: its longest sequence has {longest} frames"):
+            tables.taxonomy_cells("ntu", objectives="CD", variant="uncropped")
+    else:
+        found, = tables.taxonomy_cells("ntu", objectives="CD", variant="uncropped")
+        assert found.entry == "CD, td_crop=None" and found.recipe.td_crop is None
 
 
 @pytest.mark.parametrize("table", ["taxonomy", "encoder_collapse"])
@@ -174,6 +220,11 @@ def test_impossible_values_stop_before_anything_is_computed(table, choices, mess
         ("taxonomy", {"select": "first"}, "select='first' is not one of: last, best_on_test"),
         ("taxonomy", {"units": "many"}, "units='many' should be a whole number of at least 1"),
         ("taxonomy", {"units": 0}, "units=0 should be a whole number of at least 1"),
+        *(("taxonomy", {"learning_rate": rate}, f"learning_rate={rate!r} should be auto or a positive number")
+          for rate in ("0", "-1", "fast", "nan", "inf", True, "")),
+        ("taxonomy", {"variant": "uncropped"}, "would change nothing on synthetic: its longest sequence has 50 frames"),
+        ("encoder_collapse", {"precision": "half"}, "precision='half' is not one of: auto, float32, bfloat16"),
+        ("encoder_collapse", {"select": "first"}, "select='first' is not one of: last, best_on_test"),
         ("taxonomy", {"layers": "1,2"}, "layers='1,2' should be a whole number"),
         ("encoder_collapse", {"methods": "CE"}, "methods='CE' is not one of: random, AE"),
         ("encoder_collapse", {"methods": "random AE"}, "methods='random AE' is not one of: random, AE"),
@@ -343,14 +394,17 @@ def test_a_small_table(trained):
 def test_results_hold_finite_numbers_and_text_and_the_cost(trained):
     for (name, _), (_, result) in stored(trained[0]).items():
         cost = result.pop("cost")
-        assert set(result) == {"linear", "knn1", "linear_unseen", "knn1_unseen", "embedding_spread", "select"}
+        accuracies = {f"{name}{part}" for name in ("linear", "linear_standardised", "knn1") for part in ("", "_unseen")}
+        assert set(result) == {*accuracies, "embedding_spread", "readout_spread", "select"}
         for value in result.values():
             assert type(value) is str or (type(value) is float and math.isfinite(value))
-        assert 0 <= result["linear"] <= 100 and 0 <= result["knn1"] <= 100
+        assert all(0 <= result[accuracy] <= 100 for accuracy in accuracies)
+        assert 0 < result["readout_spread"] < 1
         assert 0 < result["embedding_spread"] <= 1
         assert result["select"] == "last"
         assert cost["steps"] == (0 if name == "random" else 2)
         assert {"seconds", "finished", "commit", "device", "torch"} <= set(cost)
+        assert cost["precision"] == "bfloat16"  # smoke keeps the default
 
 
 def test_a_second_call_trains_nothing(trained, monkeypatch):
@@ -452,6 +506,40 @@ def test_the_spread_is_zero_for_equal_embeddings_and_one_without_a_preferred_dir
         assert cell.evaluate(pretrainer, data, 0)["embedding_spread"] == pytest.approx(expected, abs=0.02)
 
 
+def test_the_second_probe_is_linear_on_standardised_readouts(data, one_thread):
+    pretrainer = Pretrainer(smoke("synthetic", "random", probe_epochs=3, batch=64), data, 4, CPU)
+    readouts, _ = pretrainer.features(data)
+    scaled = torch.from_numpy(StandardScaler().fit(readouts[data.train].numpy()).transform(readouts.numpy()))
+    assert torch.allclose(cell.standardised(readouts, data.train), scaled, atol=1e-5)
+    pretrainer.features = lambda _: (readouts * 1000 + 7, readouts)
+    unseen = data.test & ~data.repeated
+    for name, tested in (("linear_standardised", data.test), ("linear_standardised_unseen", unseen)):
+        split = (scaled[data.train], data.labels[data.train], scaled[tested], data.labels[tested])
+        expected = linear_probe(*split, classes=10, batch=128, rates=cosine_rates(3, 0.1, 0.01), momentum=0.9, seed=4)
+        one_sample = 100 / int(tested.sum())
+        assert cell.evaluate(pretrainer, data, 4)[name] == pytest.approx(expected[-1], abs=1.01 * one_sample)
+
+
+def test_a_constant_coordinate_is_only_shifted():
+    features = torch.tensor([[1.0, 5.0], [3.0, 5.0], [9.0, 6.0]])
+    found = cell.standardised(features, torch.tensor([True, True, False]))
+    assert found.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 1.0]]
+
+
+def test_the_spread_of_readouts_is_relative_to_their_norm(data, one_thread):
+    pretrainer = Pretrainer(smoke("synthetic", "random", probe_epochs=1, batch=64), data, 0, CPU)
+    readouts, embeddings = pretrainer.features(data)
+    tested = readouts[data.test].double().numpy()
+    expected = np.sqrt((tested.std(axis=0) ** 2).mean()) * 4 / np.sqrt((np.linalg.norm(tested, axis=1) ** 2).mean())
+    centred = torch.randn(len(readouts), 16, generator=torch.Generator())
+    equal, nothing = torch.full_like(readouts, 0.5), torch.zeros_like(readouts)
+    cases = ((readouts, expected, 1e-5), (30 * readouts, expected, 1e-5), (equal, 0.0, 1e-6), (nothing, 0.0, 0.0),
+             (centred, 1.0, 0.02))
+    for points, spread, tolerance in cases:
+        pretrainer.features = lambda _, points=points: (points, embeddings)
+        assert cell.evaluate(pretrainer, data, 0)["readout_spread"] == pytest.approx(spread, abs=tolerance)
+
+
 def selecting(data, **changes):
     recipe = smoke("synthetic", "AE+CE", select="best_on_test", learning_rate=0.02, batch=64, **changes)
     return BestOnTest(Pretrainer(recipe, data, 0, CPU), data)
@@ -502,6 +590,21 @@ def test_a_selection_continues_where_it_was(data, one_thread, tmp_path):
     assert torch.equal(weights(resumed.pretrainer), weights(undisturbed.pretrainer))
 
 
+def test_a_selected_result_stands_beside_the_last_epoch_of_the_same_training(data, one_thread, monkeypatch):
+    last = Pretrainer(smoke("synthetic", "AE+CE", learning_rate=0.02, batch=64, epochs=3), data, 0, CPU)
+    learner, accuracies = selecting(data, epochs=3, select_every=1), iter([50.0, 40.0, 30.0])
+    monkeypatch.setattr(selection, "accuracy_on_test", lambda *_: next(accuracies))
+    for trained_one in (last, learner):
+        for _ in range(trained_one.total_steps):
+            trained_one.step()
+    expected = cell.measure(last, data, 0)
+    assert "linear_last" not in expected
+    found = cell.measure(learner, data, 0)
+    assert found["linear_last"] == expected["linear"]
+    assert found["embedding_spread"] != expected["embedding_spread"]  # read after the first epoch
+    assert found == cell.evaluate(learner.pretrainer, data, 0) | {"linear_last": expected["linear"]}
+
+
 def test_without_a_look_at_the_test_split_the_last_weights_stay(data, one_thread):
     learner = selecting(data, epochs=2, select_every=3)
     for _ in range(learner.total_steps):
@@ -521,6 +624,7 @@ def test_best_on_test_end_to_end(trained, runs):
         assert row.ours == ours["linear"] >= last["linear"]
         assert ours["knn1"] == last["knn1"]
         assert ours["select"] == "best_on_test"
+        assert ours["linear_last"] == last["linear"]
 
 
 @pytest.mark.parametrize(("choice", "label"), [({"select": "best_on_test"}, "best_on_test"),
