@@ -9,7 +9,7 @@ from tqdm.auto import tqdm
 
 from repro import manifest
 from repro.run import device as devices
-from repro.run.cost import commit, cost
+from repro.run.cost import begin, cost
 from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour
 from repro.run.fit import fit
 from repro.run.store import Run
@@ -35,7 +35,7 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     Returns:
         The content of `result.json`: that of `measure`, and "cost", with the precision it was computed in.
     """
-    commit()  # remembered now: the checkout may move on while this code trains
+    begin(device)
     recipe, seed = run.cell.recipe, run.cell.seed
     data = data_of(recipe)
     with devices.threads(recipe.threads), devices.full_precision():

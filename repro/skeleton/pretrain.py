@@ -10,6 +10,7 @@ from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
 from repro.contrast.momentum import MomentumEncoder, follow
 from repro.contrast.objectives import attraction, info_nce, reconstruction, sequence_contrast
 from repro.recipe import Recipe, setting
+from repro.run.device import restore_generator
 from repro.skeleton.augment import augment
 from repro.skeleton.data import DATASETS, PIPELINES, SkeletonSet
 from repro.skeleton.gru import Packing
@@ -335,7 +336,7 @@ class Pretrainer:
         """Continue from a state of `state_dict`."""
         for name, part in self._parts().items():
             part.load_state_dict(state[name])
-        self.generator.set_state(state["generator"])
+        restore_generator(self.generator, state["generator"])
         self.order_generator.set_state(state["order_generator"])
         self.order = state["order"]
 
