@@ -604,7 +604,7 @@ def test_from_files_to_a_table(distribution, monkeypatch):
     table = invoked("run", "taxonomy", *chosen)
     assert table.count("ntu") == 2
     kept, = tables.taxonomy_cells("ntu", preset="smoke", objectives="CE+AD", protocol="xview", subset=True)
-    assert kept.entry == "CE+AD, protocol=xview, subset=True"
+    assert (kept.entry, kept.dataset) == ("CE+AD, protocol=xview", "ntu (subset)")
     with pytest.raises(ValueError, match="of protocol xsub are"):
         tables.taxonomy_cells("ntu", preset="smoke")
 

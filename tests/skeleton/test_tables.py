@@ -169,7 +169,7 @@ def test_a_part_of_ntu_says_so_and_keeps_its_key(monkeypatch):
     table = tables.taxonomy_table(rows, "paper", found.dataset)
     assert table[["published", "difference"]].isna().all(axis=None) and table["dataset"].item() == "ntu (subset)"
     assert tables.taxonomy_table(rows, "paper", whole.dataset)["published"].item() == 55.37
-    assert "part of the data: not a reproduction" in heading(table)
+    assert "not the official data: not a reproduction" in heading(table)
 
 
 @pytest.mark.parametrize(("longest", "refused"), [(50, True), (51, False), (7, True)])
