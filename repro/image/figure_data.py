@@ -55,10 +55,13 @@ def sampled_keys(cell: Cell, device: torch.device) -> DataFrame:
 
 
 def _kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
-    """The file of that name in the cell's folder, made if it is not there, with the cell's data set and preset."""
+    """The file of that name in the cell's folder, made if it is not there, with the cell's data set and preset.
+
+    In a process group all processes compute, as an encoder may need them all, and the first writes.
+    """
     path = Store(manifest.runs_root()).run(cell).folder / name
-    if not path.exists():
+    if devices.from_first(lambda: not path.exists()):
         with devices.threads(cell.recipe.threads):
             found = compute().assign(dataset=cell.dataset, preset=cell.preset)
-        write_atomically(path, lambda temporary: found.to_csv(temporary, index=False))
+        devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
     return pd.read_csv(path)
