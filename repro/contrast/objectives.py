@@ -26,7 +26,9 @@ _ADVICE = {
 }
 
 
-def info_nce(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+def info_nce(
+    query: Tensor, key: Tensor, negatives: Tensor, temperature: float, *, excluded: Tensor | None = None
+) -> Tensor:
     """InfoNCE with one positive key per query and a shared dictionary of negatives.
 
         L = mean_i [ log( exp(q_i.k_i/t) + sum_j exp(q_i.n_j/t) ) - q_i.k_i/t ]
@@ -36,20 +38,25 @@ def info_nce(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) 
         key: (N, d) momentum projections of the other view; treated as constants.
         negatives: (K, d) dictionary of earlier keys.
         temperature: t > 0, in units of the dot product (MoCo 0.07, taxonomy 0.1, MoCo v2 0.2).
+        excluded: (N, K) bool, where an entry is no negative of a query, being of the same sample; none by default.
 
     Returns:
-        Scalar in nats, at least 0; ln(K + 1) when all logits agree.
+        Scalar in nats, at least 0; ln(K + 1) when all logits agree. A query without negatives adds 0.
 
     Raises:
         ValueError: if sizes disagree or are 0, or t is not positive and finite.
 
     Source: taxonomy SI, Eq. 1, with the K + 1 candidates of its Alg. 1; He et al. 2020, Eq. 1.
     """
-    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
+    masks = {} if excluded is None else {"excluded": (excluded, "N K")}
+    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"), **masks)
     _check_temperatures(temperature=temperature)
     query, key, negatives = _raised(query, key.detach(), negatives)
     positive = (query * key).sum(1) / temperature                                        # (N,)
-    repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
+    logits = _similarities(query, negatives, temperature)                                # (N, K)
+    if excluded is not None:  # with -inf a query without negatives would have NaN gradients
+        logits = logits.masked_fill(excluded, torch.finfo(logits.dtype).min)
+    repulsion = torch.logsumexp(logits, dim=1)                                           # (N,)
     return -logsigmoid(positive - repulsion).mean()
 
 

@@ -234,6 +234,21 @@ def test_jcl_bounds_the_expected_info_nce():
     assert info_nce(query, keys.mean(1), negatives, 0.5) < expected < jcl(query, keys, negatives, 0.5, 1.0)
 
 
+@pytest.mark.parametrize(("n", "k", "d"), SHAPES)
+def test_info_nce_leaves_excluded_negatives_out(n, k, d):
+    query, key, negatives = contrast_inputs(n, k, d)
+    excluded = torch.rand(n, k, generator=torch.Generator().manual_seed(5)) < 0.5
+    slow = [slow_info_nce(query[i : i + 1], key[i : i + 1], negatives[~excluded[i]], 0.2) for i in range(n)]
+    assert_same(info_nce(query, key, negatives, 0.2, excluded=excluded), sum(slow) / n, (query,))
+
+
+def test_info_nce_of_a_query_without_negatives_is_zero():
+    query, key, negatives = contrast_inputs(1, 3, 4)
+    loss = info_nce(query, key, negatives, 0.2, excluded=torch.ones(1, 3, dtype=torch.bool))
+    gradient, = torch.autograd.grad(loss, query)
+    assert loss.item() == 0 and gradient.eq(0).all()
+
+
 @pytest.mark.parametrize("weight", [0.0, 0.25, 1.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sce_decomposes(shape, weight):
@@ -429,6 +444,7 @@ BAD = [
     (info_nce, [zeros(0, 8), zeros(0, 8), zeros(5, 8), 0.1], r"query has shape \(0, 8\), so N=0"),
     (info_nce, [zeros(8), zeros(8), zeros(5, 8), 0.1], r"query has shape \(8,\); it should be \(N, d\)"),
     (info_nce, [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.0], "temperature=0.0 should be positive"),
+    (partial(info_nce, excluded=zeros(4, 6) > 0), [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.1], "K=6 in excluded"),
     (ceil, [zeros(4, 8), zeros(4, 8), zeros(5, 8), -0.1], "temperature=-0.1"),
     (ceil, [zeros(4, 8), zeros(4, 2), zeros(5, 8), 0.1], "d=2 in key but d=8 in query"),
     (ressl, [zeros(4, 8), zeros(4, 8), zeros(5, 8), math.inf, 0.1], "temperature=inf"),

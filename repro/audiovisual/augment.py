@@ -1,0 +1,79 @@
+"""Augmentation of video clips, for a whole batch at once on its device: random crop, flip, greyscale, normalisation."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+MEAN, DEVIATION = 0.45, 0.225  # of pixels in [0, 1]; usual for Kinetics, the paper names none
+LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
+
+
+class Draws(NamedTuple):
+    """What is random in a batch of clips: first row and column of the crop (n,), and whether to flip or grey, (n,)."""
+
+    rows: Tensor
+    columns: Tensor
+    flip: Tensor
+    grey: Tensor
+
+
+def draw(
+    count: int, height: int, width: int, size: int, greyscale: float, *, generator: torch.Generator
+) -> Draws:
+    """Parameters of `count` clips, on the generator's device.
+
+    Args:
+        height, width: of the frames, in pixels, each at least `size`.
+        size: side of the crop, in pixels.
+        greyscale: probability, 0 to 1.
+
+    Source: CM-ACC, Sec. 4; a flip with probability 1/2 is assumed.
+    """
+    chance = torch.rand(4, count, generator=generator, device=generator.device)
+    rows = (chance[0] * (height - size + 1)).long()
+    columns = (chance[1] * (width - size + 1)).long()
+    return Draws(rows, columns, chance[2] < 0.5, chance[3] < greyscale)
+
+
+def apply(clips: Tensor, draws: Draws, size: int) -> Tensor:
+    """Crop, flip, grey and normalise.
+
+    Args:
+        clips: (n, 3, F, H, W) uint8; one set of parameters for all frames of a clip.
+        draws: see `draw`.
+        size: side of the crop, in pixels.
+
+    Returns:
+        (n, 3, F, size, size) float32.
+
+    Raises:
+        ValueError: if the frames are smaller than the crop.
+    """
+    side = torch.arange(size, device=clips.device)
+    rows = draws.rows.unsqueeze(1) + side                                              # (n, size)
+    columns = draws.columns.unsqueeze(1) + torch.where(draws.flip.unsqueeze(1), side.flip(0), side)
+    cropped = _crop(clips, rows, columns).float() / 255
+    luma = torch.tensor(LUMA, device=clips.device).view(3, 1, 1, 1)
+    grey = (cropped * luma).sum(1, keepdim=True).expand_as(cropped)
+    return (torch.where(draws.grey.view(-1, 1, 1, 1, 1), grey, cropped) - MEAN) / DEVIATION
+
+
+def centred(clips: Tensor, size: int) -> Tensor:
+    """The crop in the middle, normalised: (n, 3, F, H, W) uint8 to (n, 3, F, size, size) float32."""
+    count, height, width = len(clips), *clips.shape[3:]
+    never = torch.zeros(count, dtype=torch.bool, device=clips.device)
+    rows, columns = (torch.full((count,), (side - size) // 2, device=clips.device) for side in (height, width))
+    return apply(clips, Draws(rows, columns, never, never), size)
+
+
+def _crop(clips: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Pixels (n, 3, F, size, size) of clips (n, 3, F, H, W) at rows and columns (n, size)."""
+    size = rows.shape[1]
+    if min(clips.shape[3:]) < size:
+        height, width = clips.shape[3:]
+        raise ValueError(f"size={size} exceeds the frames of {height} x {width} pixels; prepare larger ones or lower it")
+    count, channels, frames, _, width = clips.shape
+    rows = rows.view(count, 1, 1, size, 1).expand(-1, channels, frames, -1, width)
+    columns = columns.view(count, 1, 1, 1, size).expand(-1, channels, frames, size, -1)
+    return clips.gather(3, rows).gather(4, columns)

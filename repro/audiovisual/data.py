@@ -1,0 +1,51 @@
+"""Pairs of video and sound: embedded clips, grids of characters, and folders of real recordings."""
+
+from pathlib import Path
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor
+
+CHARACTERS = ("multidigits", "multiomniglot")
+RECORDINGS = ("kinetics700", "kinetics_sound", "audioset", "ucf101", "hmdb51", "esc50")
+DATASETS = ("synthetic", *CHARACTERS, *RECORDINGS)
+
+
+class Pairs(Protocol):
+    """Items with two modalities, "video" and "audio".
+
+    Attributes:
+        name: the data set's name; what is not the official distribution says so, "ucf101 (subset)".
+        digest: hex sha256 of all that a training can depend on.
+        classes: names of the classes.
+        labels: (n,) int64, or (n, cells) of grids of characters; -1 where there is none.
+        categories: (n,) int64, the finest ground truth, which the coverage of selected negatives counts.
+        pretrain, train, test: (n,) bool.
+    """
+
+    name: str
+    digest: str
+    classes: tuple[str, ...]
+    labels: Tensor
+    categories: Tensor
+    pretrain: Tensor
+    train: Tensor
+    test: Tensor
+
+    def has(self, modality: str) -> Tensor:
+        """Which items have the modality, (n,) bool."""
+
+    def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
+        """One random view of each item of `index`, (m,) int64 on the CPU; items may repeat."""
+
+    def pair(self, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Views of both modalities, aligned in time."""
+
+    def twins(self, modality: str, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Two random views of one modality of each item."""
+
+    def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
+        """Views without randomness, spread evenly over each item: (m, windows, ...)."""
+
+    def to(self, device: torch.device) -> Self:
+        """The same set, its views made on the device where it fits there."""

@@ -1,0 +1,308 @@
+"""Pre-training on pairs of video and sound with SMoCo, XMoCo or CM-ACC; supervised training and no training beside."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, normalize
+
+from repro.audiovisual import MODALITIES, augment
+from repro.audiovisual.data import Pairs
+from repro.audiovisual.model import Towers, crossed
+from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
+from repro.contrast.dictionary import Dictionary
+from repro.contrast.momentum import MomentumEncoder, encode_shuffled
+from repro.contrast.negatives import select
+from repro.contrast.objectives import info_nce
+from repro.run.device import restore_generator
+
+VERSION = 1  # raise when a change alters the numbers of an unchanged recipe
+OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
+
+
+class Pretrainer:
+    """A learner for `repro.run.fit`: towers, momentum encoder, dictionaries, pools, optimiser, generators, order.
+
+    Args:
+        recipe: hyper-parameters; `method="scratch"` gives untrained towers and no steps.
+        data: the pairs. SMoCo and supervised training also take sets with one modality.
+        seed: of initialisation, order, views and selection. Equal seeds start from equal weights on every device.
+        device: where to train.
+
+    Attributes:
+        modalities: those the data has and the method trains, in the order of `MODALITIES`.
+        terms: names of what `step` returns: the loss of every modality's queries in nats, their sum, and for CM-ACC how
+            many categories the negatives selected in this step come from, for both modalities.
+
+    Raises:
+        ValueError: if the data lacks what the method needs, or has too few pairs for batch, dictionary and pool.
+
+    Source: CM-ACC, Algorithms 2 and 4.
+    """
+
+    def __init__(self, recipe: AudioVisualRecipe, data: Pairs, seed: int, device: torch.device) -> None:
+        self.recipe, self.data, self.device = recipe, data.to(device), device
+        self.modalities = tuple(modality for modality in MODALITIES if bool(data.has(modality).any()))
+        self.members = _members(recipe, data, self.modalities)
+        losses = self.modalities if recipe.method in SELF_SUPERVISED else self.modalities[:0]
+        counted = tuple(f"categories_{modality}" for modality in self.modalities) if recipe.method == "cmacc" else ()
+        self.terms = (*losses, "loss", *counted)
+        order, shuffle, views, selection = np.random.SeedSequence(seed).generate_state(4).tolist()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.towers = Towers(
+                **{modality: _trunk(recipe, modality) for modality in MODALITIES},
+                embedding=recipe.embedding,
+                extra_layer=recipe.extra_layer,
+                groups=recipe.groups,
+            )
+            widths = self.towers.widths
+            self.classifiers = nn.ModuleDict({name: nn.Linear(widths[name], len(data.classes)) for name in MODALITIES})
+        self.crosses = recipe.method in ("xmoco", "cmacc")
+        self.keys = MomentumEncoder(self._leader(), recipe.momentum)
+        for module in (self.towers, self.classifiers, self.keys):
+            module.to(device)
+        parameters = [*self.towers.parameters(), *self.classifiers.parameters()]
+        self.optimiser = torch.optim.Adam(parameters, lr=recipe.learning_rate, fused=True)
+        self.generator = torch.Generator(device).manual_seed(views)
+        self.selection_generator = torch.Generator(device).manual_seed(selection)
+        self.order_generator = torch.Generator().manual_seed(order)
+        self.shuffle_generator = torch.Generator().manual_seed(shuffle)
+        self.order = torch.empty(0, dtype=torch.int64)
+        self.steps_per_epoch = len(self.members) // recipe.batch
+        self.total_steps = 0 if recipe.method == "scratch" else recipe.epochs * self.steps_per_epoch
+        if recipe.iterations:
+            self.total_steps = min(self.total_steps, recipe.iterations)
+        self.taken = 0
+        self.categories = data.categories.to(device)
+        self.dictionaries, self.entries, self.pools, self.pooled = nn.ModuleDict(), nn.ModuleDict(), {}, {}
+        if recipe.method in SELF_SUPERVISED:
+            self._fill_dictionaries()
+
+    def step(self) -> Tensor:
+        """One optimisation step; the value of every term, (terms,)."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.recipe.learning_rate * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
+        self.towers.train()
+        index = self._next_batch()
+        match self.recipe.method:
+            case "supervised":
+                values = self._supervised(index)
+            case "smoco":
+                values = self._within_modalities(index)
+            case _:
+                values = self._across_modalities(index)
+        self.taken += 1
+        return torch.stack([*values.values()]).detach()
+
+    def _supervised(self, index: Tensor) -> dict[str, Tensor]:
+        labels = self.data.labels[index].to(self.device)
+        losses = []
+        for modality in self.modalities:
+            view = self._augmented(modality, self.data.view(modality, index, self.generator))
+            with self._autocast():
+                logits = self.classifiers[modality](self.towers(modality, view)[1]).float()
+            losses.append(cross_entropy(logits, labels))
+        loss = torch.stack(losses).sum()
+        self._descend(loss)
+        return {"loss": loss}
+
+    def _within_modalities(self, index: Tensor) -> dict[str, Tensor]:
+        """SMoCo: two views of one modality are query and key, for each modality on its own."""
+        losses, keys = {}, {}
+        for modality in self.modalities:
+            first, second = self.data.twins(modality, index, self.generator)
+            query, _ = self._queries(modality, self._augmented(modality, first))
+            keys[modality] = self._keys(modality, self._augmented(modality, second))
+            losses[modality] = self._loss(modality, index, query, keys[modality])
+        losses["loss"] = torch.stack([*losses.values()]).sum()
+        self._descend(losses["loss"])
+        for modality, rows in keys.items():
+            self._enqueue(modality, rows, index.to(self.device))
+        return losses
+
+    def _across_modalities(self, index: Tensor) -> dict[str, Tensor]:
+        """XMoCo and CM-ACC: the key of a modality's query is its pair, in the other modality."""
+        views = dict(zip(MODALITIES, self.data.pair(index, self.generator), strict=True))
+        views = {modality: self._augmented(modality, view) for modality, view in views.items()}
+        queries = {modality: self._queries(modality, view) for modality, view in views.items()}
+        keys = {modality: self._keys(modality, view) for modality, view in views.items()}
+        counts = self._select(queries) if self.recipe.method == "cmacc" else {}
+        losses = {name: self._loss(OTHER[name], index, queries[name][0], keys[OTHER[name]]) for name in MODALITIES}
+        losses["loss"] = torch.stack([*losses.values()]).sum()
+        self._descend(losses["loss"])
+        if self.recipe.method == "xmoco":
+            for modality, rows in keys.items():
+                self._enqueue(modality, rows, index.to(self.device))
+        return losses | counts
+
+    def _loss(self, modality: str, index: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        """InfoNCE of queries (N, d) with keys and the dictionary of `modality`; a pair's own entries are left out."""
+        own = self.entries[modality].entries.T == index.to(self.device).unsqueeze(1)              # (N, K)
+        excluded = own if self.recipe.own_excluded else None
+        return info_nce(query, key, self.dictionaries[modality].entries, self.recipe.temperature, excluded=excluded)
+
+    def _select(self, queries: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
+        """Let the pool's most telling items enter each dictionary; returns of how many categories they are.
+
+        Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
+        """
+        if self.taken % self.steps_per_epoch == 0:
+            self._draw_pools()
+        counts = {}
+        for modality in MODALITIES:
+            query, hidden = (rows.detach() for rows in queries[OTHER[modality]])
+            pool, items = self.pools[modality], self.pooled[modality]
+            present = torch.zeros(len(self.categories), dtype=torch.bool, device=self.device)
+            present.index_fill_(0, self.entries[modality].entries.flatten(), True)
+            chosen = select(
+                self.recipe.sampler,
+                pool,
+                query,
+                hidden,
+                n_select=self.recipe.batch,
+                excluded=present[items],
+                generator=self.selection_generator,
+                temperature=self.recipe.posterior_temperature,
+                normalised=self.recipe.normalised,
+            )
+            self._enqueue(modality, pool[chosen], items[chosen])
+            found = torch.zeros(len(self.categories), dtype=torch.bool, device=self.device)
+            found.index_fill_(0, self.categories[items[chosen]], True)
+            counts[f"categories_{modality}"] = found.sum().float()
+        return counts
+
+    def _draw_pools(self) -> None:
+        """Draw the pool of every modality from all pairs and encode it, once an epoch."""
+        for modality in MODALITIES:
+            items = _drawn(self.members, self.recipe.pool, self.order_generator)
+            self.pools[modality] = self._encoded(modality, items)
+            self.pooled[modality] = items.to(self.device)
+
+    def _fill_dictionaries(self) -> None:
+        """Keys of random pairs, so that no query meets noise of another scale than that of features."""
+        for modality in self.modalities:
+            items = _drawn(self.members, self.recipe.dictionary, self.order_generator)
+            self.dictionaries[modality] = Dictionary(self._encoded(modality, items))
+            self.entries[modality] = Dictionary(items.unsqueeze(1).to(self.device))
+
+    def _encoded(self, modality: str, items: Tensor) -> Tensor:
+        """The momentum encoder's embeddings (n, d) of a random view of every item (n,), batch by batch."""
+        batches = items.split(self.recipe.batch)  # in random order already: nothing to shuffle
+        views = (self._augmented(modality, self.data.view(modality, part, self.generator)) for part in batches)
+        return torch.cat([self._finished(self.keys(modality, view)[0]) for view in views])
+
+    def _queries(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
+        """Embeddings (N, d) with gradient, and what the last layer makes them from, (N, width)."""
+        with self._autocast():
+            embedding, hidden = self.towers(modality, view)
+        return self._finished(embedding), hidden.float()
+
+    def _keys(self, modality: str, view: Tensor) -> Tensor:
+        """The momentum encoder's embeddings (N, d)."""
+
+        def encode(rows: Tensor) -> Tensor:
+            with self._autocast():
+                return self.keys(modality, rows)[0]
+
+        if self.recipe.groups == 1 or not self.recipe.shuffle:  # all are in one group, in whatever order
+            return self._finished(encode(view))
+        return self._finished(encode_shuffled(encode, view, generator=self.shuffle_generator))
+
+    def _finished(self, embedding: Tensor) -> Tensor:
+        embedding = embedding.float()
+        return normalize(embedding, dim=1) if self.recipe.normalised else embedding
+
+    def _augmented(self, modality: str, view: Tensor) -> Tensor:
+        """Views as the networks take them; those of clips are cropped, flipped, greyed and normalised."""
+        view = view.to(self.device, non_blocking=True)
+        if modality == "audio" or view.ndim != 5:
+            return view
+        size, height, width = self.recipe.size, *view.shape[3:]
+        draws = augment.draw(len(view), height, width, size, self.recipe.greyscale, generator=self.generator)
+        return augment.apply(view, draws, size)
+
+    def _descend(self, loss: Tensor) -> None:
+        """One step of the queries' towers, then of the momentum encoder."""
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        self.keys.update(self._leader())
+
+    def _enqueue(self, modality: str, keys: Tensor, items: Tensor) -> None:
+        self.dictionaries[modality].enqueue(keys)
+        self.entries[modality].enqueue(items.unsqueeze(1))
+
+    def _leader(self) -> nn.Module:
+        """What the momentum encoder follows: with an extra layer, that of the other modality (not in SMoCo)."""
+        return crossed(self.towers) if self.crosses and self.recipe.extra_layer else self.towers
+
+    def _next_batch(self) -> Tensor:
+        """Indices (N,) of the next batch; the rest of an epoch that is smaller is dropped."""
+        if len(self.order) == 0:
+            shuffled = torch.randperm(len(self.members), generator=self.order_generator)
+            self.order = self.members[shuffled[: self.steps_per_epoch * self.recipe.batch]]
+        index, self.order = self.order[: self.recipe.batch], self.order[self.recipe.batch :]
+        return index
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to continue exactly, pools included: their encoder has moved on since they were drawn."""
+        generators = {name: generator.get_state() for name, generator in self._generators().items()}
+        parts = {name: part.state_dict() for name, part in self._parts().items()}
+        rest = {"pools": dict(self.pools), "pooled": dict(self.pooled), "order": self.order.clone()}
+        return parts | generators | rest | {"taken": self.taken}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state of `state_dict`."""
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        for name, generator in self._generators().items():
+            restore_generator(generator, state[name])
+        for name in ("pools", "pooled"):
+            setattr(self, name, {modality: rows.to(self.device) for modality, rows in state[name].items()})
+        self.order, self.taken = state["order"], state["taken"]
+
+    def _parts(self) -> dict[str, Any]:
+        names = ("towers", "classifiers", "keys", "dictionaries", "entries", "optimiser")
+        return {name: getattr(self, name) for name in names}
+
+    def _generators(self) -> dict[str, torch.Generator]:
+        names = ("generator", "selection_generator", "order_generator", "shuffle_generator")
+        return {name: getattr(self, name) for name in names}
+
+
+def _trunk(recipe: AudioVisualRecipe, modality: str) -> str:
+    return recipe.video_trunk if modality == "video" else recipe.audio_trunk
+
+
+def _drawn(members: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """`count` of the members, none twice before all were drawn; their order is random."""
+    rounds = [torch.randperm(len(members), generator=generator) for _ in range(-(-count // len(members)))]
+    return members[torch.cat(rounds)[:count]]
+
+
+def _members(recipe: AudioVisualRecipe, data: Pairs, modalities: tuple[str, ...]) -> Tensor:
+    """Indices of the pairs to train with; raises ValueError if there are too few."""
+    if recipe.method in ("xmoco", "cmacc") and modalities != MODALITIES:
+        raise ValueError(f"method={recipe.method!r} needs video and sound; {data.name} has {', '.join(modalities)} alone")
+    usable = data.pretrain
+    for modality in modalities:
+        usable = usable & data.has(modality)
+    if recipe.method == "supervised":
+        usable = usable & (data.labels >= 0)
+    members = usable.nonzero().flatten()
+    if recipe.batch > len(members):
+        raise ValueError(f"batch={recipe.batch} exceeds the {len(members)} training pairs of {data.name}; lower it")
+    if recipe.method == "cmacc":
+        spare = max(0, min(recipe.pool, len(members)) - recipe.dictionary) * max(1, recipe.pool // len(members))
+        if spare < recipe.batch:
+            raise ValueError(
+                f"dictionary={recipe.dictionary} may hold all but {spare} candidates of pool={recipe.pool}, drawn from "
+                f"{len(members)} pairs, and batch={recipe.batch} are selected; choose a smaller dictionary"
+            )
+    return members

@@ -1,0 +1,170 @@
+"""Recipes of CM-ACC: what is pre-trained, on which pairs, and how the encoders are judged afterwards."""
+
+import dataclasses
+import math
+from typing import Any
+
+from repro.audiovisual.data import DATASETS
+from repro.recipe import Recipe, choose, setting
+
+SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
+METHODS = ("scratch", "supervised", *SELF_SUPERVISED)
+SAMPLERS = ("gradient", "feature", "random", "ohem", "released")
+VIDEO_TRUNKS = ("r3d18", "r2plus1d18", "small_video", "small_image")
+AUDIO_TRUNKS = ("audio18", "small_audio", "small_image")
+
+PAPER, CODE = "CM-ACC", "CM-ACC, released code"
+FITTED = "assumed: fits the data"
+
+Values = dict[str, tuple[Any, str]]  # a value and its source, by field
+
+GRID: Values = {
+    "video_trunk": ("small_image", FITTED),
+    "audio_trunk": ("small_image", FITTED),
+    "window": (1, "one picture"),
+    "targets": ("characters", f"{PAPER}, Fig. 3a"),
+}
+DATA: dict[str, Values] = {  # where a data set's recipe leaves that of Kinetics-Sound
+    "synthetic": {
+        "video_trunk": ("small_video", FITTED),
+        "audio_trunk": ("small_audio", FITTED),
+        "window": (8, "the clips"),
+        "size": (24, "the clips"),
+        "finetune_window": (8, "the clips"),
+        "finetune_windows": (1, "the clips"),
+        "finetune_learning_rate": (1e-3, FITTED),
+        "targets": ("synthetic_video,synthetic_audio", "the data"),
+    },
+    "multidigits": GRID,
+    "multiomniglot": GRID,
+    "kinetics_sound": {},
+    "kinetics700": {},
+    "audioset": {},
+    "ucf101": {"targets": ("ucf101,hmdb51", f"{PAPER}, Table 4")},
+    "hmdb51": {"targets": ("hmdb51", "the data")},
+    "esc50": {"targets": ("esc50", "the data")},
+}
+
+COUNTS = ("batch", "dictionary", "pool", "embedding", "epochs", "window", "size", "groups", "threads", "pairs")
+LEAST = dict.fromkeys((*COUNTS, "finetune_batch", "finetune_window", "finetune_windows"), 1)
+LEAST |= dict.fromkeys(("temperature", "posterior_temperature"), 1e-6)
+LEAST |= dict.fromkeys(("iterations", "warmup", "learning_rate", "finetune_epochs", "finetune_learning_rate"), 0)
+LEAST |= dict.fromkeys(("split", "redundancy", "momentum", "greyscale"), 0) | {"characters": 1}
+MOST = {"momentum": 1.0, "greyscale": 1.0, "redundancy": 1.0, "characters": 9, "split": 5}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AudioVisualRecipe(Recipe):
+    """One pre-training and its evaluation. Defaults: CM-ACC on Kinetics-Sound."""
+
+    dataset: str = setting("kinetics_sound", PAPER, allowed=DATASETS)
+    subset: bool = setting(False, "assumed: the whole distribution, or an error")
+    redundancy: float = setting(0.0, "of the embedded clips alone: near-duplicates and rare categories")
+    characters: int = setting(1, "of grids of characters alone")
+    pairs: int = setting(50_000, f"{PAPER}, of grids of characters alone")
+    method: str = setting("cmacc", PAPER, allowed=METHODS)
+    sampler: str = setting("gradient", f"{PAPER}, Table 2: of cmacc alone", allowed=SAMPLERS)
+    extra_layer: bool = setting(True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities")
+    video_trunk: str = setting("r3d18", PAPER, allowed=VIDEO_TRUNKS)
+    audio_trunk: str = setting("audio18", PAPER, allowed=AUDIO_TRUNKS)
+    embedding: int = setting(512, "assumed: width of the encoders")
+    normalised: bool = setting(False, "assumed, as the printed gradient norms need; see `VARIANTS`")
+    groups: int = setting(1, "assumed: batch normalisation over the whole batch")
+    shuffle: bool = setting(True, f"{PAPER}; without effect with one group")
+    batch: int = setting(128, f"{PAPER}: M, also the number of negatives selected in a step")
+    dictionary: int = setting(30 * 128, PAPER)
+    pool: int = setting(300 * 128, PAPER)
+    temperature: float = setting(0.7, PAPER)
+    posterior_temperature: float = setting(1.0, f"{PAPER}, Eq. 4, which has none")
+    own_excluded: bool = setting(True, "assumed: a clip in the dictionary is no negative of itself")
+    momentum: float = setting(0.999, PAPER)
+    window: int = setting(16, f"{PAPER}: frames, at 10 a second")
+    size: int = setting(224, PAPER)
+    greyscale: float = setting(0.2, "assumed: share of clips; the paper names the augmentation alone")
+    epochs: int = setting(200, f"{CODE}; not in the paper")
+    iterations: int = setting(0, "assumed: steps after which to stop; 0, whole epochs")
+    learning_rate: float = setting(1e-3, f"{PAPER}, Adam")
+    warmup: int = setting(500, f"{PAPER}: steps; linear is assumed")
+    precision: str = setting("float32", "assumed", allowed=("float32", "bfloat16"))
+    threads: int = setting(1, "assumed: CPU threads, part of a CPU result")
+    targets: str = setting("ucf101,hmdb51,esc50", f"{PAPER}, Tables 1 and 2: fine-tuned on these one by one")
+    split: int = setting(1, f"{PAPER}: of the targets, official split or fold; 0, their mean as in Tables 4 to 6")
+    finetune_epochs: int = setting(50, "assumed")
+    finetune_batch: int = setting(32, "assumed")
+    finetune_window: int = setting(32, PAPER)
+    finetune_windows: int = setting(10, "assumed: clips whose probabilities are averaged in a test recording")
+    finetune_learning_rate: float = setting(1e-4, "assumed, Adam with a cosine to 0")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in LEAST | MOST:
+            value, least, most = getattr(self, name), LEAST[name], MOST.get(name, math.inf)
+            if not math.isfinite(value):
+                raise ValueError(f"{name}={value} should be finite")
+            if not least <= value <= most:
+                raise ValueError(f"{name}={value} should be between {least} and {most}")
+        if self.batch % self.groups:
+            raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
+        if self.pool % self.batch or self.dictionary % self.batch:
+            raise ValueError(
+                f"dictionary={self.dictionary} and pool={self.pool} should be multiples of batch={self.batch}, in which "
+                "they are encoded"
+            )
+
+    def described(self) -> list[tuple[str, Any, str]]:
+        """(field, value, source) for every field, the source being that of the data set's recipe."""
+        rows = []
+        for name, value, source in super().described():
+            if name in DATA[self.dataset]:
+                usual, origin = DATA[self.dataset][name]
+                source = origin if value == usual else f"chosen here (default {usual})"
+            rows.append((name, value, source))
+        return rows
+
+
+def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
+    """The printed and released values for a data set and a method; `changes` replace fields.
+
+    Dictionary and pool follow the batch as in Table 3, 30 and 300 times, unless given.
+    """
+    choose("dataset", dataset, DATA)
+    choose("method", method, METHODS)
+    values = {name: value for name, (value, _) in DATA[dataset].items()} | changes
+    if "batch" in values:
+        values = {"dictionary": 30 * values["batch"], "pool": 300 * values["batch"]} | values
+    return AudioVisualRecipe(dataset=dataset, method=method).replace(**values)
+
+
+def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
+    """A size for two CPU cores: small encoders on embedded data, a few hundred steps on real clips."""
+    small: dict[str, Any] = {"batch": 32, "embedding": 128, "warmup": 50, "finetune_epochs": 20}
+    factors = {"dictionary": 8, "pool": 24}
+    if dataset in ("multidigits", "multiomniglot"):
+        small |= {"batch": 128, "pairs": 10_000, "epochs": 20, "warmup": 100}
+        factors = {"dictionary": 8, "pool": 32}
+    elif dataset == "synthetic":
+        small |= {"epochs": 20}
+    else:
+        small |= {"embedding": 512, "batch": 8, "size": 64, "window": 8, "epochs": 20, "finetune_window": 8}
+        small |= {"finetune_windows": 2, "finetune_batch": 8}
+        factors = {"dictionary": 2, "pool": 4}
+    batch = changes.get("batch", small["batch"])
+    small |= {name: factor * batch for name, factor in factors.items()}
+    return paper(dataset, method, **(small | changes))
+
+
+def smoke(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
+    """Two steps with few pairs, to see that everything runs, no more."""
+    tiny = {"iterations": 2, "epochs": 1, "finetune_epochs": 1, "batch": 16, "dictionary": 32, "pool": 64}
+    return quick(dataset, method, **(tiny | {"pairs": 512} | changes))
+
+
+PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}
+
+# Where paper and released code part ways, or the paper's text contradicts its numbers; the default is the other value.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "unit_length": {"normalised": True, "temperature": 0.07, "posterior_temperature": 0.07},
+    "released_selection": {"sampler": "released"},  # released code, kmeanspp.py
+    "released_momentum": {"momentum": 0.9},  # released code, without its indexing slip
+    "own_kept": {"own_excluded": False},  # Alg. 2, to the letter
+}
