@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from repro.audiovisual import augment
 from repro.audiovisual.data import Pairs
+from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.run.device import restore_generator
 
@@ -19,8 +20,7 @@ class FineTuner:
 
     Args:
         recipe: whose `finetune_...` fields say how.
-        trunk: the encoder, (n, ...) to (n, width); copied.
-        width: features of the encoder.
+        trunk: the encoder; copied.
         data: labelled recordings, whose windows are of `recipe.finetune_window` frames.
         modality: "video" or "audio".
         seed: of classifier, order and views.
@@ -37,8 +37,7 @@ class FineTuner:
     def __init__(
         self,
         recipe: AudioVisualRecipe,
-        trunk: nn.Module,
-        width: int,
+        trunk: Encoder,
         data: Pairs,
         modality: str,
         seed: int,
@@ -54,7 +53,7 @@ class FineTuner:
             )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.classifier = nn.Linear(width, len(data.classes)).to(device)
+            self.classifier = nn.Linear(trunk.width, len(data.classes)).to(device)
         self.trunk = copy.deepcopy(trunk).requires_grad_(True).to(device)
         parameters = [*self.trunk.parameters(), *self.classifier.parameters()]
         self.optimiser = torch.optim.Adam(parameters, lr=recipe.finetune_learning_rate, fused=True)

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.data import Pairs
-from repro.audiovisual.model import Towers, crossed
+from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
 from repro.contrast.dictionary import Dictionary
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
@@ -52,14 +52,10 @@ class Pretrainer:
         order, shuffle, views, selection = np.random.SeedSequence(seed).generate_state(4).tolist()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.towers = Towers(
-                **{modality: _trunk(recipe, modality) for modality in MODALITIES},
-                embedding=recipe.embedding,
-                extra_layer=recipe.extra_layer,
-                groups=recipe.groups,
-            )
-            widths = self.towers.widths
-            self.classifiers = nn.ModuleDict({name: nn.Linear(widths[name], len(data.classes)) for name in MODALITIES})
+            encoders = [_encoder(recipe, modality, data) for modality in MODALITIES]
+            self.towers = Towers(*encoders, embedding=recipe.embedding, extra_layer=recipe.extra_layer)
+            classifiers = {modality: nn.Linear(recipe.width, len(data.classes)) for modality in MODALITIES}
+            self.classifiers = nn.ModuleDict(classifiers)
         self.crosses = recipe.method in ("xmoco", "cmacc")
         self.keys = MomentumEncoder(self._leader(), recipe.momentum)
         for module in (self.towers, self.classifiers, self.keys):
@@ -198,7 +194,7 @@ class Pretrainer:
         """Embeddings (N, d) with gradient, and what the last layer makes them from, (N, width)."""
         with self._autocast():
             embedding, hidden = self.towers(modality, view)
-        return self._finished(embedding), hidden.float()
+        return self._finished(embedding), hidden
 
     def _keys(self, modality: str, view: Tensor) -> Tensor:
         """The momentum encoder's embeddings (N, d)."""
@@ -212,7 +208,6 @@ class Pretrainer:
         return self._finished(encode_shuffled(encode, view, generator=self.shuffle_generator))
 
     def _finished(self, embedding: Tensor) -> Tensor:
-        embedding = embedding.float()
         return normalize(embedding, dim=1) if self.recipe.normalised else embedding
 
     def _augmented(self, modality: str, view: Tensor) -> Tensor:
@@ -276,8 +271,12 @@ class Pretrainer:
         return {name: getattr(self, name) for name in names}
 
 
-def _trunk(recipe: AudioVisualRecipe, modality: str) -> str:
-    return recipe.video_trunk if modality == "video" else recipe.audio_trunk
+def _encoder(recipe: AudioVisualRecipe, modality: str, data: Pairs) -> Encoder:
+    """The encoder of a modality, for as many channels as the data has; of a modality it lacks, the usual ones."""
+    trunk = recipe.video_trunk if modality == "video" else recipe.audio_trunk
+    items = data.has(modality).nonzero().flatten()[:1]
+    channels = data.centred(modality, items).shape[2] if len(items) else None
+    return Encoder(trunk, recipe.width, channels=channels, groups=recipe.groups)
 
 
 def _drawn(members: Tensor, count: int, generator: torch.Generator) -> Tensor:

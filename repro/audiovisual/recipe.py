@@ -45,7 +45,7 @@ DATA: dict[str, Values] = {  # where a data set's recipe leaves that of Kinetics
     "esc50": {"targets": ("esc50", "the data")},
 }
 
-COUNTS = ("batch", "dictionary", "pool", "embedding", "epochs", "window", "size", "groups", "threads", "pairs")
+COUNTS = ("batch", "dictionary", "pool", "width", "embedding", "epochs", "window", "size", "groups", "threads", "pairs")
 LEAST = dict.fromkeys((*COUNTS, "finetune_batch", "finetune_window", "finetune_windows"), 1)
 LEAST |= dict.fromkeys(("temperature", "posterior_temperature"), 1e-6)
 LEAST |= dict.fromkeys(("iterations", "warmup", "learning_rate", "finetune_epochs", "finetune_learning_rate"), 0)
@@ -67,6 +67,7 @@ class AudioVisualRecipe(Recipe):
     extra_layer: bool = setting(True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities")
     video_trunk: str = setting("r3d18", PAPER, allowed=VIDEO_TRUNKS)
     audio_trunk: str = setting("audio18", PAPER, allowed=AUDIO_TRUNKS)
+    width: int = setting(512, f"{PAPER}: features of an encoder")
     embedding: int = setting(512, "assumed: width of the encoders")
     normalised: bool = setting(False, "assumed, as the printed gradient norms need; see `VARIANTS`")
     groups: int = setting(1, "assumed: batch normalisation over the whole batch")
@@ -137,15 +138,15 @@ def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
 
 def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """A size for two CPU cores: small encoders on embedded data, a few hundred steps on real clips."""
-    small: dict[str, Any] = {"batch": 32, "embedding": 128, "warmup": 50, "finetune_epochs": 20}
+    small: dict[str, Any] = {"batch": 32, "width": 128, "embedding": 128, "warmup": 50, "finetune_epochs": 20}
     factors = {"dictionary": 8, "pool": 24}
     if dataset in ("multidigits", "multiomniglot"):
-        small |= {"batch": 128, "pairs": 10_000, "epochs": 20, "warmup": 100}
+        small |= {"width": 512, "batch": 128, "pairs": 10_000, "epochs": 20, "warmup": 100}
         factors = {"dictionary": 8, "pool": 32}
     elif dataset == "synthetic":
         small |= {"epochs": 20}
     else:
-        small |= {"embedding": 512, "batch": 8, "size": 64, "window": 8, "epochs": 20, "finetune_window": 8}
+        small |= {"width": 512, "embedding": 512, "batch": 8, "size": 64, "window": 8, "epochs": 20, "finetune_window": 8}
         small |= {"finetune_windows": 2, "finetune_batch": 8}
         factors = {"dictionary": 2, "pool": 4}
     batch = changes.get("batch", small["batch"])

@@ -73,9 +73,10 @@ def follow(follower: nn.Module, leader: nn.Module, momentum: float) -> None:
     torch._foreach_lerp_([own for _, own in followers], [other for _, other in leaders], 1 - momentum)
 
 
-class GhostBatchNorm2d(nn.BatchNorm2d):
+class GhostBatchNorm(nn.Module):
     """Batch normalisation over consecutive parts of the batch, each with statistics of its own.
 
+    This is what `GhostBatchNorm1d`, `GhostBatchNorm2d` and `GhostBatchNorm3d` add to torch's layers of these numbers.
     While training, every part is normalised as if it were alone on a device, and the running statistics become the
     mean of those the parts would leave. In evaluation mode this is plain batch normalisation, for a batch of any size.
     (Data-parallel training in the released codes keeps the statistics of its first process: an estimate of the same
@@ -103,14 +104,14 @@ class GhostBatchNorm2d(nn.BatchNorm2d):
             raise ValueError(f"groups={groups} should be at least 1 (plain batch normalisation)")
         self.groups = groups
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Normalised images (N, C, H, W), in their precision and memory format; statistics are at least float32."""
-        if not self.training or (groups := groups_here(self.groups, len(images))) == 1:
-            return super().forward(images)
+    def forward(self, samples: Tensor) -> Tensor:
+        """Normalised samples (N, C, ...), in their precision and memory format; statistics are at least float32."""
+        if not self.training or (groups := groups_here(self.groups, len(samples))) == 1:
+            return super().forward(samples)
         means, variances = self.running_mean.repeat(groups, 1), self.running_var.repeat(groups, 1)
         parts = [
             functional.batch_norm(part, mean, variance, self.weight, self.bias, True, self.momentum, self.eps)
-            for part, mean, variance in zip(images.chunk(groups), means, variances, strict=True)
+            for part, mean, variance in zip(samples.chunk(groups), means, variances, strict=True)
         ]
         self.running_mean.copy_(means.mean(0))
         self.running_var.copy_(variances.mean(0))
@@ -119,6 +120,18 @@ class GhostBatchNorm2d(nn.BatchNorm2d):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, groups={self.groups}"
+
+
+class GhostBatchNorm1d(GhostBatchNorm, nn.BatchNorm1d):
+    """`GhostBatchNorm` of rows (N, C) or series (N, C, T)."""
+
+
+class GhostBatchNorm2d(GhostBatchNorm, nn.BatchNorm2d):
+    """`GhostBatchNorm` of images (N, C, H, W)."""
+
+
+class GhostBatchNorm3d(GhostBatchNorm, nn.BatchNorm3d):
+    """`GhostBatchNorm` of clips (N, C, F, H, W)."""
 
 
 class WholeBatchNorm1d(nn.BatchNorm1d):
@@ -218,7 +231,8 @@ def average_statistics(module: nn.Module) -> None:
     They are linear in the statistics of the batches. So one call, before features are extracted or weights are saved,
     gives what averaging at every step would give, and what one process with ghost groups keeps.
     """
-    normalisations = [part for part in module.modules() if isinstance(part, (nn.BatchNorm1d, nn.BatchNorm2d))]
+    kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+    normalisations = [part for part in module.modules() if isinstance(part, kinds)]
     average([value for part in normalisations for value in (part.running_mean, part.running_var)])
 
 

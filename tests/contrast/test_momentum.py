@@ -7,8 +7,11 @@ import pytest
 import torch
 from torch import nn
 
+from repro.contrast import momentum as momentum_module
 from repro.contrast.momentum import (
+    GhostBatchNorm1d,
     GhostBatchNorm2d,
+    GhostBatchNorm3d,
     MomentumEncoder,
     WholeBatchNorm1d,
     average_gradients,
@@ -194,6 +197,42 @@ def test_ghost_normalisation_equals_plain_normalisation_of_every_part(groups, la
         expected = torch.stack([getattr(alone, name) for alone in plain]).mean(0)
         torch.testing.assert_close(getattr(ghost, name), expected)
     assert ghost.num_batches_tracked == 2
+
+
+@pytest.mark.parametrize(
+    ("ghost_kind", "plain_kind", "shape"),
+    [
+        (GhostBatchNorm1d, nn.BatchNorm1d, (6, 3)),
+        (GhostBatchNorm1d, nn.BatchNorm1d, (6, 3, 7)),
+        (GhostBatchNorm3d, nn.BatchNorm3d, (6, 3, 2, 5, 4)),
+    ],
+)
+def test_ghost_normalisation_of_rows_series_and_clips(ghost_kind, plain_kind, shape):
+    ghost, samples = ghost_kind(3, 2).double(), torch.randn(shape, dtype=torch.float64)
+    if len(shape) == 5:
+        samples = samples.contiguous(memory_format=torch.channels_last_3d)
+    plain = [plain_kind(3).double() for _ in range(2)]
+    assert list(ghost.state_dict()) == list(plain[0].state_dict())
+    found = ghost(samples)
+    expected = torch.cat([alone(part) for alone, part in zip(plain, samples.chunk(2), strict=True)])
+    torch.testing.assert_close(found, expected)
+    assert found.stride() == samples.stride()
+    for name in ("running_mean", "running_var"):
+        torch.testing.assert_close(getattr(ghost, name), (getattr(plain[0], name) + getattr(plain[1], name)) / 2)
+    plain[0].load_state_dict(ghost.state_dict())
+    assert torch.equal(ghost.eval()(samples[:5]), plain[0].eval()(samples[:5]))
+    with pytest.raises(ValueError, match=r"expected .* input"):
+        ghost(torch.zeros(2, 3, 4, 4, dtype=torch.float64))
+
+
+def test_the_statistics_of_every_kind_of_normalisation_are_averaged(monkeypatch):
+    averaged = []
+    monkeypatch.setattr(momentum_module, "average", averaged.extend)
+    parts = [GhostBatchNorm1d(2, 2), GhostBatchNorm2d(2, 2), GhostBatchNorm3d(2, 2), WholeBatchNorm1d(2)]
+    average_statistics(nn.Sequential(nn.Linear(2, 2), *parts))
+    expected = [value for part in parts for value in (part.running_mean, part.running_var)]
+    assert len(averaged) == len(expected)
+    assert all(one is other for one, other in zip(averaged, expected, strict=True))
 
 
 def test_ghost_normalisation_of_a_case_worked_out_by_hand():

@@ -1,0 +1,170 @@
+"""One cell of CM-ACC's tables: pre-train, fine-tune or probe, and say what it cost."""
+
+import functools
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from repro import manifest
+from repro.audiovisual.characters import Characters
+from repro.audiovisual.data import CHARACTERS, Pairs, load
+from repro.audiovisual.finetune import FineTuner
+from repro.audiovisual.pretrain import Pretrainer
+from repro.audiovisual.recipe import AudioVisualRecipe
+from repro.run import device as devices
+from repro.run.cost import begin, cost
+from repro.run.evaluate import cosine_rates, linear_probe
+from repro.run.fit import fit
+from repro.run.store import Run
+
+
+class Target(NamedTuple):
+    """Where an encoder is judged: by fine-tuning on a modality of a data set with so many official splits."""
+
+    dataset: str
+    modality: str
+    splits: int
+
+
+TARGETS = {
+    "ucf101": Target("ucf101", "video", 3),
+    "hmdb51": Target("hmdb51", "video", 3),
+    "esc50": Target("esc50", "audio", 5),
+    "synthetic_video": Target("synthetic", "video", 1),
+    "synthetic_audio": Target("synthetic", "audio", 1),
+}
+PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of characters; assumed
+
+
+def data_of(recipe: AudioVisualRecipe) -> Pairs:
+    """The pairs a recipe pre-trains on; read once per process."""
+    return _load(recipe.dataset, manifest.data_root(), recipe.window, recipe.split or 1, *_options(recipe))
+
+
+def target_of(recipe: AudioVisualRecipe, target: str, split: int) -> Pairs:
+    """The recordings of a target, in windows for fine-tuning; read once per process."""
+    return _load(TARGETS[target].dataset, manifest.data_root(), recipe.finetune_window, split, *_options(recipe))
+
+
+def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
+    """Train the run's cell to its end, from its checkpoints if there are any, and evaluate it.
+
+    Returns:
+        The content of `result.json`: that of `evaluate`, and "cost", whose seconds are those of pre-training.
+    """
+    begin(device)
+    recipe, seed = run.cell.recipe, run.cell.seed
+    with devices.threads(recipe.threads):
+        pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
+        spent = fit(pretrainer, run.folder, progress)
+        result = evaluate(pretrainer, run.folder, progress, seed)
+    return result | {"cost": spent | cost(device)}
+
+
+def evaluate(pretrainer: Pretrainer, folder: Path, progress: tqdm, seed: int) -> dict[str, float]:
+    """What the recipe's targets say of the encoders.
+
+    Args:
+        pretrainer: trained.
+        folder: of the run; every fine-tuning has a folder of its own in it, and resumes.
+        progress: a bar to count steps on.
+        seed: of classifiers and probes.
+
+    Returns:
+        For grids of characters "linear" and "linear_held_out", see `probe_characters`. Otherwise, for every target,
+        the accuracy in percent after fine-tuning, and their mean as "linear", which tables without targets show.
+    """
+    recipe = pretrainer.recipe
+    if recipe.dataset in CHARACTERS:
+        return probe_characters(pretrainer, seed)
+    return {name: _finetuned(pretrainer, name, folder, progress, seed) for name in recipe.targets.split(",")}
+
+
+def _finetuned(pretrainer: Pretrainer, name: str, folder: Path, progress: tqdm, seed: int) -> float:
+    """Accuracy on a target, the mean over its official splits if the recipe asks for that."""
+    recipe, target = pretrainer.recipe, TARGETS[name]
+    towers, accuracies = pretrainer.towers, []
+    for split in range(1, target.splits + 1) if recipe.split == 0 else (recipe.split,):
+        data = target_of(recipe, name, split)
+        trunk = towers.trunks[target.modality]
+        learner = FineTuner(recipe, trunk, data, target.modality, seed, pretrainer.device)
+        part = folder / f"{name}-{split}"
+        part.mkdir(exist_ok=True)
+        fit(learner, part, progress)
+        accuracies.append(learner.accuracy())
+    return sum(accuracies) / len(accuracies)
+
+
+def probe_characters(pretrainer: Pretrainer, seed: int) -> dict[str, float]:
+    """Linear probes of every cell's character on the frozen encoder of x.
+
+    Returns:
+        linear: accuracy in percent on new pairs of the drawings trained on, the mean over cells.
+        linear_held_out: the same on drawings never seen.
+
+    Source: CM-ACC, Fig. 3a; the paper does not say how accuracy is measured.
+    """
+    data = pretrainer.data
+    features = {part: _features(pretrainer, mask) for part, mask in _parts(data).items()}
+    scaled = _standardised(features)
+    accuracies = {"test": [], "held_out": []}
+    for place in range(data.labels.shape[1]):
+        labels = {part: data.labels[mask, place].to(pretrainer.device) for part, mask in _parts(data).items()}
+        for part, found in accuracies.items():
+            found.append(
+                linear_probe(
+                    scaled["train"],
+                    labels["train"],
+                    scaled[part],
+                    labels[part],
+                    classes=int(data.labels[:, place].max()) + 1,
+                    batch=PROBE_BATCH,
+                    rates=cosine_rates(PROBE_EPOCHS, PROBE_RATE, 0.0),
+                    momentum=PROBE_MOMENTUM,
+                    seed=seed,
+                )[-1]
+            )
+    means = {part: sum(found) / len(found) for part, found in accuracies.items()}
+    return {"linear": means["test"], "linear_held_out": means["held_out"]}
+
+
+def _parts(data: Characters) -> dict[str, Tensor]:
+    """The lots of pairs that are probed, by name."""
+    return {"train": data.train, "test": data.test, "held_out": data.held_out}
+
+
+@torch.no_grad()
+def _features(pretrainer: Pretrainer, mask: Tensor) -> Tensor:
+    """Features (n, C) of the grids x of a lot of pairs."""
+    trunk, parts = pretrainer.towers.trunks["video"].eval(), mask.nonzero().flatten().split(512)
+    return torch.cat([trunk(pretrainer.data.centred("video", index)[:, 0]) for index in parts])
+
+
+def _standardised(features: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The features with mean 0 and standard deviation 1 in every coordinate over the training lot."""
+    deviation, mean = torch.std_mean(features["train"], dim=0, correction=0)
+    scale = deviation.where(deviation > 0, 1)
+    return {part: (rows - mean) / scale for part, rows in features.items()}
+
+
+def _options(recipe: AudioVisualRecipe) -> tuple[bool, float, int, int]:
+    return recipe.subset, recipe.redundancy, recipe.characters, recipe.pairs
+
+
+@functools.lru_cache(maxsize=4)
+def _load(
+    name: str, root: Path, window: int, split: int, subset: bool, redundancy: float, characters: int, pairs: int
+) -> Pairs:
+    return load(
+        name,
+        root,
+        window=window,
+        split=split,
+        subset=subset,
+        redundancy=redundancy,
+        characters=characters,
+        pairs=pairs,
+    )

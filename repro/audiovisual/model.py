@@ -1,0 +1,370 @@
+"""Encoders of video, sound and pictures, the layer on top of them, and the crossing of that layer in momentum encoders.
+
+An encoder turns a batch of one modality into pooled features. Two of them make the towers of cross-modal contrast. With
+the extra layer, the momentum encoder of one modality takes its last layer from the query encoder of the other.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from repro.audiovisual import MODALITIES
+from repro.contrast.momentum import GhostBatchNorm1d, GhostBatchNorm2d, GhostBatchNorm3d, dealt, groups_here
+from repro.recipe import choose
+
+CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}  # by the number of axes
+NORMALISATIONS = {1: GhostBatchNorm1d, 2: GhostBatchNorm2d, 3: GhostBatchNorm3d}
+WIDTHS = 32  # a width is a multiple of this, so that every layer has a whole number of channels
+REGIONS = 3  # parts of a picture that "small_image" tells apart along each axis
+
+
+class Encoder(nn.Module):
+    """A randomly initialised trunk that turns a batch of one modality into pooled features.
+
+    Args:
+        trunk: one of `TRUNKS`; the functions of these names below describe them.
+        width: C, size of the features, a multiple of 32; the layers before the last are in proportion (the papers' 512
+            gives the 64, 128, 256 and 512 channels of a ResNet-18).
+        channels: of the inputs: colours of a video or picture, mel bands of sound. By default 3 colours of video, 80
+            bands, 1 colour of a picture.
+        groups: of ghost batch normalisation, to which samples i mod groups belong while the encoder trains, all
+            processes together; 1 is plain batch normalisation.
+
+    Raises:
+        ValueError: if the trunk is another one, or width, channels or groups are not such numbers.
+    """
+
+    def __init__(self, trunk: str, width: int, *, channels: int | None = None, groups: int = 1) -> None:
+        super().__init__()
+        kind = TRUNKS[choose("trunk", trunk, TRUNKS)]
+        self.name, self.width, self.groups, self.axes = trunk, width, groups, kind.axes
+        self.channels = kind.channels if channels is None else channels
+        if width < WIDTHS or width % WIDTHS:
+            raise ValueError(f"width={width} should be a multiple of {WIDTHS} (the papers' 512)")
+        if self.channels < 1:
+            raise ValueError(f"channels={channels} should be at least 1")
+        self.layers = kind.make(width, self.channels, groups)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """Pooled features (N, C), in the precision they are computed in.
+
+        Args:
+            inputs: (N, channels, F, H, W) clips, (N, channels, T) sounds or (N, channels, H, W) pictures, as the trunk
+                takes them, normalised, of any length and size, in any memory format; N is a multiple of the groups
+                while the encoder trains.
+
+        Raises:
+            TypeError: if the inputs are integers.
+            ValueError: if they have another shape, or N is not such a multiple.
+        """
+        shape = tuple(inputs.shape)
+        if len(shape) != 2 + len(self.axes) or shape[1] != self.channels or 0 in shape[2:]:
+            expected = f"(N, {self.channels}, {', '.join(self.axes)})"
+            raise ValueError(
+                f"inputs of trunk={self.name!r} have shape {shape}; it should be {expected} with no empty axis but N"
+            )
+        if not inputs.is_floating_point():
+            raise TypeError(f"inputs have the type {inputs.dtype}; convert them to float32 and normalise them first")
+        if not self.training:
+            return self.layers(inputs)
+        groups = groups_here(self.groups, len(inputs))
+        return dealt(self.layers(dealt(inputs, groups)), len(inputs) // groups)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """See `features`."""
+        return self.features(inputs)
+
+
+class Towers(nn.Module):
+    """The encoders of the two modalities and the layer that makes their features comparable.
+
+    Args:
+        video: encoder of the first modality.
+        audio: encoder of the second.
+        embedding: d, size of the embeddings (512 is assumed: the paper gives none).
+        extra_layer: whether a fully connected layer follows each encoder. Without it the features are the embeddings,
+            and d is their width.
+
+    Attributes:
+        trunks: the encoders by modality.
+        heads: the extra layers by modality, Linear(C, d), or Identity without them.
+
+    Raises:
+        ValueError: if the two embeddings could not be compared: without the extra layer, because the widths differ.
+
+    Source: CM-ACC; Table 1 has rows with and without the extra layer.
+    """
+
+    def __init__(self, video: Encoder, audio: Encoder, embedding: int = 512, extra_layer: bool = True) -> None:
+        super().__init__()
+        encoders = dict(zip(MODALITIES, (video, audio), strict=True))
+        if not extra_layer:
+            _same_widths(video, audio, "without the extra layer the features of both are compared")
+        self.trunks = nn.ModuleDict(encoders)
+        self.heads = nn.ModuleDict(
+            {
+                modality: nn.Linear(encoder.width, embedding) if extra_layer else nn.Identity()
+                for modality, encoder in encoders.items()
+            }
+        )
+
+    def forward(self, modality: str, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Embeddings (N, d), not normalised, and the features (N, C) that the last layer made them of.
+
+        Both are at least float32, whatever precision the encoder computes in, and the last layer is exact: embedding =
+        W h + b for every row h of the features, on which the gradient embedding of the selection of negatives rests.
+        Without the extra layer this holds with W the identity, b = 0 and h the pooled features: both are one tensor.
+
+        Args:
+            modality: "video" or "audio".
+            inputs: as in `Encoder.features`.
+
+        Raises:
+            TypeError: if the inputs are integers.
+            ValueError: if the modality is another one, or the inputs do not fit its encoder.
+        """
+        choose("modality", modality, MODALITIES)
+        features = self.trunks[modality].features(inputs)
+        with torch.autocast(features.device.type, enabled=False):
+            features = features.to(torch.promote_types(features.dtype, torch.float32))
+            return self.heads[modality](features), features
+
+
+def crossed(towers: Towers) -> Towers:
+    """The same encoders with their extra layers exchanged: what the crossed momentum encoder copies and follows.
+
+    The result shares all parameters with `towers`; nothing is copied, and it may be made anew for every update:
+
+        keys = MomentumEncoder(crossed(towers), momentum)       copies: FC(h_a) = FC(f_v), FC(h_v) = FC(f_a)
+        keys.update(crossed(towers))                            h_v <- f_v, h_a <- f_a, FC(h_a) <- FC(f_v), ...
+
+    where f are the query encoders, h the key encoders and <- is their exponential moving average. Without the extra
+    layer nothing is exchanged, and `keys` is the plain momentum encoder.
+
+    Raises:
+        ValueError: if the encoders differ in width: neither could take the layer of the other.
+
+    Source: CM-ACC, momentum update of the extra layer.
+    """
+    video, audio = (towers.trunks[modality] for modality in MODALITIES)
+    _same_widths(video, audio, "each takes the extra layer of the other")
+    exchanged = Towers(video, audio, extra_layer=False)
+    exchanged.heads = nn.ModuleDict(dict(zip(MODALITIES, reversed(towers.heads.values()), strict=True)))
+    return exchanged
+
+
+def _same_widths(video: Encoder, audio: Encoder, why: str) -> None:
+    if video.width != audio.width:
+        raise ValueError(
+            f"the encoders have the widths {video.width} and {audio.width}, but {why}; choose one width for both"
+        )
+
+
+def r3d18(width: int, channels: int, groups: int) -> nn.Sequential:
+    """3D-ResNet-18: clips (N, channels, F, H, W) to features (N, width); 33.2 million parameters at width 512.
+
+    Convolutions start Kaiming-normal (fan-out); where a stage begins, the shortcut is a 1x1x1 convolution ("type B").
+    Differs from torchvision's network of this name by the stem, 7x7x7 with max-pooling.
+
+    Source: Hara et al. 2018; CM-ACC, released code.
+    """
+    layers, first = _plain(3, groups), width // 8
+    stem = nn.Sequential(
+        _convolution(3, channels, first, 7, (1, 2, 2)), layers.normalised(first), nn.ReLU(inplace=True),
+        nn.MaxPool3d(3, stride=2, padding=1),
+    )
+    return _initialised(nn.Sequential(stem, *_residual_stages(width, layers), Mean()))
+
+
+def r2plus1d18(width: int, channels: int, groups: int) -> nn.Sequential:
+    """R(2+1)D-18: clips (N, channels, F, H, W) to features (N, width); every convolution in space, then in time.
+
+    No max-pooling; otherwise as `r3d18`, with as many parameters (33.2 million at width 512): see `_factorised`.
+    Torchvision's network of this name has 31.3 million, because there the first channels of a stage, which are fewer,
+    determine the channels in the middle of a block's second convolution too.
+
+    Source: Tran et al. 2018; CM-ACC, Table 4.
+    """
+    layers, first, middle = _plain(3, groups), width // 8, 45
+    layers = layers._replace(wide=partial(_factorised, layers.normalised))
+    stem = nn.Sequential(
+        _convolution(3, channels, middle, (1, 7, 7), (1, 2, 2)), layers.normalised(middle), nn.ReLU(inplace=True),
+        _convolution(3, middle, first, (3, 1, 1)), layers.normalised(first), nn.ReLU(inplace=True),
+    )
+    return _initialised(nn.Sequential(stem, *_residual_stages(width, layers), Mean()))
+
+
+def audio18(width: int, channels: int, groups: int) -> nn.Sequential:
+    """ResNet-18 with one-dimensional kernels: log-mel sound (N, bands, T) to features (N, width).
+
+    The bands are the channels of the first convolution. Batch normalisation of every band before it and the
+    Xavier-normal start, on which the paper is silent, are those of an early state of the released code. Its stages
+    without stride, its leaky ReLU, and its biases, which batch normalisation takes away again, are no ResNet-18's and
+    left out.
+
+    Source: CM-ACC; its released code in an early state.
+    """
+    layers, first = _plain(1, groups), width // 8
+    stem = nn.Sequential(
+        layers.normalised(channels), _convolution(1, channels, first, 7, 2), layers.normalised(first),
+        nn.ReLU(inplace=True), nn.MaxPool1d(3, stride=2, padding=1),
+    )
+    return _initialised(nn.Sequential(stem, *_residual_stages(width, layers), Mean()), nn.init.xavier_normal_)
+
+
+def small_video(width: int, channels: int, groups: int) -> nn.Sequential:
+    """Four convolutions for small clips (N, channels, F, H, W), 1.9 million multiplications for 8 frames of 24 pixels
+    at width 128: the first in space alone, the others also in time, with half the resolution after each."""
+    widths = (width // 16, width // 8, width // 4, width)
+    stages = _convolutions(3, channels, widths, (1, 5, 5), (1, 2, 2), groups)
+    return _initialised(nn.Sequential(*stages, Mean()))
+
+
+def small_audio(width: int, channels: int, groups: int) -> nn.Sequential:
+    """Four convolutions for short sounds (N, bands, T), 0.5 million multiplications for 64 rows of 32 bands at width
+    128; every band is normalised first, and each convolution halves the resolution."""
+    widths = (width // 4, width // 2, width // 2, width)
+    stages = _convolutions(1, channels, widths, 5, 2, groups)
+    return _initialised(nn.Sequential(GhostBatchNorm1d(channels, groups), *stages, Mean()))
+
+
+def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
+    """Four convolutions and a layer that reads where things are, for pictures (N, channels, H, W) of characters.
+
+    Each convolution halves the resolution; one position of the last map sees 33 pixels, a character. The map is
+    averaged not over the whole picture but within each of 3 x 3 regions, of which the last layer makes the features:
+    up to nine characters in rows and columns remain apart, for a linear probe to name the one in each cell. At width
+    512 it costs about a million multiplications for every character of 32 pixels.
+    """
+    widths = (width // 32, width // 16, width // 8, width // 4)
+    read = nn.Linear(REGIONS**2 * widths[-1], width, bias=False)
+    return _initialised(
+        nn.Sequential(
+            *_convolutions(2, channels, widths, 5, 2, groups), nn.AdaptiveAvgPool2d(REGIONS), nn.Flatten(),
+            read, GhostBatchNorm1d(width, groups), nn.ReLU(inplace=True),
+        )
+    )
+
+
+class Trunk(NamedTuple):
+    """How an encoder's layers are made, and what they take."""
+
+    make: Callable[[int, int, int], nn.Sequential]  # of width, channels and groups
+    channels: int
+    axes: tuple[str, ...]
+
+
+TRUNKS = {
+    "r3d18": Trunk(r3d18, 3, ("F", "H", "W")),
+    "r2plus1d18": Trunk(r2plus1d18, 3, ("F", "H", "W")),
+    "audio18": Trunk(audio18, 80, ("T",)),
+    "small_video": Trunk(small_video, 3, ("F", "H", "W")),
+    "small_audio": Trunk(small_audio, 80, ("T",)),
+    "small_image": Trunk(small_image, 1, ("H", "W")),
+}
+
+
+class Layers(NamedTuple):
+    """What the residual blocks of one network are made of."""
+
+    wide: Callable[[int, int, int], nn.Module]  # of inputs, outputs and stride, with kernel 3
+    narrow: Callable[[int, int, int], nn.Module]  # the same with kernel 1
+    normalised: Callable[[int], nn.Module]
+
+
+class Block(nn.Module):
+    """Two convolutions with kernel 3 beside a shortcut, convolved only where channels or resolution change.
+
+    Source: He et al. 2016.
+    """
+
+    def __init__(self, layers: Layers, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = layers.wide(inputs, outputs, stride), layers.normalised(outputs)
+        self.conv2, self.bn2 = layers.wide(outputs, outputs, 1), layers.normalised(outputs)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(layers.narrow(inputs, outputs, stride), layers.normalised(outputs))
+
+    def forward(self, maps: Tensor) -> Tensor:
+        inner = relu(self.bn1(self.conv1(maps)), inplace=True)
+        return relu(self.bn2(self.conv2(inner)) + self.shortcut(maps), inplace=True)
+
+
+class Mean(nn.Module):
+    """Maps (N, C, ...) to their means over all positions, (N, C)."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return maps.flatten(2).mean(2)
+
+
+def _convolution(
+    axes: int, inputs: int, outputs: int, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] = 1
+) -> nn.Module:
+    """Without a bias, which the normalisation after it takes away; an axis of length n has ceil(n / stride) after."""
+    padding = kernel // 2 if isinstance(kernel, int) else tuple(size // 2 for size in kernel)
+    return CONVOLUTIONS[axes](inputs, outputs, kernel, stride, padding, bias=False)
+
+
+def _factorised(normalised: Callable[[int], nn.Module], inputs: int, outputs: int, stride: int) -> nn.Sequential:
+    """A convolution in space and one in time, with about the parameters of the 3x3x3 convolution they replace.
+
+    Source: Tran et al. 2018, section 3.5, for the channels in the middle.
+    """
+    middle = 27 * inputs * outputs // (9 * inputs + 3 * outputs)
+    return nn.Sequential(
+        _convolution(3, inputs, middle, (1, 3, 3), (1, stride, stride)), normalised(middle), nn.ReLU(inplace=True),
+        _convolution(3, middle, outputs, (3, 1, 1), (stride, 1, 1)),
+    )
+
+
+def _plain(axes: int, groups: int) -> Layers:
+    """Layers of so many axes with ghost batch normalisation."""
+    return Layers(
+        wide=lambda inputs, outputs, stride: _convolution(axes, inputs, outputs, 3, stride),
+        narrow=lambda inputs, outputs, stride: _convolution(axes, inputs, outputs, 1, stride),
+        normalised=partial(NORMALISATIONS[axes], groups=groups),
+    )
+
+
+def _residual_stages(width: int, layers: Layers) -> list[nn.Sequential]:
+    """The four stages of a ResNet-18, two blocks each: width / 8 channels in, width out, strides 1, 2, 2, 2."""
+    widths = (width // 8, width // 8, width // 4, width // 2, width)
+    return [
+        nn.Sequential(Block(layers, inputs, outputs, stride), Block(layers, outputs, outputs, 1))
+        for inputs, outputs, stride in zip(widths, widths[1:], (1, 2, 2, 2), strict=False)
+    ]
+
+
+def _convolutions(
+    axes: int,
+    channels: int,
+    widths: tuple[int, ...],
+    kernel: int | tuple[int, ...],
+    stride: int | tuple[int, ...],
+    groups: int,
+) -> list[nn.Sequential]:
+    """Convolutions to `widths` channels, each with normalisation and ReLU; the later have kernel 3 and stride 2."""
+    later, normalised = len(widths) - 1, NORMALISATIONS[axes]
+    shapes = zip((channels, *widths), widths, (kernel, *[3] * later), (stride, *[2] * later), strict=False)
+    return [
+        nn.Sequential(_convolution(axes, *shape), normalised(shape[1], groups), nn.ReLU(inplace=True))
+        for shape in shapes
+    ]
+
+
+def _kaiming(weight: Tensor) -> Tensor:
+    """Normal with the spread that keeps the gradient's size from layer to layer (fan-out), as ResNets start."""
+    return nn.init.kaiming_normal_(weight, mode="fan_out", nonlinearity="relu")
+
+
+def _initialised(network: nn.Sequential, draw: Callable[[Tensor], Tensor] = _kaiming) -> nn.Sequential:
+    """The network with its convolutions drawn anew."""
+    for part in network.modules():
+        if isinstance(part, tuple(CONVOLUTIONS.values())):
+            draw(part.weight)
+    return network
