@@ -72,7 +72,7 @@ def _crop(clips: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     size = rows.shape[1]
     if min(clips.shape[3:]) < size:
         height, width = clips.shape[3:]
-        raise ValueError(f"size={size} exceeds the frames of {height} x {width} pixels; prepare larger ones or lower it")
+        raise ValueError(f"size={size} exceeds the frames of {height} x {width} pixels; lower it")
     count, channels, frames, _, width = clips.shape
     rows = rows.view(count, 1, 1, size, 1).expand(-1, channels, frames, -1, width)
     columns = columns.view(count, 1, 1, 1, size).expand(-1, channels, frames, size, -1)

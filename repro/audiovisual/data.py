@@ -1,6 +1,5 @@
 """Pairs of video and sound: embedded clips, grids of characters, and folders of real recordings."""
 
-from pathlib import Path
 from typing import Protocol, Self
 
 import torch

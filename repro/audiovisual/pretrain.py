@@ -136,7 +136,8 @@ class Pretrainer:
 
     def _loss(self, modality: str, index: Tensor, query: Tensor, key: Tensor) -> Tensor:
         """InfoNCE of queries (N, d) with keys and the dictionary of `modality`; a pair's own entries are left out."""
-        own = self.entries[modality].entries.T == index.to(self.device).unsqueeze(1)              # (N, K)
+        items = index.to(self.device).unsqueeze(1)
+        own = items == self.entries[modality].entries.T                                        # (N, K)
         excluded = own if self.recipe.own_excluded else None
         return info_nce(query, key, self.dictionaries[modality].entries, self.recipe.temperature, excluded=excluded)
 
@@ -288,7 +289,8 @@ def _drawn(members: Tensor, count: int, generator: torch.Generator) -> Tensor:
 def _members(recipe: AudioVisualRecipe, data: Pairs, modalities: tuple[str, ...]) -> Tensor:
     """Indices of the pairs to train with; raises ValueError if there are too few."""
     if recipe.method in ("xmoco", "cmacc") and modalities != MODALITIES:
-        raise ValueError(f"method={recipe.method!r} needs video and sound; {data.name} has {', '.join(modalities)} alone")
+        found = ", ".join(modalities)
+        raise ValueError(f"method={recipe.method!r} needs video and sound; {data.name} has {found} alone")
     usable = data.pretrain
     for modality in modalities:
         usable = usable & data.has(modality)

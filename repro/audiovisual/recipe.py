@@ -108,8 +108,8 @@ class AudioVisualRecipe(Recipe):
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
         if self.pool % self.batch or self.dictionary % self.batch:
             raise ValueError(
-                f"dictionary={self.dictionary} and pool={self.pool} should be multiples of batch={self.batch}, in which "
-                "they are encoded"
+                f"dictionary={self.dictionary} and pool={self.pool} should be multiples of batch={self.batch}, the "
+                "number of items that are encoded at a time"
             )
 
     def described(self) -> list[tuple[str, Any, str]]:
@@ -146,8 +146,8 @@ def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     elif dataset == "synthetic":
         small |= {"epochs": 20}
     else:
-        small |= {"width": 512, "embedding": 512, "batch": 8, "size": 64, "window": 8, "epochs": 20, "finetune_window": 8}
-        small |= {"finetune_windows": 2, "finetune_batch": 8}
+        small |= {"width": 512, "embedding": 512, "batch": 8, "size": 64, "window": 8, "epochs": 20}
+        small |= {"finetune_window": 8, "finetune_windows": 2, "finetune_batch": 8}
         factors = {"dictionary": 2, "pool": 4}
     batch = changes.get("batch", small["batch"])
     small |= {name: factor * batch for name, factor in factors.items()}
