@@ -9,6 +9,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from repro import manifest
+from repro.audiovisual import MODALITIES
 from repro.audiovisual.characters import Characters
 from repro.audiovisual.data import CHARACTERS, Pairs, load
 from repro.audiovisual.finetune import FineTuner
@@ -74,13 +75,30 @@ def evaluate(pretrainer: Pretrainer, folder: Path, progress: tqdm, seed: int) ->
         seed: of classifiers and probes.
 
     Returns:
-        For grids of characters "linear" and "linear_held_out", see `probe_characters`. Otherwise, for every target,
-        the accuracy in percent after fine-tuning, and their mean as "linear", which tables without targets show.
+        Of CM-ACC what `coverage` says. For grids of characters what `probe_characters` says; otherwise, by the name of
+        every target, the accuracy in percent after fine-tuning.
     """
     recipe = pretrainer.recipe
+    result = coverage(pretrainer) if recipe.method == "cmacc" else {}
     if recipe.dataset in CHARACTERS:
-        return probe_characters(pretrainer, seed)
-    return {name: _finetuned(pretrainer, name, folder, progress, seed) for name in recipe.targets.split(",")}
+        return result | probe_characters(pretrainer, seed)
+    targets = filter(None, recipe.targets.split(","))
+    return result | {name: _finetuned(pretrainer, name, folder, progress, seed) for name in targets}
+
+
+def coverage(pretrainer: Pretrainer) -> dict[str, float]:
+    """From how many categories the negatives selected in a step came.
+
+    Returns:
+        categories_video, categories_audio: distinct categories, mean over all steps.
+        expected: the same of as many uniform draws of training pairs, sum_c 1 - (1 - p_c)^M, where p_c is the share of
+            category c: C (1 - (1 - 1 / C)^M) for C categories that are equally frequent.
+    """
+    shares = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount().double()
+    missed = (1 - shares / shares.sum()) ** pretrainer.recipe.batch
+    means = (pretrainer.counted / pretrainer.taken).tolist()
+    counted = {f"categories_{modality}": mean for modality, mean in zip(MODALITIES, means, strict=True)}
+    return counted | {"expected": (1 - missed).sum().item()}
 
 
 def _finetuned(pretrainer: Pretrainer, name: str, folder: Path, progress: tqdm, seed: int) -> float:

@@ -85,6 +85,15 @@ class Characters:
         """(n,) bool, the pairs for self-supervised training: those of `train`."""
         return self.train
 
+    def has(self, modality: str) -> Tensor:
+        """(n,) bool, all True: every item has both grids.
+
+        Raises:
+            ValueError: if there is no such modality.
+        """
+        choose("modality", modality, MODALITIES)
+        return torch.ones(len(self.labels), dtype=torch.bool)
+
     def view(self, modality: str, index: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """One grid of each item, as drawn for its pair; nothing about it is random.
 

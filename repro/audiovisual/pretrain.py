@@ -72,6 +72,7 @@ class Pretrainer:
         if recipe.iterations:
             self.total_steps = min(self.total_steps, recipe.iterations)
         self.taken = 0
+        self.counted = torch.zeros(len(MODALITIES), device=device)  # categories of negatives selected, over all steps
         self.categories = data.categories.to(device)
         self.dictionaries, self.entries, self.pools, self.pooled = nn.ModuleDict(), nn.ModuleDict(), {}, {}
         if recipe.method in SELF_SUPERVISED:
@@ -169,6 +170,7 @@ class Pretrainer:
             found = torch.zeros(len(self.categories), dtype=torch.bool, device=self.device)
             found.index_fill_(0, self.categories[items[chosen]], True)
             counts[f"categories_{modality}"] = found.sum().float()
+        self.counted += torch.stack([*counts.values()])
         return counts
 
     def _draw_pools(self) -> None:
@@ -251,7 +253,7 @@ class Pretrainer:
         generators = {name: generator.get_state() for name, generator in self._generators().items()}
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         rest = {"pools": dict(self.pools), "pooled": dict(self.pooled), "order": self.order.clone()}
-        return parts | generators | rest | {"taken": self.taken}
+        return parts | generators | rest | {"taken": self.taken, "counted": self.counted.clone()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state of `state_dict`."""
@@ -262,6 +264,7 @@ class Pretrainer:
         for name in ("pools", "pooled"):
             setattr(self, name, {modality: rows.to(self.device) for modality, rows in state[name].items()})
         self.order, self.taken = state["order"], state["taken"]
+        self.counted = state["counted"].to(self.device)
 
     def _parts(self) -> dict[str, Any]:
         names = ("towers", "classifiers", "keys", "dictionaries", "entries", "optimiser")

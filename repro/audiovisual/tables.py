@@ -1,16 +1,17 @@
 """CM-ACC's tables: which cells make them, and our numbers beside the printed ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from pandas import DataFrame, Series, concat
 
 from repro import manifest
-from repro.audiovisual.cell import data_of, train
+from repro.audiovisual import MODALITIES
+from repro.audiovisual.cell import TARGETS, data_of, train
 from repro.audiovisual.data import CHARACTERS, DATASETS
 from repro.audiovisual.pretrain import VERSION
-from repro.audiovisual.recipe import METHODS, PRESETS, SELF_SUPERVISED, VARIANTS, AudioVisualRecipe
-from repro.recipe import choose, parse_numbers
+from repro.audiovisual.recipe import METHODS, PRESETS, SAMPLERS, SELF_SUPERVISED, VARIANTS
+from repro.recipe import choose, parse_number, parse_numbers
 from repro.report.printed import printed
 from repro.run.compare import beside
 from repro.run.store import Cell
@@ -31,7 +32,14 @@ APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
 PRINTED_APPROACHES = "scratch,supervised,smoco,xmoco_plain,xmoco,cmacc_plain,cmacc_feature,cmacc"
 PRINTED_SAMPLERS = {"random": "Random", "ohem": "OHEM", "gradient": "Active"}
 COLUMNS = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}  # of the printed tables, by target
-PRE_TRAINED = {"kinetics_sound": "Kine.-Sound", "kinetics700": "Kinetics700", "audioset": "AudioSet", "ucf101": "UCF101"}
+GRIDS = "characters"  # the target of grids of characters, read by linear probes
+PRE_TRAINED = {  # data sets as Tables 4 and 5 call them
+    "kinetics_sound": "Kine.-Sound",
+    "kinetics700": "Kinetics700",
+    "audioset": "AudioSet",
+    "ucf101": "UCF101",
+}
+PRINTED_TRUNKS = {"r3d18": "3D-ResNet18", "r2plus1d18": "R(2+1)D-18"}
 VARIED = {
     "cross_modal": ("extra_layer", "sampler"),
     "ohem_vs_active": ("sampler", "batch"),
@@ -43,7 +51,12 @@ VARIED = {
 
 
 def cross_modal(
-    dataset: str = "synthetic", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+    dataset: str = "synthetic",
+    *,
+    device: str = "auto",
+    engine: str = "auto",
+    workers: str | int = "auto",
+    **choices: Any,
 ) -> DataFrame:
     """Within or across modalities, with and without the extra layer and active selection (CM-ACC, Tables 1 and 2).
 
@@ -68,7 +81,12 @@ def cross_modal(
 
 
 def ohem_vs_active(
-    dataset: str = "synthetic", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+    dataset: str = "synthetic",
+    *,
+    device: str = "auto",
+    engine: str = "auto",
+    workers: str | int = "auto",
+    **choices: Any,
 ) -> DataFrame:
     """Random, hardest and active negatives, by the number selected in a step (CM-ACC, Table 3).
 
@@ -86,7 +104,12 @@ def ohem_vs_active(
 
 
 def dictionary_size(
-    dataset: str = "synthetic", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+    dataset: str = "synthetic",
+    *,
+    device: str = "auto",
+    engine: str = "auto",
+    workers: str | int = "auto",
+    **choices: Any,
 ) -> DataFrame:
     """SMoCo, XMoCo and CM-ACC by the size of the dictionary (CM-ACC, Fig. 3b, whose values are not printed).
 
@@ -130,7 +153,12 @@ def mutual_information(
 
 
 def transfer(
-    dataset: str = "synthetic", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+    dataset: str = "synthetic",
+    *,
+    device: str = "auto",
+    engine: str = "auto",
+    workers: str | int = "auto",
+    **choices: Any,
 ) -> DataFrame:
     """CM-ACC fine-tuned elsewhere, every official split or fold (CM-ACC, Tables 4 to 6).
 
@@ -148,7 +176,12 @@ def transfer(
 
 
 def category_diversity(
-    dataset: str = "synthetic", *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+    dataset: str = "synthetic",
+    *,
+    device: str = "auto",
+    engine: str = "auto",
+    workers: str | int = "auto",
+    **choices: Any,
 ) -> DataFrame:
     """How many categories the negatives selected in a step come from (CM-ACC, Figs. 2 and 4).
 
@@ -310,7 +343,9 @@ def transfer_cells(
     names = _listed("methods", methods, METHODS)
     changes = {} if targets == "auto" else {"targets": ",".join(_listed("targets", targets, TARGETS))}
     changes |= {"split": int(split)}
-    choices = [{}] if trunks == "auto" else [{"video_trunk": trunk} for trunk in _listed("trunks", trunks, PRINTED_TRUNKS)]
+    choices: list[dict[str, Any]] = [{}]
+    if trunks != "auto":
+        choices = [{"video_trunk": trunk} for trunk in _listed("trunks", trunks, PRINTED_TRUNKS)]
     chosen = [(name, changes | trunk) for name in names for trunk in choices]
     return _cells("transfer", dataset, preset, seeds, chosen, variant, subset, precision)
 
@@ -339,3 +374,192 @@ def category_diversity_cells(
     steps = parse_number("iterations", iterations, least=1)
     chosen = [("cmacc", changes | {"iterations": steps, "targets": ""}) for changes in _sampled(samplers, batches)]
     return _cells("category_diversity", dataset, preset, seeds, chosen, variant, subset, precision)
+
+
+def cross_modal_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `cross_modal` from finished cells.
+
+    Args:
+        results: one row per cell with entry, seed, the accuracy on every target, and the table's fields.
+        preset, dataset: of these cells.
+    """
+    rows = _by_target(results)
+    names = {(method, *_told(changes)): title for title, method, changes in APPROACHES.values()}
+    told = zip(rows["method"], rows["extra_layer"], rows["sampler"], strict=True)
+    rows.insert(0, "approach", [names.get(each, each[0]) for each in told])
+    return _beside(rows, ["approach"], _printed_approach, preset, dataset)
+
+
+def ohem_vs_active_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `ohem_vs_active` from finished cells; `results` as for `cross_modal_table`."""
+    return _beside(_by_target(results), ["sampler", "batch"], _printed_sampler, preset, dataset)
+
+
+def dictionary_size_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `dictionary_size` from finished cells; `results` as for `cross_modal_table`."""
+    return _beside(_by_target(results), ["method", "dictionary"], _not_printed, preset, dataset)
+
+
+def mutual_information_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `mutual_information` from finished cells; `results` as for `cross_modal_table`."""
+    rows = _by_target(results)
+    table = _beside(rows, ["method", "characters"], _not_printed, preset, dataset)
+    held_out = rows.groupby("entry", sort=False)["linear_held_out"].mean()
+    return table.assign(linear_held_out=held_out.to_numpy())
+
+
+def transfer_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `transfer` from finished cells; `results` as for `cross_modal_table`."""
+    return _beside(_by_target(results), ["method", "video_trunk"], _printed_transfer, preset, dataset)
+
+
+def category_diversity_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `category_diversity` from finished cells; `results` as for `cross_modal_table`."""
+    parts = [
+        results.assign(target=modality, value=results[f"categories_{modality}"], expected=results["expected"])
+        for modality in MODALITIES
+    ]
+    rows = _with_entry(concat(parts, ignore_index=True))
+    table = _beside(rows, ["sampler", "batch"], _not_printed, preset, dataset)
+    return table.assign(expected=rows.groupby("entry", sort=False)["expected"].mean().to_numpy())
+
+
+def _by_target(results: DataFrame) -> DataFrame:
+    """One row per cell and target, the accuracy there as `value`; every target of an entry is an entry of its own."""
+    parts = []
+    for target in dict.fromkeys(name for targets in results["targets"] for name in targets.split(",")):
+        measured = results[[target in targets.split(",") for targets in results["targets"]]]
+        parts.append(measured.assign(target=target, value=measured["linear" if target == GRIDS else target]))
+    return _with_entry(concat(parts, ignore_index=True))
+
+
+def _with_entry(rows: DataFrame) -> DataFrame:
+    """The rows of an entry next to one another, in the order in which entries came."""
+    order = {entry: place for place, entry in enumerate(dict.fromkeys(rows["entry"]))}
+    rows = rows.sort_values("entry", key=lambda entries: entries.map(order), kind="stable", ignore_index=True)
+    return rows.assign(entry=rows["entry"] + ", target=" + rows["target"])
+
+
+def _beside(
+    rows: DataFrame, columns: list[str], published: Callable[[Series, str], float], preset: str, dataset: str
+) -> DataFrame:
+    """Our values beside the printed ones, one row per entry of `rows`, which has a value for every cell."""
+    entries = rows.drop_duplicates("entry").set_index("entry")
+    comparable = None
+    if not manifest.embedded(dataset):
+        comparable = Series({entry: published(row, dataset) for entry, row in entries.iterrows()}, dtype=float)
+    table = beside(entries[[*columns, "target"]], rows, comparable, preset=preset, dataset=dataset)
+    return table.reset_index(drop=True)
+
+
+def _printed_approach(row: Series, dataset: str) -> float:
+    """Of Tables 1 and 2, which are on Kinetics-Sound and the first split."""
+    if dataset != "kinetics_sound":
+        return float("nan")
+    if row["approach"] == APPROACHES["cmacc_feature"][0]:
+        return _cell("cmacc_table2", "embedding_space", "Feature Embedding", COLUMNS.get(row["target"]))
+    return _cell("cmacc_table1", "approach", row["approach"], COLUMNS.get(row["target"]))
+
+
+def _printed_sampler(row: Series, dataset: str) -> float:
+    """Of Table 3, which is on Kinetics-700."""
+    if dataset != "kinetics700" or row["sampler"] not in PRINTED_SAMPLERS:
+        return float("nan")
+    column = f"{COLUMNS.get(row['target'])}_M{row['batch']}"
+    return _cell("cmacc_table3", "sampler", PRINTED_SAMPLERS[row["sampler"]], column)
+
+
+def _printed_transfer(row: Series, dataset: str) -> float:
+    """Of CM-ACC's rows in Tables 4 and 5; of a data set used in several sizes the largest, which is the whole."""
+    column = COLUMNS.get(row["target"])
+    table = printed("cmacc_table5" if column == "ESC50" else "cmacc_table4")
+    found = table[(table["method"] == "Ours") & (table["pretrain_set"] == PRE_TRAINED.get(dataset, ""))]
+    if column != "ESC50":  # the encoder of sound is the same throughout
+        found = found[found["architecture"] == PRINTED_TRUNKS.get(row["video_trunk"])]
+    if row["method"] != "cmacc" or column is None or found.empty:
+        return float("nan")
+    return float(found[column].iloc[-1])
+
+
+def _not_printed(row: Series, dataset: str) -> float:
+    return float("nan")
+
+
+def _cell(table: str, key: str, value: str, column: str | None) -> float:
+    """One printed number, NaN if there is no such row or column."""
+    rows = printed(table).set_index(key)
+    return float(rows.loc[value, column]) if value in rows.index and column in rows.columns else float("nan")
+
+
+def _told(changes: dict[str, Any]) -> tuple[bool, str]:
+    """What tells approaches of one method apart."""
+    return changes.get("extra_layer", True), changes.get("sampler", "gradient")
+
+
+def _sampled(samplers: str, batches: str | int) -> list[dict[str, Any]]:
+    """Changes of a recipe for every sampler and batch."""
+    names, sizes = _listed("samplers", samplers, SAMPLERS), parse_numbers("batches", batches, least=1)
+    return [{"sampler": name, "batch": size} for name in names for size in sizes]
+
+
+def _listed(parameter: str, value: str, allowed: Collection[str]) -> list[str]:
+    """Distinct names of a comma list, each one of those allowed."""
+    return list(dict.fromkeys(choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
+
+
+def _cells(
+    table: str,
+    dataset: str,
+    preset: str,
+    seeds: str | int,
+    chosen: list[tuple[str, dict[str, Any]]],
+    variant: str,
+    subset: bool,
+    precision: str,
+) -> list[Cell]:
+    """Every method and its changes with every seed, seed by seed, so that a table killed half-way has whole columns."""
+    preset = resolved(dataset, preset, DATASETS, PRESETS)
+    choose("variant", variant, ("none", *VARIANTS))
+    choose("precision", precision, ("auto", "float32", "bfloat16"))
+    given: dict[str, Any] = VARIANTS.get(variant, {}) | ({} if precision == "auto" else {"precision": precision})
+    made = []
+    for method, changes in chosen:
+        usual = PRESETS[preset](dataset, method, subset=subset, **changes)
+        recipe = PRESETS[preset](dataset, method, subset=subset, **(changes | given))
+        made.append((entry_of(method, recipe, usual, VARIED[table]), recipe))
+    parts = [data_of(recipe) for _, recipe in made]
+    return [
+        Cell(table, entry, recipe, seed, preset, data.name, data.digest, VERSION)
+        for seed in parse_numbers("seeds", seeds)
+        for (entry, recipe), data in zip(made, parts, strict=True)
+    ]
+
+
+def _table(name: str, run: Callable, cells: Callable, layout: Callable, example: tuple[str, str]) -> Table:
+    varied = VARIED[name]
+    return Table(
+        run=run,
+        cells=cells,
+        layout=layout,
+        methods=METHODS,
+        fields=("method", *dict.fromkeys((*varied, "extra_layer", "sampler", "targets"))),
+        varied=varied,
+        presets=PRESETS,
+        example=example,
+    )
+
+
+SOUND, LARGE = ("kinetics_sound", "cmacc"), ("kinetics700", "cmacc")
+CLIPS, GRID = ("ucf101", "cmacc"), ("multiomniglot", "cmacc")
+TABLES = {
+    "cross_modal": _table("cross_modal", cross_modal, cross_modal_cells, cross_modal_table, SOUND),
+    "ohem_vs_active": _table("ohem_vs_active", ohem_vs_active, ohem_vs_active_cells, ohem_vs_active_table, LARGE),
+    "dictionary_size": _table("dictionary_size", dictionary_size, dictionary_size_cells, dictionary_size_table, LARGE),
+    "mutual_information": _table(
+        "mutual_information", mutual_information, mutual_information_cells, mutual_information_table, GRID
+    ),
+    "transfer": _table("transfer", transfer, transfer_cells, transfer_table, LARGE),
+    "category_diversity": _table(
+        "category_diversity", category_diversity, category_diversity_cells, category_diversity_table, CLIPS
+    ),
+}
