@@ -143,7 +143,8 @@ def crossed(towers: Towers) -> Towers:
         keys.update(crossed(towers))                            h_v <- f_v, h_a <- f_a, FC(h_a) <- FC(f_v), ...
 
     where f are the query encoders, h the key encoders and <- is their exponential moving average. Without the extra
-    layer nothing is exchanged, and `keys` is the plain momentum encoder.
+    layer nothing is exchanged, and `keys` is the plain momentum encoder. So is MomentumEncoder(towers, momentum), for
+    contrast within each modality.
 
     Raises:
         ValueError: if the encoders differ in width: neither could take the layer of the other.
@@ -158,6 +159,7 @@ def crossed(towers: Towers) -> Towers:
 
 
 def _same_widths(video: Encoder, audio: Encoder, why: str) -> None:
+    """Raise ValueError, with the reason, if the widths differ."""
     if video.width != audio.width:
         raise ValueError(
             f"the encoders have the widths {video.width} and {audio.width}, but {why}; choose one width for both"
