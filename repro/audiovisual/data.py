@@ -1,11 +1,15 @@
 """Pairs of video and sound: embedded clips, grids of characters, and folders of real recordings."""
 
+from pathlib import Path
 from typing import Protocol, Self
 
 import torch
 from torch import Tensor
 
-CHARACTERS = ("multidigits", "multiomniglot")
+from repro.audiovisual.characters import DATASETS as CHARACTERS
+from repro.audiovisual.characters import load as load_characters
+from repro.recipe import choose
+
 RECORDINGS = ("kinetics700", "kinetics_sound", "audioset", "ucf101", "hmdb51", "esc50")
 DATASETS = ("synthetic", *CHARACTERS, *RECORDINGS)
 
@@ -48,3 +52,31 @@ class Pairs(Protocol):
 
     def to(self, device: torch.device) -> Self:
         """The same set, its views made on the device where it fits there."""
+
+
+def load(
+    name: str,
+    root: str | Path | None = None,
+    *,
+    window: int = 16,
+    split: int = 1,
+    subset: bool = False,
+    redundancy: float = 0.0,
+    characters: int = 1,
+    pairs: int = 50_000,
+) -> Pairs:
+    """Load a data set.
+
+    Args:
+        name: one of `DATASETS`.
+        root: folder of real data; REPRO_DATA by default.
+        characters, pairs: of grids of characters, see `characters.load`.
+
+    Raises:
+        ValueError: if the name is unknown, an option is not among those allowed, or the files are damaged.
+        FileNotFoundError: if the files are missing, saying where they come from and go to.
+    """
+    choose("dataset", name, DATASETS)
+    if name in CHARACTERS:
+        return load_characters(name, root, characters=characters, pairs=pairs)
+    raise NotImplementedError(name)
