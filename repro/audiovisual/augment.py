@@ -67,6 +67,12 @@ def centred(clips: Tensor, size: int) -> Tensor:
     return apply(clips, Draws(rows, columns, never, never), size)
 
 
+def channels_last(rows: Tensor) -> Tensor:
+    """Pictures (n, C, H, W) and clips (n, C, F, H, W) in the memory format that convolutions are fast in."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return rows.contiguous(memory_format=formats.get(rows.ndim, torch.contiguous_format))
+
+
 def _crop(clips: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """Pixels (n, 3, F, size, size) of clips (n, 3, F, H, W) at rows and columns (n, size)."""
     size = rows.shape[1]

@@ -9,7 +9,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from repro import manifest
-from repro.audiovisual import MODALITIES
+from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.characters import Characters
 from repro.audiovisual.data import CHARACTERS, Pairs, load
 from repro.audiovisual.finetune import FineTuner
@@ -158,7 +158,8 @@ def _parts(data: Characters) -> dict[str, Tensor]:
 def _features(pretrainer: Pretrainer, mask: Tensor) -> Tensor:
     """Features (n, C) of the grids x of a lot of pairs."""
     trunk, parts = pretrainer.towers.trunks["video"].eval(), mask.nonzero().flatten().split(512)
-    return torch.cat([trunk(pretrainer.data.centred("video", index)[:, 0]) for index in parts])
+    views = (augment.channels_last(pretrainer.data.centred("video", index)[:, 0]) for index in parts)
+    return torch.cat([trunk(view.to(pretrainer.device)) for view in views])
 
 
 def _standardised(features: dict[str, Tensor]) -> dict[str, Tensor]:

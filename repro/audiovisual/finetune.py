@@ -99,14 +99,14 @@ class FineTuner:
 
     def _augmented(self, view: Tensor) -> Tensor:
         view = view.to(self.device, non_blocking=True)
-        if self.modality == "audio":
-            return view
-        size, height, width = self.recipe.size, *view.shape[3:]
-        draws = augment.draw(len(view), height, width, size, 0.0, generator=self.generator)
-        return augment.apply(view, draws, size)
+        if self.modality == "video":
+            size, height, width = self.recipe.size, *view.shape[3:]
+            draws = augment.draw(len(view), height, width, size, 0.0, generator=self.generator)
+            view = augment.apply(view, draws, size)
+        return augment.channels_last(view)
 
     def _cropped(self, views: Tensor) -> Tensor:
-        return views if self.modality == "audio" else augment.centred(views, self.recipe.size)
+        return augment.channels_last(augment.centred(views, self.recipe.size) if self.modality == "video" else views)
 
     def _next_batch(self) -> Tensor:
         """Indices (n,) of the next batch; the last of an epoch may be smaller, but never of one recording alone."""

@@ -98,7 +98,7 @@ class Pretrainer:
         labels = self.data.labels[index].to(self.device)
         losses = []
         for modality in self.modalities:
-            view = self._augmented(modality, self.data.view(modality, index, self.generator))
+            view = self._augmented(self.data.view(modality, index, self.generator))
             with self._autocast():
                 logits = self.classifiers[modality](self.towers(modality, view)[1]).float()
             losses.append(cross_entropy(logits, labels))
@@ -111,8 +111,8 @@ class Pretrainer:
         losses, keys = {}, {}
         for modality in self.modalities:
             first, second = self.data.twins(modality, index, self.generator)
-            query, _ = self._queries(modality, self._augmented(modality, first))
-            keys[modality] = self._keys(modality, self._augmented(modality, second))
+            query, _ = self._queries(modality, self._augmented(first))
+            keys[modality] = self._keys(modality, self._augmented(second))
             losses[modality] = self._loss(modality, index, query, keys[modality])
         losses["loss"] = torch.stack([*losses.values()]).sum()
         self._descend(losses["loss"])
@@ -123,7 +123,7 @@ class Pretrainer:
     def _across_modalities(self, index: Tensor) -> dict[str, Tensor]:
         """XMoCo and CM-ACC: the key of a modality's query is its pair, in the other modality."""
         views = dict(zip(MODALITIES, self.data.pair(index, self.generator), strict=True))
-        views = {modality: self._augmented(modality, view) for modality, view in views.items()}
+        views = {modality: self._augmented(view) for modality, view in views.items()}
         queries = {modality: self._queries(modality, view) for modality, view in views.items()}
         keys = {modality: self._keys(modality, view) for modality, view in views.items()}
         counts = self._select(queries) if self.recipe.method == "cmacc" else {}
@@ -190,7 +190,7 @@ class Pretrainer:
     def _encoded(self, modality: str, items: Tensor) -> Tensor:
         """The momentum encoder's embeddings (n, d) of a random view of every item (n,), batch by batch."""
         batches = items.split(self.recipe.batch)  # in random order already: nothing to shuffle
-        views = (self._augmented(modality, self.data.view(modality, part, self.generator)) for part in batches)
+        views = (self._augmented(self.data.view(modality, part, self.generator)) for part in batches)
         return torch.cat([self._finished(self.keys(modality, view)[0]) for view in views])
 
     def _queries(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
@@ -213,14 +213,14 @@ class Pretrainer:
     def _finished(self, embedding: Tensor) -> Tensor:
         return normalize(embedding, dim=1) if self.recipe.normalised else embedding
 
-    def _augmented(self, modality: str, view: Tensor) -> Tensor:
+    def _augmented(self, view: Tensor) -> Tensor:
         """Views as the networks take them; those of clips are cropped, flipped, greyed and normalised."""
         view = view.to(self.device, non_blocking=True)
-        if modality == "audio" or view.ndim != 5:
-            return view
-        size, height, width = self.recipe.size, *view.shape[3:]
-        draws = augment.draw(len(view), height, width, size, self.recipe.greyscale, generator=self.generator)
-        return augment.apply(view, draws, size)
+        if view.ndim == 5:
+            size, height, width = self.recipe.size, *view.shape[3:]
+            draws = augment.draw(len(view), height, width, size, self.recipe.greyscale, generator=self.generator)
+            view = augment.apply(view, draws, size)
+        return augment.channels_last(view)
 
     def _descend(self, loss: Tensor) -> None:
         """One step of the queries' towers, then of the momentum encoder."""

@@ -138,10 +138,11 @@ def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
 
 def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """A size for two CPU cores: small encoders on embedded data, a few hundred steps on real clips."""
-    small: dict[str, Any] = {"batch": 32, "width": 128, "embedding": 128, "warmup": 50, "finetune_epochs": 20}
+    small: dict[str, Any] = {"batch": 32, "width": 128, "embedding": 128, "momentum": 0.99, "warmup": 50}
+    small |= {"finetune_epochs": 20}
     factors = {"dictionary": 8, "pool": 24}
     if dataset in ("multidigits", "multiomniglot"):
-        small |= {"width": 512, "batch": 128, "pairs": 10_000, "epochs": 20, "warmup": 100}
+        small |= {"width": 512, "batch": 128, "pairs": 10_000, "epochs": 20, "warmup": 100, "precision": "bfloat16"}
         factors = {"dictionary": 8, "pool": 32}
     elif dataset == "synthetic":
         small |= {"epochs": 20}
