@@ -1,0 +1,67 @@
+"""Augmentation of clips against slow loops and torchvision, the distribution of its draws, and errors."""
+
+import pytest
+import torch
+from torchvision.transforms import v2
+
+from repro.audiovisual import augment
+from repro.audiovisual.augment import Draws
+
+
+def clips(count=4, frames=3, height=7, width=9, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(256, (count, 3, frames, height, width), generator=generator, dtype=torch.uint8)
+
+
+def slow_clip(clip, row, column, flip, grey, size):
+    """One clip (3, F, H, W) by torchvision, frame by frame."""
+    frames = []
+    for frame in clip.unbind(1):
+        frame = v2.functional.crop(frame, row, column, size, size).double() / 255
+        frame = v2.functional.horizontal_flip(frame) if flip else frame
+        frames.append(v2.functional.rgb_to_grayscale(frame, 3) if grey else frame)
+    return (torch.stack(frames, dim=1) - 0.45) / 0.225
+
+
+def test_each_clip_has_its_own_parameters():
+    rows, columns = torch.tensor([0, 2, 1, 2]), torch.tensor([4, 0, 3, 1])
+    flip, grey = torch.tensor([False, True, False, True]), torch.tensor([False, False, True, True])
+    found = augment.apply(clips(), Draws(rows, columns, flip, grey), 5)
+    parameters = zip(clips(), rows.tolist(), columns.tolist(), flip.tolist(), grey.tolist(), strict=True)
+    expected = torch.stack([slow_clip(*each, 5) for each in parameters])
+    assert found.shape == (4, 3, 3, 5, 5)
+    torch.testing.assert_close(found.double(), expected, atol=2e-3, rtol=0)  # torchvision's luma has four digits
+
+
+def test_centred_is_the_crop_in_the_middle():
+    expected = torch.stack([slow_clip(clip, 1, 2, False, False, 5) for clip in clips()])
+    torch.testing.assert_close(augment.centred(clips(), 5).double(), expected, atol=1e-5, rtol=0)
+
+
+def test_draws_are_uniform_and_cover_every_place():
+    draws = augment.draw(30_000, 7, 9, 5, 0.2, generator=torch.Generator().manual_seed(1))
+    for places, expected in ((draws.rows, 3), (draws.columns, 5)):
+        counts = places.bincount()
+        assert len(counts) == expected
+        assert (counts / 30_000 - 1 / expected).abs().max() < 0.012  # four standard deviations
+    assert draws.flip.float().mean().item() == pytest.approx(0.5, abs=0.012)
+    assert draws.grey.float().mean().item() == pytest.approx(0.2, abs=0.01)
+
+
+def test_a_crop_of_the_whole_frame_leaves_nothing_to_choose():
+    draws = augment.draw(8, 5, 5, 5, 0.0, generator=torch.Generator().manual_seed(1))
+    assert draws.rows.eq(0).all() and draws.columns.eq(0).all() and not draws.grey.any()
+
+
+def test_frames_smaller_than_the_crop_are_refused():
+    with pytest.raises(ValueError, match="size=8 exceeds the frames of 7 x 9 pixels"):
+        augment.centred(clips(), 8)
+
+
+@pytest.mark.parametrize(("shape", "format"), [
+    ((2, 3, 4, 5), torch.channels_last), ((2, 3, 2, 4, 5), torch.channels_last_3d), ((2, 3, 4), torch.contiguous_format)
+])
+def test_channels_last_changes_the_memory_format_alone(shape, format):
+    rows = torch.rand(shape)
+    moved = augment.channels_last(rows)
+    assert moved.equal(rows) and moved.is_contiguous(memory_format=format)
