@@ -71,7 +71,7 @@ class FineTuner:
             group["lr"] = self.recipe.finetune_learning_rate * (1 + cosine) / 2
         self.trunk.train()
         index = self._next_batch()
-        view = self._augmented(self.data.view(self.modality, index, self.generator))
+        view = self._augmented(self.data.view(self.modality, index, self.order_generator))
         with self._autocast():
             logits = self.classifier(self.trunk(view)).float()
         loss = cross_entropy(logits, self.data.labels[index].to(self.device))

@@ -49,7 +49,7 @@ class Pretrainer:
         losses = self.modalities if recipe.method in SELF_SUPERVISED else self.modalities[:0]
         counted = tuple(f"categories_{modality}" for modality in self.modalities) if recipe.method == "cmacc" else ()
         self.terms = (*losses, "loss", *counted)
-        order, shuffle, views, selection = np.random.SeedSequence(seed).generate_state(4).tolist()
+        order, shuffle, views, crops, selection = np.random.SeedSequence(seed).generate_state(5).tolist()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             encoders = [_encoder(recipe, modality, data) for modality in MODALITIES]
@@ -62,10 +62,11 @@ class Pretrainer:
             module.to(device)
         parameters = [*self.towers.parameters(), *self.classifiers.parameters()]
         self.optimiser = torch.optim.Adam(parameters, lr=recipe.learning_rate, fused=True)
-        self.generator = torch.Generator(device).manual_seed(views)
+        self.generator = torch.Generator(device).manual_seed(crops)
         self.selection_generator = torch.Generator(device).manual_seed(selection)
         self.order_generator = torch.Generator().manual_seed(order)
         self.shuffle_generator = torch.Generator().manual_seed(shuffle)
+        self.view_generator = torch.Generator().manual_seed(views)
         self.order = torch.empty(0, dtype=torch.int64)
         self.steps_per_epoch = len(self.members) // recipe.batch
         self.total_steps = 0 if recipe.method == "scratch" else recipe.epochs * self.steps_per_epoch
@@ -98,7 +99,7 @@ class Pretrainer:
         labels = self.data.labels[index].to(self.device)
         losses = []
         for modality in self.modalities:
-            view = self._augmented(self.data.view(modality, index, self.generator))
+            view = self._augmented(self.data.view(modality, index, self.view_generator))
             with self._autocast():
                 logits = self.classifiers[modality](self.towers(modality, view)[1]).float()
             losses.append(cross_entropy(logits, labels))
@@ -110,7 +111,7 @@ class Pretrainer:
         """SMoCo: two views of one modality are query and key, for each modality on its own."""
         losses, keys = {}, {}
         for modality in self.modalities:
-            first, second = self.data.twins(modality, index, self.generator)
+            first, second = self.data.twins(modality, index, self.view_generator)
             query, _ = self._queries(modality, self._augmented(first))
             keys[modality] = self._keys(modality, self._augmented(second))
             losses[modality] = self._loss(modality, index, query, keys[modality])
@@ -122,7 +123,7 @@ class Pretrainer:
 
     def _across_modalities(self, index: Tensor) -> dict[str, Tensor]:
         """XMoCo and CM-ACC: the key of a modality's query is its pair, in the other modality."""
-        views = dict(zip(MODALITIES, self.data.pair(index, self.generator), strict=True))
+        views = dict(zip(MODALITIES, self.data.pair(index, self.view_generator), strict=True))
         views = {modality: self._augmented(view) for modality, view in views.items()}
         queries = {modality: self._queries(modality, view) for modality, view in views.items()}
         keys = {modality: self._keys(modality, view) for modality, view in views.items()}
@@ -190,7 +191,7 @@ class Pretrainer:
     def _encoded(self, modality: str, items: Tensor) -> Tensor:
         """The momentum encoder's embeddings (n, d) of a random view of every item (n,), batch by batch."""
         batches = items.split(self.recipe.batch)  # in random order already: nothing to shuffle
-        views = (self._augmented(self.data.view(modality, part, self.generator)) for part in batches)
+        views = (self._augmented(self.data.view(modality, part, self.view_generator)) for part in batches)
         return torch.cat([self._finished(self.keys(modality, view)[0]) for view in views])
 
     def _queries(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
@@ -271,7 +272,7 @@ class Pretrainer:
         return {name: getattr(self, name) for name in names}
 
     def _generators(self) -> dict[str, torch.Generator]:
-        names = ("generator", "selection_generator", "order_generator", "shuffle_generator")
+        names = ("generator", "selection_generator", "order_generator", "shuffle_generator", "view_generator")
         return {name: getattr(self, name) for name in names}
 
 

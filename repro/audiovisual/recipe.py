@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import Any
 
-from repro.audiovisual.data import DATASETS
+from repro.audiovisual.data import CHARACTERS, DATASETS
 from repro.recipe import Recipe, choose, setting
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
@@ -28,6 +28,7 @@ DATA: dict[str, Values] = {  # where a data set's recipe leaves that of Kinetics
     "synthetic": {
         "video_trunk": ("small_video", FITTED),
         "audio_trunk": ("small_audio", FITTED),
+        "redundancy": (0.5, "the clips"),
         "window": (8, "the clips"),
         "size": (24, "the clips"),
         "finetune_window": (8, "the clips"),
@@ -137,28 +138,25 @@ def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
 
 
 def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
-    """A size for two CPU cores: small encoders on embedded data, a few hundred steps on real clips."""
-    small: dict[str, Any] = {"batch": 32, "width": 128, "embedding": 128, "momentum": 0.99, "warmup": 50}
-    small |= {"finetune_epochs": 20}
-    factors = {"dictionary": 8, "pool": 24}
-    if dataset in ("multidigits", "multiomniglot"):
-        small |= {"width": 512, "batch": 128, "pairs": 10_000, "epochs": 20, "warmup": 100, "precision": "bfloat16"}
-        factors = {"dictionary": 8, "pool": 32}
+    """A size for two CPU cores: small encoders on embedded data and characters, few and small frames of recordings."""
+    small: dict[str, Any] = {"momentum": 0.99, "warmup": 50, "epochs": 20, "finetune_epochs": 20}
+    if dataset in CHARACTERS:
+        small |= {"batch": 128, "pool": 4096, "pairs": 10_000, "precision": "bfloat16"}
     elif dataset == "synthetic":
-        small |= {"epochs": 20}
+        small |= {"batch": 32, "pool": 1536, "width": 128, "embedding": 128}
     else:
-        small |= {"width": 512, "embedding": 512, "batch": 8, "size": 64, "window": 8, "epochs": 20}
+        small |= {"batch": 8, "pool": 64, "size": 64, "window": 8}
         small |= {"finetune_window": 8, "finetune_windows": 2, "finetune_batch": 8}
-        factors = {"dictionary": 2, "pool": 4}
-    batch = changes.get("batch", small["batch"])
-    small |= {name: factor * batch for name, factor in factors.items()}
+    small["dictionary"] = 8 * changes.get("batch", small["batch"])
     return paper(dataset, method, **(small | changes))
 
 
 def smoke(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
-    """Two steps with few pairs, to see that everything runs, no more."""
-    tiny = {"iterations": 2, "epochs": 1, "finetune_epochs": 1, "batch": 16, "dictionary": 32, "pool": 64}
-    return quick(dataset, method, **(tiny | {"pairs": 512} | changes))
+    """Two steps, to see that everything runs, no more."""
+    tiny: dict[str, Any] = {"batch": 16, "iterations": 2, "finetune_epochs": 1}
+    if dataset in CHARACTERS:
+        tiny |= {"pairs": 512, "pool": 256}
+    return quick(dataset, method, **(tiny | changes))
 
 
 PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}

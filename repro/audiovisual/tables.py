@@ -271,7 +271,7 @@ def dictionary_size_cells(
     Args:
         methods: comma list of "smoco", "xmoco" and "cmacc".
         dictionaries: comma list of sizes, multiples of the batch; "auto": 128 to 32,768 for the paper's recipe, else
-            64 to 2,048, always times four.
+            64 to 1,024, always times four.
         dataset, preset, seeds, variant, subset, precision: as for `cross_modal_cells`.
 
     Raises:
@@ -279,7 +279,7 @@ def dictionary_size_cells(
     """
     if dictionaries == "auto":
         paper = resolved(dataset, preset, DATASETS, PRESETS) == "paper"
-        dictionaries = "128,512,2048,8192,32768" if paper else "64,256,1024,2048"
+        dictionaries = "128,512,2048,8192,32768" if paper else "64,256,1024"
     names, sizes = _listed("methods", methods, SELF_SUPERVISED), parse_numbers("dictionaries", dictionaries, least=1)
     chosen = [(name, {"dictionary": size}) for name in names for size in sizes]
     return _cells("dictionary_size", dataset, preset, seeds, chosen, variant, subset, precision)
