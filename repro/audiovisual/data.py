@@ -6,6 +6,7 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor
 
+from repro.audiovisual import synthetic
 from repro.audiovisual.characters import DATASETS as CHARACTERS
 from repro.audiovisual.characters import load as load_characters
 from repro.recipe import choose
@@ -79,4 +80,6 @@ def load(
     choose("dataset", name, DATASETS)
     if name in CHARACTERS:
         return load_characters(name, root, characters=characters, pairs=pairs)
+    if name == "synthetic":
+        return synthetic.load(redundancy, window)
     raise NotImplementedError(name)
