@@ -83,7 +83,7 @@ def travel(
         acceleration[(speed == 0) & (np.abs(pull) <= slowing)] = 0
         rest = np.where((speed == 0) & (acceleration == 0), np.minimum(rest, clock), rest)
         stretches.append((clock, position, speed, acceleration, jolt))
-        events = np.full((4, len(clock)), np.inf)
+        events = np.full((4, len(clock)), np.inf)             # low wall, high wall, standstill, beginning of the drag
         events[0] = _until(position - low, -speed, -acceleration)
         events[1] = _until(high - position, speed, acceleration)
         np.divide(-speed, acceleration, out=events[2], where=(slowing > 0) & (speed * acceleration < 0))
@@ -169,7 +169,7 @@ def film(scenes: Scenes, movement: Movement, rng: np.random.Generator) -> np.nda
     half = _edge((dx * cosine + dy * sine) * sharpness)[:, :, None]
     first, second = np.moveaxis(scenes["paint"][:, None, :, :, None, None], 2, 0)
     body = second + half * (first - second)                                                      # (n, T, 3, H, W)
-    shine = np.exp(-((dx / radius + 0.35) ** 2 + (dy / radius - 0.35) ** 2) / 0.2)
+    shine = np.exp(-((dx / radius + 0.35) ** 2 + (dy / radius - 0.35) ** 2) / 0.2)               # of a lamp, upper left
     body += (scenes["gloss"][:, None, None, None] * shine)[:, :, None] * (1 - body)
     behind = _behind(scenes, places, pixel)[:, None]
     light = 1 + np.einsum("na,anhw->nhw", scenes["slant"], places - BOX / 2)
@@ -203,7 +203,7 @@ def _behind(scenes: Scenes, places: np.ndarray, pixel: np.ndarray) -> np.ndarray
 
 
 def _edge(pixels: np.ndarray) -> np.ndarray:
-    """How much of a pixel is covered by what begins `pixels` before its middle."""
+    """How much of a pixel is covered by what ends `pixels` beyond its middle."""
     return np.clip(0.5 + pixels, 0, 1)
 
 
