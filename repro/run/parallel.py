@@ -1,5 +1,6 @@
 """Preparing many files: parts that processes share, one preparation of the same thing at a time. No torch."""
 
+import contextlib
 import multiprocessing
 import os
 import sys
@@ -46,6 +47,16 @@ def alone(path: Path) -> AcquireReturnProxy:
     except Timeout:
         tqdm.write(f"waiting for the process that prepares {path.with_suffix('')}", file=sys.stderr)
         return lock.acquire()
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give an OSError inside the block the name of the file, which one of a full disk has not."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def _end_with_parent() -> None:
