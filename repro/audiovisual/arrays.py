@@ -103,6 +103,7 @@ def build(
         bad = {record["name"] for record in read(base, items)[0] if record["reason"]}
         still = {item.name: reason for item in items if item.name in bad and (reason := _reason(base, item, index))}
         if len(still) == len(bad) or (still and not skip_bad):
+            shutil.rmtree(base.shards, ignore_errors=True)  # left by a kill after the last line was written
             return still
         mended = frozenset(bad - still.keys())
     chunks = [items[start : start + CHUNK] for start in range(0, len(items), CHUNK)]
@@ -204,8 +205,7 @@ def _clip(base: Base, item: Item, about: Record) -> Clip:
     if about["reason"]:
         raise media.Unusable(about["reason"])
     try:
-        return decode(sources.read(item.entry), needs=base.needs, size=base.size, announced=about["seconds"],
-                      listed=item.seconds)
+        return decode(sources.read(item.entry), about, needs=base.needs, size=base.size, listed=item.seconds)
     except Exception as error:
         error.add_note(f"in {item.entry.place}")
         raise

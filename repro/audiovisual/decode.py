@@ -1,7 +1,9 @@
 """One file as a clip: its pictures, its sound at the same times, and what is odd about it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -27,14 +29,14 @@ class Clip:
     notes: tuple[str, ...]
 
 
-def decode(contents: bytes, *, needs: str, size: int, announced: float | None, listed: float) -> Clip:
+def decode(contents: bytes, about: Mapping[str, Any], *, needs: str, size: int, listed: float) -> Clip:
     """Decode a file.
 
     Args:
         contents: of the file.
+        about: what it says about itself, see `media.describe`.
         needs: "video", with sound if there is any, or "audio" alone.
         size: of the pictures.
-        announced: seconds that the file says it lasts, None if it does not.
         listed: seconds that the data set's lists say it lasts, NaN if they do not.
 
     Raises:
@@ -46,6 +48,7 @@ def decode(contents: bytes, *, needs: str, size: int, announced: float | None, l
         pictures = video.read(contents, size)
         frames, start, end = pictures.frames, pictures.start, pictures.end
         count = len(frames)
+        _check_count(pictures, about)
     elif track is None:
         raise media.Unusable("holds no sound that can be decoded; truncated?")
     else:
@@ -53,12 +56,19 @@ def decode(contents: bytes, *, needs: str, size: int, announced: float | None, l
         count = video.due(end - start)
     ends = [(start, end)] + ([(track.start, track.end)] if track else [])
     lasts = float(max(end for _, end in ends) - min(start for start, _ in ends))
-    if announced is not None and announced - lasts > TOLERANCE:
-        raise media.Unusable(f"truncated: lasts {lasts:.2f} s, announces {announced:.2f} s")
+    if about["seconds"] is not None and about["seconds"] - lasts > TOLERANCE:
+        raise media.Unusable(f"truncated: lasts {lasts:.2f} s, announces {about['seconds']:.2f} s")
     heard = track is not None and min(end, track.end) > max(start, track.start)
     mel = sound.log_mel(sound.aligned(track, start, count) if heard else np.empty(0, dtype=np.float32))
     notes = _about_sound(track, heard, start, end) + _about_length(count, float(end - start), listed)
     return Clip(frames, mel, tuple(notes))
+
+
+def _check_count(pictures: video.Pictures, about: Mapping[str, Any]) -> None:
+    """Raise Unusable if pictures are lost on the way. AVI alone: MP4 also counts those that an edit hides."""
+    announced = about["video"]["frames"] if about["kind"] == "avi" else 0
+    if (announced - pictures.count) * (pictures.end - pictures.start) > TOLERANCE * pictures.count:
+        raise media.Unusable(f"damaged: {pictures.count:,} of {announced:,} pictures can be decoded")
 
 
 def _about_sound(track: sound.Track | None, heard: bool, start: Fraction, end: Fraction) -> list[str]:

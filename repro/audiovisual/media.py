@@ -14,8 +14,8 @@ LONGEST = 120                 # seconds of a clip; a file that lasts longer was 
 LARGEST_PICTURE = 2**25       # pixels, 8192 x 4096
 LARGEST_SAMPLING = 384_000    # Hz
 SIGNATURES = (                # place, bytes found there, FFmpeg's name for the kind
-    (8, b"AVI ", "avi"), (8, b"WAVE", "wav"), (4, b"ftyp", "mp4"), (4, b"moov", "mp4"), (0, b"OggS", "ogg"),
-    (0, b"\x1aE\xdf\xa3", "matroska"),
+    (8, b"AVI ", "avi"), (8, b"WAVE", "wav"), (0, b"OggS", "ogg"), (0, b"\x1aE\xdf\xa3", "matroska"),
+    *((4, box, "mp4") for box in (b"ftyp", b"moov", b"mdat", b"free", b"wide")),
 )
 EMPTY_RIFF = (0, 2**32 - 1)   # what is written for a size by programs that cannot go back to correct it
 
@@ -50,7 +50,7 @@ def refuse_cut(contents: bytes) -> None:
     """
     if contents[:4] == b"RIFF":
         announced = int.from_bytes(contents[4:8], "little")
-        if announced not in EMPTY_RIFF and announced + 8 > len(contents):
+        if announced not in EMPTY_RIFF and announced + 8 > len(contents) + 1:  # some count a last byte of padding
             raise Unusable(f"truncated: {len(contents):,} of {announced + 8:,} bytes")
     if contents[:4] == b"OggS":
         page = contents[contents.rfind(b"OggS") :]

@@ -108,6 +108,8 @@ def prepare(
     base = _base(name, found, size)
     base.path.parent.mkdir(parents=True, exist_ok=True)
     with alone(base.path.parent.with_suffix(".lock")):
+        for abandoned in base.path.parent.glob(".*"):  # by a kill
+            abandoned.unlink()
         records = index.scan(found.items, found.layout.needs, base.path.with_name("index.jsonl"), workers)
         refused = {each: record["reason"] for each, record in records.items() if record["reason"]}
         _refuse(name, refused, subset, skip_bad)
@@ -160,7 +162,7 @@ def _listed(what: str, reasons: Mapping[str, str]) -> list[str]:
 
 def _kind(reason: str) -> str:
     """A reason without its numbers and details, so that equal ones can be counted."""
-    return re.sub(r"\d[\d,.]*", "N", reason.partition(":")[0])
+    return re.sub(r"\b\d[\d,.]*", "N", reason.partition(":")[0])
 
 
 def _missing(clips: Sequence[str]) -> str:
