@@ -1,3 +1,3 @@
-"""CM-ACC, cross-modal active contrastive coding of audio and video: data, encoders, training and tables."""
+"""Cross-modal contrastive learning with active sampling of negatives (CM-ACC): data, encoders, training and tables."""
 
 MODALITIES = ("video", "audio")  # of characters, the grid x takes the part of video and y that of audio

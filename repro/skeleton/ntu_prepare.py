@@ -10,23 +10,17 @@ not noticed; delete the folder to have all files read again. NumPy alone, so tha
 
 import contextlib
 import hashlib
-import multiprocessing
-import os
 import shutil
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from filelock import AcquireReturnProxy, FileLock, Timeout
 from tqdm.auto import tqdm
 
 from repro import manifest
 from repro.recipe import choose
+from repro.run.parallel import alone, run_jobs
 from repro.run.store import write_atomically
 from repro.skeleton import ntu, splits
 from repro.skeleton.pipelines import authors, predict_cluster
@@ -90,7 +84,7 @@ def prepare(
     index = _index(usable, pipeline)
     folder = index.with_suffix(".shards")
     index.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(index.with_suffix(".lock")):
+    with alone(index.with_suffix(".lock")):
         prepared = None
         with contextlib.suppress(FileNotFoundError, *manifest.CORRUPT, ValueError, KeyError):
             prepared = _read(index)  # not there, or damaged since: made again
@@ -232,7 +226,7 @@ def _make_shards(path: Path, usable: list[ntu.Member], folder: Path, pipeline: s
     waiting = [job for chunk, shard, job in zip(chunks, shards, jobs, strict=True) if not _holds(shard, chunk)]
     done = len(usable) - sum(len(chunk) for _, chunk, _, _ in waiting)
     with tqdm(total=len(usable), initial=done, desc="reading ntu", unit="file") as progress:
-        for count in _run(waiting, workers):
+        for count in run_jobs(_make_shard, waiting, workers):
             progress.update(count)
     return shards
 
@@ -244,28 +238,6 @@ def _holds(shard: Path, chunk: list[ntu.Member]) -> bool:
             found = {name: part[name] for name in part.files}  # all of it, which shows damage
         return sorted([*found["names"], *found["bad"]]) == [member.name for member in chunk]
     return False
-
-
-def _run(jobs: list[tuple], workers: int) -> Iterator[int]:
-    """Make shards, in `workers` processes if they are more than one; yields the recordings done as they are done.
-
-    Raises:
-        ChildProcessError: if one of the processes ends, for instance for want of memory.
-    """
-    if workers == 1:
-        yield from (_make_shard(*job) for job in jobs)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
-        try:
-            for future in as_completed([pool.submit(_make_shard, *job) for job in jobs]):
-                yield future.result()
-        except BrokenProcessPool as error:
-            raise ChildProcessError("one of the processes that read was killed, perhaps for want of memory; started "
-                                    "again it goes on where it was, and fewer --workers need less memory") from error
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _make_shard(path: Path, chunk: list[ntu.Member], pipeline: str, shard: Path) -> int:
@@ -357,19 +329,3 @@ def _save(path: Path, **arrays: np.ndarray) -> None:
             np.savez(file, **arrays)
 
     write_atomically(path, write)
-
-
-def _alone(path: Path) -> AcquireReturnProxy:
-    """Holds the lock at `path` as a context; says so if another process has it first."""
-    lock = FileLock(path)
-    try:
-        return lock.acquire(timeout=0)
-    except Timeout:
-        tqdm.write(f"waiting for the process that prepares {path.with_suffix('')}", file=sys.stderr)
-        return lock.acquire()
-
-
-def _end_with_parent() -> None:
-    """Let a worker end with the process that started it, however that ends."""
-    parent = multiprocessing.parent_process()
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
