@@ -1,14 +1,17 @@
 """Pairs of video and sound: embedded clips, grids of characters, and folders of real recordings."""
 
+import hashlib
 from pathlib import Path
 from typing import Protocol, Self
 
 import torch
 from torch import Tensor
 
-from repro.audiovisual import synthetic
+from repro.audiovisual import prepare, synthetic, video
 from repro.audiovisual.characters import DATASETS as CHARACTERS
 from repro.audiovisual.characters import load as load_characters
+from repro.audiovisual.clips import Clips
+from repro.audiovisual.prepare import Prepared
 from repro.recipe import choose
 
 RECORDINGS = ("kinetics700", "kinetics_sound", "audioset", "ucf101", "hmdb51", "esc50")
@@ -60,9 +63,10 @@ def load(
     root: str | Path | None = None,
     *,
     window: int = 16,
-    split: int = 1,
+    size: int = 112,
+    split: str | None = None,
     subset: bool = False,
-    redundancy: float = 0.0,
+    redundancy: float = 0.5,
     characters: int = 1,
     pairs: int = 50_000,
 ) -> Pairs:
@@ -71,15 +75,46 @@ def load(
     Args:
         name: one of `DATASETS`.
         root: folder of real data; REPRO_DATA by default.
+        window: frames of a view of clips.
+        size: pixels of the crop that recordings will be seen through; they are kept at twice the usual resolution
+            where that has fewer.
+        split: of recordings, a name in their manifest; its first by default.
+        subset: of recordings, accept a part of the official distribution.
+        redundancy: of `synthetic`, see `synthetic.load`.
         characters, pairs: of grids of characters, see `characters.load`.
 
     Raises:
         ValueError: if the name is unknown, an option is not among those allowed, or the files are damaged.
-        FileNotFoundError: if the files are missing, saying where they come from and go to.
+        FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared, naming the
+            command that does it.
     """
     choose("dataset", name, DATASETS)
     if name in CHARACTERS:
         return load_characters(name, root, characters=characters, pairs=pairs)
     if name == "synthetic":
         return synthetic.load(redundancy, window)
-    raise NotImplementedError(name)
+    stored = video.SIZE if size <= video.SIZE else 2 * video.SIZE
+    prepared = prepare.load(name, None if root is None else Path(root), size=stored, subset=subset)
+    return _clips(prepared, choose("split", split or next(iter(prepared.splits)), prepared.splits), window)
+
+
+def _clips(prepared: Prepared, split: str, window: int) -> Clips:
+    """Recordings in a split; its training part is what may be pre-trained on."""
+    train, test = (torch.from_numpy(prepared.splits[split][part]) for part in ("train", "test"))
+    labels = torch.from_numpy(prepared.labels)
+    return Clips(
+        name=prepared.name,
+        digest=hashlib.sha256(f"{prepared.digest} {split}".encode()).hexdigest(),
+        classes=prepared.classes,
+        labels=labels,
+        categories=labels,
+        pretrain=train,
+        train=train,
+        test=test,
+        frames=torch.from_numpy(prepared.frames),
+        first_frame=torch.from_numpy(prepared.first_frame),
+        mel=torch.from_numpy(prepared.mel),
+        first_row=torch.from_numpy(prepared.first_row),
+        rows_per_frame=prepared.rows_per_frame,
+        window=window,
+    )
