@@ -1,6 +1,7 @@
 """Every figure, and the table behind it, from exported cells: nothing is trained and no real data is needed."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +9,7 @@ from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.report import figures, image_figures
+from repro.report import audiovisual_figures, figures, image_figures
 from repro.report.logs import slug
 from repro.report.printed import printed
 from repro.report.style import save
@@ -17,7 +18,7 @@ from repro.run.store import write_atomically
 from repro.skeleton.tables import taxonomy_variants
 from repro.tables import TABLES
 
-CAPTIONS = image_figures.CAPTIONS | {
+CAPTIONS = image_figures.CAPTIONS | audiovisual_figures.CAPTIONS | {
     "taxonomy": "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
     "taxonomy_variants": "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the "
     "printed value.",
@@ -26,6 +27,7 @@ CAPTIONS = image_figures.CAPTIONS | {
 }
 UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
 LOGS = {
+    "category_curves": "category_curves",
     "objective_parts": "objective_parts",
     "sampled_keys": "sampled_keys",
     "similarity_variance_images": "similarity_variance",
@@ -59,7 +61,7 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
             log = pd.read_csv(path)
             presets = sorted(log["preset"].unique())
             provenance = {"log": path.name, "preset": " and ".join(presets)}
-            written += save(getattr(image_figures, figure)(log), path.with_suffix(""), CAPTIONS[figure], provenance)
+            written += save(_function(figure)(log), path.with_suffix(""), CAPTIONS[figure], provenance)
     return written
 
 
@@ -78,10 +80,16 @@ def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame, setting:
 def draw(table: str, rows: DataFrame) -> Figure:
     """The figure of a table; on embedded data the taxonomy's printed column stands apart."""
     if table != "taxonomy":
-        return getattr(figures if hasattr(figures, table) else image_figures, table)(rows)
+        return _function(table)(rows)
     embedded = manifest.embedded(rows["dataset"].iloc[0])
     apart = printed("taxonomy")[[*figures.OBJECTIVES, "UCLA"]] if embedded else None
     return figures.taxonomy(rows, printed=apart)
+
+
+def _function(figure: str) -> Callable[[DataFrame], Figure]:
+    """What draws the figure of that name."""
+    modules = (figures, image_figures, audiovisual_figures)
+    return next(getattr(module, figure) for module in modules if hasattr(module, figure))
 
 
 def with_layout(found: DataFrame) -> DataFrame:
