@@ -102,7 +102,7 @@ class SkeletonRecipe(Recipe):
     select_every: int = setting(10, "released code, epochs between 1-NN accuracies; used by best_on_test alone")
     precision: str = setting(
         "bfloat16",
-        "measured: on a CPU equal to float32 within the noise of seeds for CE and AE+CE+AD; not used on CUDA",
+        "measured: on a CPU equal to float32 within the noise of seeds for CE and AE+CE+AD; float32 on CUDA",
         allowed=("float32", "bfloat16"),
     )
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result")

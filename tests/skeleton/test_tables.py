@@ -33,7 +33,7 @@ needs_ucla = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not
 CPU = torch.device("cpu")
 
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset", *tables.MEASURES]
-TAXONOMY = ["objectives", "AE", "CE", "AD", "CD", *TAIL]
+TAXONOMY = ["objectives", "AE", "CE", "AD", "CD", *TAIL, "decoded_scale"]
 COLLAPSE = ["layers", "method", *TAIL]
 
 # Typed from the paper: Table 1, column NW-UCLA, and Table 2.
@@ -150,6 +150,60 @@ def test_selection_and_precision_reach_the_recipes_of_the_collapse():
                                            precision="bfloat16")
     assert found.recipe == usual.recipe.replace(select="best_on_test", precision="bfloat16")
     assert found.entry == "AE, select=best_on_test, precision=bfloat16"
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    """A CUDA device, as far as a list of cells can tell."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+
+
+LISTS = {"taxonomy": {"objectives": "AE"}, "encoder_collapse": {"methods": "AE", "layers": 1}}
+
+
+@pytest.mark.parametrize("table", LISTS)
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_cells_for_cuda_are_in_float32_and_have_keys_of_their_own(table, device, cuda):
+    listed = tables.TABLES[table].cells
+    on_cuda, = listed("synthetic", preset="paper", device=device, **LISTS[table])
+    on_cpu, = listed("synthetic", preset="paper", device="cpu", **LISTS[table])
+    assert (on_cuda.recipe.precision, on_cpu.recipe.precision) == ("float32", "bfloat16")
+    assert on_cuda.entry == on_cpu.entry == "AE" and on_cuda.key != on_cpu.key
+    assert listed("synthetic", preset="paper", device=device, precision="float32", **LISTS[table]) == [on_cuda]
+    labelled, = listed("synthetic", preset="paper", device="cpu", precision="float32", **LISTS[table])
+    assert labelled.entry == "AE, precision=float32" and labelled.key == on_cuda.key  # another entry of one recipe
+    with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
+        listed("synthetic", preset="paper", device=device, precision="bfloat16", **LISTS[table])
+
+
+def test_cells_in_float32_on_a_cpu_are_those_for_cuda(cuda):
+    """The quick recipe of embedded data has float32 everywhere."""
+    on_cuda, on_cpu = (tables.taxonomy_cells("synthetic", objectives="CE", device=name) for name in ("cuda", "cpu"))
+    assert on_cuda == on_cpu
+
+
+def test_a_table_asks_for_the_cells_of_its_device(monkeypatch, cuda):
+    for name in ("taxonomy", "encoder_collapse"):
+        asked = []
+        monkeypatch.setattr(tables, "trained", lambda cells, *_, asked=asked: asked.extend(cells))
+        tables.TABLES[name].run("synthetic", preset="smoke", device="cuda")
+        assert {found.recipe.precision for found in asked} == {"float32"}
+
+
+@pytest.mark.parametrize(("dataset", "pipeline", "expected"), [
+    ("ntu", "authors", "default"), ("ntu", "default", "default"), ("ntu", "predict_cluster", "predict_cluster"),
+    ("synthetic", "raw", "raw"),
+])
+def test_one_computation_has_one_pipeline(dataset, pipeline, expected, monkeypatch):
+    monkeypatch.setattr(tables, "data_of", lambda recipe: stand_in(recipe.dataset, 300))
+    found, = tables.taxonomy_cells(dataset, preset="smoke", objectives="CE", pipeline=pipeline)
+    assert found.recipe.pipeline == expected
+    assert found.entry == ("CE" if expected == "default" else f"CE, pipeline={expected}")
+
+
+def test_the_authors_pipeline_is_ntus_alone():
+    with pytest.raises(ValueError, match="pipeline='authors' is not one of: default, interpolate, unscaled, raw"):
+        tables.taxonomy_cells("synthetic", pipeline="authors")
 
 
 def stand_in(name, longest):
@@ -698,7 +752,7 @@ def test_a_table_says_what_departs_from_the_preset(choice, label):
 
 @needs_ucla
 def test_cells_on_real_data_are_the_papers():
-    cells = tables.taxonomy_cells("ucla")
+    cells = tables.taxonomy_cells("ucla", device="cpu")
     assert len(cells) == 16
     assert {found.preset for found in cells} == {"paper"}
     assert all(found.recipe == paper("ucla", found.entry) for found in cells)
