@@ -20,6 +20,8 @@ from repro.tables import TABLES
 
 CAPTIONS = image_figures.CAPTIONS | audiovisual_figures.CAPTIONS | {
     "taxonomy": "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
+    "sequence_contrast": "The contrastive decoder term along training, a panel for each objective that has it; dashed, "
+    "with the dictionary of noise that the released code never refreshes.",
     "taxonomy_variants": "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the "
     "printed value.",
     "encoder_collapse": "Linear-probe accuracy and spread of the embedding by depth of the encoder, at random "
@@ -30,6 +32,7 @@ LOGS = {
     "category_curves": "category_curves",
     "objective_parts": "objective_parts",
     "sampled_keys": "sampled_keys",
+    "sequence_contrast": "sequence_contrast",
     "similarity_variance_images": "similarity_variance",
 }
 
