@@ -6,13 +6,14 @@ from typing import Any
 from pandas import DataFrame, Series, concat
 
 from repro import manifest
-from repro.audiovisual import MODALITIES
+from repro.audiovisual import MODALITIES, figure_data
 from repro.audiovisual.cell import TARGETS, data_of, train
 from repro.audiovisual.data import CHARACTERS, DATASETS
 from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import METHODS, PRESETS, SAMPLERS, SELF_SUPERVISED, VARIANTS
 from repro.recipe import choose, parse_number, parse_numbers
 from repro.report.printed import printed
+from repro.run import device as devices
 from repro.run.compare import beside
 from repro.run.store import Cell
 from repro.run.table import Table, entry_of, resolved, trained
@@ -200,6 +201,40 @@ def category_diversity(
     """
     cells = category_diversity_cells(dataset, **choices)
     return trained(cells, TABLES["category_diversity"], train, device, engine, workers)
+
+
+def pretext_accuracy(cells: list[Cell], device: str = "auto") -> DataFrame:
+    """How often a query finds its positive first, by category (CM-ACC, Fig. 6), of finished cells.
+
+    Args:
+        cells: of `transfer_cells`, or of another table; those of XMoCo and CM-ACC are asked.
+        device: as for `cross_modal`.
+
+    Returns:
+        One row per cell, kind of queries and category, see `figure_data.pretext_accuracy`.
+
+    Raises:
+        ValueError: if no cell is of these methods.
+    """
+    asked = _of_methods(cells, "xmoco", "cmacc")
+    return concat([figure_data.pretext_accuracy(cell, devices.resolve(device)) for cell in asked], ignore_index=True)
+
+
+def selected_negatives(cells: list[Cell], device: str = "auto") -> DataFrame:
+    """What every sampler picks from one pool (CM-ACC, Fig. 5), of the first finished cell of CM-ACC.
+
+    Args:
+        cells: of `transfer_cells`, or of another table.
+        device: as for `cross_modal`.
+
+    Returns:
+        See `figure_data.selected_negatives`.
+
+    Raises:
+        ValueError: if no cell is of CM-ACC.
+    """
+    first, *_ = _of_methods(cells, "cmacc")
+    return figure_data.selected_negatives(first, devices.resolve(device))
 
 
 def cross_modal_cells(
@@ -500,6 +535,15 @@ def _cell(table: str, key: str, value: str, column: str | None) -> float:
     """One printed number, NaN if there is no such row or column."""
     rows = printed(table).set_index(key)
     return float(rows.loc[value, column]) if value in rows.index and column in rows.columns else float("nan")
+
+
+def _of_methods(cells: list[Cell], *methods: str) -> list[Cell]:
+    """Those of some methods, at least one."""
+    found = [cell for cell in cells if cell.recipe.method in methods]
+    if not found:
+        others = ", ".join(sorted({cell.recipe.method for cell in cells}))
+        raise ValueError(f"of the cells, which are of {others}, one should be of {' or '.join(methods)}; choose others")
+    return found
 
 
 def _told(changes: dict[str, Any]) -> tuple[bool, str]:

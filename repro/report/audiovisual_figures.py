@@ -1,17 +1,27 @@
-"""The figures of CM-ACC, each drawn from one table of stored results, or from a log."""
+"""The figures of CM-ACC's accuracies, each drawn from one table of stored results."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from repro import manifest
-from repro.report.elements import comparable, draw_ours, draw_published, heading, only, origin
+from repro.report.elements import (
+    Look,
+    comparable,
+    draw_ours,
+    draw_published,
+    heading,
+    in_order,
+    keys_of,
+    legend_below,
+    lines_of,
+    only,
+)
 from repro.report.printed import printed
 from repro.report.state_of_the_art import METHODS as METHOD_NAMES
 from repro.report.state_of_the_art import NAMES, NOWHERE, TARGETS, merged, pretrained_on
@@ -28,19 +38,7 @@ CAPTIONS = {
     "shows this as a curve without its values, so that there is nothing to compare with.",
     "transfer": "Accuracy after fine-tuning, by what was pre-trained on: ours among the numbers that the paper prints "
     "for itself and for others.",
-    "category_diversity": "Distinct categories among the M negatives selected in a step, mean over training, as a "
-    "share of M; dashed, the closed-form expectation of M uniform draws.",
-    "category_curves": "Distinct categories among the M negatives selected in a step, along training; dashed, the "
-    "closed-form expectation of M uniform draws.",
 }
-
-
-class Look(NamedTuple):
-    """How a method or a sampler appears in every figure."""
-
-    label: str
-    colour: str
-    marker: str
 
 
 METHODS = {
@@ -60,8 +58,6 @@ SAMPLERS = {
 TARGET_NAMES = NAMES | {"synthetic_video": "synthetic, pictures", "synthetic_audio": "synthetic, sound"}
 PRINTED_LOOKS = {"scratch": (GREY, "v"), "others": (GREY, "o"), "supervised": (PURPLE, "^"), "CM-ACC": (GREEN, "D")}
 OPEN = {"markerfacecolor": "white"}
-CATEGORIES = ("categories_video", "categories_audio")
-EXPECTED = Line2D([], [], color=INK, linestyle="--", label="uniform draws, closed form")
 
 
 @styled()
@@ -80,7 +76,7 @@ def cross_modal(table: DataFrame) -> Figure:
     title = heading(table)
     table = table.assign(published=comparable(table))
     approaches = list(dict.fromkeys(table["approach"]))
-    targets = _in_order(table["target"], TARGET_NAMES)
+    targets = in_order(table["target"], TARGET_NAMES)
     height = 0.8 + (0.55 + 0.16 * len(approaches)) * len(targets)
     figure = Figure(figsize=(COLUMN, height), layout="constrained")
     figure.suptitle(title)
@@ -95,7 +91,7 @@ def cross_modal(table: DataFrame) -> Figure:
             axes.plot(rows["published"], places, label="printed", **looks, **OPEN)
         axes.set(yticks=range(len(approaches)), yticklabels=approaches, ylim=(len(approaches) - 0.5, -0.5))
         _accuracy_across(axes, target)
-    _legend(figure, stack[0].get_legend_handles_labels()[0], 2)
+    legend_below(figure, stack[0].get_legend_handles_labels()[0], 2)
     return settled(figure)
 
 
@@ -152,7 +148,7 @@ def mutual_information(table: DataFrame) -> Figure:
     figure = Figure(figsize=(COLUMN, 3.0), layout="constrained")
     figure.suptitle(title)
     axes = figure.subplots()
-    for method, rows in _lines(table, "method", METHODS):
+    for method, rows in lines_of(table, "method", METHODS):
         label, colour, marker = METHODS[method]
         draw_ours(axes, rows["characters"], rows, colour, marker, label, line="-")
         looks = {"color": colour, "marker": marker, "markersize": 3, "linestyle": "--", "linewidth": 0.7}
@@ -168,7 +164,7 @@ def mutual_information(table: DataFrame) -> Figure:
     above.spines["top"].set_visible(True)
     lines = {"color": INK, "linewidth": 0.7, "markersize": 3, "marker": "o"}
     kinds = [Line2D([], [], linestyle="--", label="drawings never seen", **lines, **OPEN)]
-    _legend(figure, [*_key(METHODS, table["method"]), *kinds], 2)
+    legend_below(figure, [*keys_of(METHODS, table["method"]), *kinds], 2)
     return settled(figure)
 
 
@@ -194,7 +190,7 @@ def transfer(table: DataFrame) -> Figure:
     Source: CM-ACC, Tables 4 to 6.
     """
     title = heading(table)
-    targets = _in_order(table["target"], TARGET_NAMES)
+    targets = in_order(table["target"], TARGET_NAMES)
     panels = {target: (_printed_of(table, target), table[table["target"] == target]) for target in targets}
     sets = {target: _sets(*rows) for target, rows in panels.items()}
     heights = [0.6 + 0.14 * len(names) for names in sets.values()]
@@ -220,81 +216,7 @@ def transfer(table: DataFrame) -> Figure:
         Line2D([], [], color=colour, marker=marker, linestyle="none", label=f"{kind}, printed", **OPEN)
         for kind, (colour, marker) in PRINTED_LOOKS.items() if kind in shown
     ]
-    _legend(figure, [*_key(METHODS, table["method"], line="none", ending=", ours"), *handles], 2)
-    return settled(figure)
-
-
-@styled()
-def category_diversity(table: DataFrame) -> Figure:
-    """Distinct categories among the negatives selected in a step, as a share of their number M; a panel per modality.
-
-    Args:
-        table: one row per sampler, batch and modality: sampler, batch (M), target (the modality), ours and std
-            (categories), n_seeds, expected (categories of M uniform draws), preset, dataset.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
-
-    Source: CM-ACC, Fig. 4, where it is called the probability of a unique negative.
-    """
-    title = heading(table)
-    modalities = _in_order(table["target"], ("video", "audio"))
-    batches = sorted(set(table["batch"]))
-    samplers = [name for name in SAMPLERS if name in set(table["sampler"])]
-    width = 0.8 / len(samplers)
-    figure = Figure(figsize=(COLUMN, 0.9 + 1.3 * len(modalities)), layout="constrained")
-    figure.suptitle(title)
-    stack = figure.subplots(len(modalities), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    for axes, modality in zip(stack, modalities, strict=True):
-        for row in table[table["target"] == modality].itertuples():
-            left = batches.index(row.batch) - 0.4 + samplers.index(row.sampler) * width
-            share, deviation = 100 * row.ours / row.batch, 100 * row.std / row.batch
-            axes.bar(left, share, width, align="edge", color=SAMPLERS[row.sampler].colour)
-            axes.errorbar(left + width / 2, share, yerr=deviation, ecolor=INK, fmt="none", elinewidth=0.8)
-            expected, edge = 100 * row.expected / row.batch, batches.index(row.batch) - 0.45
-            axes.hlines(expected, edge, edge + 0.9, color=INK, linestyle="--", linewidth=0.8)
-        axes.set_title(f"negatives of {modality}", loc="left")
-        axes.set(ylabel="distinct categories\n(% of M)", xticks=range(len(batches)), xticklabels=batches)
-        axes.grid(axis="y")
-    stack[-1].set_xlabel("negatives selected in a step, M")
-    _legend(figure, [*_key(SAMPLERS, samplers, line="-", width=4, marked=False), EXPECTED], 2)
-    return settled(figure)
-
-
-@styled()
-def category_curves(log: DataFrame) -> Figure:
-    """Distinct categories among the M negatives selected in a step, along training; M downwards, modalities across.
-
-    Args:
-        log: one row per report and run: step, categories_video, categories_audio (mean over the steps since the last
-            report), expected (categories of M uniform draws), sampler, batch (M), seed, preset, dataset.
-
-    Raises:
-        ValueError: if the log is empty or mixes presets or data sets.
-
-    Source: CM-ACC, Fig. 2.
-    """
-    seeds = log["seed"].nunique()
-    title = origin(log, "1 seed" if seeds == 1 else f"mean of {seeds} seeds")
-    batches = sorted(set(log["batch"]))
-    figure = Figure(figsize=(COLUMN, 1.0 + 1.15 * len(batches)), layout="constrained")
-    figure.suptitle(title)
-    grid = figure.subplots(len(batches), len(CATEGORIES), sharex=True, sharey="row", squeeze=False)
-    for row, batch in zip(grid, batches, strict=True):
-        chosen = log[log["batch"] == batch]
-        for axes, column in zip(row, CATEGORIES, strict=True):
-            for sampler, rows in _lines(chosen, "sampler", SAMPLERS):
-                means = rows.groupby("step")[column].mean()
-                axes.plot(means.index, means, color=SAMPLERS[sampler].colour, linewidth=0.8)
-            for expected in chosen["expected"].unique():
-                axes.axhline(expected, color=INK, linestyle="--", linewidth=0.8)
-            axes.grid(axis="y")
-        row[0].set_ylabel(f"distinct categories\nof M = {batch}")
-    for axes, column in zip(grid[0], CATEGORIES, strict=True):
-        axes.set_title(f"negatives of {column.removeprefix('categories_')}", loc="left")
-    for axes in grid[-1]:
-        axes.set_xlabel("iteration")
-    _legend(figure, [*_key(SAMPLERS, log["sampler"], marked=False), EXPECTED], 2)
+    legend_below(figure, [*keys_of(METHODS, table["method"], line="none", ending=", ours"), *handles], 2)
     return settled(figure)
 
 
@@ -302,12 +224,12 @@ def _accuracies(table: DataFrame, across: str, name: str, looks: Mapping[str, Lo
     """A panel for each target, accuracy against a column on a logarithmic axis, a line for each value of `name`."""
     title = heading(table)
     table = table.assign(published=comparable(table)).sort_values(across)
-    targets, values = _in_order(table["target"], TARGET_NAMES), sorted(set(table[across]))
+    targets, values = in_order(table["target"], TARGET_NAMES), sorted(set(table[across]))
     figure = Figure(figsize=(COLUMN, 1.0 + 1.25 * len(targets)), layout="constrained")
     figure.suptitle(title)
     stack = list(figure.subplots(len(targets), 1, sharex=True, squeeze=False)[:, 0])
     for axes, target in zip(stack, targets, strict=True):
-        for each, rows in _lines(table[table["target"] == target], name, looks):
+        for each, rows in lines_of(table[table["target"] == target], name, looks):
             label, colour, marker = looks[each]
             draw_ours(axes, rows[across], rows, colour, marker, label, line="-")
             draw_published(axes, rows[across], rows["published"], colour, marker, f"{label}, printed", line="--")
@@ -318,7 +240,7 @@ def _accuracies(table: DataFrame, across: str, name: str, looks: Mapping[str, Lo
         axes.set_ylabel("accuracy (%)")
         axes.grid(axis="y")
     lines = [Line2D([], [], color=GREY, marker="o", linestyle="--", label="printed", **OPEN)]
-    _legend(figure, [*_key(looks, table[name]), *(lines if table["published"].notna().any() else [])], 2)
+    legend_below(figure, [*keys_of(looks, table[name]), *(lines if table["published"].notna().any() else [])], 2)
     return figure, stack
 
 
@@ -349,42 +271,8 @@ def _kind(method: str) -> str:
     return kinds.get(method.partition(" (")[0], "others")
 
 
-def _in_order(names: Series, order: Collection[str]) -> list[str]:
-    """The distinct names, those of `order` first and in this order, the others as they come."""
-    present = list(dict.fromkeys(names))
-    return [*(name for name in order if name in present), *(name for name in present if name not in order)]
-
-
 def _sets(others: DataFrame, ours: DataFrame) -> list[str]:
     """Pre-training sets of a panel, from none on, in the order of the printed tables."""
     here = [pretrained_on(row.method, row.dataset) for row in ours.itertuples()]
     names = list(dict.fromkeys([*others["pretrain_set"], *here]))
     return sorted(names, key=lambda name: (name != NOWHERE, names.index(name)))
-
-
-def _lines(table: DataFrame, name: str, looks: Mapping[str, Look]) -> list[tuple[str, DataFrame]]:
-    """The rows of every method or sampler, in the order of their looks."""
-    return [(each, table[table[name] == each]) for each in looks if (table[name] == each).any()]
-
-
-def _key(
-    looks: Mapping[str, Look],
-    names: Series | Iterable[str],
-    *,
-    line: str = "-",
-    width: float = 1.0,
-    marked: bool = True,
-    ending: str = "",
-) -> list[Line2D]:
-    """What the legend says of the methods or samplers that there are."""
-    return [
-        Line2D([], [], color=look.colour, marker=look.marker if marked else "", linestyle=line, linewidth=width,
-               label=look.label + ending)
-        for name, look in looks.items() if name in set(names)
-    ]
-
-
-def _legend(figure: Figure, handles: list, columns: int) -> None:
-    """Below everything, where it hides nothing."""
-    if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
