@@ -219,13 +219,14 @@ def results_weights(
 
 @app.command()
 def figures() -> None:
-    """Redraw every figure, and the table behind it, from figures/cells.csv and REPRO_RUNS. Trains nothing.
+    """Redraw every figure, and the table or log behind it, from REPRO_RUNS and figures/. Trains nothing.
 
     Example: repro figures
     """
     from repro.report.redraw import redraw  # matplotlib takes a second to import
 
-    for path in redraw(_cells(), manifest.project_root() / "figures"):
+    folder = manifest.project_root() / "figures"
+    for path in [*logs.export(Store(manifest.runs_root()), folder), *redraw(_cells(), folder)]:
         print(path)
 
 

@@ -30,7 +30,7 @@ def begin(namespace: dict[str, Any], cells: Callable[..., list]) -> dict[str, An
             exist; the message names those that do.
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
     """
-    allowed = [*inspect.signature(cells).parameters, "device"]
+    allowed = [*dict.fromkeys([*inspect.signature(cells).parameters, "device"])]
     if "_begun" not in namespace:  # afterwards, a reader's own names are welcome
         for name, value in namespace.items():
             if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
@@ -50,4 +50,5 @@ def begin(namespace: dict[str, Any], cells: Callable[..., list]) -> dict[str, An
 
 def behind(settings: dict[str, Any], cells: Callable[..., list]) -> list:
     """The cells behind a notebook's table, from the settings of `begin` and the function that lists them."""
-    return cells(**{name: value for name, value in settings.items() if name != "device"})
+    accepted = inspect.signature(cells).parameters  # the device only where a recipe depends on it
+    return cells(**{name: value for name, value in settings.items() if name in accepted})

@@ -10,9 +10,10 @@ import typer
 from repro import cli, manifest
 from repro.image import tables as image_tables
 from repro.recipe import Recipe
+from repro.report import redraw
 from repro.run.store import Cell, Store
 from repro.skeleton import tables
-from repro.skeleton.pretrain import SkeletonRecipe
+from repro.skeleton.pretrain import SkeletonRecipe, paper
 
 
 @pytest.fixture(autouse=True)
@@ -233,6 +234,23 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
 
 def test_results_list_of_no_runs(repro):
     assert repro("results", "list")[0] == 0
+
+
+def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported_ones(repro, tmp_path, monkeypatch):
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    cell = Cell("taxonomy", "CD", paper("ucla", "CD", epochs=1), 0, "paper", "ucla", "d1", 1)
+    run = Store(tmp_path / "runs").run(cell)
+    with run.claim():
+        (run.folder / "progress.jsonl").write_text('{"step": 1, "CD": 6.25}\n')
+        run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
+    monkeypatch.setattr(redraw, "redraw", lambda cells, folder: [folder / "drawn"])
+    log = tmp_path / "figures" / "sequence_contrast_ucla.csv"
+    assert repro("figures")[:2] == (0, f"{log}\n{log.with_name('drawn')}\n")
+    assert ",CD,0,ucla,paper" in log.read_text()
+    before = log.read_bytes()
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "none"))
+    assert repro("figures")[:2] == (0, f"{log.with_name('drawn')}\n")
+    assert log.read_bytes() == before
 
 
 def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):

@@ -2,7 +2,9 @@
 
 import math
 
-from pandas import DataFrame
+from pandas import DataFrame, Series
+
+from repro.report.elements import only
 
 
 def rank_correlation(table: DataFrame) -> float:
@@ -23,11 +25,16 @@ def seed_deviation(table: DataFrame) -> float:
 
     Random initialisation, which scatters for other reasons, is left out. NaN where no entry has two seeds.
     """
-    table = _trained(table)
-    freedom = (table["n_seeds"] - 1).where(table["std"].notna(), 0)
+    freedom = degrees_of_freedom(table)
     if not freedom.sum():
         return math.nan
-    return float((table["std"] ** 2 * freedom).sum() / freedom.sum()) ** 0.5
+    return float((_trained(table)["std"] ** 2 * freedom).sum() / freedom.sum()) ** 0.5
+
+
+def degrees_of_freedom(table: DataFrame) -> Series:
+    """What each trained entry adds to those of `seed_deviation`: seeds - 1."""
+    trained = _trained(table)
+    return (trained["n_seeds"] - 1).where(trained["std"].notna(), 0)
 
 
 def apart(table: DataFrame, deviations: float = 2.0) -> DataFrame:
@@ -48,19 +55,20 @@ def apart(table: DataFrame, deviations: float = 2.0) -> DataFrame:
 
 
 def summary(table: DataFrame) -> str:
-    """The above in three sentences."""
+    """The above in three sentences, with the preset and what the deviation rests on."""
     compared = _trained(table)[["ours", "published"]].notna().all(axis=1).sum()
     if not compared:
         return "Nothing is compared: no printed number belongs to this data."
-    order = f"Spearman's correlation with the printed column is {rank_correlation(table):.2f} ({compared} objectives)."
-    deviation = seed_deviation(table)
+    recipe, correlation = f"{only(table, 'preset').capitalize()} recipe", rank_correlation(table)
+    order = f"{recipe}: Spearman's correlation with the printed column is {correlation:.2f} ({compared} objectives)."
+    deviation, freedom = seed_deviation(table), degrees_of_freedom(table)
     if math.isnan(deviation):
         return f"{order} One seed says nothing about how far numbers scatter."
-    found = apart(table)
-    names = [f"{row.objectives} ({row.difference:+.1f})" for row in found.itertuples()]
-    others = f"{len(found)} of {compared} objectives: {', '.join(names)}" if names else "no objective"
     scatter = f"The standard deviation between seeds is {deviation:.1f} points."
-    return f"{order} {scatter} Further from one printed run than two deviations of the difference stands {others}."
+    pooled = f"pooled over {(freedom > 0).sum()} objectives, {freedom.sum()} degrees of freedom"
+    names = [f"{row.objectives} ({row.difference:+.1f})" for row in apart(table).itertuples()]
+    others = f"{len(names)} of {compared} objectives" + (f", {', '.join(names)}" if names else "")
+    return f"{order} {scatter} From one printed run more than two standard deviations ({pooled}) away: {others}."
 
 
 def _trained(table: DataFrame) -> DataFrame:

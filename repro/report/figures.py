@@ -11,7 +11,17 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from pandas import DataFrame
 
-from repro.report.elements import comparable, draw_ours, draw_published, heading, legend_above, seeds_in_words
+from repro.report.elements import (
+    comparable,
+    draw_ours,
+    draw_published,
+    heading,
+    legend_above,
+    only,
+    origin,
+    seeds_in_words,
+)
+from repro.report.logs import FROZEN
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, settled, styled
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
@@ -120,6 +130,42 @@ def encoder_collapse(table: DataFrame) -> Figure:
     for axes in (top, bottom):
         axes.grid(axis="y")
     figure.align_ylabels()
+    return settled(figure)
+
+
+@styled()
+def sequence_contrast(log: DataFrame) -> Figure:
+    """The contrastive decoder term along training, a panel for each objective; panels of a row share their axis.
+
+    Args:
+        log: one row per epoch and entry: epoch, CD (nats, mean over the epoch), entry ("AE+CD", or the same with the
+            released code's dictionary, which is never refreshed, "AE+CD, td_queue=frozen_noise"), seed,
+            sequence_dictionary (K, its entries), dataset and preset.
+
+    Raises:
+        ValueError: if the log is empty or mixes presets, data sets or dictionaries of several sizes.
+    """
+    entries, seeds = only(log, "sequence_dictionary"), ", ".join(map(str, sorted(log["seed"].unique())))
+    names = sorted(log["entry"].str.split(", ").str[0].unique(), key=lambda name: (name.count("+"), name))
+    rows = -(-len(names) // 2)
+    figure = Figure(figsize=(COLUMN, 0.75 + 0.95 * rows), layout="constrained")
+    figure.suptitle(origin(log, f"one run each, seed {seeds}"))
+    panels = figure.subplots(rows, 2, sharex=True, sharey="row", squeeze=False).flat
+    looks = {"": (BLUE, "-", "refreshed"), FROZEN: (VERMILLION, "--", "never refreshed")}
+    for axes, name in zip(panels, names, strict=False):
+        for ending, (colour, line, label) in looks.items():
+            run = log[log["entry"] == name + ending].sort_values("epoch")
+            axes.plot(run["epoch"], run["CD"], color=colour, linestyle=line, label=label)
+        axes.axhline(np.log(entries + 1), color=GREY, linestyle=":", linewidth=0.8, label=f"chance, ln {entries + 1}")
+        axes.set_title(name, loc="left")
+        axes.set(xlabel="epoch", ylabel="CD (nats)")
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y")
+        axes.label_outer()
+    for axes in panels:  # an odd number of objectives leaves one empty
+        axes.set_visible(False)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, title="dictionary of decoded sequences")
     return settled(figure)
 
 

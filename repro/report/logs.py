@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,24 @@ from pandas import DataFrame
 
 from repro import manifest
 from repro.run.store import Cell, Store, write_atomically
+
+FROZEN = ", td_queue=frozen_noise"  # ends an entry whose dictionary of decoded sequences is never refreshed
+
+
+class Log(NamedTuple):
+    """What a figure needs beside results.
+
+    Attributes:
+        table: whose cells have it.
+        choose: which of these count, of one data set and finished, smoke runs left out.
+        collect: makes the log from the store and these.
+        join: puts what the file has so far and the log together, in this order; without it the log replaces the file.
+    """
+
+    table: str
+    choose: Callable[[list[dict]], list[dict]]
+    collect: Callable[[Store, list[dict]], DataFrame]
+    join: Callable[[DataFrame, DataFrame], DataFrame] | None = None
 
 
 def objective_parts(cell: Cell) -> DataFrame:
@@ -25,7 +44,7 @@ def objective_parts(cell: Cell) -> DataFrame:
         FileNotFoundError: if the cell was not trained there.
     """
     root = manifest.runs_root()
-    path = next(iter(sorted(root.glob(f"*/{cell.key}/progress.jsonl"))), None)
+    path = _progress(root, cell.key)
     if path is None:
         raise FileNotFoundError(f"{root} has no progress.jsonl of {cell.entry}, seed {cell.seed}; run its table")
     return _parts(path, cell.describe())
@@ -35,15 +54,18 @@ def export(store: Store, folder: Path) -> list[Path]:
     """Write the logs that figures need to `folder`, one file per figure and data set; returns those written.
 
     Of the finished cells of a data set that have such a log, smoke runs left out, those count whose preset has most.
-    The parts of a loss are those of one cell, the first by entry and seed.
+    The parts of a loss are those of one cell, the first by entry and seed. The term CD is that of the paper's recipe,
+    of the first seed of each entry; entries that are not in the store stay in the file.
     """
     written = []
-    for name, (table, collect) in FIGURES.items():
-        found = [cell for cell in store.finished() if cell["table"] == table and cell["preset"] != "smoke"]
+    for name, wanted in FIGURES.items():
+        found = [cell for cell in store.finished() if cell["table"] == wanted.table and cell["preset"] != "smoke"]
         for dataset in sorted({cell["dataset"] for cell in found}):
-            log = collect(store, _most_complete([cell for cell in found if cell["dataset"] == dataset]))
+            log = wanted.collect(store, wanted.choose([cell for cell in found if cell["dataset"] == dataset]))
             if not log.empty:
                 path = folder / f"{name}_{slug(dataset)}.csv"
+                if wanted.join and path.exists():
+                    log = wanted.join(pd.read_csv(path), log)
                 write_atomically(path, lambda temporary, log=log: log.to_csv(temporary, index=False))
                 written.append(path)
     return written
@@ -60,11 +82,43 @@ def _most_complete(cells: list[dict]) -> list[dict]:
     return sorted((cell for cell in cells if cell["preset"] == chosen), key=lambda cell: (cell["entry"], cell["seed"]))
 
 
+def _contrasting_decoders(cells: list[dict]) -> list[dict]:
+    """Cells of the paper's recipe with CD, and those which depart from it only in keeping the first dictionary."""
+    chosen = []
+    for cell in cells:
+        name = cell["recipe"]["objectives"]
+        if cell["preset"] == "paper" and "CD" in name.split("+") and cell["entry"] in (name, name + FROZEN):
+            chosen.append(cell)
+    return sorted(chosen, key=lambda cell: (cell["entry"], cell["seed"], cell["result"]["cost"]["finished"]))
+
+
+def _contrast_by_epoch(store: Store, cells: list[dict]) -> DataFrame:
+    """CD along training (nats, mean over the epoch, four digits) and the entries of its dictionary."""
+    parts = []
+    for cell in cells:
+        path = _progress(store.root, cell["key"])
+        if path:
+            shown = {name: cell[name] for name in ("entry", "seed", "dataset", "preset")}
+            entries = cell["recipe"]["sequence_dictionary"]
+            parts.append(_by_epoch(path, cell, ["CD"]).assign(sequence_dictionary=entries, **shown))
+    if not parts:
+        return DataFrame()
+    log = pd.concat(parts)
+    return _first_seeds(log.assign(CD=log["CD"].map(lambda value: float(f"{value:.4g}"))))
+
+
+def _first_seeds(*logs: DataFrame) -> DataFrame:
+    """The first seed of every entry, from the last of the logs that has it."""
+    rows = pd.concat(logs).drop_duplicates(["entry", "seed", "epoch"], keep="last")
+    rows = rows[rows["seed"] == rows.groupby("entry")["seed"].transform("min")]
+    return rows.sort_values(["entry", "epoch"], ignore_index=True)
+
+
 def _parts_of_first(store: Store, cells: list[dict]) -> DataFrame:
     for cell in cells:
-        paths = sorted(store.root.glob(f"*/{cell['key']}/progress.jsonl"))
-        if cell["recipe"]["method"] == "sce" and paths:
-            return _parts(paths[0], cell)
+        path = _progress(store.root, cell["key"])
+        if cell["recipe"]["method"] == "sce" and path:
+            return _parts(path, cell)
     return DataFrame()
 
 
@@ -83,15 +137,28 @@ def _of_most_keys(store: Store, cells: list[dict]) -> DataFrame:
 
 
 def _parts(path: Path, cell: dict) -> DataFrame:
-    log = DataFrame([json.loads(line) for line in path.read_text().splitlines()])
-    epochs = np.ceil(log["step"] * cell["recipe"]["epochs"] / log["step"].iloc[-1]).astype(int).rename("epoch")
-    means = log.groupby(epochs)[["InfoNCE", "ReSSL", "Ceil", "loss"]].mean().reset_index()
+    means = _by_epoch(path, cell, ["InfoNCE", "ReSSL", "Ceil", "loss"])
     described = {name: cell[name] for name in ("entry", "dataset", "preset")}
     return means.assign(weight=cell["recipe"]["weight"], **described)
 
 
-FIGURES: dict[str, tuple[str, Callable[[Store, list[dict]], DataFrame]]] = {
-    "objective_parts": ("temperature_grid", _parts_of_first),
-    "similarity_variance_images": ("similarity_variance", functools.partial(_joined, "similarity.csv")),
-    "sampled_keys": ("positive_keys", _of_most_keys),
+def _by_epoch(path: Path, cell: dict, terms: list[str]) -> DataFrame:
+    """One row per epoch of a finished cell: epoch, from 1, and the means of the terms."""
+    log = DataFrame([json.loads(line) for line in path.read_text().splitlines()])
+    epochs = np.ceil(log["step"] * cell["recipe"]["epochs"] / log["step"].iloc[-1]).astype(int).rename("epoch")
+    return log.groupby(epochs)[terms].mean().reset_index()
+
+
+def _progress(root: Path, key: str) -> Path | None:
+    """The log of a cell, in the folder of the table it was trained for."""
+    return next(iter(sorted(root.glob(f"*/{key}/progress.jsonl"))), None)
+
+
+FIGURES = {
+    "objective_parts": Log("temperature_grid", _most_complete, _parts_of_first),
+    "similarity_variance_images": Log(
+        "similarity_variance", _most_complete, functools.partial(_joined, "similarity.csv")
+    ),
+    "sampled_keys": Log("positive_keys", _most_complete, _of_most_keys),
+    "sequence_contrast": Log("taxonomy", _contrasting_decoders, _contrast_by_epoch, _first_seeds),
 }

@@ -1,6 +1,7 @@
 """Every figure, and the table behind it, from exported cells: nothing is trained and no real data is needed."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +20,8 @@ from repro.tables import TABLES
 
 CAPTIONS = image_figures.CAPTIONS | {
     "taxonomy": "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
+    "sequence_contrast": "The contrastive decoder term along training, a panel for each objective that has it; dashed, "
+    "with the dictionary of noise that the released code never refreshes.",
     "taxonomy_variants": "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the "
     "printed value.",
     "encoder_collapse": "Linear-probe accuracy and spread of the embedding by depth of the encoder, at random "
@@ -28,6 +31,7 @@ UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
 LOGS = {
     "objective_parts": "objective_parts",
     "sampled_keys": "sampled_keys",
+    "sequence_contrast": "sequence_contrast",
     "similarity_variance_images": "similarity_variance",
 }
 
@@ -59,7 +63,7 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
             log = pd.read_csv(path)
             presets = sorted(log["preset"].unique())
             provenance = {"log": path.name, "preset": " and ".join(presets)}
-            written += save(getattr(image_figures, figure)(log), path.with_suffix(""), CAPTIONS[figure], provenance)
+            written += save(_function(figure)(log), path.with_suffix(""), CAPTIONS[figure], provenance)
     return written
 
 
@@ -78,10 +82,14 @@ def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame, setting:
 def draw(table: str, rows: DataFrame) -> Figure:
     """The figure of a table; on embedded data the taxonomy's printed column stands apart."""
     if table != "taxonomy":
-        return getattr(figures if hasattr(figures, table) else image_figures, table)(rows)
+        return _function(table)(rows)
     embedded = manifest.embedded(rows["dataset"].iloc[0])
     apart = printed("taxonomy")[[*figures.OBJECTIVES, "UCLA"]] if embedded else None
     return figures.taxonomy(rows, printed=apart)
+
+
+def _function(figure: str) -> Callable[[DataFrame], Figure]:
+    return getattr(figures if hasattr(figures, figure) else image_figures, figure)
 
 
 def with_layout(found: DataFrame) -> DataFrame:

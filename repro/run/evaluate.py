@@ -5,6 +5,7 @@ Features are resident tensors and a batch is an index, so an epoch is a few matr
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,24 +17,38 @@ def linear_probe(
     train_labels: Tensor,
     test_features: Tensor,
     test_labels: Tensor,
+    **settings: Any,
+) -> list[float]:
+    """Test accuracy of a linear classifier after every epoch, in percent; the last entry is the one to report.
+
+    It is the exact mean over the test samples (the released taxonomy code averages batch means instead).
+
+    Args:
+        test_labels: (m,).
+        train_features, train_labels, test_features, settings: as for `linear_predictions`.
+    """
+    predictions = linear_predictions(train_features, train_labels, test_features, **settings)
+    return [percent(predicted == test_labels) for predicted in predictions]
+
+
+def linear_predictions(
+    train_features: Tensor | Callable[[], Tensor],
+    train_labels: Tensor,
+    test_features: Tensor,
     *,
     classes: int,
     batch: int,
     rates: Sequence[float],
     momentum: float,
     seed: int,
-) -> list[float]:
-    """Train a linear classifier by SGD; test accuracy after every epoch.
-
-    The last entry is the one to report. Weights start at N(0, 0.01), biases at 0. Accuracy is the exact mean over the
-    test samples (the released taxonomy code averages batch means instead).
+) -> Tensor:
+    """Train a linear classifier by SGD. Weights start at N(0, 0.01), biases at 0.
 
     Args:
         train_features: (n, H), used as given; or what makes them, called once an epoch, where the encoder sees every
             image augmented anew. The encoder being frozen, encoding first and shuffling then changes nothing.
         train_labels: (n,) integers in 0..classes-1.
         test_features: (m, H).
-        test_labels: (m,).
         classes: number of classes.
         batch: samples per step; the last batch of an epoch may be smaller.
         rates: the learning rate of every epoch, at least one; see `cosine_rates` and `dropping_rates`.
@@ -41,7 +56,7 @@ def linear_probe(
         seed: of the weights and the order of samples.
 
     Returns:
-        Accuracy in percent after every epoch.
+        The labels predicted of the test samples after every epoch, (epochs, m).
 
     Source: released taxonomy code, `lincls.py`; SCE and MoCo, released code.
     """
@@ -50,7 +65,7 @@ def linear_probe(
     bias = torch.zeros(classes).to(test_features)
     parameters = [weight.requires_grad_(), bias.requires_grad_()]
     optimiser = torch.optim.SGD(parameters, lr=rates[0], momentum=momentum)
-    accuracies = []
+    predictions = []
     for rate in rates:
         optimiser.param_groups[0]["lr"] = rate
         features = train_features() if callable(train_features) else train_features
@@ -62,9 +77,8 @@ def linear_probe(
             loss.backward()
             optimiser.step()
         with torch.no_grad():
-            predicted = functional.linear(test_features, weight, bias).argmax(1)
-        accuracies.append(_accuracy(predicted, test_labels))
-    return accuracies
+            predictions.append(functional.linear(test_features, weight, bias).argmax(1))
+    return torch.stack(predictions)
 
 
 def cosine_rates(epochs: int, learning_rate: float, final_rate: float) -> list[float]:
@@ -81,20 +95,25 @@ def dropping_rates(epochs: int, learning_rate: float) -> list[float]:
 def nearest_neighbour(
     train_features: Tensor, train_labels: Tensor, test_features: Tensor, test_labels: Tensor, *, chunk: int = 1024
 ) -> float:
-    """Accuracy in percent of giving each test sample the label of the training sample with the largest cosine.
+    """Accuracy of `nearest_labels` in percent; test_labels (m,), the others as there."""
+    return percent(nearest_labels(train_features, train_labels, test_features, chunk=chunk) == test_labels)
+
+
+def nearest_labels(train_features: Tensor, train_labels: Tensor, test_features: Tensor, *, chunk: int = 1024) -> Tensor:
+    """The label of the training sample with the largest cosine, for each test sample, (m,).
 
     Args:
         train_features: (n, H), any scale.
         train_labels: (n,).
         test_features: (m, H).
-        test_labels: (m,).
         chunk: test samples compared at a time; memory is chunk x n.
     """
     references = functional.normalize(train_features, dim=1)
     queries = functional.normalize(test_features, dim=1)
     nearest = torch.cat([(part @ references.T).argmax(1) for part in queries.split(chunk)])
-    return _accuracy(train_labels[nearest], test_labels)
+    return train_labels[nearest]
 
 
-def _accuracy(predicted: Tensor, labels: Tensor) -> float:
-    return 100 * (predicted == labels).sum().item() / len(labels)
+def percent(right: Tensor) -> float:
+    """The share of samples that are right, (m,) bool, in percent; m at least 1."""
+    return 100 * right.sum().item() / len(right)

@@ -8,6 +8,11 @@ from pandas import DataFrame
 
 from repro.run.store import Store, write_atomically
 
+
+class MixedSeeds(ValueError):
+    """Seeds of one entry come from different recipes or data."""
+
+
 COLUMNS = ["key", "table", "entry", "seed", "preset", "dataset", "digest", "recipe", "metrics", "cost", "commit"]
 
 
@@ -48,11 +53,35 @@ def export(store: Store, path: Path) -> DataFrame:
 
 
 def results(cells: DataFrame, table: str, dataset: str) -> DataFrame:
-    """A table's cells on a data set, metrics as columns; of equal entry, preset and seed the one finished last."""
+    """A table's cells on a data set, metrics as columns; of equal entry, preset and seed the one finished last.
+
+    Raises:
+        MixedSeeds: if the seeds of an entry are not those of one recipe on the same data.
+    """
     chosen = cells[(cells["table"] == table) & (cells["dataset"] == dataset)]
     chosen = chosen.iloc[chosen["cost"].map(_finished_at).argsort(kind="stable")]
     chosen = chosen.drop_duplicates(["entry", "preset", "seed"], keep="last").sort_index().reset_index(drop=True)
+    for (preset, entry), seeds in chosen.groupby(["preset", "entry"]):
+        differing = _differing(seeds)
+        if differing:
+            listed = ", ".join(map(str, sorted(seeds["seed"])))
+            raise MixedSeeds(
+                f"{table} on {dataset}, {preset} recipe: seeds {listed} of {entry!r} differ in {', '.join(differing)} "
+                "and cannot be averaged; run all of them again, or delete the rows of the others from figures/cells.csv"
+            )
     return pd.concat([chosen, DataFrame(chosen["metrics"].map(json.loads).tolist())], axis=1)
+
+
+def _differing(seeds: DataFrame) -> list[str]:
+    """What differs between the seeds of an entry: fields of their recipes, or "digest", that of the data.
+
+    A field that one of them lacks was added later, with the earlier behaviour. The precision follows from the kind of
+    device, unless the entry names it.
+    """
+    first, *others = seeds["recipe"].map(json.loads)
+    shared = set(first).intersection(*others) - {"precision"}
+    fields = sorted(name for name in shared if any(other[name] != first[name] for other in others))
+    return fields + (["digest"] if seeds["digest"].nunique() > 1 else [])
 
 
 def _row(cell: dict) -> dict:

@@ -10,18 +10,21 @@ from tqdm.auto import tqdm
 from repro import manifest
 from repro.run import device as devices
 from repro.run.cost import begin, cost
-from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour
+from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, percent
 from repro.run.fit import fit
 from repro.run.store import Run
 from repro.skeleton.data import SkeletonSet, load
 from repro.skeleton.pretrain import Pretrainer, SkeletonRecipe, precision_of
 from repro.skeleton.selection import BestOnTest
 
-# The recipe's rate, 2, suits readouts of unit scale. Where their spread is a tenth of their norm, SGD at that rate is
-# ill-conditioned: a low `linear` then need not mean that information is lost. Standardised readouts need less.
-STANDARDISED_RATE = 0.1
 ACCURACIES = ("linear", "linear_standardised", "knn1")
 MEASURES = {*ACCURACIES, *(f"{name}_unseen" for name in ACCURACIES), "embedding_spread", "readout_spread"}
+
+
+def measures(recipe: SkeletonRecipe) -> set[str]:
+    """What the result of a recipe holds today, besides `select` and the cost."""
+    decoded = {"decoded_scale"} if recipe.trains_decoder else set()
+    return MEASURES | decoded | ({"linear_last"} if recipe.select == "best_on_test" else set())
 
 
 def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
@@ -60,67 +63,81 @@ def measure(learner: Pretrainer | BestOnTest, data: SkeletonSet, seed: int) -> d
     if not isinstance(learner, BestOnTest):
         return evaluate(learner, data, seed)
     pretrainer = learner.pretrainer
-    plain, (readouts, _) = pretrainer.recipe.replace(select="last"), pretrainer.features(data)
-    last = _probe(plain, data, readouts, data.test, seed, plain.probe_learning_rate)
+    recipe, (readouts, _) = pretrainer.recipe, pretrainer.features(data)
+    last = _reported(_probed(recipe, data, readouts, seed, recipe.probe_learning_rate), "last")
     learner.restore()
     return evaluate(pretrainer, data, seed) | {"linear_last": last}
 
 
 def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, float | str]:
-    """Accuracies of the frozen readouts and how far readouts and embeddings spread, over the whole test split.
+    """Accuracies of the frozen readouts, how far readouts and embeddings spread, and what the decoder makes of them.
+
+    All of it over the whole test split.
 
     Returns:
         linear: linear probe, percent; at the last epoch unless the recipe selects on the test split.
         linear_standardised: the same on readouts whose every coordinate has mean 0 and deviation 1 on the training
-            split, at the learning rate `STANDARDISED_RATE`.
+            split, at a learning rate of its own. The other rate, 2, suits readouts of unit scale: where their spread
+            is a tenth of their norm, SGD is ill-conditioned, and a low `linear` need not mean lost information.
         knn1: nearest neighbour by cosine, percent.
         linear_unseen, linear_standardised_unseen, knn1_unseen: the same without the test sequences that repeat a
-            training sequence.
+            training sequence; absent if all of them do.
         embedding_spread: standard deviation over the test split of the unit-length embedding, root mean square over
             coordinates, times the square root of its size: 1 for a mean of zero, 0 when all embeddings are equal. It
             is read through the head, which AD, CD and AD+CD never train.
         readout_spread: the same of the readouts, without a head, over the root mean square of their norm.
+        decoded_scale: root mean square of the coordinates decoded from the readouts, over that of the sequences; absent
+            where no term trains the decoder.
         select: how epoch and checkpoint were chosen.
     """
     readouts, embeddings = pretrainer.features(data)
-    result = _accuracies(pretrainer.recipe, data, readouts, data.test, seed)
-    unseen = _accuracies(pretrainer.recipe, data, readouts, data.test & ~data.repeated, seed)
-    result |= {f"{name}_unseen": accuracy for name, accuracy in unseen.items()}
-    test = data.test.to(readouts.device)
-    spreads = {"embedding_spread": _deviation(embeddings[test]), "readout_spread": _relative_spread(readouts[test])}
-    return result | spreads | {"select": pretrainer.recipe.select}
+    recipe, test = pretrainer.recipe, data.test.to(readouts.device)
+    result = _accuracies(recipe, data, readouts, seed)
+    result |= {"embedding_spread": _deviation(embeddings[test]), "readout_spread": _relative_spread(readouts[test])}
+    if recipe.trains_decoder:
+        result["decoded_scale"] = pretrainer.decoded_scale(data, readouts)
+    return result | {"select": recipe.select}
 
 
-def _accuracies(
-    recipe: SkeletonRecipe, data: SkeletonSet, readouts: Tensor, tested: Tensor, seed: int
-) -> dict[str, float]:
-    """Linear probes and nearest neighbour, trained on the training split, on the sequences `tested` (n,)."""
+def _accuracies(recipe: SkeletonRecipe, data: SkeletonSet, readouts: Tensor, seed: int) -> dict[str, float]:
+    """Linear probes and nearest neighbour on the test split, with and without the sequences that are repeated there."""
     scaled = standardised(readouts, data.train.to(readouts.device))
-    return {
-        "linear": _probe(recipe, data, readouts, tested, seed, recipe.probe_learning_rate),
-        "linear_standardised": _probe(recipe, data, scaled, tested, seed, STANDARDISED_RATE),
-        "knn1": nearest_neighbour(*_split(data, readouts, tested)),
+    *known, test_labels = _split(data, readouts)
+    right = {
+        "linear": _probed(recipe, data, readouts, seed, recipe.probe_learning_rate),
+        "linear_standardised": _probed(recipe, data, scaled, seed, recipe.probe_standardised_rate),
+        "knn1": (nearest_labels(*known) == test_labels)[None],
     }
+    result = {name: _reported(each, recipe.select) for name, each in right.items()}
+    unseen = ~data.repeated[data.test].to(readouts.device)
+    if unseen.any():
+        result |= {f"{name}_unseen": _reported(each[:, unseen], recipe.select) for name, each in right.items()}
+    return result
 
 
-def _probe(
-    recipe: SkeletonRecipe, data: SkeletonSet, features: Tensor, tested: Tensor, seed: int, learning_rate: float
-) -> float:
-    """Accuracy of a linear probe, at the epoch that the recipe selects."""
-    accuracies = linear_probe(
-        *_split(data, features, tested),
+def _probed(recipe: SkeletonRecipe, data: SkeletonSet, features: Tensor, seed: int, learning_rate: float) -> Tensor:
+    """Whether a linear probe is right, after every epoch and for every test sequence, (epochs, m) bool."""
+    *known, test_labels = _split(data, features)
+    predictions = linear_predictions(
+        *known,
         classes=len(data.actions),
         batch=recipe.probe_batch,
         rates=cosine_rates(recipe.probe_epochs, learning_rate, recipe.probe_final_rate),
         momentum=recipe.probe_momentum,
         seed=seed,
     )
-    return max(accuracies) if recipe.select == "best_on_test" else accuracies[-1]
+    return predictions == test_labels
 
 
-def _split(data: SkeletonSet, features: Tensor, tested: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Features and labels of the training split, then of the sequences `tested` (n,)."""
-    labels, train, test = (each.to(features.device) for each in (data.labels, data.train, tested))
+def _reported(right: Tensor, select: str) -> float:
+    """Accuracy in percent, of (epochs, m) bool, at the epoch that is selected."""
+    accuracies = [percent(epoch) for epoch in right]
+    return max(accuracies) if select == "best_on_test" else accuracies[-1]
+
+
+def _split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Features and labels of the training split, then of the test split."""
+    labels, train, test = (each.to(features.device) for each in (data.labels, data.train, data.test))
     return features[train], labels[train], features[test], labels[test]
 
 

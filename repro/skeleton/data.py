@@ -152,19 +152,27 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonS
     return prepare(name, recordings, split, settings["pipeline"])
 
 
-def examples(name: str, root: str | Path | None = None) -> tuple[dict[str, Tensor], tuple[tuple[int, int], ...]]:
-    """The first training recording of every action, or of ten of them, (T, joints, 3) in metres; and the bones.
+def examples(
+    name: str, root: str | Path | None = None, *, pipeline: str = "default"
+) -> tuple[dict[str, Tensor], tuple[tuple[int, int], ...]]:
+    """The first training recording of every action, or of ten of them, (T, joints, 3); and the bones.
 
-    Coordinates run across the body, ahead and up; in NTU RGB+D, which is not turned to the body, as the camera stood.
+    Coordinates run across the body, ahead and up, in metres; `synthetic` and `ucla` are never shown otherwise. In NTU
+    RGB+D they are what its pipeline makes of them: `predict_cluster` scales them, `authors` leaves them as the camera
+    stood.
+
+    Raises:
+        ValueError, FileNotFoundError: as `load`.
     """
     large = name == "ntu"
-    data = load(name, root, subset=True) if large else load(name, root, pipeline="unscaled")
+    data = load(name, root, pipeline=pipeline, subset=True) if large else load(name, root, pipeline="unscaled")
+    turned = not large or pipeline == "predict_cluster"
     sequences, chosen = Sequences(data.frames, data.lengths), {}
     labels = data.labels[data.train].unique()
     for label in labels[:: -(-len(labels) // 10)].tolist():
         first = (data.train & (data.labels == label)).nonzero()[0]
         frames = sequences.batch(first)[0][0].unflatten(1, (-1, 3))
-        chosen[data.actions[label]] = frames[..., [0, 2, 1]] if large else frames
+        chosen[data.actions[label]] = frames if turned else frames[..., [0, 2, 1]]
     return chosen, data.bones
 
 

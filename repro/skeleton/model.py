@@ -12,6 +12,7 @@ from repro.skeleton.gru import GRU, Packing, by_blocks
 class Encoder(nn.Module):
     """Sequences (N, T, D) to readouts (N, H): the top layer's hidden state at the last valid frame.
 
+    Lengths (N,) are on the CPU, also where the sequences are not, so that nothing waits for a device to know them.
     Weight matrices start Xavier-uniform, as in the released code. There is no normalisation layer, so encoding
     several views in one batch gives exactly what encoding them one by one gives. A packing of the lengths spares the
     padding and gives the same readouts.
@@ -26,17 +27,17 @@ class Encoder(nn.Module):
         if packing:
             return self.gru(sequences[packing.sequence, packing.frame], packing=packing)[packing.last]
         states = self.gru(sequences.transpose(0, 1))
-        last = (lengths - 1)[None, :, None].expand(1, -1, states.shape[2])
+        last = (lengths - 1).to(states.device, non_blocking=True)[None, :, None].expand(1, -1, states.shape[2])
         return states.gather(0, last).squeeze(0)
 
 
 class BidirectionalEncoder(nn.Module):
-    """Sequences (N, T, D) to readouts (N, H): forward at the last valid frame, then backward at the first, top layer.
+    """An `Encoder` that reads both ways: forward at the last valid frame, then backward at the first, top layer.
 
     Each direction has H / 2 units, which leaves head and decoder as they are; in the repository's earlier auto-encoder,
     which reads both ways, it has H. There the backward direction reads a batch's padding before the sequence, which is
     not reproduced: here padding is never read, and a readout does not depend on the rest of its batch. Torch computes
-    it in float32; on CUDA it waits for the lengths, and a packing is not needed.
+    it in float32 and packs by itself.
     """
 
     def __init__(self, features: int, units: int, layers: int) -> None:
@@ -45,10 +46,12 @@ class BidirectionalEncoder(nn.Module):
         _initialise(self.gru)
 
     def forward(self, sequences: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
-        packed = pack_padded_sequence(sequences, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        ordered, order = lengths.sort(descending=True, stable=True)  # torch would wait for the device to put them there
+        order = order.to(sequences.device, non_blocking=True)
+        packed = pack_padded_sequence(sequences[order], ordered, batch_first=True)
         with torch.autocast(sequences.device.type, enabled=False):
             _, last = self.gru(packed)                          # (2 layers, N, H / 2), the top layer's at the end
-        return torch.cat([last[-2], last[-1]], dim=1)
+        return torch.cat([last[-2], last[-1]], dim=1)[order.argsort()]
 
 
 class Decoder(nn.Module):

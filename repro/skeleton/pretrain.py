@@ -51,7 +51,7 @@ NTU: dict[str, tuple[Any, str]] = {
 COUNTS = ("layers", "units", "projection", "dictionary", "sequence_dictionary", "td_crop", "threads")
 LEAST = dict.fromkeys((*COUNTS, "batch", "probe_batch", "probe_epochs", "select_every"), 1)
 LEAST |= {"temperature": 1e-6, "clip": 1e-6}
-LEAST |= dict.fromkeys(("epochs", "shear", "learning_rate", "probe_learning_rate"), 0)
+LEAST |= dict.fromkeys(("epochs", "shear", "learning_rate", "probe_learning_rate", "probe_standardised_rate"), 0)
 MOST = dict.fromkeys(("flip", "momentum", "probe_momentum", "probe_final_rate"), 1.0)
 
 
@@ -93,13 +93,16 @@ class SkeletonRecipe(Recipe):
     probe_epochs: int = setting(70, "released code, lincls.py")
     probe_batch: int = setting(128, "released code, lincls.py")
     probe_learning_rate: float = setting(2.0, "released code, lincls.py")
+    probe_standardised_rate: float = setting(
+        0.1, "assumed: chosen once, for coordinates of unit scale, the same for all objectives", before=0.1
+    )
     probe_momentum: float = setting(0.9, "released code, lincls.py")
     probe_final_rate: float = setting(0.01, "released code, lincls.py")
     select: str = setting("last", "assumed; best_on_test in the released code", allowed=("last", "best_on_test"))
     select_every: int = setting(10, "released code, epochs between 1-NN accuracies; used by best_on_test alone")
     precision: str = setting(
         "bfloat16",
-        "measured: on a CPU equal to float32 within the noise of seeds for CE and AE+CE+AD; not used on CUDA",
+        "measured: on a CPU equal to float32 within the noise of seeds for CE and AE+CE+AD; float32 on CUDA",
         allowed=("float32", "bfloat16"),
     )
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result")
@@ -128,6 +131,11 @@ class SkeletonRecipe(Recipe):
     def has(self, term: str) -> bool:
         """Whether the objective contains the term ("AE", "CE", "AD" or "CD")."""
         return term in self.objectives.split("+")
+
+    @property
+    def trains_decoder(self) -> bool:
+        """Whether a term of the objective reaches the decoder."""
+        return self.has("AD") or self.has("CD")
 
 
 def paper(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
@@ -206,12 +214,12 @@ class Pretrainer:
 
     def step(self) -> Tensor:
         """One optimisation step; each term of the loss, and the loss, (terms + 1,)."""
-        sequences, lengths = self._next_batch()
+        sequences, lengths, cpu_lengths = self._next_batch()
         queries = self._query_inputs(sequences, lengths)
         key_input = self._view(sequences, lengths) if self.contrastive else None
         with self._autocast():
-            keys = self._keys(key_input, lengths) if self.contrastive else {}
-            losses = self._losses(queries, sequences, lengths, keys)
+            keys = self._keys(key_input, cpu_lengths) if self.contrastive else {}
+            losses = self._losses(queries, sequences, lengths, cpu_lengths, keys)
         loss = torch.stack(list(losses.values())).sum()
         self.optimiser.zero_grad()
         loss.backward()
@@ -220,8 +228,8 @@ class Pretrainer:
         self._update_keys(keys)
         return torch.stack([*losses.values(), loss]).detach()
 
-    def _next_batch(self) -> tuple[Tensor, Tensor]:
-        """Sequences (N, T, D) cut to the longest of the batch, and lengths (N,)."""
+    def _next_batch(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Sequences (N, T, D) cut to the longest of the batch, lengths (N,), and these on the CPU."""
         if len(self.order) < self.recipe.batch:  # a rest smaller than a batch is dropped
             self.order = torch.randperm(len(self.train), generator=self.order_generator)
         index, self.order = self.order[: self.recipe.batch], self.order[self.recipe.batch :]
@@ -240,36 +248,39 @@ class Pretrainer:
         recipe = self.recipe
         return augment(clean, lengths, flip=recipe.flip, shear=recipe.shear, generator=self.generator)
 
-    def _packing(self, lengths: Tensor) -> Packing | None:
-        """What the GRUs need to skip padding: decoders then leave zeros there, which no objective looks at."""
-        return Packing(lengths) if self.device.type == "cpu" else None
+    def _packing(self, cpu_lengths: Tensor) -> Packing | None:
+        """What the GRUs need to skip padding: decoders then leave zeros there, which no objective looks at.
+
+        `cpu_lengths`, here and below: the lengths (N,), on the CPU, where the device need not be waited for.
+        """
+        return Packing(cpu_lengths) if self.device.type == "cpu" else None
 
     def _autocast(self) -> torch.autocast:
         half = precision_of(self.recipe, self.device) == "bfloat16"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
 
     @torch.no_grad()
-    def _keys(self, view: Tensor, lengths: Tensor) -> dict[str, Tensor]:
+    def _keys(self, view: Tensor, cpu_lengths: Tensor) -> dict[str, Tensor]:
         """The momentum branch's embeddings (N, projection) for CE, and decoded sequences (N, T or more, D) for CD."""
         twin, keys = self.keys.twin, {}
-        readouts = twin.encoder(view, lengths, self._packing(lengths))
+        readouts = twin.encoder(view, cpu_lengths, self._packing(cpu_lengths))
         if self.recipe.has("CE"):
             keys["CE"] = twin.embed(readouts)
         if self.recipe.has("CD"):
             least = self.sequence_dictionary.entries.shape[1]
-            keys["CD"] = twin.decoder(readouts, max(view.shape[1], least), self._packing(lengths.clamp(min=least)))
+            keys["CD"] = twin.decoder(readouts, max(view.shape[1], least), self._packing(cpu_lengths.clamp(min=least)))
         return keys
 
     def _losses(
-        self, inputs: dict[str, Tensor], clean: Tensor, lengths: Tensor, keys: dict[str, Tensor]
+        self, inputs: dict[str, Tensor], clean: Tensor, lengths: Tensor, cpu_lengths: Tensor, keys: dict[str, Tensor]
     ) -> dict[str, Tensor]:
         """Every term of the objective."""
         recipe, losses = self.recipe, {}
         # No layer normalises over the batch, so several inputs go through encoder and decoder together exactly.
-        repeated = lengths.repeat(len(inputs))
+        repeated = cpu_lengths.repeat(len(inputs))
         readouts = self.model.encoder(torch.cat(list(inputs.values())), repeated, self._packing(repeated))
         queries = dict(zip(inputs, readouts.chunk(len(inputs)), strict=True))
-        decoded = self._decoded(queries, clean.shape[1], lengths)
+        decoded = self._decoded(queries, clean.shape[1], cpu_lengths)
         if recipe.has("AE") or recipe.has("CE"):
             embedded = dict(zip(inputs, self.model.embed(readouts).chunk(len(inputs)), strict=True))
         if recipe.has("AE"):
@@ -283,14 +294,14 @@ class Pretrainer:
             losses["CD"] = sequence_contrast(decoded["CD"], key, negatives, lengths, recipe.temperature)
         return losses
 
-    def _decoded(self, queries: dict[str, Tensor], frames: int, lengths: Tensor) -> dict[str, Tensor]:
+    def _decoded(self, queries: dict[str, Tensor], frames: int, cpu_lengths: Tensor) -> dict[str, Tensor]:
         """What the decoder makes of the readouts that AD and CD ask for, by term; one that both ask for, once."""
         asked = {"AD": self.recipe.ad_input, "CD": "augmented"}
         asked = {term: name for term, name in asked.items() if self.recipe.has(term)}
         if not asked:
             return {}
         names = dict.fromkeys(asked.values())
-        packing = self._packing(lengths.repeat(len(names)))
+        packing = self._packing(cpu_lengths.repeat(len(names)))
         decoded = self.model.decoder(torch.cat([queries[name] for name in names]), frames, packing).chunk(len(names))
         by_name = dict(zip(names, decoded, strict=True))
         return {term: by_name[name] for term, name in asked.items()}
@@ -313,16 +324,37 @@ class Pretrainer:
 
         Sequences of similar length are encoded together, so that there is little padding: `frames` at a time with it.
         """
-        known = data is self.data
-        sequences = self.sequences if known else Sequences(data.frames, data.lengths, self.device)
-        rest = order = data.lengths.argsort(descending=True, stable=True)
-        parts = []
-        while len(rest):
-            count = max(1, frames // int(data.lengths[rest[0]]))
-            parts.append(self.model.encoder(*sequences.batch(rest[:count])))
-            rest = rest[count:]
-        readouts = torch.cat(parts)[order.argsort().to(self.device)]
+        sequences, readouts = self._sequences(data), []
+        parts = list(sequences.of_similar_length(torch.arange(len(sequences)), frames))
+        for part in parts:
+            batch, _, cpu_lengths = sequences.batch(part)
+            readouts.append(self.model.encoder(batch, cpu_lengths))
+        readouts = torch.cat(readouts)[torch.cat(parts).argsort().to(self.device)]
         return readouts, self.model.embed(readouts)
+
+    @torch.no_grad()
+    def decoded_scale(self, data: SkeletonSet, readouts: Tensor, frames: int = 12800) -> float:
+        """Root mean square of what the decoder makes of the test split, over that of the test split itself.
+
+        Over all coordinates of all valid frames. 1: decoded sequences are as large as the data.
+
+        Args:
+            data: the set.
+            readouts: (n, H), of its untransformed sequences, as from `features`.
+            frames: decoded at a time, padding included.
+        """
+        sequences = self._sequences(data)
+        squares = torch.zeros(2, dtype=torch.float64, device=self.device)
+        for part in sequences.of_similar_length(data.test.nonzero().flatten(), frames):
+            batch, lengths, _ = sequences.batch(part)
+            decoded = self.model.decoder(readouts[part.to(self.device)], batch.shape[1])
+            padding = torch.arange(batch.shape[1], device=self.device) >= lengths[:, None]
+            decoded = decoded.masked_fill(padding[:, :, None], 0)
+            squares += torch.stack([each.square().sum(dtype=torch.float64) for each in (decoded, batch)])
+        return (squares[0] / squares[1]).sqrt().item()
+
+    def _sequences(self, data: SkeletonSet) -> Sequences:
+        return self.sequences if data is self.data else Sequences(data.frames, data.lengths, self.device)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue exactly."""

@@ -6,7 +6,7 @@ from tqdm.auto import tqdm
 from repro.run import device as devices
 from repro.run.fit import load_checkpoint
 from repro.run.store import Store, write_json
-from repro.skeleton.cell import MEASURES, data_of, learner_of, measure
+from repro.skeleton.cell import data_of, learner_of, measure, measures
 from repro.skeleton.pretrain import VERSION, SkeletonRecipe
 from repro.skeleton.tables import TABLES
 
@@ -36,17 +36,17 @@ def evaluate_again(store: Store, device: torch.device) -> int:
             except (ValueError, OSError) as error:
                 progress.write(f"{alike[0]['entry']}, seed {alike[0]['seed']} ({alike[0]['key']}) passed over: {error}")
                 continue
-            for cell in alike:
+            gaining = [cell for cell in alike if measured.keys() - cell["result"].keys()]
+            for cell in gaining:
                 path = store.root / cell["table"] / cell["key"] / "result.json"
                 write_json(path, measured | cell["result"])
-            given += len(alike)
+            given += len(gaining)
     return given
 
 
 def _lacks(cell: dict) -> bool:
     """Whether a finished cell's result misses a measure that training writes today."""
-    selected = {"linear_last"} if cell["recipe"]["select"] == "best_on_test" else set()
-    return not MEASURES | selected <= cell["result"].keys()
+    return not measures(SkeletonRecipe.from_dict(cell["recipe"])) <= cell["result"].keys()
 
 
 def _measured(cell: dict, store: Store, device: torch.device) -> dict[str, float | str]:

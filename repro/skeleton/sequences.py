@@ -1,5 +1,7 @@
 """Sequences of unequal length, laid end to end on a device; batches of them are padded when they are asked for."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -22,14 +24,25 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def batch(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """The sequences of `index` (N,), on the CPU: (N, T, D) padded with zeros to the longest, and lengths (N,).
+    def batch(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The sequences of `index` (N,), on the CPU, padded with zeros to the longest.
 
         Index arithmetic on the device, which is not waited for.
+
+        Returns:
+            Sequences (N, T, D) and their lengths (N,) on the device, and the same lengths on the CPU.
         """
-        longest = int(self.lengths[index].max())
+        cpu_lengths = self.lengths[index]
         starts, lengths = self.places[:, index.to(self.places.device, non_blocking=True)]
-        time = torch.arange(longest, device=starts.device)
+        time = torch.arange(int(cpu_lengths.max()), device=starts.device)
         inside = time < lengths[:, None]
         rows = torch.where(inside, starts[:, None] + time, 0)
-        return self.frames[rows].masked_fill_(~inside[:, :, None], 0), lengths
+        return self.frames[rows].masked_fill_(~inside[:, :, None], 0), lengths, cpu_lengths
+
+    def of_similar_length(self, index: Tensor, frames: int) -> Iterator[Tensor]:
+        """Parts of `index` (m,), from the longest sequences to the shortest, of at most `frames` frames when padded."""
+        rest = index[self.lengths[index].argsort(descending=True, stable=True)]
+        while len(rest):
+            count = max(1, frames // int(self.lengths[rest[0]]))
+            yield rest[:count]
+            rest = rest[count:]

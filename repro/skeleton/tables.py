@@ -4,21 +4,24 @@ import math
 from typing import Any
 
 import pandas as pd
+import torch
 from pandas import DataFrame, Series
 
 from repro import manifest
 from repro.recipe import choose, parse_number, parse_numbers
 from repro.report.printed import printed
+from repro.run import device as devices
 from repro.run.store import Cell
 from repro.run.table import Table, entry_of, resolved, trained, with_measures
 from repro.skeleton.cell import data_of, train
 from repro.skeleton.data import DATASETS, SkeletonSet
-from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe
+from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe, precision_of
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
 MEASURES = [  # shown behind the linear probe; cells may lack a later one
     "linear_unseen", "linear_standardised", "knn1", "embedding_spread", "readout_spread",
 ]
+SAME_PIPELINES = {("ntu", "authors"): "default"}  # by data set: one computation, which has one key
 PRINTED_COLUMNS = {  # of the 15 objectives, by data set, protocol, layers, units
     ("ucla", "xview", 1, 512): "UCLA",
     ("ntu", "xsub", 1, 512): "NTU_1layer",
@@ -48,15 +51,17 @@ def taxonomy(
     Returns:
         One row per objective: objectives, AE, CE, AD, CD, then ours, std, n_seeds, published, difference, preset,
         dataset; last the means over seeds of linear_unseen (without the test sequences that repeat a training
-        sequence), linear_standardised (the probe on standardised readouts), knn1, embedding_spread and readout_spread
-        (`repro.skeleton.cell.evaluate` defines them). Accuracies in percent. Where a cell departs from its preset,
-        such as by selection on the test split, a column "departures" before `ours` says how.
+        sequence), linear_standardised (the probe on standardised readouts), knn1, embedding_spread, readout_spread and
+        decoded_scale (`repro.skeleton.cell.evaluate` defines them; NaN where there is none). Accuracies in percent.
+        Where a cell departs from its preset, such as by selection on the test split, a column "departures" before
+        `ours` says how.
 
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`, before anything is computed.
         NonFiniteLoss: if a cell diverges, after the others are done.
     """
-    return trained(taxonomy_cells(dataset, **choices), TABLES["taxonomy"], train, device, engine, workers)
+    cells = taxonomy_cells(dataset, device=device, **choices)
+    return trained(cells, TABLES["taxonomy"], train, device, engine, workers)
 
 
 def encoder_collapse(
@@ -75,12 +80,13 @@ def encoder_collapse(
 
     Returns:
         One row per depth and method: layers, method ("random" or "AE"), then ours, std, n_seeds, published,
-        difference, preset, dataset; last the measures of `taxonomy`. Spreads: 1 isotropic, 0 collapsed to one point.
+        difference, preset, dataset; last the measures of `taxonomy` but decoded_scale, as no decoder is trained.
+        Spreads: 1 isotropic, 0 collapsed to one point.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `taxonomy`.
     """
-    cells = encoder_collapse_cells(dataset, **choices)
+    cells = encoder_collapse_cells(dataset, device=device, **choices)
     return trained(cells, TABLES["encoder_collapse"], train, device, engine, workers)
 
 
@@ -99,6 +105,7 @@ def taxonomy_cells(
     select: str = "last",
     subset: bool = False,
     precision: str = "auto",
+    device: str = "auto",
 ) -> list[Cell]:
     """The cells behind `taxonomy`. Loads the data and trains nothing.
 
@@ -113,13 +120,15 @@ def taxonomy_cells(
         learning_rate: of Adam, positive, or "auto": the preset's. The released code has others too: 3e-3 in its earlier
             configurations for NW-UCLA; for NTU RGB+D 0.05 in NTU_BUTD_CON.yaml, the only configuration with three
             layers, which the released job overrides with 9e-4, the preset's.
-        pipeline: what happens to the coordinates before training, a name that `data.load` lists for the data set.
+        pipeline: what happens to the coordinates before training, a name that `data.load` lists for the data set. For
+            NTU RGB+D "authors" is "default".
         variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none". "uncropped" is
             refused where no sequence is longer than the crop.
         select: "last" epoch, or "best_on_test" as the released code did.
         subset: accept a part of NTU RGB+D, whose label is then "ntu (subset)": no printed number belongs to it.
         precision: of matrix products on a CPU, "float32", "bfloat16", or "auto": the preset's. In bfloat16 a CPU that
-            lacks such instructions takes twice to eight times as long as in float32.
+            lacks such instructions takes twice to eight times as long as in float32. On CUDA it is float32.
+        device: where the cells are to be trained, as for `taxonomy`; a cell's recipe says in what precision that is.
 
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do.
@@ -129,15 +138,17 @@ def taxonomy_cells(
     protocols = list(manifest.load_manifest(dataset).splits)
     choose("protocol", protocol, ("auto", *protocols))
     choose("variant", variant, ("none", *VARIANTS))
-    changes = {"layers": parse_number("layers", layers, least=1), "pipeline": pipeline, "subset": subset}
-    changes |= _as_given(select, precision) | VARIANTS.get(variant, {})
+    where = devices.resolve(device)
+    changes = {"layers": parse_number("layers", layers, least=1), "subset": subset}
+    changes["pipeline"] = SAME_PIPELINES.get((dataset, pipeline), pipeline)
+    changes |= _as_given(select, precision, where) | VARIANTS.get(variant, {})
     changes |= {} if units == "auto" else {"units": parse_number("units", units, least=1)}
     changes |= {} if learning_rate == "auto" else {"learning_rate": parse_rate(learning_rate)}
     changes["protocol"] = protocols[0] if protocol == "auto" else protocol
     recipes = [PRESETS[preset](dataset, name, **changes) for name in parse_objectives(objectives)]
     if variant == "uncropped":
         _check_longer(data_of(recipes[0]), PRESETS[preset](dataset, "CD").td_crop)
-    return _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds))
+    return _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds), where)
 
 
 def encoder_collapse_cells(
@@ -149,13 +160,14 @@ def encoder_collapse_cells(
     seeds: str | int = "0",
     select: str = "last",
     precision: str = "auto",
+    device: str = "auto",
 ) -> list[Cell]:
     """The cells behind `encoder_collapse`. Loads the data and trains nothing.
 
     Args:
         layers: comma list of depths, at least 1 each.
         methods: comma list of "random" and "AE".
-        dataset, preset, seeds, select, precision: as for `taxonomy_cells`.
+        dataset, preset, seeds, select, precision, device: as for `taxonomy_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`.
@@ -163,9 +175,10 @@ def encoder_collapse_cells(
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     depths = parse_numbers("layers", layers, least=1)
     chosen = dict.fromkeys(choose("methods", name.strip(), ("random", "AE")) for name in str(methods).split(","))
-    changes = _as_given(select, precision)
+    where = devices.resolve(device)
+    changes = _as_given(select, precision, where)
     recipes = [PRESETS[preset](dataset, method, layers=depth, **changes) for depth in depths for method in chosen]
-    return _cells("encoder_collapse", recipes, preset, parse_numbers("seeds", seeds))
+    return _cells("encoder_collapse", recipes, preset, parse_numbers("seeds", seeds), where)
 
 
 def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -184,7 +197,7 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     departures = [name[len(objectives) + 2 :] for name, objectives in rows["objectives"].items()]
     if any(departures):
         rows["departures"] = departures
-    return with_measures(rows, results, published, preset, dataset, MEASURES)
+    return with_measures(rows, results, published, preset, dataset, [*MEASURES, "decoded_scale"])
 
 
 def taxonomy_variants(results: DataFrame, usual: DataFrame, dataset: str) -> DataFrame:
@@ -270,9 +283,11 @@ def _ordered(name: str) -> str:
     return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *METHODS))
 
 
-def _as_given(select: str, precision: str) -> dict[str, str]:
-    """The fields of a recipe that both tables take as they are given; a preset knows its precision."""
+def _as_given(select: str, precision: str, where: torch.device) -> dict[str, str]:
+    """The fields of a recipe that both tables take as they are given; a preset knows its precision on a CPU."""
     choose("precision", precision, ("auto", "float32", "bfloat16"))
+    if precision == "bfloat16" and where.type != "cpu":
+        raise ValueError(f"precision='bfloat16' is for a CPU; on {where.type} it is float32: leave it out")
     return {"select": select} | ({} if precision == "auto" else {"precision": precision})
 
 
@@ -285,23 +300,30 @@ def _check_longer(data: SkeletonSet, crop: int) -> None:
         )
 
 
-def _cells(table: str, recipes: list[SkeletonRecipe], preset: str, seeds: list[int]) -> list[Cell]:
+def _cells(
+    table: str, recipes: list[SkeletonRecipe], preset: str, seeds: list[int], where: torch.device
+) -> list[Cell]:
     """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns."""
-    data = data_of(recipes[0])
+    data, recipes = data_of(recipes[0]), [_computed_on(where, recipe) for recipe in recipes]
     return [
-        Cell(table, _entry(recipe, preset), recipe, seed, preset, data.name, data.digest, VERSION)
+        Cell(table, _entry(recipe, preset, where), recipe, seed, preset, data.name, data.digest, VERSION)
         for seed in seeds
         for recipe in recipes
     ]
 
 
-def _entry(recipe: SkeletonRecipe, preset: str) -> str:
+def _computed_on(where: torch.device, recipe: SkeletonRecipe) -> SkeletonRecipe:
+    """The recipe with the precision that it has there, so that cells of a CPU and of a GPU have keys of their own."""
+    return recipe.replace(precision=precision_of(recipe, where))
+
+
+def _entry(recipe: SkeletonRecipe, preset: str, where: torch.device) -> str:
     """The objectives, followed by whatever departs from the preset: "AD+CD", "AE, layers=3".
 
     That only a part of the data is there is said by the data set's label.
     """
     usual = PRESETS[preset](recipe.dataset, recipe.objectives, subset=recipe.subset)
-    return entry_of(recipe.objectives, recipe, usual)
+    return entry_of(recipe.objectives, recipe, _computed_on(where, usual))
 
 
 def _printed_accuracy(row: Series, dataset: str) -> float:

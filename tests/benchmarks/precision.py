@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--objectives", default="CE,AE+CE+AD")
     parser.add_argument("--seeds", default="0,1,2")
     options = parser.parse_args()
-    chosen = [tables.taxonomy_cells("ucla", precision=precision, **vars(options)) for precision in PRECISIONS]
+    chosen = [tables.taxonomy_cells("ucla", precision=each, device="cpu", **vars(options)) for each in PRECISIONS]
     cells = [cell for pair in zip(*chosen, strict=True) for cell in pair]
     where, store = devices.resolve("cpu"), Store(manifest.runs_root())
     count = worker_count("local", "auto", cells, where)

@@ -1,6 +1,7 @@
 """Every notebook is stripped and thin, stops at a wrong parameter, and runs with changed parameters."""
 
 import base64
+import inspect
 import io
 import json
 import os
@@ -13,6 +14,9 @@ import pytest
 from PIL import Image
 
 from repro import manifest
+from repro.report import figures
+from repro.skeleton import data as skeleton_data
+from repro.skeleton import tables as skeleton_tables
 
 FOLDER = manifest.project_root() / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -165,6 +169,26 @@ def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_pat
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize("name", skeleton_tables.TABLES)
+def test_a_skeleton_notebook_declares_whatever_its_table_takes(name):
+    declared = {}
+    exec(nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells[1].source, declared)
+    accepted = inspect.signature(skeleton_tables.TABLES[name].cells).parameters
+    assert {given: declared[given] for given in accepted} == {
+        given: parameter.default for given, parameter in accepted.items()
+    }
+
+
+def test_the_poses_are_those_of_the_pipeline(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    asked = []
+    monkeypatch.setattr(skeleton_data, "examples", lambda *names, **options: asked.append((names, options)) or ({}, ()))
+    monkeypatch.setattr(figures, "pose_strip", lambda *_: None)
+    poses = next(cell for cell in code_cells(FOLDER / "taxonomy.ipynb") if "pose_strip" in cell.source)
+    exec(poses.source, {"dataset": "ntu", "pipeline": "predict_cluster"})
+    assert asked == [(("ntu",), {"pipeline": "predict_cluster"})]
+
+
 @every_notebook
 def test_missing_data_stop_the_third_cell(path, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
@@ -188,8 +212,9 @@ def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(pa
 
 
 def test_taxonomy_with_two_objectives_and_again(tmp_path):
-    process, notebook = execute("taxonomy", tmp_path, objectives="CE,random", **SMOKE)
+    process, notebook = execute("taxonomy", tmp_path, objectives="CE,random", subset="False", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
+    assert "unknown parameter" not in process.stderr
     assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
     found = [json.loads(path.with_name("recipe.json").read_text())["entry"] for path in runs(tmp_path)]
     assert sorted(found) == ["CE", "random"]

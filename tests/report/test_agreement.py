@@ -14,7 +14,7 @@ NAMES = ["random", "AE", "CE", "AD", "AE+CE"]
 
 def table(ours, published, std=1.0, n_seeds=3):
     rows = DataFrame({"objectives": NAMES[: len(ours)], "ours": ours, "published": published})
-    return rows.assign(difference=rows["ours"] - rows["published"], std=std, n_seeds=n_seeds)
+    return rows.assign(difference=rows["ours"] - rows["published"], std=std, n_seeds=n_seeds, preset="paper")
 
 
 def test_rank_correlation_is_scipys_without_random():
@@ -73,6 +73,16 @@ def test_summary_in_words():
     assert "no printed number" in summary(table([50.0, 60], [math.nan, math.nan]))
     assert "One seed says nothing" in summary(table([50.0, 60, 70], [1.0, 2, 3], std=math.nan, n_seeds=1))
     text = summary(table([50.0, 60, 70], [90.0, 61, 71]))
-    assert "between seeds is 1.0 points." in text and text.endswith("stands no objective.")
+    assert "between seeds is 1.0 points. " in text
+    assert text.endswith("(pooled over 2 objectives, 4 degrees of freedom) away: 0 of 2 objectives.")
     text = summary(table([50.0, 60, 70], [50.0, 61, 80]))
-    assert "is 1.00 (2 objectives)" in text and text.endswith("stands 1 of 2 objectives: CE (-10.0).")
+    assert text.startswith("Paper recipe: ") and "is 1.00 (2 objectives)" in text
+    assert text.endswith(" away: 1 of 2 objectives, CE (-10.0).")
+
+
+def test_summary_counts_only_what_the_deviation_rests_on():
+    """Three seeds of one objective and two of another, one of a third; random initialisation does not count."""
+    rows = table([50.0, 60, 70, 80], [50.0, 61, 71, 81], std=[3.0, 1.0, 2.0, math.nan], n_seeds=[9, 3, 2, 1])
+    text = summary(rows)
+    assert "is 1.4 points." in text and "(pooled over 2 objectives, 3 degrees of freedom)" in text  # sqrt((2 + 4) / 3)
+    assert summary(rows.assign(preset="quick")).startswith("Quick recipe: ")

@@ -1,11 +1,12 @@
 """The committed figures: they follow from the committed cells, and hold what the README says of them."""
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from repro.report.redraw import redraw
+from repro.report.redraw import LOGS, redraw
 from repro.run.export import read_cells
 
 FIGURES = Path(__file__).parents[2] / "figures"
@@ -17,8 +18,16 @@ def table(name):
 
 @pytest.fixture(scope="module")
 def redrawn(tmp_path_factory):
+    """Names of the files that the committed cells and logs give, and their folder, which holds the logs too."""
     folder = tmp_path_factory.mktemp("figures")
+    for path in (path for name in LOGS for path in FIGURES.glob(f"{name}_*.csv")):
+        shutil.copy(path, folder)
     return [path.name for path in redraw(read_cells(FIGURES / "cells.csv"), folder)], folder
+
+
+def test_no_file_is_left_over_and_none_is_missing(redrawn):
+    committed = {path.name for path in FIGURES.iterdir()} - {"cells.csv"}
+    assert committed == {path.name for path in redrawn[1].iterdir()}
 
 
 def test_every_table_follows_from_the_committed_cells(redrawn):

@@ -1,9 +1,11 @@
 import itertools
 import json
+import math
 import xml.etree.ElementTree as ElementTree
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from drawn import assert_legible, lines
@@ -12,7 +14,9 @@ from pandas import DataFrame
 from PIL import Image
 
 from repro.report import figures, style
+from repro.report.logs import FROZEN
 from repro.report.printed import printed
+from repro.skeleton.pretrain import SUBSETS
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
 BONES = [(0, 1), (1, 2), (1, 3)]
@@ -55,6 +59,12 @@ def variants_table(dataset="ucla") -> DataFrame:
     return rows.assign(departures=departures, usual=[70.0, 60.0, np.nan, 50.0], preset=["paper", "quick"] * 2)
 
 
+def contrast_log(entries=("CE+CD", "CD", f"CD{FROZEN}"), dataset="ucla") -> DataFrame:
+    runs = [DataFrame({"epoch": range(1, 4), "CD": number + np.arange(3.0), "entry": entry})
+            for number, entry in enumerate(entries)]
+    return pd.concat(runs).assign(sequence_dictionary=640, seed=0, dataset=dataset, preset="paper")
+
+
 def sequence(length=12) -> torch.Tensor:
     pelvis, neck, left, right = [0, 0, 0], [0, 0, 1], [0.4, 0.2, 0.6], [-0.4, 0.2, 0.6]
     return torch.tensor([pelvis, neck, left, right]).repeat(length, 1, 1) + torch.arange(length).reshape(-1, 1, 1) / 10
@@ -73,6 +83,11 @@ FIGURES = {
     "collapse, embedded": lambda: figures.encoder_collapse(depth_table("synthetic")),
     "collapse, one row": lambda: figures.encoder_collapse(depth_table().iloc[:1]),
     "collapse, spread unknown": lambda: figures.encoder_collapse(depth_table().assign(embedding_spread=np.nan)),
+    "contrast": lambda: figures.sequence_contrast(contrast_log()),
+    "contrast, every objective": lambda: figures.sequence_contrast(
+        contrast_log([name + ending for name in SUBSETS if "CD" in name for ending in ("", FROZEN)])
+    ),
+    "contrast, one run, embedded": lambda: figures.sequence_contrast(contrast_log(["CD"], "synthetic")),
     "poses": lambda: figures.pose_strip({"pick up with two hands": sequence(), "throw": sequence(3)}, BONES),
 }
 
@@ -190,6 +205,27 @@ def test_spread_is_linear_from_zero_when_it_varies_little_or_vanishes():
     for spread in (0.4, np.where(depth_table()["method"] == "AE", 0.0, 0.5)):
         axes = figures.encoder_collapse(depth_table().assign(embedding_spread=spread)).axes[1]
         assert axes.get_yscale() == "linear" and axes.get_ylim()[0] == 0
+
+
+def test_the_contrast_is_plotted_by_objective_the_frozen_dictionary_dashed():
+    figure = figures.sequence_contrast(contrast_log().sample(frac=1, random_state=0))
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["CD", "CE+CD"]
+    alone, pair = lines(figure, 0), lines(figure, 1)
+    np.testing.assert_array_equal(alone["refreshed"], [1, 2, 3])
+    np.testing.assert_array_equal(alone["never refreshed"], [2, 3, 4])
+    np.testing.assert_array_equal(pair["refreshed"], [0, 1, 2])
+    assert len(pair["never refreshed"]) == 0
+    np.testing.assert_allclose(alone["chance, ln 641"], math.log(641))
+    styles = {line.get_label(): line.get_linestyle() for line in figure.axes[0].lines}
+    assert (styles["refreshed"], styles["never refreshed"]) == ("-", "--")
+    assert figure.get_suptitle() == "ucla, paper recipe, one run each, seed 0"
+
+
+def test_dictionaries_of_several_sizes_have_no_common_chance():
+    log = contrast_log()
+    log.loc[log["entry"] == "CD", "sequence_dictionary"] = 128
+    with pytest.raises(ValueError, match=r"one sequence_dictionary; this table has \[128, 640\]"):
+        figures.sequence_contrast(log)
 
 
 def test_poses_stand_upright_in_time_order_at_one_scale():

@@ -8,6 +8,7 @@ import pytest
 from repro.image.recipe import PRESETS
 from repro.report import logs
 from repro.run.store import Cell, Store
+from repro.skeleton.pretrain import PRESETS as SKELETON_PRESETS
 
 STEPS = [{"step": step, "InfoNCE": 4.0 - step / 100, "ReSSL": 3.0, "Ceil": 0.5, "loss": 3.7, "knn1": 50.0,
           "seconds": 1.0} for step in (10, 20, 30, 40)]
@@ -91,6 +92,54 @@ def test_export_takes_the_bound_of_the_cell_with_most_keys(store, tmp_path):
             run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01"}})
     path, = logs.export(store, tmp_path / "figures")
     assert path.name == "sampled_keys_digits.csv" and pd.read_csv(path)["closed_form"].tolist() == [2.0]
+
+
+def contrast(store, objectives="CE+CD", ending="", *, seed=0, preset="paper", values=(6.0, 5.0, 4.0, 3.0), **changes):
+    """A finished cell of the taxonomy whose CD has these values, at two reports an epoch."""
+    recipe = SKELETON_PRESETS[preset]("ucla", objectives, epochs=2, **changes)
+    run = store.run(Cell("taxonomy", objectives + ending, recipe, seed, preset, "ucla", "digest", 1))
+    lines = [{"step": 10 * (number + 1), "CD": value, "loss": 9.0} for number, value in enumerate(values)]
+    with run.claim():
+        (run.folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01"}})
+
+
+def test_export_of_the_contrast_of_decoders(store, tmp_path):
+    contrast(store, "CE+CD", seed=2)
+    contrast(store, "CE+CD", seed=1, values=(6.123456, 5.0, 1e-9, 3e-9))
+    contrast(store, "CD", ", td_queue=frozen_noise", td_queue="frozen_noise", sequence_dictionary=64)
+    contrast(store, "CD", ", precision=float32", precision="float32")
+    contrast(store, "AE+CD", preset="quick")
+    contrast(store, "CE")
+    path, = logs.export(store, tmp_path / "figures")
+    assert path == tmp_path / "figures" / "sequence_contrast_ucla.csv"
+    columns = ["epoch", "CD", "sequence_dictionary", "entry", "seed", "dataset", "preset"]
+    found = pd.read_csv(path)
+    assert list(found.columns) == columns
+    assert found.to_numpy().tolist() == [
+        [1, 5.5, 64, "CD, td_queue=frozen_noise", 0, "ucla", "paper"],
+        [2, 3.5, 64, "CD, td_queue=frozen_noise", 0, "ucla", "paper"],
+        [1, 5.562, 640, "CE+CD", 1, "ucla", "paper"],
+        [2, 2e-9, 640, "CE+CD", 1, "ucla", "paper"],
+    ]
+
+
+def test_exported_contrasts_stay_and_change_nothing_when_nothing_changed(store, tmp_path):
+    contrast(store, "CE+CD", seed=1)
+    contrast(store, "AE+CD", values=(0.1, 0.2, 0.3, 2 / 3))
+    path, = logs.export(store, tmp_path)
+    before = path.read_bytes()
+    logs.export(store, tmp_path)
+    assert path.read_bytes() == before
+    assert logs.export(Store(tmp_path / "no runs"), tmp_path) == [] and path.read_bytes() == before
+    other = Store(tmp_path / "other")
+    contrast(other, "CD")
+    contrast(other, "AE+CD", seed=3, values=(9.0, 9.0, 9.0, 9.0))  # the exported one has an earlier seed
+    contrast(other, "CE+CD", seed=1, values=(2.0, 2.0, 1.0, 1.0))
+    logs.export(other, tmp_path)
+    found = pd.read_csv(path).groupby("entry")
+    assert found["CD"].agg(list).to_dict() == {"AE+CD": [0.15, 0.4833], "CD": [5.5, 3.5], "CE+CD": [2.0, 1.0]}
+    assert found["seed"].first().to_dict() == {"AE+CD": 0, "CD": 0, "CE+CD": 1}
 
 
 def test_export_of_nothing(store, tmp_path):

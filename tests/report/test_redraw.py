@@ -299,9 +299,12 @@ def test_logs_are_drawn_beside_their_file(tmp_path):
     images = DataFrame({"model": ["JCL", "MoCo v2"] * 9, "d": 512, "similarity": 0.5, "variance": 1e-3,
                         "dataset": "digits", "preset": "quick"})
     images.to_csv(tmp_path / "similarity_variance_images_digits.csv", index=False)
+    contrast = DataFrame({"epoch": [1, 2], "CD": [6.0, 5.0], "sequence_dictionary": 640, "entry": "CD", "seed": 0,
+                          "dataset": "digits", "preset": "paper"})
+    contrast.to_csv(tmp_path / "sequence_contrast_digits.csv", index=False)
     written = redraw(frame(), tmp_path)
-    assert {path.name for path in written} == {f"{stem}_digits.{ending}" for ending in ("png", "svg")
-                                               for stem in ("objective_parts", "similarity_variance_images")}
+    stems = ("objective_parts", "similarity_variance_images", "sequence_contrast")
+    assert {path.name for path in written} == {f"{stem}_digits.{end}" for end in ("png", "svg") for stem in stems}
     first = hashes(tmp_path)
     redraw(frame(), tmp_path)
     assert hashes(tmp_path) == first

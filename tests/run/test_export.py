@@ -6,7 +6,7 @@ import pytest
 
 from repro import manifest
 from repro.recipe import Recipe, setting
-from repro.run.export import COLUMNS, export, finished_cells, merged, read_cells, results
+from repro.run.export import COLUMNS, MixedSeeds, export, finished_cells, merged, read_cells, results
 from repro.run.store import Cell, Store
 
 
@@ -188,6 +188,51 @@ def test_results_pick_the_last_of_equal_entry_preset_and_seed(store):
     for turned in (cells, cells[::-1].reset_index(drop=True), merged(cells.iloc[:2], cells)):
         found = results(turned, "taxonomy", "synthetic")
         assert sorted(by(found, "preset", "seed", "linear")) == expected
+
+
+def changed(cells, row, column, **fields):
+    """The cells with some fields of one cell's recipe changed, or removed if None; or with another digest."""
+    cells = cells.copy()
+    if column == "digest":
+        cells.loc[row, "digest"] = "another"
+    else:
+        recipe = json.loads(cells.loc[row, "recipe"]) | fields
+        kept = {name: value for name, value in recipe.items() if value is not None}
+        cells.loc[row, "recipe"] = json.dumps(kept)
+    return cells
+
+
+@pytest.mark.parametrize(("column", "fields", "named"), [
+    ("recipe", {"rate": 0.2}, "rate"), ("recipe", {"rate": 0.2, "objectives": "AE"}, "objectives, rate"),
+    ("digest", {}, "digest"),
+])
+def test_seeds_of_other_recipes_or_data_are_not_averaged(store, column, fields, named):
+    for seed in range(3):
+        finish(store, "CE", seed)
+    finish(store, "AE", 5)
+    cells = finished_cells(store).sort_values(["entry", "seed"], ignore_index=True)
+    mixed = changed(cells, 2, column, **fields)
+    message = f"taxonomy on synthetic, quick recipe: seeds 0, 1, 2 of 'CE' differ in {named} and cannot be averaged"
+    with pytest.raises(MixedSeeds, match=message):
+        results(mixed, "taxonomy", "synthetic")
+    assert len(results(mixed, "taxonomy", "ucla")) == 0
+
+
+def test_a_field_that_came_later_and_the_precision_of_a_device_may_differ(store):
+    for seed in range(2):
+        finish(store, "CE", seed)
+    cells = finished_cells(store)
+    for fields in ({"rate": None}, {"precision": "float32"}):
+        assert len(results(changed(cells, 1, "recipe", **fields), "taxonomy", "synthetic")) == 2
+    both = changed(changed(cells, 0, "recipe", precision="bfloat16"), 1, "recipe", precision="float32")
+    assert len(results(both, "taxonomy", "synthetic")) == 2
+
+
+def test_entries_and_presets_may_differ_from_each_other(store):
+    finish(store, "CE", 0)
+    finish(store, "AE", 1, digest="d2")
+    finish(store, "CE", 1, preset="paper", digest="d3")
+    assert len(results(finished_cells(store), "taxonomy", "synthetic")) == 3
 
 
 def test_results_of_a_table_without_cells(store):

@@ -127,6 +127,14 @@ def test_a_readout_both_ways_is_the_state_that_each_direction_ends_in(layers, fi
         torch.testing.assert_close(readout, torch.cat([states[-1, :4], states[0, 4:]]))
 
 
+def test_both_ways_as_torch_packs_and_unpacks():
+    torch.manual_seed(1)
+    encoder, sequences = BidirectionalEncoder(6, 8, 2), padded(dtype=torch.float32)
+    packed = nn.utils.rnn.pack_padded_sequence(sequences, LENGTHS, batch_first=True, enforce_sorted=False)
+    _, last = encoder.gru(packed)
+    assert torch.equal(encoder(sequences, LENGTHS), torch.cat([last[-2], last[-1]], dim=1))
+
+
 def test_both_ways_in_float32_under_autocast_too():
     encoder, sequences = BidirectionalEncoder(6, 8, 1), padded(dtype=torch.float32)
     with torch.autocast("cpu", torch.bfloat16):

@@ -148,6 +148,19 @@ def test_examples_stand_upright_one_per_action(distribution):
     assert max(joint for bone in bones for joint in bone) == 49
 
 
+def test_examples_of_the_only_pipeline_that_is_prepared(distribution):
+    root = distribution()
+    ntu_prepare.prepare(root, pipeline="predict_cluster")
+    chosen, bones = data.examples("ntu", root, pipeline="predict_cluster")
+    found = chosen["drink water"]
+    expected = pipelines.predict_cluster(ntu.parse(text(FILES["S001C001P001R001A001"]))).reshape(-1, 25, 3)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert (found[0, 1, 2] > found[0, 0, 2]).all()  # the last coordinate runs up the spine
+    assert max(joint for bone in bones for joint in bone) == 24
+    with pytest.raises(FileNotFoundError, match="not prepared for pipeline 'authors'"):
+        data.examples("ntu", root)
+
+
 def test_frames_are_mapped_and_stay_as_they_are_in_their_file(distribution, tmp_path):
     root = distribution()
     ntu_prepare.prepare(root)

@@ -393,8 +393,9 @@ def trace(recipe, data, steps=3):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-def test_a_step_on_cuda_does_not_wait_for_the_device():
-    fast = Pretrainer(tiny("AE+CE+AD+CD"), made_up(), 0, torch.device("cuda"))
+@pytest.mark.parametrize("changes", [{}, {"bidirectional": True, "units": 8}], ids=str)
+def test_a_step_on_cuda_does_not_wait_for_the_device(changes):
+    fast = Pretrainer(tiny("AE+CE+AD+CD", **changes), made_up(), 0, torch.device("cuda"))
     fast.step()  # cuDNN prepares itself
     mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
@@ -438,7 +439,7 @@ def seen(fast, steps):
     every, its_lengths = fast.data.sequences[fast.train], fast.data.lengths[fast.train]
     batches = []
     for _ in range(steps):
-        sequences, lengths = fast._next_batch()
+        sequences, lengths, _ = fast._next_batch()
         found = []
         for sequence, length in zip(sequences, lengths, strict=True):
             frames = sequences.shape[1]
@@ -486,6 +487,36 @@ def test_random_initialisation_takes_no_step(tmp_path):
     assert fit(fast, tmp_path, tqdm(disable=True))["steps"] == 0
     assert_same(before, fast.model.state_dict())
     assert_same(before, learner("AE+CE+AD+CD").model.state_dict())  # what training of any objective starts from
+
+
+@pytest.mark.parametrize("frames", [1, 30, 12800])
+def test_the_decoded_scale_is_that_of_each_test_sequence_decoded_alone(frames):
+    fast, data = learner("AD"), made_up()
+    readouts, decoded, clean = fast.features(data)[0], [], []
+    for index in data.test.nonzero().flatten().tolist():
+        length = int(data.lengths[index])
+        decoded.append(slow_decoding(fast.model, readouts[index], length).detach().double().flatten())
+        clean.append(data.sequences[index, :length].double().flatten())
+    expected = (torch.cat(decoded).square().mean() / torch.cat(clean).square().mean()).sqrt().item()
+    assert fast.decoded_scale(data, readouts, frames) == pytest.approx(expected, rel=1e-5)
+    with torch.no_grad():
+        for parameter in fast.model.decoder.output.parameters():
+            parameter *= 30
+    assert fast.decoded_scale(data, readouts, frames) == pytest.approx(30 * expected, rel=1e-5)
+
+
+def test_a_perfect_decoder_has_scale_one():
+    fast, data = learner("AD"), made_up()
+    longest = data.sequences.shape[1]
+    whole = dataclasses.replace(data, frames=torch.full_like(data.frames, 0.5))
+    fast.model.decoder.forward = lambda readouts, frames: torch.full((len(readouts), frames, FEATURES), -0.5)
+    assert fast.decoded_scale(whole, torch.zeros(len(data.lengths), 7)) == pytest.approx(1)
+    assert longest > data.lengths[data.test].min()  # there is padding, which was decoded and does not count
+
+
+@pytest.mark.parametrize("objectives", METHODS)
+def test_terms_of_the_decoder_train_it(objectives):
+    assert tiny(objectives).trains_decoder == any(term in objectives for term in ("AD", "CD"))
 
 
 def test_readouts_of_any_chunk_are_the_encoders():
@@ -708,6 +739,7 @@ def test_only_the_presets_below_the_paper_change_sizes():
         ({"temperature": 0.0}, "temperature=0.0 should be at least 1e-06"),
         ({"temperature": float("nan")}, "temperature=nan should be at least"),
         ({"learning_rate": -1e-3}, "learning_rate=-0.001 should be at least 0"),
+        ({"probe_standardised_rate": -1.0}, "probe_standardised_rate=-1.0 should be at least 0"),
     ],
     ids=str,
 )

@@ -15,12 +15,12 @@ from repro.skeleton.reevaluate import evaluate_again
 
 CPU = torch.device("cpu")
 TINY = {"units": 16, "epochs": 2, "batch": 512, "dictionary": 32, "sequence_dictionary": 16, "probe_epochs": 2}
-NEW = ("linear_standardised", "linear_standardised_unseen", "readout_spread")
+NEW = ("linear_standardised", "linear_standardised_unseen", "readout_spread", "decoded_scale")
 
 
 def cells():
-    """AE+CE at its last epoch, AE+CE chosen on the test split after the first, random initialisation."""
-    chosen = [("AE+CE", {}), ("AE+CE", {"select": "best_on_test", "select_every": 1}), ("random", {})]
+    """AE+CE at its last epoch, AE+CE chosen on the test split after the first, random initialisation, AD+CD."""
+    chosen = [("AE+CE", {}), ("AE+CE", {"select": "best_on_test", "select_every": 1}), ("random", {}), ("AD+CD", {})]
     recipes = [quick("synthetic", name, **(TINY | changes)) for name, changes in chosen]
     digest = cell.data_of(recipes[0]).digest
     return [Cell("taxonomy", str(number), recipe, 0, "quick", "synthetic", digest, VERSION)
@@ -67,7 +67,7 @@ def contents(store):
 
 def test_what_is_filled_in_is_what_training_writes(store):
     before = forget(store, (*NEW, "linear_last"))
-    assert evaluate_again(store, CPU) == 3
+    assert evaluate_again(store, CPU) == 4
     after = {path: json.loads(path.read_text()) for path in before}
     assert after == before
     selected = after[result_path(store, cells()[1])]
@@ -82,7 +82,7 @@ def test_what_is_there_stays(store):
     evaluate_again(store, CPU)
     found = json.loads(path.read_text())
     assert (found["linear"], found["knn1"], found["cost"]) == (12.34, 56.7, {"finished": "long ago"})
-    assert found.keys() >= set(NEW)
+    assert found.keys() >= set(NEW) - {"decoded_scale"}
     assert {where: content for where, content in contents(store).items() if where.name != "result.json"} == others
 
 
@@ -96,6 +96,26 @@ def test_cells_that_lack_nothing_are_not_evaluated(store, monkeypatch):
 def test_training_writes_every_measure_that_is_asked_for(finished):
     plain = json.loads(result_path(Store(finished), cells()[0]).read_text())
     assert plain.keys() == cell.MEASURES | {"select", "cost"}
+    decoded = json.loads(result_path(Store(finished), cells()[3]).read_text())
+    assert decoded.keys() == cell.MEASURES | {"select", "cost", "decoded_scale"}
+
+
+def test_what_nothing_can_be_said_of_is_not_written(store, monkeypatch):
+    path = result_path(store, cells()[0])
+    names = [name for name in json.loads(path.read_text()) if name.endswith("_unseen")]
+    forget(store, names)
+    monkeypatch.setattr(reevaluate, "measure", lambda *_: {"linear": 1.0})  # as where all test sequences are repeated
+    before = contents(store)
+    assert evaluate_again(store, CPU) == 0
+    assert contents(store) == before
+
+
+def test_the_decoded_scale_alone_is_added(store):
+    before = forget(store, ("decoded_scale",))
+    path = result_path(store, cells()[3])
+    rewrite(path, lambda values: values.update(linear=12.34))
+    assert evaluate_again(store, CPU) == 1
+    assert json.loads(path.read_text()) == before[path] | {"linear": 12.34}
 
 
 def test_a_cell_copied_from_another_table_gets_its_measures_from_there(store):
@@ -105,7 +125,7 @@ def test_a_cell_copied_from_another_table_gets_its_measures_from_there(store):
     rewrite(twin / "recipe.json", lambda values: values.update(table="encoder_collapse"))
     (twin / "checkpoint.pt").unlink()
     before = forget(store)
-    assert evaluate_again(store, CPU) == 4
+    assert evaluate_again(store, CPU) == 5
     assert json.loads((twin / "result.json").read_text()) == before[origin]
 
 

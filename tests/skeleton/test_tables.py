@@ -20,7 +20,7 @@ from tqdm import tqdm
 from repro import manifest
 from repro.report.elements import heading
 from repro.run.device import threads
-from repro.run.evaluate import cosine_rates, linear_probe
+from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour
 from repro.run.fit import fit
 from repro.run.store import Cell
 from repro.skeleton import cell, selection, tables
@@ -33,7 +33,7 @@ needs_ucla = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not
 CPU = torch.device("cpu")
 
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset", *tables.MEASURES]
-TAXONOMY = ["objectives", "AE", "CE", "AD", "CD", *TAIL]
+TAXONOMY = ["objectives", "AE", "CE", "AD", "CD", *TAIL, "decoded_scale"]
 COLLAPSE = ["layers", "method", *TAIL]
 
 # Typed from the paper: Table 1, column NW-UCLA, and Table 2.
@@ -150,6 +150,60 @@ def test_selection_and_precision_reach_the_recipes_of_the_collapse():
                                            precision="bfloat16")
     assert found.recipe == usual.recipe.replace(select="best_on_test", precision="bfloat16")
     assert found.entry == "AE, select=best_on_test, precision=bfloat16"
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    """A CUDA device, as far as a list of cells can tell."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+
+
+LISTS = {"taxonomy": {"objectives": "AE"}, "encoder_collapse": {"methods": "AE", "layers": 1}}
+
+
+@pytest.mark.parametrize("table", LISTS)
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_cells_for_cuda_are_in_float32_and_have_keys_of_their_own(table, device, cuda):
+    listed = tables.TABLES[table].cells
+    on_cuda, = listed("synthetic", preset="paper", device=device, **LISTS[table])
+    on_cpu, = listed("synthetic", preset="paper", device="cpu", **LISTS[table])
+    assert (on_cuda.recipe.precision, on_cpu.recipe.precision) == ("float32", "bfloat16")
+    assert on_cuda.entry == on_cpu.entry == "AE" and on_cuda.key != on_cpu.key
+    assert listed("synthetic", preset="paper", device=device, precision="float32", **LISTS[table]) == [on_cuda]
+    labelled, = listed("synthetic", preset="paper", device="cpu", precision="float32", **LISTS[table])
+    assert labelled.entry == "AE, precision=float32" and labelled.key == on_cuda.key  # another entry of one recipe
+    with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
+        listed("synthetic", preset="paper", device=device, precision="bfloat16", **LISTS[table])
+
+
+def test_cells_in_float32_on_a_cpu_are_those_for_cuda(cuda):
+    """The quick recipe of embedded data has float32 everywhere."""
+    on_cuda, on_cpu = (tables.taxonomy_cells("synthetic", objectives="CE", device=name) for name in ("cuda", "cpu"))
+    assert on_cuda == on_cpu
+
+
+def test_a_table_asks_for_the_cells_of_its_device(monkeypatch, cuda):
+    for name in ("taxonomy", "encoder_collapse"):
+        asked = []
+        monkeypatch.setattr(tables, "trained", lambda cells, *_, asked=asked: asked.extend(cells))
+        tables.TABLES[name].run("synthetic", preset="smoke", device="cuda")
+        assert {found.recipe.precision for found in asked} == {"float32"}
+
+
+@pytest.mark.parametrize(("dataset", "pipeline", "expected"), [
+    ("ntu", "authors", "default"), ("ntu", "default", "default"), ("ntu", "predict_cluster", "predict_cluster"),
+    ("synthetic", "raw", "raw"),
+])
+def test_one_computation_has_one_pipeline(dataset, pipeline, expected, monkeypatch):
+    monkeypatch.setattr(tables, "data_of", lambda recipe: stand_in(recipe.dataset, 300))
+    found, = tables.taxonomy_cells(dataset, preset="smoke", objectives="CE", pipeline=pipeline)
+    assert found.recipe.pipeline == expected
+    assert found.entry == ("CE" if expected == "default" else f"CE, pipeline={expected}")
+
+
+def test_the_authors_pipeline_is_ntus_alone():
+    with pytest.raises(ValueError, match="pipeline='authors' is not one of: default, interpolate, unscaled, raw"):
+        tables.taxonomy_cells("synthetic", pipeline="authors")
 
 
 def stand_in(name, longest):
@@ -480,13 +534,72 @@ def test_the_probe_reports_its_last_epoch_or_its_best_one(data, one_thread, monk
     split = (readouts[data.train], data.labels[data.train], readouts[data.test], data.labels[data.test])
     accuracies = linear_probe(*split, classes=10, batch=128, rates=cosine_rates(3, 2.0, 0.01), momentum=0.9, seed=4)
     assert cell.evaluate(pretrainer, data, 4)["linear"] == accuracies[-1]
-    monkeypatch.setattr(cell, "linear_probe", lambda *_, **__: [10.0, 60.0, 40.0])
+    labels, place = data.labels[data.test], torch.arange(int(data.test.sum()))
+    made_up = torch.stack([labels + (place >= right) for right in (10, 60, 40)])
+    monkeypatch.setattr(cell, "linear_predictions", lambda *_, **__: made_up)
     last = cell.evaluate(pretrainer, data, 4)
     pretrainer.recipe = recipe.replace(select="best_on_test")
     best = cell.evaluate(pretrainer, data, 4)
-    assert (last["linear"], last["select"]) == (40.0, "last")
-    assert (best["linear"], best["select"]) == (60.0, "best_on_test")
+    assert (last["linear"], last["select"]) == (100 * 40 / len(labels), "last")
+    assert (best["linear"], best["select"]) == (100 * 60 / len(labels), "best_on_test")
     assert best["knn1"] == last["knn1"] == knn_accuracy(pretrainer, data)
+
+
+def with_repeats(data, count):
+    """The set with `count` of its training sequences once more, for testing; none but these if all are repeated."""
+    rows, names = data.train.nonzero().flatten()[:count], ("labels", "views", "subjects", "lengths")
+    kept = data.train if count == int(data.train.sum()) else torch.ones_like(data.train)
+    parts = data.frames.split(data.lengths.tolist())
+    again = torch.ones(count, dtype=torch.bool)
+    columns = {name: torch.cat([getattr(data, name)[kept], getattr(data, name)[rows]]) for name in names}
+    frames = [part for part, wanted in zip(parts, kept.tolist(), strict=True) if wanted] + [parts[row] for row in rows]
+    return dataclasses.replace(data, frames=torch.cat(frames), train=torch.cat([data.train[kept], ~again]),
+                               test=torch.cat([data.test[kept], again]), **columns)
+
+
+@pytest.mark.parametrize("select", ["last", "best_on_test"])
+def test_accuracies_with_and_without_repeats_are_those_of_probes_of_their_own(data, one_thread, select):
+    data = with_repeats(data, 30)
+    assert int(data.repeated.sum()) == 30
+    pretrainer = Pretrainer(smoke("synthetic", "random", probe_epochs=4, batch=64, select=select), data, 1, CPU)
+    readouts, _ = pretrainer.features(data)
+    found, scaled = cell.evaluate(pretrainer, data, 1), cell.standardised(readouts, data.train)
+    for ending, tested in (("", data.test), ("_unseen", data.test & ~data.repeated)):
+        for name, features, rate in (("linear", readouts, 2.0), ("linear_standardised", scaled, 0.1)):
+            split = (features[data.train], data.labels[data.train], features[tested], data.labels[tested])
+            own = linear_probe(*split, classes=10, batch=128, rates=cosine_rates(4, rate, 0.01), momentum=0.9, seed=1)
+            assert found[name + ending] == (max(own) if select == "best_on_test" else own[-1])
+        split = (readouts[data.train], data.labels[data.train], readouts[tested], data.labels[tested])
+        assert found["knn1" + ending] == nearest_neighbour(*split)
+
+
+def test_where_all_test_sequences_are_repeated_nothing_is_said_of_the_others(data, one_thread):
+    data = with_repeats(data, int(data.train.sum()))
+    assert torch.equal(data.repeated, data.test)
+    found = cell.evaluate(Pretrainer(smoke("synthetic", "random", batch=64), data, 0, CPU), data, 0)
+    assert not [name for name in found if name.endswith("_unseen")]
+    assert found["knn1"] == 100.0
+
+
+@pytest.mark.parametrize(("objectives", "decoded"), [("random", False), ("AE+CE", False), ("CD", True), ("AD", True)])
+def test_the_decoded_scale_is_measured_where_the_decoder_is_trained(objectives, decoded, data, one_thread):
+    pretrainer = Pretrainer(smoke("synthetic", objectives, batch=64), data, 0, CPU)
+    found = cell.evaluate(pretrainer, data, 0)
+    assert cell.measures(pretrainer.recipe) == set(found) - {"select"}
+    assert ("decoded_scale" in found) == decoded
+    if decoded:
+        assert found["decoded_scale"] == pretrainer.decoded_scale(data, pretrainer.features(data)[0])
+
+
+def test_the_rate_of_the_second_probe_is_part_of_the_recipe(data, one_thread):
+    usual, other = (Pretrainer(smoke("synthetic", "random", batch=64, **changes), data, 0, CPU)
+                    for changes in ({}, {"probe_standardised_rate": 1e-4}))
+    found, changed = cell.evaluate(usual, data, 0), cell.evaluate(other, data, 0)
+    assert {name for name in found if found[name] != changed[name]} == {
+        "linear_standardised", "linear_standardised_unseen"
+    }
+    assert '"probe_standardised_rate"' not in usual.recipe.canonical()  # keys from before the field stay
+    assert '"probe_standardised_rate": 0.0001' in other.recipe.canonical()
 
 
 def test_the_spread_is_a_deviation_over_the_test_split(data, one_thread):
@@ -639,7 +752,7 @@ def test_a_table_says_what_departs_from_the_preset(choice, label):
 
 @needs_ucla
 def test_cells_on_real_data_are_the_papers():
-    cells = tables.taxonomy_cells("ucla")
+    cells = tables.taxonomy_cells("ucla", device="cpu")
     assert len(cells) == 16
     assert {found.preset for found in cells} == {"paper"}
     assert all(found.recipe == paper("ucla", found.entry) for found in cells)
