@@ -46,7 +46,7 @@ def gradient_factors(
     <G_m, G_n> = (a_m.a_n) (b_m.b_n) for any two gradients.
 
     Args:
-        candidates: (P, d) keys k_n, with d >= 1.
+        candidates: (P, d) keys k_n.
         queries: (M, d) outputs q_j of the last layer, not normalised.
         query_inputs: (M, e) inputs h_j of the last layer.
         temperature: t > 0, in units of the dot product (CM-ACC 1: its Eq. 4 has none).
@@ -297,12 +297,13 @@ def _seeds(
 def _drawn(weights: Tensor, free: Tensor, uniform: Tensor) -> Tensor:
     """One row with probability in proportion to its weight, or uniform over `free` if all weights are 0: -> (1,).
 
-    The weights are rounded up to integers whose sum stays below 2^52. Therefore the running sums are exact, on every
-    device and in any order of summation, and no rounding can land on a row of weight 0.
+    The weights are rounded down to integers whose sum stays below 2^52; for 38,400 rows the largest becomes 2^36.
+    Therefore the running sums are exact, on every device and in any order of summation, and no rounding can land on a
+    row of weight 0.
     """
     shares = torch.nan_to_num(weights / weights.amax(), nan=1.0) * free                  # 0 / 0 where all are 0
     levels = 2.0 ** (52 - len(weights).bit_length())
-    sums = shares.mul_(levels).ceil_().to(torch.int64).cumsum(0)
+    sums = shares.mul_(levels).to(torch.int64).cumsum(0)
     return torch.searchsorted(sums, (uniform * sums[-1:]).to(torch.int64), right=True)
 
 
