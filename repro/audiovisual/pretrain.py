@@ -96,7 +96,7 @@ class Pretrainer:
         return torch.stack([*values.values()]).detach()
 
     def _supervised(self, index: Tensor) -> dict[str, Tensor]:
-        labels = self.data.labels[index].to(self.device)
+        labels = self.data.labels[index].to(self.device, non_blocking=True)
         losses = []
         for modality in self.modalities:
             view = self._augmented(self.data.view(modality, index, self.view_generator))
@@ -109,41 +109,48 @@ class Pretrainer:
 
     def _within_modalities(self, index: Tensor) -> dict[str, Tensor]:
         """SMoCo: two views of one modality are query and key, for each modality on its own."""
-        losses, keys = {}, {}
+        items, losses, keys = index.to(self.device, non_blocking=True), {}, {}
         for modality in self.modalities:
             first, second = self.data.twins(modality, index, self.view_generator)
-            query, _ = self._queries(modality, self._augmented(first))
+            embedding, _ = self._outputs(modality, self._augmented(first))
             keys[modality] = self._keys(modality, self._augmented(second))
-            losses[modality] = self._loss(modality, index, query, keys[modality])
+            losses[modality] = self._loss(modality, items, embedding, keys[modality])
         losses["loss"] = torch.stack([*losses.values()]).sum()
         self._descend(losses["loss"])
         for modality, rows in keys.items():
-            self._enqueue(modality, rows, index.to(self.device))
+            self._enqueue(modality, rows, items)
         return losses
 
     def _across_modalities(self, index: Tensor) -> dict[str, Tensor]:
         """XMoCo and CM-ACC: the key of a modality's query is its pair, in the other modality."""
+        items = index.to(self.device, non_blocking=True)
         views = dict(zip(MODALITIES, self.data.pair(index, self.view_generator), strict=True))
         views = {modality: self._augmented(view) for modality, view in views.items()}
-        queries = {modality: self._queries(modality, view) for modality, view in views.items()}
+        outputs = {modality: self._outputs(modality, view) for modality, view in views.items()}
         keys = {modality: self._keys(modality, view) for modality, view in views.items()}
-        counts = self._select(queries) if self.recipe.method == "cmacc" else {}
-        losses = {name: self._loss(OTHER[name], index, queries[name][0], keys[OTHER[name]]) for name in MODALITIES}
+        counts = self._select(items, outputs) if self.recipe.method == "cmacc" else {}
+        losses = {name: self._loss(OTHER[name], items, outputs[name][0], keys[OTHER[name]]) for name in MODALITIES}
         losses["loss"] = torch.stack([*losses.values()]).sum()
         self._descend(losses["loss"])
         if self.recipe.method == "xmoco":
             for modality, rows in keys.items():
-                self._enqueue(modality, rows, index.to(self.device))
+                self._enqueue(modality, rows, items)
         return losses | counts
 
-    def _loss(self, modality: str, index: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        """InfoNCE of queries (N, d) with keys and the dictionary of `modality`; a pair's own entries are left out."""
-        items = index.to(self.device).unsqueeze(1)
-        own = items == self.entries[modality].entries.T                                        # (N, K)
-        excluded = own if self.recipe.own_excluded else None
-        return info_nce(query, key, self.dictionaries[modality].entries, self.recipe.temperature, excluded=excluded)
+    def _loss(self, modality: str, items: Tensor, embedding: Tensor, key: Tensor) -> Tensor:
+        """InfoNCE of embeddings (N, d) with keys and the dictionary of `modality`; an item's own entries are left out.
 
-    def _select(self, queries: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
+        Args:
+            modality: of the keys.
+            items: (N,) int64, on the device.
+            embedding: (N, d) of the queries' towers.
+            key: (N, d), finished.
+        """
+        entries = self.dictionaries[modality].entries
+        own = items.unsqueeze(1) == self.entries[modality].entries.T if self.recipe.own_excluded else None     # (N, K)
+        return info_nce(self._finished(embedding), key, entries, self.recipe.temperature, excluded=own)
+
+    def _select(self, items: Tensor, outputs: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
         """Let the pool's most telling items enter each dictionary; returns of how many categories they are.
 
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
@@ -152,24 +159,24 @@ class Pretrainer:
             self._draw_pools()
         counts = {}
         for modality in MODALITIES:
-            query, hidden = (rows.detach() for rows in queries[OTHER[modality]])
-            pool, items = self.pools[modality], self.pooled[modality]
+            embedding, hidden = (rows.detach() for rows in outputs[OTHER[modality]])
+            candidates, candidate_items = self.pools[modality], self.pooled[modality]
             present = torch.zeros(len(self.categories), dtype=torch.bool, device=self.device)
             present.index_fill_(0, self.entries[modality].entries.flatten(), True)
             chosen = select(
                 self.recipe.sampler,
-                pool,
-                query,
+                candidates,
+                embedding,
                 hidden,
                 n_select=self.recipe.batch,
-                excluded=present[items],
+                excluded=present[candidate_items],
                 generator=self.selection_generator,
                 temperature=self.recipe.posterior_temperature,
                 normalised=self.recipe.normalised,
             )
-            self._enqueue(modality, pool[chosen], items[chosen])
+            self._enqueue(modality, candidates[chosen], candidate_items[chosen])
             found = torch.zeros(len(self.categories), dtype=torch.bool, device=self.device)
-            found.index_fill_(0, self.categories[items[chosen]], True)
+            found.index_fill_(0, self.categories[candidate_items[chosen]], True)
             counts[f"categories_{modality}"] = found.sum().float()
         self.counted += torch.stack([*counts.values()])
         return counts
@@ -179,7 +186,7 @@ class Pretrainer:
         for modality in MODALITIES:
             items = _drawn(self.members, self.recipe.pool, self.order_generator)
             self.pools[modality] = self._encoded(modality, items)
-            self.pooled[modality] = items.to(self.device)
+            self.pooled[modality] = items.to(self.device, non_blocking=True)
 
     def _fill_dictionaries(self) -> None:
         """Keys of random pairs, so that no query meets noise of another scale than that of features."""
@@ -194,11 +201,10 @@ class Pretrainer:
         views = (self._augmented(self.data.view(modality, part, self.view_generator)) for part in batches)
         return torch.cat([self._finished(self.keys(modality, view)[0]) for view in views])
 
-    def _queries(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
-        """Embeddings (N, d) with gradient, and what the last layer makes them from, (N, width)."""
+    def _outputs(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the queries' towers: embeddings (N, d), not finished, and what the last layer makes them of, (N, width)."""
         with self._autocast():
-            embedding, hidden = self.towers(modality, view)
-        return self._finished(embedding), hidden
+            return self.towers(modality, view)
 
     def _keys(self, modality: str, view: Tensor) -> Tensor:
         """The momentum encoder's embeddings (N, d)."""
