@@ -154,6 +154,7 @@ class Pretrainer:
         """Let the pool's most telling items enter each dictionary; returns of how many categories they are.
 
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
+        The published code's selection takes the batch itself for candidates too, and excludes none.
         """
         if self.taken % self.steps_per_epoch == 0:
             self._draw_pools()
@@ -163,13 +164,18 @@ class Pretrainer:
             candidates, candidate_items = self.pools[modality], self.pooled[modality]
             present = torch.zeros(len(self.categories), dtype=torch.bool, device=self.device)
             present.index_fill_(0, self.entries[modality].entries.flatten(), True)
+            excluded = present[candidate_items]
+            if self.recipe.sampler == "released":
+                own = self._finished(outputs[modality][0].detach())
+                candidates, candidate_items = torch.cat([own, candidates]), torch.cat([items, candidate_items])
+                excluded = None
             chosen = select(
                 self.recipe.sampler,
                 candidates,
                 embedding,
                 hidden,
                 n_select=self.recipe.batch,
-                excluded=present[candidate_items],
+                excluded=excluded,
                 generator=self.selection_generator,
                 temperature=self.recipe.posterior_temperature,
                 normalised=self.recipe.normalised,
