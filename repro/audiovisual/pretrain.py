@@ -1,5 +1,6 @@
 """Pre-training on pairs of video and sound with SMoCo, XMoCo or CM-ACC; supervised training and no training beside."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -205,7 +206,7 @@ class Pretrainer:
         """The momentum encoder's embeddings (n, d) of a random view of every item (n,), batch by batch."""
         batches = items.split(self.recipe.batch)  # in random order already: nothing to shuffle
         views = (self._augmented(self.data.view(modality, part, self.view_generator)) for part in batches)
-        return torch.cat([self._finished(self.keys(modality, view)[0]) for view in views])
+        return torch.cat([self._keys_in_order(modality, view) for view in views])
 
     def _outputs(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
         """Of the queries' towers: embeddings (N, d), not finished, and what the last layer makes them of, (N, width)."""
@@ -213,15 +214,16 @@ class Pretrainer:
             return self.towers(modality, view)
 
     def _keys(self, modality: str, view: Tensor) -> Tensor:
-        """The momentum encoder's embeddings (N, d)."""
-
-        def encode(rows: Tensor) -> Tensor:
-            with self._autocast():
-                return self.keys(modality, rows)[0]
-
+        """The momentum encoder's embeddings (N, d), made of the batch in random order if the recipe says so."""
         if self.recipe.groups == 1 or not self.recipe.shuffle:  # all are in one group, in whatever order
-            return self._finished(encode(view))
-        return self._finished(encode_shuffled(encode, view, generator=self.shuffle_generator))
+            return self._keys_in_order(modality, view)
+        encode = functools.partial(self._keys_in_order, modality)
+        return encode_shuffled(encode, view, generator=self.shuffle_generator)
+
+    def _keys_in_order(self, modality: str, view: Tensor) -> Tensor:
+        with self._autocast():
+            embedding, _ = self.keys(modality, view)
+        return self._finished(embedding)
 
     def _finished(self, embedding: Tensor) -> Tensor:
         return normalize(embedding, dim=1) if self.recipe.normalised else embedding
