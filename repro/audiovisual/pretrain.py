@@ -74,8 +74,9 @@ class Pretrainer:
         if recipe.iterations:
             self.total_steps = min(self.total_steps, recipe.iterations)
         self.taken = 0
-        self.counted = torch.zeros(len(MODALITIES), device=device)  # categories of negatives selected, over all steps
-        self.categories = data.categories.to(device)
+        self.counted = torch.zeros(len(MODALITIES), dtype=torch.int64, device=device)  # categories selected, all steps
+        self.kinds = int(data.categories.max()) + 1
+        self.categories = data.categories.where(data.categories >= 0, self.kinds).to(device)  # the last: unknown
         self.dictionaries, self.entries, self.pools, self.pooled = nn.ModuleDict(), nn.ModuleDict(), {}, {}
         if recipe.method in SELF_SUPERVISED:
             self._fill_dictionaries()
@@ -182,11 +183,11 @@ class Pretrainer:
                 normalised=self.recipe.normalised,
             )
             self._enqueue(modality, candidates[chosen], candidate_items[chosen])
-            found = torch.zeros(len(self.categories), dtype=torch.bool, device=self.device)
+            found = torch.zeros(self.kinds + 1, dtype=torch.bool, device=self.device)
             found.index_fill_(0, self.categories[candidate_items[chosen]], True)
-            counts[f"categories_{modality}"] = found.sum().float()
+            counts[f"categories_{modality}"] = found[: self.kinds].sum()
         self.counted += torch.stack([*counts.values()])
-        return counts
+        return {name: count.float() for name, count in counts.items()}
 
     def _draw_pools(self) -> None:
         """Draw the pool of every modality from all pairs and encode it, once an epoch."""
