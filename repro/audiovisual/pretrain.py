@@ -15,9 +15,10 @@ from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
 from repro.contrast.dictionary import Dictionary
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
-from repro.contrast.negatives import select
+from repro.contrast.negatives import NonFinite, select
 from repro.contrast.objectives import info_nce
 from repro.run.device import restore_generator
+from repro.run.fit import NonFiniteLoss
 
 VERSION = 1  # raise when a change alters the numbers of an unchanged recipe
 OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
@@ -82,7 +83,11 @@ class Pretrainer:
             self._fill_dictionaries()
 
     def step(self) -> Tensor:
-        """One optimisation step; the value of every term, (terms,)."""
+        """One optimisation step; the value of every term, (terms,).
+
+        Raises:
+            NonFiniteLoss: if the selection of negatives meets embeddings that are not finite.
+        """
         for group in self.optimiser.param_groups:
             group["lr"] = self.recipe.learning_rate * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
         self.towers.train()
@@ -130,7 +135,10 @@ class Pretrainer:
         views = {modality: self._augmented(view) for modality, view in views.items()}
         outputs = {modality: self._outputs(modality, view) for modality, view in views.items()}
         keys = {modality: self._keys(modality, view) for modality, view in views.items()}
-        counts = self._select(items, outputs) if self.recipe.method == "cmacc" else {}
+        try:
+            counts = self._select(items, outputs) if self.recipe.method == "cmacc" else {}
+        except NonFinite as error:  # found here before the loss is looked at
+            raise NonFiniteLoss(f"step {self.taken + 1}: {error}; lower the learning rate") from error
         losses = {name: self._loss(OTHER[name], items, outputs[name][0], keys[OTHER[name]]) for name in MODALITIES}
         losses["loss"] = torch.stack([*losses.values()]).sum()
         self._descend(losses["loss"])
