@@ -46,8 +46,8 @@ class Pretrainer:
 
     def __init__(self, recipe: AudioVisualRecipe, data: Pairs, seed: int, device: torch.device) -> None:
         self.recipe, self.data, self.device = recipe, data.to(device), device
-        self.modalities = tuple(modality for modality in MODALITIES if bool(data.has(modality).any()))
-        self.members = _members(recipe, data, self.modalities)
+        self.modalities = _modalities(data)
+        self.members = members(recipe, data)
         losses = self.modalities if recipe.method in SELF_SUPERVISED else self.modalities[:0]
         counted = tuple(f"categories_{modality}" for modality in self.modalities) if recipe.method == "cmacc" else ()
         self.terms = (*losses, "loss", *counted)
@@ -56,7 +56,8 @@ class Pretrainer:
             torch.manual_seed(seed)
             encoders = [_encoder(recipe, modality, data) for modality in MODALITIES]
             self.towers = Towers(*encoders, embedding=recipe.embedding, extra_layer=recipe.extra_layer)
-            classifiers = {modality: nn.Linear(recipe.width, len(data.classes)) for modality in MODALITIES}
+            supervised = self.modalities if recipe.method == "supervised" else ()
+            classifiers = {modality: nn.Linear(recipe.width, len(data.classes)) for modality in supervised}
             self.classifiers = nn.ModuleDict(classifiers)
         self.crosses = recipe.method in ("xmoco", "cmacc")
         self.keys = MomentumEncoder(self._leader(), recipe.momentum)
@@ -218,7 +219,7 @@ class Pretrainer:
         return torch.cat([self._keys_in_order(modality, view) for view in views])
 
     def _outputs(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
-        """Of the queries' towers: embeddings (N, d), not finished, and what the last layer makes them of, (N, width)."""
+        """Of the queries' towers: embeddings (N, d), unfinished, and what the last layer makes them of, (N, width)."""
         with self._autocast():
             return self.towers(modality, view)
 
@@ -247,11 +248,12 @@ class Pretrainer:
         return augment.channels_last(view)
 
     def _descend(self, loss: Tensor) -> None:
-        """One step of the queries' towers, then of the momentum encoder."""
+        """One step of the towers, which the momentum encoder follows."""
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
-        self.keys.update(self._leader())
+        if self.recipe.method in SELF_SUPERVISED:
+            self.keys.update(self._leader())
 
     def _enqueue(self, modality: str, keys: Tensor, items: Tensor) -> None:
         self.dictionaries[modality].enqueue(keys)
@@ -313,24 +315,36 @@ def _drawn(members: Tensor, count: int, generator: torch.Generator) -> Tensor:
     return members[torch.cat(rounds)[:count]]
 
 
-def _members(recipe: AudioVisualRecipe, data: Pairs, modalities: tuple[str, ...]) -> Tensor:
-    """Indices of the pairs to train with; raises ValueError if there are too few."""
+def _modalities(data: Pairs) -> tuple[str, ...]:
+    return tuple(modality for modality in MODALITIES if bool(data.has(modality).any()))
+
+
+def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
+    """Indices of the pairs to train with: those of its training part with every modality that any item has.
+
+    Raises:
+        ValueError: if the data lacks what the method needs, or has too few pairs for batch, dictionary and pool.
+    """
+    modalities, usable = _modalities(data), data.pretrain
     if recipe.method in ("xmoco", "cmacc") and modalities != MODALITIES:
-        found = ", ".join(modalities)
-        raise ValueError(f"method={recipe.method!r} needs video and sound; {data.name} has {found} alone")
-    usable = data.pretrain
+        raise ValueError(f"method={recipe.method!r} needs video and sound; {data.name} has {', '.join(modalities)} "
+                         "alone; choose smoco")
+    if recipe.method == "supervised":
+        if data.labels.ndim > 1:
+            cells = data.labels.shape[1]
+            raise ValueError(f"method='supervised' needs one label for every pair; {data.name} has one for each of "
+                             f"{cells} cells; choose another method")
+        usable = usable & (data.labels >= 0)
     for modality in modalities:
         usable = usable & data.has(modality)
-    if recipe.method == "supervised":
-        usable = usable & (data.labels >= 0)
-    members = usable.nonzero().flatten()
-    if recipe.batch > len(members):
-        raise ValueError(f"batch={recipe.batch} exceeds the {len(members)} training pairs of {data.name}; lower it")
+    found = usable.nonzero().flatten()
+    if recipe.batch > len(found):
+        raise ValueError(f"batch={recipe.batch} exceeds the {len(found)} training pairs of {data.name}; lower it")
     if recipe.method == "cmacc":
-        spare = max(0, min(recipe.pool, len(members)) - recipe.dictionary) * max(1, recipe.pool // len(members))
+        spare = max(0, min(recipe.pool, len(found)) - recipe.dictionary) * max(1, recipe.pool // len(found))
         if spare < recipe.batch:
             raise ValueError(
                 f"dictionary={recipe.dictionary} may hold all but {spare} candidates of pool={recipe.pool}, drawn from "
-                f"{len(members)} pairs, and batch={recipe.batch} are selected; choose a smaller dictionary"
+                f"{len(found)} pairs, and batch={recipe.batch} are selected; choose a smaller dictionary"
             )
-    return members
+    return found
