@@ -90,12 +90,12 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
     """From how many categories the negatives selected in a step came.
 
     Returns:
-        categories_video, categories_audio: distinct categories, mean over all steps.
+        categories_video, categories_audio: distinct categories, mean over all steps; items of none do not count.
         expected: the same of as many uniform draws of training pairs, sum_c 1 - (1 - p_c)^M, where p_c is the share of
             category c: C (1 - (1 - 1 / C)^M) for C categories that are equally frequent.
     """
-    shares = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount().double()
-    missed = (1 - shares / shares.sum()) ** pretrainer.recipe.batch
+    frequencies = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount()[: pretrainer.kinds]
+    missed = (1 - frequencies.double() / len(pretrainer.members)) ** pretrainer.recipe.batch
     means = (pretrainer.counted / pretrainer.taken).tolist()
     counted = {f"categories_{modality}": mean for modality, mean in zip(MODALITIES, means, strict=True)}
     return counted | {"expected": (1 - missed).sum().item()}

@@ -32,6 +32,10 @@ _ADVICE = {
 }
 
 
+class NonFinite(ValueError):
+    """A value is NaN or infinite, or too large to compute with: an encoder diverged."""
+
+
 def gradient_factors(
     candidates: Tensor, queries: Tensor, query_inputs: Tensor, *, temperature: float = 1.0
 ) -> tuple[Tensor, Tensor]:
@@ -173,9 +177,10 @@ def select(
         (n_select,) int64 distinct rows of the candidates, on their device.
 
     Raises:
-        ValueError: if the strategy is unknown, sizes disagree or are 0, a value is not finite, fewer than n_select
-            candidates are admissible, a query that should be normalised has norm 0, t is not positive and finite, or
-            "released" has fewer candidates than queries.
+        NonFinite: a ValueError, if a value is not finite.
+        ValueError: if the strategy is unknown, sizes disagree or are 0, fewer than n_select candidates are admissible,
+            a query that should be normalised has norm 0, t is not positive and finite, or "released" has fewer
+            candidates than queries.
         TypeError: if `excluded` is not bool.
 
     Source: CM-ACC, Alg. 2 and 3, Tables 2 and 3; "released" from the released code.
@@ -414,11 +419,11 @@ def _moderate(name: str, tensor: Tensor) -> tuple[Tensor, float]:
 
 
 def _largest(name: str, tensor: Tensor) -> float:
-    """Largest magnitude of a tensor; raises ValueError if a value is not finite."""
+    """Largest magnitude of a tensor; raises NonFinite if a value is not finite."""
     low, high = torch.aminmax(tensor)
     largest = torch.maximum(-low, high).item()
     if not math.isfinite(largest):
-        raise ValueError(
+        raise NonFinite(
             f"{name} has values that are not finite; look for an encoder that diverged, or for features too large for "
             f"{str(tensor.dtype).removeprefix('torch.')}"
         )
