@@ -55,8 +55,8 @@ def data_of(recipe: AudioVisualRecipe) -> Pairs:
     splits = {split for name in own for split in splits_of(recipe, name)}
     if len(splits) > 1:
         raise ValueError(
-            f"split={recipe.split} asks for the splits {', '.join(map(str, sorted(splits)))} of {recipe.dataset}, which "
-            "is pre-trained on too; choose one split at a time, and one target of this set"
+            f"split={recipe.split} asks for {len(splits)} splits of {recipe.dataset}, which is pre-trained on too; "
+            f"choose one target of this set, and one of its splits: {', '.join(map(str, sorted(splits)))}"
         )
     return _load(recipe.dataset, manifest.data_root(), recipe.window, next(iter(splits), None), *_options(recipe))
 
