@@ -74,9 +74,9 @@ def main() -> None:
 
     works = {"index": lambda contents: media.describe(io.BytesIO(contents), needs)}
     works |= {"pictures, size 128": functools.partial(video.read, size=128)} if needs == "video" else {}
-    works |= {"sound, decoded": sound.read} | {
-        f"all, size {size}": functools.partial(whole, size=size) for size in ((128, 256) if needs == "video" else (128,))
-    }
+    works["sound, decoded"] = sound.read
+    for size in (128, 256) if needs == "video" else (128,):
+        works[f"all, size {size}"] = functools.partial(whole, size=size)
     seconds = sum(each["seconds"] or 0 for each in about.values()) / len(about)
     print(f"{name or 'made-up clips'}: {len(files)} clips of {seconds:.1f} s on average, one core, best of {TURNS}")
     for part, work in works.items():
