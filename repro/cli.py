@@ -23,6 +23,7 @@ results_app = typer.Typer(no_args_is_help=True, help="Finished cells.")
 app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 NAMES = "taxonomy | encoder_collapse | image_methods | temperature_grid | positive_keys | similarity_variance"
+NAMES += " | cross_modal | ohem_vs_active | dictionary_size | mutual_information | transfer | category_diversity"
 
 
 def main() -> None:
@@ -46,7 +47,10 @@ def run(
     objectives: Annotated[str | None, typer.Option(help="taxonomy: all, or a list such as CE,CE+AD")] = None,
     protocol: Annotated[str | None, typer.Option(help="taxonomy: a split of the data set")] = None,
     layers: Annotated[str | None, typer.Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
-    methods: Annotated[str | None, typer.Option(help="encoder_collapse, image_methods: a comma list")] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="encoder_collapse, image_methods, dictionary_size, mutual_information, transfer: a list"),
+    ] = None,
     units: Annotated[str | None, typer.Option(help="taxonomy: hidden units")] = None,
     learning_rate: Annotated[str | None, typer.Option(help="taxonomy: of Adam, or auto: the preset's")] = None,
     pipeline: Annotated[str | None, typer.Option(help="taxonomy: what happens to the coordinates first")] = None,
@@ -54,6 +58,15 @@ def run(
     key_temperatures: Annotated[str | None, typer.Option(help="temperature_grid: a comma list")] = None,
     keys: Annotated[str | None, typer.Option(help="positive_keys: a comma list")] = None,
     strengths: Annotated[str | None, typer.Option(help="positive_keys: a comma list")] = None,
+    approaches: Annotated[str | None, typer.Option(help="cross_modal: a list such as xmoco,cmacc_plain,cmacc")] = None,
+    samplers: Annotated[str | None, typer.Option(help="ohem_vs_active, category_diversity: a comma list")] = None,
+    batches: Annotated[str | None, typer.Option(help="ohem_vs_active, category_diversity: a comma list")] = None,
+    dictionaries: Annotated[str | None, typer.Option(help="dictionary_size: a list, multiples of the batch")] = None,
+    characters: Annotated[str | None, typer.Option(help="mutual_information: a comma list of numbers to 9")] = None,
+    trunks: Annotated[str | None, typer.Option(help="transfer: r3d18, r2plus1d18 or both")] = None,
+    targets: Annotated[str | None, typer.Option(help="transfer: where to fine-tune, such as ucf101,esc50")] = None,
+    split: Annotated[str | None, typer.Option(help="transfer: official split or fold; 0, their mean")] = None,
+    iterations: Annotated[str | None, typer.Option(help="category_diversity: steps of training")] = None,
     variant: Annotated[str | None, typer.Option(help="where paper and code disagree")] = None,
     select: Annotated[str | None, typer.Option(help="last | best_on_test")] = None,
     subset: Annotated[bool | None, typer.Option("--subset", help="accept a part of the data set")] = None,
@@ -69,7 +82,9 @@ def run(
     given = {"dataset": dataset, "objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
     given |= {"pipeline": pipeline, "methods": methods, "variant": variant, "select": select, "subset": subset}
     given |= {"precision": precision, "temperatures": temperatures, "key_temperatures": key_temperatures}
-    given |= {"keys": keys, "strengths": strengths, "learning_rate": learning_rate}
+    given |= {"keys": keys, "strengths": strengths, "learning_rate": learning_rate, "approaches": approaches}
+    given |= {"samplers": samplers, "batches": batches, "dictionaries": dictionaries, "characters": characters}
+    given |= {"trunks": trunks, "targets": targets, "split": split, "iterations": iterations}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         choose(f"option of {table}", name, inspect.signature(chosen.cells).parameters)
@@ -159,14 +174,19 @@ def data_prepare(
 
 @results_app.command("list")
 def results_list() -> None:
-    """Print every finished cell, exported or in REPRO_RUNS, with its probe accuracy.
+    """Print every finished cell, exported or in REPRO_RUNS, with its main measure.
+
+    That is the accuracy of the linear probe; of cells that are fine-tuned instead, the accuracy on the first target;
+    of those that are trained for their negatives alone, how many categories these come from.
 
     Example: repro results list
     """
     for cell in _cells().itertuples():
         metrics = json.loads(cell.metrics)
-        where = f"{cell.key}  {cell.table:<17} {cell.dataset:<10} {cell.preset:<6}"
-        print(f"{where} seed {cell.seed}  {metrics['linear']:6.2f}  {cell.entry}")
+        target, *_ = json.loads(cell.recipe).get("targets", "").split(",")
+        measure = next(name for name in ("linear", target, "categories_video") if name in metrics)
+        where = f"{cell.key}  {cell.table:<18} {cell.dataset:<14} {cell.preset:<6}"
+        print(f"{where} seed {cell.seed}  {measure:<16} {metrics[measure]:6.2f}  {cell.entry}")
 
 
 @results_app.command("export")

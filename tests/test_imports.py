@@ -20,7 +20,8 @@ def modules(folder):
 
 
 def test_the_core_imports_without_the_extras():
-    core = [module for part in ("contrast", "skeleton", "image", "run") for module in modules(PACKAGE / part)]
+    parts = ("contrast", "skeleton", "audiovisual", "image", "run")
+    core = [module for part in parts for module in modules(PACKAGE / part)]
     core.append("repro.cli")
     assert "repro.skeleton.tables" in core
     script = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS})); import {', '.join(core)}"
@@ -33,12 +34,18 @@ def test_the_core_imports_without_the_extras():
     [
         (
             "contrast",
-            ("repro.skeleton", "repro.image", "repro.run", "repro.report", "repro.manifest", "repro.recipe",
-             "repro.cli"),
+            ("repro.skeleton", "repro.audiovisual", "repro.image", "repro.run", "repro.report", "repro.manifest",
+             "repro.recipe", "repro.cli"),
         ),
-        ("run", ("repro.skeleton", "repro.image", "repro.report", "repro.cli")),
-        ("skeleton", ("repro.cli", "repro.notebook", "repro.report.figures", "repro.report.redraw", "repro.image")),
-        ("image", ("repro.cli", "repro.notebook", "repro.report.figures", "repro.report.redraw", "repro.skeleton")),
+        ("run", ("repro.skeleton", "repro.audiovisual", "repro.image", "repro.report", "repro.cli")),
+        *(
+            (part, ("repro.cli", "repro.notebook", "repro.report.figures", "repro.report.redraw", *others))
+            for part, *others in (
+                ("skeleton", "repro.audiovisual", "repro.image"),
+                ("audiovisual", "repro.skeleton", "repro.image"),
+                ("image", "repro.skeleton", "repro.audiovisual"),
+            )
+        ),
     ],
 )
 def test_imports_run_one_way(folder, forbidden):

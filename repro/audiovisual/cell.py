@@ -40,6 +40,7 @@ TARGETS = {
     "synthetic_video": Target("synthetic", "video", (None,)),
     "synthetic_audio": Target("synthetic", "audio", (None,)),
 }
+REPORT_STEPS = 5  # of runs of so many iterations, which are about what happens along them; else 50
 PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of characters; assumed
 
 
@@ -110,7 +111,7 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     recipe, seed = run.cell.recipe, run.cell.seed
     with devices.threads(recipe.threads):
         pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
-        spent = fit(pretrainer, run.folder, progress)
+        spent = fit(pretrainer, run.folder, progress, report_steps=REPORT_STEPS if recipe.iterations else 50)
         result = evaluate(pretrainer, run.folder, progress, seed)
     return result | {"cost": spent | cost(device)}
 

@@ -1,18 +1,19 @@
 """CM-ACC's tables: which cells make them, and our numbers beside the printed ones."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from pandas import DataFrame, Series, concat
 
 from repro import manifest
-from repro.audiovisual import MODALITIES
+from repro.audiovisual import MODALITIES, figure_data
 from repro.audiovisual.cell import TARGETS, identity_of, train
 from repro.audiovisual.data import CHARACTERS, DATASETS
 from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import METHODS, PRESETS, SAMPLERS, SELF_SUPERVISED, VARIANTS
 from repro.recipe import choose, parse_number, parse_numbers
 from repro.report.printed import printed
+from repro.run import device as devices
 from repro.run.compare import beside
 from repro.run.store import Cell
 from repro.run.table import Table, entry_of, resolved, trained
@@ -45,7 +46,7 @@ VARIED = {
     "ohem_vs_active": ("sampler", "batch"),
     "dictionary_size": ("dictionary",),
     "mutual_information": ("characters",),
-    "transfer": ("video_trunk",),
+    "transfer": ("video_trunk", "split", "targets"),
     "category_diversity": ("sampler", "batch"),
 }
 
@@ -167,7 +168,8 @@ def transfer(
         **choices: the other parameters of `transfer_cells`.
 
     Returns:
-        One row per method, trunk and target: method, video_trunk, target, then the columns of `cross_modal`.
+        One row per method, trunk, split and target: method, video_trunk, split (0, their mean), target, then the
+        columns of `cross_modal`.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `cross_modal`.
@@ -199,6 +201,40 @@ def category_diversity(
     """
     cells = category_diversity_cells(dataset, **choices)
     return trained(cells, TABLES["category_diversity"], train, device, engine, workers)
+
+
+def pretext_accuracy(cells: list[Cell], device: str = "auto") -> DataFrame:
+    """How often a query finds its positive first, by category (CM-ACC, Fig. 6), of finished cells.
+
+    Args:
+        cells: of `transfer_cells`, or of another table; those of XMoCo and CM-ACC are asked.
+        device: as for `cross_modal`.
+
+    Returns:
+        One row per cell, kind of queries and category, see `figure_data.pretext_accuracy`.
+
+    Raises:
+        ValueError: if no cell is of these methods.
+    """
+    asked = _of_methods(cells, "xmoco", "cmacc")
+    return concat([figure_data.pretext_accuracy(cell, devices.resolve(device)) for cell in asked], ignore_index=True)
+
+
+def selected_negatives(cells: list[Cell], device: str = "auto") -> DataFrame:
+    """What every sampler picks from one pool (CM-ACC, Fig. 5), of the first finished cell of CM-ACC.
+
+    Args:
+        cells: of `transfer_cells`, or of another table.
+        device: as for `cross_modal`.
+
+    Returns:
+        See `figure_data.selected_negatives`.
+
+    Raises:
+        ValueError: if no cell is of CM-ACC.
+    """
+    first, *_ = _of_methods(cells, "cmacc")
+    return figure_data.selected_negatives(first, devices.resolve(device))
 
 
 def cross_modal_cells(
@@ -290,7 +326,7 @@ def mutual_information_cells(
     *,
     preset: str = "auto",
     methods: str = "smoco,xmoco,cmacc",
-    characters: str | int = "1,2,3,4,5,6,7,8,9",
+    characters: str | int = "auto",
     seeds: str | int = "0",
     variant: str = "none",
     precision: str = "auto",
@@ -300,7 +336,7 @@ def mutual_information_cells(
     Args:
         dataset: "multidigits" or "multiomniglot".
         methods: comma list of "scratch", "smoco", "xmoco" and "cmacc".
-        characters: comma list of numbers from 1 to 9.
+        characters: comma list of numbers from 1 to 9; "auto": all of them, 2 for smoke runs.
         preset, seeds, variant, precision: as for `cross_modal_cells`.
 
     Raises:
@@ -308,6 +344,8 @@ def mutual_information_cells(
     """
     choose("dataset", dataset, CHARACTERS)
     names = _listed("methods", methods, ("scratch", *SELF_SUPERVISED))
+    if characters == "auto":
+        characters = "2" if resolved(dataset, preset, DATASETS, PRESETS) == "smoke" else "1,2,3,4,5,6,7,8,9"
     numbers = parse_numbers("characters", characters, least=1)
     chosen = [(name, {"characters": number}) for name in names for number in numbers]
     return _cells("mutual_information", dataset, preset, seeds, chosen, variant, False, precision)
@@ -342,7 +380,7 @@ def transfer_cells(
     """
     names = _listed("methods", methods, METHODS)
     changes = {} if targets == "auto" else {"targets": ",".join(_listed("targets", targets, TARGETS))}
-    changes |= {"split": int(split)}
+    changes |= {"split": parse_number("split", split)}
     choices: list[dict[str, Any]] = [{}]
     if trunks != "auto":
         choices = [{"video_trunk": trunk} for trunk in _listed("trunks", trunks, PRINTED_TRUNKS)]
@@ -356,7 +394,7 @@ def category_diversity_cells(
     preset: str = "auto",
     samplers: str = "random,ohem,feature,gradient",
     batches: str | int = "32,64,128",
-    iterations: str | int = 300,
+    iterations: str | int = "auto",
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
@@ -365,15 +403,17 @@ def category_diversity_cells(
     """The cells behind `category_diversity`. Loads the data and trains nothing.
 
     Args:
-        iterations: steps of training.
+        iterations: steps of training; "auto": 300, 2 for smoke runs.
         dataset, samplers, batches, preset, seeds, variant, subset, precision: as for `ohem_vs_active_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    steps = parse_number("iterations", iterations, least=1)
-    chosen = [("cmacc", changes | {"iterations": steps, "targets": ""}) for changes in _sampled(samplers, batches)]
-    return _cells("category_diversity", dataset, preset, seeds, chosen, variant, subset, precision)
+    smoke = resolved(dataset, preset, DATASETS, PRESETS) == "smoke"
+    usual: dict[str, Any] = {"targets": "", "iterations": 2 if smoke else 300}
+    steps = {} if iterations == "auto" else {"iterations": parse_number("iterations", iterations, least=1)}
+    chosen = [("cmacc", usual | changes) for changes in _sampled(samplers, batches)]
+    return _cells("category_diversity", dataset, preset, seeds, chosen, variant, subset, precision, steps)
 
 
 def cross_modal_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -409,8 +449,14 @@ def mutual_information_table(results: DataFrame, preset: str, dataset: str) -> D
 
 
 def transfer_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
-    """The table of `transfer` from finished cells; `results` as for `cross_modal_table`."""
-    return _beside(_by_target(results), ["method", "video_trunk"], _printed_transfer, preset, dataset)
+    """The table of `transfer` from finished cells; `results` as for `cross_modal_table`.
+
+    Cells that differ in the list of their targets alone are fine-tuned from the same encoder: they count once.
+    """
+    rows = _by_target(results)
+    rows["entry"] = rows["entry"].str.replace(r", targets=\S+(?=, )", "", regex=True)
+    rows = rows.drop_duplicates(["entry", "seed"], keep="last")
+    return _beside(rows, ["method", "video_trunk", "split"], _printed_transfer, preset, dataset)
 
 
 def category_diversity_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -491,6 +537,15 @@ def _cell(table: str, key: str, value: str, column: str | None) -> float:
     return float(rows.loc[value, column]) if value in rows.index and column in rows.columns else float("nan")
 
 
+def _of_methods(cells: list[Cell], *methods: str) -> list[Cell]:
+    """Those of some methods, at least one."""
+    found = [cell for cell in cells if cell.recipe.method in methods]
+    if not found:
+        others = ", ".join(sorted({cell.recipe.method for cell in cells}))
+        raise ValueError(f"of the cells, which are of {others}, one should be of {' or '.join(methods)}; choose others")
+    return found
+
+
 def _told(changes: dict[str, Any]) -> tuple[bool, str]:
     """What tells approaches of one method apart."""
     return changes.get("extra_layer", True), changes.get("sampler", "gradient")
@@ -516,12 +571,17 @@ def _cells(
     variant: str,
     subset: bool,
     precision: str,
+    departures: Mapping[str, Any] | None = None,
 ) -> list[Cell]:
-    """Every method and its changes with every seed, seed by seed, so that a table killed half-way has whole columns."""
+    """Every method and its changes with every seed, seed by seed, so that a table killed half-way has whole columns.
+
+    Departures are changes that the entry names where they differ from what the table usually has.
+    """
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     choose("variant", variant, ("none", *VARIANTS))
     choose("precision", precision, ("auto", "float32", "bfloat16"))
-    given: dict[str, Any] = VARIANTS.get(variant, {}) | ({} if precision == "auto" else {"precision": precision})
+    given = VARIANTS.get(variant, {}) | dict(departures or {})
+    given |= {} if precision == "auto" else {"precision": precision}
     made = []
     for method, changes in chosen:
         usual = PRESETS[preset](dataset, method, subset=subset, **changes)

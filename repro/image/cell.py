@@ -4,7 +4,6 @@ import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +20,8 @@ from repro.image.recipe import ImageRecipe, paper
 from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour
-from repro.run.fit import fit, load_checkpoint
+from repro.run.finished import checkpoint, folders
+from repro.run.fit import fit
 from repro.run.store import Cell, Run, Store
 
 
@@ -83,7 +83,7 @@ def resumed(cell: Cell, device: torch.device) -> Pretrainer:
     """The learner of a finished cell as training left it, on any device; its next views are those of a new one.
 
     Raises:
-        ValueError, FileNotFoundError: as `checkpoint`.
+        ValueError, FileNotFoundError: as `run.finished.checkpoint`.
     """
     pretrainer = Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
     state = checkpoint(cell.key, Store(manifest.runs_root()))
@@ -99,31 +99,14 @@ def trained_model(key: str, store: Store) -> tuple[ImageModel, ImageRecipe]:
         FileNotFoundError: if the cell's checkpoint is not there.
     """
     state = checkpoint(key, store)
-    folder = _folders(key, store)[0]
+    folder = folders(key, store)[0]
     stored = json.loads((folder / "recipe.json").read_text())
-    if "method" not in stored["recipe"]:
+    if "trunk" not in stored["recipe"]:
         raise ValueError(f"key={key!r} is a cell of {stored['table']}; weights are those of image tables")
     recipe = ImageRecipe.from_dict(stored["recipe"])
     model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
     model.load_state_dict(state["model"])
     return model.eval(), recipe
-
-
-def checkpoint(key: str, store: Store) -> dict[str, Any]:
-    """The state of a finished cell's learner.
-
-    Raises:
-        ValueError: if the key is that of no finished cell.
-        FileNotFoundError: if the cell's checkpoint is not there.
-    """
-    folders = _folders(key, store)
-    if not folders:
-        raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`")
-    states = (load_checkpoint(folder) for folder in folders)  # of a cell that answers to several tables, one has it
-    state = next((state for state in states if state is not None), None)
-    if state is None:
-        raise FileNotFoundError(f"{folders[0]} has no sound checkpoint; delete that folder and run the table again")
-    return state["learner"]
 
 
 def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
@@ -142,11 +125,6 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(0)
     shown = zip(views, source.views[1:], others, strict=True)
     return {"image": source.views[0](pictures)} | {name: view(each, generator) for name, view, each in shown}
-
-
-def _folders(key: str, store: Store) -> list[Path]:
-    """The folders of a finished cell, one for each table it answers to."""
-    return [path.parent for path in sorted(store.root.glob(f"*/{key}/result.json"))]
 
 
 def _augmented(pretrainer: Pretrainer, index: Tensor, seed: int) -> Callable[[], Tensor]:

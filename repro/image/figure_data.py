@@ -1,8 +1,5 @@
 """What figures need of finished cells beside their results, computed once and kept in the folders of their runs."""
 
-from collections.abc import Callable
-
-import pandas as pd
 import torch
 from pandas import DataFrame
 
@@ -11,8 +8,8 @@ from repro.image.cell import data_of, resumed, trained_model
 from repro.image.model import TRUNKS
 from repro.image.similarity import similarity_and_variance
 from repro.report import sampled_keys as bound
-from repro.run import device as devices
-from repro.run.store import Cell, Store, write_atomically
+from repro.run.finished import kept
+from repro.run.store import Cell, Store
 
 QUERIES = 32  # of `sampled_keys`
 
@@ -35,7 +32,7 @@ def similarities(cell: Cell, device: torch.device) -> DataFrame:
         name = "MoCo v2" if recipe.method == "moco" else "JCL"
         return DataFrame({"model": name, "seed": cell.seed, "d": TRUNKS[recipe.trunk]}, index=found.index).join(found)
 
-    return _kept(cell, "similarity.csv", compute)
+    return kept(cell, "similarity.csv", compute)
 
 
 def sampled_keys(cell: Cell, device: torch.device) -> DataFrame:
@@ -51,17 +48,4 @@ def sampled_keys(cell: Cell, device: torch.device) -> DataFrame:
         generator = torch.Generator().manual_seed(cell.seed)
         return bound.sampled_keys(query[:QUERIES], keys[:QUERIES], negatives, *setting, generator=generator)
 
-    return _kept(cell, "sampled_keys.csv", compute)
-
-
-def _kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
-    """The file of that name in the cell's folder, made if it is not there, with the cell's data set and preset.
-
-    In a process group all processes compute, as an encoder may need them all, and the first writes.
-    """
-    path = Store(manifest.runs_root()).run(cell).folder / name
-    if devices.from_first(lambda: not path.exists()):
-        with devices.threads(cell.recipe.threads):
-            found = compute().assign(dataset=cell.dataset, preset=cell.preset)
-        devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
-    return pd.read_csv(path)
+    return kept(cell, "sampled_keys.csv", compute)

@@ -1,14 +1,25 @@
 """What several figures share: their heading, what may be compared in them, how ours and printed values are drawn."""
 
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 from pandas import DataFrame
 
 from repro import manifest
+
+
+class Look(NamedTuple):
+    """How a method, or whatever else a legend names, appears in every figure."""
+
+    label: str
+    colour: str
+    marker: str
 
 
 def only(table: DataFrame, column: str) -> Any:
@@ -84,3 +95,37 @@ def draw_published(
 def legend_above(axes: Axes, columns: int) -> None:
     """Above the axes, where it hides nothing."""
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
+
+
+def lines_of(table: DataFrame, name: str, looks: Mapping[str, Look]) -> list[tuple[str, DataFrame]]:
+    """The rows of every method or sampler, in the order of their looks."""
+    return [(each, table[table[name] == each]) for each in looks if (table[name] == each).any()]
+
+
+def keys_of(
+    looks: Mapping[str, Look],
+    names: pd.Series | Iterable[str],
+    *,
+    line: str = "-",
+    width: float = 1.0,
+    marked: bool = True,
+    ending: str = "",
+) -> list[Line2D]:
+    """What the legend says of the methods or samplers that there are."""
+    return [
+        Line2D([], [], color=look.colour, marker=look.marker if marked else "", linestyle=line, linewidth=width,
+               label=look.label + ending)
+        for name, look in looks.items() if name in set(names)
+    ]
+
+
+def legend_below(figure: Figure, handles: list, columns: int) -> None:
+    """Below everything, where it hides nothing."""
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
+
+
+def in_order(names: pd.Series, order: Collection[str]) -> list[str]:
+    """The distinct names, those of `order` first and in this order, the others as they come."""
+    present = list(dict.fromkeys(names))
+    return [*(name for name in order if name in present), *(name for name in present if name not in order)]

@@ -55,7 +55,8 @@ def export(store: Store, folder: Path) -> list[Path]:
 
     Of the finished cells of a data set that have such a log, smoke runs left out, those count whose preset has most.
     The parts of a loss are those of one cell, the first by entry and seed. The term CD is that of the paper's recipe,
-    of the first seed of each entry; entries that are not in the store stay in the file.
+    of the first seed of each entry; entries that are not in the store stay in the file. Categories are counted in the
+    recipe's runs, not in those that depart from it.
     """
     written = []
     for name, wanted in FIGURES.items():
@@ -114,6 +115,36 @@ def _first_seeds(*logs: DataFrame) -> DataFrame:
     return rows.sort_values(["entry", "epoch"], ignore_index=True)
 
 
+def _latest(cells: list[dict]) -> list[dict]:
+    """Cells of the fullest preset, of equal entry and seed the one that finished last."""
+    finished = sorted(_most_complete(cells), key=lambda cell: cell["result"]["cost"]["finished"])
+    chosen = {(cell["entry"], cell["seed"]): cell for cell in finished}
+    return [chosen[name] for name in sorted(chosen)]
+
+
+def _without_departures(cells: list[dict]) -> list[dict]:
+    """Cells of the fullest preset whose entry names the sampler and M alone, in the order of M."""
+    chosen = []
+    for cell in _latest(cells):
+        _, *named = cell["entry"].split(", ")
+        if {part.partition("=")[0] for part in named} <= {"sampler", "batch"}:
+            chosen.append(cell)
+    return sorted(chosen, key=lambda cell: cell["recipe"]["batch"])
+
+
+def _categories(store: Store, cells: list[dict]) -> DataFrame:
+    """Distinct categories of the negatives selected in a step, at every report, and what uniform draws would give."""
+    parts = []
+    for cell in cells:
+        path = _progress(store.root, cell["key"])
+        if path:
+            shown = {name: cell["recipe"][name] for name in ("sampler", "batch")}
+            shown |= {"seed": cell["seed"], "expected": cell["result"]["expected"]}
+            shown |= {name: cell[name] for name in ("dataset", "preset")}
+            parts.append(_log(path)[["step", "categories_video", "categories_audio"]].assign(**shown))
+    return pd.concat(parts, ignore_index=True) if parts else DataFrame()
+
+
 def _parts_of_first(store: Store, cells: list[dict]) -> DataFrame:
     for cell in cells:
         path = _progress(store.root, cell["key"])
@@ -128,12 +159,21 @@ def _joined(name: str, store: Store, cells: list[dict]) -> DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
+def _first(name: str, store: Store, cells: list[dict]) -> DataFrame:
+    """That file of the first of the cells that has it."""
+    found = (_joined(name, store, [cell]) for cell in cells)
+    return next((table for table in found if not table.empty), DataFrame())
+
+
+def _seeds_of_first(name: str, store: Store, cells: list[dict]) -> DataFrame:
+    """That file of all seeds of the first entry that has it."""
+    entries = dict.fromkeys(cell["entry"] for cell in cells)
+    found = (_joined(name, store, [cell for cell in cells if cell["entry"] == entry]) for entry in entries)
+    return next((table for table in found if not table.empty), DataFrame())
+
+
 def _of_most_keys(store: Store, cells: list[dict]) -> DataFrame:
-    for cell in sorted(cells, key=lambda cell: -cell["recipe"]["keys"]):
-        found = _joined("sampled_keys.csv", store, [cell])
-        if not found.empty:
-            return found
-    return DataFrame()
+    return _first("sampled_keys.csv", store, sorted(cells, key=lambda cell: -cell["recipe"]["keys"]))
 
 
 def _parts(path: Path, cell: dict) -> DataFrame:
@@ -144,7 +184,7 @@ def _parts(path: Path, cell: dict) -> DataFrame:
 
 def _by_epoch(path: Path, cell: dict, terms: list[str]) -> DataFrame:
     """One row per epoch of a finished cell: epoch, from 1, and the means of the terms."""
-    log = DataFrame([json.loads(line) for line in path.read_text().splitlines()])
+    log = _log(path)
     epochs = np.ceil(log["step"] * cell["recipe"]["epochs"] / log["step"].iloc[-1]).astype(int).rename("epoch")
     return log.groupby(epochs)[terms].mean().reset_index()
 
@@ -154,7 +194,15 @@ def _progress(root: Path, key: str) -> Path | None:
     return next(iter(sorted(root.glob(f"*/{key}/progress.jsonl"))), None)
 
 
+def _log(path: Path) -> DataFrame:
+    """The lines of a progress.jsonl."""
+    return DataFrame([json.loads(line) for line in path.read_text().splitlines()])
+
+
 FIGURES = {
+    "category_curves": Log("category_diversity", _without_departures, _categories),
+    "pretext_accuracy": Log("transfer", _latest, functools.partial(_seeds_of_first, "pretext_accuracy.csv")),
+    "selected_negatives": Log("transfer", _latest, functools.partial(_first, "selected_negatives.csv")),
     "objective_parts": Log("temperature_grid", _most_complete, _parts_of_first),
     "similarity_variance_images": Log(
         "similarity_variance", _most_complete, functools.partial(_joined, "similarity.csv")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.report import figures, image_figures
+from repro.report import audiovisual_figures, category_figures, figures, image_figures
 from repro.report.logs import slug
 from repro.report.printed import printed
 from repro.report.style import save
@@ -18,7 +18,7 @@ from repro.run.store import write_atomically
 from repro.skeleton.tables import taxonomy_variants
 from repro.tables import TABLES
 
-CAPTIONS = image_figures.CAPTIONS | {
+CAPTIONS = image_figures.CAPTIONS | audiovisual_figures.CAPTIONS | category_figures.CAPTIONS | {
     "taxonomy": "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
     "sequence_contrast": "The contrastive decoder term along training, a panel for each objective that has it; dashed, "
     "with the dictionary of noise that the released code never refreshes.",
@@ -29,7 +29,9 @@ CAPTIONS = image_figures.CAPTIONS | {
 }
 UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
 LOGS = {
+    "category_curves": "category_curves",
     "objective_parts": "objective_parts",
+    "pretext_accuracy": "pretext_accuracy",
     "sampled_keys": "sampled_keys",
     "sequence_contrast": "sequence_contrast",
     "similarity_variance_images": "similarity_variance",
@@ -89,7 +91,9 @@ def draw(table: str, rows: DataFrame) -> Figure:
 
 
 def _function(figure: str) -> Callable[[DataFrame], Figure]:
-    return getattr(figures if hasattr(figures, figure) else image_figures, figure)
+    """What draws the figure of that name."""
+    modules = (figures, image_figures, audiovisual_figures, category_figures)
+    return next(getattr(module, figure) for module in modules if hasattr(module, figure))
 
 
 def with_layout(found: DataFrame) -> DataFrame:

@@ -46,10 +46,12 @@ class Learner(Protocol):
         """Take over a state from `state_dict`."""
 
 
-def fit(learner: Learner, folder: Path, progress: tqdm, *, checkpoint_seconds: float = 60.0) -> dict[str, float]:
+def fit(
+    learner: Learner, folder: Path, progress: tqdm, *, checkpoint_seconds: float = 60.0, report_steps: int = 50
+) -> dict[str, float]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
-    Losses stay on the device between reports (one per epoch, or 50 steps if an epoch is longer): a step needs no
+    Losses stay on the device between reports (one per epoch, or `report_steps` if an epoch is longer): a step needs no
     host synchronisation. A report checks the losses, appends a line to `progress.jsonl` and, when `checkpoint_seconds`
     have passed, saves a checkpoint.
 
@@ -58,6 +60,7 @@ def fit(learner: Learner, folder: Path, progress: tqdm, *, checkpoint_seconds: f
         folder: of the run.
         progress: a bar to count steps on; it is reset, so that one bar serves all cells of a table.
         checkpoint_seconds: time between checkpoints; there is always one at the end.
+        report_steps: most steps between reports, at least 1.
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions, "steps": number of steps}
@@ -68,7 +71,7 @@ def fit(learner: Learner, folder: Path, progress: tqdm, *, checkpoint_seconds: f
     done, seconds = _resume(learner, folder)
     if first():
         _truncate_progress(folder / "progress.jsonl", done)
-    interval = min(learner.steps_per_epoch, 50)
+    interval = min(learner.steps_per_epoch, report_steps)
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []
     progress.reset(learner.total_steps)

@@ -124,6 +124,17 @@ def test_long_epochs_report_every_fifty_steps(tmp_path):
     assert [line["step"] for line in progress(tmp_path)] == [50, 100, 130]
 
 
+@pytest.mark.parametrize(("steps_per_epoch", "expected"), [(120, [5, 10, 13]), (3, [3, 6, 9, 12, 13])])
+def test_reports_may_be_asked_for_more_often(tmp_path, steps_per_epoch, expected):
+    learner = Walk(total_steps=13, steps_per_epoch=steps_per_epoch)
+    train(learner, tmp_path, report_steps=5)
+    lines = progress(tmp_path)
+    assert [line["step"] for line in lines] == expected
+    first, last = 1 + expected[-2], 13
+    mean = sum(learner.history[step][0] for step in range(first, last + 1)) / (last + 1 - first)
+    assert lines[-1]["loss"] == pytest.approx(mean, rel=1e-14)
+
+
 def test_final_checkpoint_holds_the_final_state(tmp_path):
     learner = Walk()
     train(learner, tmp_path)

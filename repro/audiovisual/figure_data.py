@@ -1,0 +1,193 @@
+"""What figures need of finished cells beside their results, computed once and kept in the folders of their runs."""
+
+import torch
+from pandas import DataFrame, concat
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from repro import manifest
+from repro.audiovisual import MODALITIES, augment
+from repro.audiovisual.cell import data_of
+from repro.audiovisual.data import Pairs
+from repro.audiovisual.pretrain import OTHER, Pretrainer
+from repro.audiovisual.synthetic import MATERIALS, MOTIONS
+from repro.contrast.negatives import gradient_factors, select
+from repro.recipe import choose
+from repro.run.finished import checkpoint, kept
+from repro.run.store import Cell, Store
+
+PAIRS = 100  # of a category, whose queries are asked for their positive
+COMPARED = ("random", "ohem", "feature", "gradient")  # samplers that pick from one pool
+
+
+def pretext_accuracy(cell: Cell, device: torch.device) -> DataFrame:
+    """How often the positive of a query ranks first among 1 + K keys, by category, for a finished cell.
+
+    The positive is the key of the same moment of the pair in the other modality; the other K keys are the dictionary of
+    that modality as training left it, without those of the pair itself where training leaves them out. Of every
+    category 100 random training pairs are asked, or all if there are fewer; 4 of smoke runs. Encoders are in evaluation
+    mode and see the middle of every clip. A key as near as the positive counts against it.
+
+    Returns:
+        One row per kind of queries and category: query ("video" or "audio"), category, pairs (asked), accuracy
+        (percent), method, seed, dataset and preset.
+
+    Raises:
+        ValueError: if the cell does not contrast across modalities, or is not finished.
+        FileNotFoundError: if its checkpoint is not there.
+
+    Source: CM-ACC, Fig. 6, on Kinetics-700.
+    """
+    choose("method", cell.recipe.method, ("xmoco", "cmacc"))
+
+    def compute() -> DataFrame:
+        learner = resumed(cell, device)
+        index = _sampled(learner, 4 if cell.preset == "smoke" else PAIRS, cell.seed)
+        names, categories = category_names(learner.data), learner.data.categories[index]
+        parts = []
+        for query, right in first_ranked(learner, index).items():
+            counts = categories.bincount(minlength=len(names))
+            hits = categories.bincount(weights=right.double(), minlength=len(names))
+            rows = DataFrame({"query": query, "category": names, "pairs": counts, "accuracy": 100 * hits / counts})
+            parts.append(rows[rows["pairs"] > 0])
+        return concat(parts, ignore_index=True).assign(
+            method=cell.recipe.method, seed=cell.seed
+        )
+
+    return kept(cell, "pretext_accuracy.csv", compute)
+
+
+def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
+    """What every sampler picks from one pool, with the size of the gradients, for a finished cell of CM-ACC.
+
+    Pools and dictionaries are those training left; the queries are those of one random batch of training pairs, in
+    evaluation mode. The gradient is that of the last layer (Eq. 5), an outer product a b' of norm |a| |b|.
+
+    Returns:
+        One row per modality, sampler and pick: modality (of the candidates), sampler, pick (0 to M - 1, in the order
+        of selection), item (index of the pair), category, gradient_norm, smaller (percent of the admissible candidates
+        whose gradient is smaller), nearest (index of the pair whose query is the candidate's pseudo-label) and
+        nearest_category; seed, dataset and preset.
+
+    Raises:
+        ValueError: if the cell is not of CM-ACC or not finished; or its embeddings are normalised, so that gradients
+            are no outer products.
+        FileNotFoundError: if its checkpoint is not there.
+
+    Source: CM-ACC, Fig. 5.
+    """
+    choose("method", cell.recipe.method, ("cmacc",))
+    if cell.recipe.normalised:
+        raise ValueError(
+            f"{cell.entry} has normalised embeddings, whose gradients are no outer products; choose a cell without"
+        )
+
+    def compute() -> DataFrame:
+        learner = resumed(cell, device)
+        generator = torch.Generator().manual_seed(cell.seed)
+        batch = learner.members[torch.randperm(len(learner.members), generator=generator)[: cell.recipe.batch]]
+        return concat([_picked(learner, modality, batch, cell.seed) for modality in MODALITIES], ignore_index=True)
+
+    return kept(cell, "selected_negatives.csv", compute)
+
+
+def resumed(cell: Cell, device: torch.device) -> Pretrainer:
+    """The learner of a finished cell as training left it, on any device, in evaluation mode.
+
+    What is random on the device begins anew: generators of one kind of device have no state for another.
+
+    Raises:
+        ValueError, FileNotFoundError: as `run.finished.checkpoint`.
+    """
+    learner = Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
+    own = {name: getattr(learner, name).get_state() for name in ("generator", "selection_generator")}
+    learner.load_state_dict(checkpoint(cell.key, Store(manifest.runs_root())) | own)
+    for part in (learner.towers, learner.keys):
+        part.eval()
+    return learner
+
+
+def category_names(data: Pairs) -> tuple[str, ...]:
+    """What the categories of a set are called, in their order."""
+    if manifest.plain(data.name) == "synthetic":
+        return tuple(f"{motion}, {material}" for motion in MOTIONS for material in MATERIALS)
+    return data.classes
+
+
+@torch.no_grad()
+def embedded(learner: Pretrainer, modality: str, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries (n, d), the inputs of their last layer (n, width) and keys (n, d) of the middle of the items (n,)."""
+    parts = []
+    for part in index.split(learner.recipe.batch):
+        view = learner.data.centred(modality, part)[:, 0].to(learner.device)
+        view = augment.channels_last(augment.centred(view, learner.recipe.size) if view.ndim == 5 else view)
+        query, hidden = learner.towers(modality, view)
+        parts.append((query, hidden, learner.keys(modality, view)[0]))
+    query, hidden, key = (torch.cat(rows).float() for rows in zip(*parts, strict=True))
+    if learner.recipe.normalised:
+        query, key = normalize(query, dim=1), normalize(key, dim=1)
+    return query, hidden, key
+
+
+def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, Tensor]:
+    """By the modality of the queries: whether the positive of each item of `index` (n,) ranks first, (n,) on the CPU.
+
+    Args:
+        learner: in evaluation mode; contrasts across modalities.
+        index: (n,) int64 on the CPU.
+    """
+    queries, _, keys = zip(*(embedded(learner, modality, index) for modality in MODALITIES), strict=True)
+    of = {name: {"query": queries[place], "key": keys[place]} for place, name in enumerate(MODALITIES)}
+    found = {}
+    for modality in MODALITIES:
+        other = OTHER[modality]
+        query, positive = of[modality]["query"], (of[modality]["query"] * of[other]["key"]).sum(1)
+        logits = query @ learner.dictionaries[other].entries.T.float()                         # (n, K)
+        if learner.recipe.own_excluded:
+            own = index.to(learner.device).unsqueeze(1) == learner.entries[other].entries.T
+            logits.masked_fill_(own, -torch.inf)
+        found[modality] = (positive > logits.amax(1)).cpu()
+    return found
+
+
+def _sampled(learner: Pretrainer, most: int, seed: int) -> Tensor:
+    """Random training pairs, at most so many of each category; unlabelled ones have none."""
+    order = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(seed))
+    members = learner.members[order]
+    categories = learner.data.categories[members]
+    chosen = [members[categories == each][:most] for each in categories.unique().tolist() if each >= 0]
+    if not chosen:
+        raise ValueError(f"{learner.data.name} has no labelled pair to train with, and thus no category to tell apart")
+    return torch.cat(chosen)
+
+
+def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> DataFrame:
+    """Rows of `selected_negatives` for the candidates of one modality."""
+    recipe, names = learner.recipe, category_names(learner.data)
+    query, hidden, _ = embedded(learner, OTHER[modality], batch)
+    pool, items = learner.pools[modality], learner.pooled[modality].cpu()
+    excluded = torch.isin(items, learner.entries[modality].entries.flatten().cpu())
+    a, b = gradient_factors(pool, query, hidden, temperature=recipe.posterior_temperature)
+    norms = (torch.linalg.vector_norm(a, dim=1) * torch.linalg.vector_norm(b, dim=1)).cpu()
+    nearest = batch[(pool @ query.T).argmax(1).cpu()]
+    ranked = norms[~excluded].sort().values
+    parts = []
+    for sampler in COMPARED:
+        chosen = select(
+            sampler,
+            pool,
+            query,
+            hidden,
+            n_select=recipe.batch,
+            excluded=excluded.to(pool.device),
+            generator=torch.Generator(pool.device).manual_seed(seed),
+            temperature=recipe.posterior_temperature,
+        ).cpu()
+        rows = {"pick": range(len(chosen)), "item": items[chosen], "gradient_norm": norms[chosen]}
+        rows["category"] = [names[each] for each in learner.data.categories[items[chosen]].tolist()]
+        rows["smaller"] = 100 * torch.searchsorted(ranked, norms[chosen]) / len(ranked)
+        rows["nearest"] = nearest[chosen]
+        rows["nearest_category"] = [names[each] for each in learner.data.categories[nearest[chosen]].tolist()]
+        parts.append(DataFrame(rows).assign(modality=modality, sampler=sampler, seed=seed))
+    columns = ["modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller"]
+    return concat(parts, ignore_index=True)[[*columns, "nearest", "nearest_category", "seed"]]

@@ -1,0 +1,48 @@
+"""What finished cells leave in their folders: the state of their learner, and what was computed from it once."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pandas import DataFrame
+
+from repro import manifest
+from repro.run import device as devices
+from repro.run.fit import load_checkpoint
+from repro.run.store import Cell, Store, write_atomically
+
+
+def folders(key: str, store: Store) -> list[Path]:
+    """The folders of a finished cell, one for each table it answers to."""
+    return [path.parent for path in sorted(store.root.glob(f"*/{key}/result.json"))]
+
+
+def checkpoint(key: str, store: Store) -> dict[str, Any]:
+    """The state of a finished cell's learner.
+
+    Raises:
+        ValueError: if the key is that of no finished cell.
+        FileNotFoundError: if the cell's checkpoint is not there.
+    """
+    found = folders(key, store)
+    if not found:
+        raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`")
+    states = (load_checkpoint(folder) for folder in found)  # of a cell that answers to several tables, one has it
+    state = next((state for state in states if state is not None), None)
+    if state is None:
+        raise FileNotFoundError(f"{found[0]} has no sound checkpoint; delete that folder and run the table again")
+    return state["learner"]
+
+
+def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
+    """The file of that name in the cell's folder, made if it is not there, with the cell's data set and preset.
+
+    In a process group all processes compute, as an encoder may need them all, and the first writes.
+    """
+    path = Store(manifest.runs_root()).run(cell).folder / name
+    if devices.from_first(lambda: not path.exists()):
+        with devices.threads(cell.recipe.threads):
+            found = compute().assign(dataset=cell.dataset, preset=cell.preset)
+        devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
+    return pd.read_csv(path)
