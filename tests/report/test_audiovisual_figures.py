@@ -1,16 +1,10 @@
-import inspect
 
-import matplotlib
 import numpy as np
-import pandas as pd
-import pytest
-from drawn import assert_legible, lines
 from pandas import DataFrame
 
 from repro.audiovisual.tables import APPROACHES
-from repro.report import audiovisual_figures, style
+from repro.report import audiovisual_figures
 from repro.report.printed import printed
-from repro.report.state_of_the_art import merged
 
 NAMES = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
 EMBEDDED = ("synthetic_video", "synthetic_audio")
@@ -41,7 +35,9 @@ def approaches_table(n_seeds=3, preset="paper", dataset="kinetics_sound", target
     return told(DataFrame(rows, columns=["approach", "target", "ours", "published"]), n_seeds, preset, dataset)
 
 
-def samplers_table(n_seeds=3, preset="paper", dataset="kinetics700", targets=("ucf101", "hmdb51", "esc50")) -> DataFrame:
+def samplers_table(
+    n_seeds=3, preset="paper", dataset="kinetics700", targets=("ucf101", "hmdb51", "esc50")
+) -> DataFrame:
     """Printed numbers of Table 3, and ours two points below; of features and sounds nothing is printed."""
     numbers = printed("cmacc_table3").set_index("sampler")
     names = {"random": "Random", "ohem": "OHEM", "gradient": "Active", "feature": None}
@@ -142,7 +138,8 @@ FIGURES = {
         samplers_table().assign(sampler="released").query("batch == 64 and target == 'ucf101'").iloc[:1],
     ],
     "dictionary_size": [
-        sizes_table(), sizes_table(1, **QUICK), sizes_table(targets=tuple(NAMES)), sizes_table().query("dictionary < 200")
+        sizes_table(), sizes_table(1, **QUICK), sizes_table(targets=tuple(NAMES)),
+        sizes_table().query("dictionary < 200"),
     ],
     "mutual_information": [
         characters_table(),
