@@ -24,6 +24,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 NAMES = "taxonomy | encoder_collapse | image_methods | temperature_grid | positive_keys | similarity_variance"
 NAMES += " | cross_modal | ohem_vs_active | dictionary_size | mutual_information | transfer | category_diversity"
+PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
 
 
 def main() -> None:
@@ -156,20 +157,30 @@ def data_import(
 
 @data_app.command("prepare")
 def data_prepare(
-    name: Annotated[str, typer.Argument(help="ntu; the other sets are prepared when they are loaded")],
-    pipeline: Annotated[str, typer.Option(help="authors | predict_cluster")] = "authors",
+    name: Annotated[str, typer.Argument(help=f"{PREPARED}; the other sets are prepared when they are loaded")],
+    pipeline: Annotated[str | None, typer.Option(help="ntu: authors (the default) | predict_cluster")] = None,
+    size: Annotated[str | None, typer.Option(help="of recordings: height of pictures in pixels, by default 128")] = None,
     subset: Annotated[bool, typer.Option("--subset", help="Accept an incomplete distribution.")] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out files that cannot be read.")] = False,
     workers: Annotated[str, typer.Option(help="auto (one per core), or the number of processes that read")] = "auto",
 ) -> None:
-    """Read a large data set once and keep it as one array file in REPRO_RUNS. Killed, it goes on when started again.
+    """Read a large data set once and keep its arrays in REPRO_RUNS. Killed, it goes on when started again.
 
     Example: repro data prepare ntu
     """
-    choose("dataset", name, ("ntu",))
+    choose("dataset", name, PREPARED.split(" | "))
+    given = {name: value for name, value in {"pipeline": pipeline, "size": size}.items() if value is not None}
+    for option in given:
+        choose(f"option of {name}", option, ("pipeline",) if name == "ntu" else ("size",))
+    given |= {"size": parse_number("size", size, least=8)} if size is not None else {}
     count = devices.cores() if workers == "auto" else parse_number("workers", workers, least=1)
-    prepared = ntu_prepare.prepare(pipeline=pipeline, subset=subset, skip_bad=skip_bad, workers=count)
-    print("\n".join(ntu_prepare.describe(prepared)))
+    shared = {"subset": subset, "skip_bad": skip_bad, "workers": count}
+    if name == "ntu":
+        print("\n".join(ntu_prepare.describe(ntu_prepare.prepare(**given, **shared))))
+        return
+    from repro.audiovisual import prepare  # numpy alone at first, decoders where they are used
+
+    print("\n".join(prepare.describe(prepare.prepare(name, **given, **shared))))
 
 
 @results_app.command("list")

@@ -274,3 +274,14 @@ def test_a_real_process_ends_with_status_2_and_no_traceback(tmp_path):
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=manifest.project_root())
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "repro: preset='smok' is not one of: auto, paper, quick, smoke; did you mean 'smoke'?\n"
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["ucf101", "--pipeline", "authors"], "option of ucf101='pipeline' is not one of: size"),
+    (["ntu", "--size", "128"], "option of ntu='size' is not one of: pipeline"),
+    (["ucf101", "--size", "4"], "size='4' should be a whole number of at least 8"),
+    (["ucf1O1"], "did you mean 'ucf101'"),
+    (["hmdb51"], "hmdb51"),
+])
+def test_preparing_refuses(repro, arguments, message):
+    assert message in refused(repro("data", "prepare", *arguments))

@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import itertools
 import json
-import math
+import mmap
 import os
 import shutil
 import sys
@@ -35,6 +35,7 @@ from repro.run.store import write_atomically, write_json
 
 CHUNK = 64                    # clips per shard
 MEL_BYTES = 4 * sound.BANDS   # a row
+NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)  # else no more than memory holds
 
 Record = Mapping[str, Any]
 
@@ -359,7 +360,9 @@ def _mapped(path: Path, kind: np.dtype, size: int, shape: tuple[int, ...]) -> np
     found = path.stat().st_size if path.exists() else 0
     if found != size:
         raise ValueError(f"{path} has {found:,} bytes, expected {size:,}")
-    rows = size // (math.prod(shape) * kind.itemsize)
-    if rows == 0:  # nothing can be mapped
+    if size == 0:  # nothing can be mapped
         return np.empty((0, *shape), dtype=kind)
-    return np.memmap(path, dtype=kind, mode="c", shape=(rows, *shape))
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), size, flags=mmap.MAP_PRIVATE | NO_RESERVE,
+                           prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    return np.frombuffer(mapped, dtype=kind).reshape(-1, *shape)

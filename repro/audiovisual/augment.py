@@ -54,9 +54,8 @@ def apply(clips: Tensor, draws: Draws, size: int) -> Tensor:
     rows = draws.rows.unsqueeze(1) + side                                              # (n, size)
     columns = draws.columns.unsqueeze(1) + torch.where(draws.flip.unsqueeze(1), side.flip(0), side)
     cropped = _crop(clips, rows, columns).float() / 255
-    luma = torch.tensor(LUMA, device=clips.device).view(3, 1, 1, 1)
-    grey = (cropped * luma).sum(1, keepdim=True).expand_as(cropped)
-    return (torch.where(draws.grey.view(-1, 1, 1, 1, 1), grey, cropped) - MEAN) / DEVIATION
+    red, green, blue = (share * colour for share, colour in zip(LUMA, cropped.split(1, dim=1), strict=True))
+    return (torch.where(draws.grey.view(-1, 1, 1, 1, 1), red + green + blue, cropped) - MEAN) / DEVIATION
 
 
 def centred(clips: Tensor, size: int) -> Tensor:

@@ -1,6 +1,7 @@
 """One cell of CM-ACC's tables: pre-train, fine-tune or probe, and say what it cost."""
 
 import functools
+import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from repro.audiovisual.data import CHARACTERS, Pairs, load
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import Pretrainer
 from repro.audiovisual.recipe import AudioVisualRecipe
+from repro.recipe import choose
 from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.evaluate import cosine_rates, linear_probe
@@ -23,32 +25,80 @@ from repro.run.store import Run
 
 
 class Target(NamedTuple):
-    """Where an encoder is judged: by fine-tuning on a modality of a data set with so many official splits."""
+    """Where an encoder is judged: by fine-tuning on a modality of a data set, in its official splits or folds."""
 
     dataset: str
     modality: str
-    splits: int
+    splits: tuple[str | None, ...]
 
 
 TARGETS = {
-    "ucf101": Target("ucf101", "video", 3),
-    "hmdb51": Target("hmdb51", "video", 3),
-    "esc50": Target("esc50", "audio", 5),
-    "synthetic_video": Target("synthetic", "video", 1),
-    "synthetic_audio": Target("synthetic", "audio", 1),
+    "ucf101": Target("ucf101", "video", ("split1", "split2", "split3")),
+    "hmdb51": Target("hmdb51", "video", ("split1", "split2", "split3")),
+    "esc50": Target("esc50", "audio", ("fold1", "fold2", "fold3", "fold4", "fold5")),
+    "esc10": Target("esc50", "audio", ("esc10_fold1", "esc10_fold2", "esc10_fold3", "esc10_fold4", "esc10_fold5")),
+    "synthetic_video": Target("synthetic", "video", (None,)),
+    "synthetic_audio": Target("synthetic", "audio", (None,)),
 }
 REPORT_STEPS = 5  # of runs of so many iterations, which are about what happens along them; else 50
 PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of characters; assumed
 
 
 def data_of(recipe: AudioVisualRecipe) -> Pairs:
-    """The pairs a recipe pre-trains on; read once per process."""
-    return _load(recipe.dataset, manifest.data_root(), recipe.window, recipe.split or 1, *_options(recipe))
+    """The pairs a recipe pre-trains on; read once per process.
+
+    Of a set that is a target too, only the training part of the target's split is for pre-training.
+
+    Raises:
+        ValueError: if the recipe then asks for the mean over splits, whose training parts differ.
+    """
+    own = [name for name in targets_of(recipe) if TARGETS[name].dataset == recipe.dataset]
+    splits = {split for name in own for split in splits_of(recipe, name)}
+    if len(splits) > 1:
+        raise ValueError(
+            f"split={recipe.split} asks for {len(splits)} splits of {recipe.dataset}, which is pre-trained on too; "
+            f"choose one target of this set, and one of its splits: {', '.join(map(str, sorted(splits)))}"
+        )
+    return _load(recipe.dataset, manifest.data_root(), recipe.window, next(iter(splits), None), *_options(recipe))
 
 
-def target_of(recipe: AudioVisualRecipe, target: str, split: int) -> Pairs:
-    """The recordings of a target, in windows for fine-tuning; read once per process."""
+def targets_of(recipe: AudioVisualRecipe) -> list[str]:
+    """The names in `TARGETS` that a recipe asks for; none of grids of characters.
+
+    Raises:
+        ValueError: if one does not exist, naming those that do.
+    """
+    if recipe.dataset in CHARACTERS:
+        return []
+    return [choose("targets", name, TARGETS) for name in recipe.targets.split(",") if name]
+
+
+def splits_of(recipe: AudioVisualRecipe, target: str) -> tuple[str | None, ...]:
+    """The official splits of a target that a recipe asks for; a set without splits has one, None.
+
+    Raises:
+        ValueError: if the target has not so many.
+    """
+    splits = TARGETS[target].splits
+    if recipe.split == 0 or splits == (None,):
+        return splits
+    choose(f"split of {target}", recipe.split, range(1, len(splits) + 1))
+    return splits[recipe.split - 1 : recipe.split]
+
+
+def target_of(recipe: AudioVisualRecipe, target: str, split: str | None) -> Pairs:
+    """The recordings of a target in a split, in windows for fine-tuning; read once per process."""
     return _load(TARGETS[target].dataset, manifest.data_root(), recipe.finetune_window, split, *_options(recipe))
+
+
+def identity_of(recipe: AudioVisualRecipe) -> tuple[str, str]:
+    """Name and digest of all data behind a recipe: a part of a target makes the name that of a part, too."""
+    data = data_of(recipe)
+    judged = [target_of(recipe, name, split) for name in targets_of(recipe) for split in splits_of(recipe, name)]
+    partial = any("(subset)" in each.name for each in judged) and "(subset)" not in data.name
+    digests = dict.fromkeys(each.digest for each in (data, *judged))
+    digest = data.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    return f"{data.name} (subset)" if partial else data.name, digest
 
 
 def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
@@ -83,20 +133,19 @@ def evaluate(pretrainer: Pretrainer, folder: Path, progress: tqdm, seed: int) ->
     result = coverage(pretrainer) if recipe.method == "cmacc" else {}
     if recipe.dataset in CHARACTERS:
         return result | probe_characters(pretrainer, seed)
-    targets = filter(None, recipe.targets.split(","))
-    return result | {name: _finetuned(pretrainer, name, folder, progress, seed) for name in targets}
+    return result | {name: _finetuned(pretrainer, name, folder, progress, seed) for name in targets_of(recipe)}
 
 
 def coverage(pretrainer: Pretrainer) -> dict[str, float]:
     """From how many categories the negatives selected in a step came.
 
     Returns:
-        categories_video, categories_audio: distinct categories, mean over all steps.
+        categories_video, categories_audio: distinct categories, mean over all steps; items of none do not count.
         expected: the same of as many uniform draws of training pairs, sum_c 1 - (1 - p_c)^M, where p_c is the share of
             category c: C (1 - (1 - 1 / C)^M) for C categories that are equally frequent.
     """
-    shares = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount().double()
-    missed = (1 - shares / shares.sum()) ** pretrainer.recipe.batch
+    frequencies = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount()[: pretrainer.kinds]
+    missed = (1 - frequencies.double() / len(pretrainer.members)) ** pretrainer.recipe.batch
     means = (pretrainer.counted / pretrainer.taken).tolist()
     counted = {f"categories_{modality}": mean for modality, mean in zip(MODALITIES, means, strict=True)}
     return counted | {"expected": (1 - missed).sum().item()}
@@ -106,11 +155,11 @@ def _finetuned(pretrainer: Pretrainer, name: str, folder: Path, progress: tqdm, 
     """Accuracy on a target, the mean over its official splits if the recipe asks for that."""
     recipe, target = pretrainer.recipe, TARGETS[name]
     towers, accuracies = pretrainer.towers, []
-    for split in range(1, target.splits + 1) if recipe.split == 0 else (recipe.split,):
+    for split in splits_of(recipe, name):
         data = target_of(recipe, name, split)
         trunk = towers.trunks[target.modality]
         learner = FineTuner(recipe, trunk, data, target.modality, seed, pretrainer.device)
-        part = folder / f"{name}-{split}"
+        part = folder / (f"{name}-{split}" if split else name)
         part.mkdir(exist_ok=True)
         fit(learner, part, progress)
         accuracies.append(learner.accuracy())
@@ -170,19 +219,28 @@ def _standardised(features: dict[str, Tensor]) -> dict[str, Tensor]:
     return {part: (rows - mean) / scale for part, rows in features.items()}
 
 
-def _options(recipe: AudioVisualRecipe) -> tuple[bool, float, int, int]:
-    return recipe.subset, recipe.redundancy, recipe.characters, recipe.pairs
+def _options(recipe: AudioVisualRecipe) -> tuple[int, bool, float, int, int]:
+    return recipe.size, recipe.subset, recipe.redundancy, recipe.characters, recipe.pairs
 
 
 @functools.lru_cache(maxsize=4)
 def _load(
-    name: str, root: Path, window: int, split: int, subset: bool, redundancy: float, characters: int, pairs: int
+    name: str,
+    root: Path,
+    window: int,
+    split: str | None,
+    size: int,
+    subset: bool,
+    redundancy: float,
+    characters: int,
+    pairs: int,
 ) -> Pairs:
     return load(
         name,
         root,
         window=window,
         split=split,
+        size=size,
         subset=subset,
         redundancy=redundancy,
         characters=characters,

@@ -1,18 +1,23 @@
 """Pairs of video and sound: embedded clips, grids of characters, and folders of real recordings."""
 
+import contextlib
+import dataclasses
 import hashlib
+import pickle
 from pathlib import Path
 from typing import Protocol, Self
 
 import torch
 from torch import Tensor
 
-from repro.audiovisual import prepare, synthetic, video
+from repro import manifest
+from repro.audiovisual import discs, prepare, synthetic, video
 from repro.audiovisual.characters import DATASETS as CHARACTERS
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.prepare import Prepared
 from repro.recipe import choose
+from repro.run.store import write_atomically
 
 RECORDINGS = ("kinetics700", "kinetics_sound", "audioset", "ucf101", "hmdb51", "esc50")
 DATASETS = ("synthetic", *CHARACTERS, *RECORDINGS)
@@ -92,10 +97,23 @@ def load(
     if name in CHARACTERS:
         return load_characters(name, root, characters=characters, pairs=pairs)
     if name == "synthetic":
-        return synthetic.load(redundancy, window)
+        return _synthetic(redundancy, window)
     stored = video.SIZE if size <= video.SIZE else 2 * video.SIZE
     prepared = prepare.load(name, None if root is None else Path(root), size=stored, subset=subset)
     return _clips(prepared, choose("split", split or next(iter(prepared.splits)), prepared.splits), window)
+
+
+def _synthetic(redundancy: float, window: int) -> Clips:
+    """The embedded clips, from their prepared arrays if the code that makes them has made them before."""
+    code = [Path(module.__file__).read_bytes() for module in (discs, synthetic)]
+    version = hashlib.sha256(b"".join([*code, repr(float(redundancy)).encode()])).hexdigest()[:16]
+    kept = manifest.runs_root() / "prepared" / f"synthetic-clips-{version}.pt"
+    with contextlib.suppress(FileNotFoundError, RuntimeError, EOFError, pickle.UnpicklingError):  # damaged: made again
+        return Clips(**torch.load(kept, weights_only=True) | {"window": window})
+    clips = synthetic.load(redundancy, window)
+    values = {field.name: getattr(clips, field.name) for field in dataclasses.fields(clips)}
+    write_atomically(kept, lambda temporary: torch.save(values, temporary))
+    return clips
 
 
 def _clips(prepared: Prepared, split: str, window: int) -> Clips:

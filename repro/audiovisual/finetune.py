@@ -1,9 +1,9 @@
 """Fine-tuning an encoder end to end on labelled recordings, and its accuracy averaged over clips."""
 
-import copy
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -20,14 +20,14 @@ class FineTuner:
 
     Args:
         recipe: whose `finetune_...` fields say how.
-        trunk: the encoder; copied.
+        trunk: the encoder; copied, with plain batch normalisation.
         data: labelled recordings, whose windows are of `recipe.finetune_window` frames.
         modality: "video" or "audio".
         seed: of classifier, order and views.
         device: where to train.
 
     Raises:
-        ValueError: if no labelled recording of the training or of the test split has the modality.
+        ValueError: if the training split has not two labelled recordings with the modality, or the test split none.
 
     Source: CM-ACC, Sec. 4, end to end; optimiser, epochs and augmentation are assumed.
     """
@@ -46,21 +46,23 @@ class FineTuner:
         self.recipe, self.data, self.modality, self.device = recipe, data.to(device), modality, device
         usable = data.has(modality) & (data.labels >= 0)
         self.members, self.tested = ((usable & split).nonzero().flatten() for split in (data.train, data.test))
-        if not len(self.members) or not len(self.tested):
+        if len(self.members) < 2 or not len(self.tested):
             raise ValueError(
                 f"{data.name} has {len(self.members)} training and {len(self.tested)} test recordings with {modality} "
-                "and a label; both are needed"
+                "and a label; at least two and one are needed"
             )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.classifier = nn.Linear(trunk.width, len(data.classes)).to(device)
-        self.trunk = copy.deepcopy(trunk).requires_grad_(True).to(device)
+            self.trunk = Encoder(trunk.name, trunk.width, channels=trunk.channels).to(device)
+        self.trunk.load_state_dict(trunk.state_dict())
         parameters = [*self.trunk.parameters(), *self.classifier.parameters()]
         self.optimiser = torch.optim.Adam(parameters, lr=recipe.finetune_learning_rate, fused=True)
-        self.generator = torch.Generator(device).manual_seed(seed)
-        self.order_generator = torch.Generator().manual_seed(seed)
+        crops, order = np.random.SeedSequence(seed).generate_state(2).tolist()
+        self.generator = torch.Generator(device).manual_seed(crops)
+        self.order_generator = torch.Generator().manual_seed(order)
         self.order: list[Tensor] = []
-        self.steps_per_epoch = math.ceil(len(self.members) / recipe.finetune_batch)
+        self.steps_per_epoch = min(math.ceil(len(self.members) / recipe.finetune_batch), len(self.members) // 2)
         self.total_steps = recipe.finetune_epochs * self.steps_per_epoch
         self.taken = 0
 
@@ -74,7 +76,7 @@ class FineTuner:
         view = self._augmented(self.data.view(self.modality, index, self.order_generator))
         with self._autocast():
             logits = self.classifier(self.trunk(view)).float()
-        loss = cross_entropy(logits, self.data.labels[index].to(self.device))
+        loss = cross_entropy(logits, self.data.labels[index].to(self.device, non_blocking=True))
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
@@ -109,7 +111,10 @@ class FineTuner:
         return augment.channels_last(augment.centred(views, self.recipe.size) if self.modality == "video" else views)
 
     def _next_batch(self) -> Tensor:
-        """Indices (n,) of the next batch; the last of an epoch may be smaller, but never of one recording alone."""
+        """Indices (n,) of the next batch. Those of an epoch are of about one size, none of one recording alone.
+
+        (Of one, batch normalisation may have a single value to find a deviation of.)
+        """
         if not self.order:
             shuffled = self.members[torch.randperm(len(self.members), generator=self.order_generator)]
             self.order = [*shuffled.tensor_split(self.steps_per_epoch)]
@@ -121,9 +126,7 @@ class FineTuner:
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue exactly."""
         parts = {name: part.state_dict() for name, part in self._parts().items()}
-        generators = {
-            "generator": self.generator.get_state(), "order_generator": self.order_generator.get_state()
-        }
+        generators = {"generator": self.generator.get_state(), "order_generator": self.order_generator.get_state()}
         return parts | generators | {"order": list(self.order), "taken": self.taken}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import relu
+from torch.nn.functional import linear, relu
 
 from repro.audiovisual import MODALITIES
 from repro.contrast.momentum import GhostBatchNorm1d, GhostBatchNorm2d, GhostBatchNorm3d, dealt, groups_here
 from repro.recipe import choose
 
-CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}  # by the number of axes
 NORMALISATIONS = {1: GhostBatchNorm1d, 2: GhostBatchNorm2d, 3: GhostBatchNorm3d}
 WIDTHS = 32  # a width is a multiple of this, so that every layer has a whole number of channels
 REGIONS = 3  # parts of a picture that "small_image" tells apart along each axis
@@ -295,6 +294,36 @@ class Block(nn.Module):
     def forward(self, maps: Tensor) -> Tensor:
         inner = relu(self.bn1(self.conv1(maps)), inplace=True)
         return relu(self.bn2(self.conv2(inner)) + self.shortcut(maps), inplace=True)
+
+
+class Convolution:
+    """What `Convolution1d`, `Convolution2d` and `Convolution3d` add to torch's layers of these numbers.
+
+    A map of a single position meets the middle of the kernel alone, whatever the stride: that is a matrix product. It
+    also avoids a fault of the CPU's convolutions, whose gradient of such a weight, strided and in bfloat16, is memory
+    that nobody wrote to (seen with torch 2.15).
+    """
+
+    def forward(self, maps: Tensor) -> Tensor:
+        if max(maps.shape[2:]) > 1:
+            return super().forward(maps)
+        middle = self.weight.flatten(2)[:, :, self.weight[0, 0].numel() // 2]
+        return linear(maps.flatten(1), middle).view(len(maps), -1, *maps.shape[2:])
+
+
+class Convolution1d(Convolution, nn.Conv1d):
+    """`Convolution` of series (N, C, T)."""
+
+
+class Convolution2d(Convolution, nn.Conv2d):
+    """`Convolution` of pictures (N, C, H, W)."""
+
+
+class Convolution3d(Convolution, nn.Conv3d):
+    """`Convolution` of clips (N, C, F, H, W)."""
+
+
+CONVOLUTIONS = {1: Convolution1d, 2: Convolution2d, 3: Convolution3d}  # by the number of axes
 
 
 class Mean(nn.Module):

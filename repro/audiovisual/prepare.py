@@ -48,6 +48,7 @@ class Prepared:
         notes: what is odd about clips that are here, by name: no sound, short, sound of another length, ...
         reasons: why files are not here, by name, or place if no list names them.
         missing: clips that the lists name and that have no file.
+        records: the file that lists all clips with a file, one line of JSON each: frames, rows, notes or the reason.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Prepared:
     notes: Mapping[str, tuple[str, ...]]
     reasons: Mapping[str, str]
     missing: tuple[str, ...]
+    records: Path
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +148,7 @@ def describe(prepared: Prepared) -> list[str]:
     lines += _listed("clips are kept and odd", {clip: "; ".join(notes) for clip, notes in prepared.notes.items()})
     lines += _listed("files are left out", prepared.reasons)
     lines += [_missing(prepared.missing)] if prepared.missing else []
-    return [*lines, f"sha256 of the set {prepared.digest}"]
+    return [*lines, f"every clip, a line each: {prepared.records}", f"sha256 of the set {prepared.digest}"]
 
 
 def _listed(what: str, reasons: Mapping[str, str]) -> list[str]:
@@ -275,7 +277,7 @@ def _prepared(name: str, found: _Found, base: Base, subset: bool) -> Prepared:
     _refuse(name, bad, subset, skip_bad=True)
     kept = [record for record in records if not record["reason"]]
     if not kept:
-        raise ValueError(f"{name}: none of its files can be used; " + "\n".join(_listed("cannot", bad)))
+        raise ValueError("\n".join([f"{name}: none of its files can be used", *_listed("files are left out", bad)]))
     names = np.array([record["name"] for record in kept])
     places = np.searchsorted(np.array(found.listing.names), names)
     declared = manifest.load_manifest(name).splits
@@ -298,6 +300,7 @@ def _prepared(name: str, found: _Found, base: Base, subset: bool) -> Prepared:
         notes={clip: each for clip, each in notes.items() if each},
         reasons=bad | dict.fromkeys(found.unlisted, UNLISTED),
         missing=found.missing,
+        records=base.records,
     )
 
 

@@ -1,5 +1,6 @@
 """Pre-training on pairs of video and sound with SMoCo, XMoCo or CM-ACC; supervised training and no training beside."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,9 +15,10 @@ from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
 from repro.contrast.dictionary import Dictionary
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
-from repro.contrast.negatives import select
+from repro.contrast.negatives import NonFinite, select
 from repro.contrast.objectives import info_nce
 from repro.run.device import restore_generator
+from repro.run.fit import NonFiniteLoss
 
 VERSION = 1  # raise when a change alters the numbers of an unchanged recipe
 OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
@@ -44,8 +46,8 @@ class Pretrainer:
 
     def __init__(self, recipe: AudioVisualRecipe, data: Pairs, seed: int, device: torch.device) -> None:
         self.recipe, self.data, self.device = recipe, data.to(device), device
-        self.modalities = tuple(modality for modality in MODALITIES if bool(data.has(modality).any()))
-        self.members = _members(recipe, data, self.modalities)
+        self.modalities = _modalities(data)
+        self.members = members(recipe, data)
         losses = self.modalities if recipe.method in SELF_SUPERVISED else self.modalities[:0]
         counted = tuple(f"categories_{modality}" for modality in self.modalities) if recipe.method == "cmacc" else ()
         self.terms = (*losses, "loss", *counted)
@@ -54,7 +56,8 @@ class Pretrainer:
             torch.manual_seed(seed)
             encoders = [_encoder(recipe, modality, data) for modality in MODALITIES]
             self.towers = Towers(*encoders, embedding=recipe.embedding, extra_layer=recipe.extra_layer)
-            classifiers = {modality: nn.Linear(recipe.width, len(data.classes)) for modality in MODALITIES}
+            supervised = self.modalities if recipe.method == "supervised" else ()
+            classifiers = {modality: nn.Linear(recipe.width, len(data.classes)) for modality in supervised}
             self.classifiers = nn.ModuleDict(classifiers)
         self.crosses = recipe.method in ("xmoco", "cmacc")
         self.keys = MomentumEncoder(self._leader(), recipe.momentum)
@@ -73,14 +76,19 @@ class Pretrainer:
         if recipe.iterations:
             self.total_steps = min(self.total_steps, recipe.iterations)
         self.taken = 0
-        self.counted = torch.zeros(len(MODALITIES), device=device)  # categories of negatives selected, over all steps
-        self.categories = data.categories.to(device)
+        self.counted = torch.zeros(len(MODALITIES), dtype=torch.int64, device=device)  # categories selected, all steps
+        self.kinds = int(data.categories.max()) + 1
+        self.categories = data.categories.where(data.categories >= 0, self.kinds).to(device)  # the last: unknown
         self.dictionaries, self.entries, self.pools, self.pooled = nn.ModuleDict(), nn.ModuleDict(), {}, {}
         if recipe.method in SELF_SUPERVISED:
             self._fill_dictionaries()
 
     def step(self) -> Tensor:
-        """One optimisation step; the value of every term, (terms,)."""
+        """One optimisation step; the value of every term, (terms,).
+
+        Raises:
+            NonFiniteLoss: if the selection of negatives meets embeddings that are not finite.
+        """
         for group in self.optimiser.param_groups:
             group["lr"] = self.recipe.learning_rate * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
         self.towers.train()
@@ -96,7 +104,7 @@ class Pretrainer:
         return torch.stack([*values.values()]).detach()
 
     def _supervised(self, index: Tensor) -> dict[str, Tensor]:
-        labels = self.data.labels[index].to(self.device)
+        labels = self.data.labels[index].to(self.device, non_blocking=True)
         losses = []
         for modality in self.modalities:
             view = self._augmented(self.data.view(modality, index, self.view_generator))
@@ -109,77 +117,93 @@ class Pretrainer:
 
     def _within_modalities(self, index: Tensor) -> dict[str, Tensor]:
         """SMoCo: two views of one modality are query and key, for each modality on its own."""
-        losses, keys = {}, {}
+        items, losses, keys = index.to(self.device, non_blocking=True), {}, {}
         for modality in self.modalities:
             first, second = self.data.twins(modality, index, self.view_generator)
-            query, _ = self._queries(modality, self._augmented(first))
+            embedding, _ = self._outputs(modality, self._augmented(first))
             keys[modality] = self._keys(modality, self._augmented(second))
-            losses[modality] = self._loss(modality, index, query, keys[modality])
+            losses[modality] = self._loss(modality, items, embedding, keys[modality])
         losses["loss"] = torch.stack([*losses.values()]).sum()
         self._descend(losses["loss"])
         for modality, rows in keys.items():
-            self._enqueue(modality, rows, index.to(self.device))
+            self._enqueue(modality, rows, items)
         return losses
 
     def _across_modalities(self, index: Tensor) -> dict[str, Tensor]:
         """XMoCo and CM-ACC: the key of a modality's query is its pair, in the other modality."""
+        items = index.to(self.device, non_blocking=True)
         views = dict(zip(MODALITIES, self.data.pair(index, self.view_generator), strict=True))
         views = {modality: self._augmented(view) for modality, view in views.items()}
-        queries = {modality: self._queries(modality, view) for modality, view in views.items()}
+        outputs = {modality: self._outputs(modality, view) for modality, view in views.items()}
         keys = {modality: self._keys(modality, view) for modality, view in views.items()}
-        counts = self._select(queries) if self.recipe.method == "cmacc" else {}
-        losses = {name: self._loss(OTHER[name], index, queries[name][0], keys[OTHER[name]]) for name in MODALITIES}
+        try:
+            counts = self._select(items, outputs) if self.recipe.method == "cmacc" else {}
+        except NonFinite as error:  # found here before the loss is looked at
+            raise NonFiniteLoss(f"step {self.taken + 1}: {error}; lower the learning rate") from error
+        losses = {name: self._loss(OTHER[name], items, outputs[name][0], keys[OTHER[name]]) for name in MODALITIES}
         losses["loss"] = torch.stack([*losses.values()]).sum()
         self._descend(losses["loss"])
         if self.recipe.method == "xmoco":
             for modality, rows in keys.items():
-                self._enqueue(modality, rows, index.to(self.device))
+                self._enqueue(modality, rows, items)
         return losses | counts
 
-    def _loss(self, modality: str, index: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        """InfoNCE of queries (N, d) with keys and the dictionary of `modality`; a pair's own entries are left out."""
-        items = index.to(self.device).unsqueeze(1)
-        own = items == self.entries[modality].entries.T                                        # (N, K)
-        excluded = own if self.recipe.own_excluded else None
-        return info_nce(query, key, self.dictionaries[modality].entries, self.recipe.temperature, excluded=excluded)
+    def _loss(self, modality: str, items: Tensor, embedding: Tensor, key: Tensor) -> Tensor:
+        """InfoNCE of embeddings (N, d) with keys and the dictionary of `modality`; an item's own entries are left out.
 
-    def _select(self, queries: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
+        Args:
+            modality: of the keys.
+            items: (N,) int64, on the device.
+            embedding: (N, d) of the queries' towers.
+            key: (N, d), finished.
+        """
+        entries = self.dictionaries[modality].entries
+        own = items.unsqueeze(1) == self.entries[modality].entries.T if self.recipe.own_excluded else None     # (N, K)
+        return info_nce(self._finished(embedding), key, entries, self.recipe.temperature, excluded=own)
+
+    def _select(self, items: Tensor, outputs: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
         """Let the pool's most telling items enter each dictionary; returns of how many categories they are.
 
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
+        The published code's selection takes the batch itself for candidates too, and excludes none.
         """
         if self.taken % self.steps_per_epoch == 0:
             self._draw_pools()
         counts = {}
         for modality in MODALITIES:
-            query, hidden = (rows.detach() for rows in queries[OTHER[modality]])
-            pool, items = self.pools[modality], self.pooled[modality]
+            embedding, hidden = (rows.detach() for rows in outputs[OTHER[modality]])
+            candidates, candidate_items = self.pools[modality], self.pooled[modality]
             present = torch.zeros(len(self.categories), dtype=torch.bool, device=self.device)
             present.index_fill_(0, self.entries[modality].entries.flatten(), True)
+            excluded = present[candidate_items]
+            if self.recipe.sampler == "released":
+                own = self._finished(outputs[modality][0].detach())
+                candidates, candidate_items = torch.cat([own, candidates]), torch.cat([items, candidate_items])
+                excluded = None
             chosen = select(
                 self.recipe.sampler,
-                pool,
-                query,
+                candidates,
+                embedding,
                 hidden,
                 n_select=self.recipe.batch,
-                excluded=present[items],
+                excluded=excluded,
                 generator=self.selection_generator,
                 temperature=self.recipe.posterior_temperature,
                 normalised=self.recipe.normalised,
             )
-            self._enqueue(modality, pool[chosen], items[chosen])
-            found = torch.zeros(len(self.categories), dtype=torch.bool, device=self.device)
-            found.index_fill_(0, self.categories[items[chosen]], True)
-            counts[f"categories_{modality}"] = found.sum().float()
+            self._enqueue(modality, candidates[chosen], candidate_items[chosen])
+            found = torch.zeros(self.kinds + 1, dtype=torch.bool, device=self.device)
+            found.index_fill_(0, self.categories[candidate_items[chosen]], True)
+            counts[f"categories_{modality}"] = found[: self.kinds].sum()
         self.counted += torch.stack([*counts.values()])
-        return counts
+        return {name: count.float() for name, count in counts.items()}
 
     def _draw_pools(self) -> None:
         """Draw the pool of every modality from all pairs and encode it, once an epoch."""
         for modality in MODALITIES:
             items = _drawn(self.members, self.recipe.pool, self.order_generator)
             self.pools[modality] = self._encoded(modality, items)
-            self.pooled[modality] = items.to(self.device)
+            self.pooled[modality] = items.to(self.device, non_blocking=True)
 
     def _fill_dictionaries(self) -> None:
         """Keys of random pairs, so that no query meets noise of another scale than that of features."""
@@ -192,24 +216,24 @@ class Pretrainer:
         """The momentum encoder's embeddings (n, d) of a random view of every item (n,), batch by batch."""
         batches = items.split(self.recipe.batch)  # in random order already: nothing to shuffle
         views = (self._augmented(self.data.view(modality, part, self.view_generator)) for part in batches)
-        return torch.cat([self._finished(self.keys(modality, view)[0]) for view in views])
+        return torch.cat([self._keys_in_order(modality, view) for view in views])
 
-    def _queries(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
-        """Embeddings (N, d) with gradient, and what the last layer makes them from, (N, width)."""
+    def _outputs(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the queries' towers: embeddings (N, d), unfinished, and what the last layer makes them of, (N, width)."""
         with self._autocast():
-            embedding, hidden = self.towers(modality, view)
-        return self._finished(embedding), hidden
+            return self.towers(modality, view)
 
     def _keys(self, modality: str, view: Tensor) -> Tensor:
-        """The momentum encoder's embeddings (N, d)."""
-
-        def encode(rows: Tensor) -> Tensor:
-            with self._autocast():
-                return self.keys(modality, rows)[0]
-
+        """The momentum encoder's embeddings (N, d), made of the batch in random order if the recipe says so."""
         if self.recipe.groups == 1 or not self.recipe.shuffle:  # all are in one group, in whatever order
-            return self._finished(encode(view))
-        return self._finished(encode_shuffled(encode, view, generator=self.shuffle_generator))
+            return self._keys_in_order(modality, view)
+        encode = functools.partial(self._keys_in_order, modality)
+        return encode_shuffled(encode, view, generator=self.shuffle_generator)
+
+    def _keys_in_order(self, modality: str, view: Tensor) -> Tensor:
+        with self._autocast():
+            embedding, _ = self.keys(modality, view)
+        return self._finished(embedding)
 
     def _finished(self, embedding: Tensor) -> Tensor:
         return normalize(embedding, dim=1) if self.recipe.normalised else embedding
@@ -224,11 +248,12 @@ class Pretrainer:
         return augment.channels_last(view)
 
     def _descend(self, loss: Tensor) -> None:
-        """One step of the queries' towers, then of the momentum encoder."""
+        """One step of the towers, which the momentum encoder follows."""
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
-        self.keys.update(self._leader())
+        if self.recipe.method in SELF_SUPERVISED:
+            self.keys.update(self._leader())
 
     def _enqueue(self, modality: str, keys: Tensor, items: Tensor) -> None:
         self.dictionaries[modality].enqueue(keys)
@@ -290,24 +315,36 @@ def _drawn(members: Tensor, count: int, generator: torch.Generator) -> Tensor:
     return members[torch.cat(rounds)[:count]]
 
 
-def _members(recipe: AudioVisualRecipe, data: Pairs, modalities: tuple[str, ...]) -> Tensor:
-    """Indices of the pairs to train with; raises ValueError if there are too few."""
+def _modalities(data: Pairs) -> tuple[str, ...]:
+    return tuple(modality for modality in MODALITIES if bool(data.has(modality).any()))
+
+
+def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
+    """Indices of the pairs to train with: those of its training part with every modality that any item has.
+
+    Raises:
+        ValueError: if the data lacks what the method needs, or has too few pairs for batch, dictionary and pool.
+    """
+    modalities, usable = _modalities(data), data.pretrain
     if recipe.method in ("xmoco", "cmacc") and modalities != MODALITIES:
-        found = ", ".join(modalities)
-        raise ValueError(f"method={recipe.method!r} needs video and sound; {data.name} has {found} alone")
-    usable = data.pretrain
+        raise ValueError(f"method={recipe.method!r} needs video and sound; {data.name} has {', '.join(modalities)} "
+                         "alone; choose smoco")
+    if recipe.method == "supervised":
+        if data.labels.ndim > 1:
+            cells = data.labels.shape[1]
+            raise ValueError(f"method='supervised' needs one label for every pair; {data.name} has one for each of "
+                             f"{cells} cells; choose another method")
+        usable = usable & (data.labels >= 0)
     for modality in modalities:
         usable = usable & data.has(modality)
-    if recipe.method == "supervised":
-        usable = usable & (data.labels >= 0)
-    members = usable.nonzero().flatten()
-    if recipe.batch > len(members):
-        raise ValueError(f"batch={recipe.batch} exceeds the {len(members)} training pairs of {data.name}; lower it")
+    found = usable.nonzero().flatten()
+    if recipe.batch > len(found):
+        raise ValueError(f"batch={recipe.batch} exceeds the {len(found)} training pairs of {data.name}; lower it")
     if recipe.method == "cmacc":
-        spare = max(0, min(recipe.pool, len(members)) - recipe.dictionary) * max(1, recipe.pool // len(members))
+        spare = max(0, min(recipe.pool, len(found)) - recipe.dictionary) * max(1, recipe.pool // len(found))
         if spare < recipe.batch:
             raise ValueError(
                 f"dictionary={recipe.dictionary} may hold all but {spare} candidates of pool={recipe.pool}, drawn from "
-                f"{len(members)} pairs, and batch={recipe.batch} are selected; choose a smaller dictionary"
+                f"{len(found)} pairs, and batch={recipe.batch} are selected; choose a smaller dictionary"
             )
-    return members
+    return found

@@ -140,22 +140,26 @@ def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
 def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """A size for two CPU cores: small encoders on embedded data and characters, few and small frames of recordings."""
     small: dict[str, Any] = {"momentum": 0.99, "warmup": 50, "epochs": 20, "finetune_epochs": 20}
+    dictionary = 8  # batches
     if dataset in CHARACTERS:
         small |= {"batch": 128, "pool": 4096, "pairs": 10_000, "precision": "bfloat16"}
     elif dataset == "synthetic":
         small |= {"batch": 32, "pool": 1536, "width": 128, "embedding": 128}
     else:
-        small |= {"batch": 8, "pool": 64, "size": 64, "window": 8}
+        small |= {"batch": 8, "pool": 8 * changes.get("batch", 8), "size": 64, "window": 8}
         small |= {"finetune_window": 8, "finetune_windows": 2, "finetune_batch": 8}
-    small["dictionary"] = 8 * changes.get("batch", small["batch"])
+        dictionary = 2  # a sample of recordings has some dozens with sound, and a batch of them must be left to select
+    small["dictionary"] = dictionary * changes.get("batch", small["batch"])
     return paper(dataset, method, **(small | changes))
 
 
 def smoke(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """Two steps, to see that everything runs, no more."""
-    tiny: dict[str, Any] = {"batch": 16, "iterations": 2, "finetune_epochs": 1}
+    tiny: dict[str, Any] = {"iterations": 2, "finetune_epochs": 1}
     if dataset in CHARACTERS:
-        tiny |= {"pairs": 512, "pool": 256}
+        tiny |= {"batch": 16, "pairs": 512, "pool": 256}
+    elif dataset == "synthetic":
+        tiny |= {"batch": 16}
     return quick(dataset, method, **(tiny | changes))
 
 

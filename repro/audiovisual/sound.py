@@ -24,7 +24,7 @@ BANDS = 80
 FLOOR = 1e-6
 SAMPLES_PER_FRAME = SAMPLING // video.RATE
 ROWS_PER_FRAME = SAMPLES_PER_FRAME // HOP
-JUMP = Fraction(1, 20)        # seconds; a time stamp off by less is rounding, and the sound goes on without a gap
+JUMP = 0.05                   # seconds; a time stamp off by less is rounding, and the sound goes on without a gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +64,11 @@ def read(contents: bytes) -> Track | None:
                 _check_rate(rate)
             elif frame.sample_rate != rate:
                 raise media.Unusable(f"its sampling rate changes from {rate:,} to {frame.sample_rate:,} Hz")
-            given = round((frame.pts * frame.time_base - start) * rate)
+            given = round((frame.time - float(start)) * rate)
             if abs(given - here) > JUMP * rate:
                 here = max(0, given)
             block = mean(frame)
-            media.refuse_long(Fraction(here + len(block), rate))
+            media.refuse_long((here + len(block)) / rate)
             blocks.append((here, block))
             here += len(block)
     if not any(len(block) for _, block in blocks):

@@ -7,7 +7,7 @@ from pandas import DataFrame, Series, concat
 
 from repro import manifest
 from repro.audiovisual import MODALITIES, figure_data
-from repro.audiovisual.cell import TARGETS, data_of, train
+from repro.audiovisual.cell import TARGETS, identity_of, train
 from repro.audiovisual.data import CHARACTERS, DATASETS
 from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import METHODS, PRESETS, SAMPLERS, SELF_SUPERVISED, VARIANTS
@@ -587,11 +587,11 @@ def _cells(
         usual = PRESETS[preset](dataset, method, subset=subset, **changes)
         recipe = PRESETS[preset](dataset, method, subset=subset, **(changes | given))
         made.append((entry_of(method, recipe, usual, VARIED[table]), recipe))
-    parts = [data_of(recipe) for _, recipe in made]
+    data = [identity_of(recipe) for _, recipe in made]
     return [
-        Cell(table, entry, recipe, seed, preset, data.name, data.digest, VERSION)
+        Cell(table, entry, recipe, seed, preset, *each, VERSION)
         for seed in parse_numbers("seeds", seeds)
-        for (entry, recipe), data in zip(made, parts, strict=True)
+        for (entry, recipe), each in zip(made, data, strict=True)
     ]
 
 

@@ -32,6 +32,10 @@ _ADVICE = {
 }
 
 
+class NonFinite(ValueError):
+    """A value is NaN or infinite, or too large to compute with: an encoder diverged."""
+
+
 def gradient_factors(
     candidates: Tensor, queries: Tensor, query_inputs: Tensor, *, temperature: float = 1.0
 ) -> tuple[Tensor, Tensor]:
@@ -46,7 +50,7 @@ def gradient_factors(
     <G_m, G_n> = (a_m.a_n) (b_m.b_n) for any two gradients.
 
     Args:
-        candidates: (P, d) keys k_n, with d >= 1.
+        candidates: (P, d) keys k_n.
         queries: (M, d) outputs q_j of the last layer, not normalised.
         query_inputs: (M, e) inputs h_j of the last layer.
         temperature: t > 0, in units of the dot product (CM-ACC 1: its Eq. 4 has none).
@@ -173,9 +177,10 @@ def select(
         (n_select,) int64 distinct rows of the candidates, on their device.
 
     Raises:
-        ValueError: if the strategy is unknown, sizes disagree or are 0, a value is not finite, fewer than n_select
-            candidates are admissible, a query that should be normalised has norm 0, t is not positive and finite, or
-            "released" has fewer candidates than queries.
+        NonFinite: a ValueError, if a value is not finite.
+        ValueError: if the strategy is unknown, sizes disagree or are 0, fewer than n_select candidates are admissible,
+            a query that should be normalised has norm 0, t is not positive and finite, or "released" has fewer
+            candidates than queries.
         TypeError: if `excluded` is not bool.
 
     Source: CM-ACC, Alg. 2 and 3, Tables 2 and 3; "released" from the released code.
@@ -297,12 +302,13 @@ def _seeds(
 def _drawn(weights: Tensor, free: Tensor, uniform: Tensor) -> Tensor:
     """One row with probability in proportion to its weight, or uniform over `free` if all weights are 0: -> (1,).
 
-    The weights are rounded up to integers whose sum stays below 2^52. Therefore the running sums are exact, on every
-    device and in any order of summation, and no rounding can land on a row of weight 0.
+    The weights are rounded down to integers whose sum stays below 2^52; for 38,400 rows the largest becomes 2^36.
+    Therefore the running sums are exact, on every device and in any order of summation, and no rounding can land on a
+    row of weight 0.
     """
     shares = torch.nan_to_num(weights / weights.amax(), nan=1.0) * free                  # 0 / 0 where all are 0
     levels = 2.0 ** (52 - len(weights).bit_length())
-    sums = shares.mul_(levels).ceil_().to(torch.int64).cumsum(0)
+    sums = shares.mul_(levels).to(torch.int64).cumsum(0)
     return torch.searchsorted(sums, (uniform * sums[-1:]).to(torch.int64), right=True)
 
 
@@ -413,11 +419,11 @@ def _moderate(name: str, tensor: Tensor) -> tuple[Tensor, float]:
 
 
 def _largest(name: str, tensor: Tensor) -> float:
-    """Largest magnitude of a tensor; raises ValueError if a value is not finite."""
+    """Largest magnitude of a tensor; raises NonFinite if a value is not finite."""
     low, high = torch.aminmax(tensor)
     largest = torch.maximum(-low, high).item()
     if not math.isfinite(largest):
-        raise ValueError(
+        raise NonFinite(
             f"{name} has values that are not finite; look for an encoder that diverged, or for features too large for "
             f"{str(tensor.dtype).removeprefix('torch.')}"
         )

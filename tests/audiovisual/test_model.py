@@ -9,7 +9,7 @@ from torch import nn
 from torchvision.models.video.resnet import Conv2Plus1D
 
 from repro.audiovisual import MODALITIES
-from repro.audiovisual.model import TRUNKS, Encoder, Towers, crossed
+from repro.audiovisual.model import CONVOLUTIONS, TRUNKS, Encoder, Towers, crossed
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
 
 SHAPES = {  # of small inputs, without the batch
@@ -531,3 +531,36 @@ def test_shuffled_keys_of_towers():
     expected = copy.deepcopy(keys)("video", clips[order])[0]
     for key, place in zip(expected, order.tolist(), strict=True):
         torch.testing.assert_close(found[place], key)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("kernel", [3, 5])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_convolutions_of_a_single_position_are_torchs(axes, kernel, stride):
+    torchs = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1](6, 8, kernel, stride, kernel // 2, bias=False)
+    ours = CONVOLUTIONS[axes](6, 8, kernel, stride, kernel // 2, bias=False)
+    ours.load_state_dict(torchs.state_dict())
+    for side in (1, 2):
+        maps = torch.randn(5, 6, *[side] * axes, generator=torch.Generator().manual_seed(0))
+        found, expected = ours(maps), torchs(maps)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+        gradients = [torch.autograd.grad(each.square().sum(), layer.weight)[0]
+                     for each, layer in ((found, ours), (expected, torchs))]
+        torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-5)
+
+
+def test_bfloat16_gradients_of_one_small_digit_are_finite_and_repeat_themselves():
+    """Its last convolution sees one position."""
+    encoder, found = Encoder("small_image", 512), []
+    pictures = torch.rand(16, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    for _ in range(10):
+        unset = [torch.full((size,), float("nan")) for size in (1000, 73728)]  # memory that is used again
+        del unset
+        encoder.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            features = encoder(pictures)
+        features.float().square().sum().backward()
+        found.append([parameter.grad.clone() for parameter in encoder.parameters()])
+    for gradients in found:
+        assert all(torch.equal(*pair) for pair in zip(gradients, found[0], strict=True))
+        assert all(gradient.isfinite().all() for gradient in gradients)

@@ -531,9 +531,20 @@ def test_where_nothing_can_be_written_the_folder_is_named(distribution, tmp_path
 def test_frames_are_mapped_and_stay_as_they_are_in_their_file(distribution):
     root = distribution()
     made = ready(root)
-    assert isinstance(made.frames, np.memmap)
     made.frames[:] = 7
     assert not (loaded(root).frames == 7).all()
+
+
+def test_more_than_memory_holds_can_be_mapped(tmp_path):
+    """A private mapping counts as used memory unless it is told not to, and one of terabytes would be refused."""
+    size = 24 * 32 * 3 * 10**9
+    try:
+        with open(tmp_path / "frames", "wb") as file:
+            file.truncate(size)  # takes no room on the disk
+    except OSError:
+        pytest.skip("this file system has no files with holes")
+    found = arrays._mapped(tmp_path / "frames", np.dtype(np.uint8), size, (24, 32, 3))
+    assert found.shape == (10**9, 24, 32, 3) and found[10**9 - 1].max() == 0 and found.flags.writeable
 
 
 # ------------------------------------------------------------------------------------------------ real files

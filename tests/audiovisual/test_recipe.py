@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from repro.audiovisual.data import DATASETS
+from repro.audiovisual.data import CHARACTERS, DATASETS
 from repro.audiovisual.recipe import METHODS, PRESETS, VARIANTS, AudioVisualRecipe, paper, quick
 from repro.report.printed import as_printed
 
@@ -42,6 +42,21 @@ def test_every_preset_makes_every_method(preset, dataset):
         recipe = PRESETS[preset](dataset, method)
         assert (recipe.dataset, recipe.method) == (dataset, method)
         assert AudioVisualRecipe.from_dict(recipe.to_dict()) == recipe
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_a_full_dictionary_leaves_a_batch_of_the_pool_to_select(preset, dataset):
+    batches = [{}] if dataset in CHARACTERS else [{}, {"batch": 32}, {"batch": 64}, {"batch": 128}]
+    for changes in batches:
+        recipe = PRESETS[preset](dataset, "cmacc", **changes)
+        assert recipe.pool - recipe.dictionary >= recipe.batch
+
+
+def test_the_quick_recipe_of_recordings_takes_some_dozens():
+    """UCF101 in a sample of 101 clips has about 33 to train with that have sound."""
+    recipe = quick("ucf101", "cmacc")
+    assert 33 - recipe.dictionary >= recipe.batch
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)

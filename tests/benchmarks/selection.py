@@ -4,10 +4,10 @@
 
 At CM-ACC's size: a pool of 38,400, 128 queries, 512 features, 128 rows to choose. Ours is the whole of `select`, with
 the posteriors and their factors. Plain seeding is `kmeans_plusplus` over as many points of 256 features. What is
-compared is run in turns within one process, and the best of the turns counts; on a busy
-machine look at the CPU time of one thread. Scikit-learn gets the gradients as
-they are, multiplied out before the clock starts, at a size at which they fit. Memory is what all tensors made within a
-call need at once, counted by torch's profiler. The last line is the one number: ours in units of plain seeding.
+compared is run in turns within one process, and the best of the turns counts; on a busy machine look at the CPU time
+of one thread. Scikit-learn gets the gradients multiplied out before the clock starts, at a size at which they fit.
+Memory is what all tensors made within a call need at once, counted by torch's profiler. The last line is the one
+number: ours in units of plain seeding.
 """
 
 import argparse

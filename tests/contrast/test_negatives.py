@@ -302,6 +302,18 @@ def test_draws_without_any_weight_are_uniform_over_the_free():
     assert rows == [1, 1, 2, 2, 4, 4]
 
 
+def test_a_drawn_row_never_returns_whatever_its_distance_is_rounded_to():
+    class Noisy:
+        norms = torch.ones(6)
+
+        def to(self, index):
+            return torch.zeros(6).index_fill_(0, index, 1e-7)
+
+    for seed in range(5):
+        rows = negatives._seeds(Noisy(), torch.ones(6, dtype=torch.bool), 6, drawing(seed))
+        assert sorted(rows.tolist()) == list(range(6))
+
+
 # Strategies
 
 

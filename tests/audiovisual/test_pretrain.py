@@ -1,0 +1,886 @@
+"""Pre-training on made-up pairs, its steps held against slow ones written from the paper's definitions.
+
+The slow learner has plain modules, loops over samples, candidates, parameters and keys, makes every gradient embedding
+by autograd, keeps its dictionary as a list and its Adam by hand. Both then compute in float64.
+"""
+
+import copy
+import dataclasses
+import functools
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from made_up_pairs import grids, made_up, tiny
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.utils._python_dispatch import TorchDispatchMode
+from tqdm import tqdm
+
+from repro.audiovisual import MODALITIES, augment, pretrain
+from repro.audiovisual.pretrain import OTHER, Pretrainer
+from repro.audiovisual.recipe import METHODS, SELF_SUPERVISED, VARIANTS
+from repro.run.device import threads
+from repro.run.fit import NonFiniteLoss, fit
+
+CPU = torch.device("cpu")
+TRAINED = [method for method in METHODS if method != "scratch"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with threads(1):
+        yield
+
+
+@pytest.fixture
+def double(monkeypatch):
+    """Whatever is trained in the test, is trained in float64."""
+    augmented = Pretrainer._augmented
+    monkeypatch.setattr(Pretrainer, "_augmented", lambda self, view: augmented(self, view).double())
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@functools.cache
+def data_of(dataset="synthetic"):
+    return grids() if dataset == "multidigits" else made_up()
+
+
+def learner(method="cmacc", dataset="synthetic", *, data=None, seed=3, **changes):
+    return Pretrainer(tiny(method, dataset, **changes), data or data_of(dataset), seed, CPU)
+
+
+def trace(fast, steps):
+    """The terms of so many steps."""
+    return torch.stack([fast.step() for _ in range(steps)])
+
+
+# ---------------------------------------------------------------------------------------------- the slow learner
+
+
+class PlainMean(nn.Module):
+    def forward(self, maps):
+        return maps.flatten(2).mean(2)
+
+
+def plain(trunk, channels, width=32):
+    """The small encoders as their docstrings describe them, of torch's own layers."""
+    kinds = {3: (nn.Conv3d, nn.BatchNorm3d), 1: (nn.Conv1d, nn.BatchNorm1d), 2: (nn.Conv2d, nn.BatchNorm2d)}
+    axes, widths = {
+        "small_video": (3, (width // 16, width // 8, width // 4, width)),
+        "small_audio": (1, (width // 4, width // 2, width // 2, width)),
+        "small_image": (2, (width // 32, width // 16, width // 8, width // 4)),
+    }[trunk]
+    convolution, normalisation = kinds[axes]
+    stages = []
+    for place, (inputs, outputs) in enumerate(itertools.pairwise((channels, *widths))):
+        kernel, stride, padding = (3, 2, 1) if place else (5, 2, 2)
+        if trunk == "small_video" and place == 0:
+            kernel, stride, padding = (1, 5, 5), (1, 2, 2), (0, 2, 2)
+        layer = convolution(inputs, outputs, kernel, stride, padding, bias=False)
+        stages.append(nn.Sequential(layer, normalisation(outputs), nn.ReLU()))
+    if trunk == "small_video":
+        return nn.Sequential(*stages, PlainMean())
+    if trunk == "small_audio":
+        return nn.Sequential(nn.BatchNorm1d(channels), *stages, PlainMean())
+    read = nn.Linear(9 * widths[-1], width, bias=False)
+    return nn.Sequential(*stages, nn.AdaptiveAvgPool2d(3), nn.Flatten(), read, nn.BatchNorm1d(width), nn.ReLU())
+
+
+class Slow:
+    """A learner in the state of a fresh `fast` one, whose seed was `seed`."""
+
+    def __init__(self, fast, seed=3):
+        recipe, data = fast.recipe, fast.data
+        self.recipe, self.data = recipe, data
+        self.modalities = [name for name in MODALITIES if data.has(name).any()]
+        self.trunks, self.heads, self.classifiers = {}, {}, {}
+        for name in self.modalities:
+            trunk = fast.towers.trunks[name]
+            self.trunks[name] = plain(trunk.name, trunk.channels, recipe.width)
+            self.trunks[name].load_state_dict(trunk.layers.state_dict())
+            self.heads[name] = copy.deepcopy(fast.towers.heads[name])
+            if recipe.method == "supervised":
+                self.classifiers[name] = copy.deepcopy(fast.classifiers[name])
+        self.leaders = dict.fromkeys(MODALITIES)
+        for name in self.modalities:  # whose last layer the momentum encoder of a modality has
+            self.leaders[name] = OTHER[name] if recipe.method in ("xmoco", "cmacc") and recipe.extra_layer else name
+        self.key_trunks = copy.deepcopy(self.trunks)
+        self.key_heads = {name: copy.deepcopy(self.heads[self.leaders[name]]) for name in self.modalities}
+        self.moments = {}
+        seeds = np.random.SeedSequence(seed).generate_state(5).tolist()
+        draws = [torch.Generator().manual_seed(each) for each in seeds]
+        self.order, self.shuffle, self.views, self.crops, self.selection = draws
+        self.members = [item for item in range(len(data.labels)) if data.pretrain[item]]
+        self.steps_per_epoch = len(self.members) // recipe.batch
+        self.taken, self.waiting, self.pools = 0, [], {}
+        self.dictionaries = {}
+        if recipe.method in SELF_SUPERVISED:
+            for name in self.modalities:
+                self.dictionaries[name] = self.encoded(name, recipe.dictionary)
+
+    def drawn(self, count):
+        """So many members, all of them before any comes again."""
+        found = []
+        while len(found) < count:
+            order = torch.randperm(len(self.members), generator=self.order).tolist()
+            found += [self.members[place] for place in order]
+        return found[:count]
+
+    def encoded(self, name, count):
+        """[(item, key), ...] of so many members drawn."""
+        items, pairs = self.drawn(count), []
+        for first in range(0, count, self.recipe.batch):
+            part = items[first : first + self.recipe.batch]
+            keys = self.keys(name, self.augmented(self.data.view(name, torch.tensor(part), self.views)), shuffle=False)
+            pairs += zip(part, keys, strict=True)
+        return pairs
+
+    def augmented(self, view):
+        if view.ndim == 5:
+            recipe = self.recipe
+            draws = augment.draw(len(view), *view.shape[3:], recipe.size, recipe.greyscale, generator=self.crops)
+            view = augment.apply(view, draws, recipe.size)
+        return view.double()
+
+    def features(self, trunk, view):
+        """Of sample i in group i mod groups."""
+        groups = self.recipe.groups
+        return torch.stack([trunk(view[group::groups]) for group in range(groups)], dim=1).flatten(0, 1)
+
+    def finished(self, embedding):
+        return embedding / embedding.norm(dim=1, keepdim=True) if self.recipe.normalised else embedding
+
+    @torch.no_grad()
+    def keys(self, name, view, shuffle=True):
+        order = list(range(len(view)))
+        if shuffle and self.recipe.shuffle and self.recipe.groups > 1:
+            order = torch.randperm(len(view), generator=self.shuffle).tolist()
+        rows = self.finished(self.key_heads[name](self.features(self.key_trunks[name], view[order])))
+        return torch.stack([rows[order.index(place)] for place in range(len(view))])
+
+    def next_batch(self):
+        if self.taken % self.steps_per_epoch == 0:
+            order = torch.randperm(len(self.members), generator=self.order).tolist()
+            self.waiting = [self.members[place] for place in order]
+        index, self.waiting = self.waiting[: self.recipe.batch], self.waiting[self.recipe.batch :]
+        return index
+
+    def step(self):
+        """Terms of one step, by name."""
+        index = self.next_batch()
+        terms = {"supervised": self.supervised, "smoco": self.within}.get(self.recipe.method, self.across)(index)
+        self.taken += 1
+        return terms
+
+    def supervised(self, index):
+        losses, labels = [], torch.tensor([self.data.labels[item] for item in index])
+        for name in self.modalities:
+            view = self.augmented(self.data.view(name, torch.tensor(index), self.views))
+            losses.append(cross_entropy(self.classifiers[name](self.features(self.trunks[name], view)), labels))
+        self.descend(sum(losses))
+        return {"loss": sum(losses)}
+
+    def within(self, index):
+        losses, keys = {}, {}
+        for name in self.modalities:
+            first, second = self.data.twins(name, torch.tensor(index), self.views)
+            query = self.finished(self.heads[name](self.features(self.trunks[name], self.augmented(first))))
+            keys[name] = self.keys(name, self.augmented(second))
+            losses[name] = self.contrast(query, keys[name], self.dictionaries[name], index)
+        self.descend(sum(losses.values()))
+        self.follow()
+        for name in self.modalities:
+            self.enqueue(name, index, keys[name])
+        return losses | {"loss": sum(losses.values())}
+
+    def across(self, index):
+        views = {name: self.augmented(view) for name, view in
+                 zip(MODALITIES, self.data.pair(torch.tensor(index), self.views), strict=True)}
+        hidden = {name: self.features(self.trunks[name], views[name]) for name in MODALITIES}
+        outputs = {name: self.heads[name](hidden[name]) for name in MODALITIES}
+        keys = {name: self.keys(name, views[name]) for name in MODALITIES}
+        counts, active = {}, self.recipe.method == "cmacc"
+        if active and self.taken % self.steps_per_epoch == 0:
+            self.pools = {name: self.encoded(name, self.recipe.pool) for name in MODALITIES}
+        for name in MODALITIES if active else ():
+            chosen = self.chosen(name, self.heads[OTHER[name]], hidden[OTHER[name]].detach())
+            self.enqueue(name, *zip(*(self.pools[name][place] for place in chosen), strict=True))
+            kinds = {int(self.data.categories[self.pools[name][place][0]]) for place in chosen}
+            counts[f"categories_{name}"] = torch.tensor(float(len(kinds)))
+        losses = {name: self.contrast(self.finished(outputs[name]), keys[OTHER[name]], self.dictionaries[OTHER[name]],
+                                      index) for name in MODALITIES}
+        self.descend(sum(losses.values()))
+        self.follow()
+        for name in () if active else MODALITIES:
+            self.enqueue(name, index, keys[name])
+        return losses | {"loss": sum(losses.values())} | counts
+
+    def contrast(self, queries, keys, dictionary, index):
+        """The mean over a batch of the cross-entropy with the key first and the entries of other items after it."""
+        losses = []
+        for query, key, item in zip(queries, keys, index, strict=True):
+            negatives = [row for other, row in dictionary if other != item or not self.recipe.own_excluded]
+            logits = torch.stack([query @ row for row in (key, *negatives)]) / self.recipe.temperature
+            losses.append(torch.logsumexp(logits, 0) - logits[0])
+        return sum(losses) / len(losses)
+
+    def enqueue(self, name, items, keys):
+        self.dictionaries[name] = [*self.dictionaries[name], *zip(items, keys, strict=True)][-self.recipe.dictionary :]
+
+    def chosen(self, name, head, hidden):
+        """Places in the pool of as many candidates as the batch has pairs."""
+        recipe, pool = self.recipe, self.pools[name]
+        held = {item for item, _ in self.dictionaries[name]}
+        free = [place for place, (item, _) in enumerate(pool) if item not in held]
+        if recipe.sampler == "random":
+            scores = torch.rand(len(pool), generator=self.selection, dtype=torch.float64).tolist()
+            return sorted(free, key=lambda place: -scores[place])[: recipe.batch]
+        if recipe.sampler == "feature":
+            rows = [row for _, row in pool]
+        else:
+            losses, rows = zip(*(self.judged(row, head, hidden) for _, row in pool), strict=True)
+        if recipe.sampler == "ohem":
+            return sorted(free, key=lambda place: -losses[place])[: recipe.batch]
+        return self.seeded(rows, free)
+
+    def judged(self, candidate, head, hidden):
+        """Loss of a candidate's pseudo-label, and its gradient of the last layer, as a flat row."""
+        linear = isinstance(head, nn.Linear)
+        layer = [each.detach().clone() for each in head.parameters()] if linear else [torch.eye(hidden.shape[1])]
+        layer = [each.requires_grad_() for each in layer]
+        queries = hidden @ layer[0].T + (layer[1] if linear else 0)
+        queries = self.finished(queries)
+        logits = torch.stack([candidate @ query for query in queries]) / self.recipe.posterior_temperature
+        loss = cross_entropy(logits.unsqueeze(0), logits.argmax().unsqueeze(0))
+        gradient = torch.autograd.grad(loss, layer)
+        return loss.item(), torch.cat([each.flatten() for each in gradient])
+
+    def seeded(self, rows, free):
+        """k-means++ seeding over the rows that are free."""
+        uniforms = torch.rand(self.recipe.batch, generator=self.selection, dtype=torch.float64).tolist()
+        chosen = []
+        for uniform in uniforms:
+            weights = [0.0] * len(rows)
+            for place in free:
+                nearest = [(rows[place] - rows[seed]).square().sum().item() for seed in chosen]
+                weights[place] = min(nearest, default=1.0) if place not in chosen else 0.0
+            if not any(weights):  # all that are left equal one that was chosen
+                weights = [float(place in free and place not in chosen) for place in range(len(rows))]
+            passed = np.cumsum(weights) / sum(weights)
+            chosen.append(int(np.searchsorted(passed, uniform, side="right")))
+        return chosen
+
+    def parameters(self):
+        parts = (self.trunks, self.heads, self.classifiers)
+        return [each for part in parts for module in part.values() for each in module.parameters()]
+
+    def descend(self, loss):
+        """Adam with its usual constants, at a rate that rises linearly first."""
+        recipe, t = self.recipe, self.taken + 1
+        rate = recipe.learning_rate * (t / recipe.warmup if t < recipe.warmup else 1)
+        for parameter, slope in zip(self.parameters(), torch.autograd.grad(loss, self.parameters(), allow_unused=True),
+                                    strict=True):
+            if slope is None:
+                continue
+            first, second = self.moments.get(parameter, (0.0, 0.0))
+            self.moments[parameter] = first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
+            parameter.data -= rate * (first / (1 - 0.9**t)) / ((second / (1 - 0.999**t)).sqrt() + 1e-8)
+
+    def follow(self):
+        m = self.recipe.momentum
+        for name in self.modalities:
+            modules = [(self.key_trunks[name], self.trunks[name]),
+                       (self.key_heads[name], self.heads[self.leaders[name]])]
+            for own, other in modules:
+                for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
+                    mine.data = m * mine.data + (1 - m) * theirs.data
+
+
+def assert_same_training(fast, slow, steps):
+    """Both take some steps; losses, choices, all weights, statistics and the dictionaries then agree.
+
+    Of the fast learner the cross-entropy of labels alone is in float32.
+    """
+    rtol, atol = (1e-4, 1e-4) if fast.recipe.method == "supervised" else (1e-6, 1e-8)
+    for _ in range(steps):
+        found, expected = dict(zip(fast.terms, fast.step().tolist(), strict=True)), slow.step()
+        assert list(found) == list(expected)
+        assert found == pytest.approx({name: value.item() for name, value in expected.items()}, rel=rtol)
+    pairs = []
+    for name in slow.modalities:
+        pairs += [(fast.towers.trunks[name].layers, slow.trunks[name]), (fast.towers.heads[name], slow.heads[name]),
+                  (fast.keys.twin.trunks[name].layers, slow.key_trunks[name]),
+                  (fast.keys.twin.heads[name], slow.key_heads[name])]
+        pairs += [(fast.classifiers[name], slow.classifiers[name])] if slow.classifiers else []
+    for mine, expected in pairs:
+        for (name, own), other in zip(mine.state_dict().items(), expected.state_dict().values(), strict=True):
+            if fast.recipe.groups > 1 and ("running" in name or "tracked" in name):
+                continue  # the slow learner's groups move them one after the other
+            torch.testing.assert_close(own, other, rtol=rtol, atol=atol, msg=name)
+    assert set(fast.dictionaries) == set(slow.dictionaries)
+    for name, expected in slow.dictionaries.items():
+        items, keys = aged(fast, name)
+        assert items == [item for item, _ in expected]
+        torch.testing.assert_close(keys, torch.stack([key for _, key in expected]), rtol=rtol, atol=atol)
+
+
+def aged(fast, name):
+    """Items and keys of a dictionary, the oldest first."""
+    found = []
+    for dictionary in (fast.entries[name], fast.dictionaries[name]):
+        found.append(dictionary.entries.roll(-int(dictionary.pointer), 0))
+    return found[0].flatten().tolist(), found[1]
+
+
+CASES = [
+    *((method, {}) for method in TRAINED),
+    *(("cmacc", {"sampler": sampler}) for sampler in ("feature", "random", "ohem")),
+    *((method, {"extra_layer": False, "embedding": 32}) for method in SELF_SUPERVISED),
+    *((method, {"normalised": True, "temperature": 0.3}) for method in SELF_SUPERVISED),
+    ("cmacc", {"normalised": True, "posterior_temperature": 0.1}),
+    ("cmacc", {"normalised": True, "posterior_temperature": 0.1, "sampler": "ohem"}),
+    ("cmacc", {"normalised": True, "posterior_temperature": 0.1, "extra_layer": False}),
+    ("cmacc", {"sampler": "ohem", "extra_layer": False}),
+    ("cmacc", {"posterior_temperature": 3.0}),
+    *((method, {"groups": 2}) for method in TRAINED),
+    ("cmacc", {"groups": 4, "shuffle": False}),
+    ("cmacc", {"pool": 64}),  # more than there are pairs
+    ("cmacc", {"dictionary": 8}),
+    ("xmoco", {"dictionary": 40}),  # more than there are pairs
+    *((method, {"own_excluded": False}) for method in SELF_SUPERVISED),
+    ("xmoco", {"momentum": 0.0}),
+    ("smoco", {"momentum": 1.0}),
+    ("xmoco", {"warmup": 0}),
+    ("smoco", {"greyscale": 0.5, "size": 9}),
+]
+
+
+@pytest.mark.parametrize(("method", "changes"), CASES, ids=str)
+def test_four_steps_over_two_epochs_are_the_slow_ones(double, method, changes):
+    fast = learner(method, **changes)
+    assert fast.steps_per_epoch == 3
+    assert_same_training(fast, Slow(fast), 4)
+
+
+@pytest.mark.parametrize("method", SELF_SUPERVISED)
+def test_steps_on_grids_of_characters_are_the_slow_ones(double, method):
+    fast = learner(method, "multidigits")
+    assert fast.towers.trunks["audio"].name == "small_image"
+    assert_same_training(fast, Slow(fast), 4)
+
+
+@pytest.mark.parametrize("missing", MODALITIES)
+def test_smoco_trains_with_one_modality_alone(double, missing):
+    fast = learner("smoco", data=made_up(without=[missing]))
+    present = OTHER[missing]
+    assert fast.terms == (present, "loss")
+    before = copy.deepcopy(fast.towers.trunks[missing].state_dict())
+    assert_same_training(fast, Slow(fast), 4)
+    for name, value in fast.towers.trunks[missing].state_dict().items():
+        assert torch.equal(value, before[name]), name
+    assert not list(fast.dictionaries[present].parameters()) and missing not in fast.dictionaries
+
+
+def test_pairs_without_one_of_the_modalities_are_left_out():
+    data = made_up()
+    lengths = data.first_frame.diff()
+    deaf = torch.arange(len(lengths)) % 3 == 0
+    rows = (data.first_row.diff() * ~deaf).cumsum(0)
+    kept = (~deaf).repeat_interleave(data.first_row.diff())
+    data = dataclasses.replace(data, mel=data.mel[kept], first_row=torch.cat([torch.zeros(1, dtype=torch.int64), rows]))
+    for method in TRAINED:
+        fast = learner(method, data=data, pool=16, dictionary=8)
+        expected = [item for item in range(len(lengths)) if data.pretrain[item] and not deaf[item]]
+        assert fast.members.tolist() == expected
+        assert trace(fast, 2).isfinite().all()
+
+
+# ---------------------------------------------------------------------------------------------- selection
+
+
+def watched(monkeypatch):
+    """Arguments and result of every selection, as they come."""
+    seen, select = [], pretrain.select
+
+    def watch(strategy, candidates, queries, inputs, **named):
+        copies = [each.clone() for each in (candidates, queries, inputs)]
+        chosen = select(strategy, candidates, queries, inputs, **named)
+        seen.append((strategy, *copies, named, chosen))
+        return chosen
+
+    monkeypatch.setattr(pretrain, "select", watch)
+    return seen
+
+
+@pytest.mark.parametrize("pool", [24, 80])
+@pytest.mark.parametrize("sampler", ["gradient", "feature", "random", "ohem"])
+def test_what_is_selected_was_not_in_the_dictionary_and_is_its_newest(monkeypatch, sampler, pool):
+    fast, seen = learner(sampler=sampler, pool=pool), watched(monkeypatch)
+    for _ in range(7):
+        before = {name: aged(fast, name) for name in MODALITIES}
+        seen.clear()
+        values = dict(zip(fast.terms, fast.step().tolist(), strict=True))
+        for name, (_, candidates, _, _, named, chosen) in zip(MODALITIES, seen, strict=True):
+            items = [int(fast.pooled[name][place]) for place in chosen]
+            assert len(set(chosen.tolist())) == len(chosen) == 8
+            assert not set(items) & set(before[name][0])
+            assert set(items) <= set(fast.members.tolist())
+            assert named["excluded"].tolist() == [item in before[name][0] for item in fast.pooled[name].tolist()]
+            after_items, after_keys = aged(fast, name)
+            assert after_items == before[name][0][8:] + items
+            assert torch.equal(after_keys, torch.cat([before[name][1][8:], candidates[chosen]]))
+            assert values[f"categories_{name}"] == len({int(fast.data.categories[item]) for item in items})
+
+
+def test_the_pool_is_drawn_every_epoch_and_repeats_no_pair_before_all_were_drawn():
+    for pool, most in ((24, 1), (80, 3)):
+        fast, pools = learner(pool=pool), []
+        for step in range(9):
+            fast.step()
+            for name in MODALITIES:
+                pools.append((fast.pooled[name].tolist(), fast.pools[name].clone()))
+            items, keys = pools[-2]
+            if step % 3:
+                assert items == pools[-4][0] and torch.equal(keys, pools[-4][1])
+            elif step:
+                assert items != pools[-4][0]
+        assert len({tuple(items) for items, _ in pools}) == 6  # of each epoch and modality
+        for items, keys in pools:
+            counts = Counter(items)
+            assert len(items) == len(keys) == pool
+            assert max(counts.values()) == most and set(counts) <= set(fast.members.tolist())
+            if pool > 30:
+                assert len(counts) == 30 and set(counts.values()) == {2, 3}
+
+
+def test_several_clips_of_an_item_in_the_pool_are_other_windows():
+    fast = learner(pool=80)
+    fast.step()
+    for name in MODALITIES:
+        assert len(fast.pools[name].unique(dim=0)) > 70  # some clips are as short as a window
+
+
+def test_candidates_are_judged_by_the_other_modality_before_the_loss_sees_them(monkeypatch):
+    fast, seen = learner(normalised=True), watched(monkeypatch)
+    outputs = {}
+    for name in MODALITIES:
+        fast.towers.heads[name].register_forward_hook(
+            lambda _, inputs, output, name=name: outputs.update({name: (inputs[0].detach(), output.detach())})
+        )
+    fast.step()
+    for name, (_, candidates, queries, inputs, named, _) in zip(MODALITIES, seen, strict=True):
+        hidden, embedding = outputs[OTHER[name]]
+        assert torch.equal(inputs, hidden) and torch.equal(queries, embedding)  # not yet of unit length
+        torch.testing.assert_close(candidates.norm(dim=1), torch.ones(24))
+        assert named["normalised"] and named["n_select"] == 8
+
+
+def test_the_released_selection_takes_the_batch_for_candidates_too(monkeypatch):
+    fast, seen = learner(sampler="released"), watched(monkeypatch)
+    batches, next_batch = [], fast._next_batch
+    monkeypatch.setattr(fast, "_next_batch", lambda: batches.append(next_batch()) or batches[-1])
+    own_items = 0
+    for _ in range(6):
+        seen.clear()
+        fast.step()
+        for name, other in zip(MODALITIES, reversed(seen), strict=True):
+            strategy, candidates, _, _, named, chosen = seen[MODALITIES.index(name)]
+            assert strategy == "released" and named["excluded"] is None
+            assert torch.equal(candidates[:8], other[2])  # what judges the other modality's candidates
+            assert torch.equal(candidates[8:], fast.pools[name])
+            items = [*batches[-1].tolist(), *fast.pooled[name].tolist()]
+            found, keys = aged(fast, name)
+            assert found[-8:] == [items[place] for place in chosen]
+            assert torch.equal(keys[-8:], candidates[chosen])
+            own_items += int((chosen < 8).sum())
+    assert own_items > 0
+
+
+def test_coverage_counts_categories_beyond_the_number_of_items_and_none_of_the_unlabelled(monkeypatch):
+    data = made_up()
+    categories = torch.where(torch.arange(len(data.labels)) % 4 == 0, -1, 700 + data.categories)
+    for known in (categories, torch.full_like(categories, -1)):
+        fast, expected = learner(data=dataclasses.replace(data, categories=known)), torch.zeros(2)
+        for _ in range(4):
+            values = fast.step()[-2:]
+            for place, name in enumerate(MODALITIES):
+                items = aged(fast, name)[0][-8:]
+                assert values[place] == len({int(known[item]) for item in items} - {-1})
+            expected += values
+        assert fast.counted.tolist() == expected.tolist()
+
+
+def test_only_cmacc_logs_categories():
+    for method in TRAINED:
+        losses = MODALITIES if method != "supervised" else ()
+        counted = ("categories_video", "categories_audio") if method == "cmacc" else ()
+        assert learner(method).terms == (*losses, "loss", *counted)
+
+
+# ---------------------------------------------------------------------------------------------- momentum, warm-up
+
+
+@pytest.mark.parametrize("extra_layer", [True, False])
+@pytest.mark.parametrize("method", TRAINED)
+def test_momentum_crosses_the_extra_layers_between_modalities_alone(method, extra_layer):
+    fast = learner(method, extra_layer=extra_layer, embedding=32, momentum=0.0)
+
+    def assert_followed():
+        crosses = method in ("xmoco", "cmacc")
+        for name in MODALITIES:
+            heads = fast.towers.heads[OTHER[name] if crosses else name]
+            pairs = [(fast.keys.twin.trunks[name], fast.towers.trunks[name]), (fast.keys.twin.heads[name], heads)]
+            for own, other in pairs:
+                for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
+                    assert torch.equal(mine, theirs) and mine.data_ptr() != theirs.data_ptr()
+                    assert not mine.requires_grad
+
+    assert_followed()  # from the start
+    if method != "supervised":
+        trace(fast, 2)
+        assert_followed()
+        heads = [fast.keys.twin.heads[name].state_dict() for name in MODALITIES]
+        assert not extra_layer or not torch.equal(heads[0]["weight"], heads[1]["weight"])
+
+
+def test_supervision_leaves_keys_and_heads_alone():
+    fast = learner("supervised")
+    before = copy.deepcopy(fast.state_dict())
+    trace(fast, 2)
+    after = fast.state_dict()
+    for part, prefix in (("keys", ""), ("towers", "heads")):
+        for name, value in after[part].items():
+            if name.startswith(prefix):
+                assert torch.equal(value, before[part][name]), name
+    assert not torch.equal(after["classifiers"]["video.weight"], before["classifiers"]["video.weight"])
+
+
+def test_the_learning_rate_rises_to_its_value():
+    for warmup, expected in ((4, [0.25, 0.5, 0.75, 1, 1, 1]), (1, [1] * 6), (0, [1] * 6)):
+        fast, found = learner("xmoco", warmup=warmup), []
+        for _ in range(6):
+            fast.step()
+            found.append(fast.optimiser.param_groups[0]["lr"] / 1e-2)
+        assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("iterations", "steps"), [(0, 9), (5, 5), (9, 9), (20, 9)])
+def test_a_training_ends_after_its_epochs_or_iterations(iterations, steps):
+    assert learner("smoco", iterations=iterations).total_steps == steps
+
+
+def test_shuffling_matters_where_groups_are_normalised_apart():
+    for groups, same in ((1, True), (2, False)):
+        losses = [trace(learner("xmoco", groups=groups, shuffle=shuffle), 3) for shuffle in (True, False)]
+        assert torch.allclose(*losses) == same
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_changes_the_numbers(variant):
+    common = {"dictionary": 24, "pool": 96, "momentum": 0.99}
+    usual, changed = (trace(learner(**common | changes), 4) for changes in ({}, VARIANTS[variant]))
+    assert changed.isfinite().all()
+    assert not torch.allclose(usual, changed, rtol=1e-4)
+
+
+# ---------------------------------------------------------------------------------------------- order and views
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_every_epoch_is_a_permutation_without_its_rest(method, monkeypatch):
+    fast = learner(method)
+    batches, next_batch = [], fast._next_batch
+    monkeypatch.setattr(fast, "_next_batch", lambda: batches.append(next_batch()) or batches[-1])
+    trace(fast, 9)
+    epochs = [torch.cat(batches[first : first + 3]).tolist() for first in (0, 3, 6)]
+    for items in epochs:
+        assert len(items) == len(set(items)) == 24 and set(items) < set(fast.members.tolist())
+    assert len({frozenset(items) for items in epochs}) > 1  # another rest is dropped
+    assert fast.data.pretrain[fast.members].all() and len(fast.members) == 30
+
+
+def test_supervision_leaves_unlabelled_pairs_out():
+    data = made_up()
+    labels = torch.where(torch.arange(len(data.labels)) % 2 == 0, data.labels, -1)
+    fast = learner("supervised", data=dataclasses.replace(data, labels=labels))
+    assert (labels[fast.members] >= 0).all() and data.pretrain[fast.members].all()
+    assert len(fast.members) == int((data.pretrain & (labels >= 0)).sum())
+    assert trace(fast, 2).isfinite().all()
+
+
+# ---------------------------------------------------------------------------------------------- the start
+
+
+def test_equal_seeds_start_from_equal_weights_whatever_the_method():
+    before = torch.get_rng_state()
+    usual = copy.deepcopy(learner("scratch", seed=5).towers.state_dict())
+    for method in TRAINED:
+        for changes in ({}, {"sampler": "random"}):
+            state = learner(method, seed=5, **changes).towers.state_dict()
+            for name, value in state.items():
+                assert torch.equal(value, usual[name]), (method, name)
+    plain_towers = learner("xmoco", seed=5, extra_layer=False).towers.state_dict()
+    assert all(torch.equal(value, usual[name]) for name, value in plain_towers.items())
+    other = learner("scratch", seed=6).towers.state_dict()
+    for name in ("heads.video.weight", "trunks.video.layers.0.0.weight", "trunks.audio.layers.1.0.weight"):
+        assert not torch.equal(other[name], usual[name])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_equal_seeds_train_equally():
+    first, second = learner(), learner()
+    assert torch.equal(trace(first, 4), trace(second, 4))
+    assert_equal_states(first.state_dict(), second.state_dict())
+    assert not torch.equal(trace(learner(seed=4), 4), trace(learner(), 4))
+
+
+def test_the_first_dictionary_holds_keys_of_members_none_twice_before_all_are_there():
+    fast = learner("xmoco", dictionary=40)
+    for name in MODALITIES:
+        items, keys = aged(fast, name)
+        counts = Counter(items)
+        assert set(counts) == set(fast.members.tolist()) and set(counts.values()) == {1, 2}
+        assert keys.shape == (40, 8) and keys.isfinite().all() and keys.std(0).min() > 0
+
+
+def test_scratch_takes_no_steps(tmp_path):
+    fast = learner("scratch")
+    before = copy.deepcopy(fast.state_dict())
+    assert fit(fast, tmp_path, tqdm(disable=True))["steps"] == 0
+    assert_equal_states(fast.state_dict(), before)
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_a_batch_larger_than_the_split_is_refused(method):
+    if method != "cmacc":  # which must have some to select beside the dictionary
+        assert learner(method, batch=30, dictionary=30, pool=30).steps_per_epoch == 1
+    with pytest.raises(ValueError, match="batch=32 exceeds the 30 training pairs of synthetic; lower it"):
+        learner(method, batch=32, dictionary=32, pool=64)
+
+
+@pytest.mark.parametrize(
+    ("batch", "dictionary", "pool", "spare"),
+    [(8, 24, 24, 0), (8, 16, 16, 0), (8, 24, 64, 12), (8, 32, 96, 0), (4, 24, 28, 4), (4, 28, 32, 2)],
+)
+def test_a_dictionary_that_may_hold_all_candidates_is_refused(batch, dictionary, pool, spare):
+    """With 30 pairs: 64 candidates are two clips of each pair, and of four a third."""
+    changes = {"batch": batch, "dictionary": dictionary, "pool": pool}
+    if spare >= batch:
+        assert trace(learner(**changes, epochs=2), 2 * (30 // batch)).isfinite().all()
+        return
+    with pytest.raises(ValueError, match=rf"dictionary={dictionary} may hold all but {spare} candidates of pool={pool}"
+                                         rf", drawn from 30 pairs, and batch={batch} are selected"):
+        learner(**changes)
+    assert trace(learner("xmoco", **changes), 1).isfinite().all()
+
+
+@pytest.mark.parametrize("missing", MODALITIES)
+@pytest.mark.parametrize("method", ["xmoco", "cmacc"])
+def test_contrast_across_modalities_is_refused_where_one_is_missing(method, missing):
+    message = f"method='{method}' needs video and sound; synthetic has {OTHER[missing]} alone; choose smoco"
+    with pytest.raises(ValueError, match=message):
+        learner(method, data=made_up(without=[missing]))
+
+
+@pytest.mark.parametrize("missing", MODALITIES)
+@pytest.mark.parametrize("method", ["scratch", "supervised"])
+def test_baselines_take_one_modality(method, missing):
+    fast = learner(method, data=made_up(without=[missing]))
+    assert fast.terms == ("loss",)
+    assert method == "scratch" or trace(fast, 2).isfinite().all()
+
+
+def test_supervision_by_grids_is_refused():
+    with pytest.raises(ValueError, match=r"supervised' needs one label for every pair; multidigits has .* 2 cells"):
+        learner("supervised", "multidigits")
+
+
+def test_frames_smaller_than_the_crop_are_refused():
+    with pytest.raises(ValueError, match="size=12 exceeds the frames of 9 x 10 pixels"):
+        learner("smoco", size=12)
+
+
+# ---------------------------------------------------------------------------------------------- learning
+
+
+def test_supervision_learns_to_tell_colours_and_pitches():
+    losses = trace(fast := learner("supervised", epochs=16), 48)[:, 0]
+    assert losses[:3].mean() > 1.5 and losses[-3:].mean() < 0.5
+    fast.towers.eval()
+    index = torch.arange(len(fast.data.labels))
+    for name in MODALITIES:
+        view = fast.data.centred(name, index)[:, 0]
+        view = augment.centred(view, 8) if name == "video" else view
+        predicted = fast.classifiers[name](fast.towers(name, view)[1]).argmax(1)
+        assert (predicted == fast.data.labels).float().mean() > 0.9
+
+
+@pytest.mark.parametrize("method", SELF_SUPERVISED)
+def test_contrast_lowers_its_loss(method):
+    fast = learner(method, epochs=10, momentum=0.5, normalised=True, temperature=0.2)
+    losses = trace(fast, 30)[:, fast.terms.index("loss")]
+    assert losses[-6:].mean() < 0.9 * losses[:3].mean()
+
+
+# ---------------------------------------------------------------------------------------------- resuming
+
+
+def assert_equal_states(first, second):
+    """Equal bit by bit, whatever the nesting."""
+    assert type(first) is type(second)
+    if isinstance(first, torch.Tensor):
+        assert first.dtype == second.dtype and torch.equal(first, second)
+    elif isinstance(first, dict):
+        assert list(first) == list(second)
+        for name in first:
+            assert_equal_states(first[name], second[name])
+    elif isinstance(first, (list, tuple)):
+        for one, other in zip(first, second, strict=True):
+            assert_equal_states(one, other)
+    else:
+        assert first == second
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset", "changes"),
+    [
+        *((method, "synthetic", {}) for method in TRAINED),
+        *(("cmacc", "synthetic", {"sampler": sampler}) for sampler in ("feature", "random", "ohem", "released")),
+        ("cmacc", "synthetic", {"groups": 2, "normalised": True, "precision": "bfloat16"}),
+        ("cmacc", "multidigits", {}),
+        ("smoco", "multidigits", {"groups": 2}),
+    ],
+    ids=str,
+)
+def test_a_training_resumed_at_any_step_ends_with_the_same_bits(tmp_path, method, dataset, changes):
+    data = grids(train=16) if dataset == "multidigits" else made_up(pretrain=16)
+    make = functools.partial(learner, method, dataset, data=data, epochs=2, dictionary=8, pool=16, **changes)
+    undisturbed, states = make(), []
+    assert undisturbed.total_steps == 4
+    for step in range(4):
+        torch.save(undisturbed.state_dict(), tmp_path / f"{step}.pt")
+        states.append(undisturbed.step())
+    for step in range(4):
+        resumed = make()
+        resumed.load_state_dict(torch.load(tmp_path / f"{step}.pt", weights_only=True))
+        assert torch.equal(trace(resumed, 4 - step), torch.stack(states[step:])), step
+        assert_equal_states(resumed.state_dict(), undisturbed.state_dict())
+
+
+def test_another_kind_of_device_is_refused_in_words():
+    state = learner().state_dict() | {"generator": torch.zeros(16, dtype=torch.uint8)}  # the size of CUDA's
+    with pytest.raises(ValueError, match="of a run on another kind of device than cpu"):
+        learner().load_state_dict(state)
+
+
+# ---------------------------------------------------------------------------------------------- precision, guard
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_bfloat16_is_close_to_float32_and_everything_is_encoded_in_it(method):
+    exact, rounded = (learner(method, precision=precision) for precision in ("float32", "bfloat16"))
+    for entries in rounded.dictionaries.values():
+        assert entries.entries.dtype == torch.float32
+    kinds = Counter()
+    for module in [*rounded.towers.modules(), *rounded.keys.modules()]:
+        if isinstance(module, (nn.Conv1d, nn.Conv3d)):
+            module.register_forward_hook(lambda _, inputs, output: kinds.update([output.dtype]))
+    for values, others in zip(trace(exact, 2), trace(rounded, 2), strict=True):
+        assert others.isfinite().all() and others.dtype == torch.float32
+        assert not torch.equal(values, others)
+        place = exact.terms.index("loss")
+        torch.testing.assert_close(others[place], values[place], rtol=0.1, atol=0)
+    assert set(kinds) == {torch.bfloat16}
+    for name, value in rounded.towers.state_dict().items():
+        assert value.dtype in (torch.float32, torch.int64), name
+
+
+@pytest.mark.parametrize("sampler", [None, "random", "gradient"])
+@pytest.mark.parametrize("method", TRAINED)
+def test_a_training_that_diverges_says_so(tmp_path, method, sampler):
+    if method != "cmacc" and sampler:
+        pytest.skip("of cmacc alone")
+    fast = learner(method, learning_rate=1e30, **({"sampler": sampler} if sampler else {}))
+    with pytest.raises(NonFiniteLoss, match=r"at step [2-6]; lower|^step [2-6]: .* not finite.*; lower the learning"):
+        fit(fast, tmp_path, tqdm(disable=True), checkpoint_seconds=0)
+
+
+# ---------------------------------------------------------------------------------------------- cost
+
+
+class Counted(TorchDispatchMode):
+    """How many operations torch is asked for, and the most elements of a tensor they make."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = self.largest = 0
+
+    def __torch_dispatch__(self, function, kinds, arguments=(), named=None):
+        made = function(*arguments, **(named or {}))
+        self.count += 1
+        for each in made if isinstance(made, (tuple, list)) else (made,):
+            if isinstance(each, torch.Tensor):
+                self.largest = max(self.largest, each.numel())
+        return made
+
+
+def counted(method, **changes):
+    """Of a step within an epoch."""
+    fast = learner(method, data=made_up(pretrain=140), **changes)
+    trace(fast, 2)
+    with Counted() as counts:
+        fast.step()
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("method", "sampler"), [*((method, "random") for method in TRAINED), ("cmacc", "ohem")]
+)
+def test_no_loop_over_samples_candidates_or_entries(method, sampler):
+    counts = {counted(method, sampler=sampler, batch=batch, dictionary=dictionary, pool=pool).count
+              for batch, dictionary, pool in ((8, 16, 32), (8, 64, 128), (16, 16, 32))}
+    assert max(counts) - min(counts) <= 2
+
+
+@pytest.mark.parametrize("sampler", ["gradient", "feature"])
+def test_a_loop_over_the_selected_alone(sampler):
+    counts = {changes: counted("cmacc", sampler=sampler, batch=changes[0], dictionary=changes[1], pool=changes[2]).count
+              for changes in ((8, 16, 64), (8, 32, 128), (16, 16, 64))}
+    assert counts[8, 16, 64] == counts[8, 32, 128]
+    assert 0 < counts[16, 16, 64] - counts[8, 16, 64] < 2 * 8 * 40  # some thirty operations each
+
+
+@pytest.mark.parametrize("sampler", ["gradient", "feature", "random", "ohem"])
+def test_nothing_is_materialised_beyond_factors_and_similarities(sampler):
+    """Gradients of 120 candidates would be 120 * 32 * 32 numbers; the largest maps of clips are 8 * 2 * 4 * 4 * 4."""
+    found = counted("cmacc", sampler=sampler, batch=8, dictionary=16, pool=120, embedding=32).largest
+    weights = max(parameter.numel() for parameter in learner(embedding=32).towers.parameters())
+    clips = 8 * 3 * 4 * 9 * 10
+    assert found <= max(120 * 32, weights, clips)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("dataset", ["synthetic", "multidigits"])
+@pytest.mark.parametrize("method", TRAINED)
+def test_a_step_on_cuda_does_not_wait_for_the_device(method, dataset, monkeypatch):
+    """Except for what `select` checks on entry: here it is replaced by a choice of the first that are free."""
+    if (method, dataset) == ("supervised", "multidigits"):
+        pytest.skip("refused")
+    monkeypatch.setattr(
+        pretrain, "select",
+        lambda *_, n_select, excluded, **named: excluded.int().argsort(stable=True)[:n_select],
+    )
+    fast = Pretrainer(tiny(method, dataset, groups=2), data_of(dataset), 0, torch.device("cuda"))
+    fast.step()  # cuDNN prepares itself
+    mode = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        values = torch.stack([fast.step() for _ in range(2 * fast.steps_per_epoch)])
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
+    assert values.isfinite().all()

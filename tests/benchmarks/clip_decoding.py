@@ -1,0 +1,88 @@
+"""How fast clips are prepared: the index and the parts of decoding, in one process.
+
+    python3 -m tests.benchmarks.clip_decoding [data set, its files below REPRO_DATA]
+
+CPU time of one core per clip, the best of several turns; without a data set, made-up clips of ten seconds, 340 x 256 at
+30 per second, H.264 and AAC, as those of Kinetics often are. 240,000 of them, the paper's number, are projected.
+"""
+
+import functools
+import io
+import math
+import sys
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+import av
+import numpy as np
+
+from repro.audiovisual import media, prepare, sound, sources, video
+from repro.audiovisual.decode import decode
+
+TURNS, MOST, PAPER = 3, 24, 240_000
+
+
+def made_up() -> bytes:
+    """A clip of ten seconds: blurred noise that drifts, and noise that is heard."""
+    rng, target = np.random.default_rng(0), io.BytesIO()
+    scene = rng.normal(size=(2, 64, 96, 3)).repeat(8, axis=1).repeat(8, axis=2)
+    with av.open(target, "w", format="mp4") as container:
+        pictures = container.add_stream("libx264", rate=30)
+        pictures.width, pictures.height, pictures.pix_fmt = 340, 256, "yuv420p"
+        track = container.add_stream("aac", rate=44_100, layout="stereo")
+        for number in range(300):
+            part = scene[0, number // 2 :][:256, number // 3 :][:, :340] + scene[1, :256, number // 2 :][:, :340]
+            frame = av.VideoFrame.from_ndarray(np.clip(128 + 40 * part, 0, 255).astype(np.uint8), format="rgb24")
+            frame.pts, frame.time_base = number, Fraction(1, 30)
+            container.mux(pictures.encode(frame))
+            heard = av.AudioFrame.from_ndarray(rng.normal(0, 0.1, (2, 1470)).astype(np.float32), "fltp", "stereo")
+            heard.sample_rate, heard.pts, heard.time_base = 44_100, 1470 * number, Fraction(1, 44_100)
+            container.mux(track.encode(heard))
+        container.mux(pictures.encode(None))
+        container.mux(track.encode(None))
+    return target.getvalue()
+
+
+def real(name: str) -> list[bytes]:
+    """Some clips of a data set, evenly spread."""
+    items = prepare._find(name, None, subset=True).items
+    return [sources.read(item.entry) for item in items[:: max(1, len(items) // MOST)]]
+
+
+def best(work: Callable, files: list) -> float:
+    """CPU milliseconds per file of calling `work` on each."""
+    times = []
+    for _ in range(TURNS):
+        start = time.process_time()
+        for each in files:
+            work(each)
+        times.append(time.process_time() - start)
+    return 1000 * min(times) / len(files)
+
+
+def main() -> None:
+    """Time index, pictures, sound and all of a clip."""
+    name = sys.argv[1] if len(sys.argv) > 1 else None
+    files = real(name) if name else [made_up()] * 4
+    needs = "audio" if name == "esc50" else "video"
+    about = {contents: media.describe(io.BytesIO(contents), needs) for contents in files}
+    sound.log_mel(np.zeros(1600, dtype=np.float32))  # the first use compiles
+
+    def whole(contents: bytes, size: int) -> None:
+        decode(contents, about[contents], needs=needs, size=size, listed=math.nan)
+
+    works = {"index": lambda contents: media.describe(io.BytesIO(contents), needs)}
+    works |= {"pictures, size 128": functools.partial(video.read, size=128)} if needs == "video" else {}
+    works["sound, decoded"] = sound.read
+    for size in (128, 256) if needs == "video" else (128,):
+        works[f"all, size {size}"] = functools.partial(whole, size=size)
+    seconds = sum(each["seconds"] or 0 for each in about.values()) / len(about)
+    print(f"{name or 'made-up clips'}: {len(files)} clips of {seconds:.1f} s on average, one core, best of {TURNS}")
+    for part, work in works.items():
+        each = best(work, files)
+        print(f"{part:<20}{each:8.1f} ms per clip{1000 / each:8.1f} per s{each * PAPER / 3.6e6:8.1f} h for {PAPER:,}")
+
+
+if __name__ == "__main__":
+    main()
