@@ -153,7 +153,8 @@ def diverse(store, sampler="random", batch=32, *, ending="", seed=0, preset="qui
               "categories_audio": count - 1, "seconds": 1.0} for number, count in enumerate(counts)]
     with run.claim():
         (run.folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        run.finish({"categories_video": 22.0, "categories_audio": 21.0, "expected": 25.5, "cost": {"finished": finished}})
+        run.finish({"categories_video": 22.0, "categories_audio": 21.0, "expected": 25.5,
+                    "cost": {"finished": finished}})
 
 
 def test_export_of_categories_along_training(store, tmp_path):
@@ -167,8 +168,8 @@ def test_export_of_categories_along_training(store, tmp_path):
     path, = logs.export(store, tmp_path / "figures")
     assert path.name == "category_curves_synthetic.csv"
     found = pd.read_csv(path)
-    assert list(found.columns) == ["step", "categories_video", "categories_audio", "sampler", "batch", "seed", "expected",
-                                   "dataset", "preset"]
+    assert list(found.columns) == ["step", "categories_video", "categories_audio", "sampler", "batch", "seed",
+                                   "expected", "dataset", "preset"]
     assert found.to_numpy().tolist() == [
         [5, 29.0, 28.0, "gradient", 32, 0, 25.5, "synthetic", "quick"],
         [10, 31.0, 30.0, "gradient", 32, 0, 25.5, "synthetic", "quick"],
