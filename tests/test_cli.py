@@ -8,6 +8,8 @@ import pytest
 import typer
 
 from repro import cli, manifest
+from repro.audiovisual import recipe as audiovisual
+from repro.audiovisual import tables as audiovisual_tables
 from repro.image import tables as image_tables
 from repro.recipe import Recipe
 from repro.report import redraw
@@ -125,6 +127,16 @@ def test_recipe_of_another_preset_says_what_it_changes(repro):
     assert rows["objectives"][0] == "AE" and rows["layers"] == ["1", "paper, Table 1"]
 
 
+@pytest.mark.parametrize("name", audiovisual_tables.TABLES)
+def test_recipes_of_cm_acc_are_printed_with_their_sources(repro, name):
+    status, out, _ = repro("recipe", name)
+    assert status == 0
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
+    assert list(rows) == list(audiovisual.AudioVisualRecipe().to_dict())
+    if name != "mutual_information":  # whose encoders are smaller
+        assert rows["video_trunk"] == ["r3d18", "CM-ACC"] and rows["temperature"] == ["0.7", "CM-ACC"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -160,11 +172,25 @@ def test_recipe_of_another_preset_says_what_it_changes(repro):
         (["temperature_grid", "--temperatures", "nan"], "temperatures='nan' should be a comma list of numbers"),
         (["positive_keys", "--keys", "0"], "keys='0' should be a comma list of whole numbers from 1"),
         (["positive_keys", "--strengths", "-1"], "strengths='-1' should be a comma list of numbers from 0"),
+        (["cross_modal", "--approaches", "moco"], "approaches='moco' is not one of: scratch, supervised, "),
+        (["cross_modal", "--methods", "smoco"], "option of cross_modal='methods' is not one of: dataset, preset, app"),
+        (["ohem_vs_active", "--samplers", "hard"], "samplers='hard' is not one of: gradient, feature, random, ohem"),
+        (["ohem_vs_active", "--batches", "0"], "batches='0' should be a comma list of whole numbers from 1"),
+        (["dictionary_size", "--dictionaries", "1.5"], "dictionaries='1.5' should be a comma list of whole numbers"),
+        (["dictionary_size", "--seeds", "x"], "seeds='x' should be a comma list of whole numbers from 0"),
+        (["mutual_information", "--characters", "10"], "characters=10 should be between 1 and 9"),
+        (["mutual_information", "--dataset", "digits"], "dataset='digits' is not one of: multidigits, multiomniglot"),
+        (["transfer", "--trunks", "r3d"], "trunks='r3d' is not one of: r3d18, r2plus1d18"),
+        (["transfer", "--targets", "ucf"], "targets='ucf' is not one of: ucf101, hmdb51, esc50, "),
+        (["transfer", "--split", "one"], "split='one' should be a whole number of at least 0"),
+        (["category_diversity", "--iterations", "0"], "iterations='0' should be a whole number of at least 1"),
+        (["category_diversity", "--variant", "unit"], "variant='unit' is not one of: none, unit_length, "),
+        (["transfer", "--dataset", "kinetics700"], "kinetics700"),
         (["taxonomy", "--dataset", "ucla"], "ask for all_sqe.zip at https://"),
     ],
 )
 def test_run_refuses(repro, tmp_path, monkeypatch, arguments, message):
-    for module in (tables, image_tables):
+    for module in (tables, image_tables, audiovisual_tables):
         monkeypatch.setattr(module, "train", None)  # nothing may be trained
     errors = refused(repro("run", *arguments))
     assert errors.startswith("repro: ") and message in errors
@@ -187,7 +213,8 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["taxonom"], "similarity_variance; did you mean 'taxonomy'?"),
+        (["taxonom"], "category_diversity; did you mean 'taxonomy'?"),
+        (["transfer", "--method", "moco"], "method='moco' is not one of: scratch, supervised, smoco, xmoco, cmacc"),
         (["taxonomy", "--preset", "auto"], "preset='auto' is not one of: paper, quick, smoke"),
         (["temperature_grid", "--dataset", "cifar"], "dataset='cifar' is not one of: digits, cifar10, "),
         (["image_methods", "--method", "simclr"], "method='simclr' is not one of: random, supervised, moco, "),
@@ -230,6 +257,25 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
     assert status == 0
     listed = [(words[-1], float(words[-2])) for words in map(str.split, out.splitlines()) if "smoke" in words]
     assert sorted(listed) == sorted((row["objectives"], float(row["ours"])) for row in table)
+
+
+def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path):
+    measures = {
+        "cross_modal": {"synthetic_video": 51.25, "synthetic_audio": 60.0, "categories_video": 20.0},
+        "mutual_information": {"linear": 99.5, "linear_held_out": 80.0},
+        "category_diversity": {"categories_video": 22.5, "categories_audio": 21.0, "expected": 27.5},
+    }
+    for table, metrics in measures.items():
+        targets = {"targets": ""} if table == "category_diversity" else {}
+        recipe = audiovisual.quick("multidigits" if "linear" in metrics else "synthetic", "cmacc", **targets)
+        run = Store(tmp_path / "runs").run(Cell(table, "cmacc", recipe, 0, "quick", recipe.dataset, "d1", 1))
+        with run.claim():
+            run.finish(metrics | {"cost": {"finished": "2026-01-01", "commit": "abc"}})
+    status, out, _ = repro("results", "list")
+    assert status == 0
+    shown = {line.split()[1]: line.split()[-3:-1] for line in out.splitlines() if "cmacc" in line}
+    assert shown == {"cross_modal": ["synthetic_video", "51.25"], "mutual_information": ["linear", "99.50"],
+                     "category_diversity": ["categories_video", "22.50"]}
 
 
 def test_results_list_of_no_runs(repro):
