@@ -187,7 +187,7 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["taxonom"], "similarity_variance; did you mean 'taxonomy'?"),
+        (["taxonom"], "category_diversity; did you mean 'taxonomy'?"),
         (["taxonomy", "--preset", "auto"], "preset='auto' is not one of: paper, quick, smoke"),
         (["temperature_grid", "--dataset", "cifar"], "dataset='cifar' is not one of: digits, cifar10, "),
         (["image_methods", "--method", "simclr"], "method='simclr' is not one of: random, supervised, moco, "),
