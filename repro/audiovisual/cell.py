@@ -50,6 +50,13 @@ def target_of(recipe: AudioVisualRecipe, target: str, split: int) -> Pairs:
     return _load(TARGETS[target].dataset, manifest.data_root(), recipe.finetune_window, split, *_options(recipe))
 
 
+def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:
+    """The targets that encoders of the recipe are fine-tuned on, each with an official split; none of characters."""
+    names = [] if recipe.dataset in CHARACTERS else filter(None, recipe.targets.split(","))
+    splits = {name: range(1, TARGETS[name].splits + 1) if recipe.split == 0 else (recipe.split,) for name in names}
+    return [(name, split) for name, each in splits.items() for split in each]
+
+
 def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     """Train the run's cell to its end, from its checkpoints if there are any, and evaluate it.
 
@@ -62,6 +69,8 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
         pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
         spent = fit(pretrainer, run.folder, progress)
         result = evaluate(pretrainer, run.folder, progress, seed)
+    for checkpoint in run.folder.glob("*/checkpoint*.pt"):  # of fine-tuning, which only resuming needed
+        checkpoint.unlink()
     return result | {"cost": spent | cost(device)}
 
 
@@ -76,14 +85,16 @@ def evaluate(pretrainer: Pretrainer, folder: Path, progress: tqdm, seed: int) ->
 
     Returns:
         Of CM-ACC what `coverage` says. For grids of characters what `probe_characters` says; otherwise, by the name of
-        every target, the accuracy in percent after fine-tuning.
+        every target, the accuracy in percent after fine-tuning, the mean over its splits in `targets_of`.
     """
     recipe = pretrainer.recipe
     result = coverage(pretrainer) if recipe.method == "cmacc" else {}
     if recipe.dataset in CHARACTERS:
         return result | probe_characters(pretrainer, seed)
-    targets = filter(None, recipe.targets.split(","))
-    return result | {name: _finetuned(pretrainer, name, folder, progress, seed) for name in targets}
+    accuracies: dict[str, list[float]] = {}
+    for name, split in targets_of(recipe):
+        accuracies.setdefault(name, []).append(_finetuned(pretrainer, name, split, folder, progress, seed))
+    return result | {name: sum(found) / len(found) for name, found in accuracies.items()}
 
 
 def coverage(pretrainer: Pretrainer) -> dict[str, float]:
@@ -101,19 +112,15 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
     return counted | {"expected": (1 - missed).sum().item()}
 
 
-def _finetuned(pretrainer: Pretrainer, name: str, folder: Path, progress: tqdm, seed: int) -> float:
-    """Accuracy on a target, the mean over its official splits if the recipe asks for that."""
-    recipe, target = pretrainer.recipe, TARGETS[name]
-    towers, accuracies = pretrainer.towers, []
-    for split in range(1, target.splits + 1) if recipe.split == 0 else (recipe.split,):
-        data = target_of(recipe, name, split)
-        trunk = towers.trunks[target.modality]
-        learner = FineTuner(recipe, trunk, data, target.modality, seed, pretrainer.device)
-        part = folder / f"{name}-{split}"
-        part.mkdir(exist_ok=True)
-        fit(learner, part, progress)
-        accuracies.append(learner.accuracy())
-    return sum(accuracies) / len(accuracies)
+def _finetuned(pretrainer: Pretrainer, name: str, split: int, folder: Path, progress: tqdm, seed: int) -> float:
+    """Accuracy on a split of a target."""
+    modality = TARGETS[name].modality
+    data, trunk = target_of(pretrainer.recipe, name, split), pretrainer.towers.trunks[modality]
+    learner = FineTuner(pretrainer.recipe, trunk, data, modality, seed, pretrainer.device)
+    part = folder / f"{name}-{split}"
+    part.mkdir(exist_ok=True)
+    fit(learner, part, progress)
+    return learner.accuracy()
 
 
 def probe_characters(pretrainer: Pretrainer, seed: int) -> dict[str, float]:
@@ -173,7 +180,7 @@ def _options(recipe: AudioVisualRecipe) -> tuple[bool, float, int, int]:
     return recipe.subset, recipe.redundancy, recipe.characters, recipe.pairs
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
 def _load(
     name: str, root: Path, window: int, split: int, subset: bool, redundancy: float, characters: int, pairs: int
 ) -> Pairs:
