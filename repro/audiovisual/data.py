@@ -71,6 +71,10 @@ def load(
     Args:
         name: one of `DATASETS`.
         root: folder of real data; REPRO_DATA by default.
+        window: frames of a view, of clips and recordings.
+        split: official split or fold of recordings, which says what is trained with and tested on.
+        subset: of recordings, accept that some of the distribution are not there.
+        redundancy: of the embedded clips, see `synthetic.load`.
         characters, pairs: of grids of characters, see `characters.load`.
 
     Raises:

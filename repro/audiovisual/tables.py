@@ -1,5 +1,6 @@
 """CM-ACC's tables: which cells make them, and our numbers beside the printed ones."""
 
+import hashlib
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -7,10 +8,10 @@ from pandas import DataFrame, Series, concat
 
 from repro import manifest
 from repro.audiovisual import MODALITIES
-from repro.audiovisual.cell import TARGETS, data_of, train
-from repro.audiovisual.data import CHARACTERS, DATASETS
-from repro.audiovisual.pretrain import VERSION
-from repro.audiovisual.recipe import METHODS, PRESETS, SAMPLERS, SELF_SUPERVISED, VARIANTS
+from repro.audiovisual.cell import TARGETS, data_of, target_of, targets_of, train
+from repro.audiovisual.data import CHARACTERS, RECORDINGS
+from repro.audiovisual.pretrain import VERSION, members
+from repro.audiovisual.recipe import METHODS, PRESETS, SAMPLERS, SELF_SUPERVISED, VARIANTS, AudioVisualRecipe
 from repro.recipe import choose, parse_number, parse_numbers
 from repro.report.printed import printed
 from repro.run.compare import beside
@@ -27,12 +28,14 @@ APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "xmoco": ("XMoCo", "xmoco", {}),
     "cmacc_plain": ("CM-ACC (w/o fcl)", "cmacc", {"extra_layer": False}),
     "cmacc_feature": ("CM-ACC, feature embedding", "cmacc", {"sampler": "feature"}),
+    "cmacc_released": ("CM-ACC, released selection", "cmacc", {"sampler": "released"}),
     "cmacc": ("CM-ACC", "cmacc", {}),
 }
 PRINTED_APPROACHES = "scratch,supervised,smoco,xmoco_plain,xmoco,cmacc_plain,cmacc_feature,cmacc"
 PRINTED_SAMPLERS = {"random": "Random", "ohem": "OHEM", "gradient": "Active"}
 COLUMNS = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}  # of the printed tables, by target
 GRIDS = "characters"  # the target of grids of characters, read by linear probes
+RECORDED = ("synthetic", *RECORDINGS)  # what all tables but `mutual_information` are on
 PRE_TRAINED = {  # data sets as Tables 4 and 5 call them
     "kinetics_sound": "Kine.-Sound",
     "kinetics700": "Kinetics700",
@@ -45,7 +48,7 @@ VARIED = {
     "ohem_vs_active": ("sampler", "batch"),
     "dictionary_size": ("dictionary",),
     "mutual_information": ("characters",),
-    "transfer": ("video_trunk",),
+    "transfer": ("video_trunk", "split"),
     "category_diversity": ("sampler", "batch"),
 }
 
@@ -71,7 +74,8 @@ def cross_modal(
 
     Returns:
         One row per approach and target: approach (as printed), target (where the encoder was fine-tuned), then ours,
-        std, n_seeds, published, difference, preset, dataset. Accuracies in percent.
+        std, n_seeds, published, difference, preset, dataset. Accuracies in percent. Where a cell departs from its
+        preset, a column "departures" before `ours` says how.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`, before anything is computed.
@@ -167,7 +171,8 @@ def transfer(
         **choices: the other parameters of `transfer_cells`.
 
     Returns:
-        One row per method, trunk and target: method, video_trunk, target, then the columns of `cross_modal`.
+        One row per method, trunk and target: method, video_trunk, split, target, then the columns of `cross_modal`.
+        Published are means over the splits, split 0.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `cross_modal`.
@@ -218,7 +223,8 @@ def cross_modal_cells(
         preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
         approaches: comma list of names of `APPROACHES`.
         seeds: comma list of whole numbers.
-        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none".
+        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none"; none that changes what
+            the table varies itself.
         subset: accept a part of a distribution; every entry then says so.
         precision: "float32", "bfloat16", or "auto": the preset's.
 
@@ -278,7 +284,7 @@ def dictionary_size_cells(
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     if dictionaries == "auto":
-        paper = resolved(dataset, preset, DATASETS, PRESETS) == "paper"
+        paper = resolved(dataset, preset, RECORDED, PRESETS) == "paper"
         dictionaries = "128,512,2048,8192,32768" if paper else "64,256,1024"
     names, sizes = _listed("methods", methods, SELF_SUPERVISED), parse_numbers("dictionaries", dictionaries, least=1)
     chosen = [(name, {"dictionary": size}) for name in names for size in sizes]
@@ -306,7 +312,6 @@ def mutual_information_cells(
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    choose("dataset", dataset, CHARACTERS)
     names = _listed("methods", methods, ("scratch", *SELF_SUPERVISED))
     numbers = parse_numbers("characters", characters, least=1)
     chosen = [(name, {"characters": number}) for name in names for number in numbers]
@@ -342,7 +347,7 @@ def transfer_cells(
     """
     names = _listed("methods", methods, METHODS)
     changes = {} if targets == "auto" else {"targets": ",".join(_listed("targets", targets, TARGETS))}
-    changes |= {"split": int(split)}
+    changes |= {"split": parse_number("split", split)}
     choices: list[dict[str, Any]] = [{}]
     if trunks != "auto":
         choices = [{"video_trunk": trunk} for trunk in _listed("trunks", trunks, PRINTED_TRUNKS)]
@@ -386,31 +391,34 @@ def cross_modal_table(results: DataFrame, preset: str, dataset: str) -> DataFram
     rows = _by_target(results)
     names = {(method, *_told(changes)): title for title, method, changes in APPROACHES.values()}
     told = zip(rows["method"], rows["extra_layer"], rows["sampler"], strict=True)
-    rows.insert(0, "approach", [names.get(each, each[0]) for each in told])
-    return _beside(rows, ["approach"], _printed_approach, preset, dataset)
+    rows.insert(0, "approach", [names[each] for each in told])
+    return _beside("cross_modal", rows, ["approach"], _printed_approach, preset, dataset)
 
 
 def ohem_vs_active_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `ohem_vs_active` from finished cells; `results` as for `cross_modal_table`."""
-    return _beside(_by_target(results), ["sampler", "batch"], _printed_sampler, preset, dataset)
+    rows = _by_target(results)
+    return _beside("ohem_vs_active", rows, ["sampler", "batch"], _printed_sampler, preset, dataset)
 
 
 def dictionary_size_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `dictionary_size` from finished cells; `results` as for `cross_modal_table`."""
-    return _beside(_by_target(results), ["method", "dictionary"], _not_printed, preset, dataset)
+    rows = _by_target(results)
+    return _beside("dictionary_size", rows, ["method", "dictionary"], _not_printed, preset, dataset)
 
 
 def mutual_information_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `mutual_information` from finished cells; `results` as for `cross_modal_table`."""
     rows = _by_target(results)
-    table = _beside(rows, ["method", "characters"], _not_printed, preset, dataset)
+    table = _beside("mutual_information", rows, ["method", "characters"], _not_printed, preset, dataset)
     held_out = rows.groupby("entry", sort=False)["linear_held_out"].mean()
     return table.assign(linear_held_out=held_out.to_numpy())
 
 
 def transfer_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `transfer` from finished cells; `results` as for `cross_modal_table`."""
-    return _beside(_by_target(results), ["method", "video_trunk"], _printed_transfer, preset, dataset)
+    rows = _by_target(results)
+    return _beside("transfer", rows, ["method", "video_trunk", "split"], _printed_transfer, preset, dataset)
 
 
 def category_diversity_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -420,7 +428,7 @@ def category_diversity_table(results: DataFrame, preset: str, dataset: str) -> D
         for modality in MODALITIES
     ]
     rows = _with_entry(concat(parts, ignore_index=True))
-    table = _beside(rows, ["sampler", "batch"], _not_printed, preset, dataset)
+    table = _beside("category_diversity", rows, ["sampler", "batch"], _not_printed, preset, dataset)
     return table.assign(expected=rows.groupby("entry", sort=False)["expected"].mean().to_numpy())
 
 
@@ -441,15 +449,30 @@ def _with_entry(rows: DataFrame) -> DataFrame:
 
 
 def _beside(
-    rows: DataFrame, columns: list[str], published: Callable[[Series, str], float], preset: str, dataset: str
+    table: str,
+    rows: DataFrame,
+    columns: list[str],
+    published: Callable[[Series, str], float],
+    preset: str,
+    dataset: str,
 ) -> DataFrame:
     """Our values beside the printed ones, one row per entry of `rows`, which has a value for every cell."""
     entries = rows.drop_duplicates("entry").set_index("entry")
+    departures = [_departures(row, entry, VARIED[table]) for entry, row in entries.iterrows()]
+    columns = [*columns, "target"]
+    if any(departures):
+        entries["departures"] = departures
+        columns.append("departures")
     comparable = None
     if not manifest.embedded(dataset):
         comparable = Series({entry: published(row, dataset) for entry, row in entries.iterrows()}, dtype=float)
-    table = beside(entries[[*columns, "target"]], rows, comparable, preset=preset, dataset=dataset)
-    return table.reset_index(drop=True)
+    return beside(entries[columns], rows, comparable, preset=preset, dataset=dataset).reset_index(drop=True)
+
+
+def _departures(row: Series, entry: str, varied: tuple[str, ...]) -> str:
+    """What an entry says beside its method, the fields that its table varies, and its target."""
+    usual = row["method"] + "".join(f", {field}={row[field]}" for field in varied)
+    return entry.removeprefix(usual).removesuffix(f", target={row['target']}").removeprefix(", ")
 
 
 def _printed_approach(row: Series, dataset: str) -> float:
@@ -518,21 +541,37 @@ def _cells(
     precision: str,
 ) -> list[Cell]:
     """Every method and its changes with every seed, seed by seed, so that a table killed half-way has whole columns."""
-    preset = resolved(dataset, preset, DATASETS, PRESETS)
-    choose("variant", variant, ("none", *VARIANTS))
+    preset = resolved(dataset, preset, CHARACTERS if table == "mutual_information" else RECORDED, PRESETS)
+    allowed = (name for name, changes in VARIANTS.items() if changes.keys().isdisjoint(VARIED[table]))
+    choose("variant", variant, ("none", *allowed))
     choose("precision", precision, ("auto", "float32", "bfloat16"))
     given: dict[str, Any] = VARIANTS.get(variant, {}) | ({} if precision == "auto" else {"precision": precision})
     made = []
     for method, changes in chosen:
         usual = PRESETS[preset](dataset, method, subset=subset, **changes)
         recipe = PRESETS[preset](dataset, method, subset=subset, **(changes | given))
-        made.append((entry_of(method, recipe, usual, VARIED[table]), recipe))
-    parts = [data_of(recipe) for _, recipe in made]
+        made.append((entry_of(method, recipe, usual, VARIED[table]), recipe, *_data(recipe)))
     return [
-        Cell(table, entry, recipe, seed, preset, data.name, data.digest, VERSION)
+        Cell(table, entry, recipe, seed, preset, name, digest, VERSION)
         for seed in parse_numbers("seeds", seeds)
-        for (entry, recipe), data in zip(made, parts, strict=True)
+        for entry, recipe, name, digest in made
     ]
+
+
+def _data(recipe: AudioVisualRecipe) -> tuple[str, str]:
+    """Name of what is pre-trained on, and a digest of that and of all targets; raises where a cell could not end."""
+    targets = targets_of(recipe)
+    for name, split in targets:
+        dataset, _, splits = TARGETS[name]
+        if split > splits:
+            raise ValueError(f"split={recipe.split} should be at most {splits}, of {name}, or 0 for their mean")
+        if recipe.split == 0 and splits > 1 and dataset == recipe.dataset:
+            raise ValueError(f"split=0 would test on recordings of {name} that are pre-trained on, which are those of "
+                             f"one split's training part; choose a split from 1 to {splits}")
+    data = data_of(recipe)
+    members(recipe, data)
+    digests = dict.fromkeys([data.digest, *(target_of(recipe, name, split).digest for name, split in targets)])
+    return data.name, data.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 def _table(name: str, run: Callable, cells: Callable, layout: Callable, example: tuple[str, str]) -> Table:
