@@ -22,8 +22,8 @@ from repro.run.table import Table, entry_of, resolved, trained
 APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "scratch": ("Scratch", "scratch", {}),
     "supervised": ("Supervised", "supervised", {}),
-    "smoco": ("SMoCo", "smoco", {}),
     "smoco_plain": ("SMoCo (w/o fcl)", "smoco", {"extra_layer": False}),
+    "smoco": ("SMoCo", "smoco", {}),
     "xmoco_plain": ("XMoCo (w/o fcl)", "xmoco", {"extra_layer": False}),
     "xmoco": ("XMoCo", "xmoco", {}),
     "cmacc_plain": ("CM-ACC (w/o fcl)", "cmacc", {"extra_layer": False}),
@@ -602,6 +602,7 @@ def _cells(
     allowed = (name for name, changes in VARIANTS.items() if changes.keys().isdisjoint(VARIED[table]))
     choose("variant", variant, ("none", *allowed))
     choose("precision", precision, ("auto", "float32", "bfloat16"))
+    numbers = parse_numbers("seeds", seeds)  # before data are read
     given = VARIANTS.get(variant, {}) | dict(departures or {})
     given |= {} if precision == "auto" else {"precision": precision}
     made = []
@@ -612,7 +613,7 @@ def _cells(
     data = [identity_of(recipe) for _, recipe in made]
     return [
         Cell(table, entry, recipe, seed, preset, *each, VERSION)
-        for seed in parse_numbers("seeds", seeds)
+        for seed in numbers
         for (entry, recipe), each in zip(made, data, strict=True)
     ]
 

@@ -55,7 +55,9 @@ SAMPLERS = {
     "gradient": Look("active, gradients", GREEN, "D"),
     "released": Look("released code", GREY, "v"),
 }
-TARGET_NAMES = NAMES | {"synthetic_video": "synthetic, pictures", "synthetic_audio": "synthetic, sound"}
+TARGET_NAMES = NAMES | {
+    "esc10": "ESC10", "synthetic_video": "synthetic, pictures", "synthetic_audio": "synthetic, sound"
+}
 PRINTED_LOOKS = {"scratch": (GREY, "v"), "others": (GREY, "o"), "supervised": (PURPLE, "^"), "CM-ACC": (GREEN, "D")}
 OPEN = {"markerfacecolor": "white"}
 

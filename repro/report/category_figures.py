@@ -1,5 +1,7 @@
 """The figures of CM-ACC's categories: how many of them the negatives cover, and which are hard to tell."""
 
+import textwrap
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -122,7 +124,7 @@ def pretext_accuracy(table: DataFrame) -> Figure:
     for axes, (query, rows) in zip(stack, panels.items(), strict=True):
         _ranked(axes, rows)
         axes.set_title(f"queries of {query}", loc="left")
-    stack[-1].set_xlabel("positive ranks first (% of the queries of a category)")
+    stack[-1].set_xlabel("positive ranks first (% of queries)")
     kinds = [Line2D([], [], color=colour, linewidth=4, label=name) for name, colour in RANKED.items()]
     legend_below(figure, kinds, 2)
     return settled(figure)
@@ -148,6 +150,7 @@ def _ranked(axes: Axes, rows: DataFrame) -> None:
     """Bars downwards, the lowest after a gap."""
     places = rows.index + 0.6 * (rows["rank"] == "lowest")
     axes.barh(places, rows["accuracy"], height=0.75, color=rows["rank"].map(RANKED))
-    axes.set(yticks=places, yticklabels=rows["category"], ylim=(places.max() + 0.7, -0.7))
+    names = [textwrap.shorten(name, 30, placeholder=" ...") for name in rows["category"]]
+    axes.set(yticks=places, yticklabels=names, ylim=(places.max() + 0.7, -0.7))
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)

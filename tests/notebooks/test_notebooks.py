@@ -14,17 +14,24 @@ import pytest
 from PIL import Image
 
 from repro import manifest
+from repro.audiovisual import tables as audiovisual_tables
 from repro.report import figures
 from repro.skeleton import data as skeleton_data
 from repro.skeleton import tables as skeleton_tables
+from repro.tables import TABLES
 
 FOLDER = manifest.project_root() / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 EMBEDDED = {  # data set of a notebook by default, with the number of cells of its smoke run
     "taxonomy": ("synthetic", 16), "encoder_collapse": ("synthetic", 10), "temperature_grid": ("digits", 9),
     "positive_keys": ("digits", 8), "similarity_variance": ("digits", 2),
+    "cross_modal": ("synthetic", 8), "ohem_vs_active": ("synthetic", 9), "dictionary_size": ("synthetic", 9),
+    "mutual_information": ("multidigits", 3), "transfer": ("synthetic", 1),
 }
-ABSENT = {"synthetic": ("ucla", r"all_sqe\.zip"), "digits": ("cifar10", "cifar-10-python")}  # and what is asked for
+ABSENT = dict.fromkeys(("taxonomy", "encoder_collapse"), ("ucla", r"all_sqe\.zip"))  # data, and what is asked for
+ABSENT |= dict.fromkeys(("temperature_grid", "positive_keys", "similarity_variance"), ("cifar10", "cifar-10-python"))
+ABSENT |= dict.fromkeys(("cross_modal", "ohem_vs_active", "dictionary_size", "transfer"), ("kinetics700", "kinetics"))
+ABSENT["mutual_information"] = ("multiomniglot", "omniglot")
 REQUIRED = ("dataset", "preset", "seeds", "device")
 SMOKE = {"preset": "smoke", "device": "cpu"}
 TYPED = re.compile(r'(\w+): (str|int|float|bool) = ("[^"]*"|[-\w.]+) +# \S.*')
@@ -72,6 +79,7 @@ def runs(folder):
 
 def test_there_is_a_notebook_for_every_table():
     assert {path.stem for path in NOTEBOOKS} == set(EMBEDDED)
+    assert set(EMBEDDED) <= set(TABLES)
 
 
 @every_notebook
@@ -137,7 +145,7 @@ def begin(path, **changes):
         ({"epochs": 3}, "parameter='epochs' is not one of: dataset, preset"),
         ({"n_seeds": None}, "parameter='n_seeds' is not one of"),
         ({"seed_list": [0, 1]}, "parameter='seed_list' is not one of"),
-        ({"dataset": "nutu"}, "dataset='nutu' is not one of: (synthetic, ucla|digits, cifar10)"),
+        ({"dataset": "nutu"}, "dataset='nutu' is not one of: (synthetic, |digits, |multidigits, )"),
         ({"preset": "fast"}, "preset='fast' is not one of: auto, paper, quick, smoke"),
         ({"seeds": "a"}, "seeds='a' should be a comma list of whole numbers from 0"),
         ({"seeds": -1}, "seeds=-1 should be a comma list"),
@@ -160,6 +168,15 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
         ("temperature_grid", {"key_temperatures": "0.1;0.2"}, "key_temperatures='0.1;0.2' should be a comma list"),
         ("positive_keys", {"keys": 1.5}, "keys=1.5 should be a comma list of whole numbers from 1"),
         ("similarity_variance", {"subset": True, "dataset": "stl10"}, "repro data import stl10 FILE"),
+        ("cross_modal", {"approaches": "cmacc,cmac"}, "approaches='cmac' is not one of: .*did you mean 'cmacc'"),
+        ("ohem_vs_active", {"samplers": "hard"}, "samplers='hard' is not one of: gradient, feature, random, ohem"),
+        ("ohem_vs_active", {"batches": "32;64"}, "batches='32;64' should be a comma list of whole numbers from 1"),
+        ("dictionary_size", {"dictionaries": 100}, "dictionary=100 and pool=.* should be multiples of batch="),
+        ("mutual_information", {"characters": "9,10"}, "characters=10 should be between 1 and 9"),
+        ("mutual_information", {"dataset": "synthetic"}, "dataset='synthetic' is not one of: multidigits, multiom"),
+        ("transfer", {"targets": "ucf"}, "targets='ucf' is not one of: .*did you mean 'ucf101'"),
+        ("transfer", {"split": 6}, "split=6 should be between 0 and 5"),
+        ("transfer", {"variant": "unit"}, "variant='unit' is not one of: none, unit_length"),
     ],
 )
 def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_path, monkeypatch):
@@ -169,11 +186,11 @@ def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_pat
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("name", skeleton_tables.TABLES)
-def test_a_skeleton_notebook_declares_whatever_its_table_takes(name):
+@pytest.mark.parametrize("name", [*skeleton_tables.TABLES, *(set(audiovisual_tables.TABLES) - {"category_diversity"})])
+def test_a_notebook_declares_whatever_its_table_takes(name):
     declared = {}
     exec(nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells[1].source, declared)
-    accepted = inspect.signature(skeleton_tables.TABLES[name].cells).parameters
+    accepted = inspect.signature(TABLES[name].cells).parameters
     assert {given: declared[given] for given in accepted} == {
         given: parameter.default for given, parameter in accepted.items()
     }
@@ -193,7 +210,7 @@ def test_the_poses_are_those_of_the_pipeline(tmp_path, monkeypatch):
 def test_missing_data_stop_the_third_cell(path, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
-    name, archive = ABSENT[EMBEDDED[path.stem][0]]
+    name, archive = ABSENT[path.stem]
     with pytest.raises(FileNotFoundError, match=archive):
         begin(path, dataset=name)
     assert not (tmp_path / "runs").exists()
@@ -208,7 +225,7 @@ def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(pa
     dataset, count = EMBEDDED[path.stem]
     assert f"{2 * count} cells of preset smoke on {dataset}, 0 finished" in text
     assert str(tmp_path / "runs") in text and "torch" in text and "python" in text
-    assert not (tmp_path / "runs").exists()
+    assert {path.name for path in (tmp_path / "runs").glob("*")} <= {"prepared"}
 
 
 def test_taxonomy_with_two_objectives_and_again(tmp_path):
@@ -273,6 +290,52 @@ def test_similarity_variance_of_two_models(tmp_path):
     assert min(Image.open(io.BytesIO(base64.b64decode(images))).size) > 200
     stored = sorted((tmp_path / "runs").glob("similarity_variance/*/similarity.csv"))
     assert len(stored) == 2
+
+
+def test_cross_modal_with_two_approaches(tmp_path):
+    process, notebook = execute("cross_modal", tmp_path, approaches="cmacc_feature,smoco", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert "unknown parameter" not in process.stderr
+    approaches = ("CM-ACC, feature embedding", "SMoCo")
+    assert [row[:2] for row in rows(notebook)] == [
+        [approach, target] for approach in approaches for target in ("synthetic_video", "synthetic_audio")
+    ]
+    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
+    tables = [html for html in outputs(notebook, "text/html") if "<tbody>" in html]
+    assert len(tables) == 3 and "77.2" in tables[1] and "74.5" in tables[2]  # ours, Table 1, Table 2
+
+
+def test_ohem_vs_active_with_two_samplers(tmp_path):
+    process, notebook = execute("ohem_vs_active", tmp_path, samplers="ohem,gradient", batches="16", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert [row[:2] for row in rows(notebook)] == [["ohem", "16"]] * 2 + [["gradient", "16"]] * 2
+    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
+
+
+def test_dictionary_size_with_two_sizes(tmp_path):
+    process, notebook = execute("dictionary_size", tmp_path, methods="xmoco", dictionaries="64,32", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert [row[:2] for row in rows(notebook)] == [["xmoco", "64"]] * 2 + [["xmoco", "32"]] * 2
+    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
+    assert "1e3" in outputs(notebook, "text/html")[-1]  # what the paper says of its curve
+
+
+def test_mutual_information_with_two_numbers(tmp_path):
+    process, notebook = execute("mutual_information", tmp_path, methods="cmacc", characters="1,3", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert [row[:3] for row in rows(notebook)] == [["cmacc", "1", "characters"], ["cmacc", "3", "characters"]]
+    assert all(0 <= float(row[-1]) <= 100 for row in rows(notebook))  # drawings never seen
+    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
+
+
+def test_transfer_of_two_methods(tmp_path):
+    process, notebook = execute("transfer", tmp_path, methods="scratch,cmacc", targets="synthetic_audio", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    expected = [[method, "small_video", "0", "synthetic_audio"] for method in ("scratch", "cmacc")]
+    assert [row[:4] for row in rows(notebook)] == expected
+    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
+    _, *others = (html for html in outputs(notebook, "text/html") if "<tbody>" in html)
+    assert len(others) == 3 and not any("here:" in html for html in others)  # embedded data are not among the printed
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
-
+import matplotlib
 import numpy as np
+import pandas as pd
+import pytest
+from drawn import assert_legible, lines
 from pandas import DataFrame
 
 from repro.audiovisual.tables import APPROACHES
-from repro.report import audiovisual_figures
+from repro.report import audiovisual_figures, style
 from repro.report.printed import printed
 
 NAMES = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
@@ -11,15 +14,14 @@ EMBEDDED = ("synthetic_video", "synthetic_audio")
 
 
 def told(table, n_seeds, preset, dataset) -> DataFrame:
-    """The columns that every table has, in rows of any order."""
-    table = table.assign(
+    """With the columns that every table has."""
+    return table.assign(
         std=0.8 if n_seeds > 1 else np.nan,
         n_seeds=n_seeds,
         difference=table["ours"] - table["published"],
         preset=preset,
         dataset=dataset,
     )
-    return table
 
 
 def approaches_table(n_seeds=3, preset="paper", dataset="kinetics_sound", targets=tuple(NAMES)) -> DataFrame:
@@ -35,9 +37,7 @@ def approaches_table(n_seeds=3, preset="paper", dataset="kinetics_sound", target
     return told(DataFrame(rows, columns=["approach", "target", "ours", "published"]), n_seeds, preset, dataset)
 
 
-def samplers_table(
-    n_seeds=3, preset="paper", dataset="kinetics700", targets=("ucf101", "hmdb51", "esc50")
-) -> DataFrame:
+def samplers_table(n_seeds=3, preset="paper", dataset="kinetics700", targets=tuple(NAMES)) -> DataFrame:
     """Printed numbers of Table 3, and ours two points below; of features and sounds nothing is printed."""
     numbers = printed("cmacc_table3").set_index("sampler")
     names = {"random": "Random", "ohem": "OHEM", "gradient": "Active", "feature": None}
@@ -86,32 +86,6 @@ def transfer_table(
     return told(DataFrame(rows, columns=columns), n_seeds, preset, dataset)
 
 
-def diversity_table(n_seeds=3, preset="quick", dataset="synthetic") -> DataFrame:
-    rows = [
-        (sampler, batch, modality, (0.5 + 0.1 * place) * batch, np.nan, 100 * (1 - 0.99**batch))
-        for place, sampler in enumerate(("random", "ohem", "feature", "gradient"))
-        for batch in (32, 64, 128)
-        for modality in ("video", "audio")
-    ]
-    columns = ["sampler", "batch", "target", "ours", "published", "expected"]
-    return told(DataFrame(rows, columns=columns), n_seeds, preset, dataset)
-
-
-def curves_log(seeds=2, preset="quick", dataset="synthetic", batches=(32, 64, 128)) -> DataFrame:
-    generator = np.random.default_rng(0)
-    rows = [
-        (sampler, batch, seed, step, 100 * (1 - 0.99**batch))
-        for sampler in ("random", "ohem", "feature", "gradient")
-        for batch in batches
-        for seed in range(seeds)
-        for step in range(5, 301, 5)
-    ]
-    log = DataFrame(rows, columns=["sampler", "batch", "seed", "step", "expected"])
-    for place, name in enumerate(audiovisual_figures.CATEGORIES):
-        log[name] = log["expected"] + generator.normal(log["sampler"].str.len() - 8 + place, 1.0)
-    return log.assign(preset=preset, dataset=dataset)
-
-
 NOT_RUN = {"ours": np.nan, "std": np.nan, "n_seeds": 0}
 QUICK = {"preset": "quick", "dataset": "synthetic", "targets": EMBEDDED}
 TABLES = {
@@ -120,8 +94,6 @@ TABLES = {
     "dictionary_size": sizes_table,
     "mutual_information": characters_table,
     "transfer": transfer_table,
-    "category_diversity": diversity_table,
-    "category_curves": curves_log,
 }
 FIGURES = {
     "cross_modal": [
@@ -138,7 +110,9 @@ FIGURES = {
         samplers_table().assign(sampler="released").query("batch == 64 and target == 'ucf101'").iloc[:1],
     ],
     "dictionary_size": [
-        sizes_table(), sizes_table(1, **QUICK), sizes_table(targets=tuple(NAMES)),
+        sizes_table(),
+        sizes_table(1, **QUICK),
+        sizes_table(targets=tuple(NAMES)),
         sizes_table().query("dictionary < 200"),
     ],
     "mutual_information": [
@@ -154,10 +128,141 @@ FIGURES = {
         transfer_table(targets=("esc50",), methods=tuple(audiovisual_figures.METHODS), dataset="esc50"),
         transfer_table().assign(**NOT_RUN),
     ],
-    "category_diversity": [
-        diversity_table(),
-        diversity_table(1, "paper", "ucf101"),
-        diversity_table().query("sampler == 'gradient' and batch == 64 and target == 'audio'"),
-    ],
-    "category_curves": [curves_log(), curves_log(1, "paper", "ucf101"), curves_log(batches=(128,))],
 }
+
+
+def values(axes, label) -> np.ndarray:
+    """What a line of that label in the legend shows across, and its places downwards."""
+    line, = (line for line in axes.lines if line.get_label() == label)
+    return np.stack([line.get_xdata(), line.get_ydata()])
+
+
+def legend(figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize(
+    ("name", "table"), [(name, table) for name, tables in FIGURES.items() for table in tables],
+    ids=[f"{name}-{i}" for name, tables in FIGURES.items() for i in range(len(tables))],
+)
+def test_no_text_overlaps_or_leaves_the_figure(name, table):
+    assert_legible(getattr(audiovisual_figures, name)(table))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_reader_s_settings_change_nothing_and_the_table_stays_as_it_was(name, tmp_path):
+    draw, table = getattr(audiovisual_figures, name), TABLES[name]()
+    before = table.copy()
+    written = [path.read_bytes() for path in style.save(draw(table), tmp_path / "figure", "caption", {})]
+    pd.testing.assert_frame_equal(table, before)
+    with matplotlib.rc_context({"font.size": 20, "ytick.labelsize": 20}):
+        again = style.save(draw(table), tmp_path / "figure", "caption", {})
+    assert [path.read_bytes() for path in again] == written
+
+
+def test_every_figure_has_a_caption():
+    assert set(audiovisual_figures.CAPTIONS) == set(TABLES)
+    assert all("no" in audiovisual_figures.CAPTIONS[name] for name in ("dictionary_size", "mutual_information"))
+
+
+@pytest.mark.parametrize(("name", "make"), TABLES.items())
+def test_titles_say_what_the_numbers_are_and_mixed_tables_are_refused(name, make):
+    draw = getattr(audiovisual_figures, name)
+    assert "paper recipe" in draw(make()).get_suptitle()
+    assert "quick recipe: not a reproduction" in draw(make(preset="quick")).get_suptitle()
+    with pytest.raises(ValueError, match="one preset"):
+        draw(pd.concat([make(), make(preset="quick")]))
+    with pytest.raises(ValueError, match="one dataset"):
+        draw(make().iloc[:0])
+
+
+def test_approaches_stand_beside_the_printed_ones():
+    table = approaches_table()
+    figure = audiovisual_figures.cross_modal(table)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [f"fine-tuned on {name}" for name in NAMES.values()]
+    numbers = printed("cmacc_table1").set_index("approach")
+    for axes, (target, column) in zip(figure.axes, NAMES.items(), strict=True):
+        approaches = [label.get_text() for label in axes.get_yticklabels()]
+        assert approaches == [name for name, *_ in APPROACHES.values()]
+        rows = table[table["target"] == target]
+        np.testing.assert_array_equal(values(axes, "ours"), [rows["ours"], range(9)])
+        accuracies = dict(zip(approaches, values(axes, "printed")[0], strict=True))
+        for name in numbers.index:
+            assert accuracies[name] == numbers.loc[name, column]
+        assert np.isnan(accuracies["SMoCo (w/o fcl)"]) and not np.isnan(accuracies["CM-ACC, feature embedding"])
+    assert legend(figure) == ["ours", "printed"]
+
+
+@pytest.mark.parametrize("name", ["cross_modal", "ohem_vs_active", "transfer"])
+def test_nothing_printed_is_shown_on_embedded_data(name):
+    figure = getattr(audiovisual_figures, name)(TABLES[name](**QUICK).assign(published=99.0))
+    assert not any("printed" in label for label in legend(figure))
+    shown = [value for axes in figure.axes for line in axes.lines for value in [*line.get_xdata(), *line.get_ydata()]]
+    assert 99.0 not in shown
+
+
+def test_samplers_are_lines_over_the_number_of_negatives_in_any_order_of_rows():
+    table = samplers_table()
+    figure = audiovisual_figures.ohem_vs_active(table.sort_values(["target", "batch"], ascending=[True, False]))
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [f"fine-tuned on {name}" for name in NAMES.values()]
+    found, numbers = lines(figure, 0), printed("cmacc_table3").set_index("sampler")
+    expected = numbers.loc["Active", ["UCF101_M32", "UCF101_M64", "UCF101_M128"]].astype(float).to_numpy()
+    np.testing.assert_allclose(found["active, gradients, printed"], expected)
+    np.testing.assert_allclose(found["active, gradients"], expected - 2)
+    assert "active, features, printed" not in found
+    assert legend(figure) == ["random", "OHEM", "active, features", "active, gradients", "printed"]
+    assert [label.get_text() for label in figure.axes[-1].get_xticklabels()] == ["32", "64", "128"]
+
+
+def test_sizes_are_on_a_logarithmic_axis():
+    figure = audiovisual_figures.dictionary_size(sizes_table())
+    axes, = figure.axes
+    assert axes.get_xscale() == "log"
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["128", "512", "2,048", "8,192", "32,768"]
+    assert legend(figure) == ["SMoCo", "XMoCo", "CM-ACC"]
+    assert lines(figure, 0)["SMoCo"][0] == pytest.approx(60 + 3 * np.log10(128))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "expected"),
+    [("multidigits", ["2.3", "4.6", "6.9"]), ("multiomniglot", ["4.0", "8.0", "11.8"])],
+)
+def test_characters_are_told_in_nats_and_drawings_never_seen_are_dashed(dataset, expected):
+    table = characters_table(1, "quick", dataset, (1, 2, 3)).sample(frac=1, random_state=0)
+    figure = audiovisual_figures.mutual_information(table)
+    axes, = figure.axes
+    above, = axes.child_axes
+    assert [label.get_text() for label in above.get_xticklabels()] == expected
+    assert "nats" in above.get_xlabel() and list(above.get_xticks()) == [1, 2, 3]
+    np.testing.assert_array_equal(lines(figure, 0)["CM-ACC"], [99, 98, 97])
+    dashed = [list(line.get_ydata()) for line in axes.lines if line.get_linestyle() == "--"]
+    assert dashed == [[89, 82, 75], [89, 85, 81], [89, 88, 87]]
+    assert legend(figure)[-1] == "drawings never seen"
+
+
+def test_nats_of_omniglot_are_those_of_its_alphabets():
+    sizes = [55, 52, 48, 47, 46, 43, 42, 41, 41]
+    for number in range(1, 10):
+        expected = np.log(sizes[:number]).sum()
+        assert audiovisual_figures.nats("multiomniglot", number) == pytest.approx(expected, abs=1e-3)
+
+
+def test_ours_stand_in_the_row_of_what_was_pre_trained_on():
+    figure = audiovisual_figures.transfer(transfer_table())
+    axes = figure.axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names[0] == "none" and "Kinetics-Sound" in names and "-" not in names
+    points = {(float(x), names[int(y)]) for line in axes.lines
+              for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
+    assert {(50.0, "none"), (60.0, "Kinetics-Sound")} <= points  # ours
+    assert {(77.2, "Kinetics-Sound"), (94.1, "AudioSet"), (95.0, "Kinetics400"), (46.5, "none")} <= points
+    assert {(86.9, "Kinetics-Sound"), (82.8, "ImageNet")} <= points  # supervised, of Table 6
+    assert legend(figure) == ["Scratch, ours", "CM-ACC, ours", "scratch, printed", "others, printed",
+                              "supervised, printed", "CM-ACC, printed"]
+
+
+def test_every_split_has_its_own_point():
+    table = transfer_table(targets=("ucf101",), dataset="ucf101 (subset)", preset="quick", splits=(1, 2, 3))
+    axes, = audiovisual_figures.transfer(table).axes
+    assert {float(line.get_xdata()[0]) for line in axes.lines} >= {61.0, 62.0, 63.0}

@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS
 from repro.report import logs
 from repro.run.store import Cell, Store
@@ -140,6 +141,60 @@ def test_exported_contrasts_stay_and_change_nothing_when_nothing_changed(store, 
     found = pd.read_csv(path).groupby("entry")
     assert found["CD"].agg(list).to_dict() == {"AE+CD": [0.15, 0.4833], "CD": [5.5, 3.5], "CE+CD": [2.0, 1.0]}
     assert found["seed"].first().to_dict() == {"AE+CD": 0, "CD": 0, "CE+CD": 1}
+
+
+def diverse(store, sampler="random", batch=32, *, ending="", seed=0, preset="quick", counts=(20, 24), finished="2024",
+            **changes):
+    """A finished cell of CM-ACC that counted these categories, reported every five steps."""
+    recipe = AUDIOVISUAL_PRESETS[preset]("synthetic", "cmacc", sampler=sampler, batch=batch, **changes)
+    entry = f"cmacc, sampler={sampler}, batch={batch}{ending}"
+    run = store.run(Cell("category_diversity", entry, recipe, seed, preset, "synthetic", "digest", 1))
+    lines = [{"step": 5 * (number + 1), "video": 3.5, "audio": 3.5, "loss": 7.0, "categories_video": count,
+              "categories_audio": count - 1, "seconds": 1.0} for number, count in enumerate(counts)]
+    with run.claim():
+        (run.folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        run.finish({"categories_video": 22.0, "categories_audio": 21.0, "expected": 25.5,
+                    "cost": {"finished": finished}})
+
+
+def test_export_of_categories_along_training(store, tmp_path):
+    diverse(store, "random", 128)
+    diverse(store, "gradient", 32, seed=1, counts=(30.5, 31))
+    diverse(store, "gradient", 32, counts=(99, 99))
+    diverse(store, "gradient", 32, counts=(29, 31), finished="2025", temperature=0.5)  # the same entry, trained again
+    diverse(store, "gradient", 32, ending=", iterations=10", counts=(1,), iterations=10)
+    diverse(store, "ohem", 32, preset="paper")
+    diverse(store, "ohem", 32, preset="smoke")
+    path, = logs.export(store, tmp_path / "figures")
+    assert path.name == "category_curves_synthetic.csv"
+    found = pd.read_csv(path)
+    assert list(found.columns) == ["step", "categories_video", "categories_audio", "sampler", "batch", "seed",
+                                   "expected", "dataset", "preset"]
+    assert found.to_numpy().tolist() == [
+        [5, 29.0, 28.0, "gradient", 32, 0, 25.5, "synthetic", "quick"],
+        [10, 31.0, 30.0, "gradient", 32, 0, 25.5, "synthetic", "quick"],
+        [5, 30.5, 29.5, "gradient", 32, 1, 25.5, "synthetic", "quick"],
+        [10, 31.0, 30.0, "gradient", 32, 1, 25.5, "synthetic", "quick"],
+        [5, 20.0, 19.0, "random", 128, 0, 25.5, "synthetic", "quick"],
+        [10, 24.0, 23.0, "random", 128, 0, 25.5, "synthetic", "quick"],
+    ]
+
+
+def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
+    for method, seed in (("cmacc", 1), ("cmacc", 0), ("cmacc", 2), ("xmoco", 0), ("smoco", 0)):
+        recipe = AUDIOVISUAL_PRESETS["quick"]("synthetic", method)
+        run = store.run(Cell("transfer", method, recipe, seed, "quick", "synthetic", "digest", 1))
+        with run.claim():
+            if method != "smoco" and seed < 2:
+                rows = pd.DataFrame({"category": ["a", "b"], "accuracy": 10.0 + seed, "method": method})
+                rows.to_csv(run.folder / "pretext_accuracy.csv", index=False)
+                rows.to_csv(run.folder / "selected_negatives.csv", index=False)
+            run.finish({"synthetic_video": 50.0, "cost": {"finished": "2024-05-01"}})
+    accuracy, negatives = logs.export(store, tmp_path / "figures")
+    assert accuracy.name == "pretext_accuracy_synthetic.csv" and negatives.name == "selected_negatives_synthetic.csv"
+    found = pd.read_csv(accuracy)
+    assert found["accuracy"].tolist() == [10.0, 10.0, 11.0, 11.0] and set(found["method"]) == {"cmacc"}
+    assert pd.read_csv(negatives)["accuracy"].tolist() == [10.0, 10.0]
 
 
 def test_export_of_nothing(store, tmp_path):

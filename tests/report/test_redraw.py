@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
+from repro.audiovisual import tables as audiovisual
+from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS as IMAGE_PRESETS
 from repro.report.redraw import CAPTIONS, draw, most_complete, redraw, with_layout
 from repro.run.export import COLUMNS, read_cells, results
@@ -290,6 +292,79 @@ def test_image_tables_are_drawn_for_parts_of_data_sets(tmp_path):
         ["keys", 1], ["keys", 5], ["strength", 5], ["temperature", 5]
     ]
     assert table_of(tmp_path, "similarity_variance_cifar10_subset")["keys"].tolist() == [1, 9]
+
+
+def sounding(table, method, metrics, *, preset="quick", dataset="synthetic", seed=0, departures=None, **changes):
+    """One row of cells.csv, as a table of CM-ACC writes it."""
+    usual = AUDIOVISUAL_PRESETS[preset](dataset, method, **changes)
+    recipe = usual.replace(**departures or {})
+    row = exported("CE", table=table, seed=seed) | {"preset": preset, "dataset": dataset}
+    row |= {"entry": entry_of(method, recipe, usual, TABLES[table].varied), "metrics": json.dumps(metrics)}
+    return row | {"recipe": json.dumps(recipe.to_dict(), sort_keys=True)}
+
+
+def test_the_tables_of_cm_acc_are_drawn(tmp_path):
+    clips = {"synthetic_video": 60.0, "synthetic_audio": 70.0}
+    counted = clips | {"categories_video": 20.0, "categories_audio": 10.0, "expected": 25.0}
+    rows = [sounding("cross_modal", method, clips, seed=seed, **changes) for seed in (0, 1)
+            for _, method, changes in reversed(audiovisual.APPROACHES.values())]
+    rows += [sounding("cross_modal", "cmacc", counted, departures={"momentum": 0.9})]
+    rows += [sounding("ohem_vs_active", "cmacc", counted, sampler=sampler, batch=batch)
+             for sampler in ("random", "ohem") for batch in (64, 32)]
+    rows += [sounding("dictionary_size", "xmoco", clips, dictionary=size) for size in (256, 64)]
+    rows += [sounding("mutual_information", "cmacc", {"linear": 90.0 - number, "linear_held_out": 50.0},
+                      dataset="multidigits", characters=number) for number in (2, 1)]
+    rows += [sounding("transfer", "smoco", {"esc50": 60.0 + split}, dataset="esc50", split=split) for split in (2, 1)]
+    rows += [sounding("category_diversity", "cmacc", counted, sampler="feature", batch=32, iterations=300, targets="")]
+    redraw(frame(*rows), tmp_path)
+    first = hashes(tmp_path)
+    assert sorted(path.stem for path in tmp_path.glob("*.png")) == sorted(
+        [f"{name}_synthetic" for name in ("cross_modal", "ohem_vs_active", "dictionary_size", "category_diversity")]
+        + ["mutual_information_multidigits", "transfer_esc50"]
+    )
+    found = table_of(tmp_path, "cross_modal_synthetic")
+    assert found["approach"].tolist()[::2] == [name for name, *_ in audiovisual.APPROACHES.values()]
+    assert set(found["n_seeds"]) == {2} and set(found["ours"]) == {60.0, 70.0}
+    found = table_of(tmp_path, "ohem_vs_active_synthetic")
+    assert found[["sampler", "batch"]].to_numpy().tolist()[::2] == [
+        ["ohem", 32], ["ohem", 64], ["random", 32], ["random", 64]
+    ]
+    assert table_of(tmp_path, "mutual_information_multidigits")["ours"].tolist() == [89.0, 88.0]
+    assert table_of(tmp_path, "transfer_esc50")[["split", "ours"]].to_numpy().tolist() == [[1, 61.0], [2, 62.0]]
+    assert table_of(tmp_path, "category_diversity_synthetic")["expected"].tolist() == [25.0, 25.0]
+    redraw(frame(*rows), tmp_path)
+    assert hashes(tmp_path) == first
+
+
+def test_targets_asked_for_one_by_one_are_one_table(tmp_path):
+    whole = {"ucf101": 50.0, "hmdb51": 20.0, "esc50": 60.0}
+    rows = [sounding("transfer", "cmacc", whole, dataset="kinetics_sound", preset="paper", split=0),
+            sounding("transfer", "cmacc", {"esc50": 60.0}, dataset="kinetics_sound", preset="paper", split=0,
+                     targets="esc50"),
+            sounding("transfer", "cmacc", {"hmdb51": 22.0}, dataset="kinetics_sound", preset="paper", split=0, seed=1,
+                     targets="hmdb51")]
+    redraw(frame(*rows), tmp_path)
+    found = table_of(tmp_path, "transfer_kinetics_sound").set_index("target")
+    assert found["ours"].to_dict() == {"ucf101": 50.0, "hmdb51": 21.0, "esc50": 60.0}
+    assert found["n_seeds"].to_dict() == {"ucf101": 1, "hmdb51": 2, "esc50": 1}
+    assert found["published"].dropna().to_dict() == {"ucf101": 77.2, "hmdb51": 40.6}
+
+
+def test_logs_of_categories_are_drawn_beside_their_file(tmp_path):
+    curves = DataFrame({"step": [5, 10] * 2, "categories_video": 20.0, "categories_audio": 21.0,
+                        "sampler": ["random"] * 2 + ["gradient"] * 2, "batch": 32, "seed": 0, "expected": 22.0,
+                        "dataset": "synthetic", "preset": "quick"})
+    curves.to_csv(tmp_path / "category_curves_synthetic.csv", index=False)
+    accuracy = DataFrame({"query": ["video", "audio"] * 3, "category": list("aabbcc"), "accuracy": 50.0, "pairs": 9,
+                          "method": "cmacc", "seed": 0, "dataset": "synthetic", "preset": "quick"})
+    accuracy.to_csv(tmp_path / "pretext_accuracy_synthetic.csv", index=False)
+    accuracy.to_csv(tmp_path / "selected_negatives_synthetic.csv", index=False)  # pictures of it come with its notebook
+    written = redraw(frame(), tmp_path)
+    assert {path.name for path in written} == {f"{stem}_synthetic.{ending}" for ending in ("png", "svg")
+                                               for stem in ("category_curves", "pretext_accuracy")}
+    first = hashes(tmp_path)
+    redraw(frame(), tmp_path)
+    assert hashes(tmp_path) == first
 
 
 def test_logs_are_drawn_beside_their_file(tmp_path):

@@ -1,0 +1,227 @@
+"""Pretext accuracy by category, and what samplers pick from one pool, against slow loops."""
+
+import functools
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tqdm.auto import tqdm
+
+from repro import manifest
+from repro.audiovisual import MODALITIES, figure_data, tables
+from repro.audiovisual.characters import load as load_characters
+from repro.audiovisual.clips import Clips
+from repro.audiovisual.pretrain import OTHER, Pretrainer
+from repro.audiovisual.recipe import paper
+from repro.run.device import threads
+from repro.run.fit import fit
+from repro.run.store import Cell, Store
+
+CPU = torch.device("cpu")
+CATEGORIES = ("red", "green", "blue", "grey")
+SMALL = {"width": 32, "embedding": 8, "batch": 8, "dictionary": 16, "pool": 40, "epochs": 3, "window": 4, "size": 6}
+SMALL |= {"video_trunk": "small_video", "audio_trunk": "small_audio"}
+
+
+def clips(name="esc50", count=40, frames=6, unlabelled=3) -> Clips:
+    """Clips of 6 frames of 8 x 8 pixels, coloured and pitched by their category; the first few have none."""
+    draws = torch.Generator().manual_seed(3)
+    categories = torch.randint(len(CATEGORIES), (count,), generator=draws)
+    pictures = 60.0 * categories.repeat_interleave(frames).view(-1, 1, 1, 1) + 40 * torch.rand(
+        count * frames, 8, 8, 3, generator=draws
+    )
+    pitch = torch.eye(len(CATEGORIES))[categories].repeat_interleave(2 * frames, 0)
+    offsets = frames * torch.arange(count + 1)
+    everything = torch.ones(count, dtype=torch.bool)
+    labels = categories.where(torch.arange(count) >= unlabelled, -1)
+    return Clips(
+        name, "made up", CATEGORIES, labels, labels, everything, everything, everything, pictures.clamp(0, 255).byte(),
+        offsets, pitch + torch.randn(pitch.shape, generator=draws), 2 * offsets, rows_per_frame=2, window=4,
+    )
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch, tmp_path):
+    """Made-up clips in the place of every data set, and an empty folder for runs."""
+    monkeypatch.setattr(figure_data, "data_of", lambda recipe: clips())
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    with threads(1):
+        yield
+
+
+def finished(method="cmacc", preset="paper", seed=2, **changes) -> Cell:
+    """A cell trained for some steps."""
+    recipe = paper("synthetic", method, **SMALL | changes)
+    cell = Cell("transfer", method, recipe, seed, preset, "esc50 (subset)", "made up", 1)
+    run = Store(manifest.runs_root()).run(cell)
+    with run.claim(), tqdm(file=io.StringIO()) as bar:
+        fit(Pretrainer(recipe, figure_data.data_of(recipe), seed, CPU), run.folder, bar)
+        run.finish({"cost": {}})
+    return cell
+
+
+def views(learner, modality, item):
+    """The middle of one clip as the network takes it: (1, 3, 4, 6, 6), or (1, bands, 8)."""
+    window = learner.data.centred(modality, torch.tensor([item]))[:, 0]
+    if modality == "audio":
+        return window
+    return (window[..., 1:7, 1:7].float() / 255 - 0.45) / 0.225
+
+
+def dot(a, b) -> float:
+    return sum(float(x) * float(y) for x, y in zip(a, b, strict=True))
+
+
+def ranks_first(learner, modality, item) -> bool:
+    """One query against its positive and the dictionary, key by key."""
+    with torch.no_grad():
+        query = learner.towers(modality, views(learner, modality, item))[0][0]
+        positive = learner.keys(OTHER[modality], views(learner, OTHER[modality], item))[0][0]
+        if learner.recipe.normalised:
+            query, positive = query / query.norm(), positive / positive.norm()
+    dictionary, entries = learner.dictionaries[OTHER[modality]].entries, learner.entries[OTHER[modality]].entries
+    for key, entry in zip(dictionary, entries[:, 0], strict=True):
+        if learner.recipe.own_excluded and int(entry) == item:
+            continue
+        if dot(query, key) >= dot(query, positive):
+            return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        ("cmacc", {}),
+        ("cmacc", {"own_excluded": False, "dictionary": 8, "normalised": True}),
+        ("xmoco", {"normalised": True}),
+    ],
+)
+def test_pretext_accuracy_is_that_of_a_slow_loop(method, changes):
+    cell = finished(method, **changes)
+    found = figure_data.pretext_accuracy(cell, CPU)
+    learner = figure_data.resumed(cell, CPU)
+    rows = found.set_index(["query", "category"])
+    labels = learner.data.categories.tolist()
+    for modality in MODALITIES:
+        for place, category in enumerate(CATEGORIES):
+            items = [item for item, label in enumerate(labels) if label == place]
+            right = [ranks_first(learner, modality, item) for item in items]
+            assert rows.loc[(modality, category), "pairs"] == len(items)
+            assert rows.loc[(modality, category), "accuracy"] == pytest.approx(100 * np.mean(right))
+    assert len(found) == 8 and 0 < found["accuracy"].mean() < 100
+    assert set(found["method"]) == {method} and set(found["seed"]) == {2}
+    assert set(found["dataset"]) == {"esc50 (subset)"} and set(found["preset"]) == {"paper"}
+
+
+def test_few_pairs_of_a_category_are_asked_in_smoke_runs():
+    found = figure_data.pretext_accuracy(finished(preset="smoke", iterations=1), CPU)
+    assert set(found["pairs"]) == {4}
+
+
+def test_a_key_as_near_as_the_positive_counts_against_it():
+    cell = finished(iterations=1)
+    learner = figure_data.resumed(cell, CPU)
+    with torch.no_grad():
+        for parameter in [*learner.towers.parameters(), *learner.keys.parameters()]:
+            parameter.zero_()
+        for dictionary in learner.dictionaries.values():
+            dictionary.entries.zero_()
+    for right in figure_data.first_ranked(learner, learner.members).values():
+        assert not right.any()
+
+
+def test_it_is_computed_once_and_kept(monkeypatch):
+    cell = finished(iterations=1)
+    accuracy, negatives = figure_data.pretext_accuracy(cell, CPU), figure_data.selected_negatives(cell, CPU)
+    monkeypatch.setattr(figure_data, "resumed", functools.partial(pytest.fail, "computed again"))
+    pd.testing.assert_frame_equal(figure_data.pretext_accuracy(cell, CPU), accuracy)
+    pd.testing.assert_frame_equal(figure_data.selected_negatives(cell, CPU), negatives)
+
+
+def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, int]:
+    """By autograd, for one candidate: norm of the gradient of the other modality's last layer, loss, pseudo-label."""
+    other = OTHER[modality]
+    head = learner.towers.heads[other]
+    with torch.no_grad():
+        hidden = torch.cat([learner.towers(other, views(learner, other, item))[1] for item in batch])
+    posterior = (head(hidden) @ key).log_softmax(0)
+    label = int(posterior.argmax())
+    weight, = torch.autograd.grad(-posterior[label], head.weight)
+    return float(weight.norm()), -posterior[label].item(), label
+
+
+def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses():
+    cell = finished(pool=16, dictionary=8)
+    found = figure_data.selected_negatives(cell, CPU)
+    learner = figure_data.resumed(cell, CPU)
+    batch = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(2))[:8]
+    batch = learner.members[batch].tolist()
+    names = [CATEGORIES[category] for category in learner.data.categories.tolist()]
+    for modality in MODALITIES:
+        items = learner.pooled[modality].tolist()
+        taken = set(learner.entries[modality].entries.flatten().tolist())
+        norms, losses, labels = {}, {}, {}
+        for key, item in zip(learner.pools[modality], items, strict=True):
+            if item not in taken:
+                norms[item], losses[item], labels[item] = last_layer_gradient(learner, modality, key, batch)
+        for _, rows in found[found["modality"] == modality].groupby("sampler"):
+            assert set(rows["item"]) <= set(norms) and rows["item"].is_unique and len(rows) == 8
+            assert rows["pick"].tolist() == list(range(8))
+            for row in rows.itertuples():
+                assert row.gradient_norm == pytest.approx(norms[row.item], rel=1e-4)
+                smaller = [norm < norms[row.item] * (1 - 1e-5) for norm in norms.values()]
+                assert row.smaller == pytest.approx(100 * np.mean(smaller))
+                assert row.nearest == batch[labels[row.item]]
+                assert (row.category, row.nearest_category) == (names[row.item], names[row.nearest])
+        picked = found[(found["modality"] == modality) & (found["sampler"] == "ohem")]["item"].tolist()
+        assert picked == sorted(losses, key=losses.get, reverse=True)[:8]
+
+
+def test_samplers_pick_from_one_pool_with_the_seed_of_the_cell():
+    cell = finished(iterations=2)
+    found = figure_data.selected_negatives(cell, CPU)
+    assert found.groupby(["modality", "sampler"], sort=False).ngroups == 8
+    assert list(dict.fromkeys(found["sampler"])) == list(figure_data.COMPARED)
+    assert list(found.columns) == ["modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller",
+                                   "nearest", "nearest_category", "seed", "dataset", "preset"]
+    assert set(found["dataset"]) == {"esc50 (subset)"} and found["smaller"].between(0, 100).all()
+
+
+def test_cells_without_such_figures_are_refused():
+    smoco, xmoco = (finished(method, iterations=1) for method in ("smoco", "xmoco"))
+    with pytest.raises(ValueError, match="method='smoco' is not one of: xmoco, cmacc"):
+        figure_data.pretext_accuracy(smoco, CPU)
+    with pytest.raises(ValueError, match="method='xmoco' is not one of: cmacc"):
+        figure_data.selected_negatives(xmoco, CPU)
+    with pytest.raises(ValueError, match="cmacc has normalised embeddings, whose gradients are no outer"):
+        figure_data.selected_negatives(finished(iterations=1, normalised=True), CPU)
+    with pytest.raises(ValueError, match="which are of smoco, one should be of xmoco or cmacc"):
+        tables.pretext_accuracy([smoco])
+    with pytest.raises(ValueError, match="one should be of cmacc"):
+        tables.selected_negatives([smoco, xmoco])
+    unknown = Cell("transfer", "cmacc", paper("synthetic", "cmacc", **SMALL), 9, "paper", "esc50", "made up", 1)
+    with pytest.raises(ValueError, match=r"is not that of a finished cell in .*; see `repro results list`"):
+        figure_data.pretext_accuracy(unknown, CPU)
+
+
+def test_unlabelled_clips_alone_have_no_categories(monkeypatch):
+    monkeypatch.setattr(figure_data, "data_of", lambda recipe: clips(unlabelled=40))
+    with pytest.raises(ValueError, match="esc50 has no labelled pair to train with"):
+        figure_data.pretext_accuracy(finished(iterations=1), CPU)
+
+
+def test_the_tables_functions_take_the_cells_they_can():
+    cells = [finished(method, iterations=1) for method in ("smoco", "cmacc", "xmoco")]
+    found = tables.pretext_accuracy(cells, "cpu")
+    assert list(dict.fromkeys(found["method"])) == ["cmacc", "xmoco"] and len(found) == 16
+    assert len(tables.selected_negatives(cells, "cpu")) == 64
+
+
+def test_categories_have_names():
+    assert figure_data.category_names(clips()) == CATEGORIES
+    names = figure_data.category_names(clips("synthetic (redundancy 0)"))
+    assert len(names) == 100 and names[:2] == ("dropped, steel", "dropped, brass") and names[10] == "thrown, steel"
+    grids = load_characters("multidigits", characters=2, pairs=5, test_pairs=2)
+    assert figure_data.category_names(grids) == grids.alphabets[0]

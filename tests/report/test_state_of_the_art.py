@@ -1,0 +1,76 @@
+"""Tables 4 to 6 of CM-ACC with our rows inside."""
+
+import itertools
+
+import pytest
+from pandas import DataFrame
+
+from repro.report.printed import printed
+from repro.report.state_of_the_art import merged
+
+
+def ours(dataset="kinetics_sound", preset="paper", *, methods=("scratch", "cmacc"), splits=(0,), **accuracies):
+    """A table of `transfer`, 10 points apart by method and a point by split."""
+    rows = [
+        (method, "r3d18", split, target, value + 10 * place + split)
+        for place, method in enumerate(methods) for split in splits
+        for target, value in (accuracies or {"ucf101": 50.0, "hmdb51": 20.0, "esc50": 60.0}).items()
+    ]
+    table = DataFrame(rows, columns=["method", "video_trunk", "split", "target", "ours"])
+    return table.assign(n_seeds=2, preset=preset, dataset=dataset)
+
+
+@pytest.mark.parametrize(("number", "columns", "targets"), [
+    (4, ["method", "architecture", "pretrain_set", "pretrain_size"], ["UCF101", "HMDB51"]),
+    (5, ["method", "architecture", "pretrain_set", "pretrain_size"], ["ESC50"]),
+    (6, ["method", "pretrain_set", "pretrain_size"], ["UCF101", "HMDB51", "ESC50"]),
+])
+def test_the_printed_rows_alone(number, columns, targets):
+    rows, table = merged(number), printed(f"cmacc_table{number}")
+    assert list(rows.columns) == [*columns, *targets, "source"] and set(rows["source"]) == {"printed"}
+    assert len(rows) == len(table)
+    for target in targets:
+        assert sorted(rows[target].dropna()) == sorted(table[target].dropna())
+    sets = rows["pretrain_set"].tolist()
+    assert sum(a != b for a, b in itertools.pairwise(sets)) == len(set(sets)) - 1  # each in one piece
+
+
+def test_our_rows_stand_last_among_those_of_their_set():
+    rows = merged(4, ours())
+    assert len(rows) == len(printed("cmacc_table4")) + 2
+    sound = rows[rows["pretrain_set"] == "Kinetics-Sound"]
+    assert sound["method"].tolist() == ["CM-ACC", "CM-ACC"] and sound["UCF101"].tolist() == [77.2, 60.0]
+    assert sound["HMDB51"].tolist() == [40.6, 30.0] and sound["architecture"].tolist() == ["3D-ResNet18"] * 2
+    assert sound["source"].tolist() == [
+        "printed", "here: kinetics_sound, paper recipe, mean of all splits, seeds: 2"
+    ]
+    scratch = rows[rows["pretrain_set"] == "-"]
+    assert scratch["method"].tolist() == ["Scratch", "Scratch"] and scratch["UCF101"].tolist() == [46.5, 50.0]
+    assert rows["pretrain_set"].iloc[0] == "-"
+
+
+def test_sets_that_nobody_printed_come_last():
+    rows = merged(5, ours("esc50", methods=("smoco",)))
+    assert rows[rows["pretrain_set"] == "ESC50"]["method"].iloc[-1] == "SMoCo"
+    assert rows[rows["source"] != "printed"]["architecture"].tolist() == ["ResNet-18"]
+    rows = merged(5, ours("hmdb51", methods=("smoco",)))
+    assert rows["pretrain_set"].iloc[-1] == "HMDB51"
+
+
+def test_of_several_splits_the_mean():
+    rows = merged(6, ours("ucf101 (subset)", "quick", methods=("cmacc",), splits=(1, 2, 3), ucf101=50.0))
+    row = rows[rows["source"] != "printed"].iloc[0]
+    assert row["UCF101"] == 52.0 and row[["HMDB51", "ESC50"]].isna().all()
+    assert row["source"] == "here: ucf101 (subset), quick recipe, split 1, 2, 3, seeds: 2"
+    assert row["pretrain_set"] == "UCF101"
+
+
+def test_rows_that_answer_to_nothing_printed_stay_out():
+    assert len(merged(5, ours(ucf101=50.0))) == len(merged(5))
+    assert len(merged(4, ours("synthetic", "quick", synthetic_video=50.0))) == len(merged(4))
+    assert len(merged(4, ours("synthetic", "quick", ucf101=50.0))) == len(merged(4))
+
+
+def test_another_table_is_refused():
+    with pytest.raises(ValueError, match="number=3 is not one of: 4, 5, 6"):
+        merged(3)
