@@ -40,6 +40,7 @@ TARGETS = {
     "synthetic_video": Target("synthetic", "video", (None,)),
     "synthetic_audio": Target("synthetic", "audio", (None,)),
 }
+REPORT_STEPS = 5  # of runs of so many iterations, which are about what happens along them; else 50
 PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of characters; assumed
 
 

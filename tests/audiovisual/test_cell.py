@@ -178,15 +178,26 @@ def test_data_are_read_once_and_as_the_recipe_says(monkeypatch):
     monkeypatch.setattr(cell, "load", lambda name, root, **named: read.append((name, named)) or object())
     cell._load.cache_clear()
     try:
-        recipe = tiny("cmacc", window=7, finetune_window=9, split=0, redundancy=0.25, subset=True)
+        recipe = tiny("cmacc", "ucf101", window=7, finetune_window=9, split=2, size=96, subset=True, targets="hmdb51")
         assert cell.data_of(recipe) is cell.data_of(recipe.replace(method="smoco"))
         cell.target_of(recipe, "hmdb51", 2)
-        cell.data_of(recipe.replace(split=3))
+        cell.data_of(recipe.replace(split=3, targets="ucf101,esc10"))
     finally:
         cell._load.cache_clear()
-    common = {"subset": True, "redundancy": 0.25, "characters": 1, "pairs": 50_000}
-    assert read == [("synthetic", {"window": 7, "split": 1, **common}), ("hmdb51", {"window": 9, "split": 2, **common}),
-                    ("synthetic", {"window": 7, "split": 3, **common})]
+    common = {"size": 96, "subset": True, "redundancy": recipe.redundancy, "characters": 1, "pairs": recipe.pairs}
+    assert read == [("ucf101", {"window": 7, "split": None, **common}),
+                    ("hmdb51", {"window": 9, "split": "split2", **common}),
+                    ("ucf101", {"window": 7, "split": "split3", **common})]
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"targets": "ucf101,hmdb52"}, "did you mean 'hmdb51'"),
+    ({"targets": "ucf101", "split": 4}, "split=4 should be at most 3, of ucf101, or 0 for their mean"),
+    ({"targets": "ucf101", "split": 0}, "split=0 would test on recordings of ucf101 that are pre-trained on"),
+])
+def test_targets_that_cannot_be_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        cell.data_of(tiny("cmacc", "ucf101", **changes))
 
 
 # ---------------------------------------------------------------------------------------------- characters
@@ -303,7 +314,7 @@ def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(Pretrainer, "step", counted(Pretrainer, steps))
         patch.setattr(FineTuner, "step", counted(FineTuner, tunes))
-        patch.setattr(cell, "fit", lambda *given: every_step(fit, *given))
+        patch.setattr(cell, "fit", lambda *given, **_: every_step(fit, *given))
         if end == "before the evaluation":
             patch.setattr(cell, "evaluate", lambda *_: 1 / 0)
         with pytest.raises((ZeroDivisionError, StopIteration)):
