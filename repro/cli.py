@@ -159,7 +159,7 @@ def data_import(
 def data_prepare(
     name: Annotated[str, typer.Argument(help=f"{PREPARED}; the other sets are prepared when they are loaded")],
     pipeline: Annotated[str | None, typer.Option(help="ntu: authors (the default) | predict_cluster")] = None,
-    size: Annotated[str | None, typer.Option(help="of recordings: height of pictures in pixels, by default 128")] = None,
+    size: Annotated[str | None, typer.Option(help="of recordings: height of pictures in pixels, usually 128")] = None,
     subset: Annotated[bool, typer.Option("--subset", help="Accept an incomplete distribution.")] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out files that cannot be read.")] = False,
     workers: Annotated[str, typer.Option(help="auto (one per core), or the number of processes that read")] = "auto",

@@ -14,7 +14,7 @@ from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.characters import Characters
 from repro.audiovisual.data import CHARACTERS, Pairs, load
 from repro.audiovisual.finetune import FineTuner
-from repro.audiovisual.pretrain import Pretrainer
+from repro.audiovisual.pretrain import Pretrainer, members
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.recipe import choose
 from repro.run import device as devices
@@ -25,7 +25,7 @@ from repro.run.store import Run
 
 
 class Target(NamedTuple):
-    """Where an encoder is judged: by fine-tuning on a modality of a data set, in its official splits or folds."""
+    """Where an encoder is judged: by fine-tuning on a modality of a data set, in official splits of these names."""
 
     dataset: str
     modality: str
@@ -50,51 +50,49 @@ def data_of(recipe: AudioVisualRecipe) -> Pairs:
     Of a set that is a target too, only the training part of the target's split is for pre-training.
 
     Raises:
-        ValueError: if the recipe then asks for the mean over splits, whose training parts differ.
+        ValueError: if the recipe then asks for several splits, whose training parts differ.
     """
-    own = [name for name in targets_of(recipe) if TARGETS[name].dataset == recipe.dataset]
-    splits = {split for name in own for split in splits_of(recipe, name)}
-    if len(splits) > 1:
+    own = [TARGETS[name].splits[split - 1] for name, split in targets_of(recipe)
+           if TARGETS[name].dataset == recipe.dataset]
+    if len(set(own)) > 1:
         raise ValueError(
-            f"split={recipe.split} asks for {len(splits)} splits of {recipe.dataset}, which is pre-trained on too; "
-            f"choose one target of this set, and one of its splits: {', '.join(map(str, sorted(splits)))}"
+            f"split={recipe.split} would test on recordings of {recipe.dataset} that are pre-trained on, which are "
+            f"those of one split's training part; choose one target of this set, and one of {', '.join(map(str, own))}"
         )
-    return _load(recipe.dataset, manifest.data_root(), recipe.window, next(iter(splits), None), *_options(recipe))
+    return _load(recipe.dataset, manifest.data_root(), recipe.window, own[0] if own else None, *_options(recipe))
 
 
-def targets_of(recipe: AudioVisualRecipe) -> list[str]:
-    """The names in `TARGETS` that a recipe asks for; none of grids of characters.
-
-    Raises:
-        ValueError: if one does not exist, naming those that do.
-    """
-    if recipe.dataset in CHARACTERS:
-        return []
-    return [choose("targets", name, TARGETS) for name in recipe.targets.split(",") if name]
+def target_of(recipe: AudioVisualRecipe, target: str, split: int) -> Pairs:
+    """The recordings of a target in a split, from 1, in windows for fine-tuning; read once per process."""
+    dataset, _, splits = TARGETS[target]
+    return _load(dataset, manifest.data_root(), recipe.finetune_window, splits[split - 1], *_options(recipe))
 
 
-def splits_of(recipe: AudioVisualRecipe, target: str) -> tuple[str | None, ...]:
-    """The official splits of a target that a recipe asks for; a set without splits has one, None.
+def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:
+    """The targets that encoders of the recipe are fine-tuned on, each with an official split; none of characters.
 
     Raises:
-        ValueError: if the target has not so many.
+        ValueError: if there is no such target, or it has not so many splits.
     """
-    splits = TARGETS[target].splits
-    if recipe.split == 0 or splits == (None,):
-        return splits
-    choose(f"split of {target}", recipe.split, range(1, len(splits) + 1))
-    return splits[recipe.split - 1 : recipe.split]
-
-
-def target_of(recipe: AudioVisualRecipe, target: str, split: str | None) -> Pairs:
-    """The recordings of a target in a split, in windows for fine-tuning; read once per process."""
-    return _load(TARGETS[target].dataset, manifest.data_root(), recipe.finetune_window, split, *_options(recipe))
+    names = [] if recipe.dataset in CHARACTERS else filter(None, recipe.targets.split(","))
+    found = []
+    for name in names:
+        count = len(TARGETS[choose("targets", name, TARGETS)].splits)
+        if recipe.split > count:
+            raise ValueError(f"split={recipe.split} should be at most {count}, of {name}, or 0 for their mean")
+        found += [(name, split) for split in (range(1, count + 1) if recipe.split == 0 else (recipe.split,))]
+    return found
 
 
 def identity_of(recipe: AudioVisualRecipe) -> tuple[str, str]:
-    """Name and digest of all data behind a recipe: a part of a target makes the name that of a part, too."""
+    """Name and digest of all data behind a recipe: a part of a target makes the name that of a part, too.
+
+    Raises:
+        ValueError: if the data are too few for the recipe, or it could not end for another reason.
+    """
     data = data_of(recipe)
-    judged = [target_of(recipe, name, split) for name in targets_of(recipe) for split in splits_of(recipe, name)]
+    members(recipe, data)
+    judged = [target_of(recipe, name, split) for name, split in targets_of(recipe)]
     partial = any("(subset)" in each.name for each in judged) and "(subset)" not in data.name
     digests = dict.fromkeys(each.digest for each in (data, *judged))
     digest = data.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
@@ -113,6 +111,8 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
         pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
         spent = fit(pretrainer, run.folder, progress, report_steps=REPORT_STEPS if recipe.iterations else 50)
         result = evaluate(pretrainer, run.folder, progress, seed)
+    for checkpoint in run.folder.glob("*/checkpoint*.pt"):  # of fine-tuning, which only resuming needed
+        checkpoint.unlink()
     return result | {"cost": spent | cost(device)}
 
 
@@ -127,13 +127,16 @@ def evaluate(pretrainer: Pretrainer, folder: Path, progress: tqdm, seed: int) ->
 
     Returns:
         Of CM-ACC what `coverage` says. For grids of characters what `probe_characters` says; otherwise, by the name of
-        every target, the accuracy in percent after fine-tuning.
+        every target, the accuracy in percent after fine-tuning, the mean over its splits in `targets_of`.
     """
     recipe = pretrainer.recipe
     result = coverage(pretrainer) if recipe.method == "cmacc" else {}
     if recipe.dataset in CHARACTERS:
         return result | probe_characters(pretrainer, seed)
-    return result | {name: _finetuned(pretrainer, name, folder, progress, seed) for name in targets_of(recipe)}
+    accuracies: dict[str, list[float]] = {}
+    for name, split in targets_of(recipe):
+        accuracies.setdefault(name, []).append(_finetuned(pretrainer, name, split, folder, progress, seed))
+    return result | {name: sum(found) / len(found) for name, found in accuracies.items()}
 
 
 def coverage(pretrainer: Pretrainer) -> dict[str, float]:
@@ -151,19 +154,15 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
     return counted | {"expected": (1 - missed).sum().item()}
 
 
-def _finetuned(pretrainer: Pretrainer, name: str, folder: Path, progress: tqdm, seed: int) -> float:
-    """Accuracy on a target, the mean over its official splits if the recipe asks for that."""
-    recipe, target = pretrainer.recipe, TARGETS[name]
-    towers, accuracies = pretrainer.towers, []
-    for split in splits_of(recipe, name):
-        data = target_of(recipe, name, split)
-        trunk = towers.trunks[target.modality]
-        learner = FineTuner(recipe, trunk, data, target.modality, seed, pretrainer.device)
-        part = folder / (f"{name}-{split}" if split else name)
-        part.mkdir(exist_ok=True)
-        fit(learner, part, progress)
-        accuracies.append(learner.accuracy())
-    return sum(accuracies) / len(accuracies)
+def _finetuned(pretrainer: Pretrainer, name: str, split: int, folder: Path, progress: tqdm, seed: int) -> float:
+    """Accuracy on a split of a target."""
+    modality = TARGETS[name].modality
+    data, trunk = target_of(pretrainer.recipe, name, split), pretrainer.towers.trunks[modality]
+    learner = FineTuner(pretrainer.recipe, trunk, data, modality, seed, pretrainer.device)
+    part = folder / f"{name}-{split}"
+    part.mkdir(exist_ok=True)
+    fit(learner, part, progress)
+    return learner.accuracy()
 
 
 def probe_characters(pretrainer: Pretrainer, seed: int) -> dict[str, float]:
@@ -223,7 +222,7 @@ def _options(recipe: AudioVisualRecipe) -> tuple[int, bool, float, int, int]:
     return recipe.size, recipe.subset, recipe.redundancy, recipe.characters, recipe.pairs
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
 def _load(
     name: str,
     root: Path,

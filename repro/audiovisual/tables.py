@@ -8,7 +8,7 @@ from pandas import DataFrame, Series, concat
 from repro import manifest
 from repro.audiovisual import MODALITIES, figure_data
 from repro.audiovisual.cell import TARGETS, identity_of, train
-from repro.audiovisual.data import CHARACTERS, DATASETS
+from repro.audiovisual.data import CHARACTERS, RECORDINGS
 from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import METHODS, PRESETS, SAMPLERS, SELF_SUPERVISED, VARIANTS
 from repro.recipe import choose, parse_number, parse_numbers
@@ -29,11 +29,13 @@ APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "cmacc_plain": ("CM-ACC (w/o fcl)", "cmacc", {"extra_layer": False}),
     "cmacc_feature": ("CM-ACC, feature embedding", "cmacc", {"sampler": "feature"}),
     "cmacc": ("CM-ACC", "cmacc", {}),
+    "cmacc_released": ("CM-ACC, released selection", "cmacc", {"sampler": "released"}),
 }
 PRINTED_APPROACHES = "scratch,supervised,smoco,xmoco_plain,xmoco,cmacc_plain,cmacc_feature,cmacc"
 PRINTED_SAMPLERS = {"random": "Random", "ohem": "OHEM", "gradient": "Active"}
 COLUMNS = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}  # of the printed tables, by target
 GRIDS = "characters"  # the target of grids of characters, read by linear probes
+RECORDED = ("synthetic", *RECORDINGS)  # what all tables but `mutual_information` are on
 PRE_TRAINED = {  # data sets as Tables 4 and 5 call them
     "kinetics_sound": "Kine.-Sound",
     "kinetics700": "Kinetics700",
@@ -72,7 +74,8 @@ def cross_modal(
 
     Returns:
         One row per approach and target: approach (as printed), target (where the encoder was fine-tuned), then ours,
-        std, n_seeds, published, difference, preset, dataset. Accuracies in percent.
+        std, n_seeds, published, difference, preset, dataset. Accuracies in percent. Where a cell departs from its
+        preset, a column "departures" before `ours` says how.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`, before anything is computed.
@@ -169,7 +172,7 @@ def transfer(
 
     Returns:
         One row per method, trunk, split and target: method, video_trunk, split (0, their mean), target, then the
-        columns of `cross_modal`.
+        columns of `cross_modal`. Published are means over the splits.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `cross_modal`.
@@ -254,7 +257,8 @@ def cross_modal_cells(
         preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
         approaches: comma list of names of `APPROACHES`.
         seeds: comma list of whole numbers.
-        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none".
+        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none"; none that changes what
+            the table varies itself.
         subset: accept a part of a distribution; every entry then says so.
         precision: "float32", "bfloat16", or "auto": the preset's.
 
@@ -314,7 +318,7 @@ def dictionary_size_cells(
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     if dictionaries == "auto":
-        paper = resolved(dataset, preset, DATASETS, PRESETS) == "paper"
+        paper = resolved(dataset, preset, RECORDED, PRESETS) == "paper"
         dictionaries = "128,512,2048,8192,32768" if paper else "64,256,1024"
     names, sizes = _listed("methods", methods, SELF_SUPERVISED), parse_numbers("dictionaries", dictionaries, least=1)
     chosen = [(name, {"dictionary": size}) for name in names for size in sizes]
@@ -342,10 +346,9 @@ def mutual_information_cells(
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    choose("dataset", dataset, CHARACTERS)
     names = _listed("methods", methods, ("scratch", *SELF_SUPERVISED))
     if characters == "auto":
-        characters = "2" if resolved(dataset, preset, DATASETS, PRESETS) == "smoke" else "1,2,3,4,5,6,7,8,9"
+        characters = "2" if resolved(dataset, preset, CHARACTERS, PRESETS) == "smoke" else "1,2,3,4,5,6,7,8,9"
     numbers = parse_numbers("characters", characters, least=1)
     chosen = [(name, {"characters": number}) for name in names for number in numbers]
     return _cells("mutual_information", dataset, preset, seeds, chosen, variant, False, precision)
@@ -409,7 +412,7 @@ def category_diversity_cells(
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    smoke = resolved(dataset, preset, DATASETS, PRESETS) == "smoke"
+    smoke = resolved(dataset, preset, RECORDED, PRESETS) == "smoke"
     usual: dict[str, Any] = {"targets": "", "iterations": 2 if smoke else 300}
     steps = {} if iterations == "auto" else {"iterations": parse_number("iterations", iterations, least=1)}
     chosen = [("cmacc", usual | changes) for changes in _sampled(samplers, batches)]
@@ -426,24 +429,26 @@ def cross_modal_table(results: DataFrame, preset: str, dataset: str) -> DataFram
     rows = _by_target(results)
     names = {(method, *_told(changes)): title for title, method, changes in APPROACHES.values()}
     told = zip(rows["method"], rows["extra_layer"], rows["sampler"], strict=True)
-    rows.insert(0, "approach", [names.get(each, each[0]) for each in told])
-    return _beside(rows, ["approach"], _printed_approach, preset, dataset)
+    rows.insert(0, "approach", [names[each] for each in told])
+    return _beside(VARIED["cross_modal"], rows, ["approach"], _printed_approach, preset, dataset)
 
 
 def ohem_vs_active_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `ohem_vs_active` from finished cells; `results` as for `cross_modal_table`."""
-    return _beside(_by_target(results), ["sampler", "batch"], _printed_sampler, preset, dataset)
+    rows = _by_target(results)
+    return _beside(VARIED["ohem_vs_active"], rows, ["sampler", "batch"], _printed_sampler, preset, dataset)
 
 
 def dictionary_size_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `dictionary_size` from finished cells; `results` as for `cross_modal_table`."""
-    return _beside(_by_target(results), ["method", "dictionary"], _not_printed, preset, dataset)
+    rows = _by_target(results)
+    return _beside(VARIED["dictionary_size"], rows, ["method", "dictionary"], _not_printed, preset, dataset)
 
 
 def mutual_information_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `mutual_information` from finished cells; `results` as for `cross_modal_table`."""
     rows = _by_target(results)
-    table = _beside(rows, ["method", "characters"], _not_printed, preset, dataset)
+    table = _beside(VARIED["mutual_information"], rows, ["method", "characters"], _not_printed, preset, dataset)
     held_out = rows.groupby("entry", sort=False)["linear_held_out"].mean()
     return table.assign(linear_held_out=held_out.to_numpy())
 
@@ -456,7 +461,8 @@ def transfer_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     rows = _by_target(results)
     rows["entry"] = rows["entry"].str.replace(r", targets=\S+(?=, )", "", regex=True)
     rows = rows.drop_duplicates(["entry", "seed"], keep="last")
-    return _beside(rows, ["method", "video_trunk", "split"], _printed_transfer, preset, dataset)
+    columns = ["method", "video_trunk", "split"]
+    return _beside(("video_trunk", "split"), rows, columns, _printed_transfer, preset, dataset)
 
 
 def category_diversity_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -466,7 +472,7 @@ def category_diversity_table(results: DataFrame, preset: str, dataset: str) -> D
         for modality in MODALITIES
     ]
     rows = _with_entry(concat(parts, ignore_index=True))
-    table = _beside(rows, ["sampler", "batch"], _not_printed, preset, dataset)
+    table = _beside(VARIED["category_diversity"], rows, ["sampler", "batch"], _not_printed, preset, dataset)
     return table.assign(expected=rows.groupby("entry", sort=False)["expected"].mean().to_numpy())
 
 
@@ -487,15 +493,30 @@ def _with_entry(rows: DataFrame) -> DataFrame:
 
 
 def _beside(
-    rows: DataFrame, columns: list[str], published: Callable[[Series, str], float], preset: str, dataset: str
+    varied: tuple[str, ...],
+    rows: DataFrame,
+    columns: list[str],
+    published: Callable[[Series, str], float],
+    preset: str,
+    dataset: str,
 ) -> DataFrame:
     """Our values beside the printed ones, one row per entry of `rows`, which has a value for every cell."""
     entries = rows.drop_duplicates("entry").set_index("entry")
+    departures = [_departures(row, entry, varied) for entry, row in entries.iterrows()]
+    columns = [*columns, "target"]
+    if any(departures):
+        entries["departures"] = departures
+        columns.append("departures")
     comparable = None
     if not manifest.embedded(dataset):
         comparable = Series({entry: published(row, dataset) for entry, row in entries.iterrows()}, dtype=float)
-    table = beside(entries[[*columns, "target"]], rows, comparable, preset=preset, dataset=dataset)
-    return table.reset_index(drop=True)
+    return beside(entries[columns], rows, comparable, preset=preset, dataset=dataset).reset_index(drop=True)
+
+
+def _departures(row: Series, entry: str, varied: tuple[str, ...]) -> str:
+    """What an entry says beside its method, the fields that its table varies, and its target."""
+    usual = row["method"] + "".join(f", {field}={row[field]}" for field in varied)
+    return entry.removeprefix(usual).removesuffix(f", target={row['target']}").removeprefix(", ")
 
 
 def _printed_approach(row: Series, dataset: str) -> float:
@@ -577,8 +598,9 @@ def _cells(
 
     Departures are changes that the entry names where they differ from what the table usually has.
     """
-    preset = resolved(dataset, preset, DATASETS, PRESETS)
-    choose("variant", variant, ("none", *VARIANTS))
+    preset = resolved(dataset, preset, CHARACTERS if table == "mutual_information" else RECORDED, PRESETS)
+    allowed = (name for name, changes in VARIANTS.items() if changes.keys().isdisjoint(VARIED[table]))
+    choose("variant", variant, ("none", *allowed))
     choose("precision", precision, ("auto", "float32", "bfloat16"))
     numbers = parse_numbers("seeds", seeds)  # before data are read
     given = VARIANTS.get(variant, {}) | dict(departures or {})

@@ -1,5 +1,6 @@
 """What several figures share: their heading, what may be compared in them, how ours and printed values are drawn."""
 
+import textwrap
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -38,7 +39,8 @@ def heading(table: DataFrame) -> str:
     """Data set, preset and seeds, and what they forbid to conclude."""
     seeds = seeds_in_words(table)
     if "departures" in table:
-        seeds += f"\n{'; '.join(sorted(set(table['departures']) - {''}))}"
+        departures = "; ".join(sorted(set(table["departures"]) - {""}))
+        seeds += f"\n{textwrap.fill(departures, 66)}"
     return origin(table, seeds)
 
 
