@@ -310,7 +310,7 @@ def test_weights_that_are_not_there(store, monkeypatch, capsys):
 
     assert "key='0123' is not that of a finished cell" in refused("0123")
     described = json.loads((run.folder / "recipe.json").read_text())
-    del described["recipe"]["method"]
+    del described["recipe"]["trunk"]
     (run.folder / "recipe.json").write_text(json.dumps(described | {"table": "taxonomy"}))
     assert f"key={chosen.key!r} is a cell of taxonomy; weights are those of image tables" in refused(chosen.key)
     content = (run.folder / "checkpoint.pt").read_bytes()

@@ -187,7 +187,7 @@ def test_approaches_stand_beside_the_printed_ones():
         approaches = [label.get_text() for label in axes.get_yticklabels()]
         assert approaches == [name for name, *_ in APPROACHES.values()]
         rows = table[table["target"] == target]
-        np.testing.assert_array_equal(values(axes, "ours"), [rows["ours"], range(9)])
+        np.testing.assert_array_equal(values(axes, "ours"), [rows["ours"], range(len(APPROACHES))])
         accuracies = dict(zip(approaches, values(axes, "printed")[0], strict=True))
         for name in numbers.index:
             assert accuracies[name] == numbers.loc[name, column]
