@@ -39,8 +39,6 @@ CAPTIONS = {
     "transfer": "Accuracy after fine-tuning, by what was pre-trained on: ours among the numbers that the paper prints "
     "for itself and for others.",
 }
-
-
 METHODS = {
     "scratch": Look(METHOD_NAMES["scratch"], GREY, "v"),
     "supervised": Look(METHOD_NAMES["supervised"], PURPLE, "^"),

@@ -62,6 +62,7 @@ def _ours(table: DataFrame, number: int) -> DataFrame:
         dataset, preset = found["dataset"].iloc[0], found["preset"].iloc[0]
         splits = sorted(set(found["split"]))
         where = "mean of all splits" if splits == [0] else f"split {', '.join(map(str, splits))}"
+        where = ", ".join([where, *sorted({*found.get("departures", ())} - {""})])
         row = {
             "method": METHODS.get(method, method),
             "architecture": SOUND if number == 5 else TRUNKS.get(trunk, trunk),

@@ -65,6 +65,12 @@ def test_of_several_splits_the_mean():
     assert row["pretrain_set"] == "UCF101"
 
 
+def test_departures_from_the_preset_are_named():
+    rows = merged(5, ours(methods=("cmacc",)).assign(departures="own_excluded=False"))
+    source = "here: kinetics_sound, paper recipe, mean of all splits, own_excluded=False, seeds: 2"
+    assert set(rows["source"]) == {"printed", source}
+
+
 def test_rows_that_answer_to_nothing_printed_stay_out():
     assert len(merged(5, ours(ucf101=50.0))) == len(merged(5))
     assert len(merged(4, ours("synthetic", "quick", synthetic_video=50.0))) == len(merged(4))
