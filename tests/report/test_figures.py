@@ -10,6 +10,7 @@ import pytest
 import torch
 from drawn import assert_legible, lines
 from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
 from pandas import DataFrame
 from PIL import Image
 
@@ -240,6 +241,15 @@ def test_poses_stand_upright_in_time_order_at_one_scale():
     assert rows[1].max(axis=(0, 1))[1] < rows[0].min(axis=(0, 1))[1]
     box = axes.get_window_extent()
     np.testing.assert_allclose(np.ptp(axes.get_xlim()) / box.width, np.ptp(axes.get_ylim()) / box.height)
+
+
+def test_last_bits_of_a_layout_leave_no_trace():
+    positions = []
+    for left in (0.1, 0.1 + 1e-16):
+        figure = Figure()
+        figure.add_axes((left, 0.1, 0.5, 0.5))
+        positions.append(style.settled(figure).axes[0].get_position().bounds)
+    assert 0.1 != 0.1 + 1e-16 and positions[0] == positions[1] == pytest.approx((0.1, 0.1, 0.5, 0.5))
 
 
 def test_files_are_identical_when_nothing_changed_and_carry_their_origin(tmp_path):
