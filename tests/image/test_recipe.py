@@ -293,6 +293,7 @@ def test_what_a_preset_changes_says_so(dataset, preset):
         ({"keys": 2}, ValueError, "keys=2 needs the method jcl or vanilla; sce has one key a query"),
         ({"keys": 0, "method": "jcl"}, ValueError, "keys=0 should be at least 1"),
         ({"size": 32, "resize": 16}, ValueError, "resize=16 should be at least size=32"),
+        ({"size": 16, "small": False}, ValueError, "size=16 with small=False needs precision=float32, or small=True"),
         ({"batch": 12, "groups": 8}, ValueError, "batch=12 should be a multiple of groups=8"),
         ({"learning_rate": float("inf")}, ValueError, "learning_rate=inf should be finite"),
         ({"batch": 2.5}, TypeError, "batch=2.5 is of type float; it should be int"),
