@@ -161,7 +161,7 @@ def data_prepare(
     pipeline: Annotated[str | None, typer.Option(help="ntu: authors (the default) | predict_cluster")] = None,
     size: Annotated[str | None, typer.Option(help="of recordings: height of pictures in pixels, usually 128")] = None,
     subset: Annotated[bool, typer.Option("--subset", help="Accept an incomplete distribution.")] = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out files that cannot be read.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out bad files (ntu: with --subset).")] = False,
     workers: Annotated[str, typer.Option(help="auto (one per core), or the number of processes that read")] = "auto",
 ) -> None:
     """Read a large data set once and keep its arrays in REPRO_RUNS. Killed, it goes on when started again.

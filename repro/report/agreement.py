@@ -4,7 +4,7 @@ import math
 
 from pandas import DataFrame, Series
 
-from repro.report.elements import only
+from repro.report.elements import departures, only
 
 
 def rank_correlation(table: DataFrame) -> float:
@@ -55,11 +55,12 @@ def apart(table: DataFrame, deviations: float = 2.0) -> DataFrame:
 
 
 def summary(table: DataFrame) -> str:
-    """The above in three sentences, with the preset and what the deviation rests on."""
+    """The above in three sentences, with the preset, what departs from it and what the deviation rests on."""
     compared = _trained(table)[["ours", "published"]].notna().all(axis=1).sum()
     if not compared:
         return "Nothing is compared: no printed number belongs to this data."
-    recipe, correlation = f"{only(table, 'preset').capitalize()} recipe", rank_correlation(table)
+    recipe = ", ".join([f"{only(table, 'preset').capitalize()} recipe", *departures(table)])
+    correlation = rank_correlation(table)
     order = f"{recipe}: Spearman's correlation with the printed column is {correlation:.2f} ({compared} objectives)."
     deviation, freedom = seed_deviation(table), degrees_of_freedom(table)
     if math.isnan(deviation):

@@ -38,10 +38,14 @@ def only(table: DataFrame, column: str) -> Any:
 def heading(table: DataFrame) -> str:
     """Data set, preset and seeds, and what they forbid to conclude."""
     seeds = seeds_in_words(table)
-    if "departures" in table:
-        departures = "; ".join(sorted(set(table["departures"]) - {""}))
-        seeds += f"\n{textwrap.fill(departures, 66)}"
+    if departures(table):
+        seeds += f"\n{textwrap.fill('; '.join(departures(table)), 66)}"
     return origin(table, seeds)
+
+
+def departures(table: DataFrame) -> list[str]:
+    """What departs from the preset in some row: ["td_queue=frozen_noise"], or nothing."""
+    return sorted({*table.get("departures", ())} - {""})
 
 
 def origin(table: DataFrame, details: str = "") -> str:
@@ -51,15 +55,21 @@ def origin(table: DataFrame, details: str = "") -> str:
         table: with columns dataset and preset, of one value each.
         details: to stand behind the data set and, unless that is clear, the preset.
     """
-    dataset, preset = only(table, "dataset"), only(table, "preset")
-    named = ", ".join(filter(None, (dataset, f"{preset} recipe", details)))
+    dataset, preset, warning = only(table, "dataset"), only(table, "preset"), forbidden(table)
+    recipe = "" if preset in warning else f"{preset} recipe"
+    return "\n".join(filter(None, (", ".join(filter(None, (dataset, recipe, details))), warning)))
+
+
+def forbidden(table: DataFrame) -> str:
+    """What a table's data set and presets forbid to conclude, or nothing."""
+    dataset, presets = only(table, "dataset"), set(table["preset"])
     if manifest.embedded(dataset):
-        return f"{named}\nembedded data: not comparable with the printed numbers"
-    if preset != "paper":
-        return f"{', '.join(filter(None, (dataset, details)))}\n{preset} recipe: not a reproduction"
+        return "embedded data: not comparable with the printed numbers"
+    if "paper" not in presets:
+        return f"{' and '.join(sorted(presets))} recipe: not a reproduction"
     if dataset != manifest.plain(dataset):
-        return f"{named}\nnot the official data: not a reproduction"
-    return named
+        return "not the official data: not a reproduction"
+    return "" if presets == {"paper"} else "only the paper recipe is a reproduction"
 
 
 def comparable(table: DataFrame) -> pd.Series:

@@ -15,6 +15,7 @@ from repro.report.elements import (
     comparable,
     draw_ours,
     draw_published,
+    forbidden,
     heading,
     legend_above,
     only,
@@ -75,8 +76,8 @@ def taxonomy_variants(table: DataFrame) -> Figure:
     """
     table = table.sort_values(["objectives", "departures", "preset"], ignore_index=True)
     figure = Figure(figsize=(COLUMN, 0.9 + 0.32 * len(table)), layout="constrained")
-    warning = "" if set(table["preset"]) == {"paper"} else "\nonly the paper recipe is a reproduction"
-    figure.suptitle(f"{table['dataset'].iloc[0]}, {seeds_in_words(table)}{warning}")
+    data = f"{table['dataset'].iloc[0]}, {seeds_in_words(table)}"
+    figure.suptitle("\n".join(filter(None, (data, forbidden(table)))))
     axes, places = figure.subplots(), np.arange(len(table))
     axes.hlines(places, table[["ours", "usual"]].min(axis=1), table[["ours", "usual"]].max(axis=1), color=PALE)
     axes.errorbar(table["ours"], places, xerr=table["std"], ecolor=BLUE, fmt="none", elinewidth=0.8)

@@ -5,6 +5,7 @@ from pandas import DataFrame
 
 from repro import manifest
 from repro.recipe import choose
+from repro.report.elements import departures
 from repro.report.printed import printed
 
 TARGETS = {4: ("UCF101", "HMDB51"), 5: ("ESC50",), 6: ("UCF101", "HMDB51", "ESC50")}  # by number of the table
@@ -62,7 +63,7 @@ def _ours(table: DataFrame, number: int) -> DataFrame:
         dataset, preset = found["dataset"].iloc[0], found["preset"].iloc[0]
         splits = sorted(set(found["split"]))
         where = "mean of all splits" if splits == [0] else f"split {', '.join(map(str, splits))}"
-        where = ", ".join([where, *sorted({*found.get("departures", ())} - {""})])
+        where = ", ".join([where, *departures(found)])
         row = {
             "method": METHODS.get(method, method),
             "architecture": SOUND if number == 5 else TRUNKS.get(trunk, trunk),

@@ -16,6 +16,9 @@ def augment(sequences: Tensor, lengths: Tensor, *, flip: float, shear: float, ge
         flip: probability of reversing time, in [0, 1].
         shear: largest off-diagonal entry of the shear matrix, at least 0.
         generator: on the device of `sequences`.
+
+    Returns:
+        The views, (N, T, 3 J), zero after each sequence's length.
     """
     reverse = torch.rand(len(sequences), generator=generator, device=sequences.device) < flip
     return apply_shear(temporal_flip(sequences, lengths, reverse), shear_matrices(len(sequences), shear, generator))

@@ -4,7 +4,6 @@ import functools
 import hashlib
 import json
 import logging
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -13,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock
 from torch import Tensor
 
 from repro import manifest
 from repro.recipe import choose
+from repro.run.parallel import alone
+from repro.run.store import write_atomically
 from repro.skeleton import ntu, ntu_prepare, splits, synthetic
 from repro.skeleton.pipelines import FRAMES, transform
 from repro.skeleton.sequences import Sequences
@@ -288,7 +288,7 @@ def _stored(path: Path, make: Callable[[], Recordings]) -> Recordings:
     Processes that ask at the same time wait for one another; a damaged file is made again.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{path}.lock"):
+    with alone(Path(f"{path}.lock")):
         if path.exists():
             try:
                 with open(path, "rb") as file, np.load(file) as stored:
@@ -296,12 +296,12 @@ def _stored(path: Path, make: Callable[[], Recordings]) -> Recordings:
             except (*manifest.CORRUPT, ValueError, KeyError, OSError) as error:
                 log.warning("%s is damaged (%s); making it again", path, error)
         recordings = make()
-        beside = path.with_suffix(".tmp")
-        with open(beside, "wb") as file:
-            np.savez(file, **asdict(recordings))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+
+        def write(temporary: Path) -> None:
+            with temporary.open("wb") as file:  # given a path, savez would add an ending
+                np.savez(file, **asdict(recordings))
+
+        write_atomically(path, write)
     return recordings
 
 

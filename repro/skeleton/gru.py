@@ -57,7 +57,12 @@ class GRU(nn.GRU):
             inputs: (T, N, D), or (R, D) for the rows of a packing, or (1, N, D): the same input at every frame.
             frames: T, where it is not that of `inputs`.
             packing: of the batch; on a CPU alone.
+
+        Raises:
+            ValueError: if inputs of several frames come with a packing: they should be rows.
         """
+        if packing and inputs.dim() == 3 and len(inputs) != 1:
+            raise ValueError(f"inputs have {len(inputs)} frames; with a packing they should be rows (R, D)")
         if inputs.is_cuda:
             return super().forward(inputs.expand(frames or len(inputs), -1, -1))[0]
         count, batch = frames or len(inputs), inputs.shape[-2]

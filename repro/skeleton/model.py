@@ -24,6 +24,7 @@ class Encoder(nn.Module):
         _initialise(self.gru)
 
     def forward(self, sequences: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
+        """Readouts (N, H) of sequences (N, T, D) with so many valid frames (N,); `packing`, if given, is of these."""
         if packing:
             return self.gru(sequences[packing.sequence, packing.frame], packing=packing)[packing.last]
         states = self.gru(sequences.transpose(0, 1))
@@ -46,6 +47,7 @@ class BidirectionalEncoder(nn.Module):
         _initialise(self.gru)
 
     def forward(self, sequences: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
+        """Readouts (N, H) as of an `Encoder`, whose `packing` is not needed here."""
         ordered, order = lengths.sort(descending=True, stable=True)  # torch would wait for the device to put them there
         order = order.to(sequences.device, non_blocking=True)
         packed = pack_padded_sequence(sequences[order], ordered, batch_first=True)
@@ -66,6 +68,7 @@ class Decoder(nn.Module):
         self.output = nn.Linear(units, features)
 
     def forward(self, readouts: Tensor, frames: int, packing: Packing | None = None) -> Tensor:
+        """Sequences (N, T, D) of `frames` T from readouts (N, H)."""
         states = self.gru(readouts[None], frames, packing)
         if packing is None:
             return self.output(states).transpose(0, 1)

@@ -71,7 +71,7 @@ def prepare(
         root: folder of real data; REPRO_DATA by default.
         pipeline: `authors` or `predict_cluster`.
         subset: accept other numbers of recordings than the official ones.
-        skip_bad: leave out files that cannot be read.
+        skip_bad: leave out files that cannot be read; the official counts need all of them, so only with `subset`.
         workers: processes that read; with 1, this one does.
 
     Raises:
@@ -91,7 +91,7 @@ def prepare(
         if prepared:
             shutil.rmtree(folder, ignore_errors=True)  # left by a kill after the index was written
             bad = _still_bad(path, usable, pipeline, prepared)
-            _refuse(path, bad, skip_bad)
+            _refuse(path, bad, skip_bad and subset)
             if len(bad) == len(prepared.bad):
                 check(prepared.names, subset=subset, kept=True)
                 return prepared
@@ -101,7 +101,7 @@ def prepare(
         if not skip_bad:
             for shard in faulty:
                 shard.unlink()  # read again next time
-        _refuse(path, bad, skip_bad)
+        _refuse(path, bad, skip_bad and subset)
         check([member.name for member in usable if member.name not in bad], subset=subset, kept=True)
         if len(bad) == len(usable):
             raise ValueError(f"{path}: none of its recordings is usable; {describe_bad(bad)}")
@@ -185,9 +185,9 @@ def describe_bad(bad: dict[str, str]) -> str:
     return "\n".join(lines[: 1 + SHOWN] + rest)
 
 
-def _refuse(path: Path, bad: dict[str, str], skip_bad: bool) -> None:
-    """Raise ValueError if files cannot be read and may not be left out."""
-    if bad and not skip_bad:
+def _refuse(path: Path, bad: dict[str, str], incomplete: bool) -> None:
+    """Raise ValueError if files cannot be read, unless an incomplete distribution will do."""
+    if bad and not incomplete:
         raise ValueError(f"{path}: {describe_bad(bad)}\nfetch them again, or leave them out: --skip-bad --subset")
 
 

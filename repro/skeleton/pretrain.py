@@ -387,7 +387,18 @@ def precision_of(recipe: SkeletonRecipe, device: torch.device) -> str:
 
 
 def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
-    """Squared error summed over valid frames and coordinates, mean over the batch (taxonomy SI, Algorithm 1)."""
+    """Squared error of decoded sequences, summed over valid frames and coordinates, mean over the batch.
+
+    Args:
+        decoded: (N, T, D) decoded sequences, in any precision.
+        sequence: (N, T, D) what they should be, in the data's units.
+        lengths: (N,) valid frames, 1 to T, on the same device.
+
+    Returns:
+        A scalar in float32, 0 or more, in squared units of the data.
+
+    Source: taxonomy SI, Algorithm 1.
+    """
     valid = torch.arange(sequence.shape[1], device=sequence.device) < lengths[:, None]
     return ((decoded.float() - sequence).square() * valid[:, :, None]).sum((1, 2)).mean()
 

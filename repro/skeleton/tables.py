@@ -210,14 +210,16 @@ def taxonomy_variants(results: DataFrame, usual: DataFrame, dataset: str) -> Dat
 
     Returns:
         The columns of `taxonomy_table`, with `departures`, and before `published` the mean accuracy `usual` of the
-        objective without them, of equal layers, units and protocol (percent, NaN if it has not been run).
+        objective without them, over the same seeds, of equal layers, units and protocol (percent, NaN if none of them
+        has been run).
     """
     shared = ["preset", *LAYOUT]
-    means = usual.groupby(shared)["linear"].mean().rename("usual").reset_index()
+    accuracies = usual.groupby([*shared, "seed"])["linear"].mean().rename("usual").reset_index()
+    means = results.merge(accuracies, how="left").groupby(["preset", "entry"], as_index=False)["usual"].mean()
     parts = []
     for preset, group in results.groupby("preset"):
         table = taxonomy_table(group, preset, dataset)
-        beside_it = group.drop_duplicates("entry")[shared].merge(means, how="left")["usual"]
+        beside_it = group.drop_duplicates("entry")[["preset", "entry"]].merge(means, how="left")["usual"]
         table.insert(table.columns.get_loc("published"), "usual", beside_it)
         parts.append(table)
     return pd.concat(parts, ignore_index=True)

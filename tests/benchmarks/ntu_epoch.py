@@ -1,6 +1,6 @@
 """Time of an NTU RGB+D epoch on one CPU core or a GPU, projected from measured steps; and what its padding would cost.
 
-    python3 -m tests.benchmarks.ntu_epoch [--device cuda] [--precision bfloat16] [--objectives CE,AE+CE+AD] [--layers 3]
+    python3 -m tests.benchmarks.ntu_epoch [--device cuda] [--precision float32] [--objectives CE,AE+CE+AD] [--layers 3]
                                           [--units 1024]
 
 Made-up sequences of 20 to 300 frames, 84 on average: an assumption about cross-subject NTU RGB+D 60, whose 40,091
@@ -79,7 +79,7 @@ def main() -> None:
     """Print minutes an epoch for each objective, and the ratio of each to ours."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
     parser.add_argument("--objectives", default="CE,AE+CE+AD,AE+CE+AD+CD")
     parser.add_argument("--layers", type=int, default=1)
     parser.add_argument("--units", type=int, default=512)

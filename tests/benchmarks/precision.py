@@ -48,7 +48,7 @@ def compared(results: DataFrame) -> DataFrame:
     rows = []
     for objectives, group in results.groupby("objectives", sort=False):
         exact, rounded = (group[group["precision"] == precision] for precision in PRECISIONS)
-        for metric in ("linear", "linear_unseen", "knn1", "step"):
+        for metric in ("linear", "linear_unseen", "linear_standardised", "knn1", "step"):
             first, second = exact[metric], rounded[metric]
             error = (first.var() / len(first) + second.var() / len(second)) ** 0.5
             rows.append({

@@ -75,6 +75,8 @@ def test_summary_in_words():
     text = summary(table([50.0, 60, 70], [90.0, 61, 71]))
     assert "between seeds is 1.0 points. " in text
     assert text.endswith("(pooled over 2 objectives, 4 degrees of freedom) away: 0 of 2 objectives.")
+    away = table([50.0, 60, 70], [50.0, 61, 80]).assign(departures="head=mlp")
+    assert summary(away).startswith("Paper recipe, head=mlp: ")
     text = summary(table([50.0, 60, 70], [50.0, 61, 80]))
     assert text.startswith("Paper recipe: ") and "is 1.00 (2 objectives)" in text
     assert text.endswith(" away: 1 of 2 objectives, CE (-10.0).")

@@ -123,6 +123,22 @@ def test_variants_of_embedded_data_show_no_printed_value():
     assert "printed" not in lines(figures.taxonomy_variants(variants_table("synthetic")), 0)
 
 
+@pytest.mark.parametrize(
+    ("dataset", "presets", "warning"),
+    [
+        ("ucla", ["paper"], None),
+        ("ucla", ["paper", "quick"], "only the paper recipe is a reproduction"),
+        ("ucla", ["quick"], "quick recipe: not a reproduction"),
+        ("ntu (subset)", ["paper"], "not the official data: not a reproduction"),
+        ("ntu (subset)", ["paper", "quick"], "not the official data: not a reproduction"),
+        ("synthetic", ["paper"], "embedded data: not comparable with the printed numbers"),
+    ],
+)
+def test_variants_say_what_may_not_be_concluded(dataset, presets, warning):
+    table = variants_table(dataset).assign(preset=presets * (4 // len(presets)))
+    assert figures.taxonomy_variants(table).get_suptitle().split("\n")[1:] == ([warning] if warning else [])
+
+
 def test_taxonomy_error_bars_are_one_standard_deviation():
     table = taxonomy_table()
     bars = [segment for group in figures.taxonomy(table).axes[0].collections for segment in group.get_segments()]

@@ -90,6 +90,8 @@ def test_equal_lengths_packed_are_the_batch_to_the_last_bit():
     inputs, packing = torch.randn(6, 3, 4), Packing(torch.tensor([6, 6, 6]))
     packed = ours(inputs.flatten(0, 1), packing=packing)
     assert torch.equal(packed.view(6, 3, 5), ours(inputs))
+    with pytest.raises(ValueError, match=r"inputs have 6 frames; with a packing they should be rows \(R, D\)"):
+        ours(inputs, packing=packing)
 
 
 def test_non_contiguous_input_and_gradient():

@@ -732,8 +732,8 @@ def test_best_on_test_end_to_end(trained, runs):
     found = stored(runs)
     assert set(found) == {(f"{name}, select=best_on_test", 0) for name in ("AE+CE", "random")}
     for row in best.itertuples():  # smoke takes fewer epochs than lie between two looks: same features, best epoch
-        _, last = stored(trained[0])[row.objectives.split(",")[0], 0]
-        _, ours = found[f"{row.objectives.split(',')[0]}, select=best_on_test", 0]
+        _, last = stored(trained[0])[row.objectives, 0]
+        _, ours = found[f"{row.objectives}, select=best_on_test", 0]
         assert row.ours == ours["linear"] >= last["linear"]
         assert ours["knn1"] == last["knn1"]
         assert ours["select"] == "best_on_test"
