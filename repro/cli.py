@@ -66,7 +66,7 @@ def run(
     characters: Annotated[str | None, typer.Option(help="mutual_information: a comma list of numbers to 9")] = None,
     trunks: Annotated[str | None, typer.Option(help="transfer: r3d18, r2plus1d18 or both")] = None,
     targets: Annotated[str | None, typer.Option(help="transfer: where to fine-tune, such as ucf101,esc50")] = None,
-    split: Annotated[str | None, typer.Option(help="transfer: official split or fold; 0, their mean")] = None,
+    split: Annotated[str | None, typer.Option(help="transfer: official splits or folds, 1,2,3; 0, their mean")] = None,
     iterations: Annotated[str | None, typer.Option(help="category_diversity: steps of training")] = None,
     variant: Annotated[str | None, typer.Option(help="where paper and code disagree")] = None,
     select: Annotated[str | None, typer.Option(help="last | best_on_test")] = None,

@@ -374,8 +374,8 @@ def transfer_cells(
         trunks: comma list of video encoders, "r3d18" and "r2plus1d18"; "auto": the data set's.
         targets: comma list of "ucf101", "hmdb51", "esc50", "synthetic_video" and "synthetic_audio"; "auto": those of
             the data set's recipe.
-        split: the official split or fold; 0, their mean. A target that is also pre-trained on needs one, whose training
-            part alone is seen.
+        split: comma list of official splits or folds, one encoder for each; 0, their mean with one encoder for all. A
+            target that is also pre-trained on needs the former, as it sees the training part of its split alone.
         dataset, preset, seeds, variant, subset, precision: as for `cross_modal_cells`.
 
     Raises:
@@ -383,11 +383,11 @@ def transfer_cells(
     """
     names = _listed("methods", methods, METHODS)
     changes = {} if targets == "auto" else {"targets": ",".join(_listed("targets", targets, TARGETS))}
-    changes |= {"split": parse_number("split", split)}
+    splits = [{"split": parse_number("split", number)} for number in dict.fromkeys(str(split).split(","))]
     choices: list[dict[str, Any]] = [{}]
     if trunks != "auto":
         choices = [{"video_trunk": trunk} for trunk in _listed("trunks", trunks, PRINTED_TRUNKS)]
-    chosen = [(name, changes | trunk) for name in names for trunk in choices]
+    chosen = [(name, changes | trunk | split) for name in names for trunk in choices for split in splits]
     return _cells("transfer", dataset, preset, seeds, chosen, variant, subset, precision)
 
 
@@ -456,11 +456,12 @@ def mutual_information_table(results: DataFrame, preset: str, dataset: str) -> D
 def transfer_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `transfer` from finished cells; `results` as for `cross_modal_table`.
 
-    Cells that differ in the list of their targets alone are fine-tuned from the same encoder: they count once.
+    Cells that differ in the list of their targets alone are fine-tuned from the same encoder: they count once. Those of
+    all splits of a target, one encoder each, give their mean; only means have printed numbers.
     """
     rows = _by_target(results)
     rows["entry"] = rows["entry"].str.replace(r", targets=\S+(?=, )", "", regex=True)
-    rows = rows.drop_duplicates(["entry", "seed"], keep="last")
+    rows = _over_splits(rows.drop_duplicates(["entry", "seed"], keep="last"))
     columns = ["method", "video_trunk", "split"]
     return _beside(("video_trunk", "split"), rows, columns, _printed_transfer, preset, dataset)
 
@@ -483,6 +484,20 @@ def _by_target(results: DataFrame) -> DataFrame:
         measured = results[[target in targets.split(",") for targets in results["targets"]]]
         parts.append(measured.assign(target=target, value=measured["linear" if target == GRIDS else target]))
     return _with_entry(concat(parts, ignore_index=True))
+
+
+def _over_splits(rows: DataFrame) -> DataFrame:
+    """The rows of `_by_target`, where a seed has every split of a target their mean instead, as split 0."""
+    entry = rows["entry"].str.replace(r"(?<=, split=)\d+", "0", regex=True)
+    single = rows["split"] > 0
+    found = rows["split"].where(single).groupby([entry, rows["seed"]]).transform("nunique")
+    official = rows["target"].map(lambda name: len(TARGETS[name].splits))
+    whole = (official > 1) & (found == official)
+    parts = rows[whole & single].assign(entry=entry, split=0)
+    means = parts.drop_duplicates(["entry", "seed"]).drop(columns="value").merge(
+        parts.groupby(["entry", "seed"], as_index=False)["value"].mean()
+    )
+    return concat([rows[~(whole & single)], means], ignore_index=True).drop_duplicates(["entry", "seed"])
 
 
 def _with_entry(rows: DataFrame) -> DataFrame:
@@ -537,13 +552,13 @@ def _printed_sampler(row: Series, dataset: str) -> float:
 
 
 def _printed_transfer(row: Series, dataset: str) -> float:
-    """Of CM-ACC's rows in Tables 4 and 5; of a data set used in several sizes the largest, which is the whole."""
+    """Of CM-ACC's rows in Tables 4 and 5, means over splits; of a data set used in several sizes the largest."""
     column = COLUMNS.get(row["target"])
     table = printed("cmacc_table5" if column == "ESC50" else "cmacc_table4")
     found = table[(table["method"] == "Ours") & (table["pretrain_set"] == PRE_TRAINED.get(dataset, ""))]
     if column != "ESC50":  # the encoder of sound is the same throughout
         found = found[found["architecture"] == PRINTED_TRUNKS.get(row["video_trunk"])]
-    if row["method"] != "cmacc" or column is None or found.empty:
+    if row["method"] != "cmacc" or row["split"] != 0 or column is None or found.empty:
         return float("nan")
     return float(found[column].iloc[-1])
 

@@ -355,8 +355,29 @@ def test_tables_4_and_5(any_data, dataset, trunk, expected):
 
 
 def test_table_4_pre_trained_on_ucf101(any_data):
-    frame = laid_out("transfer", tables.transfer_cells("ucf101", split=1))
-    assert frame["published"].tolist() == [69.1, 33.3]
+    """Three encoders, each pre-trained on a split's training part: their mean is what is printed, not one of them."""
+    frame = laid_out("transfer", tables.transfer_cells("ucf101", split="1,2,3"))
+    assert frame["published"].tolist() == [69.1, 33.3] and frame["split"].tolist() == [0, 0]
+    frame = laid_out("transfer", tables.transfer_cells("ucf101", split="2, 1"))
+    assert frame["published"].isna().all() and sorted(frame["split"]) == [1, 1, 2, 2]
+
+
+def test_the_mean_over_folds_is_of_each_seed_and_approach():
+    names, values = ["scratch", "smoco"], np.random.default_rng(0).uniform(10, 90, (2, 2, 5))
+    cells = [
+        {"entry": f"{name}, video_trunk=r3d18, split={fold}, targets=esc10, precision=float32", "seed": seed,
+         "method": name, "video_trunk": "r3d18", "split": fold, "targets": "esc10",
+         "esc10": values[row, seed, fold - 1]}
+        for row, name in enumerate(names) for seed in range(2) for fold in range(1, 6)
+    ]
+    frame = tables.transfer_table(DataFrame(cells), "quick", "esc50 (subset)").set_index("method")
+    assert list(frame.index) == names and (frame["split"] == 0).all() and (frame["n_seeds"] == 2).all()
+    np.testing.assert_allclose(frame["ours"], values.mean((1, 2)))
+    np.testing.assert_allclose(frame["std"], values.mean(2).std(1, ddof=1))
+    assert set(frame["departures"]) == {"precision=float32"}
+    some = tables.transfer_table(DataFrame(cells[:-1]), "quick", "esc50 (subset)")  # smoco's second seed lacks a fold
+    some = some[some["method"] == "smoco"]
+    assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
 
 
 @pytest.mark.parametrize(("table", "dataset"), [
