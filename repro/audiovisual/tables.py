@@ -361,7 +361,7 @@ def transfer_cells(
     methods: str = "cmacc",
     trunks: str = "auto",
     targets: str = "auto",
-    split: str | int = 0,
+    split: str | int = "0",
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
