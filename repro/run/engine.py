@@ -47,7 +47,8 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, workers: int
     else:
         workers = min(workers, _unfinished(cells, store))
         diverged = _run_workers(cells, train, store, workers) if workers > 1 else {}
-        diverged |= attempt([cell for cell in cells if cell.key not in diverged], train, store, alone=True)
+        left = [cell for cell in cells if cell.key not in diverged and store.run(cell).result is None]
+        diverged |= attempt(left, train, store, alone=True) if left else {}
     if diverged:
         raise NonFiniteLoss("; ".join(diverged.values()))
     return pd.DataFrame([_row(run) for run in map(store.run, cells)])
@@ -77,7 +78,7 @@ def worker_count(engine: str, workers: str | int, cells: Sequence[Cell], device:
 
 
 def _run_workers(cells: Sequence[Cell], train: Train, store: Store, workers: int) -> dict[str, str]:
-    """Let processes work on the cells until all have ended, showing how many are finished; returns what diverged."""
+    """Let processes work on the cells until all have ended, showing how much is done; returns what diverged."""
     job = pickle.dumps((cells, train, store))
     command = [sys.executable, "-m", "repro.run.worker"]
     processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(workers)]
@@ -86,11 +87,12 @@ def _run_workers(cells: Sequence[Cell], train: Train, store: Store, workers: int
             with contextlib.suppress(BrokenPipeError):  # it died at once: what it leaves is done at the end
                 process.stdin.write(job)
                 process.stdin.flush()  # and left open: its end tells the worker that we are gone
-        with tqdm(total=len(cells), desc=f"cells, {workers} workers", unit="cell") as progress:
+        bar = functools.partial(tqdm, total=len(cells), desc=f"cells, {workers} workers", unit="cell")
+        with bar(initial=_done(cells, store)) as progress:
             while any(process.poll() is None for process in processes):
-                progress.update(len(cells) - _unfinished(cells, store) - progress.n)
+                progress.update(round(_done(cells, store) - progress.n, 2))
                 time.sleep(0.5)
-            progress.update(len(cells) - _unfinished(cells, store) - progress.n)
+            progress.update(round(_done(cells, store) - progress.n, 2))
         reports = [process.stdout.read() for process in processes if process.returncode == 0]
     finally:
         for process in processes:
@@ -173,6 +175,11 @@ def _attempt(run: Run, train: Callable[[], dict], store: Store, diverged: dict[s
             except NonFiniteLoss as error:
                 diverged[run.cell.key] = f"{run.cell.entry}, seed {run.cell.seed}: {error}"
     return True
+
+
+def _done(cells: Sequence[Cell], store: Store) -> float:
+    """Finished cells, and what is trained of the others."""
+    return round(sum(store.run(cell).trained for cell in cells), 2)
 
 
 def _unfinished(cells: Sequence[Cell], store: Store) -> int:

@@ -86,7 +86,8 @@ def fit(
         now = time.monotonic()
         seconds, reported_at = seconds + now - reported_at, now
         if first():
-            _append_progress(folder / "progress.jsonl", done, values, seconds)
+            line = {"step": done, "of": learner.total_steps, **values, "seconds": round(seconds, 2)}
+            _append_progress(folder / "progress.jsonl", line)
         progress.set_postfix(values, refresh=False)
         progress.update(done - progress.n)
         due = now - saved_at >= checkpoint_seconds or done == learner.total_steps
@@ -162,9 +163,9 @@ def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, flo
     return dict(zip(terms, values.mean(0).tolist(), strict=True))
 
 
-def _append_progress(path: Path, step: int, values: dict[str, float], seconds: float) -> None:
+def _append_progress(path: Path, line: dict[str, float]) -> None:
     with path.open("a") as file:
-        file.write(json.dumps({"step": step, **values, "seconds": round(seconds, 2)}) + "\n")
+        file.write(json.dumps(line) + "\n")
 
 
 def _truncate_progress(path: Path, step: int) -> None:

@@ -105,6 +105,17 @@ class Run:
             return None
         return _read_json(path)
 
+    @property
+    def trained(self) -> float:
+        """Part of the cell's steps that is done, from 0 to 1, as far as its log says."""
+        if (self.folder / "result.json").exists():
+            return 1.0
+        try:
+            last = json.loads((self.folder / "progress.jsonl").read_text().splitlines()[-1])
+            return last["step"] / last["of"]
+        except (OSError, IndexError, ValueError, KeyError):  # not begun, or just being written
+            return 0.0
+
     def finish(self, result: dict[str, Any]) -> None:
         """Write `result.json`, which completes the cell, and drop what only resuming needed."""
         write_json(self.folder / "result.json", result)

@@ -90,9 +90,13 @@ def with_measures(
     dataset: str,
     measures: Sequence[str],
 ) -> DataFrame:
-    """`rows`, by entry, with `linear` beside the printed values (not on embedded data), then means of the measures."""
+    """`rows`, by entry, with `linear` beside the printed values (not on embedded data), then means of the measures.
+
+    A measure that some seed of an entry lacks has no mean there: it would be one of other seeds than `ours`.
+    """
     values = results.rename(columns={"linear": "value"})
     comparable = None if manifest.embedded(dataset) else published
     table = beside(rows, values, comparable, preset=preset, dataset=dataset)
-    measured = results.reindex(columns=["entry", *measures]).groupby("entry").mean()
+    by_entry = results.reindex(columns=["entry", *measures]).groupby("entry")
+    measured = by_entry.mean().where(by_entry.count().eq(by_entry.size(), axis=0))
     return table.join(measured).reset_index(drop=True)

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import signal
 import sys
 import threading
 
@@ -10,7 +11,11 @@ from repro.run.engine import attempt
 
 
 def main() -> None:
-    """Train what others do not hold, then write what diverged to standard output as JSON, by key."""
+    """Train what others do not hold, then write what diverged to standard output as JSON, by key.
+
+    Ctrl-C reaches every process of a terminal: the one that started us then ends, and we with it, in silence.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever is printed while training is no part of the report
     cells, train, store = pickle.load(sys.stdin.buffer)

@@ -135,7 +135,7 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonS
     settings |= {"subset": False} if name == "ntu" else {}
     unknown = sorted(set(options) - set(settings))
     if unknown:
-        raise TypeError(f"load() has no option {', '.join(unknown)}; its options are {', '.join(settings)}")
+        raise TypeError(f"{name} has no option {', '.join(unknown)}; its options are {', '.join(settings)}")
     settings |= options
     choose("pipeline", settings["pipeline"], ("default", *ntu_prepare.PIPELINES) if name == "ntu" else PIPELINES)
     choose("protocol", settings["protocol"], declared.splits)

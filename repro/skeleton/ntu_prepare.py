@@ -155,7 +155,8 @@ def check(names: Sequence[str], *, subset: bool, kept: bool) -> None:
     columns = ntu.columns(names)
     for protocol, split in manifest.load_manifest("ntu").splits.items():
         rule = f" with a usable skeleton, protocol {protocol}," if kept else f" of protocol {protocol}"
-        splits.check_counts("ntu", rule, splits.masks(split, columns), (split.kept if kept else None) or split.expect)
+        expected = (split.kept if kept else None) or split.expect
+        splits.check_counts("ntu", rule, splits.masks(split, columns), expected, "; a part of them needs --subset")
 
 
 def unusable() -> frozenset[str]:

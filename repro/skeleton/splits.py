@@ -15,9 +15,16 @@ def masks(split: Split, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarr
     }
 
 
-def check_counts(name: str, rule: str, found: Mapping[str, np.ndarray], expected: Mapping[str, int]) -> None:
-    """Raise ValueError unless the masks select the expected numbers."""
+def check_counts(
+    name: str, rule: str, found: Mapping[str, np.ndarray], expected: Mapping[str, int], otherwise: str = ""
+) -> None:
+    """Raise ValueError, ending with what to do otherwise, unless the masks select the expected numbers."""
     counts = {part: int(mask.sum()) for part, mask in found.items()}
     if counts != dict(expected):
-        raise ValueError(f"{name}: recordings{rule} are {counts}, expected {dict(expected)}; "
-                         f"compare the files with data_manifests/{name}.yaml")
+        found_words, expected_words = (_in_words(each) for each in (counts, expected))
+        raise ValueError(f"{name}: recordings{rule} are {found_words}, expected {expected_words}; "
+                         f"compare the files with data_manifests/{name}.yaml{otherwise}")
+
+
+def _in_words(counts: Mapping[str, int]) -> str:
+    return " and ".join(f"{count:,} for {part}" for part, count in counts.items())

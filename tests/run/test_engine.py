@@ -304,3 +304,14 @@ def test_impossible_numbers_of_workers_are_refused(name, workers):
 def test_an_unknown_engine_is_refused():
     with pytest.raises(ValueError, match=r"^engine='locl' is not one of: auto, inline, local; did you mean 'local'\?$"):
         worker_count("locl", "auto", threaded(1, "quick"), torch.device("cpu"))
+
+
+def test_the_bar_counts_what_is_trained_of_unfinished_cells(store):
+    """Two cells are finished, a third has 25 of 100 steps, a fourth a line that is just being written."""
+    run_cells(CELLS[:2], Trainer(), store)
+    for each, line in ((CELLS[2], '{"step": 20, "of": 100}\n{"step": 25, "of": 100}\n'), (CELLS[3], '{"step": 5')):
+        folder = store.run(each).folder
+        folder.mkdir(parents=True)
+        (folder / "progress.jsonl").write_text(line)
+    assert [store.run(each).trained for each in CELLS] == [1, 1, 0.25, 0, 0]
+    assert engine._done(CELLS, store) == 2.25

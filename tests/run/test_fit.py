@@ -73,8 +73,9 @@ def train(learner, folder, **options):
 
 
 def progress(folder, *, seconds=False):
-    """The lines of progress.jsonl, without the seconds unless they are asked for."""
+    """The lines of progress.jsonl, without the seconds unless they are asked for, and without the number of steps."""
     lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    assert len({line.pop("of") for line in lines}) == 1
     return lines if seconds else [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
 
 

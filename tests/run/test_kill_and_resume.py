@@ -249,7 +249,7 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
         state = cell["state"]["pretrainer"] if seed == 1 else cell["state"]
         assert set(state) >= {"model", "keys", "dictionary", "sequence_dictionary", "optimiser", "generator", "order"}
         assert len({line["loss"] for line in cell["progress"]}) == EPOCHS
-        assert sorted(cell["progress"][0]) == ["AD", "AE", "CD", "CE", "loss", "step"]
+        assert sorted(cell["progress"][0]) == ["AD", "AE", "CD", "CE", "loss", "of", "step"]
         assert table["linear"][str(seed)] == cell["result"]["linear"]
 
 

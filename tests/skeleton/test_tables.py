@@ -74,6 +74,15 @@ def results(rows, *, seeds=(0,), units=512, **columns):
     return DataFrame(frame)
 
 
+def test_a_measure_that_a_seed_lacks_has_no_mean():
+    """Its mean would be one of other seeds than the accuracy beside it."""
+    frame = results([("CE", 1), ("AE", 1)], seeds=(0, 1))
+    frame.loc[(frame["entry"] == "CE-1") & (frame["seed"] == 1), "linear_unseen"] = np.nan
+    found = tables.taxonomy_table(frame, "quick", "synthetic").set_index("objectives")
+    assert np.isnan(found.loc["CE", "linear_unseen"]) and found.loc["AE", "linear_unseen"] == 20.5
+    assert found["knn1"].to_dict() == {"CE": 30.5, "AE": 30.5} and (found["n_seeds"] == 2).all()
+
+
 # ---------------------------------------------------------------------------------------------- cells
 
 
