@@ -3,6 +3,7 @@
 import inspect
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -87,12 +88,11 @@ def run(
     given |= {"samplers": samplers, "batches": batches, "dictionaries": dictionaries, "characters": characters}
     given |= {"trunks": trunks, "targets": targets, "split": split, "iterations": iterations}
     given = {name: value for name, value in given.items() if value is not None}
-    for name in given:
-        choose(f"option of {table}", name, inspect.signature(chosen.cells).parameters)
+    _check_options(table, given, inspect.signature(chosen.cells).parameters)
     with devices.process_group(devices.resolve(device)):
         made = chosen.run(preset=preset, seeds=seeds, device=device, engine=engine, workers=workers, **given)
         if devices.first():
-            print(made.to_string(index=False))
+            print(made.to_string(index=False, float_format="{:.4g}".format))
 
 
 @app.command()
@@ -170,8 +170,7 @@ def data_prepare(
     """
     choose("dataset", name, PREPARED.split(" | "))
     given = {name: value for name, value in {"pipeline": pipeline, "size": size}.items() if value is not None}
-    for option in given:
-        choose(f"option of {name}", option, ("pipeline",) if name == "ntu" else ("size",))
+    _check_options(name, given, ("pipeline",) if name == "ntu" else ("size",))
     given |= {"size": parse_number("size", size, least=8)} if size is not None else {}
     count = devices.cores() if workers == "auto" else parse_number("workers", workers, least=1)
     shared = {"subset": subset, "skip_bad": skip_bad, "workers": count}
@@ -259,6 +258,14 @@ def figures() -> None:
     folder = manifest.project_root() / "figures"
     for path in [*logs.export(Store(manifest.runs_root()), folder), *redraw(_cells(), folder)]:
         print(path)
+
+
+def _check_options(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raise ValueError, naming those there are, unless a table or data set has all options given."""
+    known = [f"--{option.replace('_', '-')}" for option in allowed]
+    for option in (f"--{option.replace('_', '-')}" for option in given):
+        if option not in known:
+            raise ValueError(f"{name} has no option {option}; its options are {', '.join(known)}")
 
 
 def _table(name: str) -> Table:

@@ -42,10 +42,14 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, workers: int
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
     """
+    missing = _unfinished(cells, store)
+    if missing and first():
+        what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
+        tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
     if grouped():
         diverged = _train_together(cells, train, store)
     else:
-        workers = min(workers, _unfinished(cells, store))
+        workers = min(workers, missing)
         diverged = _run_workers(cells, train, store, workers) if workers > 1 else {}
         left = [cell for cell in cells if cell.key not in diverged and store.run(cell).result is None]
         diverged |= attempt(left, train, store, alone=True) if left else {}

@@ -65,11 +65,13 @@ def test_one_row_a_cell_in_the_order_asked_for(store):
         assert store.run(each).result["cost"] == {"seconds": 1.0, "commit": "abc"}
 
 
-def test_complete_cells_return_without_training(store):
+def test_complete_cells_return_without_training(store, capsys):
     first = run_cells(CELLS[:3], Trainer(), store)
+    plan = f"training 3 of 3 cells, preset quick on synthetic, in {store.root}"
+    assert plan in capsys.readouterr().err
     train = Trainer()
     assert run_cells(CELLS[:3], train, store).equals(first)
-    assert train.calls == []
+    assert train.calls == [] and capsys.readouterr().err == ""
     backwards = run_cells(CELLS[::-1], train, store)
     assert train.calls == [("AE", 1), ("CD", 0)]  # what was missing, in the order asked for
     assert backwards["linear"].tolist() == [value(each) for each in CELLS[::-1]]
