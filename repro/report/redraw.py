@@ -25,7 +25,8 @@ CAPTIONS = image_figures.CAPTIONS | audiovisual_figures.CAPTIONS | category_figu
     "taxonomy_variants": "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the "
     "printed value.",
     "encoder_collapse": "Linear-probe accuracy and spread of the embedding by depth of the encoder, at random "
-    "initialisation and after training with the attractive encoder term alone.",
+    "initialisation and after training with the attractive encoder term alone; of that one, the probe on standardised "
+    "readouts too.",
 }
 UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
 LOGS = {

@@ -55,7 +55,7 @@ def test_random_initialisation_stays_far_below_the_best_objective_on_embedded_da
 def test_random_initialisation_reproduces_the_printed_row_at_every_depth():
     rows = table("encoder_collapse_ucla")
     rows = rows[rows["method"] == "random"].set_index("layers")
-    assert list(rows.index) == [1, 2, 3, 4, 5] and (rows["n_seeds"] == 3).all()
+    assert list(rows.index) == [1, 2, 3, 4, 5] and (rows["n_seeds"] == 3).all() and (rows["preset"] == "paper").all()
     assert (rows["difference"].abs() < 3).all()
 
 
@@ -86,6 +86,17 @@ def test_the_column_in_the_readme_is_that_of_its_table():
         assert [text.split()[0] for text in found] == [f"{row[column]:.1f}" for column in measures.values()]
         deviation = "" if pd.isna(row["std"]) else f"{row['std']:.1f}"
         assert found[0].partition(" \N{PLUS-MINUS SIGN} ")[2] == deviation
+
+
+def test_the_depths_in_the_readme_are_those_of_their_table():
+    committed = table("encoder_collapse_ucla").set_index(["method", "layers"])
+    columns = ("layers", "printed", "linear", "linear_standardised", "standardised, at random")
+    rows = readme_table(*columns)
+    assert [row[0] for row in rows] == ["1", "2", "3", "4", "5"]
+    for layers, *found in rows:
+        trained, random = committed.loc[("AE", int(layers))], committed.loc[("random", int(layers))]
+        standardised = (trained["linear_standardised"], random["linear_standardised"])
+        assert found == [f"{trained['published']:.2f}", *(f"{value:.1f}" for value in (trained["ours"], *standardised))]
 
 
 def test_variants_in_the_readme_are_those_of_their_table():

@@ -48,6 +48,7 @@ def depth_table(dataset="ucla") -> DataFrame:
         n_seeds=3,
         published=np.where(random, 52 + rows["layers"], 51 - 4 * rows["layers"]),
         difference=-2.0,
+        linear_standardised=60 + rows["layers"],
         embedding_spread=np.where(random, 0.5, 0.1 ** rows["layers"]),
         preset="paper",
         dataset=dataset,
@@ -164,7 +165,8 @@ def test_printed_markers_need_printed_values_and_comparable_data():
     unprinted = taxonomy_table().assign(published=np.nan)
     assert "printed" not in lines(figures.taxonomy(unprinted), 0)
     assert "printed" not in lines(figures.taxonomy(taxonomy_table(dataset="synthetic")), 0)
-    assert set(lines(figures.encoder_collapse(depth_table("synthetic")), 0)) == {"random, ours", "AE, ours"}
+    embedded = figures.encoder_collapse(depth_table("synthetic").assign(linear_standardised=np.nan))
+    assert set(lines(embedded, 0)) == {"random, ours", "AE, ours"}
 
 
 def test_printed_numbers_shown_apart_follow_the_order_of_ours():
@@ -214,6 +216,7 @@ def test_encoder_collapse_plots_the_table():
     found = lines(figure, 0)
     np.testing.assert_array_equal(found["random, ours"], [51, 52, 53, 54, 55])
     np.testing.assert_array_equal(found["AE, printed"], [47, 43, 39, 35, 31])
+    np.testing.assert_array_equal(found["AE, ours, standardised"], [61, 62, 63, 64, 65])
     np.testing.assert_array_equal(figure.axes[1].lines[1].get_ydata(), 0.1 ** np.arange(1, 6))
     assert figure.axes[1].get_yscale() == "log"
 
