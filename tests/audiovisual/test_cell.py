@@ -293,7 +293,7 @@ def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, tmp_path, m
     assert [path.parent for path in run.folder.rglob("*.pt")] == [run.folder]  # none of fine-tuning
     if dataset == "synthetic":
         lines = (run.folder / "synthetic_video-1" / "progress.jsonl").read_text().splitlines()
-        assert set(json.loads(lines[-1])) == {"step", "loss", "seconds"}
+        assert set(json.loads(lines[-1])) == {"step", "of", "loss", "seconds"}
     if method == "cmacc":
         first = json.loads((run.folder / "progress.jsonl").read_text().splitlines()[0])
         assert {"video", "audio", "loss", "categories_video", "categories_audio"} < set(first)
