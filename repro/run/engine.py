@@ -94,9 +94,9 @@ def _run_workers(cells: Sequence[Cell], train: Train, store: Store, workers: int
         bar = functools.partial(tqdm, total=len(cells), desc=f"cells, {workers} workers", unit="cell")
         with bar(initial=_done(cells, store)) as progress:
             while any(process.poll() is None for process in processes):
-                progress.update(round(_done(cells, store) - progress.n, 2))
+                _show(progress, _done(cells, store))
                 time.sleep(0.5)
-            progress.update(round(_done(cells, store) - progress.n, 2))
+            _show(progress, _done(cells, store))
         reports = [process.stdout.read() for process in processes if process.returncode == 0]
     finally:
         for process in processes:
@@ -179,6 +179,11 @@ def _attempt(run: Run, train: Callable[[], dict], store: Store, diverged: dict[s
             except NonFiniteLoss as error:
                 diverged[run.cell.key] = f"{run.cell.entry}, seed {run.cell.seed}: {error}"
     return True
+
+
+def _show(progress: tqdm, done: float) -> None:
+    progress.n = done  # adding differences would leave a residue of rounding to be seen
+    progress.refresh()
 
 
 def _done(cells: Sequence[Cell], store: Store) -> float:

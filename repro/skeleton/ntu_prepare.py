@@ -98,7 +98,7 @@ def prepare(
         shards = _make_shards(path, usable, folder, pipeline, workers)
         faulty = {shard: reasons for shard in shards if (reasons := _reasons(shard))}
         bad = {name: reason for reasons in faulty.values() for name, reason in reasons.items()}
-        if not skip_bad:
+        if not (skip_bad and subset):
             for shard in faulty:
                 shard.unlink()  # read again next time
         _refuse(path, bad, skip_bad and subset)

@@ -210,12 +210,13 @@ def taxonomy_variants(results: DataFrame, usual: DataFrame, dataset: str) -> Dat
 
     Returns:
         The columns of `taxonomy_table`, with `departures`, and before `published` the mean accuracy `usual` of the
-        objective without them, over the same seeds, of equal layers, units and protocol (percent, NaN if none of them
-        has been run).
+        objective without them, over the same seeds, of equal layers, units and protocol (percent, NaN if one of them
+        has not been run).
     """
     shared = ["preset", *LAYOUT]
     accuracies = usual.groupby([*shared, "seed"])["linear"].mean().rename("usual").reset_index()
-    means = results.merge(accuracies, how="left").groupby(["preset", "entry"], as_index=False)["usual"].mean()
+    paired = results.merge(accuracies, how="left").groupby(["preset", "entry"])["usual"]
+    means = paired.mean().where(paired.count() == paired.size()).reset_index()
     parts = []
     for preset, group in results.groupby("preset"):
         table = taxonomy_table(group, preset, dataset)

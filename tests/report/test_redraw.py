@@ -206,6 +206,11 @@ def test_a_variant_stands_beside_its_own_preset(tmp_path):
     assert found["ours"].to_dict() == {"paper": 80.0, "quick": 40.0}
     assert found["usual"].to_dict() == {"paper": 70.0, "quick": 50.0}, "the other seed of the recipe stays out"
     assert set(found["departures"]) == {"head=mlp"} and set(found["published"]) == {83.73}
+    more = exported("CE", preset="paper", suffix=", head=mlp", head="mlp", seed=5, linear=80.0)
+    redraw(frame(*rows, *away, more), tmp_path)
+    assert table_of(tmp_path, "taxonomy_variants_ucla").set_index("preset")["usual"].isna().to_dict() == {
+        "paper": True, "quick": False
+    }, "the recipe lacks seed 5"
 
 
 def test_depth_is_what_the_collapse_varies(tmp_path):

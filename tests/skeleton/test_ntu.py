@@ -185,6 +185,8 @@ def test_counts_of_the_official_names():
     assert sorted(set(every) - ntu_prepare.unusable()) == sorted(available) and len(available) == 56578
     ntu_prepare.check(every, subset=False, kept=False)
     ntu_prepare.check(available, subset=False, kept=True)
+    with pytest.raises(ValueError, match=r"with a usable skeleton, protocol xsub, are .*a part of them needs --subset"):
+        ntu_prepare.check(available[1:], subset=False, kept=True)
     for protocol, expected in {"xsub": (40091, 16487), "xview": (37646, 18932)}.items():
         found = splits.masks(manifest.load_manifest("ntu").splits[protocol], ntu.columns(available))
         assert (found["train"].sum(), found["test"].sum()) == expected

@@ -250,10 +250,11 @@ def test_nothing_usable_is_an_error(distribution, files):
 def test_a_file_mended_without_changing_its_size_is_read_again(distribution):
     whole = text(ONE)
     root = distribution(FILES | {"S001C001P001R001A001": whole[:-400] + b"x" * 400})
-    with pytest.raises(ValueError, match="1 files cannot be read"):
-        ntu_prepare.prepare(root)
+    for skip_bad in (False, True):
+        with pytest.raises(ValueError, match="1 files cannot be read"):
+            ntu_prepare.prepare(root, skip_bad=skip_bad)
     distribution({"S001C001P001R001A001": whole})
-    assert len(ntu_prepare.prepare(root).names) == 9
+    assert len(ntu_prepare.prepare(root, skip_bad=True).names) == 9
 
 
 def test_files_that_were_left_out_are_tried_again(distribution, tmp_path, monkeypatch):
