@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from repro.contrast.momentum import GhostBatchNorm2d, WholeBatchNorm1d, dealt, groups_here
+from repro.image.convolution import TrimmedConv2d
 from repro.recipe import choose
 from repro.run.store import write_atomically
 
@@ -39,6 +40,9 @@ def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
         nn.init.kaiming_normal_(network.conv1.weight, mode="fan_out", nonlinearity="relu")  # as the other convolutions
         network.maxpool = nn.Identity()
     network.fc = nn.Identity()
+    for module in network.modules():
+        if type(module) is nn.Conv2d:
+            module.__class__ = TrimmedConv2d  # torchvision lets nobody choose the class of its convolutions
     return network
 
 

@@ -61,16 +61,16 @@ def test_parameter_counts(name, small, count):
 @pytest.mark.parametrize(("name", "small"), [("resnet18", True), ("resnet18", False), ("resnet50", True)])
 def test_features_are_those_of_torchvisions_network(name, small, training):
     torch.manual_seed(0)
-    own, expected = trunk(name, small), torchvisions(name, small)
+    own, expected = trunk(name, small).double(), torchvisions(name, small).double()
     expected.load_state_dict(own.state_dict())
-    batch = images(2, 32 if not small else 8)
+    batch = images(2, 32 if not small else 8).double()
     own.train(training)
     expected.train(training)
     found = own(batch)
     assert found.shape == (2, TRUNKS[name])
-    assert torch.equal(found, expected(batch))
+    torch.testing.assert_close(found, expected(batch))
     for statistic, other in zip(own.buffers(), expected.buffers(), strict=True):
-        assert torch.equal(statistic, other)
+        torch.testing.assert_close(statistic, other)
 
 
 @pytest.mark.parametrize(("small", "sizes"), [(True, [32, 32, 16, 8, 4]), (False, [16, 8, 4, 2, 1])])
