@@ -1,4 +1,4 @@
-"""The committed figures: they follow from the committed cells, and hold what the README says of them."""
+"""The committed figures: they follow from the committed cells, and hold what RESULTS.md says of them."""
 
 import re
 import shutil
@@ -59,9 +59,9 @@ def test_random_initialisation_reproduces_the_printed_row_at_every_depth():
     assert (rows["difference"].abs() < 3).all()
 
 
-def readme_table(*columns):
-    """The rows of the README's table of these columns, as lists of texts; an empty first cell repeats the one above."""
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+def told_table(*columns):
+    """The rows of the table in RESULTS.md of these columns, as lists of texts; an empty first cell repeats the one above."""
+    lines = (ROOT / "RESULTS.md").read_text(encoding="utf-8").splitlines()
     start = next(number for number, line in enumerate(lines) if cells(line) == [*columns])
     rows = []
     for line in lines[start + 2 :]:
@@ -76,9 +76,9 @@ def cells(line):
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def test_the_column_in_the_readme_is_that_of_its_table():
+def test_the_column_in_the_results_is_that_of_its_table():
     measures = {"linear": "ours", "linear_standardised": "linear_standardised", "knn1": "knn1"}
-    rows, committed = readme_table("objective", "printed", *measures), table("taxonomy_ucla").set_index("objectives")
+    rows, committed = told_table("objective", "printed", *measures), table("taxonomy_ucla").set_index("objectives")
     assert [name for name, *_ in rows] == list(committed.index)
     for name, printed, *found in rows:
         row = committed.loc[name]
@@ -88,10 +88,10 @@ def test_the_column_in_the_readme_is_that_of_its_table():
         assert found[0].partition(" \N{PLUS-MINUS SIGN} ")[2] == deviation
 
 
-def test_the_depths_in_the_readme_are_those_of_their_table():
+def test_the_depths_in_the_results_are_those_of_their_table():
     committed = table("encoder_collapse_ucla").set_index(["method", "layers"])
     columns = ("layers", "printed", "linear", "linear_standardised", "standardised, at random")
-    rows = readme_table(*columns)
+    rows = told_table(*columns)
     assert [row[0] for row in rows] == ["1", "2", "3", "4", "5"]
     for layers, *found in rows:
         trained, random = committed.loc[("AE", int(layers))], committed.loc[("random", int(layers))]
@@ -99,18 +99,18 @@ def test_the_depths_in_the_readme_are_those_of_their_table():
         assert found == [f"{trained['published']:.2f}", *(f"{value:.1f}" for value in (trained["ours"], *standardised))]
 
 
-def test_variants_in_the_readme_are_those_of_their_table():
+def test_variants_in_the_results_are_those_of_their_table():
     committed = table("taxonomy_variants_ucla").query("preset == 'paper'")
     variants = {
         "frozen_noise": "td_queue=frozen_noise", "best_on_test": "select=best_on_test", "3e-3": "learning_rate=0.003",
         "bidirectional": "bidirectional=True", "denoising": "ad_input=augmented", "float32": "precision=float32",
     }
     told = []
-    for departure, name, *numbers in readme_table("what differs", "objective", "printed", "recipe", "changed"):
+    for departure, name, *numbers in told_table("what differs", "objective", "printed", "recipe", "changed"):
         found = variants[re.search(r"`--\S+ (\S+)`", departure)[1]]
         row = committed[(committed["objectives"] == name) & (committed["departures"] == found)].iloc[0]
         assert numbers == [f"{row['published']:.2f}", f"{row['usual']:.1f}", f"{row['ours']:.1f}"]
         told.append((name, found))
     assert len(set(told)) == len(told)
-    three_seeds = {(name, "precision=float32") for name in ("CE", "AE+CE+AD")}  # compared in the README's words
+    three_seeds = {(name, "precision=float32") for name in ("CE", "AE+CE+AD")}  # compared in words
     assert set(told) == set(zip(committed["objectives"], committed["departures"], strict=True)) - three_seeds
