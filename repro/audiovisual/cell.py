@@ -104,10 +104,14 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
 
     Returns:
         The content of `result.json`: that of `evaluate`, and "cost", whose seconds are those of pre-training.
+
+    Raises:
+        ValueError: as `Cell.require`, and as the `Pretrainer`.
     """
     begin(device)
     recipe, seed = run.cell.recipe, run.cell.seed
-    with devices.threads(recipe.threads):
+    run.cell.require(identity_of(recipe)[1])
+    with devices.threads(recipe.threads), devices.full_precision():
         pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
         spent = fit(pretrainer, run.folder, progress, report_steps=REPORT_STEPS if recipe.iterations else 50)
         result = evaluate(pretrainer, run.folder, progress, seed)

@@ -35,11 +35,15 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
 
     Returns:
         The content of `result.json`: that of `evaluate`, and "cost".
+
+    Raises:
+        ValueError: as `Cell.require`, and as the `Pretrainer`.
     """
     begin(device)
-    recipe, seed = run.cell.recipe, run.cell.seed
-    with devices.threads(recipe.threads):
-        pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
+    recipe, seed, data = run.cell.recipe, run.cell.seed, data_of(run.cell.recipe)
+    run.cell.require(data.digest)
+    with devices.threads(recipe.threads), devices.full_precision():
+        pretrainer = Pretrainer(recipe, data, seed, device)
         spent = fit(pretrainer, run.folder, progress)
         result = evaluate(pretrainer, seed)
     return result | {"cost": spent | cost(device)}
@@ -83,9 +87,11 @@ def resumed(cell: Cell, device: torch.device) -> Pretrainer:
     """The learner of a finished cell as training left it, on any device; its next views are those of a new one.
 
     Raises:
-        ValueError, FileNotFoundError: as `run.finished.checkpoint`.
+        ValueError, FileNotFoundError: as `Cell.require` and `run.finished.checkpoint`.
     """
-    pretrainer = Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
+    data = data_of(cell.recipe)
+    cell.require(data.digest)
+    pretrainer = Pretrainer(cell.recipe, data, cell.seed, device)
     state = checkpoint(cell.key, Store(manifest.runs_root()))
     pretrainer.load_state_dict(state | {"generator": pretrainer.generator.get_state()})
     return pretrainer

@@ -49,8 +49,9 @@ class Pretrainer:
 
     Attributes:
         terms: names of what `step` returns. For SCE the three parts of its loss, in nats:
-            loss = weight InfoNCE + (1 - weight) (ReSSL + Ceil). Last the loss, and `knn1`, the accuracy in percent of
-            nearest neighbours on the test split, measured ten times during training and never used for a decision.
+            loss = weight InfoNCE + (1 - weight) (ReSSL + Ceil), if the positive is masked in the target.
+            Last the loss, and `knn1`, the accuracy in percent of nearest neighbours on the test split, measured ten
+            times during training and never used for a decision.
 
     Raises:
         ValueError: if the batch is larger than the training split, or batch or ghost groups cannot be shared by the

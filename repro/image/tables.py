@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame, Series, concat
 
-from repro import manifest
 from repro.image import figure_data
 from repro.image.cell import data_of, train
 from repro.image.data import DATASETS
 from repro.image.pretrain import VERSION
 from repro.image.recipe import METHODS, PRESETS, VARIANTS, ImageRecipe
 from repro.recipe import choose, parse_numbers
-from repro.report.printed import printed
+from repro.report.printed import sce_grid
 from repro.run import device as devices
 from repro.run.store import Cell
 from repro.run.table import Table, entry_of, resolved, trained, with_measures
@@ -25,7 +24,6 @@ BASE = (5, 4.0, 0.2)  # of the three, where they do not vary (JCL supplement)
 LONG_SWEEPS = {"keys": "1,2,3,5,7,9", "strengths": "0,0.5,1,2,4,6,10", "temperatures": "0.07,0.1,0.2,0.3,0.5"}
 SHORT_SWEEPS = {"keys": "1,2,5,9", "strengths": "0,4,10", "temperatures": "0.1,0.2,0.5"}
 FORWARDS = 3  # of the query, its backward pass counted twice; each key adds one (JCL)
-PRINTED_NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_imagenet": "Tiny-IN"}
 PRINTED_KEY_TEMPERATURES = "0.03,0.04,0.05,0.06,0.07,0.08,0.09,0.10"
 SHORT_KEY_TEMPERATURES = "0.03,0.05,0.07,0.10"
 
@@ -310,7 +308,9 @@ def image_methods_table(results: DataFrame, preset: str, dataset: str) -> DataFr
 def temperature_grid_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `temperature_grid` from finished cells; `results` as for `image_methods_table`."""
     rows = results.drop_duplicates("entry").set_index("entry")[["method", *GRID]]
-    published = Series({entry: _printed(row, dataset) for entry, row in rows.iterrows()}, dtype=float)
+    printed, places = sce_grid(dataset), zip(rows["method"], *(rows[name] for name in GRID), strict=True)
+    values = [printed.get(tuple(place), np.nan) if method == "sce" else np.nan for method, *place in places]
+    published = Series(values, index=rows.index, dtype=float)
     return with_measures(rows, results, published, preset, dataset, MEASURES)
 
 
@@ -322,15 +322,16 @@ def row_optima(table: DataFrame) -> DataFrame:
 
     Returns:
         One row per temperature: temperature, key_temperature, ours, printed_key_temperature, published; the last two
-        NaN where nothing may be compared. Of equal accuracies the lowest key temperature.
+        NaN where nothing may be compared. Ours is the best of what was run, printed the best of all that is printed.
+        Of equal accuracies the lowest key temperature.
     """
     rows = []
     for temperature, row in table[table["method"] == "sce"].sort_values("key_temperature").groupby("temperature"):
-        found = {"temperature": temperature}
-        for name, value in (("key_temperature", "ours"), ("printed_key_temperature", "published")):
-            known = row.dropna(subset=value)
-            best = known.loc[known[value].idxmax()] if len(known) else {"key_temperature": np.nan, value: np.nan}
-            found |= {name: best["key_temperature"], value: best[value]}
+        ours = row.set_index("key_temperature")["ours"].dropna()
+        found = {"temperature": temperature, "key_temperature": ours.idxmax(), "ours": ours.max()}
+        if row["published"].notna().any():
+            printed = sce_grid(row["dataset"].iloc[0]).loc[temperature].sort_index()
+            found |= {"printed_key_temperature": printed.idxmax(), "published": printed.max()}
         rows.append(found)
     return DataFrame(rows, columns=["temperature", "key_temperature", "ours", "printed_key_temperature", "published"])
 
@@ -415,12 +416,3 @@ def _cells(table: str, recipes: list[ImageRecipe], preset: str, seeds: str | int
 
 def _entry(recipe: ImageRecipe, preset: str, shown: tuple[str, ...]) -> str:
     return entry_of(recipe.method, recipe, PRESETS[preset](recipe.dataset, recipe.method, subset=recipe.subset), shown)
-
-
-def _printed(row: Series, dataset: str) -> float:
-    """The printed accuracy of SCE at these temperatures, NaN if none is printed."""
-    if row["method"] != "sce":
-        return float("nan")
-    table = printed("sce_temperature_long").set_index(["dataset", "tau", "tau_m"])["top1"]
-    place = (PRINTED_NAMES.get(manifest.plain(dataset)), row["temperature"], row["key_temperature"])
-    return float(table.get(place, float("nan")))

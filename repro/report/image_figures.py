@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 from torch import Tensor
 
+from repro.report import printed
 from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
@@ -86,7 +87,8 @@ def view_strip(views: dict[str, Tensor]) -> Figure:
 def temperature_grid(table: DataFrame) -> Figure:
     """Accuracy for every pair of temperatures, as heat maps with the values written in: SCE, ours and printed, ReSSL.
 
-    The best cell of each row is framed, cells in which both temperatures agree are dashed, missing ones are hatched.
+    The best cell of each row is framed, unless the best of a printed row is not among the key temperatures that were
+    run. Cells in which both temperatures agree are dashed, missing ones are hatched.
     Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on embedded data.
     ReSSL has colours of its own, because a collapse would leave no difference between those of SCE.
 
@@ -121,7 +123,8 @@ def temperature_grid(table: DataFrame) -> Figure:
     key_temperatures = np.unique(table["key_temperature"])
     for axes, (name, rows, values, deviations, colours) in zip(stack, panels, strict=True):
         axes.set_title(name, loc="left")
-        _heat_map(axes, rows, values, deviations, colours, key_temperatures)
+        known = printed.sce_grid(only(table, "dataset")) if values == "published" else _by_temperatures(rows, values)
+        _heat_map(axes, rows, values, deviations, colours, key_temperatures, known.groupby("temperature").max())
     stack[-1].set_xlabel(r"temperature of the target $\tau_m$")
     marks = [
         Patch(facecolor="none", label="best of its row", **BEST),
@@ -282,10 +285,20 @@ def _colours(values: DataFrame | Series) -> Normalize:
     return Normalize(known.min(), known.max()) if known.size else Normalize(0, 100)
 
 
+def _by_temperatures(rows: DataFrame, values: str) -> Series:
+    return rows.set_index(["temperature", "key_temperature"])[values]
+
+
 def _heat_map(
-    axes: Axes, rows: DataFrame, values: str, deviations: str, colours: Normalize, key_temperatures: ArrayLike
+    axes: Axes,
+    rows: DataFrame,
+    values: str,
+    deviations: str,
+    colours: Normalize,
+    key_temperatures: ArrayLike,
+    best: Series,
 ) -> None:
-    """Temperatures downwards, key temperatures across; the named columns written into the cells."""
+    """Temperatures downwards, key temperatures across; the named columns written into the cells, the best framed."""
     grid = rows.pivot(index="temperature", columns="key_temperature", values=[values, deviations])
     temperatures = grid.index
     cells, spread = (grid[name].reindex(columns=key_temperatures).to_numpy() for name in (values, deviations))
@@ -297,8 +310,8 @@ def _heat_map(
         deviation = spread[row, column]
         text = f"{value:.2f}" if np.isnan(deviation) else f"{value:.2f}\n\N{PLUS-MINUS SIGN}{deviation:.2f}"
         axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", linespacing=1.0)
-        best, equal = value == np.nanmax(cells[row]), np.isclose(key_temperatures[column], temperatures[row])
-        for frame in [BEST] * int(best) + [EQUAL] * int(equal):
+        equal = np.isclose(key_temperatures[column], temperatures[row])
+        for frame in [BEST] * int(value == best[temperatures[row]]) + [EQUAL] * int(equal):
             axes.add_patch(Rectangle((column, row), 1, 1, fill=False, clip_on=False, **frame))
     axes.set(xticks=np.arange(len(key_temperatures)) + 0.5, xticklabels=[f"{value:g}" for value in key_temperatures])
     axes.set(yticks=np.arange(len(temperatures)) + 0.5, yticklabels=[rf"$\tau$ = {value:g}" for value in temperatures])

@@ -39,7 +39,10 @@ def threads(count: int):
 
 @contextlib.contextmanager
 def full_precision() -> Iterator[None]:
-    """Let float32 be float32 in recurrent layers on CUDA inside the block; by default cuDNN rounds factors to TF32."""
+    """Let float32 be float32 in cuDNN's convolutions and recurrent layers inside the block.
+
+    By default cuDNN rounds the factors of their products to TF32, ten bits of mantissa.
+    """
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = False
     try:

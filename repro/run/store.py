@@ -82,6 +82,18 @@ class Cell:
         content = json.dumps([self.recipe.canonical(), self.seed, self.digest, self.version])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
+    def require(self, digest: str) -> None:
+        """Make sure that the data at hand are those the cell was declared on.
+
+        Raises:
+            ValueError: if their digest is another one, because the files were exchanged in the meantime.
+        """
+        if digest != self.digest:
+            raise ValueError(
+                f"{self.dataset} has changed since this cell was asked for (digest {digest[:12]} instead of "
+                f"{self.digest[:12]}); bring the earlier data back, or give the command again for a new cell"
+            )
+
     def describe(self) -> dict[str, Any]:
         """The content of `recipe.json`."""
         return dataclasses.asdict(self) | {"key": self.key, "recipe": self.recipe.to_dict()}

@@ -41,6 +41,7 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     begin(device)
     recipe, seed = run.cell.recipe, run.cell.seed
     data = data_of(recipe)
+    run.cell.require(data.digest)
     with devices.threads(recipe.threads), devices.full_precision():
         learner = learner_of(recipe, data, seed, device)
         spent = fit(learner, run.folder, progress)

@@ -267,7 +267,7 @@ def store(tmp_path, monkeypatch, data, targets):
 
 def small_cell(method="cmacc", dataset="synthetic", table="cross_modal", **changes):
     recipe = tiny(method, dataset, **SMALL | changes)
-    return Cell(table, method, recipe, 5, "smoke", dataset, "made up", 1)
+    return Cell(table, method, recipe, 5, "smoke", dataset, cell.identity_of(recipe)[1], 1)
 
 
 def trained(store, chosen):

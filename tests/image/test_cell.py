@@ -197,7 +197,7 @@ def store(tmp_path, monkeypatch, data):
 
 def small_cell(method="moco", table="image_methods", **changes):
     recipe = smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes)
-    return Cell(table, method, recipe, 5, "smoke", "digits", "made up", 1)
+    return Cell(table, method, recipe, 5, "smoke", "digits", cell.data_of(recipe).digest, 1)
 
 
 def trained(store, chosen):

@@ -60,7 +60,7 @@ def test_random_initialisation_reproduces_the_printed_row_at_every_depth():
 
 
 def told_table(*columns):
-    """The rows of the table in RESULTS.md of these columns, as lists of texts; an empty first cell repeats the one above."""
+    """The rows of the table of these columns in RESULTS.md, as texts; an empty first cell repeats the one above."""
     lines = (ROOT / "RESULTS.md").read_text(encoding="utf-8").splitlines()
     start = next(number for number, line in enumerate(lines) if cells(line) == [*columns])
     rows = []

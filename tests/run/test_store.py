@@ -53,6 +53,12 @@ else:
 """
 
 
+def test_data_exchanged_since_the_cell_was_declared_are_refused():
+    CELL.require("d1")
+    with pytest.raises(ValueError, match=r"synthetic has changed since .* \(digest d2 instead of d1\)"):
+        CELL.require("d2")
+
+
 @pytest.fixture
 def store(tmp_path, monkeypatch) -> Store:
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
