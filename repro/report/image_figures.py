@@ -177,9 +177,9 @@ def objective_parts(log: DataFrame) -> Figure:
 def positive_keys(table: DataFrame) -> Figure:
     """Accuracy of JCL against the number of positive keys, the strength of their covariance and the temperature.
 
-    One panel per quantity varied. The first also tells the cost of each point in forward passes of an encoder, and all
-    show MoCo v2, which JCL is with one key, as a dashed line with its standard deviation. The supplement prints no
-    values of these curves.
+    One panel per quantity varied. The first also tells the cost of each point in forward passes of an encoder. MoCo v2,
+    which JCL is with one key, is a dashed line with its standard deviation; it has one temperature, so the panel that
+    varies it goes without. The supplement prints no values of these curves.
 
     Args:
         table: one row per point: varied ("keys", "strength" or "temperature"), keys (M'), strength (lambda),
@@ -202,7 +202,7 @@ def positive_keys(table: DataFrame) -> Figure:
     for axes, (varied, rows) in zip(stack, panels, strict=True):
         rows = rows.sort_values(varied)
         draw_ours(axes, rows[varied], rows, BLUE, "o", "JCL, ours", line="-")
-        for row in moco.dropna(subset="ours").itertuples():
+        for row in moco.dropna(subset="ours").itertuples() if varied != "temperature" else ():
             axes.axhline(row.ours, color=VERMILLION, linestyle="--", zorder=1.9, label="MoCo v2 ($M'$ = 1), ours")
             axes.axhspan(row.ours - row.std, row.ours + row.std, color=VERMILLION, alpha=0.15, linewidth=0)
         axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")

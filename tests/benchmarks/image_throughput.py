@@ -28,6 +28,7 @@ from tests.benchmarks.stopwatch import in_parts
 
 BATCH = {"small": 128, "stock": 256}
 ROUNDS = 3
+EPOCH = 40  # steps, so that the plain loop's workers seldom start anew
 PARTS = {
     "views": ("_next_batch", "_augmented"),
     "momentum encoder": ("_keys",),
@@ -85,7 +86,7 @@ def learner(stem: str, batch: int, **changes) -> Pretrainer:
     """Ours; nearest neighbours are measured once, in the first step."""
     recipe: ImageRecipe = paper("cifar10", "moco", small=stem == "small", head="moco_v2", projection=128, batch=batch,
                                 epochs=100000, **changes)
-    return Pretrainer(recipe, made_up(4 * batch), seed=0, device=torch.device("cpu"))
+    return Pretrainer(recipe, made_up(EPOCH * batch), seed=0, device=torch.device("cpu"))
 
 
 def with_whole_kernels(each: Pretrainer) -> Pretrainer:
@@ -121,7 +122,7 @@ def plain(stem: str, batch: int) -> Iterator[None]:
     deactivate_requires_grad(momentum_model)
     loss_function = NTXentLoss(temperature=0.2, memory_bank_size=(4096, 128))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.06, momentum=0.9, weight_decay=5e-4)
-    pictures = Views(made_up(4 * batch).images, MoCoV2Transform(input_size=32))
+    pictures = Views(made_up(EPOCH * batch).images, MoCoV2Transform(input_size=32))
     loader = DataLoader(pictures, batch, shuffle=True, drop_last=True, num_workers=2, persistent_workers=True)
     while True:
         for first, second in loader:

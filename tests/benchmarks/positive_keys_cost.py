@@ -4,8 +4,9 @@
 
 At JCL's size (batch 128, 128 features, a dictionary of 65,536 keys), forward and backward. The plain vanilla loss
 repeats every query once per key and concatenates its positive and negative logits, (N M', K + 1) of them; ours shares
-the sum over the dictionary among the keys of a query. A step is one of JCL with a ResNet-18, stock stem, at 64 pixels.
-Memory is what the largest tensors of each loss need at once, counted by torch's profiler.
+the sum over the dictionary among the keys of a query. A step is one of training with JCL, and with the vanilla loss,
+of a ResNet-18, stock stem, at 64 pixels. Memory is that of the tensors that each makes and that live at once, at most,
+counted by torch's profiler.
 """
 
 import argparse
@@ -51,7 +52,8 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     for count in map(int, options.keys.split(",")):
         found = [f"{name} {_cost(loss, count)}" for name, loss in LOSSES.items()]
-        print(f"M' = {count}: {'; '.join(found)}; step {_step(count):.2f} s")
+        steps = [f"step of {method} {_step(method, count)}" for method in ("jcl", "vanilla")]
+        print(f"M' = {count}: {'; '.join(found + steps)}")
 
 
 def _cost(loss: Callable[[Tensor, Tensor, Tensor], Tensor], count: int) -> str:
@@ -67,15 +69,19 @@ def _cost(loss: Callable[[Tensor, Tensor, Tensor], Tensor], count: int) -> str:
         query.grad = None
         loss(query, keys, negatives).backward()
 
-    return f"{_seconds(once) * 1000:.0f} ms, {_peak(once) / 2**20:.0f} MiB"
+    return _measured(once)
 
 
-def _step(count: int) -> float:
-    """Median seconds of a training step."""
-    recipe = paper("cifar10", "jcl", small=False, size=64, resize=64, keys=count, batch=BATCH, epochs=100000,
+def _step(method: str, count: int) -> str:
+    """Median time and peak memory of a training step."""
+    recipe = paper("cifar10", method, small=False, size=64, resize=64, keys=count, batch=BATCH, epochs=100000,
                    head="moco_v2", projection=FEATURES, dictionary=ENTRIES, precision="float32")
     learner = Pretrainer(recipe, made_up(4 * BATCH), seed=0, device=torch.device("cpu"))
-    return _seconds(learner.step)
+    return _measured(learner.step)
+
+
+def _measured(once: Callable[[], object]) -> str:
+    return f"{_seconds(once) * 1000:.0f} ms, {_peak(once) / 2**20:.0f} MiB"
 
 
 def _seconds(once: Callable[[], object]) -> float:
@@ -88,7 +94,7 @@ def _seconds(once: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
-def _peak(once: Callable[[], None]) -> int:
+def _peak(once: Callable[[], object]) -> int:
     """Most bytes of tensors made within a call that live at once."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         once()

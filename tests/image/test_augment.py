@@ -53,6 +53,15 @@ ADJUST = {
 }
 
 
+def test_images_are_normalised_by_the_published_constants():
+    """SCE's released configurations; ImageNet's are those that torchvision's weights come with."""
+    assert NORMALISATION["cifar10"] == ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+    assert NORMALISATION["cifar100"] == ((0.5071, 0.4865, 0.4409), (0.2009, 0.1984, 0.2023))
+    assert NORMALISATION["stl10"] == ((0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616))
+    usual = ResNet18_Weights.IMAGENET1K_V1.transforms()
+    assert NORMALISATION["imagenet"] == NORMALISATION["imagenet100"] == (tuple(usual.mean), tuple(usual.std))
+
+
 def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 

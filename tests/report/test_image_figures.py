@@ -252,7 +252,10 @@ def test_positive_keys_plots_one_panel_per_quantity_beside_the_baseline():
         rows = table[table["varied"] == varied].sort_values(varied)
         found = lines(figure, axes)
         np.testing.assert_array_equal(found["JCL, ours"], rows["ours"])
-        np.testing.assert_array_equal(found["MoCo v2 ($M'$ = 1), ours"], [baseline, baseline])
+        if varied == "temperature":  # of which MoCo v2 has only one here
+            assert [*found] == ["JCL, ours"]
+        else:
+            np.testing.assert_array_equal(found["MoCo v2 ($M'$ = 1), ours"], [baseline, baseline])
     cost = figure.axes[0].child_axes[0]
     assert list(cost.get_xticks()) == [1, 2, 3, 5, 7, 9]
     assert [label.get_text() for label in cost.get_xticklabels()] == ["4", "5", "6", "8", "10", "12"]
