@@ -64,6 +64,7 @@ class Characters:
     test: Tensor
     held_out: Tensor
     digest: str
+    streamed = False
 
     @property
     def sizes(self) -> tuple[int, ...]:
