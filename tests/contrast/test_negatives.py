@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -14,8 +15,11 @@ from torch.nn.functional import cross_entropy, normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from repro.contrast import negatives
+from repro.contrast import magnitudes, negatives, seeding
+from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
+from repro.contrast.magnitudes import read
 from repro.contrast.negatives import STRATEGIES, gradient_factors, kmeans_plusplus, pairwise_sq_distance, select
+from repro.contrast.seeding import drawn, seeds
 
 SHAPES = [(1, 1, 1, 1), (7, 4, 3, 5), (9, 6, 5, 2), (8, 1, 3, 4), (6, 5, 1, 1)]  # P, M, d, e
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
@@ -165,7 +169,7 @@ def test_distances_of_normalised_queries_equal_those_of_autograds_gradients(temp
     weights, biases = last_layer_gradients(candidates, layer, inputs, temperature, normalised=True)
     assert biases.abs().max() > 1e-2
     expected = slow_distances(torch.cat([weights.flatten(1), biases], dim=1))
-    embeddings = negatives._normalised_gradients(candidates, layer(inputs).detach(), inputs, temperature)
+    embeddings = normalised_gradients(candidates, candidates, layer(inputs).detach(), inputs, temperature)
     found = torch.stack([embeddings.to(torch.tensor([index])) for index in range(9)])
     found *= expected[0, 1] / found[0, 1]  # a common factor is left out
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
@@ -238,27 +242,34 @@ def test_draws_of_gradients_follow_the_squared_distance_among_the_admissible():
 
 
 def test_draws_agree_with_scikit_learn_in_distribution():
-    candidates, layer, inputs = pool(6, 4, 2, 3, seed=2)
+    """Of three rows, so that the third depends on both before; distances to the second alone are told apart."""
+    candidates, layer, inputs = pool(5, 4, 2, 3, seed=2)
     weights, _ = last_layer_gradients(candidates, layer, inputs)
     materialised = weights.flatten(1).numpy()
     factors = gradient_factors(candidates, layer(inputs), inputs)
-    ours = counted(lambda generator: kmeans_plusplus(*factors, n_select=2, generator=generator))
-    state = np.random.RandomState(0)
+    state, theirs = np.random.RandomState(0), Counter()
+    for _ in range(3000):
+        _, rows = sklearn_kmeans_plusplus(materialised, 3, random_state=state, n_local_trials=1)
+        theirs[tuple(rows.tolist())] += 1
 
-    def theirs(count):
-        found = {}
-        for _ in range(count):
-            _, rows = sklearn_kmeans_plusplus(materialised, 2, random_state=state, n_local_trials=1)
-            found[tuple(rows.tolist())] = found.get(tuple(rows.tolist()), 0) + 1
-        return found
+    def significant(ours):
+        sequences = sorted(set(ours) | set(theirs))
+        table = np.array([[counts.get(rows, 0) for rows in sequences] for counts in (ours, theirs)])
+        return chi2_contingency(table[:, table.sum(0) >= 10]).pvalue
 
-    reference = theirs(1500)
-    sequences = sorted(set(ours) | set(reference))
-    table = [[counts.get(rows, 0) for rows in sequences] for counts in (ours, reference)]
-    often = np.array(table).sum(0) >= 10
-    assert chi2_contingency(np.array(table)[:, often]).pvalue > 0.01
-    swapped = [[counts.get(rows[::-1], 0) for rows in sequences] for counts in (ours,)]
-    assert chi2_contingency(np.array([*swapped, table[1]])[:, often]).pvalue < 1e-3
+    ours = counted(lambda generator: kmeans_plusplus(*factors, n_select=3, generator=generator), draws=3000)
+    assert significant(ours) > 0.01
+    forgetful = chances_of_a_walk(slow_distances(weights.flatten(1)))
+    assert significant({rows: round(3000 * chance) for rows, chance in forgetful.items()}) < 1e-6
+
+
+def chances_of_a_walk(distances):
+    """Of three distinct rows, each drawn by its distance to the one before alone."""
+    found = {}
+    for first, second, third in itertools.permutations(range(len(distances)), 3):
+        last = distances[second] / (distances[second].sum() - distances[second, first])
+        found[first, second, third] = (distances[first, second] / distances[first].sum() * last[third]).item() / 5
+    return found
 
 
 def test_with_two_far_clusters_the_second_row_is_in_the_other():
@@ -277,7 +288,7 @@ def test_a_draw_never_lands_on_a_weight_of_zero(dtype, uniform):
     weights[:100] = weights[-100:] = 0
     weights[torch.rand(38_400, generator=drawing(1)) < 0.5] = 0
     free = torch.ones_like(weights, dtype=torch.bool)
-    row = negatives._drawn(weights, free, torch.tensor(uniform, dtype=torch.float64))
+    row = drawn(weights, free, torch.tensor(uniform, dtype=torch.float64))
     assert row.shape == (1,)
     assert weights[row.item()] > 0
     positive = weights.nonzero().squeeze(1)
@@ -292,13 +303,13 @@ def test_a_draw_divides_the_unit_interval_as_exact_arithmetic_does():
         uniform = (step + 0.5) / 400
         sums = itertools.accumulate(exact)
         expected = next(row for row, total in enumerate(sums) if total > Fraction(uniform) * sum(exact))
-        assert negatives._drawn(weights, free, torch.tensor(uniform, dtype=torch.float64)).item() == expected
+        assert drawn(weights, free, torch.tensor(uniform, dtype=torch.float64)).item() == expected
 
 
 def test_draws_without_any_weight_are_uniform_over_the_free():
     free = torch.tensor([False, True, True, False, True, False])
     uniforms = torch.tensor([0.0, 0.3, 0.34, 0.66, 0.67, 1 - 2.0**-53], dtype=torch.float64)
-    rows = [negatives._drawn(torch.zeros(6), free, uniform).item() for uniform in uniforms]
+    rows = [drawn(torch.zeros(6), free, uniform).item() for uniform in uniforms]
     assert rows == [1, 1, 2, 2, 4, 4]
 
 
@@ -310,7 +321,7 @@ def test_a_drawn_row_never_returns_whatever_its_distance_is_rounded_to():
             return torch.zeros(6).index_fill_(0, index, 1e-7)
 
     for seed in range(5):
-        rows = negatives._seeds(Noisy(), torch.ones(6, dtype=torch.bool), 6, drawing(seed))
+        rows = seeds(Noisy(), torch.ones(6, dtype=torch.bool), 6, drawing(seed))
         assert sorted(rows.tolist()) == list(range(6))
 
 
@@ -692,33 +703,115 @@ def test_autocast_and_half_precision_leave_the_computation_in_float32(strategy, 
 
 
 class Watch(TorchDispatchMode):
-    """Records the largest number of elements that an operation returns, and how often the host reads a value."""
+    """Records the largest number of elements that an operation returns, and the operations that read a value."""
 
     def __init__(self):
         super().__init__()
-        self.elements = self.reads = 0
+        self.elements, self.reads = 0, []
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
         sizes = [leaf.numel() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         self.elements = max([self.elements, *sizes])
-        waits = ("_local_scalar_dense", "nonzero", "masked_select", "equal", "unique")
-        self.reads += any(name in str(function) for name in waits)
+        self.reads += [str(function)] * ("_local_scalar_dense" in str(function))
         return result
 
 
 @pytest.mark.parametrize("normalised", [False, True])
 @pytest.mark.parametrize("strategy", ["gradient", "feature"])
-def test_rounds_neither_read_values_nor_multiply_factors_out(strategy, normalised):
+def test_rounds_do_not_multiply_factors_out(strategy, normalised):
     tensors = arguments(100, 8, 24, 32)
-    watches = []
-    for n_select in (2, 40):
-        with Watch() as watch:
-            select(strategy, *tensors, n_select=n_select, excluded=no_exclusion(tensors[0]), generator=drawing(0),
-                   normalised=normalised)
-        watches.append(watch)
-    assert 0 < watches[0].reads == watches[1].reads < 12
-    assert watches[1].elements <= 100 * 24
+    with Watch() as watch:
+        select(strategy, *tensors, n_select=40, excluded=no_exclusion(tensors[0]), generator=drawing(0),
+               normalised=normalised)
+    assert watch.elements <= 100 * 24
+
+
+EMBEDDED = {
+    "points": lambda keys, queries, inputs: Embeddings(keys),
+    "gradients": lambda keys, queries, inputs: gradients(keys, keys, queries, inputs, 1.0),
+    "gradients of normalised queries": lambda keys, *rest: normalised_gradients(keys, keys, *rest, 1.0),
+}
+
+
+def without_values(embeddings):
+    """The same embeddings as shapes alone, whose values nothing can read."""
+    embeddings.norms = embeddings.norms.to("meta")
+    embeddings.factors = [factor.to("meta") for factor in embeddings.factors]
+    embeddings.crossed = None if embeddings.crossed is None else embeddings.crossed.to("meta")
+    return embeddings
+
+
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("embedded", EMBEDDED)
+def test_no_round_reads_a_value(embedded, squared):
+    embeddings = without_values(EMBEDDED[embedded](*arguments(60, 5, 8, 6)))
+    free = torch.ones(60, dtype=torch.bool, device="meta")
+    rows = seeds(embeddings, free, 20, None, squared=squared)
+    assert rows.shape == (20,) and rows.is_meta
+
+
+READING = {
+    "item": lambda row, free: row.item(),
+    "tolist": lambda row, free: row.tolist(),
+    "numpy": lambda row, free: row.numpy(),
+    "cpu": lambda row, free: row.cpu(),
+    "mask": lambda row, free: free[free],
+    "condition": lambda row, free: bool(row > 0),
+}
+
+
+@pytest.mark.parametrize("way", READING)
+def test_a_round_that_read_a_value_would_be_noticed(way, monkeypatch):
+    """What the test above finds."""
+
+    def reading(weights, free, uniform):
+        row = drawn(weights, free, uniform)
+        READING[way](row, free)
+        return row
+
+    monkeypatch.setattr(seeding, "drawn", reading)
+    embeddings = without_values(Embeddings(arguments(60, 5, 8, 6)[0]))
+    with pytest.raises((RuntimeError, NotImplementedError, TypeError), match="meta"):
+        seeds(embeddings, torch.ones(60, dtype=torch.bool, device="meta"), 2, None)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("embedded", EMBEDDED)
+def test_no_round_waits_for_cuda(embedded, squared):
+    embeddings = EMBEDDED[embedded](*(tensor.cuda() for tensor in arguments(60, 5, 8, 6)))
+    free, generator = torch.ones(60, dtype=torch.bool, device="cuda"), drawing(0, "cuda")
+    seeds(embeddings, free, 2, generator)  # libraries prepare themselves
+    mode = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        rows = seeds(embeddings, free, 20, generator, squared=squared)
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
+    assert len(set(rows.tolist())) == 20
+
+
+@pytest.mark.parametrize(
+    ("strategy", "normalised", "waits"),
+    [("random", False, 1), ("feature", True, 1), ("gradient", False, 2), ("gradient", True, 3), ("ohem", False, 2)],
+)
+def test_the_host_waits_on_entry_and_for_what_is_made_there(strategy, normalised, waits, monkeypatch):
+    """For all sizes of one place at once."""
+    calls = []
+
+    def counted_read(*scalars):
+        calls.append(scalars)
+        return read(*scalars)
+
+    for module in (negatives, magnitudes):
+        monkeypatch.setattr(module, "read", counted_read)
+    tensors = arguments(100, 8, 24, 32)
+    with Watch() as watch:
+        select(strategy, *tensors, n_select=40, excluded=no_exclusion(tensors[0]), generator=drawing(0),
+               normalised=normalised)
+    assert len(calls) == waits
+    assert not watch.reads
 
 
 @pytest.mark.parametrize("device", DEVICES)
