@@ -145,7 +145,7 @@ def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, in
     other = OTHER[modality]
     head = learner.towers.heads[other]
     with torch.no_grad():
-        hidden = torch.cat([learner.towers(other, views(learner, other, item))[1] for item in batch])
+        hidden = learner.towers(other, torch.cat([views(learner, other, item) for item in batch]))[1]
     posterior = (head(hidden) @ key).log_softmax(0)
     label = int(posterior.argmax())
     weight, = torch.autograd.grad(-posterior[label], head.weight)
@@ -156,6 +156,7 @@ def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses():
     cell = finished(pool=16, dictionary=8)
     found = figure_data.selected_negatives(cell, CPU)
     learner = figure_data.resumed(cell, CPU)
+    learner.towers.train()  # normalised over the batch
     batch = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(2))[:8]
     batch = learner.members[batch].tolist()
     names = [CATEGORIES[category] for category in learner.data.categories.tolist()]
