@@ -140,6 +140,18 @@ def test_it_is_computed_once_and_kept(monkeypatch):
     pd.testing.assert_frame_equal(figure_data.selected_negatives(cell, CPU), negatives)
 
 
+def test_streamed_clips_are_embedded_alike(monkeypatch):
+    cell = finished(iterations=1)
+    resident = figure_data.resumed(cell, CPU)
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: False)
+    streamed = figure_data.resumed(cell, CPU)
+    assert streamed.data.streamed and not resident.data.streamed
+    for modality in MODALITIES:
+        embedded = (figure_data.embedded(learner, modality, torch.arange(20)) for learner in (resident, streamed))
+        for own, other in zip(*embedded, strict=True):
+            assert torch.equal(own, other)
+
+
 def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, int]:
     """By autograd, for one candidate: norm of the gradient of the other modality's last layer, loss, pseudo-label."""
     other = OTHER[modality]

@@ -334,8 +334,10 @@ def test_another_kind_of_device_is_refused_in_words():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("modality", MODALITIES)
-def test_a_step_on_cuda_does_not_wait_for_the_device(modality):
+def test_a_step_on_cuda_does_not_wait_for_the_device(modality, streamed, monkeypatch):
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: not streamed)
     data = made_up(pretrain=4, train=12, test=7)
     fast = FineTuner(tiny(**SMALL), trunk_of(modality), data, modality, 2, torch.device("cuda"))
     fast.step()  # cuDNN prepares itself

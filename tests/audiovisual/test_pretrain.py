@@ -912,9 +912,11 @@ def test_nothing_is_materialised_beyond_factors_and_similarities(sampler):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-@pytest.mark.parametrize("dataset", ["synthetic", "multidigits"])
+@pytest.mark.parametrize(
+    ("dataset", "streamed"), [("synthetic", False), ("synthetic", True), ("multidigits", False)]
+)
 @pytest.mark.parametrize("method", TRAINED)
-def test_a_step_on_cuda_does_not_wait_for_the_device(method, dataset, monkeypatch):
+def test_a_step_on_cuda_does_not_wait_for_the_device(method, dataset, streamed, monkeypatch):
     """Except for what `select` checks on entry: here it is replaced by a choice of the first that are free."""
     if (method, dataset) == ("supervised", "multidigits"):
         pytest.skip("refused")
@@ -922,7 +924,9 @@ def test_a_step_on_cuda_does_not_wait_for_the_device(method, dataset, monkeypatc
         pretrain, "select",
         lambda *_, n_select, excluded, **named: excluded.int().argsort(stable=True)[:n_select],
     )
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: not streamed)
     fast = Pretrainer(tiny(method, dataset, groups=2), data_of(dataset), 0, torch.device("cuda"))
+    assert fast.data.streamed == streamed
     fast.step()  # cuDNN prepares itself
     mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
