@@ -64,6 +64,7 @@ class Characters:
     test: Tensor
     held_out: Tensor
     digest: str
+    streamed = False  # drawings fit everywhere
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from repro.audiovisual import MODALITIES
 from repro.recipe import choose
+from repro.run.device import fits
 
 PARTS = ("pretrain", "train", "test")
 
@@ -34,6 +35,8 @@ class Clips:
         first_row: (n + 1,) int64, as `first_frame`, of `mel`. Rows beyond an item's last whole frame are not used.
         rows_per_frame: mel rows per frame of video.
         window: frames of a view; an item that has fewer repeats from its start.
+        streamed: whether views are for a device that has no room for the set. Where there is CUDA they are then made in
+            pinned memory, from which a copy does not hold up the host.
 
     Raises:
         ValueError: if shapes or types are not as above, or an item has sound shorter than a frame.
@@ -53,6 +56,7 @@ class Clips:
     first_row: Tensor
     rows_per_frame: int
     window: int
+    streamed: bool = False
 
     def __post_init__(self) -> None:
         items = len(self.labels)
@@ -97,7 +101,7 @@ class Clips:
             generator: of the CPU; draws m numbers.
 
         Returns:
-            On the device of the set: (m, 3, window, H, W) uint8, or (m, bands, window * rows_per_frame) float32.
+            Where the set is: (m, 3, window, H, W) uint8, or (m, bands, window * rows_per_frame) float32.
 
         Raises:
             ValueError: if an item lacks the modality, named; if `modality` or the type of `index` is another.
@@ -135,8 +139,11 @@ class Clips:
         return self._windows(modality, *repeated, starts.flatten()).unflatten(0, (len(index), windows))
 
     def to(self, device: torch.device | str) -> Self:
-        """The same set with pictures and sound on `device`; this one if they lie there."""
-        return dataclasses.replace(self, frames=self.frames.to(device), mel=self.mel.to(device))
+        """The same set for training on `device`: pictures and sound go there if they fit, else views are streamed."""
+        device = torch.device(device)
+        if not fits(sum(part.nbytes for part in (self.frames, self.mel) if part.device.type != device.type), device):
+            return dataclasses.replace(self, streamed=True)
+        return dataclasses.replace(self, frames=self.frames.to(device), mel=self.mel.to(device), streamed=False)
 
     def _lengths(self, modality: str, index: Tensor) -> Tensor:
         """(m,) whole frames of pictures or sound of the items of `index` (m,)."""
@@ -174,8 +181,9 @@ class Clips:
         steps = places[:, :, None] * self.rows_per_frame + torch.arange(self.rows_per_frame)
         return self._gather(self.mel, self.first_row[index, None] + steps.flatten(1)).transpose(1, 2)
 
-    @staticmethod
-    def _gather(values: Tensor, rows: Tensor) -> Tensor:
+    def _gather(self, values: Tensor, rows: Tensor) -> Tensor:
         """`values[rows]`, which on the CPU copies whole rows: several times as fast as indexing."""
-        flat = rows.flatten().to(values.device, non_blocking=True)
-        return values.index_select(0, flat).unflatten(0, rows.shape)
+        flat, out = rows.flatten().to(values.device, non_blocking=True), None
+        if self.streamed and torch.cuda.is_available():
+            out = torch.empty(len(flat), *values.shape[1:], dtype=values.dtype, pin_memory=True)
+        return torch.index_select(values, 0, flat, out=out).unflatten(0, rows.shape)

@@ -33,6 +33,7 @@ class Pairs(Protocol):
         labels: (n,) int64, or (n, cells) of grids of characters; -1 where there is none.
         categories: (n,) int64, the finest ground truth, which the coverage of selected negatives counts.
         pretrain, train, test: (n,) bool.
+        streamed: whether views are gathered in host memory, which is worth doing ahead while a device trains.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Pairs(Protocol):
     pretrain: Tensor
     train: Tensor
     test: Tensor
+    streamed: bool
 
     def has(self, modality: str) -> Tensor:
         """Which items have the modality, (n,) bool."""
@@ -60,7 +62,7 @@ class Pairs(Protocol):
         """Views without randomness, spread evenly over each item: (m, windows, ...)."""
 
     def to(self, device: torch.device) -> Self:
-        """The same set, its views made on the device where it fits there."""
+        """The same set, its views made on the device if it fits there, else streamed to it."""
 
 
 def load(

@@ -13,6 +13,7 @@ from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
 from repro.contrast.negatives import gradient_factors, select
 from repro.recipe import choose
+from repro.run.ahead import ahead
 from repro.run.finished import checkpoint, kept
 from repro.run.store import Cell, Store
 
@@ -60,8 +61,10 @@ def pretext_accuracy(cell: Cell, device: torch.device) -> DataFrame:
 def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
     """What every sampler picks from one pool, with the size of the gradients, for a finished cell of CM-ACC.
 
-    Pools and dictionaries are those training left; the queries are those of one random batch of training pairs, in
-    evaluation mode. The gradient is that of the last layer (Eq. 5), an outer product a b' of norm |a| |b|.
+    Pools and dictionaries are those training left. The queries are those of one random batch of training pairs, which
+    see the middle of every clip. They are normalised over their batch, as in training and as the keys of the pool are,
+    so that gradients have the size that the selection met. The gradient is that of the last layer (Eq. 5), an outer
+    product a b' of norm |a| |b|.
 
     Returns:
         One row per modality, sampler and pick: modality (of the candidates), sampler, pick (0 to M - 1, in the order
@@ -84,6 +87,7 @@ def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
 
     def compute() -> DataFrame:
         learner = resumed(cell, device)
+        learner.towers.train()
         generator = torch.Generator().manual_seed(cell.seed)
         batch = learner.members[torch.randperm(len(learner.members), generator=generator)[: cell.recipe.batch]]
         return concat([_picked(learner, modality, batch, cell.seed) for modality in MODALITIES], ignore_index=True)
@@ -118,8 +122,9 @@ def category_names(data: Pairs) -> tuple[str, ...]:
 def embedded(learner: Pretrainer, modality: str, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Queries (n, d), the inputs of their last layer (n, width) and keys (n, d) of the middle of the items (n,)."""
     parts = []
-    for part in index.split(learner.recipe.batch):
-        view = learner.data.centred(modality, part)[:, 0].to(learner.device)
+    views = (learner.data.centred(modality, part)[:, 0] for part in index.split(learner.recipe.batch))
+    for view in ahead(views, early=learner.data.streamed):
+        view = view.to(learner.device, non_blocking=True)
         view = augment.channels_last(augment.centred(view, learner.recipe.size) if view.ndim == 5 else view)
         query, hidden = learner.towers(modality, view)
         parts.append((query, hidden, learner.keys(modality, view)[0]))

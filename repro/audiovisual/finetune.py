@@ -1,5 +1,6 @@
 """Fine-tuning an encoder end to end on labelled recordings, and its accuracy averaged over clips."""
 
+import functools
 import math
 from typing import Any
 
@@ -12,6 +13,7 @@ from repro.audiovisual import augment
 from repro.audiovisual.data import Pairs
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
+from repro.run.ahead import Ahead, ahead
 from repro.run.device import restore_generator
 
 
@@ -62,6 +64,7 @@ class FineTuner:
         self.generator = torch.Generator(device).manual_seed(crops)
         self.order_generator = torch.Generator().manual_seed(order)
         self.order: list[Tensor] = []
+        self.batches = Ahead()
         self.steps_per_epoch = min(math.ceil(len(self.members) / recipe.finetune_batch), len(self.members) // 2)
         self.total_steps = recipe.finetune_epochs * self.steps_per_epoch
         self.taken = 0
@@ -72,10 +75,12 @@ class FineTuner:
             cosine = math.cos(math.pi * self.taken / self.total_steps)
             group["lr"] = self.recipe.finetune_learning_rate * (1 + cosine) / 2
         self.trunk.train()
-        index = self._next_batch()
-        view = self._augmented(self.data.view(self.modality, index, self.order_generator))
+        index, view = self.batches.take(self._gathered_batch)
+        if self.data.streamed and self.taken + 1 < self.total_steps:
+            position = list(self.order), self.order_generator.get_state()
+            self.batches.start(self._gathered_batch, functools.partial(self._return_to, *position))
         with self._autocast():
-            logits = self.classifier(self.trunk(view)).float()
+            logits = self.classifier(self.trunk(self._augmented(view))).float()
         loss = cross_entropy(logits, self.data.labels[index].to(self.device, non_blocking=True))
         self.optimiser.zero_grad()
         loss.backward()
@@ -91,8 +96,10 @@ class FineTuner:
         """
         self.trunk.eval()
         windows, correct = self.recipe.finetune_windows, 0
-        for index in self.tested.split(max(1, self.recipe.finetune_batch // windows)):
-            views = self.data.centred(self.modality, index, windows).flatten(0, 1).to(self.device)
+        parts = self.tested.split(max(1, self.recipe.finetune_batch // windows))
+        gathered = (self.data.centred(self.modality, index, windows).flatten(0, 1) for index in parts)
+        for index, views in zip(parts, ahead(gathered, early=self.data.streamed), strict=True):
+            views = views.to(self.device, non_blocking=True)
             with self._autocast():
                 logits = self.classifier(self.trunk(self._cropped(views))).float()
             probabilities = logits.softmax(1).unflatten(0, (len(index), windows)).mean(1)
@@ -110,6 +117,11 @@ class FineTuner:
     def _cropped(self, views: Tensor) -> Tensor:
         return augment.channels_last(augment.centred(views, self.recipe.size) if self.modality == "video" else views)
 
+    def _gathered_batch(self) -> tuple[Tensor, Tensor]:
+        """Indices (n,) of the next batch and its views."""
+        index = self._next_batch()
+        return index, self.data.view(self.modality, index, self.order_generator)
+
     def _next_batch(self) -> Tensor:
         """Indices (n,) of the next batch. Those of an epoch are of about one size, none of one recording alone.
 
@@ -120,17 +132,24 @@ class FineTuner:
             self.order = [*shuffled.tensor_split(self.steps_per_epoch)]
         return self.order.pop(0)
 
+    def _return_to(self, order: list[Tensor], order_state: Tensor) -> None:
+        """Undo `_gathered_batch`."""
+        self.order = order
+        self.order_generator.set_state(order_state)
+
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue exactly."""
+        self.batches.rewind()
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         generators = {"generator": self.generator.get_state(), "order_generator": self.order_generator.get_state()}
         return parts | generators | {"order": list(self.order), "taken": self.taken}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state of `state_dict`."""
+        self.batches.rewind()
         for name, part in self._parts().items():
             part.load_state_dict(state[name])
         restore_generator(self.generator, state["generator"])

@@ -17,6 +17,7 @@ from repro.contrast.dictionary import Dictionary
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
 from repro.contrast.negatives import NonFinite, select
 from repro.contrast.objectives import info_nce
+from repro.run.ahead import Ahead, ahead
 from repro.run.device import restore_generator
 from repro.run.fit import NonFiniteLoss
 
@@ -71,6 +72,7 @@ class Pretrainer:
         self.shuffle_generator = torch.Generator().manual_seed(shuffle)
         self.view_generator = torch.Generator().manual_seed(views)
         self.order = torch.empty(0, dtype=torch.int64)
+        self.batches = Ahead()
         self.steps_per_epoch = len(self.members) // recipe.batch
         self.total_steps = 0 if recipe.method == "scratch" else recipe.epochs * self.steps_per_epoch
         if recipe.iterations:
@@ -92,34 +94,34 @@ class Pretrainer:
         for group in self.optimiser.param_groups:
             group["lr"] = self.recipe.learning_rate * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
         self.towers.train()
-        index = self._next_batch()
+        index, views = self.batches.take(self._gathered_batch)
+        if not self._pools_are_due():
+            self._begin_next_batch()
         match self.recipe.method:
             case "supervised":
-                values = self._supervised(index)
+                values = self._supervised(index, views)
             case "smoco":
-                values = self._within_modalities(index)
+                values = self._within_modalities(index, views)
             case _:
-                values = self._across_modalities(index)
+                values = self._across_modalities(index, views)
         self.taken += 1
         return torch.stack([*values.values()]).detach()
 
-    def _supervised(self, index: Tensor) -> dict[str, Tensor]:
+    def _supervised(self, index: Tensor, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
         labels = self.data.labels[index].to(self.device, non_blocking=True)
         losses = []
-        for modality in self.modalities:
-            view = self._augmented(self.data.view(modality, index, self.view_generator))
+        for modality, view in views.items():
             with self._autocast():
-                logits = self.classifiers[modality](self.towers(modality, view)[1]).float()
+                logits = self.classifiers[modality](self.towers(modality, self._augmented(view))[1]).float()
             losses.append(cross_entropy(logits, labels))
         loss = torch.stack(losses).sum()
         self._descend(loss)
         return {"loss": loss}
 
-    def _within_modalities(self, index: Tensor) -> dict[str, Tensor]:
+    def _within_modalities(self, index: Tensor, views: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
         """SMoCo: two views of one modality are query and key, for each modality on its own."""
         items, losses, keys = index.to(self.device, non_blocking=True), {}, {}
-        for modality in self.modalities:
-            first, second = self.data.twins(modality, index, self.view_generator)
+        for modality, (first, second) in views.items():
             embedding, _ = self._outputs(modality, self._augmented(first))
             keys[modality] = self._keys(modality, self._augmented(second))
             losses[modality] = self._loss(modality, items, embedding, keys[modality])
@@ -129,10 +131,9 @@ class Pretrainer:
             self._enqueue(modality, rows, items)
         return losses
 
-    def _across_modalities(self, index: Tensor) -> dict[str, Tensor]:
+    def _across_modalities(self, index: Tensor, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """XMoCo and CM-ACC: the key of a modality's query is its pair, in the other modality."""
         items = index.to(self.device, non_blocking=True)
-        views = dict(zip(MODALITIES, self.data.pair(index, self.view_generator), strict=True))
         views = {modality: self._augmented(view) for modality, view in views.items()}
         outputs = {modality: self._outputs(modality, view) for modality, view in views.items()}
         keys = {modality: self._keys(modality, view) for modality, view in views.items()}
@@ -167,8 +168,9 @@ class Pretrainer:
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
         The published code's selection takes the batch itself for candidates too, and excludes none.
         """
-        if self.taken % self.steps_per_epoch == 0:
+        if self._pools_are_due():
             self._draw_pools()
+            self._begin_next_batch()
         counts = {}
         for modality in MODALITIES:
             embedding, hidden = (rows.detach() for rows in outputs[OTHER[modality]])
@@ -198,6 +200,9 @@ class Pretrainer:
         self.counted += torch.stack([*counts.values()])
         return {name: count.float() for name, count in counts.items()}
 
+    def _pools_are_due(self) -> bool:
+        return self.recipe.method == "cmacc" and self.taken % self.steps_per_epoch == 0
+
     def _draw_pools(self) -> None:
         """Draw the pool of every modality from all pairs and encode it, once an epoch."""
         for modality in MODALITIES:
@@ -215,8 +220,9 @@ class Pretrainer:
     def _encoded(self, modality: str, items: Tensor) -> Tensor:
         """The momentum encoder's embeddings (n, d) of a random view of every item (n,), batch by batch."""
         batches = items.split(self.recipe.batch)  # in random order already: nothing to shuffle
-        views = (self._augmented(self.data.view(modality, part, self.view_generator)) for part in batches)
-        return torch.cat([self._keys_in_order(modality, view) for view in views])
+        views = (self.data.view(modality, part, self.view_generator) for part in batches)
+        views = ahead(views, early=self.data.streamed)
+        return torch.cat([self._keys_in_order(modality, self._augmented(view)) for view in views])
 
     def _outputs(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
         """Of the queries' towers: embeddings (N, d), unfinished, and what the last layer makes them of, (N, width)."""
@@ -263,6 +269,20 @@ class Pretrainer:
         """What the momentum encoder follows: with an extra layer, that of the other modality (not in SMoCo)."""
         return crossed(self.towers) if self.crosses and self.recipe.extra_layer else self.towers
 
+    def _begin_next_batch(self) -> None:
+        """Have the next batch gathered while the device trains, once this step has drawn all it will."""
+        if self.data.streamed and self.taken + 1 < self.total_steps:
+            position = self.order, self.order_generator.get_state(), self.view_generator.get_state()
+            self.batches.start(self._gathered_batch, functools.partial(self._return_to, *position))
+
+    def _gathered_batch(self) -> tuple[Tensor, dict[str, Any]]:
+        """Indices (N,) of the next batch and, by modality, its views, two each of SMoCo."""
+        index = self._next_batch()
+        if self.crosses:
+            return index, dict(zip(MODALITIES, self.data.pair(index, self.view_generator), strict=True))
+        views = self.data.twins if self.recipe.method == "smoco" else self.data.view
+        return index, {modality: views(modality, index, self.view_generator) for modality in self.modalities}
+
     def _next_batch(self) -> Tensor:
         """Indices (N,) of the next batch; the rest of an epoch that is smaller is dropped."""
         if len(self.order) == 0:
@@ -271,11 +291,18 @@ class Pretrainer:
         index, self.order = self.order[: self.recipe.batch], self.order[self.recipe.batch :]
         return index
 
+    def _return_to(self, order: Tensor, order_state: Tensor, view_state: Tensor) -> None:
+        """Undo `_gathered_batch`."""
+        self.order = order
+        self.order_generator.set_state(order_state)
+        self.view_generator.set_state(view_state)
+
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue exactly, pools included: their encoder has moved on since they were drawn."""
+        self.batches.rewind()
         generators = {name: generator.get_state() for name, generator in self._generators().items()}
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         rest = {"pools": dict(self.pools), "pooled": dict(self.pooled), "order": self.order.clone()}
@@ -283,6 +310,7 @@ class Pretrainer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state of `state_dict`."""
+        self.batches.rewind()
         for name, part in self._parts().items():
             part.load_state_dict(state[name])
         for name, generator in self._generators().items():

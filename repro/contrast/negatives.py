@@ -11,18 +11,30 @@ computed in float32, or in float64 if an argument has it, also where autocast is
 The rule of MoCo needs no selection: put the keys of the batch into a `Dictionary`.
 """
 
-import functools
 import math
 import operator
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
+
+from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients, pseudo_labelled, second_factor
+from repro.contrast.magnitudes import (
+    NonFinite,
+    check_finite,
+    largest,
+    magnitude,
+    moderate,
+    moderated,
+    query_norms,
+    raised,
+    read,
+)
+from repro.contrast.released import released
+from repro.contrast.seeding import seeds, uniformly
+
+__all__ = ["STRATEGIES", "NonFinite", "gradient_factors", "kmeans_plusplus", "pairwise_sq_distance", "select"]
 
 STRATEGIES = ("random", "ohem", "gradient", "feature", "released")
-
-_SMALLEST_NORM = 1e-12  # below it `torch.nn.functional.normalize` does not divide by the norm
-_PASSES = 1000          # of k-means in "released", more than it needs; rounding might let it run in circles
 
 _ADVICE = {
     "P": "give one row, or one flag, per candidate of a pool that is not empty",
@@ -30,10 +42,6 @@ _ADVICE = {
     "d": "candidates and queries should come from heads of one output size",
     "e": "give factors with at least one column",
 }
-
-
-class NonFinite(ValueError):
-    """A value is NaN or infinite, or too large to compute with: an encoder diverged."""
 
 
 def gradient_factors(
@@ -66,9 +74,10 @@ def gradient_factors(
     _check_shapes(candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
     _check_temperature(temperature)
     with torch.no_grad(), torch.autocast(candidates.device.type, enabled=False):
-        candidates, queries, query_inputs = _finite(candidates=candidates, queries=queries, query_inputs=query_inputs)
-        b = _second_factor(candidates, queries, query_inputs, temperature)
-        _largest("the factor b of the gradients", b)
+        largest({"candidates": candidates, "queries": queries, "query_inputs": query_inputs})
+        candidates, queries, query_inputs = raised(candidates, queries, query_inputs)
+        b = second_factor(candidates, queries, query_inputs, temperature)
+        largest({"the factor b of the gradients": b})
         return candidates.detach(), b
 
 
@@ -93,8 +102,8 @@ def pairwise_sq_distance(a: Tensor, b: Tensor, index: int) -> Tensor:
     if not 0 <= index < len(a):
         raise IndexError(f"index={index} should be between 0 and {len(a) - 1}, for {len(a)} rows")
     with torch.no_grad(), torch.autocast(a.device.type, enabled=False):
-        (a, scale_a), (b, scale_b) = (_moderate(name, each) for name, each in zip("ab", _raised(a, b), strict=True))
-        distances = _Embeddings(a, b, lowered=False).to(torch.tensor([index], device=a.device))
+        (a, scale_a), (b, scale_b) = moderated(dict(zip("ab", raised(a, b), strict=True)))
+        distances = Embeddings(a, b, lowered=False).to(torch.tensor([index], device=a.device))
         distances[index] = 0
         scale = min(scale_a * scale_b, torch.finfo(a.dtype).max)
         return distances * scale * scale
@@ -126,9 +135,9 @@ def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, genera
     _check_shapes(a=(a, "P d"), **({} if b is None else {"b": (b, "P e")}))
     _check_count(n_select, rows=len(a), admissible=len(a))
     with torch.no_grad(), torch.autocast(a.device.type, enabled=False):
-        factors = zip("ab", _raised(*([a] if b is None else [a, b])), strict=False)
-        embeddings = _Embeddings(*(_moderate(name, factor)[0] for name, factor in factors))
-        return _seeds(embeddings, torch.ones(len(a), dtype=torch.bool, device=a.device), n_select, generator)
+        factors = raised(*([a] if b is None else [a, b]))
+        embeddings = Embeddings(*(factor for factor, _ in moderated(dict(zip("ab", factors, strict=False)))))
+        return seeds(embeddings, torch.ones(len(a), dtype=torch.bool, device=a.device), n_select, generator)
 
 
 @torch.no_grad()
@@ -189,258 +198,31 @@ def select(
     _check_shapes(candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
     _check_temperature(temperature)
     free = _admissible(candidates, excluded)
-    _check_count(n_select, rows=len(free), admissible=int(free.sum()))
-    candidates, queries, query_inputs = _finite(candidates=candidates, queries=queries, query_inputs=query_inputs)
+    tensors = {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
+    admissible, *sizes = read(free.sum(), *map(magnitude, tensors.values()))
+    _check_count(n_select, rows=len(free), admissible=int(admissible))
+    check_finite(tensors, sizes)
+    candidates, queries, query_inputs = raised(*tensors.values())
     if strategy == "random":
-        return _uniform(free, n_select, generator)
+        return uniformly(free, n_select, generator)
     with torch.autocast(candidates.device.type, enabled=False):
+        keys, _ = moderate(candidates, sizes[0])
         if strategy == "feature":
-            return _seeds(_Embeddings(_moderate("candidates", candidates)[0]), free, n_select, generator)
+            return seeds(Embeddings(keys), free, n_select, generator)
         if strategy in ("gradient", "active"):
-            embed = _normalised_gradients if normalised else _gradients
-            return _seeds(embed(candidates, queries, query_inputs, temperature), free, n_select, generator)
-        classes = queries / _norms(queries) if normalised else queries
+            embed = normalised_gradients if normalised else gradients
+            return seeds(embed(keys, candidates, queries, query_inputs, temperature), free, n_select, generator)
+        classes = queries / query_norms(queries) if normalised else queries
         if strategy == "ohem":
             return _least_confident(candidates, classes / temperature, free, n_select)
-        return _released(candidates, classes, temperature, free, n_select, generator)
-
-
-class _Embeddings:
-    """Rows G_n that are known by their inner products alone, as far as k-means++ needs them.
-
-        <G_m, G_n> = (a_m.a_n) (b_m.b_n) - c_m.w_n - w_m.c_n
-
-    The factors are kept as columns, (d, P): a product of all rows with one then takes half the time on a CPU.
-
-    Args:
-        a: (P, d) points or first factors, of moderate size.
-        b: (P, e) second factors; None for points. Against cancellation these are then moved by the median of about a
-            hundred: the mean would follow a single huge one and take the digits of all others.
-        crossed: (P, 2 M) rows [c, w]; None without them.
-        lowered: whether squared distances are lowered by what rounding may add, so that equal rows are at distance 0.
-    """
-
-    def __init__(
-        self, a: Tensor, b: Tensor | None = None, crossed: Tensor | None = None, *, lowered: bool = True
-    ) -> None:
-        if b is None:
-            a = a - a[:: max(1, len(a) // 100)].median(0).values
-        factors = [a] if b is None else [a, b]
-        norms = functools.reduce(torch.mul, [torch.linalg.vector_norm(each, dim=1).square_() for each in factors])
-        magnitude = norms
-        if crossed is not None:
-            c, w = crossed.chunk(2, dim=1)
-            twice = 2 * (c * w).sum(1)
-            norms, magnitude = norms - twice, norms + twice.abs()
-        # The rounding error of a sum grows as the root of its length, and was seen to stay below a third of this.
-        roundings = 4 + max(each.shape[1] for each in factors) ** 0.5 if lowered else 0.0
-        self.norms = norms - roundings * torch.finfo(a.dtype).eps * magnitude            # (P,) squared
-        self.factors = [each.T.contiguous() for each in factors]
-        self.crossed = None if crossed is None else crossed.T.contiguous()
-
-    def to(self, index: Tensor) -> Tensor:
-        """Squared distance of every row to one, at least 0: (1,) -> (P,)."""
-        products = [torch.mv(each.T, each.index_select(1, index).view(-1)) for each in self.factors]
-        product = functools.reduce(torch.mul, products)
-        if self.crossed is not None:
-            c_and_w = self.crossed.index_select(1, index).view(-1)
-            product -= torch.mv(self.crossed.T, c_and_w.roll(len(c_and_w) // 2))
-        return torch.add(self.norms, self.norms.index_select(0, index)).sub_(product, alpha=2).clamp_(min=0)
-
-
-def _gradients(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float) -> _Embeddings:
-    """Gradients of the last layer whose outputs are the classes."""
-    b = _second_factor(candidates, queries, query_inputs, temperature)
-    return _Embeddings(_moderate("candidates", candidates)[0], _moderate("the factor b of the gradients", b)[0])
-
-
-def _normalised_gradients(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float) -> _Embeddings:
-    """Gradients of weight and bias of the last layer whose outputs z_j become the classes q_j = z_j / |z_j|.
-
-        G_n = sum_j g_nj (k_n - (k_n.q_j) q_j) [h_j; 1]',  g_nj = r_nj / |z_j|
-
-    With a_n = k_n, b_n the coordinates of sum_j g_nj [h_j; 1], c_nj = g_nj (k_n.q_j) and K the elementwise product of
-    the Gram matrices of q and [h; 1], inner products have the form that `_Embeddings` takes. A common factor of all
-    rows is left out: it changes no choice.
-    """
-    norms = _norms(queries)                                                              # (M, 1)
-    classes = queries / norms
-    residuals, _ = _pseudo_labelled(candidates @ (classes / temperature).T)
-    weights, _ = _moderate("the posterior's residual", residuals.div_(norms.T))          # (P, M) g
-    keys, _ = _moderate("candidates", candidates)
-    inputs = torch.cat([query_inputs, torch.ones_like(query_inputs[:, :1])], dim=1)
-    inputs, _ = _moderate("query_inputs", inputs)                                        # (M, e + 1)
-
-    basis = _in_basis(inputs)
-    b = weights @ basis.T
-    similarities = keys @ classes.T                                                      # (P, M)
-    c = weights.mul_(similarities)
-    gram = (classes @ classes.T) * (inputs @ inputs.T)                                   # (M, M) K
-    w = similarities.mul_(b @ basis).addmm_(c, gram, alpha=-0.5)
-    return _Embeddings(keys, b, torch.cat([c, w], dim=1))
-
-
-def _seeds(
-    embeddings: _Embeddings, free: Tensor, n_select: int, generator: torch.Generator, *, squared: bool = True
-) -> Tensor:
-    """Distinct rows among the `free` (P,) ones, drawn by their (squared) distance to the nearest drawn before."""
-    free = free.clone()
-    uniforms = torch.rand(n_select, dtype=torch.float64, generator=generator, device=free.device)
-    chosen = torch.empty(n_select, dtype=torch.int64, device=free.device)
-    # Infinitely far at first, and equally so; the rows that may not be drawn are at distance 0 throughout.
-    nearest = torch.full_like(embeddings.norms, torch.finfo(embeddings.norms.dtype).max) * free
-    for turn, uniform in enumerate(uniforms):
-        if turn > 0:
-            latest = chosen[turn - 1 : turn]
-            nearest = torch.minimum(nearest, embeddings.to(latest)).index_fill_(0, latest, 0)
-        index = _drawn(nearest if squared else nearest.sqrt(), free, uniform)
-        chosen[turn : turn + 1] = index
-        free.index_fill_(0, index, False)
-    return chosen
-
-
-def _drawn(weights: Tensor, free: Tensor, uniform: Tensor) -> Tensor:
-    """One row with probability in proportion to its weight, or uniform over `free` if all weights are 0: -> (1,).
-
-    The weights are rounded down to integers whose sum stays below 2^52; for 38,400 rows the largest becomes 2^36.
-    Therefore the running sums are exact, on every device and in any order of summation, and no rounding can land on a
-    row of weight 0.
-    """
-    shares = torch.nan_to_num(weights / weights.amax(), nan=1.0) * free                  # 0 / 0 where all are 0
-    levels = 2.0 ** (52 - len(weights).bit_length())
-    sums = shares.mul_(levels).to(torch.int64).cumsum(0)
-    return torch.searchsorted(sums, (uniform * sums[-1:]).to(torch.int64), right=True)
-
-
-def _uniform(free: Tensor, n_select: int, generator: torch.Generator) -> Tensor:
-    """Distinct rows among the `free` (P,) ones, all alike."""
-    order = torch.rand(len(free), dtype=torch.float64, generator=generator, device=free.device)
-    return order.masked_fill_(~free, -1).topk(n_select).indices
+        return released(candidates, classes, temperature, free, n_select, generator)
 
 
 def _least_confident(candidates: Tensor, classes: Tensor, free: Tensor, n_select: int) -> Tensor:
     """The `free` rows with the largest loss of their pseudo-label, the largest first."""
-    _, losses = _pseudo_labelled(candidates @ classes.T)
-    _largest("the loss of candidates and queries", losses)
+    _, losses = pseudo_labelled(candidates @ classes.T)
+    largest({"the loss of candidates and queries": losses})
     return losses.masked_fill_(~free, -math.inf).argsort(descending=True, stable=True)[:n_select]
-
-
-def _released(
-    candidates: Tensor, classes: Tensor, temperature: float, free: Tensor, n_select: int, generator: torch.Generator
-) -> Tensor:
-    """The choice of the published code, filled up with uniform draws; see `select`."""
-    if len(candidates) < len(classes):
-        raise ValueError(
-            f"released takes the batch's features first among the candidates, one for each of the {len(classes)} "
-            f"queries, but there are {len(candidates)} candidates; put the batch's features in front of the pool"
-        )
-    share = torch.softmax((classes / temperature) @ candidates.T, dim=1)                 # (M, P)
-    share.diagonal().sub_(1)
-    gradients = share.T @ (classes / (len(classes) * temperature))                       # (P, d)
-    points = _Embeddings(_moderate("the gradient of the candidates", gradients)[0])
-    starts = _seeds(points, free, n_select, generator, squared=False)
-    chosen = _nearest_to_means(points.factors[0].T, starts, free)
-    rest = free.index_fill(0, chosen, False)
-    return torch.cat([chosen, _uniform(rest, n_select - len(chosen), generator)])
-
-
-def _nearest_to_means(points: Tensor, starts: Tensor, free: Tensor) -> Tensor:
-    """Of every cluster of k-means over the `free` points that keeps any, the point nearest to its mean.
-
-    Args:
-        points: (P, d).
-        starts: (clusters,) rows of the points that are the first means.
-        free: (P,) bool.
-
-    Returns:
-        (at most clusters,) rows, in the order of the clusters.
-    """
-    if len(starts) == 0:
-        return starts
-    rows = free.nonzero().squeeze(1)
-    members, means = points[rows], points[starts]
-    norms = members.square().sum(1, keepdim=True)
-    owner = torch.zeros_like(rows)                       # all in the first cluster, as in the published code
-    alive = torch.ones_like(starts, dtype=torch.bool)
-    for _ in range(_PASSES):
-        distances = torch.addmm(norms + means.square().sum(1), members, means.T, alpha=-2)
-        before, owner = owner, distances.masked_fill_(~alive, math.inf).argmin(1)
-        belongs = one_hot(owner, len(starts)).to(points.dtype)                           # (free, clusters)
-        sizes = belongs.sum(0)
-        alive = sizes > 0
-        if torch.equal(before, owner):
-            break
-        means = belongs.T @ members / sizes.clamp(min=1).unsqueeze(1)
-    return rows[distances.masked_fill_(belongs == 0, math.inf).argmin(0)[alive]]
-
-
-def _pseudo_labelled(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Posterior less the one-hot pseudo-label, (P, M), and the loss of the label, (P,); overwrites the logits.
-
-    Both are made of the other classes' sum, so that they are exact also where the label's probability rounds to 1.
-    """
-    top, label = logits.max(1, keepdim=True)
-    others = logits.sub_(top).exp_().scatter_(1, label, 0)
-    total = others.sum(1, keepdim=True)
-    residuals = others.div_(1 + total).scatter_(1, label, -total / (1 + total))
-    return residuals, total.log1p().squeeze(1)
-
-
-def _second_factor(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float) -> Tensor:
-    """b of `gradient_factors`, in memory column by column."""
-    residuals, _ = _pseudo_labelled(candidates @ (queries / temperature).T)
-    return ((_in_basis(query_inputs) / temperature) @ residuals.T).T
-
-
-def _in_basis(rows: Tensor) -> Tensor:
-    """Coordinates of rows in an orthonormal basis of their span, as columns: (M, e) -> (min(M, e), M)."""
-    return torch.linalg.qr(rows.T, mode="r").R
-
-
-def _norms(queries: Tensor) -> Tensor:
-    """Norms of the rows, (M, 1); raises ValueError where they are too small to divide by."""
-    norms = torch.linalg.vector_norm(queries, dim=1, keepdim=True)
-    _largest("the norm of queries", norms)
-    smallest, row = norms.squeeze(1).min(0)
-    if not smallest.item() >= _SMALLEST_NORM:
-        raise ValueError(
-            f"row {row.item()} of queries has norm {smallest.item()}, which should be at least {_SMALLEST_NORM} to be "
-            "normalised; look for an encoder that has collapsed, or set normalised=False"
-        )
-    return norms
-
-
-def _moderate(name: str, tensor: Tensor) -> tuple[Tensor, float]:
-    """The tensor, divided by a scale if products of four values could leave the range of float32, and that scale."""
-    largest = _largest(name, tensor)
-    if largest == 0 or 1e-4 < largest < 1e4:
-        return tensor, 1.0
-    return tensor / largest, largest
-
-
-def _largest(name: str, tensor: Tensor) -> float:
-    """Largest magnitude of a tensor; raises NonFinite if a value is not finite."""
-    low, high = torch.aminmax(tensor)
-    largest = torch.maximum(-low, high).item()
-    if not math.isfinite(largest):
-        raise NonFinite(
-            f"{name} has values that are not finite; look for an encoder that diverged, or for features too large for "
-            f"{str(tensor.dtype).removeprefix('torch.')}"
-        )
-    return largest
-
-
-def _finite(**tensors: Tensor) -> list[Tensor]:
-    """The tensors in one precision, at least float32; raises ValueError naming one with a value that is not finite."""
-    for name, tensor in tensors.items():
-        _largest(name, tensor)
-    return _raised(*tensors.values())
-
-
-def _raised(*tensors: Tensor) -> list[Tensor]:
-    """The tensors in one precision: float32, or float64 if one of them has it."""
-    precision = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float32)
-    return [tensor.to(precision) for tensor in tensors]
 
 
 def _admissible(candidates: Tensor, excluded: Tensor | None) -> Tensor:

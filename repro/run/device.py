@@ -26,6 +26,15 @@ def resolve(device: str) -> torch.device:
     return torch.device(device)
 
 
+def fits(size: int, device: torch.device) -> bool:
+    """Whether `size` bytes of data may live on the device: on CUDA in half of what is free; the rest is to train in."""
+    if device.type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, from freed tensors
+    return size <= (free + kept) // 2
+
+
 @contextlib.contextmanager
 def threads(count: int):
     """Compute with `count` CPU threads inside the block; a CPU result is bit-identical only for equal counts."""

@@ -202,6 +202,39 @@ def test_a_gpu_gives_the_same_views(clips):
         assert other.is_cuda and torch.equal(own, other.cpu())
 
 
+def test_a_set_beyond_the_device_stays_and_is_streamed(clips, monkeypatch):
+    asked = []
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: asked.append((size, device.type)))
+    kept = clips.to("cuda")
+    assert asked == [(clips.frames.nbytes + clips.mel.nbytes, "cuda")]
+    assert kept.streamed and kept.frames is clips.frames and kept.mel is clips.mel and not clips.streamed
+    index = torch.tensor(BOTH * 5)
+    for own, other in zip(clips.pair(index, generator()), kept.pair(index, generator()), strict=True):
+        assert torch.equal(own, other) and own.stride() == other.stride()
+
+
+def test_a_set_that_fits_goes_to_the_device_whole(clips, monkeypatch):
+    asked = []
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: asked.append(size) or True)
+    moved = dataclasses.replace(clips, streamed=True).to("meta")
+    assert not moved.streamed and moved.frames.is_meta and moved.mel.is_meta
+    moved.to("meta")
+    assert asked == [clips.frames.nbytes + clips.mel.nbytes, 0]  # nothing is left to move
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_streamed_views_are_in_pinned_memory_and_copied_without_waiting(clips):
+    index = torch.tensor(BOTH * 5)
+    views = dataclasses.replace(clips, streamed=True).pair(index, generator())
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        copies = [view.to("cuda", non_blocking=True) for view in views]
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    for own, view, copy in zip(clips.pair(index, generator()), views, copies, strict=True):
+        assert view.is_pinned() and torch.equal(own, copy.cpu())
+
+
 @pytest.mark.parametrize("index", [torch.tensor([0.0]), torch.tensor([[0]]), torch.tensor(0), torch.tensor([True])])
 def test_an_index_of_another_type_raises(clips, index):
     with pytest.raises(ValueError, match=r"index is .* should be torch.int64 of shape \(m,\) on the CPU"):

@@ -140,12 +140,24 @@ def test_it_is_computed_once_and_kept(monkeypatch):
     pd.testing.assert_frame_equal(figure_data.selected_negatives(cell, CPU), negatives)
 
 
+def test_streamed_clips_are_embedded_alike(monkeypatch):
+    cell = finished(iterations=1)
+    resident = figure_data.resumed(cell, CPU)
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: False)
+    streamed = figure_data.resumed(cell, CPU)
+    assert streamed.data.streamed and not resident.data.streamed
+    for modality in MODALITIES:
+        embedded = (figure_data.embedded(learner, modality, torch.arange(20)) for learner in (resident, streamed))
+        for own, other in zip(*embedded, strict=True):
+            assert torch.equal(own, other)
+
+
 def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, int]:
     """By autograd, for one candidate: norm of the gradient of the other modality's last layer, loss, pseudo-label."""
     other = OTHER[modality]
     head = learner.towers.heads[other]
     with torch.no_grad():
-        hidden = torch.cat([learner.towers(other, views(learner, other, item))[1] for item in batch])
+        hidden = learner.towers(other, torch.cat([views(learner, other, item) for item in batch]))[1]
     posterior = (head(hidden) @ key).log_softmax(0)
     label = int(posterior.argmax())
     weight, = torch.autograd.grad(-posterior[label], head.weight)
@@ -156,6 +168,7 @@ def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses():
     cell = finished(pool=16, dictionary=8)
     found = figure_data.selected_negatives(cell, CPU)
     learner = figure_data.resumed(cell, CPU)
+    learner.towers.train()  # normalised over the batch
     batch = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(2))[:8]
     batch = learner.members[batch].tolist()
     names = [CATEGORIES[category] for category in learner.data.categories.tolist()]

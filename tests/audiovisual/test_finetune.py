@@ -289,6 +289,28 @@ def test_fine_tuning_resumed_at_any_step_ends_with_the_same_bits(tmp_path, modal
 
 
 @pytest.mark.parametrize("modality", MODALITIES)
+def test_streaming_changes_no_bit_wherever_the_run_is_saved_and_resumed(tmp_path, modality, monkeypatch):
+    resident, losses, states = tuner(modality, finetune_epochs=2), [], []
+    for _ in range(6):
+        losses.append(resident.step())
+        states.append(copy.deepcopy(resident.state_dict()))
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: False)
+    for saved in (*range(6), None):
+        streamed = tuner(modality, finetune_epochs=2)
+        assert streamed.data.streamed and not resident.data.streamed
+        for step in range(6):
+            assert torch.equal(streamed.step(), losses[step]), (saved, step)
+            if step == saved:
+                torch.save(streamed.state_dict(), tmp_path / "state.pt")
+                assert_equal_states(torch.load(tmp_path / "state.pt", weights_only=True), states[step])
+                streamed = tuner(modality, finetune_epochs=2)
+                streamed.step()  # what is gathered ahead here is dropped
+                streamed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+        assert_equal_states(streamed.state_dict(), states[-1])
+        assert streamed.accuracy() == resident.accuracy()
+
+
+@pytest.mark.parametrize("modality", MODALITIES)
 def test_bfloat16_is_close_to_float32(modality):
     exact, rounded = (tuner(modality, precision=precision) for precision in ("float32", "bfloat16"))
     kinds = set()
@@ -312,8 +334,10 @@ def test_another_kind_of_device_is_refused_in_words():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("modality", MODALITIES)
-def test_a_step_on_cuda_does_not_wait_for_the_device(modality):
+def test_a_step_on_cuda_does_not_wait_for_the_device(modality, streamed, monkeypatch):
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: not streamed)
     data = made_up(pretrain=4, train=12, test=7)
     fast = FineTuner(tiny(**SMALL), trunk_of(modality), data, modality, 2, torch.device("cuda"))
     fast.step()  # cuDNN prepares itself

@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import functools
 import itertools
+import threading
 from collections import Counter
 
 import numpy as np
@@ -772,6 +773,52 @@ def test_a_training_resumed_at_any_step_ends_with_the_same_bits(tmp_path, method
         assert_equal_states(resumed.state_dict(), undisturbed.state_dict())
 
 
+@pytest.mark.parametrize("method", TRAINED)
+def test_streaming_changes_no_bit_wherever_the_run_is_saved_and_resumed(tmp_path, method, monkeypatch):
+    make = functools.partial(learner, method, data=made_up(pretrain=16), epochs=2, dictionary=8, pool=16)
+    resident, values, states = make(), [], []
+    for _ in range(4):
+        values.append(resident.step())
+        states.append(copy.deepcopy(resident.state_dict()))
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: False)
+    for saved in (*range(4), None):  # after this step; else there is nothing to drop on the way
+        streamed = make()
+        assert streamed.data.streamed and not resident.data.streamed
+        for step in range(4):
+            assert torch.equal(streamed.step(), values[step]), (saved, step)
+            if step == saved:
+                torch.save(streamed.state_dict(), tmp_path / "state.pt")
+                assert_equal_states(torch.load(tmp_path / "state.pt", weights_only=True), states[step])
+                streamed = make()
+                streamed.step()  # what is gathered ahead here is dropped
+                streamed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+        assert_equal_states(streamed.state_dict(), states[-1])
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_the_next_batch_of_a_streamed_set_is_gathered_during_the_step(method, monkeypatch):
+    """Before the weights change, by another thread, and none after the last step; never so of a resident set."""
+    made, gathered = [], Pretrainer._gathered_batch
+
+    def watched(self):
+        made.append(threading.current_thread() is threading.main_thread())
+        return gathered(self)
+
+    monkeypatch.setattr(Pretrainer, "_gathered_batch", watched)
+    for streamed in (False, True):
+        monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device, streamed=streamed: not streamed)
+        fast, begun, descend = learner(method), [], Pretrainer._descend
+        made.clear()
+        monkeypatch.setattr(
+            fast, "_descend", lambda loss, fast=fast, begun=begun, descend=descend: (
+                begun.append(fast.batches._begun is not None), descend(fast, loss)
+            ),
+        )
+        trace(fast, fast.total_steps)
+        assert begun == [streamed] * (fast.total_steps - 1) + [False]
+        assert made == [True] + [not streamed] * (fast.total_steps - 1)
+
+
 def test_another_kind_of_device_is_refused_in_words():
     state = learner().state_dict() | {"generator": torch.zeros(16, dtype=torch.uint8)}  # the size of CUDA's
     with pytest.raises(ValueError, match="of a run on another kind of device than cpu"):
@@ -865,9 +912,11 @@ def test_nothing_is_materialised_beyond_factors_and_similarities(sampler):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-@pytest.mark.parametrize("dataset", ["synthetic", "multidigits"])
+@pytest.mark.parametrize(
+    ("dataset", "streamed"), [("synthetic", False), ("synthetic", True), ("multidigits", False)]
+)
 @pytest.mark.parametrize("method", TRAINED)
-def test_a_step_on_cuda_does_not_wait_for_the_device(method, dataset, monkeypatch):
+def test_a_step_on_cuda_does_not_wait_for_the_device(method, dataset, streamed, monkeypatch):
     """Except for what `select` checks on entry: here it is replaced by a choice of the first that are free."""
     if (method, dataset) == ("supervised", "multidigits"):
         pytest.skip("refused")
@@ -875,7 +924,9 @@ def test_a_step_on_cuda_does_not_wait_for_the_device(method, dataset, monkeypatc
         pretrain, "select",
         lambda *_, n_select, excluded, **named: excluded.int().argsort(stable=True)[:n_select],
     )
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: not streamed)
     fast = Pretrainer(tiny(method, dataset, groups=2), data_of(dataset), 0, torch.device("cuda"))
+    assert fast.data.streamed == streamed
     fast.step()  # cuDNN prepares itself
     mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")

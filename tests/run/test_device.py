@@ -36,6 +36,25 @@ def test_other_names_are_refused(name):
         device.resolve(name)
 
 
+def test_data_fits_in_half_of_what_is_free(monkeypatch):
+    """90 bytes are free, and 10 of the 30 that torch has reserved."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (90, 200))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: 30)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 20)
+    assert device.fits(50, torch.device("cuda")) and not device.fits(51, torch.device("cuda"))
+
+
+def test_the_cpu_holds_whatever_there_is():
+    assert device.fits(10**18, torch.device("cpu"))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_the_memory_of_a_real_device():
+    held = torch.empty(2**20, dtype=torch.uint8, device="cuda")
+    free, whole = torch.cuda.mem_get_info()
+    assert device.fits(free // 4, held.device) and not device.fits(whole, held.device)
+
+
 def test_threads_inside_the_block_alone():
     before = torch.get_num_threads()
     for count in (1, 3):

@@ -1,0 +1,278 @@
+"""Draws of k-means++ against the chances of every sequence and scikit-learn; its rounds read no value."""
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from candidates import arguments, drawing, last_layer_gradients, pool, slow_distances
+from scipy.stats import chi2_contingency, chisquare
+from sklearn.cluster import kmeans_plusplus as sklearn_kmeans_plusplus
+
+from repro.contrast import seeding
+from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
+from repro.contrast.negatives import gradient_factors, kmeans_plusplus, select
+from repro.contrast.seeding import drawn, seeds
+
+
+def chances(distances, length):
+    """Probability of every sequence of `length` distinct rows under k-means++, from squared distances (P, P)."""
+    distances = distances.double()
+    found = {}
+    for rows in itertools.permutations(range(len(distances)), length):
+        chance = 1 / len(distances)
+        for turn in range(1, length):
+            nearest = distances[list(rows[:turn])].min(0).values
+            chance *= (nearest[rows[turn]] / nearest.sum()).item()
+        found[rows] = chance
+    return found
+
+
+def significance(counts, expected):
+    """p value that the draws counted by row sequence follow the expected chances; the rare ones count as one."""
+    total = sum(counts.values())
+    assert set(counts) <= {rows for rows, chance in expected.items() if chance > 0}
+    cells, rare = [], np.zeros(2)
+    for rows, chance in expected.items():
+        cell = np.array([counts.get(rows, 0), total * chance])
+        if cell[1] < 10:
+            rare += cell
+        else:
+            cells.append(cell)
+    assert len(cells) > len(expected) / 2
+    return chisquare(*np.array([*cells, rare] if rare[1] else cells).T).pvalue
+
+
+def counted(draw, draws=1500):
+    """How often `draw(generator)` gives every sequence of rows."""
+    generator, counts = drawing(1), {}
+    for _ in range(draws):
+        rows = tuple(draw(generator).tolist())
+        counts[rows] = counts.get(rows, 0) + 1
+    return counts
+
+
+SPREAD = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.3], [-1.6, 0.4], [0.8, 1.5]])
+
+
+def test_draws_of_points_follow_the_squared_distance():
+    """First, second and third row together; draws in proportion to the distance, or uniform, are told apart."""
+    counts = counted(lambda generator: kmeans_plusplus(SPREAD, n_select=3, generator=generator))
+    distances = slow_distances(SPREAD)
+    assert significance(counts, chances(distances, 3)) > 0.01
+    assert significance(counts, chances(distances.sqrt(), 3)) < 1e-6
+    assert significance(counts, chances(1 - torch.eye(5), 3)) < 1e-6
+
+
+def test_draws_of_gradients_follow_the_squared_distance_among_the_admissible():
+    candidates, layer, inputs = pool(7, 4, 2, 3, seed=5, dtype=torch.float32)
+    excluded = torch.tensor([False, True, False, False, True, False, False])
+    admissible = (~excluded).nonzero().squeeze(1)
+    weights, _ = last_layer_gradients(candidates[admissible], layer, inputs)
+    expected = chances(slow_distances(weights.flatten(1)), 2)
+    expected = {tuple(admissible[list(rows)].tolist()): chance for rows, chance in expected.items()}
+
+    def draw(generator):
+        return select("gradient", candidates, layer(inputs), inputs, n_select=2, excluded=excluded, generator=generator)
+
+    assert significance(counted(draw), expected) > 0.01
+
+
+def test_draws_agree_with_scikit_learn_in_distribution():
+    """Of three rows, so that the third depends on both before; distances to the second alone are told apart."""
+    candidates, layer, inputs = pool(5, 4, 2, 3, seed=2)
+    weights, _ = last_layer_gradients(candidates, layer, inputs)
+    materialised = weights.flatten(1).numpy()
+    factors = gradient_factors(candidates, layer(inputs), inputs)
+    state, theirs = np.random.RandomState(0), Counter()
+    for _ in range(3000):
+        _, rows = sklearn_kmeans_plusplus(materialised, 3, random_state=state, n_local_trials=1)
+        theirs[tuple(rows.tolist())] += 1
+
+    def significant(ours):
+        sequences = sorted(set(ours) | set(theirs))
+        table = np.array([[counts.get(rows, 0) for rows in sequences] for counts in (ours, theirs)])
+        return chi2_contingency(table[:, table.sum(0) >= 10]).pvalue
+
+    ours = counted(lambda generator: kmeans_plusplus(*factors, n_select=3, generator=generator), draws=3000)
+    assert significant(ours) > 0.01
+    forgetful = chances_of_a_walk(slow_distances(weights.flatten(1)))
+    assert significant({rows: round(3000 * chance) for rows, chance in forgetful.items()}) < 1e-6
+
+
+def chances_of_a_walk(distances):
+    """Of three distinct rows, each drawn by its distance to the one before alone."""
+    found = {}
+    for first, second, third in itertools.permutations(range(len(distances)), 3):
+        last = distances[second] / (distances[second].sum() - distances[second, first])
+        found[first, second, third] = (distances[first, second] / distances[first].sum() * last[third]).item() / 5
+    return found
+
+
+def test_with_two_far_clusters_the_second_row_is_in_the_other():
+    near = torch.randn(20, 3, generator=drawing(0))
+    points = torch.cat([near, near + 1e6])
+    for seed in range(100):
+        first, second = kmeans_plusplus(points, n_select=2, generator=drawing(seed)).tolist()
+        assert (first < 20) != (second < 20)
+
+
+@pytest.mark.parametrize("uniform", [0.0, 0.3, 1 - 2.0**-53])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_draw_never_lands_on_a_weight_of_zero(dtype, uniform):
+    """Whatever the uniform is, at the ends of a pool of the paper's size too."""
+    weights = torch.rand(38_400, generator=drawing(0), dtype=dtype) * 1e-3
+    weights[:100] = weights[-100:] = 0
+    weights[torch.rand(38_400, generator=drawing(1)) < 0.5] = 0
+    free = torch.ones_like(weights, dtype=torch.bool)
+    row = drawn(weights, free, torch.tensor(uniform, dtype=torch.float64))
+    assert row.shape == (1,)
+    assert weights[row.item()] > 0
+    positive = weights.nonzero().squeeze(1)
+    assert uniform == 0.3 or row.item() == positive[0 if uniform == 0 else -1].item()
+
+
+def test_a_draw_divides_the_unit_interval_as_exact_arithmetic_does():
+    weights = torch.tensor([1.0, 3.0, 0.0, 0.1, 4.0, 1e-20, 2.0])
+    exact = [Fraction(weight) for weight in weights.tolist()]
+    free = torch.ones(7, dtype=torch.bool)
+    for step in range(400):
+        uniform = (step + 0.5) / 400
+        sums = itertools.accumulate(exact)
+        expected = next(row for row, total in enumerate(sums) if total > Fraction(uniform) * sum(exact))
+        assert drawn(weights, free, torch.tensor(uniform, dtype=torch.float64)).item() == expected
+
+
+def test_draws_without_any_weight_are_uniform_over_the_free():
+    free = torch.tensor([False, True, True, False, True, False])
+    uniforms = torch.tensor([0.0, 0.3, 0.34, 0.66, 0.67, 1 - 2.0**-53], dtype=torch.float64)
+    rows = [drawn(torch.zeros(6), free, uniform).item() for uniform in uniforms]
+    assert rows == [1, 1, 2, 2, 4, 4]
+
+
+def test_a_drawn_row_never_returns_whatever_its_distance_is_rounded_to():
+    class Noisy:
+        norms = torch.ones(6)
+
+        def to(self, index):
+            return torch.zeros(6).index_fill_(0, index, 1e-7)
+
+    for seed in range(5):
+        rows = seeds(Noisy(), torch.ones(6, dtype=torch.bool), 6, drawing(seed))
+        assert sorted(rows.tolist()) == list(range(6))
+
+
+def test_rows_equal_to_a_drawn_one_come_last():
+    """Of 1,000 rows in float32 only 4 differ: they are drawn first, then all others alike."""
+    distinct = torch.rand(4, 300, generator=drawing(0)), torch.rand(4, 60, generator=drawing(1))
+    kind = torch.arange(1000) % 4
+    for factors in (distinct, distinct[:1], (distinct[0] + 100,)):
+        for seed in range(5):
+            rows = kmeans_plusplus(*(factor[kind] for factor in factors), n_select=40, generator=drawing(seed))
+            assert sorted(kind[rows[:4]].tolist()) == [0, 1, 2, 3]
+            assert len(set(rows.tolist())) == 40
+            assert kind[rows[4:]].bincount(minlength=4).min() > 2
+
+
+def test_one_query_leaves_a_uniform_choice():
+    tensors = arguments(5, 1, 3, 4)
+    counts = counted(lambda generator: select("gradient", *tensors, n_select=2, excluded=None, generator=generator),
+                     draws=800)
+    assert significance(counts, chances(1 - torch.eye(5), 2)) > 0.01
+
+
+def test_a_huge_candidate_does_not_hide_the_differences_of_the_others():
+    candidates = torch.randn(40, 8, generator=drawing(0))
+    candidates[17] *= 1e15
+    rows = kmeans_plusplus(candidates, n_select=10, generator=drawing(2)).tolist()
+    assert rows[1] == 17
+    rest = candidates.clone()
+    rest[17] = rest[rows[0]]
+    nearest = slow_distances(rest)[rows[0]]
+    uniforms = torch.rand(10, generator=drawing(2), dtype=torch.float64)
+    assert rows[2] == torch.searchsorted(nearest.double().cumsum(0), uniforms[2] * nearest.double().sum()).item()
+
+
+def test_points_far_from_the_origin_are_told_apart_in_float32():
+    points = torch.randn(200, 16, generator=drawing(0)).mul(256).round() / 256
+    expected = kmeans_plusplus(points.double(), n_select=50, generator=drawing(1))
+    moved = points + 8192
+    assert torch.equal(moved - 8192, points)
+    assert kmeans_plusplus(moved, n_select=50, generator=drawing(1)).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_points_are_not_changed_in_place(layout):
+    points = torch.randn(9, 5, generator=drawing(0)) + 3
+    points = points if layout == "rows" else points.T.contiguous().T
+    before = points.clone()
+    expected = kmeans_plusplus(before.double(), n_select=5, generator=drawing(0))
+    assert torch.equal(kmeans_plusplus(points, n_select=5, generator=drawing(0)), expected)
+    assert torch.equal(points, before)
+
+
+EMBEDDED = {
+    "points": lambda keys, queries, inputs: Embeddings(keys),
+    "gradients": lambda keys, queries, inputs: gradients(keys, keys, queries, inputs, 1.0),
+    "gradients of normalised queries": lambda keys, *rest: normalised_gradients(keys, keys, *rest, 1.0),
+}
+
+
+def without_values(embeddings):
+    """The same embeddings as shapes alone, whose values nothing can read."""
+    embeddings.norms = embeddings.norms.to("meta")
+    embeddings.factors = [factor.to("meta") for factor in embeddings.factors]
+    embeddings.crossed = None if embeddings.crossed is None else embeddings.crossed.to("meta")
+    return embeddings
+
+
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("embedded", EMBEDDED)
+def test_no_round_reads_a_value(embedded, squared):
+    embeddings = without_values(EMBEDDED[embedded](*arguments(60, 5, 8, 6)))
+    free = torch.ones(60, dtype=torch.bool, device="meta")
+    rows = seeds(embeddings, free, 20, None, squared=squared)
+    assert rows.shape == (20,) and rows.is_meta
+
+
+READING = {
+    "item": lambda row, free: row.item(),
+    "tolist": lambda row, free: row.tolist(),
+    "numpy": lambda row, free: row.numpy(),
+    "cpu": lambda row, free: row.cpu(),
+    "mask": lambda row, free: free[free],
+    "condition": lambda row, free: bool(row > 0),
+}
+
+
+@pytest.mark.parametrize("way", READING)
+def test_a_round_that_read_a_value_would_be_noticed(way, monkeypatch):
+    """What the test above finds."""
+
+    def reading(weights, free, uniform):
+        row = drawn(weights, free, uniform)
+        READING[way](row, free)
+        return row
+
+    monkeypatch.setattr(seeding, "drawn", reading)
+    embeddings = without_values(Embeddings(arguments(60, 5, 8, 6)[0]))
+    with pytest.raises((RuntimeError, NotImplementedError, TypeError), match="meta"):
+        seeds(embeddings, torch.ones(60, dtype=torch.bool, device="meta"), 2, None)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("embedded", EMBEDDED)
+def test_no_round_waits_for_cuda(embedded, squared):
+    embeddings = EMBEDDED[embedded](*(tensor.cuda() for tensor in arguments(60, 5, 8, 6)))
+    free, generator = torch.ones(60, dtype=torch.bool, device="cuda"), drawing(0, "cuda")
+    seeds(embeddings, free, 2, generator)  # libraries prepare themselves
+    mode = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        rows = seeds(embeddings, free, 20, generator, squared=squared)
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
+    assert len(set(rows.tolist())) == 20
