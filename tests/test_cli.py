@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import typer
@@ -297,6 +298,15 @@ def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "none"))
     assert repro("figures")[:2] == (0, f"{log.with_name('drawn')}\n")
     assert log.read_bytes() == before
+
+
+@pytest.mark.parametrize("arguments", [[], ["--output", "site"]])
+def test_report_prints_where_it_starts(repro, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = repro("report", *arguments)
+    first = Path(arguments[-1]) / "index.html" if arguments else tmp_path / "runs" / "report" / "index.html"
+    assert (status, out) == (0, f"{first}\n")
+    assert "Which numbers can I trust?" in first.read_text() and str(tmp_path / "runs" / "notebooks") in first.read_text()
 
 
 def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):
