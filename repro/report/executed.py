@@ -7,6 +7,7 @@ from typing import NamedTuple
 import nbformat
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
+from nbformat.v4 import new_output
 from traitlets.config import Config
 
 PLANNED = re.compile(r"^(\d+ cells? of preset (\w+) on (.+)), \d+ finished$", re.MULTILINE)  # of `repro.notebook.begin`
@@ -73,7 +74,7 @@ def _html(notebook: NotebookNode) -> str:
 
 
 def _say_what_widgets_were(notebook: NotebookNode) -> None:
-    """Progress bars, which are over, go; any other widget becomes a sentence."""
+    """Progress bars, which are over, go; of any other widget its picture is left, if it has one, and a sentence."""
     models = notebook.metadata.pop("widgets", {}).get(WIDGETS, {}).get("state", {})
     for cell in notebook.cells:
         outputs = []
@@ -82,7 +83,9 @@ def _say_what_widgets_were(notebook: NotebookNode) -> None:
             if view is None:
                 outputs.append(output)
             elif not _is_progress(view["model_id"], models):
-                outputs.append(nbformat.v4.new_output("display_data", {"text/markdown": INTERACTIVE}))
+                shown = {kind: value for kind, value in output.data.items() if kind in SHOWN[:-1]}
+                outputs += [new_output("display_data", shown)] if shown else []
+                outputs.append(new_output("display_data", {"text/markdown": INTERACTIVE}))
         if "outputs" in cell:
             cell.outputs = outputs
 

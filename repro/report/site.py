@@ -19,10 +19,10 @@ from pygments.formatters import HtmlFormatter
 from repro.audiovisual.tables import TABLES as AUDIOVISUAL
 from repro.image.tables import TABLES as IMAGE
 from repro.recipe import choose
-from repro.report import agreement, evidence, executed, stored
-from repro.report.evidence import Trust
+from repro.report import agreement, drawn, executed, trust
+from repro.report.drawn import CELLS, Drawn
 from repro.report.figures import OBJECTIVES
-from repro.report.stored import CELLS, Stored
+from repro.report.trust import Trust
 from repro.run.cost import commit
 from repro.skeleton.tables import TABLES as SKELETON
 
@@ -68,7 +68,7 @@ class Paper(NamedTuple):
     """What there is of a paper: its tables with their trust, and the names of those without a result."""
 
     name: str
-    rows: list[tuple[Stored, Trust]]
+    rows: list[tuple[Drawn, Trust]]
     missing: list[str]
 
 
@@ -84,6 +84,7 @@ def build(output: Path, figures: Path, notebooks: Path, claims: Sequence[Claim] 
     Raises:
         ValueError: if `output` holds anything but a report, or a claim has a verdict that does not exist.
     """
+    output = output.resolve()
     _check_replaceable(output)
     temporary = output.with_name(f".{output.name}.{secrets.token_hex(8)}")
     try:
@@ -97,15 +98,15 @@ def build(output: Path, figures: Path, notebooks: Path, claims: Sequence[Claim] 
 
 
 def _write(folder: Path, figures: Path, notebooks: Path, claims: Sequence[Claim] | None) -> None:
-    found, ran = stored.read(figures), executed.read(notebooks)
+    found, ran = drawn.read(figures), executed.read(notebooks)
     _copy(figures, [*(name for each in found for name in each.files), CELLS], folder / "figures")
     _copy(notebooks, [f"{each.name}.ipynb" for each in ran], folder / "notebooks")
     styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
     (folder / "style.css").write_text("\n".join(styles), encoding="utf-8")
     _page(folder, "index.html", "index.html", **_overview(found, claims), notebooks=ran, notebook_folder=str(notebooks),
-          cells=CELLS if (figures / CELLS).exists() else "", claims=claims, level=evidence.level)
+          cells=CELLS if (figures / CELLS).exists() else "", claims=claims, level=trust.level)
     for each in found:
-        _page(folder, f"results/{each.stem}.html", "result.html", stored=each, **_details(each))
+        _page(folder, f"results/{each.stem}.html", "result.html", drawn=each, **_details(each))
     for each in ran:
         _page(folder, f"notebooks/{each.name}.html", "notebook.html", notebook=each, body=Markup(each.body))
     if claims is not None:
@@ -115,7 +116,7 @@ def _write(folder: Path, figures: Path, notebooks: Path, claims: Sequence[Claim]
 def _page(folder: Path, name: str, template: str, **values) -> None:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    shared = {"root": "../" * name.count("/"), "generator": GENERATOR, "commit": commit(), "levels": evidence.LEVELS}
+    shared = {"root": "../" * name.count("/"), "generator": GENERATOR, "commit": commit(), "levels": trust.LEVELS}
     text = _templates().get_template(template).render(**shared, **values)
     path.write_text(text, encoding="utf-8")
 
@@ -146,15 +147,15 @@ def _copy(source: Path, names: Sequence[str], target: Path) -> None:
             shutil.copyfile(source / name, target / name)
 
 
-def _overview(found: Sequence[Stored], claims: Sequence[Claim] | None) -> dict:
+def _overview(found: Sequence[Drawn], claims: Sequence[Claim] | None) -> dict:
     """What the first page says of results and claims."""
     results = [each for each in found if each.table is not None]
-    rows = [(each, trust) for each in results for trust in evidence.trust(each.table)]
-    strongest_first = sorted(rows, key=lambda row: list(evidence.LEVELS).index(row[1].level))
+    rows = [(each, glance) for each in results for glance in trust.at_a_glance(each.table)]
+    strongest_first = sorted(rows, key=lambda row: list(trust.LEVELS).index(row[1].level))
     return {
         "papers": _papers(strongest_first),
-        "reproduced": evidence.reproduced(each.table for each in results),
-        "enough": evidence.ENOUGH,
+        "reproduced": trust.reproduced(each.table for each in results),
+        "enough": trust.ENOUGH,
         "figures": [each for each in found if each.figure],
         "verdicts": VERDICTS,
         "verdict_counts": {
@@ -164,7 +165,7 @@ def _overview(found: Sequence[Stored], claims: Sequence[Claim] | None) -> dict:
     }
 
 
-def _papers(rows: Sequence[tuple[Stored, Trust]]) -> list[Paper]:
+def _papers(rows: Sequence[tuple[Drawn, Trust]]) -> list[Paper]:
     """The rows by paper; those of a table that no paper has come last."""
     papers = []
     for name, tables in PAPERS.items():
@@ -186,7 +187,7 @@ def _by_paper(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
     return {paper: [claim for claim in claims if claim.paper == paper] for paper in papers}
 
 
-def _details(each: Stored) -> dict:
+def _details(each: Drawn) -> dict:
     """What a result's own page shows beside its figure."""
     if each.table is None:
         return {"trusts": [], "summary": "", "header": []}
@@ -194,7 +195,7 @@ def _details(each: Stored) -> dict:
     known = {*OBJECTIVES, "dataset"} | ({"preset"} if table["preset"].nunique() == 1 else set())
     table = table[[name for name in table if name not in known]]
     return {
-        "trusts": evidence.trust(each.table),
+        "trusts": trust.at_a_glance(each.table),
         "summary": agreement.summary(each.table) if _one_taxonomy(each.table) else "",
         "header": list(table),
         "align": {name: NUMBER if pd.api.types.is_numeric_dtype(table[name]) else "" for name in table},

@@ -32,6 +32,7 @@ def notebook(*, error=False, count=1):
         new_output("stream", name="stdout", text="a machine\n2 cells of preset quick on digits, 1 finished\n"),
         widget("row", "cells:   0%|          | 0/2"),
         widget("slider", "IntSlider(value=3)"),
+        new_output("display_data", {WIDGET: {"model_id": "box"}, "image/png": picture("teal"), "text/plain": "VBox()"}),
         new_output("display_data", {"application/javascript": "alert(1)", "text/plain": "<Javascript>"}),
         new_output("display_data", {"text/html": "<table><tr><th>objective</th></tr><tr><td>CE</td></tr></table>"}),
         new_output("display_data", {"image/png": picture("navy"), "text/plain": "<Figure>"}),

@@ -25,7 +25,8 @@ def test_the_body_shows_text_tables_and_pictures(tmp_path):
     assert "<td>CE</td>" in body and "2 cells of preset quick" in body and "show" in body
     assert f"data:image/png;base64,{made_up_report.picture('navy')}" in body
     assert 'alt="Picture under the heading: A made-up notebook"' in body
-    assert "open this notebook in JupyterLab" in body
+    assert body.count("open this notebook in JupyterLab") == 2  # a slider alone, and widgets that left a picture
+    assert made_up_report.picture("teal") in body and "VBox()" not in body and "IntSlider" not in body
 
 
 def test_the_body_neither_runs_nor_loads_anything(tmp_path):

@@ -91,7 +91,7 @@ def level(dataset: str, preset: str, changed: bool = False) -> str:
     return PAPER if preset == "paper" else QUICK
 
 
-def trust(table: DataFrame) -> list[Trust]:
+def at_a_glance(table: DataFrame) -> list[Trust]:
     """What a table of results can be trusted for, once for each of its presets, the strongest evidence first.
 
     Args:

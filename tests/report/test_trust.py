@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from repro.report.evidence import (
+from repro.report.trust import (
     CHANGED,
     EMBEDDED,
     PAPER,
     PART,
     QUICK,
     Reproduced,
+    at_a_glance,
     entry_names,
     level,
     reproduced,
-    trust,
 )
 
 NAN = np.nan
@@ -50,7 +50,7 @@ def test_an_unknown_data_set_has_no_level():
 
 
 def test_a_table_at_a_glance():
-    found, = trust(table())
+    found, = at_a_glance(table())
     assert (found.dataset, found.preset, found.level) == ("ucla", "paper", PAPER)
     assert (found.entries, found.finished, found.seeds, found.enough) == (3, 2, (1, 3), 1)
     assert (found.compared, found.median, found.farthest) == (2, 3.5, ("CE", 5.0))
@@ -59,33 +59,33 @@ def test_a_table_at_a_glance():
 
 
 def test_one_number_that_is_printed():
-    found, = trust(table(difference=[NAN, -0.25, NAN]))
+    found, = at_a_glance(table(difference=[NAN, -0.25, NAN]))
     assert found.distance_in_words() == "-0.2 points (CE), the one number printed"
 
 
 @pytest.mark.parametrize(("dataset", "words"), [("synthetic", "not comparable"), ("ucla", "nothing is printed")])
 def test_nothing_to_compare_with(dataset, words):
-    found, = trust(table(dataset=dataset, difference=NAN))
+    found, = at_a_glance(table(dataset=dataset, difference=NAN))
     assert found.compared == 0 and math.isnan(found.median) and found.farthest is None
     assert found.distance_in_words() == words
 
 
 def test_nothing_is_run():
-    found, = trust(table(ours=NAN, n_seeds=0, difference=NAN))
+    found, = at_a_glance(table(ours=NAN, n_seeds=0, difference=NAN))
     assert (found.finished, found.seeds, found.enough) == (0, (0, 0), 0)
     assert found.seeds_in_words() == "0"
 
 
 def test_presets_stand_apart_the_stronger_one_first():
     mixed = table(preset=["quick", "paper", "quick"])
-    found = [(each.preset, each.level, each.entries) for each in trust(mixed)]
+    found = [(each.preset, each.level, each.entries) for each in at_a_glance(mixed)]
     assert found == [("paper", PAPER, 1), ("quick", QUICK, 2)]
-    assert [each.level for each in trust(mixed.assign(usual=60.0))] == [CHANGED, CHANGED]
+    assert [each.level for each in at_a_glance(mixed.assign(usual=60.0))] == [CHANGED, CHANGED]
 
 
 def test_a_table_of_two_data_sets_is_refused():
     with pytest.raises(ValueError, match="one dataset"):
-        trust(table(dataset=["ucla", "ntu", "ntu"]))
+        at_a_glance(table(dataset=["ucla", "ntu", "ntu"]))
 
 
 def test_names_of_entries():

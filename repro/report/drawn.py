@@ -8,15 +8,15 @@ from xml.etree import ElementTree
 import pandas as pd
 from pandas import DataFrame
 
-from repro.report.evidence import RESULTS
 from repro.report.logs import slug
+from repro.report.trust import RESULTS
 
 CELLS = "cells.csv"
 ENDINGS = (".csv", ".svg", ".png")
 DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
 
 
-class Stored(NamedTuple):
+class Drawn(NamedTuple):
     """The files of one stem.
 
     Attributes:
@@ -45,17 +45,17 @@ class Stored(NamedTuple):
         return next((f"{self.stem}{ending}" for ending in (".svg", ".png") if self.stem + ending in self.files), "")
 
 
-def read(folder: Path) -> list[Stored]:
+def read(folder: Path) -> list[Drawn]:
     """Everything in the folder but the exported cells, sorted by stem; nothing of a folder that does not exist."""
     paths = sorted(path for path in folder.glob("*") if path.suffix in ENDINGS and path.name != CELLS)
     stems = dict.fromkeys(path.stem for path in paths)
-    return [_stored(folder, stem, [path.name for path in paths if path.stem == stem]) for stem in stems]
+    return [_drawn(folder, stem, [path.name for path in paths if path.stem == stem]) for stem in stems]
 
 
-def _stored(folder: Path, stem: str, files: list[str]) -> Stored:
+def _drawn(folder: Path, stem: str, files: list[str]) -> Drawn:
     caption, provenance = _metadata(folder / f"{stem}.svg") if f"{stem}.svg" in files else ("", {})
     table = _results(folder / f"{stem}.csv") if f"{stem}.csv" in files else None
-    return Stored(stem, files, caption, provenance, table)
+    return Drawn(stem, files, caption, provenance, table)
 
 
 def _results(path: Path) -> DataFrame | None:

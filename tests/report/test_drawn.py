@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from repro import manifest
-from repro.report.stored import read
+from repro.report.drawn import read
 from repro.report.style import save
 
 TABLE = DataFrame({"method": ["random", "JCL"], "ours": [10.0, 40.0], "std": np.nan, "n_seeds": 1, "published": np.nan,
