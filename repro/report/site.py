@@ -217,4 +217,6 @@ def _shown(name: str, value: object) -> str:
         return ""
     if name == "difference":
         return f"{value:+.1f}"
-    return f"{value:g}" if name == "published" else f"{value:.1f}" if abs(value) >= 1 else f"{value:.3g}"
+    if name == "published":
+        return f"{value:g}"
+    return f"{value:.1f}" if name == "std" or abs(value) >= 1 else f"{value:.3g}"

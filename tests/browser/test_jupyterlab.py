@@ -2,6 +2,7 @@
 
 import re
 
+import browsing
 import nbformat
 import pytest
 from browsing import LabNotebook, jupyter_lab, watched
@@ -40,7 +41,7 @@ def folder(tmp_path_factory):
     for name, value in {"objectives": "random,CE", "preset": "smoke", "device": "cpu"}.items():
         taxonomy.cells[1].source = re.sub(rf'(?m)^({name}: str = )"\w+"', rf'\1"{value}"', taxonomy.cells[1].source)
     nbformat.write(taxonomy, folder / "taxonomy.ipynb")
-    for name, *sources in (("moving", MOVING.strip()), ("failing", "1 / 0", "2")):
+    for name, *sources in (("moving", MOVING.strip()), ("still", MOVING.strip()), ("failing", "1 / 0", "2")):
         cells = [new_code_cell(source) for source in sources]
         made = new_notebook(cells=cells, metadata={"kernelspec": taxonomy.metadata.kernelspec})
         nbformat.write(made, folder / f"{name}.ipynb")
@@ -79,6 +80,16 @@ def test_a_slider_and_play_move_a_picture(browser, lab):
         third = notebook.picture(other_than=second)
         assert len({first, second, third}) == 3
         assert notebook.errors() == [] and seen.strangers == []
+
+
+def test_a_picture_that_stands_still_is_noticed(browser, lab, monkeypatch):
+    with watched(browser) as seen:
+        notebook = LabNotebook(seen.page, lab, "still.ipynb")
+        notebook.run_all()
+        first = notebook.picture()
+        monkeypatch.setattr(browsing, "PATIENCE", 1000)
+        with pytest.raises(Exception, match="no other picture 0 within 1000 ms"):
+            notebook.picture(other_than=first)
 
 
 def test_a_cell_that_fails_is_noticed(browser, lab):

@@ -37,15 +37,17 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/(?=lab)")
 CELLS = "jupyterapp.shell.currentWidget.content.model.toJSON().cells.filter(cell => cell.cell_type === 'code')"
 FAILED = f"{CELLS}.flatMap(cell => cell.outputs).filter(output => output.output_type === 'error')"
 FINISHED = f"() => {FAILED}.length > 0 || {CELLS}.every(cell => cell.execution_count !== null)"
-PICTURE = """async ([selector, number, other]) => {
-    const image = document.querySelectorAll(selector)[number];
-    if (!image || !image.complete || !image.naturalWidth) return false;
-    try {
-        const bytes = await (await fetch(image.src)).arrayBuffer();
-        const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+PICTURE = """async ([selector, number, other, patience]) => {
+    for (const begun = Date.now(); Date.now() - begun < patience; await new Promise(then => setTimeout(then, 100))) {
+        const image = document.querySelectorAll(selector)[number];
+        if (!image || !image.complete || !image.naturalWidth) continue;
+        const answer = await fetch(image.src).catch(() => null);  // replaced meanwhile
+        if (answer === null) continue;
+        const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await answer.arrayBuffer()));
         const text = [...digest].map(byte => byte.toString(16).padStart(2, "0")).join("");
-        return text === other ? false : text;
-    } catch { return false; }  // replaced meanwhile
+        if (text !== other) return text;
+    }
+    throw new Error(`no other picture ${number} within ${patience} ms`);
 }"""
 
 
@@ -191,8 +193,7 @@ class LabNotebook:
 
     def picture(self, number: int = 0, other_than: str = "") -> str:
         """The hash of the bytes of a picture in the outputs, counted from 0; waits until it is another one."""
-        asked = [".jp-OutputArea-output img", number, other_than]
-        return self.page.wait_for_function(PICTURE, arg=asked, polling=200).json_value()
+        return self.page.evaluate(PICTURE, [".jp-OutputArea-output img", number, other_than, PATIENCE])
 
     def move_slider(self, description: str, number: int = 0) -> None:
         """Move a slider of that label, counted from 0, by one step to the right, with the keyboard."""
