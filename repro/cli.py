@@ -260,6 +260,22 @@ def figures() -> None:
         print(path)
 
 
+@app.command()
+def report(
+    output: Annotated[Path | None, typer.Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
+) -> None:
+    """Write tables, figures, claims and executed notebooks as one static site; print its first page. Computes nothing.
+
+    Notebooks are those in REPRO_RUNS/notebooks. A report that is there already is replaced.
+
+    Example: repro report --output report
+    """
+    from repro.report.site import build  # nbconvert takes a second to import
+
+    runs = manifest.runs_root()
+    print(build(output or runs / "report", manifest.project_root() / "figures", runs / "notebooks", _claims()))
+
+
 def _check_options(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:
     """Raise ValueError, naming those there are, unless a table or data set has all options given."""
     known = [f"--{option.replace('_', '-')}" for option in allowed]
@@ -272,6 +288,11 @@ def _table(name: str) -> Table:
     from repro.tables import TABLES  # torchvision takes seconds to import
 
     return TABLES[choose("table", name, TABLES)]
+
+
+def _claims() -> list | None:
+    """The verdicts on what the papers say; None where this version checks no claims."""
+    return None
 
 
 def _cells():

@@ -299,6 +299,16 @@ def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported
     assert log.read_bytes() == before
 
 
+@pytest.mark.parametrize("arguments", [[], ["--output", "site"]])
+def test_report_prints_where_it_starts(repro, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = repro("report", *arguments)
+    first = tmp_path / (arguments[-1] if arguments else "runs/report") / "index.html"
+    assert (status, out) == (0, f"{first}\n")
+    text = first.read_text()
+    assert "Which numbers can I trust?" in text and str(tmp_path / "runs" / "notebooks") in text
+
+
 def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):
     run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1))
     with run.claim():

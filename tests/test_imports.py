@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "repro"
-EXTRAS = ("av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "papermill", "pooch", "safetensors")
-EXTRAS += ("seaborn", "statsmodels")
+EXTRAS = ("av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "nbconvert", "papermill", "pooch")
+EXTRAS += ("safetensors", "seaborn", "statsmodels")
 
 
 def modules(folder):

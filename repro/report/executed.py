@@ -1,0 +1,131 @@
+"""Executed notebooks as HTML that loads nothing from elsewhere: no MathJax, no require.js, no widgets, no script."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+from nbconvert import HTMLExporter
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from traitlets.config import Config
+
+PLANNED = re.compile(r"^(\d+ cells? of preset (\w+) on (.+)), \d+ finished$", re.MULTILINE)  # of `repro.notebook.begin`
+WIDGET, WIDGETS = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
+INTERACTIVE = "*Something to move with the mouse stands here: open this notebook in JupyterLab.*"
+SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]  # the first there is
+
+
+class Executed(NamedTuple):
+    """An executed notebook.
+
+    Attributes:
+        name: the file's stem.
+        title: its first heading.
+        planned: what it computed, "16 cells of preset quick on synthetic", "" where it does not say so.
+        preset, dataset: of that, "" likewise.
+        ended: "complete", "stopped by an error", "stopped midway" or "not executed".
+        body: its cells as HTML.
+    """
+
+    name: str
+    title: str
+    planned: str
+    preset: str
+    dataset: str
+    ended: str
+    body: str
+
+
+def read(folder: Path) -> list[Executed]:
+    """The notebooks of a folder, sorted by name; none of a folder that does not exist.
+
+    Raises:
+        ValueError: if a file is no notebook, naming it.
+    """
+    return [_executed(path) for path in sorted(folder.glob("*.ipynb"))]
+
+
+def _executed(path: Path) -> Executed:
+    try:
+        notebook = nbformat.read(path, as_version=4)
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, KeyError) as error:
+        raise ValueError(f"{path} is not a notebook; delete it, or run its notebook again") from error
+    planned = PLANNED.search(_printed(notebook))
+    return Executed(
+        path.stem,
+        _heading(notebook) or path.stem,
+        *(planned.groups() if planned else ("", "", "")),
+        ended=_ended(notebook),
+        body=_html(notebook),
+    )
+
+
+def _html(notebook: NotebookNode) -> str:
+    """The cells alone, without a head; what nbconvert would draw with scripts is text."""
+    _say_what_widgets_were(notebook)
+    _describe_pictures(notebook)
+    settings = Config({"NbConvertBase": {"display_data_priority": SHOWN}})
+    exporter = HTMLExporter(
+        config=settings, template_name="basic", exclude_anchor_links=True, exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
+    return exporter.from_notebook_node(notebook)[0]
+
+
+def _say_what_widgets_were(notebook: NotebookNode) -> None:
+    """Progress bars, which are over, go; of any other widget its picture is left, if it has one, and a sentence."""
+    models = notebook.metadata.pop("widgets", {}).get(WIDGETS, {}).get("state", {})
+    for cell in notebook.cells:
+        outputs = []
+        for output in cell.get("outputs", []):
+            view = output.get("data", {}).get(WIDGET)
+            if view is None:
+                outputs.append(output)
+            elif not _is_progress(view["model_id"], models):
+                shown = {kind: value for kind, value in output.data.items() if kind in SHOWN[:-1]}
+                outputs += [new_output("display_data", shown)] if shown else []
+                outputs.append(new_output("display_data", {"text/markdown": INTERACTIVE}))
+        if "outputs" in cell:
+            cell.outputs = outputs
+
+
+def _is_progress(model: str, models: dict) -> bool:
+    """Whether a widget is a row with a progress bar in it."""
+    children = models.get(model, {}).get("state", {}).get("children", [])
+    names = [models.get(child.removeprefix("IPY_MODEL_"), {}).get("model_name", "") for child in children]
+    return any(name.endswith("ProgressModel") for name in names)
+
+
+def _describe_pictures(notebook: NotebookNode) -> None:
+    """Give pictures a text for those who do not see them: the heading they stand under."""
+    heading = ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            heading = _first_heading(cell.source) or heading
+        for output in cell.get("outputs", []):
+            if "data" in output:
+                output.metadata.setdefault("alt", f"Picture under the heading: {heading}")
+
+
+def _heading(notebook: NotebookNode) -> str:
+    texts = (_first_heading(cell.source) for cell in notebook.cells if cell.cell_type == "markdown")
+    return next(filter(None, texts), "")
+
+
+def _first_heading(markdown: str) -> str:
+    found = re.search(r"^#+ +(.+?) *$", markdown, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _ended(notebook: NotebookNode) -> str:
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+    if any(output.output_type == "error" for cell in code for output in cell.outputs):
+        return "stopped by an error"
+    executed = sum(cell.execution_count is not None for cell in code)
+    return "not executed" if not executed else "complete" if executed == len(code) else "stopped midway"
+
+
+def _printed(notebook: NotebookNode) -> str:
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return "".join(output.text for output in outputs if output.output_type == "stream")

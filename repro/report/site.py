@@ -1,0 +1,222 @@
+"""The report: tables, figures, claims and executed notebooks as one static site that asks nothing of the network."""
+
+import functools
+import math
+import secrets
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup, escape
+from pandas import DataFrame
+from pygments.formatters import HtmlFormatter
+
+from repro.audiovisual.tables import TABLES as AUDIOVISUAL
+from repro.image.tables import TABLES as IMAGE
+from repro.recipe import choose
+from repro.report import agreement, drawn, executed, trust
+from repro.report.drawn import CELLS, Drawn
+from repro.report.figures import OBJECTIVES
+from repro.report.trust import Trust
+from repro.run.cost import commit
+from repro.skeleton.tables import TABLES as SKELETON
+
+GENERATOR = "repro report"  # by which a folder of ours is known
+PAPERS = {
+    "Taxonomizing self-supervised learning for 3D action recognition": SKELETON,
+    "Similarity contrastive estimation (SCE) and joint contrastive learning (JCL)": IMAGE,
+    "Cross-modal active contrastive coding (CM-ACC)": AUDIOVISUAL,
+}
+NUMBER = Markup(' class="number"')
+VERDICTS = ("holds", "fails", "undecided", "not run", "cannot be checked")
+COLUMNS = {
+    "ours": "mean over seeds, in percent: accuracy of the linear probe (or after fine-tuning, where the table is "
+    "about that) at the last epoch, exact over the test samples",
+    "std": "sample standard deviation over seeds",
+    "n_seeds": "how many seeds",
+    "usual": "ours with the recipe unchanged, the same seeds",
+    "published": "the printed number; none belongs to embedded data",
+    "difference": "ours minus the printed number",
+    "linear_unseen": "the probe without the test recordings that repeat a training recording",
+    "linear_standardised": "the probe on readouts whose coordinates all have mean 0 and deviation 1 in training",
+    "knn1": "accuracy of the nearest neighbour by cosine",
+    "embedding_spread": "1 if the embedding has no preferred direction, 0 if it has collapsed to a point",
+    "readout_spread": "the same of the readouts that the probe sees; near 0 they hardly differ",
+    "decoded_scale": "size of decoded sequences relative to the data",
+}
+
+
+class Claim(NamedTuple):
+    """A checkable sentence of a paper: its id, the paper and the place in it, our words for it, the verdict (one of
+    `VERDICTS`), the level of the evidence and the evidence itself, in words."""
+
+    id: str
+    paper: str
+    place: str
+    paraphrase: str
+    verdict: str
+    level: str
+    evidence: str
+
+
+class Paper(NamedTuple):
+    """What there is of a paper: its tables with their trust, and the names of those without a result."""
+
+    name: str
+    rows: list[tuple[Drawn, Trust]]
+    missing: list[str]
+
+
+def build(output: Path, figures: Path, notebooks: Path, claims: Sequence[Claim] | None) -> Path:
+    """Write the site and return its first page. A report that is there already is replaced as a whole.
+
+    Args:
+        output: the folder to write.
+        figures: `figures/`, with tables, figures and cells.
+        notebooks: executed notebooks; may be missing.
+        claims: their verdicts; None leaves their page out and says so.
+
+    Raises:
+        ValueError: if `output` holds anything but a report, or a claim has a verdict that does not exist.
+    """
+    output = output.resolve()
+    _check_replaceable(output)
+    temporary = output.with_name(f".{output.name}.{secrets.token_hex(8)}")
+    try:
+        _write(temporary, figures, notebooks, claims)
+        if output.exists():
+            shutil.rmtree(output)
+        temporary.replace(output)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return output / "index.html"
+
+
+def _write(folder: Path, figures: Path, notebooks: Path, claims: Sequence[Claim] | None) -> None:
+    found, ran = drawn.read(figures), executed.read(notebooks)
+    _copy(figures, [*(name for each in found for name in each.files), CELLS], folder / "figures")
+    _copy(notebooks, [f"{each.name}.ipynb" for each in ran], folder / "notebooks")
+    styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
+    (folder / "style.css").write_text("\n".join(styles), encoding="utf-8")
+    _page(folder, "index.html", "index.html", **_overview(found, claims), notebooks=ran, notebook_folder=str(notebooks),
+          cells=CELLS if (figures / CELLS).exists() else "", claims=claims, level=trust.level)
+    for each in found:
+        _page(folder, f"results/{each.stem}.html", "result.html", drawn=each, **_details(each))
+    for each in ran:
+        _page(folder, f"notebooks/{each.name}.html", "notebook.html", notebook=each, body=Markup(each.body))
+    if claims is not None:
+        _page(folder, "claims.html", "claims.html", by_paper=_by_paper(claims))
+
+
+def _page(folder: Path, name: str, template: str, **values) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shared = {"root": "../" * name.count("/"), "generator": GENERATOR, "commit": commit(), "levels": trust.LEVELS}
+    text = _templates().get_template(template).render(**shared, **values)
+    path.write_text(text, encoding="utf-8")
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    found = jinja2.Environment(
+        loader=jinja2.PackageLoader("repro.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    found.filters["quoted"] = shlex.quote
+    found.filters["breakable"] = lambda name: Markup("_<wbr>").join(map(escape, name.split("_")))
+    return found
+
+
+def _check_replaceable(output: Path) -> None:
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return
+    index = output / "index.html"
+    if not index.is_file() or f'content="{GENERATOR}"' not in index.read_text(encoding="utf-8", errors="replace"):
+        raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
+
+
+def _copy(source: Path, names: Sequence[str], target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        if (source / name).exists():
+            shutil.copyfile(source / name, target / name)
+
+
+def _overview(found: Sequence[Drawn], claims: Sequence[Claim] | None) -> dict:
+    """What the first page says of results and claims."""
+    results = [each for each in found if each.table is not None]
+    rows = [(each, glance) for each in results for glance in trust.at_a_glance(each.table)]
+    strongest_first = sorted(rows, key=lambda row: list(trust.LEVELS).index(row[1].level))
+    return {
+        "papers": _papers(strongest_first),
+        "reproduced": trust.reproduced(each.table for each in results),
+        "enough": trust.ENOUGH,
+        "figures": [each for each in found if each.figure],
+        "verdicts": VERDICTS,
+        "verdict_counts": {
+            paper: Counter(choose(f"verdict of claim {claim.id}", claim.verdict, VERDICTS) for claim in rows)
+            for paper, rows in _by_paper(claims or []).items()
+        },
+    }
+
+
+def _papers(rows: Sequence[tuple[Drawn, Trust]]) -> list[Paper]:
+    """The rows by paper; those of a table that no paper has come last."""
+    papers = []
+    for name, tables in PAPERS.items():
+        of_paper = [row for row in rows if _table(row[0].stem) in tables]
+        present = {_table(each.stem) for each, _ in of_paper}
+        papers.append(Paper(name, of_paper, [table.replace("_", " ") for table in tables if table not in present]))
+    others = [row for row in rows if not _table(row[0].stem)]
+    return papers + ([Paper("Other tables", others, [])] if others else [])
+
+
+def _table(stem: str) -> str:
+    """The table a file belongs to: "taxonomy_variants_ucla" gives "taxonomy"."""
+    names = [name for tables in PAPERS.values() for name in tables if stem.startswith(f"{name}_")]
+    return max(names, key=len, default="")
+
+
+def _by_paper(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
+    papers = dict.fromkeys(claim.paper for claim in claims)
+    return {paper: [claim for claim in claims if claim.paper == paper] for paper in papers}
+
+
+def _details(each: Drawn) -> dict:
+    """What a result's own page shows beside its figure."""
+    if each.table is None:
+        return {"trusts": [], "summary": "", "header": []}
+    table = each.table.dropna(axis="columns", how="all")
+    known = {*OBJECTIVES, "dataset"} | ({"preset"} if table["preset"].nunique() == 1 else set())
+    table = table[[name for name in table if name not in known]]
+    return {
+        "trusts": trust.at_a_glance(each.table),
+        "summary": agreement.summary(each.table) if _one_taxonomy(each.table) else "",
+        "header": list(table),
+        "align": {name: NUMBER if pd.api.types.is_numeric_dtype(table[name]) else "" for name in table},
+        "rows": [{name: _shown(name, value) for name, value in row.items()} for row in table.to_dict("records")],
+        "columns": COLUMNS,
+    }
+
+
+def _one_taxonomy(table: DataFrame) -> bool:
+    """Whether the table is the taxonomy in one setting, and not its variants."""
+    return "objectives" in table and "usual" not in table
+
+
+def _shown(name: str, value: object) -> str:
+    """A cell of a table: accuracies with one decimal, printed numbers as they are, small measures with three digits."""
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return ""
+    if name == "difference":
+        return f"{value:+.1f}"
+    if name == "published":
+        return f"{value:g}"
+    return f"{value:.1f}" if name == "std" or abs(value) >= 1 else f"{value:.3g}"

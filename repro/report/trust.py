@@ -1,0 +1,157 @@
+"""What a stored table can be trusted for: its recipe, its seeds, how far it is from print, its level of evidence."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pandas as pd
+from pandas import DataFrame
+
+from repro import manifest
+from repro.report.elements import only
+from repro.report.figures import OBJECTIVES
+
+PAPER, CHANGED, QUICK = "paper recipe, real data", "changed recipe, real data", "quick, real data"
+PART, EMBEDDED = "part of the real data", "embedded data"
+LEVELS = {  # strongest first, and what each allows
+    PAPER: "A reproduction: our number may be held against the printed one, as far as its seeds carry.",
+    CHANGED: "Every entry departs from the recipe as it says: shows what that changes, no reproduction.",
+    QUICK: "The paper's data, a shorter training: no reproduction, and no verdict on a printed number.",
+    PART: "A part or another copy of the paper's data: no reproduction.",
+    EMBEDDED: "Data that come with the package: shows a mechanism or an order; printed numbers belong to other data.",
+}
+ENOUGH = 3  # seeds from which a mean and a deviation say something
+RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
+
+
+class Trust(NamedTuple):
+    """The entries of a table that share a preset, at a glance.
+
+    Attributes:
+        dataset, preset: of all of them.
+        level: of evidence, see `LEVELS`.
+        entries, finished: how many there are, and how many have a number of ours.
+        seeds: fewest and most seeds of a finished entry, (0, 0) if none is finished.
+        enough: finished entries of `ENOUGH` seeds or more.
+        compared: finished entries that have a printed number.
+        median: of the absolute differences from these, in points; NaN if there are none.
+        farthest: the entry with the largest one, and that difference, signed, in points; None if there are none.
+    """
+
+    dataset: str
+    preset: str
+    level: str
+    entries: int
+    finished: int
+    seeds: tuple[int, int]
+    enough: int
+    compared: int
+    median: float
+    farthest: tuple[str, float] | None
+
+    def seeds_in_words(self) -> str:
+        """"3", or "1 to 3, 3 or more in 5 of 16 entries"."""
+        fewest, most = self.seeds
+        share = f", {ENOUGH} or more in {self.enough} of {self.finished} entries"
+        return str(most) if fewest == most else f"{fewest} to {most}{share}"
+
+    def distance_in_words(self) -> str:
+        """How far the entries are from the printed numbers."""
+        if self.farthest is None:
+            return "not comparable" if self.level == EMBEDDED else "nothing is printed"
+        name, difference = self.farthest
+        if self.compared == 1:
+            return f"{difference:+.1f} points ({name}), the one number printed"
+        return f"median {self.median:.1f} points, largest {difference:+.1f} ({name}); {self.compared} compared"
+
+
+class Reproduced(NamedTuple):
+    """Trained entries of the strongest level.
+
+    Attributes:
+        entries: how many there are.
+        enough: how many of them have `ENOUGH` seeds or more.
+        compared: how many of them have a printed number.
+        median: of the absolute differences from these, in points; NaN if there are none.
+    """
+
+    entries: int
+    enough: int
+    compared: int
+    median: float
+
+
+def level(dataset: str, preset: str, changed: bool = False) -> str:
+    """The level of evidence of a number that a preset, changed or not, gives on a data set ("ucla", "ntu (subset)")."""
+    if manifest.embedded(dataset):
+        return EMBEDDED
+    if dataset != manifest.plain(dataset):
+        return PART
+    if changed:
+        return CHANGED
+    return PAPER if preset == "paper" else QUICK
+
+
+def at_a_glance(table: DataFrame) -> list[Trust]:
+    """What a table of results can be trusted for, once for each of its presets, the strongest evidence first.
+
+    Args:
+        table: one row per entry: columns that name it, then at least those of `RESULTS`; numbers in percent. A column
+            `usual`, our number with the recipe unchanged, says that every entry departs from it.
+
+    Raises:
+        ValueError: if the table holds several data sets, or none.
+    """
+    dataset = only(table, "dataset")
+    found = [_trust(rows, dataset, preset) for preset, rows in table.groupby("preset")]
+    return sorted(found, key=lambda each: list(LEVELS).index(each.level))
+
+
+def reproduced(tables: Iterable[DataFrame]) -> Reproduced | None:
+    """All finished entries of the strongest level together; None if there are none.
+
+    Untrained networks are left out, as they say nothing about a method.
+    """
+    parts = []
+    for table in tables:
+        rows = table[(table["preset"] == "paper") & table["ours"].notna() & ~(table == "random").any(axis="columns")]
+        if len(rows) and level(only(table, "dataset"), "paper", "usual" in table) == PAPER:
+            parts.append(rows[["n_seeds", "difference"]].astype(float))
+    if not parts:
+        return None
+    rows = pd.concat(parts)
+    distances = rows["difference"].dropna().abs()
+    return Reproduced(len(rows), int((rows["n_seeds"] >= ENOUGH).sum()), len(distances), float(distances.median()))
+
+
+def entry_names(table: DataFrame) -> list[str]:
+    """The entries of a table in words, from the columns before `ours`: "AD+CD, td_queue=frozen_noise", "layers 2, AE".
+
+    The taxonomy's columns that say which terms a subset has repeat its name and are left out.
+    """
+    columns = [name for name in table.columns[: table.columns.get_loc("ours")] if name not in OBJECTIVES]
+    rows = table[columns].astype(object).to_dict("records")
+    return [", ".join(_part(name, value) for name, value in row.items() if _given(value)) for row in rows]
+
+
+def _trust(rows: DataFrame, dataset: str, preset: str) -> Trust:
+    finished = rows[rows["ours"].notna()]
+    compared = rows.assign(entry=entry_names(rows)).dropna(subset="difference")
+    compared = compared.sort_values("difference", key=abs, ascending=False, kind="stable")
+    seeds = finished["n_seeds"].astype(int)
+    return Trust(
+        dataset, preset, level(dataset, preset, "usual" in rows), len(rows), len(finished),
+        seeds=(int(seeds.min()), int(seeds.max())) if len(seeds) else (0, 0),
+        enough=int((seeds >= ENOUGH).sum()),
+        compared=len(compared),
+        median=float(compared["difference"].abs().median()),
+        farthest=None if compared.empty else (compared["entry"].iloc[0], float(compared["difference"].iloc[0])),
+    )
+
+
+def _given(value: object) -> bool:
+    return value == value and value != ""  # NaN is not itself
+
+
+def _part(name: str, value: object) -> str:
+    """Text speaks for itself, a number needs its name: "AE", "layers 2"."""
+    return value if isinstance(value, str) else f"{name.replace('_', ' ')} {value:g}"

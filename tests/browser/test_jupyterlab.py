@@ -1,0 +1,99 @@
+"""Notebooks in JupyterLab as a reader has them: run all from cleared outputs, move a slider, press play."""
+
+import re
+
+import browsing
+import nbformat
+import pytest
+from browsing import LabNotebook, jupyter_lab, watched
+from nbformat.v4 import new_code_cell, new_notebook
+
+from repro import manifest
+
+pytestmark = pytest.mark.timeout(1200)  # beyond what each wait inside may take
+NOTEBOOKS = manifest.project_root() / "notebooks"
+MOVING = '''
+import io
+import ipywidgets
+from PIL import Image
+
+frame = ipywidgets.IntSlider(max=20, description="frame")
+play = ipywidgets.Play(max=20, interval=100)
+picture = ipywidgets.Image()
+
+def draw(_):
+    buffer = io.BytesIO()
+    Image.new("L", (40, 40), 12 * frame.value).save(buffer, "PNG")
+    picture.value = buffer.getvalue()
+
+draw(None)
+frame.observe(draw, "value")
+ipywidgets.jslink((play, "value"), (frame, "value"))
+ipywidgets.VBox([play, frame, picture])
+'''
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The notebooks that are opened: the taxonomy with two objectives of preset smoke, and made-up ones."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    taxonomy = nbformat.read(NOTEBOOKS / "taxonomy.ipynb", as_version=4)
+    for name, value in {"objectives": "random,CE", "preset": "smoke", "device": "cpu"}.items():
+        taxonomy.cells[1].source = re.sub(rf'(?m)^({name}: str = )"\w+"', rf'\1"{value}"', taxonomy.cells[1].source)
+    nbformat.write(taxonomy, folder / "taxonomy.ipynb")
+    for name, *sources in (("moving", MOVING.strip()), ("still", MOVING.strip()), ("failing", "1 / 0", "2")):
+        cells = [new_code_cell(source) for source in sources]
+        made = new_notebook(cells=cells, metadata={"kernelspec": taxonomy.metadata.kernelspec})
+        nbformat.write(made, folder / f"{name}.ipynb")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(browser, folder, tmp_path_factory):
+    state = tmp_path_factory.mktemp("state")
+    data = {"REPRO_RUNS": str(state / "runs"), "REPRO_DATA": str(state / "no data")}
+    with jupyter_lab(folder, state, **data, PYTHONPATH=str(manifest.project_root())) as address:
+        yield address
+
+
+def test_the_taxonomy_from_cleared_outputs(browser, lab):
+    with watched(browser) as seen:
+        notebook = LabNotebook(seen.page, lab, "taxonomy.ipynb")
+        assert notebook.outputs("*").count() == 0
+        notebook.run_all()
+        assert notebook.errors() == []
+        rows = notebook.outputs("table").first.locator("tbody tr").all_inner_texts()
+        assert [row.split()[0] for row in rows] == ["random", "CE"] and "smoke" in rows[0]
+        widths = notebook.outputs("img").evaluate_all("images => images.map(image => image.naturalWidth)")
+        assert len(widths) == 2 and min(widths) > 200  # poses and table
+        assert seen.strangers == []
+
+
+def test_a_slider_and_play_move_a_picture(browser, lab):
+    with watched(browser) as seen:
+        notebook = LabNotebook(seen.page, lab, "moving.ipynb")
+        notebook.run_all()
+        first = notebook.picture()
+        notebook.move_slider("frame")
+        second = notebook.picture(other_than=first)
+        notebook.press_play()
+        third = notebook.picture(other_than=second)
+        assert len({first, second, third}) == 3
+        assert notebook.errors() == [] and seen.strangers == []
+
+
+def test_a_picture_that_stands_still_is_noticed(browser, lab, monkeypatch):
+    with watched(browser) as seen:
+        notebook = LabNotebook(seen.page, lab, "still.ipynb")
+        notebook.run_all()
+        first = notebook.picture()
+        monkeypatch.setattr(browsing, "PATIENCE", 1000)
+        with pytest.raises(Exception, match="no other picture 0 within 1000 ms"):
+            notebook.picture(other_than=first)
+
+
+def test_a_cell_that_fails_is_noticed(browser, lab):
+    with watched(browser) as seen:
+        notebook = LabNotebook(seen.page, lab, "failing.ipynb")
+        notebook.run_all()
+        assert len(notebook.errors()) == 1 and "ZeroDivisionError" in notebook.errors()[0]

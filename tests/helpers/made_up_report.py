@@ -1,0 +1,63 @@
+"""Parts of a report: executed notebooks with every kind of output, and claims with every verdict."""
+
+import base64
+import io
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
+
+from repro.report.site import VERDICTS, Claim
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+STATE = {"bar": {"model_name": "FloatProgressModel", "state": {}},
+         "row": {"model_name": "HBoxModel", "state": {"children": ["IPY_MODEL_bar"]}},
+         "slider": {"model_name": "IntSliderModel", "state": {}}}
+
+
+def picture(colour):
+    """A small PNG as a notebook stores it."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (40, 30), colour).save(buffer, "PNG")
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def widget(model, text):
+    return new_output("display_data", {WIDGET: {"model_id": model, "version_major": 2}, "text/plain": text})
+
+
+def notebook(*, error=False, count=1):
+    """An executed notebook; `count=None` leaves its last cell unexecuted."""
+    outputs = [
+        new_output("stream", name="stdout", text="a machine\n2 cells of preset quick on digits, 1 finished\n"),
+        widget("row", "cells:   0%|          | 0/2"),
+        widget("slider", "IntSlider(value=3)"),
+        new_output("display_data", {WIDGET: {"model_id": "box"}, "image/png": picture("teal"), "text/plain": "VBox()"}),
+        new_output("display_data", {"application/javascript": "alert(1)", "text/plain": "<Javascript>"}),
+        new_output("display_data", {"text/html": "<table><tr><th>objective</th></tr><tr><td>CE</td></tr></table>"}),
+        new_output("display_data", {"image/png": picture("navy"), "text/plain": "<Figure>"}),
+    ]
+    if error:
+        outputs.append(new_output("error", ename="ValueError", evalue="no such thing", traceback=["no such thing"]))
+    cells = [
+        new_markdown_cell("# A made-up notebook\n\nWhat it costs: $2 + 2$ seconds."),
+        new_code_cell("show(1 < 2)", outputs=outputs, execution_count=1),
+        new_markdown_cell("## The end & more"),
+        new_code_cell("last()", execution_count=count),
+    ]
+    state = {"application/vnd.jupyter.widget-state+json": {"state": STATE, "version_major": 2, "version_minor": 0}}
+    return new_notebook(cells=cells, metadata={"widgets": state})
+
+
+def write_notebooks(folder, **notebooks):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, made in notebooks.items():
+        nbformat.write(made, folder / f"{name}.ipynb")
+
+
+def claims():
+    """One claim of every verdict, of two papers."""
+    return [
+        Claim(f"{paper[0]}{number}", paper, f"Table {number}", f"{verdict}: a < b", verdict, "printed numbers", "1 < 2")
+        for number, verdict in enumerate(VERDICTS) for paper in ("SCE", "JCL")
+    ]

@@ -1,0 +1,112 @@
+"""What a table can be trusted for, against tables small enough to count by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from pandas import DataFrame
+
+from repro.report.trust import (
+    CHANGED,
+    EMBEDDED,
+    PAPER,
+    PART,
+    QUICK,
+    Reproduced,
+    at_a_glance,
+    entry_names,
+    level,
+    reproduced,
+)
+
+NAN = np.nan
+
+
+def table(**changes):
+    """Three entries on NW-UCLA: the recipe of the paper with 3 seeds and 1, and one that is not run."""
+    columns = {
+        "objectives": ["random", "CE", "AD"], "AE": 0, "CE": [0, 1, 0], "AD": [0, 0, 1], "CD": 0,
+        "ours": [50.0, 80.0, NAN], "std": [1.0, NAN, NAN], "n_seeds": [3, 1, 0], "published": [52.0, 75.0, 83.0],
+        "difference": [-2.0, 5.0, NAN], "preset": "paper", "dataset": "ucla",
+    }
+    return DataFrame(columns | changes)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "preset", "changed", "expected"),
+    [
+        ("ucla", "paper", False, PAPER), ("ucla", "quick", False, QUICK), ("ucla", "paper", True, CHANGED),
+        ("ucla", "quick", True, CHANGED), ("synthetic", "paper", False, EMBEDDED), ("digits", "quick", True, EMBEDDED),
+        ("ntu (subset)", "paper", False, PART), ("cifar10 (my_copy.npz)", "quick", True, PART),
+    ],
+)
+def test_levels(dataset, preset, changed, expected):
+    assert level(dataset, preset, changed) == expected
+
+
+def test_an_unknown_data_set_has_no_level():
+    with pytest.raises(ValueError, match="dataset='uclla' is not one of"):
+        level("uclla", "paper")
+
+
+def test_a_table_at_a_glance():
+    found, = at_a_glance(table())
+    assert (found.dataset, found.preset, found.level) == ("ucla", "paper", PAPER)
+    assert (found.entries, found.finished, found.seeds, found.enough) == (3, 2, (1, 3), 1)
+    assert (found.compared, found.median, found.farthest) == (2, 3.5, ("CE", 5.0))
+    assert found.seeds_in_words() == "1 to 3, 3 or more in 1 of 2 entries"
+    assert found.distance_in_words() == "median 3.5 points, largest +5.0 (CE); 2 compared"
+
+
+def test_one_number_that_is_printed():
+    found, = at_a_glance(table(difference=[NAN, -0.25, NAN]))
+    assert found.distance_in_words() == "-0.2 points (CE), the one number printed"
+
+
+@pytest.mark.parametrize(("dataset", "words"), [("synthetic", "not comparable"), ("ucla", "nothing is printed")])
+def test_nothing_to_compare_with(dataset, words):
+    found, = at_a_glance(table(dataset=dataset, difference=NAN))
+    assert found.compared == 0 and math.isnan(found.median) and found.farthest is None
+    assert found.distance_in_words() == words
+
+
+def test_nothing_is_run():
+    found, = at_a_glance(table(ours=NAN, n_seeds=0, difference=NAN))
+    assert (found.finished, found.seeds, found.enough) == (0, (0, 0), 0)
+    assert found.seeds_in_words() == "0"
+
+
+def test_presets_stand_apart_the_stronger_one_first():
+    mixed = table(preset=["quick", "paper", "quick"])
+    found = [(each.preset, each.level, each.entries) for each in at_a_glance(mixed)]
+    assert found == [("paper", PAPER, 1), ("quick", QUICK, 2)]
+    assert [each.level for each in at_a_glance(mixed.assign(usual=60.0))] == [CHANGED, CHANGED]
+
+
+def test_a_table_of_two_data_sets_is_refused():
+    with pytest.raises(ValueError, match="one dataset"):
+        at_a_glance(table(dataset=["ucla", "ntu", "ntu"]))
+
+
+def test_names_of_entries():
+    assert entry_names(table()) == ["random", "CE", "AD"]
+    changed = DataFrame({"objectives": ["CE", "AD"], "AE": 0, "departures": ["layers=3", NAN], "ours": 1.0})
+    assert entry_names(changed) == ["CE, layers=3", "AD"]
+    depths = DataFrame({"layers": [1, 2], "method": "AE", "key_temperature": [0.05, NAN], "ours": 1.0})
+    assert entry_names(depths) == ["layers 1, AE, key temperature 0.05", "layers 2, AE"]
+
+
+def test_reproductions_of_all_tables_together():
+    tables = [
+        table(),                                               # CE alone counts: random is untrained, AD not run
+        table(ours=[50.0, 81.0, 82.0], n_seeds=3, difference=[0.0, NAN, -1.0]),
+        table(dataset="synthetic"), table(dataset="ucla (part)"), table(preset="quick"), table(usual=60.0),
+    ]
+    assert reproduced(tables) == Reproduced(entries=3, enough=2, compared=2, median=3.0)
+
+
+def test_no_reproductions():
+    assert reproduced([]) is None
+    assert reproduced([table(preset="quick"), table(ours=NAN)]) is None
+    only = reproduced([table(difference=NAN)])
+    assert (only.entries, only.compared) == (1, 0) and math.isnan(only.median)
