@@ -18,13 +18,14 @@ from matplotlib.figure import Figure
 from repro.report import explored_runs, selection_steps, target_distributions
 from repro.report.embedding_plane import Embedding, embedding_planes, neighbours, principal_plane
 from repro.report.explored_runs import ExploredRun
-from repro.report.skeleton_animation import RESOLUTION, Animation, Panel, seen_from
+from repro.report.skeleton_animation import Animation, Panel, seen_from
 from repro.report.style import BLUE, VERMILLION
 from repro.run import device as devices
 from repro.run.store import Store
 from repro.skeleton.cell import data_of
 from repro.skeleton.data import SkeletonSet
 
+RESOLUTION = 150              # dots per inch of pictures, for a screen
 INTERVAL = 90                 # milliseconds between frames while playing
 KEYS = 40                     # sequences that stand for the dictionary
 
@@ -149,7 +150,7 @@ class View(widgets.VBox):
     """
 
     def __init__(self, name: str, controls: list[widgets.Widget]) -> None:
-        self.picture = widgets.Image(format="png", layout=widgets.Layout(max_width="100%", object_fit="contain"))
+        self.picture = widgets.Image(layout=widgets.Layout(max_width="100%", align_self="flex-start"))
         self.picture.add_class(f"{name}-view")
         super().__init__([*controls, self.picture])
         self.add_class(f"{name}-explorer")
@@ -214,7 +215,8 @@ class EmbeddingView(View):
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
-        self.colour = widgets.ToggleButtons(options=self.GROUPS, description="colour by")
+        looks = {"button_width": "auto"}
+        self.colour = widgets.ToggleButtons(options=self.GROUPS, description="colour by", style=looks)
         self.count = _slider("neighbours", 5, 1, 20, 1)
         self.plane = functools.lru_cache(maxsize=4)(lambda key: principal_plane(choice.load(key).readouts))
         super().__init__("embedding", [*choice.controls(), widgets.HBox([self.colour, self.count])])

@@ -77,12 +77,15 @@ def cells(
     preset: str = "auto",
     objectives: str = "auto",
     seeds: str | int = "0",
+    protocol: str = "auto",
+    pipeline: str = "default",
+    subset: bool = False,
     device: str = "auto",
 ) -> list[Cell]:
     """The cells to look into first. Loads the data and trains nothing.
 
     Args:
-        dataset, preset, seeds, device: as for `skeleton.tables.taxonomy_cells`.
+        dataset, preset, seeds, protocol, pipeline, subset, device: as for `skeleton.tables.taxonomy_cells`.
         objectives: a comma list of objectives of the taxonomy, or "auto": those finished with this preset and these
             seeds; where there are none, CE+AD and AD, which on embedded data with the quick recipe are trained for a
             "first look" alone: for fewer epochs at a higher rate, and apart from the cells of tables.
@@ -90,7 +93,8 @@ def cells(
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`.
     """
-    listed = functools.partial(taxonomy_cells, dataset, preset=preset, seeds=seeds, device=device)
+    data = {"protocol": protocol, "pipeline": pipeline, "subset": subset}
+    listed = functools.partial(taxonomy_cells, dataset, preset=preset, seeds=seeds, device=device, **data)
     if objectives != "auto":
         return listed(objectives=objectives)
     store, every = Store(manifest.runs_root()), listed(objectives="all")

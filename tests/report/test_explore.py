@@ -1,11 +1,13 @@
 """The widgets: every change shows another picture, of the data it should, and none raises."""
 
 import io
+import itertools
 
 import ipywidgets
 import numpy as np
 import pytest
 import torch
+from ntu_files import FIRST, body, recording, text
 from PIL import Image
 from smoke_runs import smoke_runs
 
@@ -13,6 +15,7 @@ from repro.report import explore, selection_steps
 from repro.report.embedding_plane import neighbours
 from repro.report.explored_runs import augmented, sequence_of
 from repro.run.store import Store
+from repro.skeleton import ntu_prepare
 
 
 @pytest.fixture(scope="module")
@@ -241,3 +244,22 @@ def test_a_view_is_a_widget_and_a_picture_for_those_who_see_no_widgets(explorer,
     kind = {"skeletons": "skeleton", "embeddings": "embedding", "targets": "target"}.get(name, name)
     assert view.picture._dom_classes == (f"{kind}-view",) and f"{kind}-explorer" in view._dom_classes
     assert getattr(explorer, name) is view
+
+
+def test_two_bodies_as_a_camera_saw_them(tmp_path, monkeypatch):
+    """A part of NTU RGB+D, with few of its actions and often one body."""
+    folder = tmp_path / "data" / "ntu" / "nturgb+d_skeletons"
+    folder.mkdir(parents=True)
+    for seed, (action, person, camera) in enumerate(itertools.product((1, 2, 3), (1, 2, 3), (1, 2, 3))):
+        second = [(FIRST + 1, 0, body(30, 50 + seed))] if person == 2 else []
+        frames = recording((FIRST, 0, body(20 + seed, seed)), *second)
+        (folder / f"S001C00{camera}P00{person}R001A00{action}.skeleton").write_bytes(text(frames))
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    ntu_prepare.prepare(subset=True, workers=1)
+    explorer = explore.Explorer(dataset="ntu", preset="smoke", subset=True, device="cpu")
+    assert [name for name, _ in explorer.choice.action.options] == ["drink water", "eat meal", "brush teeth"]
+    for view in (explorer.skeletons, explorer.embeddings, explorer.targets):
+        before = view.picture.value
+        explorer.choice.action.value = (explorer.choice.action.value + 1) % 3
+        assert view.picture.value != before
