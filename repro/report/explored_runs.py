@@ -87,8 +87,9 @@ def cells(
     Args:
         dataset, preset, seeds, protocol, pipeline, subset, device: as for `skeleton.tables.taxonomy_cells`.
         objectives: a comma list of objectives of the taxonomy, or "auto": those finished with this preset and these
-            seeds; where there are none, CE+AD and AD, which on embedded data with the quick recipe are trained for a
-            "first look" alone: for fewer epochs at a higher rate, and apart from the cells of tables.
+            seeds; on real data, if there are none and the preset is "auto" too, whatever is finished; else CE+AD and
+            AD. On embedded data with the quick recipe these are trained for a "first look" alone: for fewer epochs at
+            a higher rate, and apart from the cells of tables.
 
     Raises:
         ValueError, FileNotFoundError: as `taxonomy_cells`.
@@ -100,7 +101,9 @@ def cells(
     store, every = Store(manifest.runs_root()), listed(objectives="all")
     usual = [cell for name in OBJECTIVES for cell in every if cell.recipe.objectives == name]
     finished = [cell for cell in (*usual, *every) if store.run(cell).result is not None]
-    if finished or not manifest.embedded(dataset) or usual[0].preset != "quick":
+    if not finished and preset == "auto" and not manifest.embedded(dataset):
+        finished = [_cell(each) for each in finished_runs(data_of(usual[0].recipe), store) if each["preset"] != "smoke"]
+    if finished or usual[0].preset != "quick" or not manifest.embedded(dataset):
         return list({cell.key: cell for cell in finished or usual}.values())
     return [_first_look(cell) for cell in usual]
 
@@ -110,6 +113,9 @@ def available(planned: list[Cell], device: torch.device) -> dict[str, tuple[dict
 
     Returns:
         By key, the planned ones first: a finished cell as `Store.finished` describes it, and its store.
+
+    Raises:
+        ValueError: if all have lost their weights.
     """
     root = manifest.runs_root()
     engine = "inline" if planned[0].table.startswith(APART) else "auto"  # these take as long as workers to start
@@ -120,6 +126,9 @@ def available(planned: list[Cell], device: torch.device) -> dict[str, tuple[dict
         cell["key"]: (cell, store)
         for store in (Store(root / APART), Store(root)) for cell in finished_runs(data, store)
     }
+    if not found:
+        raise ValueError(f"no checkpoint.pt is left in the folders of {planned[0].entry} and others in "
+                         f"{root / planned[0].table}; delete these folders, to train the runs again")
     first = {cell.key: found[cell.key] for cell in planned if cell.key in found}
     return first | found
 
@@ -186,6 +195,12 @@ def reference(recipe: SkeletonRecipe) -> Reference:
     pipeline = "authors" if (recipe.dataset, recipe.pipeline) == ("ntu", "default") else recipe.pipeline
     scaled = pipeline in ("default", "predict_cluster")
     return Reference(1 if pipeline in CAMERA_FRAMES else 2, "scaled to [-1, 1]" if scaled else "m")
+
+
+def _cell(described: dict) -> Cell:
+    """A finished cell, as `Store.finished` describes it."""
+    columns = {field.name: described[field.name] for field in dataclasses.fields(Cell)}
+    return Cell(**columns | {"recipe": SkeletonRecipe.from_dict(described["recipe"])})
 
 
 def _first_look(cell: Cell) -> Cell:

@@ -65,7 +65,7 @@ def distributions(
 def losses(
     query: Tensor, key: Tensor, negatives: Tensor, *, temperature: float, key_temperature: float, weight: float
 ) -> dict[str, float]:
-    """SCE, its three parts and what they weigh in it, in nats; the arguments are those of `distributions`."""
+    """SCE and its three parts, in nats; the arguments are those of `distributions`."""
     query, key, negatives = (features.detach().double().cpu() for features in (query, key, negatives))
     return {
         "SCE": objectives.sce(query, key, negatives, temperature, key_temperature, weight).item(),

@@ -85,6 +85,23 @@ def test_what_is_finished_is_looked_into(runs):
     assert cells()[0].preset == "first look"                            # nothing of the quick preset is finished
 
 
+def test_on_real_data_whatever_is_finished_comes_before_hours_of_training(runs, monkeypatch):
+    monkeypatch.setattr(explored_runs.manifest, "embedded", lambda name: False)
+    assert [(cell.entry, cell.preset) for cell in cells()] == [("CE+AD", "paper"), ("AD", "paper")]
+    described = next(iter(sorted((runs / "taxonomy").glob("*/recipe.json"))))
+    write_json(described, json.loads(described.read_text()) | {"preset": "quick"})
+    found, = cells()
+    assert (found.key, found.preset) == (described.parent.name, "quick")
+    assert [cell.preset for cell in cells(preset="paper")] == ["paper", "paper"]
+
+
+def test_runs_without_weights_cannot_be_looked_into(runs):
+    for path in runs.glob("*/*/checkpoint.pt"):
+        path.unlink()
+    with pytest.raises(ValueError, match=r"no checkpoint\.pt is left .* delete these folders"):
+        available(cells(preset="smoke"), CPU)
+
+
 def test_wrong_names_raise(nothing):
     with pytest.raises(ValueError, match="objectives='AX' is not one of"):
         cells(objectives="AX")
