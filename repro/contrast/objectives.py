@@ -162,18 +162,65 @@ def sce(
     """
     _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
     _check_temperatures(temperature=temperature, key_temperature=key_temperature)
-    if not 0 <= weight <= 1:
-        raise ValueError(f"weight={weight} should be between 0 (relations alone) and 1 (the positive key alone)")
+    _check_weight(weight)
     query, key, negatives = _raised(query, key.detach(), negatives)
     positive = (query * key).sum(1) / temperature                                        # (N,)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
-    relations = _similarities(key, negatives.detach(), key_temperature)                  # (N, K)
-    attracted = (relations.softmax(1) * logits).sum(1)                                   # (N,)
-    if not masked_positive:
-        leak = torch.sigmoid(-relations.logsumexp(1))                                    # (N,) s_i0
-        attracted = leak * positive + (1 - leak) * attracted
+    relations, leak = _relations(key, negatives, key_temperature, masked_positive)       # (N, K), (N,)
+    attracted = leak * positive + (1 - leak) * (relations * logits).sum(1)               # (N,)
     normaliser = torch.logaddexp(positive, logits.logsumexp(1))                          # (N,)
     return (normaliser - weight * positive - (1 - weight) * attracted).mean()
+
+
+def sce_target(
+    key: Tensor, negatives: Tensor, key_temperature: float, weight: float, masked_positive: bool = True
+) -> Tensor:
+    """What `sce` would have the query predict: w_i = weight e_0 + (1 - weight) s_i.
+
+    With a weight of 0 and a masked positive, columns 1 to K are the target of `ressl`.
+
+    Args:
+        key, negatives, key_temperature, weight, masked_positive: as for `sce`.
+
+    Returns:
+        (N, K + 1) shares of the positive key, column 0, and of the dictionary's entries; each row adds up to 1.
+
+    Raises:
+        ValueError: as `sce`.
+
+    Source: SCE supplement, Alg. 1.
+    """
+    _check_shapes(key=(key, "N d"), negatives=(negatives, "K d"))
+    _check_temperatures(key_temperature=key_temperature)
+    _check_weight(weight)
+    key, negatives = _raised(key.detach(), negatives)
+    relations, leak = _relations(key, negatives, key_temperature, masked_positive)
+    positive = weight + (1 - weight) * leak.unsqueeze(1)                                 # (N, 1)
+    return torch.cat([positive, (1 - positive) * relations], dim=1)
+
+
+def prediction(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+    """What the query predicts: p_i, the softmax of [q_i.k_i, q_i.n_1, ..., q_i.n_K]/t.
+
+    `info_nce` is the mean of -log p_i0, and `sce` the cross-entropy of p_i with `sce_target`. `ressl` leaves column 0
+    out and lets the others add up to 1.
+
+    Args:
+        query, key, negatives, temperature: as for `info_nce`.
+
+    Returns:
+        (N, K + 1) probabilities of the positive key, column 0, and of the dictionary's entries; each row adds up to 1.
+
+    Raises:
+        ValueError: if sizes disagree or are 0, or t is not positive and finite.
+
+    Source: He et al. 2020, Eq. 1; SCE supplement, Alg. 1.
+    """
+    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
+    _check_temperatures(temperature=temperature)
+    query, key, negatives = _raised(query, key.detach(), negatives)
+    positive = (query * key).sum(1, keepdim=True) / temperature                          # (N, 1)
+    return torch.cat([positive, _similarities(query, negatives, temperature)], dim=1).softmax(1)
 
 
 def ressl(query: Tensor, key: Tensor, negatives: Tensor, temperature: float, key_temperature: float) -> Tensor:
@@ -200,8 +247,8 @@ def ressl(query: Tensor, key: Tensor, negatives: Tensor, temperature: float, key
     _check_temperatures(temperature=temperature, key_temperature=key_temperature)
     query, key, negatives = _raised(query, key.detach(), negatives)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
-    relations = _similarities(key, negatives.detach(), key_temperature)                  # (N, K)
-    return (logits.logsumexp(1) - (relations.softmax(1) * logits).sum(1)).mean()
+    relations, _ = _relations(key, negatives, key_temperature)                           # (N, K)
+    return (logits.logsumexp(1) - (relations * logits).sum(1)).mean()
 
 
 def ceil(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
@@ -326,6 +373,15 @@ def _similarities(query: Tensor, entries: Tensor, temperature: float) -> Tensor:
         return (query / temperature) @ entries.T
 
 
+def _relations(
+    key: Tensor, negatives: Tensor, key_temperature: float, masked_positive: bool = True
+) -> tuple[Tensor, Tensor]:
+    """How a key sees the dictionary: the shares of its entries among themselves, (N, K), and s_i0 of `sce`, (N,)."""
+    logits = _similarities(key, negatives.detach(), key_temperature)
+    leak = key.new_zeros(len(key)) if masked_positive else torch.sigmoid(-logits.logsumexp(1))
+    return logits.softmax(1), leak
+
+
 def _padding(lengths: Tensor, frames: int) -> Tensor:
     """True for frames at or beyond a sequence's length: (N,) -> (N, frames)."""
     return torch.arange(frames, device=lengths.device) >= lengths.unsqueeze(1)
@@ -416,6 +472,12 @@ def _check_temperatures(**temperatures: float) -> None:
     for name, value in temperatures.items():
         if not 0 < value < math.inf:
             raise ValueError(f"{name}={value} should be positive and finite (the papers use 0.03 to 0.2)")
+
+
+def _check_weight(weight: float) -> None:
+    """Raise ValueError unless the share of the positive key in a target is one."""
+    if not 0 <= weight <= 1:
+        raise ValueError(f"weight={weight} should be between 0 (relations alone) and 1 (the positive key alone)")
 
 
 def _check_lengths(lengths: Tensor, frames: int) -> None:

@@ -11,10 +11,11 @@ from repro import manifest
 from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, percent
-from repro.run.fit import fit
-from repro.run.store import Run
+from repro.run.finished import folders
+from repro.run.fit import fit, load_checkpoint
+from repro.run.store import Run, Store
 from repro.skeleton.data import SkeletonSet, load
-from repro.skeleton.pretrain import Pretrainer, SkeletonRecipe, precision_of
+from repro.skeleton.pretrain import VERSION, Pretrainer, SkeletonRecipe, precision_of
 from repro.skeleton.selection import BestOnTest
 
 ACCURACIES = ("linear", "linear_standardised", "knn1")
@@ -53,6 +54,33 @@ def learner_of(recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: tor
     """What `fit` trains for a recipe: the pretrainer, watched on the test split if the recipe selects there."""
     pretrainer = Pretrainer(recipe, data, seed, device)
     return BestOnTest(pretrainer, data) if recipe.select == "best_on_test" else pretrainer
+
+
+def restored(described: dict, store: Store, device: torch.device) -> Pretrainer | BestOnTest:
+    """A finished cell's learner with the weights of its last checkpoint, to evaluate; it cannot be trained on.
+
+    Args:
+        described: the cell, as `Store.finished` describes it.
+        store: where it is.
+        device: where to evaluate, which need not be where it was trained.
+
+    Raises:
+        ValueError: if it cannot be evaluated as it was trained, saying why.
+        OSError: if its data are not here.
+    """
+    if described["version"] != VERSION:
+        raise ValueError(f"it was trained by version {described['version']} of the pretrainer, this one is {VERSION}")
+    recipe = SkeletonRecipe.from_dict(described["recipe"])
+    data = data_of(recipe)
+    if data.digest != described["digest"]:
+        raise ValueError(f"its data had the digest {described['digest']}, those here have {data.digest}")
+    learner = learner_of(recipe, data, described["seed"], device)
+    states = map(load_checkpoint, folders(described["key"], store))
+    state = next((state for state in states if state and state["step"] == learner.total_steps), None)
+    if state is None:
+        raise ValueError(f"there is no checkpoint of step {learner.total_steps}, its last")
+    learner.load_weights(state["learner"])
+    return learner
 
 
 def measure(learner: Pretrainer | BestOnTest, data: SkeletonSet, seed: int) -> dict[str, float | str]:

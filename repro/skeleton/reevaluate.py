@@ -4,10 +4,9 @@ import torch
 from tqdm.auto import tqdm
 
 from repro.run import device as devices
-from repro.run.fit import load_checkpoint
 from repro.run.store import Store, write_json
-from repro.skeleton.cell import data_of, learner_of, measure, measures
-from repro.skeleton.pretrain import VERSION, SkeletonRecipe
+from repro.skeleton.cell import data_of, measure, measures, restored
+from repro.skeleton.pretrain import SkeletonRecipe
 from repro.skeleton.tables import TABLES
 
 
@@ -56,17 +55,6 @@ def _measured(cell: dict, store: Store, device: torch.device) -> dict[str, float
         ValueError: if it cannot be evaluated as it was trained, saying why.
         OSError: if its data are not here.
     """
-    if cell["version"] != VERSION:
-        raise ValueError(f"it was trained by version {cell['version']} of the pretrainer, this one is {VERSION}")
     recipe = SkeletonRecipe.from_dict(cell["recipe"])
-    data = data_of(recipe)
-    if data.digest != cell["digest"]:
-        raise ValueError(f"its data had the digest {cell['digest']}, those here have {data.digest}")
     with devices.threads(recipe.threads), devices.full_precision():
-        learner = learner_of(recipe, data, cell["seed"], device)
-        states = map(load_checkpoint, sorted(path.parent for path in store.root.glob(f"*/{cell['key']}/checkpoint.pt")))
-        state = next((state for state in states if state and state["step"] == learner.total_steps), None)
-        if state is None:
-            raise ValueError(f"there is no checkpoint of step {learner.total_steps}, its last")
-        learner.load_weights(state["learner"])
-        return measure(learner, data, cell["seed"])
+        return measure(restored(cell, store, device), data_of(recipe), cell["seed"])

@@ -10,7 +10,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from repro.contrast import objectives
-from repro.contrast.objectives import attraction, ceil, info_nce, jcl, reconstruction, ressl, sce, sequence_contrast
+from repro.contrast.objectives import (
+    attraction,
+    ceil,
+    info_nce,
+    jcl,
+    prediction,
+    reconstruction,
+    ressl,
+    sce,
+    sce_target,
+    sequence_contrast,
+)
 
 SHAPES = [(1, 1, 1), (1, 5, 3), (4, 1, 2), (5, 7, 4)]  # N, K, d
 # N, K, T, T', D
@@ -279,6 +290,38 @@ def test_zero_logit_leaks_weight_to_the_positive():
     gap = (relations.softmax(1) * logits).sum(1) - (query * key).sum(1) / 0.1
     masked, leaking = (sce(query, key, negatives, 0.1, 0.5, 0.2, masked) for masked in (True, False))
     torch.testing.assert_close(leaking - masked, 0.8 * (leak * gap).mean(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("masked_positive", [True, False])
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("n, k, d", SHAPES)
+def test_sce_is_the_cross_entropy_of_prediction_and_target(n, k, d, weight, masked_positive):
+    query, key, negatives = contrast_inputs(n, k, d)
+    target = sce_target(key, negatives, 0.3, weight, masked_positive)
+    predicted = prediction(query, key, negatives, 0.2)
+    for row, k_i in zip(target, key, strict=True):
+        expected = [(1 - weight) * s for s in slow_relations(k_i, negatives, 0.3, 0.0 if masked_positive else 1.0)]
+        torch.testing.assert_close(row[0], expected[0] + weight, check_dtype=False)
+        torch.testing.assert_close(row[1:], torch.stack(expected[1:]), check_dtype=False)
+    for row, q, k_i in zip(predicted, query, key, strict=True):
+        exponentials = torch.stack([torch.exp(q @ other / 0.2) for other in (k_i, *negatives)])
+        torch.testing.assert_close(row, exponentials / exponentials.sum())
+    torch.testing.assert_close(target.sum(1), torch.ones(n, dtype=torch.float64))
+    assert not target.requires_grad
+    cross_entropy = -(target * predicted.log()).sum(1).mean()
+    assert_same(sce(query, key, negatives, 0.2, 0.3, weight, masked_positive), cross_entropy, (query, negatives))
+
+
+def test_targets_and_predictions_check_what_they_are_given():
+    query, key, negatives = contrast_inputs(2, 3, 4)
+    with pytest.raises(ValueError, match=r"weight=1\.5 should be between 0"):
+        sce_target(key, negatives, 0.1, 1.5)
+    with pytest.raises(ValueError, match="key_temperature=0"):
+        sce_target(key, negatives, 0.0, 0.5)
+    with pytest.raises(ValueError, match="temperature=-1"):
+        prediction(query, key, negatives, -1.0)
+    with pytest.raises(ValueError, match="d=3 in negatives but d=4 in key"):
+        sce_target(key, negatives[:, :3], 0.1, 0.5)
 
 
 # Values known in advance

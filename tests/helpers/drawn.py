@@ -27,9 +27,9 @@ def _visible_texts(figure: Figure) -> list[Text]:
     return [text for text in texts if text not in hidden]
 
 
-def assert_legible(figure: Figure) -> None:
-    """The figure is a column wide; its texts are large enough, inside it, and apart from one another."""
-    assert figure.get_figwidth() == style.COLUMN
+def assert_legible(figure: Figure, width: float = style.COLUMN) -> None:
+    """The figure is a column or so many inches wide; its texts are large enough, inside it, apart from one another."""
+    assert figure.get_figwidth() == width
     texts = _visible_texts(figure)
     boxes = [text.get_window_extent() for text in texts]
     assert len(texts) >= 3 and all(text.get_fontsize() >= 7 for text in texts)

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from repro import manifest
-from repro.report import figures
+from repro.report import explored_runs, figures
 from repro.skeleton import data as skeleton_data
 from repro.tables import TABLES
 
@@ -24,9 +24,11 @@ EMBEDDED = {  # data set of a notebook by default, with the number of cells of i
     "taxonomy": ("synthetic", 16), "encoder_collapse": ("synthetic", 10), "temperature_grid": ("digits", 9),
     "positive_keys": ("digits", 8), "similarity_variance": ("digits", 2),
     "cross_modal": ("synthetic", 8), "ohem_vs_active": ("synthetic", 9), "dictionary_size": ("synthetic", 9),
-    "mutual_information": ("multidigits", 3), "transfer": ("synthetic", 1),
+    "mutual_information": ("multidigits", 3), "transfer": ("synthetic", 1), "explore": ("synthetic", 2),
 }
+READING = {"explore"}  # notebooks that make no table
 ABSENT = dict.fromkeys(("taxonomy", "encoder_collapse"), ("ucla", r"all_sqe\.zip"))  # data, and what is asked for
+ABSENT["explore"] = ABSENT["taxonomy"]
 ABSENT |= dict.fromkeys(("temperature_grid", "positive_keys", "similarity_variance"), ("cifar10", "cifar-10-python"))
 ABSENT |= dict.fromkeys(("cross_modal", "ohem_vs_active", "dictionary_size", "transfer"), ("kinetics700", "kinetics"))
 ABSENT["mutual_information"] = ("multiomniglot", "omniglot")
@@ -77,7 +79,7 @@ def runs(folder):
 
 def test_there_is_a_notebook_for_every_table():
     assert {path.stem for path in NOTEBOOKS} == set(EMBEDDED)
-    assert set(EMBEDDED) <= set(TABLES)
+    assert set(EMBEDDED) - READING <= set(TABLES)
 
 
 @every_notebook
@@ -190,6 +192,15 @@ def test_a_notebook_declares_whatever_its_table_takes(name):
     exec(nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells[1].source, declared)
     accepted = inspect.signature(TABLES[name].cells).parameters
     assert {given: declared[given] for given in accepted} == {
+        given: parameter.default for given, parameter in accepted.items()
+    }
+
+
+def test_the_explorer_declares_whatever_its_cells_take():
+    declared = {}
+    exec(nbformat.read(FOLDER / "explore.ipynb", as_version=4).cells[1].source, declared)
+    accepted = inspect.signature(explored_runs.cells).parameters
+    assert {name: value for name, value in declared.items() if not name.startswith("_")} == {
         given: parameter.default for given, parameter in accepted.items()
     }
 
@@ -334,6 +345,24 @@ def test_transfer_of_two_methods(tmp_path):
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
     _, *others = (html for html in outputs(notebook, "text/html") if "<tbody>" in html)
     assert len(others) == 3 and not any("here:" in html for html in others)  # embedded data are not among the printed
+
+
+def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
+    process, notebook = execute("explore", tmp_path, objectives="random,CE+AD", seeds="3", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
+    images = [Image.open(io.BytesIO(base64.b64decode(data))) for data in outputs(notebook, "image/png")]
+    assert len(images) == 4  # skeletons, embeddings, targets, selection
+    for image in images:
+        assert min(image.size) > 200
+        assert len(image.convert("L").getcolors()) > 10
+    views = [output.data for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in str(output)]
+    assert all("application/vnd.jupyter.widget-view+json" in view for view in views)
+    found = {json.loads(path.with_name("recipe.json").read_text())["entry"] for path in runs(tmp_path)}
+    assert found == {"random", "CE+AD"}
+    state = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
+    lists = [each["state"]["_options_labels"] for each in state if each["model_name"] == "DropdownModel"]
+    assert lists.count(["random, seed 3, smoke", "CE+AD, seed 3, smoke"]) == 2  # left and right
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_cells_that_are_passed_over(store, described, message, tmp_path, monkeyp
     if "checkpoint" in described:
         path.with_name("checkpoint.pt").unlink()
     elif "step" in described:
-        monkeypatch.setattr(reevaluate, "load_checkpoint", lambda folder: {"step": 1, "learner": {}})
+        monkeypatch.setattr(cell, "load_checkpoint", lambda folder: {"step": 1, "learner": {}})
     else:
         rewrite(path.with_name("recipe.json"), lambda values: values.update(described))
         if "dataset" in described:

@@ -1,0 +1,121 @@
+"""What SCE and ReSSL ask of a query: their targets over the positive key and a dictionary, beside its prediction."""
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from pandas import DataFrame
+from torch import Tensor
+
+from repro.contrast import objectives
+from repro.report.elements import legend_below
+from repro.report.style import BLUE, COLUMN, GREY, INK, VERMILLION, styled
+
+POSITIVE, ALIKE, OTHER = "positive key", "same action", "another action"
+COLOURS = {POSITIVE: VERMILLION, ALIKE: BLUE, OTHER: GREY}
+
+
+def distributions(
+    query: Tensor,
+    key: Tensor,
+    negatives: Tensor,
+    alike: Tensor,
+    *,
+    temperature: float,
+    key_temperature: float,
+    weight: float,
+) -> DataFrame:
+    """Targets and predictions of one query, as `contrast.objectives` defines them.
+
+    Args:
+        query: (1, d) projection of a view.
+        key: (1, d) projection of another view of the same.
+        negatives: (K, d) dictionary.
+        alike: (K,) bool, the entries of the same action.
+        temperature, key_temperature, weight: of `sce` and, without the weight, `ressl`.
+
+    Returns:
+        One row for the positive key, then one per entry of the dictionary, in the order of falling similarity to the
+        key: kind, similarity (to the key; 1 for the positive of unit length), sce_target, sce_prediction, ressl_target,
+        ressl_prediction (NaN for the positive, which ReSSL leaves out). Each of the four adds up to 1.
+
+    Raises:
+        ValueError: as `objectives.sce`.
+    """
+    query, key, negatives = (features.detach().double().cpu() for features in (query, key, negatives))
+    similarities, order = (negatives @ key[0]).sort(descending=True, stable=True)
+    negatives = negatives[order]
+    predicted = objectives.prediction(query, key, negatives, temperature)[0]
+    relations = objectives.sce_target(key, negatives, key_temperature, weight=0)[0]
+    absent = torch.full((1,), torch.nan, dtype=torch.float64)
+    columns = {
+        "similarity": torch.cat([(key * key).sum(1), similarities]),
+        "sce_target": objectives.sce_target(key, negatives, key_temperature, weight)[0],
+        "sce_prediction": predicted,
+        "ressl_target": torch.cat([absent, relations[1:]]),
+        "ressl_prediction": torch.cat([absent, predicted[1:] / predicted[1:].sum()]),
+    }
+    kinds = [POSITIVE, *np.where(alike[order].numpy(), ALIKE, OTHER)]
+    return DataFrame({"kind": kinds} | {name: column.numpy() for name, column in columns.items()})
+
+
+def losses(
+    query: Tensor, key: Tensor, negatives: Tensor, *, temperature: float, key_temperature: float, weight: float
+) -> dict[str, float]:
+    """SCE and its three parts, in nats; the arguments are those of `distributions`."""
+    query, key, negatives = (features.detach().double().cpu() for features in (query, key, negatives))
+    return {
+        "SCE": objectives.sce(query, key, negatives, temperature, key_temperature, weight).item(),
+        "InfoNCE": objectives.info_nce(query, key, negatives, temperature).item(),
+        "ReSSL": objectives.ressl(query, key, negatives, temperature, key_temperature).item(),
+        "Ceil": objectives.ceil(query, key, negatives, temperature).item(),
+    }
+
+
+@styled()
+def target_distributions(table: DataFrame, values: dict[str, float], weight: float) -> Figure:
+    """Targets as bars, the prediction as dots; SCE above ReSSL.
+
+    Args:
+        table: of `distributions`.
+        values: of `losses`.
+        weight: of both.
+    """
+    figure = Figure(figsize=(2 * COLUMN, 3.6), layout="constrained")
+    figure.suptitle(
+        f"SCE {values['SCE']:.2f} = {weight:.2f} x InfoNCE {values['InfoNCE']:.2f} "
+        f"+ {1 - weight:.2f} x (ReSSL {values['ReSSL']:.2f} + Ceil {values['Ceil']:.2f}) nats"
+    )
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    for axes, name in ((top, "SCE"), (bottom, "ReSSL")):
+        target, predicted = table[f"{name.lower()}_target"], table[f"{name.lower()}_prediction"]
+        axes.bar(table.index, target, width=0.8, color=table["kind"].map(COLOURS))
+        axes.plot(table.index, predicted, color=INK, marker="o", markersize=2.5, linestyle="none")
+        axes.set_title(f"{name}: {_largest(target)}", loc="left")
+        axes.set(ylabel="share", ylim=(0, 1.05 * max(target.max(), predicted.max())), xlim=(-0.8, len(table) - 0.2))
+        axes.grid(axis="y")
+    bottom.set(xlabel="positive key, then the dictionary by falling similarity to it (dot product)")
+    _name_similarities(bottom, table["similarity"])
+    kinds = [Patch(color=COLOURS[kind], label=f"target, {kind}") for kind in COLOURS]
+    dot = Line2D([], [], color=INK, marker="o", markersize=2.5, linestyle="none", label="prediction of the query")
+    legend_below(figure, [*kinds, dot], 4)
+    return figure
+
+
+def perplexity(shares: pd.Series) -> float:
+    """The exponential of the entropy of shares that add up to 1, NaN left out: over how many keys they are spread."""
+    present = shares[shares > 0]
+    return float(np.exp(-(present * np.log(present)).sum()))
+
+
+def _largest(target: pd.Series) -> str:
+    return f"the target is spread over {perplexity(target):.1f} keys (perplexity)"
+
+
+def _name_similarities(axes: Axes, similarities: pd.Series) -> None:
+    """The similarity to the key below every eighth bar."""
+    places = range(0, len(similarities), 8)
+    axes.set(xticks=places, xticklabels=[f"{similarities[place]:.2f}" for place in places])

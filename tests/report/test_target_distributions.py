@@ -1,0 +1,104 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from drawn import assert_legible
+from matplotlib.colors import to_rgba
+from torch.nn.functional import normalize
+
+from repro.report.style import COLUMN
+from repro.report.target_distributions import COLOURS, distributions, losses, perplexity, target_distributions
+
+SETTINGS = {"temperature": 0.2, "key_temperature": 0.07, "weight": 0.3}
+
+
+def features(keys=12, d=5):
+    generator = torch.Generator().manual_seed(0)
+    query, key, negatives = (normalize(torch.randn(count, d, generator=generator)) for count in (1, 1, keys))
+    return query, key, negatives
+
+
+def softmax(values):
+    exponentials = [math.exp(value) for value in values]
+    return [value / sum(exponentials) for value in exponentials]
+
+
+def by_hand(query, key, negatives, temperature, key_temperature, weight):
+    """The four columns from the papers' definitions, one number at a time."""
+    q, k, entries = query[0].tolist(), key[0].tolist(), negatives.tolist()
+
+    def product(a, b):
+        return sum(x * y for x, y in zip(a, b, strict=True))
+
+    entries.sort(key=lambda entry: -product(k, entry))
+    relations = softmax([product(k, entry) / key_temperature for entry in entries])
+    return {
+        "similarity": [product(k, k), *(product(k, entry) for entry in entries)],
+        "sce_target": [weight, *((1 - weight) * share for share in relations)],
+        "sce_prediction": softmax([product(q, entry) / temperature for entry in (k, *entries)]),
+        "ressl_target": [math.nan, *relations],
+        "ressl_prediction": [math.nan, *softmax([product(q, entry) / temperature for entry in entries])],
+    }
+
+
+@pytest.mark.parametrize("settings", [
+    SETTINGS, SETTINGS | {"weight": 0.0}, SETTINGS | {"weight": 1.0}, SETTINGS | {"temperature": 0.01},
+    SETTINGS | {"key_temperature": 1.0},
+], ids=str)
+def test_distributions_are_those_of_the_definitions(settings):
+    given = features()
+    table = distributions(*given, torch.zeros(12, dtype=torch.bool), **settings)
+    for name, expected in by_hand(*given, **settings).items():
+        np.testing.assert_allclose(table[name], expected, rtol=1e-5, atol=1e-12, err_msg=name)
+    for name in ("sce_target", "sce_prediction", "ressl_target", "ressl_prediction"):
+        assert table[name].sum() == pytest.approx(1)
+
+
+def test_keys_of_the_same_action_are_known_by_their_similarity():
+    query, key, negatives = features()
+    nearest = (negatives @ key[0]).argmax()
+    table = distributions(query, key, negatives, torch.arange(12) == nearest, **SETTINGS)
+    assert table["kind"].tolist() == ["positive key", "same action", *["another action"] * 11]
+    assert table["similarity"][1:].is_monotonic_decreasing
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_losses_are_cross_entropies_of_the_distributions(weight):
+    given, settings = features(), SETTINGS | {"weight": weight}
+    table = distributions(*given, torch.zeros(12, dtype=torch.bool), **settings)
+    found = losses(*given, **settings)
+    keys = table[1:]
+    assert found["SCE"] == pytest.approx(-(table["sce_target"] * np.log(table["sce_prediction"])).sum())
+    assert found["InfoNCE"] == pytest.approx(-np.log(table["sce_prediction"][0]))
+    assert found["ReSSL"] == pytest.approx(-(keys["ressl_target"] * np.log(keys["ressl_prediction"])).sum())
+    assert found["Ceil"] == pytest.approx(-np.log(1 - table["sce_prediction"][0]))
+    assert found["SCE"] == pytest.approx(weight * found["InfoNCE"] + (1 - weight) * (found["ReSSL"] + found["Ceil"]))
+
+
+@pytest.mark.parametrize(("shares", "expected"), [
+    ([0.25] * 4, 4), ([1.0, 0.0], 1), ([math.nan, 0.5, 0.5], 2), ([0.5, 0.25, 0.25], 2**1.5),
+])
+def test_perplexity(shares, expected):
+    assert perplexity(pd.Series(shares)) == pytest.approx(expected)
+
+
+def test_a_sharper_key_temperature_is_spread_over_fewer_keys():
+    given, nobody = features(), torch.zeros(12, dtype=torch.bool)
+    spread = [perplexity(distributions(*given, nobody, **SETTINGS | {"key_temperature": value})["ressl_target"])
+              for value in (0.02, 0.1, 1.0)]
+    assert spread == sorted(spread) and spread[0] < 2 and spread[-1] > 10
+
+
+def test_the_figure_shows_the_table():
+    given = features(keys=40)
+    table = distributions(*given, torch.arange(40) < 4, **SETTINGS)
+    figure = target_distributions(table, losses(*given, **SETTINGS), SETTINGS["weight"])
+    for axes, name in zip(figure.axes, ("sce", "ressl"), strict=True):
+        heights = [bar.get_height() for bar in axes.patches]
+        np.testing.assert_allclose(heights, table[f"{name}_target"])
+        np.testing.assert_allclose(axes.lines[0].get_ydata(), table[f"{name}_prediction"])
+        assert [bar.get_facecolor() for bar in axes.patches] == [to_rgba(COLOURS[kind]) for kind in table["kind"]]
+    figure.draw_without_rendering()
+    assert_legible(figure, 2 * COLUMN)
