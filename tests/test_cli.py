@@ -292,7 +292,7 @@ def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported
     monkeypatch.setattr(redraw, "redraw", lambda cells, folder: [folder / "drawn"])
     log = tmp_path / "figures" / "sequence_contrast_ucla.csv"
     assert repro("figures")[:2] == (0, f"{log}\n{log.with_name('drawn')}\n")
-    assert ",CD,0,ucla,paper" in log.read_text()
+    assert f",CD,{cell.key},0,ucla,paper" in log.read_text()
     before = log.read_bytes()
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "none"))
     assert repro("figures")[:2] == (0, f"{log.with_name('drawn')}\n")

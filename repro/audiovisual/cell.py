@@ -12,6 +12,7 @@ from tqdm.auto import tqdm
 from repro import manifest
 from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.characters import Characters
+from repro.audiovisual.coverage import expected_categories
 from repro.audiovisual.data import CHARACTERS, Pairs, load
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import Pretrainer, members
@@ -148,14 +149,13 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
 
     Returns:
         categories_video, categories_audio: distinct categories, mean over all steps; items of none do not count.
-        expected: the same of as many uniform draws of training pairs, sum_c 1 - (1 - p_c)^M, where p_c is the share of
-            category c: C (1 - (1 - 1 / C)^M) for C categories that are equally frequent.
+        expected: the same of as many uniform draws of training pairs, in closed form, see `expected_categories`.
     """
     frequencies = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount()[: pretrainer.kinds]
-    missed = (1 - frequencies.double() / len(pretrainer.members)) ** pretrainer.recipe.batch
+    shares = frequencies.cpu().numpy() / len(pretrainer.members)
     means = (pretrainer.counted / pretrainer.taken).tolist()
     counted = {f"categories_{modality}": mean for modality, mean in zip(MODALITIES, means, strict=True)}
-    return counted | {"expected": (1 - missed).sum().item()}
+    return counted | {"expected": expected_categories(shares, pretrainer.recipe.batch)}
 
 
 def _finetuned(pretrainer: Pretrainer, name: str, split: int, folder: Path, progress: tqdm, seed: int) -> float:

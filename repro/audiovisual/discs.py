@@ -174,9 +174,13 @@ def film(scenes: Scenes, movement: Movement, rng: np.random.Generator) -> np.nda
     behind = _behind(scenes, places, pixel)[:, None]
     light = 1 + np.einsum("na,anhw->nhw", scenes["slant"], places - BOX / 2)
     pictures = (behind + inside * (body - behind)) * (scenes["light"][:, None, None] * light)[:, None, None]
-    grain = rng.standard_normal((n, FRAMES, 1, SIZE, SIZE), np.float32)
-    pictures += scenes["grain"][:, None, None, None, None] * grain
+    pictures += scenes["grain"][:, None, None, None, None] * grain(n, rng)
     return np.ascontiguousarray(np.clip(np.round(255 * pictures), 0, 255).astype(np.uint8).transpose(0, 1, 3, 4, 2))
+
+
+def grain(n: int, rng: np.random.Generator) -> np.ndarray:
+    """What the sensor adds to the pictures of n scenes, of deviation 1 and the same in all colours."""
+    return rng.standard_normal((n, FRAMES, 1, SIZE, SIZE), np.float32)
 
 
 def _places(scenes: Scenes) -> tuple[np.ndarray, np.ndarray]:

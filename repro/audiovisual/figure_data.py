@@ -1,5 +1,8 @@
 """What figures need of finished cells beside their results, computed once and kept in the folders of their runs."""
 
+from collections.abc import Iterable
+
+import numpy as np
 import torch
 from pandas import DataFrame, concat
 from torch import Tensor
@@ -10,6 +13,7 @@ from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.cell import data_of
 from repro.audiovisual.data import Pairs
 from repro.audiovisual.pretrain import OTHER, Pretrainer
+from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
 from repro.contrast.negatives import gradient_factors, select
 from repro.recipe import choose
@@ -51,9 +55,7 @@ def pretext_accuracy(cell: Cell, device: torch.device) -> DataFrame:
             hits = categories.bincount(weights=right.double(), minlength=len(names))
             rows = DataFrame({"query": query, "category": names, "pairs": counts, "accuracy": 100 * hits / counts})
             parts.append(rows[rows["pairs"] > 0])
-        return concat(parts, ignore_index=True).assign(
-            method=cell.recipe.method, seed=cell.seed
-        )
+        return concat(parts, ignore_index=True).assign(method=cell.recipe.method, seed=cell.seed)
 
     return kept(cell, "pretext_accuracy.csv", compute)
 
@@ -79,11 +81,7 @@ def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
 
     Source: CM-ACC, Fig. 5.
     """
-    choose("method", cell.recipe.method, ("cmacc",))
-    if cell.recipe.normalised:
-        raise ValueError(
-            f"{cell.entry} has normalised embeddings, whose gradients are no outer products; choose a cell without"
-        )
+    with_gradients(cell)
 
     def compute() -> DataFrame:
         learner = resumed(cell, device)
@@ -93,6 +91,28 @@ def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
         return concat([_picked(learner, modality, batch, cell.seed) for modality in MODALITIES], ignore_index=True)
 
     return kept(cell, "selected_negatives.csv", compute)
+
+
+def with_gradients(cell: Cell) -> Cell:
+    """The cell, if its negatives have gradients that are outer products.
+
+    Raises:
+        ValueError: if the cell is not of CM-ACC, or its embeddings are normalised.
+    """
+    choose("method", cell.recipe.method, ("cmacc",))
+    if cell.recipe.normalised:
+        raise ValueError(
+            f"{cell.entry} has normalised embeddings, whose gradients are no outer products; choose a cell without"
+        )
+    return cell
+
+
+def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.ndarray]:
+    """The frame in the middle of clips that a recipe pre-trains on, by item: (H, W, 3) uint8 each."""
+    index = torch.tensor(sorted(set(items)))
+    views = data_of(recipe).centred("video", index)[:, 0]                                      # (n, 3, window, H, W)
+    frames = views[:, :, views.shape[2] // 2].permute(0, 2, 3, 1).numpy()
+    return dict(zip(index.tolist(), frames, strict=True))
 
 
 def resumed(cell: Cell, device: torch.device) -> Pretrainer:

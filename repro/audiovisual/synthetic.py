@@ -46,6 +46,7 @@ data the same on every machine.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -189,6 +190,33 @@ def make(scenes: discs.Scenes, part: str) -> tuple[np.ndarray, np.ndarray]:
         frames.append(discs.film(chunk, movement, noise[0]))
         mel.append(discs.log_mel(discs.record(chunk, movement, *noise[1:])))
     return np.concatenate(frames), np.concatenate(mel)
+
+
+def pictures(items: Sequence[int]) -> np.ndarray:
+    """Pictures of some of the clips for pre-training, as `load` has them; the others are not made.
+
+    Args:
+        items: indices from 0 up to, not including, 2,000.
+
+    Returns:
+        (len(items), 20, 24, 24, 3) uint8; red, green, blue.
+
+    Raises:
+        IndexError: if there is no such clip.
+    """
+    wanted, noise, scenes = np.asarray(items, np.int64), _generator("pretrain", 1), cast("pretrain", 0.5)
+    outside = wanted[(wanted < 0) | (wanted >= COUNTS["pretrain"])]
+    if len(outside):
+        raise IndexError(f"clips for pre-training are 0 to {COUNTS['pretrain'] - 1}, not {outside[0]}")
+    made = np.empty((len(wanted), discs.FRAMES, discs.SIZE, discs.SIZE, 3), np.uint8)
+    for first in range(0, COUNTS["pretrain"], CHUNK):
+        chunk = {name: column[first:first + CHUNK] for name, column in scenes.items()}
+        here = (wanted >= first) & (wanted < first + CHUNK)
+        if here.any():
+            made[here] = discs.film(chunk, discs.move(chunk), noise)[wanted[here] - first]
+        else:
+            discs.grain(len(chunk["category"]), noise)        # drawn one clip after the other
+    return made
 
 
 def cast(part: str, redundancy: float) -> discs.Scenes:

@@ -210,21 +210,22 @@ def pretext_accuracy(cells: list[Cell], device: str = "auto") -> DataFrame:
     """How often a query finds its positive first, by category (CM-ACC, Fig. 6), of finished cells.
 
     Args:
-        cells: of `transfer_cells`, or of another table; those of XMoCo and CM-ACC are asked.
+        cells: of `transfer_cells`, or of another table; those of `asked` count.
         device: as for `cross_modal`.
 
     Returns:
-        One row per cell, kind of queries and category, see `figure_data.pretext_accuracy`.
+        One row per cell, kind of queries and category, see `figure_data.pretext_accuracy`; last the cell's entry.
 
     Raises:
-        ValueError: if no cell is of these methods.
+        ValueError: as `asked`.
     """
-    asked = _of_methods(cells, "xmoco", "cmacc")
-    return concat([figure_data.pretext_accuracy(cell, devices.resolve(device)) for cell in asked], ignore_index=True)
+    found = [figure_data.pretext_accuracy(cell, devices.resolve(device)).assign(entry=cell.entry)
+             for cell in asked(cells)]
+    return concat(found, ignore_index=True)
 
 
 def selected_negatives(cells: list[Cell], device: str = "auto") -> DataFrame:
-    """What every sampler picks from one pool (CM-ACC, Fig. 5), of the first finished cell of CM-ACC.
+    """What every sampler picks from one pool (CM-ACC, Fig. 5), of the finished cell that `selecting` gives.
 
     Args:
         cells: of `transfer_cells`, or of another table.
@@ -234,10 +235,27 @@ def selected_negatives(cells: list[Cell], device: str = "auto") -> DataFrame:
         See `figure_data.selected_negatives`.
 
     Raises:
-        ValueError: if no cell is of CM-ACC.
+        ValueError: as `selecting`.
     """
-    first, *_ = _of_methods(cells, "cmacc")
-    return figure_data.selected_negatives(first, devices.resolve(device))
+    return figure_data.selected_negatives(selecting(cells), devices.resolve(device))
+
+
+def asked(cells: list[Cell]) -> list[Cell]:
+    """The cells whose queries have a positive in the other modality: those of XMoCo and CM-ACC.
+
+    Raises:
+        ValueError: if no cell is of these methods.
+    """
+    return _of_methods(cells, "xmoco", "cmacc")
+
+
+def selecting(cells: list[Cell]) -> Cell:
+    """The first cell of CM-ACC, whose negatives have gradients to select them by.
+
+    Raises:
+        ValueError: if no cell is of CM-ACC, or the first one has normalised embeddings.
+    """
+    return figure_data.with_gradients(_of_methods(cells, "cmacc")[0])
 
 
 def cross_modal_cells(

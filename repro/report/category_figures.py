@@ -87,8 +87,9 @@ def category_curves(log: DataFrame) -> Figure:
         chosen = log[log["batch"] == batch]
         for axes, column in zip(row, COUNTED, strict=True):
             for sampler, rows in lines_of(chosen, "sampler", SAMPLERS):
-                means = rows.groupby("step")[column].mean()
-                axes.plot(means.index, means, color=SAMPLERS[sampler].colour, linewidth=0.8)
+                means, look = rows.groupby("step")[column].mean(), SAMPLERS[sampler]
+                marker = look.marker if len(means) == 1 else ""  # no line through a single report
+                axes.plot(means.index, means, color=look.colour, linewidth=0.8, marker=marker)
             for expected in chosen["expected"].unique():
                 axes.axhline(expected, color=INK, linestyle="--", linewidth=0.8)
             axes.grid(axis="y")
@@ -97,7 +98,9 @@ def category_curves(log: DataFrame) -> Figure:
         axes.set_title(f"negatives of {column.removeprefix('categories_')}", loc="left")
     for axes in grid[-1]:
         axes.set_xlabel("iteration")
-    legend_below(figure, [*keys_of(SAMPLERS, log["sampler"], marked=False), EXPECTED], 2)
+        axes.locator_params(axis="x", integer=True, min_n_ticks=1)
+    single = log["step"].nunique() == 1
+    legend_below(figure, [*keys_of(SAMPLERS, log["sampler"], marked=single), EXPECTED], 2)
     return settled(figure)
 
 
@@ -107,7 +110,7 @@ def pretext_accuracy(table: DataFrame) -> Figure:
 
     Args:
         table: of `audiovisual.figure_data.pretext_accuracy`: query ("video" or "audio"), category, accuracy (percent),
-            method, seed, preset, dataset. Of several seeds the mean is shown.
+            method, seed, preset, dataset. Of several seeds mean and standard deviation are shown.
 
     Raises:
         ValueError: if the table is empty or mixes methods, presets or data sets.
@@ -115,7 +118,8 @@ def pretext_accuracy(table: DataFrame) -> Figure:
     Source: CM-ACC, Fig. 6.
     """
     seeds, method = table["seed"].nunique(), METHODS[only(table, "method")].label
-    title = origin(table, f"{method}, 1 seed" if seeds == 1 else f"{method}, mean of {seeds} seeds")
+    shown = "1 seed" if seeds == 1 else f"mean \N{PLUS-MINUS SIGN} std of {seeds} seeds"
+    title = origin(table, f"{method}, {shown}")
     panels = {query: extremes(table[table["query"] == query]) for query in in_order(table["query"], MODALITIES)}
     heights = [0.6 + 0.14 * len(rows) for rows in panels.values()]
     figure = Figure(figsize=(COLUMN, 0.8 + sum(heights)), layout="constrained")
@@ -137,9 +141,10 @@ def extremes(table: DataFrame) -> DataFrame:
         table: category, accuracy; of one kind of queries.
 
     Returns:
-        category, accuracy, rank ("highest" or "lowest"), best first: 10 and 5 categories, of fewer each once.
+        category, accuracy, std (over seeds), rank ("highest" or "lowest"), best first: 10 and 5 categories, of fewer
+        each once.
     """
-    means = table.groupby("category")["accuracy"].mean().reset_index()
+    means = table.groupby("category")["accuracy"].agg(accuracy="mean", std="std").reset_index()
     means = means.sort_values(["accuracy", "category"], ascending=[False, True], ignore_index=True)
     best = means.head(BEST).assign(rank="highest")
     worst = means.iloc[len(best):].tail(WORST).assign(rank="lowest")
@@ -150,6 +155,7 @@ def _ranked(axes: Axes, rows: DataFrame) -> None:
     """Bars downwards, the lowest after a gap."""
     places = rows.index + 0.6 * (rows["rank"] == "lowest")
     axes.barh(places, rows["accuracy"], height=0.75, color=rows["rank"].map(RANKED))
+    axes.errorbar(rows["accuracy"], places, xerr=rows["std"], ecolor=INK, fmt="none", elinewidth=0.8)
     names = [textwrap.shorten(name, 30, placeholder=" ...") for name in rows["category"]]
     axes.set(yticks=places, yticklabels=names, ylim=(places.max() + 0.7, -0.7))
     axes.grid(axis="x")

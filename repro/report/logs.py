@@ -15,6 +15,7 @@ from repro import manifest
 from repro.run.store import Cell, Store, write_atomically
 
 FROZEN = ", td_queue=frozen_noise"  # ends an entry whose dictionary of decoded sequences is never refreshed
+NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
 
 
 class Log(NamedTuple):
@@ -38,7 +39,7 @@ def objective_parts(cell: Cell) -> DataFrame:
 
     Returns:
         One row per epoch: epoch, InfoNCE, ReSSL, Ceil, loss (nats, mean over the epoch), weight (lambda), and of the
-        cell entry, dataset and preset.
+        cell entry, key, seed, dataset and preset.
 
     Raises:
         FileNotFoundError: if the cell was not trained there.
@@ -48,6 +49,38 @@ def objective_parts(cell: Cell) -> DataFrame:
     if path is None:
         raise FileNotFoundError(f"{root} has no progress.jsonl of {cell.entry}, seed {cell.seed}; run its table")
     return _parts(path, cell.describe())
+
+
+def category_curves(cells: list[Cell]) -> DataFrame:
+    """From how many categories the negatives came, along the training of finished cells in REPRO_RUNS.
+
+    Returns:
+        One row per cell and report: step, categories_video, categories_audio (distinct categories of the negatives
+        selected in a step, mean over the steps since the last report), sampler, batch (M), expected (categories of M
+        uniform draws), and of the cell key, seed, dataset and preset.
+
+    Raises:
+        FileNotFoundError: if none of the cells was trained there.
+    """
+    store, wanted = Store(manifest.runs_root()), {(cell.table, cell.key) for cell in cells}
+    found = _categories(store, [cell for cell in store.finished() if (cell["table"], cell["key"]) in wanted])
+    if found.empty:
+        raise FileNotFoundError(f"{store.root} has no progress.jsonl of any of these {len(wanted)} cells; run them")
+    return found
+
+
+def read(path: Path) -> DataFrame:
+    """An exported log.
+
+    Raises:
+        ValueError: if it does not say which cells it comes from.
+    """
+    log = pd.read_csv(path, dtype={"key": str})
+    missing = [name for name in NAMED if name not in log]
+    if missing:
+        raise ValueError(f"{path} has no column {missing[0]!r}; export it again where its cells were trained, with "
+                         "`repro results export`, or restore it from version control")
+    return log
 
 
 def export(store: Store, folder: Path) -> list[Path]:
@@ -66,7 +99,7 @@ def export(store: Store, folder: Path) -> list[Path]:
             if not log.empty:
                 path = folder / f"{name}_{slug(dataset)}.csv"
                 if wanted.join and path.exists():
-                    log = wanted.join(pd.read_csv(path), log)
+                    log = wanted.join(read(path), log)
                 write_atomically(path, lambda temporary, log=log: log.to_csv(temporary, index=False))
                 written.append(path)
     return written
@@ -99,9 +132,8 @@ def _contrast_by_epoch(store: Store, cells: list[dict]) -> DataFrame:
     for cell in cells:
         path = _progress(store.root, cell["key"])
         if path:
-            shown = {name: cell[name] for name in ("entry", "seed", "dataset", "preset")}
-            entries = cell["recipe"]["sequence_dictionary"]
-            parts.append(_by_epoch(path, cell, ["CD"]).assign(sequence_dictionary=entries, **shown))
+            means, entries = _by_epoch(path, cell, ["CD"]), cell["recipe"]["sequence_dictionary"]
+            parts.append(_named(means.assign(sequence_dictionary=entries, entry=cell["entry"]), cell))
     if not parts:
         return DataFrame()
     log = pd.concat(parts)
@@ -138,10 +170,9 @@ def _categories(store: Store, cells: list[dict]) -> DataFrame:
     for cell in cells:
         path = _progress(store.root, cell["key"])
         if path:
+            counts = _log(path)[["step", "categories_video", "categories_audio"]]
             shown = {name: cell["recipe"][name] for name in ("sampler", "batch")}
-            shown |= {"seed": cell["seed"], "expected": cell["result"]["expected"]}
-            shown |= {name: cell[name] for name in ("dataset", "preset")}
-            parts.append(_log(path)[["step", "categories_video", "categories_audio"]].assign(**shown))
+            parts.append(_named(counts.assign(**shown, expected=cell["result"]["expected"]), cell))
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
@@ -155,7 +186,7 @@ def _parts_of_first(store: Store, cells: list[dict]) -> DataFrame:
 
 def _joined(name: str, store: Store, cells: list[dict]) -> DataFrame:
     paths = [store.root / cell["table"] / cell["key"] / name for cell in cells]
-    parts = [pd.read_csv(path) for path in paths if path.exists()]
+    parts = [_named(pd.read_csv(path), cell) for path, cell in zip(paths, cells, strict=True) if path.exists()]
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
@@ -178,8 +209,12 @@ def _of_most_keys(store: Store, cells: list[dict]) -> DataFrame:
 
 def _parts(path: Path, cell: dict) -> DataFrame:
     means = _by_epoch(path, cell, ["InfoNCE", "ReSSL", "Ceil", "loss"])
-    described = {name: cell[name] for name in ("entry", "dataset", "preset")}
-    return means.assign(weight=cell["recipe"]["weight"], **described)
+    return _named(means.assign(weight=cell["recipe"]["weight"], entry=cell["entry"]), cell)
+
+
+def _named(rows: DataFrame, cell: dict) -> DataFrame:
+    """The rows, with what names the cell that they come from."""
+    return rows.assign(**{name: cell[name] for name in NAMED})
 
 
 def _by_epoch(path: Path, cell: dict, terms: list[str]) -> DataFrame:

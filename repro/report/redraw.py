@@ -3,13 +3,15 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.report import audiovisual_figures, category_figures, figures, image_figures
+from repro.report import audiovisual_figures, category_figures, figures, image_figures, logs, negative_figures
+from repro.report.elements import only
 from repro.report.logs import slug
 from repro.report.printed import printed
 from repro.report.style import save
@@ -18,7 +20,8 @@ from repro.run.store import write_atomically
 from repro.skeleton.tables import taxonomy_variants
 from repro.tables import TABLES
 
-CAPTIONS = image_figures.CAPTIONS | audiovisual_figures.CAPTIONS | category_figures.CAPTIONS | {
+MODULES = (figures, image_figures, audiovisual_figures, category_figures, negative_figures)
+CAPTIONS = {name: text for module in MODULES[1:] for name, text in module.CAPTIONS.items()} | {
     "taxonomy": "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
     "sequence_contrast": "The contrastive decoder term along training, a panel for each objective that has it; dashed, "
     "with the dictionary of noise that the released code never refreshes.",
@@ -34,6 +37,7 @@ LOGS = {
     "objective_parts": "objective_parts",
     "pretext_accuracy": "pretext_accuracy",
     "sampled_keys": "sampled_keys",
+    "selected_negatives": "selected_negatives",
     "sequence_contrast": "sequence_contrast",
     "similarity_variance_images": "similarity_variance",
 }
@@ -47,7 +51,10 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
         folder: gets `<table>_<dataset>.csv`, `.svg` and `.png`. The taxonomy has such a table for every depth, width
             and protocol, whose name says what departs from the preset, as in `taxonomy_ntu_3layers`; other departures
             of its cells stand in `taxonomy_variants_<dataset>`. Logs that were exported there before are drawn beside
-            their CSV.
+            their CSV. What would show pictures of real clips is not drawn: they are not ours to publish.
+
+    Raises:
+        ValueError: if a log does not say which cells it comes from.
     """
     written = []
     cells = cells[cells["preset"] != "smoke"]
@@ -59,27 +66,44 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
             rows = TABLES[table].layout(chosen, chosen["preset"].iloc[0], dataset)
             written += _write(folder, table, rows, chosen, setting)
         if table == "taxonomy" and not listed.all():
-            rows = taxonomy_variants(found[~listed], found[listed], dataset)
-            written += _write(folder, "taxonomy_variants", rows, found[~listed])
+            away, usual = found[~listed], found[listed]
+            beside = usual.merge(away[["preset", "seed", *TABLES[table].fields]].drop_duplicates())
+            rows = taxonomy_variants(away, usual, dataset)
+            written += _write(folder, "taxonomy_variants", rows, pd.concat([away, beside]))
     for name, figure in LOGS.items():
         for path in sorted(folder.glob(f"{name}_*.csv")):
-            log = pd.read_csv(path)
-            presets = sorted(log["preset"].unique())
-            provenance = {"log": path.name, "preset": " and ".join(presets)}
-            written += save(_function(figure)(log), path.with_suffix(""), CAPTIONS[figure], provenance)
+            log = logs.read(path)
+            if figure == "selected_negatives" and only(log, "dataset") != "synthetic":
+                continue
+            written += _save(draw_log(figure, log), path.with_suffix(""), figure, log)
     return written
 
 
 def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame, setting: str = "") -> list[Path]:
     """The table as CSV, and its figure; `setting` ends their names."""
-    dataset, presets = rows["dataset"].iloc[0], " and ".join(sorted(rows["preset"].unique()))
-    stem = folder / f"{table}_{slug(dataset)}{setting}"
+    stem = folder / f"{table}_{slug(rows['dataset'].iloc[0])}{setting}"
     write_atomically(stem.with_suffix(".csv"), lambda path: rows.to_csv(path, index=False))
-    if table in UNDRAWN:
-        return [stem.with_suffix(".csv")]
-    seeds = sorted(int(seed) for seed in cells["seed"].unique())
-    provenance = {"cells": list(cells["key"]), "seeds": seeds, "preset": presets, "dataset": dataset}
-    return [stem.with_suffix(".csv"), *save(draw(table, rows), stem, CAPTIONS[table], provenance)]
+    drawn = [] if table in UNDRAWN else _save(draw(table, rows), stem, table, cells)
+    return [stem.with_suffix(".csv"), *drawn]
+
+
+def _save(figure: Figure, stem: Path, name: str, rows: DataFrame) -> tuple[Path, Path]:
+    """Write a figure with its caption and what it is drawn from: rows of cells or of a log, which name their cells."""
+    provenance = {
+        "cells": list(dict.fromkeys(rows["key"])),
+        "seeds": sorted(int(seed) for seed in rows["seed"].unique()),
+        "preset": " and ".join(sorted(rows["preset"].unique())),
+        "dataset": only(rows, "dataset"),
+    }
+    return save(figure, stem, captioned(CAPTIONS[name], provenance), provenance)
+
+
+def captioned(caption: str, provenance: dict[str, Any]) -> str:
+    """The caption, and in words what a figure is drawn from; the keys of the cells are in the file's metadata."""
+    seeds, count = ", ".join(map(str, provenance["seeds"])), len(provenance["cells"])
+    cells = "1 cell, whose key is" if count == 1 else f"{count} cells, whose keys are"
+    return (f"{caption} Data set: {provenance['dataset']}. Preset: {provenance['preset']}. "
+            f"Seed{'s' * (len(provenance['seeds']) > 1)}: {seeds}. Drawn from {cells} in the source of this file.")
 
 
 def draw(table: str, rows: DataFrame) -> Figure:
@@ -91,10 +115,16 @@ def draw(table: str, rows: DataFrame) -> Figure:
     return figures.taxonomy(rows, printed=apart)
 
 
+def draw_log(figure: str, log: DataFrame) -> Figure:
+    """The figure of a log; embedded clips are filmed again."""
+    if figure == "selected_negatives":
+        return negative_figures.selected_negatives(log, negative_figures.drawn_again(log))
+    return _function(figure)(log)
+
+
 def _function(figure: str) -> Callable[[DataFrame], Figure]:
     """What draws the figure of that name."""
-    modules = (figures, image_figures, audiovisual_figures, category_figures)
-    return next(getattr(module, figure) for module in modules if hasattr(module, figure))
+    return next(getattr(module, figure) for module in MODULES if hasattr(module, figure))
 
 
 def with_layout(found: DataFrame) -> DataFrame:

@@ -10,11 +10,12 @@ import torch
 from tqdm.auto import tqdm
 
 from repro import manifest
-from repro.audiovisual import MODALITIES, figure_data, tables
+from repro.audiovisual import MODALITIES, figure_data, synthetic, tables
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import paper
+from repro.report.negative_figures import drawn_again
 from repro.run.device import threads
 from repro.run.fit import fit
 from repro.run.store import Cell, Store
@@ -219,6 +220,44 @@ def test_cells_without_such_figures_are_refused():
         figure_data.pretext_accuracy(unknown, CPU)
 
 
+def test_what_cannot_be_shown_is_known_before_training():
+    """Cells that nobody has trained."""
+    made = {method: Cell("transfer", method, paper("synthetic", method, **SMALL), 9, "paper", "esc50", "made up", 1)
+            for method in ("smoco", "xmoco", "cmacc")}
+    assert tables.asked([*made.values()]) == [made["xmoco"], made["cmacc"]]
+    assert tables.selecting([*made.values()]) is made["cmacc"]
+    with pytest.raises(ValueError, match="which are of smoco, one should be of xmoco or cmacc"):
+        tables.asked([made["smoco"]])
+    with pytest.raises(ValueError, match="which are of smoco, xmoco, one should be of cmacc"):
+        tables.selecting([made["smoco"], made["xmoco"]])
+    recipe = paper("synthetic", "cmacc", **SMALL, normalised=True)
+    changed = Cell("transfer", "cmacc", recipe, 9, "paper", "esc50", "made up", 1)
+    with pytest.raises(ValueError, match="has normalised embeddings"):
+        tables.selecting([changed, made["cmacc"]])
+
+
+def test_pictures_are_frames_in_the_middle_of_clips():
+    recipe = paper("synthetic", "cmacc", **SMALL)
+    found = figure_data.pictures(recipe, np.array([7, 3, 7]))
+    frames = clips().frames.unflatten(0, (40, 6))
+    assert sorted(found) == [3, 7]
+    for item, picture in found.items():  # a window of four of the six begins at the second
+        np.testing.assert_array_equal(picture, frames[item, 3].numpy())
+
+
+def test_pictures_of_embedded_clips_are_those_that_are_drawn_again(monkeypatch):
+    monkeypatch.setattr(synthetic, "COUNTS", {"pretrain": 400, "train": 100, "test": 100})
+    whole = synthetic.load()
+    monkeypatch.setattr(figure_data, "data_of", lambda recipe: whole)
+    found = figure_data.pictures(paper("synthetic", "cmacc"), [399, 17])
+    table = pd.DataFrame({"modality": "video", "sampler": "random", "item": [399, 17], "gradient_norm": 1.0,
+                          "nearest": 17})
+    again = drawn_again(table)
+    assert found.keys() == again.keys() == {17, 399}
+    for item, picture in found.items():
+        np.testing.assert_array_equal(picture, again[item])
+
+
 def test_unlabelled_clips_alone_have_no_categories(monkeypatch):
     monkeypatch.setattr(figure_data, "data_of", lambda recipe: clips(unlabelled=40))
     with pytest.raises(ValueError, match="esc50 has no labelled pair to train with"):
@@ -229,6 +268,7 @@ def test_the_tables_functions_take_the_cells_they_can():
     cells = [finished(method, iterations=1) for method in ("smoco", "cmacc", "xmoco")]
     found = tables.pretext_accuracy(cells, "cpu")
     assert list(dict.fromkeys(found["method"])) == ["cmacc", "xmoco"] and len(found) == 16
+    assert found["entry"].tolist() == ["cmacc"] * 8 + ["xmoco"] * 8
     assert len(tables.selected_negatives(cells, "cpu")) == 64
 
 

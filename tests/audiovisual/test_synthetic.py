@@ -182,3 +182,19 @@ def test_an_impossible_redundancy_raises(redundancy):
 def test_the_manifest_covers_clips():
     declared = manifest.load_manifest("synthetic")
     assert "skeletons" in declared.title and "audio-video" in declared.title
+
+
+def test_pictures_of_some_clips_are_those_of_the_whole_set(small, monkeypatch):
+    monkeypatch.setattr(synthetic, "COUNTS", SMALL)
+    whole, _ = items(small, "pretrain")
+    chosen = [399, 5, 5, 120, 0]
+    found = synthetic.pictures(chosen)
+    assert found.dtype == np.uint8 and np.array_equal(found, whole[chosen].numpy())
+    assert len(np.unique(found[0])) > 50 and not np.array_equal(found[0], found[1])
+    assert synthetic.pictures([]).shape == (0, 20, 24, 24, 3)
+
+
+@pytest.mark.parametrize("item", [-1, 2000])
+def test_pictures_of_clips_that_there_are_not(item):
+    with pytest.raises(IndexError, match=f"0 to 1999, not {item}"):
+        synthetic.pictures([3, item])

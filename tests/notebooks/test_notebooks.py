@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import nbformat
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -24,13 +25,16 @@ EMBEDDED = {  # data set of a notebook by default, with the number of cells of i
     "taxonomy": ("synthetic", 16), "encoder_collapse": ("synthetic", 10), "temperature_grid": ("digits", 9),
     "positive_keys": ("digits", 8), "similarity_variance": ("digits", 2),
     "cross_modal": ("synthetic", 8), "ohem_vs_active": ("synthetic", 9), "dictionary_size": ("synthetic", 9),
-    "mutual_information": ("multidigits", 3), "transfer": ("synthetic", 1), "explore": ("synthetic", 2),
+    "mutual_information": ("multidigits", 3), "transfer": ("synthetic", 1), "category_diversity": ("synthetic", 12),
+    "category_difficulty": ("synthetic", 1), "negative_instances": ("synthetic", 1), "explore": ("synthetic", 2),
 }
+TABLE = {"category_difficulty": "transfer", "negative_instances": "transfer"}  # of notebooks not named as theirs
 READING = {"explore"}  # notebooks that make no table
 ABSENT = dict.fromkeys(("taxonomy", "encoder_collapse"), ("ucla", r"all_sqe\.zip"))  # data, and what is asked for
 ABSENT["explore"] = ABSENT["taxonomy"]
 ABSENT |= dict.fromkeys(("temperature_grid", "positive_keys", "similarity_variance"), ("cifar10", "cifar-10-python"))
-ABSENT |= dict.fromkeys(("cross_modal", "ohem_vs_active", "dictionary_size", "transfer"), ("kinetics700", "kinetics"))
+ABSENT |= dict.fromkeys(("cross_modal", "ohem_vs_active", "dictionary_size", "transfer", "category_diversity",
+                         "category_difficulty", "negative_instances"), ("kinetics700", "kinetics"))
 ABSENT["mutual_information"] = ("multiomniglot", "omniglot")
 REQUIRED = ("dataset", "preset", "seeds", "device")
 SMOKE = {"preset": "smoke", "device": "cpu"}
@@ -79,7 +83,7 @@ def runs(folder):
 
 def test_there_is_a_notebook_for_every_table():
     assert {path.stem for path in NOTEBOOKS} == set(EMBEDDED)
-    assert set(EMBEDDED) - READING <= set(TABLES)
+    assert {TABLE.get(name, name) for name in set(EMBEDDED) - READING} <= set(TABLES)
 
 
 @every_notebook
@@ -177,20 +181,25 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
         ("transfer", {"targets": "ucf"}, "targets='ucf' is not one of: .*did you mean 'ucf101'"),
         ("transfer", {"split": 6}, "split=6 should be between 0 and 5"),
         ("transfer", {"variant": "unit"}, "variant='unit' is not one of: none, unit_length"),
+        ("category_diversity", {"iterations": 0}, "iterations=0 should be a whole number of at least 1"),
+        ("category_diversity", {"batches": "512"}, "dictionary=4096 may hold all but 0 candidates"),
+        ("category_difficulty", {"methods": "smoco,scratch"}, "are of scratch, smoco, one should be of xmoco or cmacc"),
+        ("negative_instances", {"methods": "xmoco"}, "which are of xmoco, one should be of cmacc"),
+        ("negative_instances", {"variant": "unit_length"}, "has normalised embeddings, whose gradients are no outer"),
     ],
 )
 def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         begin(FOLDER / f"{name}.ipynb", **changes)
-    assert not (tmp_path / "runs").exists()
+    assert {path.name for path in (tmp_path / "runs").glob("*")} <= {"prepared"}
 
 
-@pytest.mark.parametrize("name", sorted(TABLES.keys() & {path.stem for path in NOTEBOOKS}))
+@pytest.mark.parametrize("name", sorted((TABLES.keys() | TABLE.keys()) & {path.stem for path in NOTEBOOKS}))
 def test_a_notebook_declares_whatever_its_table_takes(name):
     declared = {}
     exec(nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells[1].source, declared)
-    accepted = inspect.signature(TABLES[name].cells).parameters
+    accepted = inspect.signature(TABLES[TABLE.get(name, name)].cells).parameters
     assert {given: declared[given] for given in accepted} == {
         given: parameter.default for given, parameter in accepted.items()
     }
@@ -363,6 +372,45 @@ def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
     state = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
     lists = [each["state"]["_options_labels"] for each in state if each["model_name"] == "DropdownModel"]
     assert lists.count(["random, seed 3, smoke", "CE+AD, seed 3, smoke"]) == 2  # left and right
+
+
+def test_category_diversity_of_two_samplers(tmp_path):
+    chosen = {"samplers": "gradient,random", "batches": "32", "iterations": "3"}
+    process, notebook = execute("category_diversity", tmp_path, **chosen, **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert [row[:3] for row in rows(notebook)] == [
+        [sampler, "32", modality] for sampler in ("gradient", "random") for modality in ("video", "audio")
+    ]
+    assert all(1 <= float(row[4]) <= 32 and 20 < float(row[-1]) < 28 for row in rows(notebook))  # ours, expected
+    assert "iterations=3" in rows(notebook)[0][3]
+    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 2  # bars and curves
+    uniform = [html for html in outputs(notebook, "text/html") if "<tbody>" in html][-1]
+    assert "72.0" in uniform and "36.7" in uniform
+
+
+def test_category_difficulty_of_two_methods(tmp_path):
+    chosen = {"methods": "cmacc,xmoco", "targets": "synthetic_audio"}
+    process, notebook = execute("category_difficulty", tmp_path, **chosen, **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert [row[0] for row in rows(notebook)] == ["cmacc", "xmoco"]
+    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 2  # a figure each
+    stored = [pd.read_csv(path) for path in (tmp_path / "runs").glob("transfer/*/pretext_accuracy.csv")]
+    assert {table["method"][0] for table in stored} == {"cmacc", "xmoco"}
+    summary = next(html for html in outputs(notebook, "text/html") if "count" in html)
+    assert summary.count("100.0") >= 4  # categories, of each method and kind of queries
+
+
+def test_negative_instances_of_a_short_training(tmp_path):
+    process, notebook = execute("negative_instances", tmp_path, targets="synthetic_audio", seeds="3", **SMOKE)
+    assert process.returncode == 0, process.stderr[-3000:]
+    path, = (tmp_path / "runs").glob("transfer/*/selected_negatives.csv")
+    found = pd.read_csv(path)
+    assert set(found["seed"]) == {3} and len(found) == 2 * 4 * 16
+    images = [Image.open(io.BytesIO(base64.b64decode(data))) for data in outputs(notebook, "image/png")]
+    assert len(images) == 2 and all(min(image.size) > 200 for image in images)  # negatives of pictures and of sound
+    assert all(len(image.convert("RGB").getcolors(2**24)) > 1000 for image in images)
+    tables = [html for html in outputs(notebook, "text/html") if "<tbody>" in html]
+    assert "same_category" in tables[1] and "333.87" in tables[2]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ FIGURES = {
         diversity_table(1, "paper", "ucf101"),
         diversity_table().query("sampler == 'gradient' and batch == 64 and target == 'audio'"),
     ],
-    "category_curves": [curves_log(), curves_log(1, "paper", "ucf101"), curves_log(batches=(128,))],
+    "category_curves": [
+        curves_log(), curves_log(1, "paper", "ucf101"), curves_log(batches=(128,)), curves_log().query("step == 5")
+    ],
     "pretext_accuracy": [
         pretext_table(),
         pretext_table(3, "paper", "kinetics700"),
@@ -142,6 +144,17 @@ def test_curves_are_means_over_seeds_beside_the_expectation_on_every_panel():
     assert labels == [f"distinct categories\nof M = {batch}" for batch in (32, 64, 128)]
 
 
+def test_a_single_report_is_marked():
+    """A smoke run has no other."""
+    figure = category_figures.category_curves(curves_log(1).query("step == 5"))
+    for axes in figure.axes:
+        assert all(line.get_marker() not in ("", "None") for line in axes.lines if len(line.get_xdata()) == 1)
+        assert sum(len(line.get_xdata()) == 1 for line in axes.lines) == 4
+        assert all(float(tick).is_integer() for tick in axes.get_xticks())
+    several = category_figures.category_curves(curves_log(1)).axes[0].lines
+    assert {line.get_marker() for line in several} <= {"", "None"}
+
+
 def test_the_ten_best_and_five_worst_categories():
     table = pretext_table(3)
     figure = category_figures.pretext_accuracy(table)
@@ -151,7 +164,10 @@ def test_the_ten_best_and_five_worst_categories():
         expected = pd.concat([means[:10], means[-5:]])
         assert [label.get_text() for label in axes.get_yticklabels()] == list(expected.index)
         np.testing.assert_allclose([bar.get_width() for bar in axes.patches], expected)
-    assert "CM-ACC, mean of 3 seeds" in figure.get_suptitle()
+        deviations = table[table["query"] == query].groupby("category")["accuracy"].std()[expected.index]
+        bars, = axes.containers[1].lines[2]
+        np.testing.assert_allclose(np.ptp(np.array(bars.get_segments())[:, :, 0], axis=1), 2 * deviations)
+    assert "CM-ACC, mean \N{PLUS-MINUS SIGN} std of 3 seeds" in figure.get_suptitle()
 
 
 @pytest.mark.parametrize(("categories", "highest", "lowest"), [(1, 1, 0), (10, 10, 0), (12, 10, 2), (40, 10, 5)])

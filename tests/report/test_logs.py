@@ -36,11 +36,11 @@ def test_parts_of_a_cell_by_epoch(store):
     run = finish(store)
     found = logs.objective_parts(run.cell)
     means = ["InfoNCE", "ReSSL", "Ceil", "loss"]
-    assert list(found.columns) == ["epoch", *means, "weight", "entry", "dataset", "preset"]
+    assert list(found.columns) == ["epoch", *means, "weight", "entry", "key", "seed", "dataset", "preset"]
     assert found["epoch"].tolist() == [1, 2]
     assert found["InfoNCE"].tolist() == pytest.approx([3.85, 3.65])  # of steps 10 and 20, and of 30 and 40
-    assert found[["weight", "entry", "dataset", "preset"]].drop_duplicates().to_numpy().tolist() == [
-        [0.25, "sce", "digits", "quick"]
+    assert found[["weight", "entry", "key", "seed", "dataset", "preset"]].drop_duplicates().to_numpy().tolist() == [
+        [0.25, "sce", run.cell.key, 0, "digits", "quick"]
     ]
 
 
@@ -70,8 +70,10 @@ def test_export_takes_the_first_cell_of_sce_of_the_fullest_preset(store, tmp_pat
 
 
 def test_export_joins_the_images_of_all_models(store, tmp_path):
+    keys = []
     for method, value in (("jcl", 0.9), ("moco", 0.8)):
         run = finish(store, method, table="similarity_variance", dataset="cifar10 (subset)")
+        keys += [run.cell.key] * 3
         rows = pd.DataFrame({"model": method, "seed": 0, "d": 512, "similarity": [value] * 3, "variance": 1e-4,
                              "preset": "quick"})
         rows.to_csv(run.folder / "similarity.csv", index=False)
@@ -80,7 +82,7 @@ def test_export_joins_the_images_of_all_models(store, tmp_path):
     assert path.name == "similarity_variance_images_cifar10_subset.csv"
     found = pd.read_csv(path)
     assert found.groupby("model")["similarity"].agg(["count", "first"]).to_numpy().tolist() == [[3, 0.9], [3, 0.8]]
-    assert set(found["preset"]) == {"quick"}
+    assert set(found["preset"]) == {"quick"} and found["key"].tolist() == keys
 
 
 def test_export_takes_the_bound_of_the_cell_with_most_keys(store, tmp_path):
@@ -103,25 +105,26 @@ def contrast(store, objectives="CE+CD", ending="", *, seed=0, preset="paper", va
     with run.claim():
         (run.folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01"}})
+    return run.cell.key
 
 
 def test_export_of_the_contrast_of_decoders(store, tmp_path):
     contrast(store, "CE+CD", seed=2)
-    contrast(store, "CE+CD", seed=1, values=(6.123456, 5.0, 1e-9, 3e-9))
-    contrast(store, "CD", ", td_queue=frozen_noise", td_queue="frozen_noise", sequence_dictionary=64)
+    second = contrast(store, "CE+CD", seed=1, values=(6.123456, 5.0, 1e-9, 3e-9))
+    first = contrast(store, "CD", ", td_queue=frozen_noise", td_queue="frozen_noise", sequence_dictionary=64)
     contrast(store, "CD", ", precision=float32", precision="float32")
     contrast(store, "AE+CD", preset="quick")
     contrast(store, "CE")
     path, = logs.export(store, tmp_path / "figures")
     assert path == tmp_path / "figures" / "sequence_contrast_ucla.csv"
-    columns = ["epoch", "CD", "sequence_dictionary", "entry", "seed", "dataset", "preset"]
+    columns = ["epoch", "CD", "sequence_dictionary", "entry", "key", "seed", "dataset", "preset"]
     found = pd.read_csv(path)
     assert list(found.columns) == columns
     assert found.to_numpy().tolist() == [
-        [1, 5.5, 64, "CD, td_queue=frozen_noise", 0, "ucla", "paper"],
-        [2, 3.5, 64, "CD, td_queue=frozen_noise", 0, "ucla", "paper"],
-        [1, 5.562, 640, "CE+CD", 1, "ucla", "paper"],
-        [2, 2e-9, 640, "CE+CD", 1, "ucla", "paper"],
+        [1, 5.5, 64, "CD, td_queue=frozen_noise", first, 0, "ucla", "paper"],
+        [2, 3.5, 64, "CD, td_queue=frozen_noise", first, 0, "ucla", "paper"],
+        [1, 5.562, 640, "CE+CD", second, 1, "ucla", "paper"],
+        [2, 2e-9, 640, "CE+CD", second, 1, "ucla", "paper"],
     ]
 
 
@@ -155,29 +158,51 @@ def diverse(store, sampler="random", batch=32, *, ending="", seed=0, preset="qui
         (run.folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         run.finish({"categories_video": 22.0, "categories_audio": 21.0, "expected": 25.5,
                     "cost": {"finished": finished}})
+    return run.cell
 
 
 def test_export_of_categories_along_training(store, tmp_path):
-    diverse(store, "random", 128)
-    diverse(store, "gradient", 32, seed=1, counts=(30.5, 31))
+    third = diverse(store, "random", 128)
+    second = diverse(store, "gradient", 32, seed=1, counts=(30.5, 31))
     diverse(store, "gradient", 32, counts=(99, 99))
-    diverse(store, "gradient", 32, counts=(29, 31), finished="2025", temperature=0.5)  # the same entry, trained again
+    first = diverse(store, "gradient", 32, counts=(29, 31), finished="2025", temperature=0.5)  # trained again
     diverse(store, "gradient", 32, ending=", iterations=10", counts=(1,), iterations=10)
     diverse(store, "ohem", 32, preset="paper")
     diverse(store, "ohem", 32, preset="smoke")
     path, = logs.export(store, tmp_path / "figures")
     assert path.name == "category_curves_synthetic.csv"
-    found = pd.read_csv(path)
-    assert list(found.columns) == ["step", "categories_video", "categories_audio", "sampler", "batch", "seed",
-                                   "expected", "dataset", "preset"]
+    found = logs.read(path)
+    assert list(found.columns) == ["step", "categories_video", "categories_audio", "sampler", "batch", "expected",
+                                   "key", "seed", "dataset", "preset"]
     assert found.to_numpy().tolist() == [
-        [5, 29.0, 28.0, "gradient", 32, 0, 25.5, "synthetic", "quick"],
-        [10, 31.0, 30.0, "gradient", 32, 0, 25.5, "synthetic", "quick"],
-        [5, 30.5, 29.5, "gradient", 32, 1, 25.5, "synthetic", "quick"],
-        [10, 31.0, 30.0, "gradient", 32, 1, 25.5, "synthetic", "quick"],
-        [5, 20.0, 19.0, "random", 128, 0, 25.5, "synthetic", "quick"],
-        [10, 24.0, 23.0, "random", 128, 0, 25.5, "synthetic", "quick"],
+        [5, 29.0, 28.0, "gradient", 32, 25.5, first.key, 0, "synthetic", "quick"],
+        [10, 31.0, 30.0, "gradient", 32, 25.5, first.key, 0, "synthetic", "quick"],
+        [5, 30.5, 29.5, "gradient", 32, 25.5, second.key, 1, "synthetic", "quick"],
+        [10, 31.0, 30.0, "gradient", 32, 25.5, second.key, 1, "synthetic", "quick"],
+        [5, 20.0, 19.0, "random", 128, 25.5, third.key, 0, "synthetic", "quick"],
+        [10, 24.0, 23.0, "random", 128, 25.5, third.key, 0, "synthetic", "quick"],
     ]
+
+
+def test_categories_along_the_training_of_chosen_cells(store):
+    diverse(store, "random", 128)
+    chosen = diverse(store, "ohem", 32, preset="smoke", counts=(7,))
+    found = logs.category_curves([chosen])
+    assert found[["step", "categories_video", "sampler", "expected", "key", "preset"]].to_numpy().tolist() == [
+        [5, 7, "ohem", 25.5, chosen.key, "smoke"]
+    ]
+    missing = Cell("category_diversity", "cmacc", chosen.recipe, 7, "smoke", "synthetic", "digest", 1)
+    with pytest.raises(FileNotFoundError, match=r"has no progress\.jsonl of any of these 1 cells; run them"):
+        logs.category_curves([missing])
+
+
+def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
+    path = tmp_path / "objective_parts_digits.csv"
+    pd.DataFrame({"epoch": [1], "key": ["1234567890123456"], "seed": 0, "dataset": "digits"}).to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"objective_parts_digits\.csv has no column 'preset'; export it again where"):
+        logs.read(path)
+    pd.read_csv(path).assign(preset="quick").to_csv(path, index=False)
+    assert logs.read(path)["key"].tolist() == ["1234567890123456"]
 
 
 def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
@@ -194,6 +219,7 @@ def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
     assert accuracy.name == "pretext_accuracy_synthetic.csv" and negatives.name == "selected_negatives_synthetic.csv"
     found = pd.read_csv(accuracy)
     assert found["accuracy"].tolist() == [10.0, 10.0, 11.0, 11.0] and set(found["method"]) == {"cmacc"}
+    assert found["seed"].tolist() == [0, 0, 1, 1] and found.groupby("seed")["key"].nunique().tolist() == [1, 1]
     assert pd.read_csv(negatives)["accuracy"].tolist() == [10.0, 10.0]
 
 
