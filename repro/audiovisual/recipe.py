@@ -54,13 +54,13 @@ QUICK: dict[str, dict[str, Any]] = {
         "batch": 32, "dictionary": 256, "pool": 1920, "epochs": 200, "iterations": 1000, "width": 128, "embedding": 128,
     },
     "esc50": {  # two windows of 3.2 s cover a recording of 5 s; ESC-10 has 320 of them in the training part of a fold
-        "batch": 32, "dictionary": 256, "pool": 512, "epochs": 500, "iterations": 1000, "width": 256, "embedding": 256,
+        "batch": 32, "dictionary": 256, "pool": 512, "epochs": 500, "iterations": 1000,
         "finetune_epochs": 50, "finetune_window": 32, "finetune_windows": 2,
     },
 }
 QUICK_VIDEO: dict[str, Any] = {  # a sample has some dozens of clips with sound, and a batch must be left to select
     "batch": 8, "dictionary": 16, "pool": 64, "epochs": 300, "iterations": 300, "width": 256, "embedding": 256,
-    "size": 56, "window": 8, "finetune_batch": 8, "finetune_window": 8, "finetune_windows": 4,
+    "size": 56, "finetune_batch": 8, "finetune_window": 16, "finetune_windows": 4,
 }
 
 COUNTS = ("batch", "dictionary", "pool", "width", "embedding", "epochs", "window", "size", "groups", "threads", "pairs")
