@@ -513,8 +513,8 @@ def _over_splits(rows: DataFrame) -> DataFrame:
     official = rows["target"].map(lambda name: len(TARGETS[name].splits))
     whole = (official > 1) & (found == official)
     parts = rows[whole & single].assign(entry=entry, split=0)
-    means = parts.drop_duplicates(["entry", "seed"]).drop(columns="value").merge(
-        parts.groupby(["entry", "seed"], as_index=False)["value"].mean()
+    means = parts.drop_duplicates(["entry", "seed"]).drop(columns=["value", "trained_on"]).merge(
+        parts.groupby(["entry", "seed"], as_index=False)[["value", "trained_on"]].mean()
     )
     return concat([rows[~(whole & single)], means], ignore_index=True).drop_duplicates(["entry", "seed"])
 
