@@ -168,7 +168,8 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
     Returns:
         categories_video, categories_audio: distinct categories, mean over all steps; items of none do not count.
         expected: the same of as many uniform draws of training pairs, sum_c 1 - (1 - p_c)^M, where p_c is the share of
-            category c: C (1 - (1 - 1 / C)^M) for C categories that are equally frequent.
+            category c: C (1 - (1 - 1 / C)^M) for C categories that are equally frequent. These draws are with
+            replacement; those of the sampler "random" are not, and reach slightly more categories.
     """
     frequencies = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount()[: pretrainer.kinds]
     missed = (1 - frequencies.double() / len(pretrainer.members)) ** pretrainer.recipe.batch

@@ -44,9 +44,9 @@ DEPARTING = {  # data sets and targets that are not quite the paper's, with what
     "esc10": "classified among all 50 classes",
 }
 VARIED = {
-    "cross_modal": ("extra_layer", "sampler"),
-    "ohem_vs_active": ("sampler", "batch"),
-    "dictionary_size": ("dictionary",),
+    "cross_modal": ("extra_layer", "sampler", "targets"),
+    "ohem_vs_active": ("sampler", "batch", "targets"),
+    "dictionary_size": ("dictionary", "targets"),
     "mutual_information": ("characters",),
     "transfer": ("video_trunk", "split", "targets"),
     "category_diversity": ("sampler", "batch"),
@@ -270,8 +270,9 @@ def cross_modal_cells(
         ValueError: if a parameter has a value that does not exist, naming those that do.
         FileNotFoundError: if a data set is not there, saying where to get it and where to put it.
     """
-    chosen = [APPROACHES[name][1:] for name in _listed("approaches", approaches, APPROACHES)]
-    return _cells("cross_modal", dataset, preset, seeds, chosen, variant, subset, precision, _targeted(targets))
+    names, places = _listed("approaches", approaches, APPROACHES), _targeted(targets)
+    chosen = [(method, changes | places) for _, method, changes in map(APPROACHES.get, names)]
+    return _cells("cross_modal", dataset, preset, seeds, chosen, variant, subset, precision)
 
 
 def ohem_vs_active_cells(
@@ -299,8 +300,8 @@ def ohem_vs_active_cells(
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    chosen = [("cmacc", changes) for changes in _sampled(samplers, _batches(batches, dataset, preset))]
-    departures = _targeted(targets) | _redundant(redundancy, dataset)
+    sampled, places = _sampled(samplers, _batches(batches, dataset, preset)), _targeted(targets)
+    chosen, departures = [("cmacc", changes | places) for changes in sampled], _redundant(redundancy, dataset)
     return _cells("ohem_vs_active", dataset, preset, seeds, chosen, variant, subset, precision, departures)
 
 
@@ -331,8 +332,8 @@ def dictionary_size_cells(
         paper, small = "128,512,2048,8192,32768", "8,16,24" if dataset in RECORDINGS else "64,256,1024"
         dictionaries = paper if resolved(dataset, preset, RECORDED, PRESETS) == "paper" else small
     names, sizes = _listed("methods", methods, SELF_SUPERVISED), parse_numbers("dictionaries", dictionaries, least=1)
-    chosen = [(name, {"dictionary": size}) for name in names for size in sizes]
-    return _cells("dictionary_size", dataset, preset, seeds, chosen, variant, subset, precision, _targeted(targets))
+    chosen = [(name, {"dictionary": size} | _targeted(targets)) for name in names for size in sizes]
+    return _cells("dictionary_size", dataset, preset, seeds, chosen, variant, subset, precision)
 
 
 def mutual_information_cells(
@@ -473,14 +474,11 @@ def mutual_information_table(results: DataFrame, preset: str, dataset: str) -> D
 def transfer_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `transfer` from finished cells; `results` as for `cross_modal_table`.
 
-    Cells that differ in the list of their targets alone are fine-tuned from the same encoder: they count once. Those of
-    all splits of a target, one encoder each, give their mean; only means have printed numbers.
+    The cells of all splits of a target, one encoder each, give their mean; only means have printed numbers.
     """
-    rows = _by_target(results)
-    rows["entry"] = rows["entry"].str.replace(r", targets=\S+(?=, )", "", regex=True)
-    rows = _over_splits(rows.drop_duplicates(["entry", "seed"], keep="last"))
+    rows = _over_splits(_by_target(results))
     columns = ["method", "video_trunk", "split"]
-    table = _beside(("video_trunk", "split"), rows, columns, _printed_transfer, preset, dataset)
+    table = _beside(VARIED["transfer"], rows, columns, _printed_transfer, preset, dataset)
     entries = rows.drop_duplicates("entry")
     return table.assign(printed_in=[_printed_in(row, dataset) for _, row in entries.iterrows()])
 
@@ -497,12 +495,17 @@ def category_diversity_table(results: DataFrame, preset: str, dataset: str) -> D
 
 
 def _by_target(results: DataFrame) -> DataFrame:
-    """One row per cell and target, the accuracy there as `value`; every target of an entry is an entry of its own."""
+    """One row per cell and target, the accuracy there as `value`; every target of an entry is an entry of its own.
+
+    Cells that differ in the list of their targets alone are fine-tuned from the same encoder: they count once.
+    """
     parts = []
     for target in dict.fromkeys(name for targets in results["targets"] for name in targets.split(",")):
         measured = results[[target in targets.split(",") for targets in results["targets"]]]
         parts.append(measured.assign(target=target, value=measured["linear" if target == GRIDS else target]))
-    return _with_entry(concat(parts, ignore_index=True))
+    rows = _with_entry(concat(parts, ignore_index=True))
+    rows["entry"] = rows["entry"].str.replace(r", targets=\S+(?=, )", "", regex=True)
+    return rows.drop_duplicates(["entry", "seed"], keep="last")
 
 
 def _over_splits(rows: DataFrame) -> DataFrame:
@@ -551,7 +554,7 @@ def _beside(
 def _departures(row: Series, entry: str, varied: tuple[str, ...], dataset: str) -> str:
     """What an entry says beside its method, the fields that its table varies, and its target; then what is known of
     the data set and the target."""
-    usual = row["method"] + "".join(f", {field}={row[field]}" for field in varied)
+    usual = row["method"] + "".join(f", {field}={row[field]}" for field in varied if field != "targets")
     own = entry.removeprefix(usual).removesuffix(f", target={row['target']}").removeprefix(", ")
     known = (DEPARTING.get(name) for name in (manifest.plain(dataset), row["target"]))
     return "; ".join(filter(None, (own, *known)))
