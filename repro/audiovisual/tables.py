@@ -548,7 +548,8 @@ def _beside(
     if not manifest.embedded(dataset):
         comparable = Series({entry: published(row, dataset) for entry, row in entries.iterrows()}, dtype=float)
     table = beside(entries[columns], rows, comparable, preset=preset, dataset=dataset)
-    return table.assign(trained_on=rows.groupby("entry")["trained_on"].mean()).reset_index(drop=True)
+    trained_on = rows.groupby("entry")["trained_on"].mean().round().astype(int)
+    return table.assign(trained_on=trained_on).reset_index(drop=True)
 
 
 def _departures(row: Series, entry: str, varied: tuple[str, ...], dataset: str) -> str:
