@@ -176,7 +176,7 @@ def smoke(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     if dataset in CHARACTERS:
         tiny |= {"batch": 16, "dictionary": 128, "pool": 256, "pairs": 512}
     elif dataset == "synthetic":
-        tiny |= {"batch": 16, "pool": 512}
+        tiny |= {"batch": 16}
     return quick(dataset, method, **(tiny | changes))
 
 

@@ -12,7 +12,7 @@ from repro.audiovisual import MODALITIES, figure_data
 from repro.audiovisual.cell import TARGETS, identity_of, train, trained_on
 from repro.audiovisual.data import CHARACTERS, RECORDINGS
 from repro.audiovisual.pretrain import VERSION
-from repro.audiovisual.recipe import METHODS, PRESETS, SAMPLERS, SELF_SUPERVISED, VARIANTS
+from repro.audiovisual.recipe import METHODS, PRESETS, QUICK, SAMPLERS, SELF_SUPERVISED, VARIANTS
 from repro.recipe import choose, parse_number, parse_numbers
 from repro.report.comparison import NAMES, TRUNKS, accuracies
 from repro.report.printed import printed
@@ -292,7 +292,7 @@ def ohem_vs_active_cells(
 
     Args:
         samplers: comma list of "random", "ohem", "gradient", "feature" and "released".
-        batches: comma list of numbers M; "auto": 32, 64 and 128, of recordings 4, 8 and 16 but for the paper's recipe,
+        batches: comma list of numbers M; "auto": 32, 64 and 128, of recordings 4, 8 and 16 save for the paper's recipe,
             in which dictionary and pool grow with M. In the others all are trained equally long with one dictionary.
         redundancy: of "synthetic" alone, from 0 up to, not including, 1, see `synthetic.load`; "auto": 0.5.
         dataset, preset, targets, seeds, variant, subset, precision: as for `cross_modal_cells`.
@@ -322,14 +322,14 @@ def dictionary_size_cells(
     Args:
         methods: comma list of "smoco", "xmoco" and "cmacc".
         dictionaries: comma list of sizes, multiples of the batch; "auto": 128 to 32,768 for the paper's recipe, else
-            64, 256 and 1,024, of recordings 8, 16 and 24.
+            64, 256 and 1,024, of recordings with pictures 8, 16 and 24.
         dataset, preset, targets, seeds, variant, subset, precision: as for `cross_modal_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     if dictionaries == "auto":
-        paper, small = "128,512,2048,8192,32768", "8,16,24" if dataset in RECORDINGS else "64,256,1024"
+        paper, small = "128,512,2048,8192,32768", "64,256,1024" if dataset in QUICK else "8,16,24"
         dictionaries = paper if resolved(dataset, preset, RECORDED, PRESETS) == "paper" else small
     names, sizes = _listed("methods", methods, SELF_SUPERVISED), parse_numbers("dictionaries", dictionaries, least=1)
     chosen = [(name, {"dictionary": size} | _targeted(targets)) for name in names for size in sizes]
@@ -633,7 +633,7 @@ def _batches(batches: str | int, dataset: str, preset: str) -> str | int:
     if batches != "auto":
         return batches
     paper = resolved(dataset, preset, RECORDED, PRESETS) == "paper"
-    return "32,64,128" if paper or dataset == "synthetic" else "4,8,16"
+    return "32,64,128" if paper or dataset in QUICK else "4,8,16"
 
 
 def _targeted(targets: str) -> dict[str, Any]:

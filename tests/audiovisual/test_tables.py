@@ -205,6 +205,14 @@ def test_quick_tables_take_a_set_of_some_dozens(any_data, monkeypatch, table):
     assert tables.TABLES[table].cells("ucf101", preset="quick", subset=True)
 
 
+@pytest.mark.parametrize("preset", ["quick", "smoke"])
+@pytest.mark.parametrize("table", ["ohem_vs_active", "category_diversity", "dictionary_size", "cross_modal"])
+def test_usual_choices_fit_the_embedded_clips(any_data, monkeypatch, table, preset):
+    monkeypatch.setattr(cell, "data_of", lambda recipe: made_up(pretrain=2000))
+    monkeypatch.setattr(cell, "members", lambda recipe, data: members(recipe.replace(size=8), data))
+    assert tables.TABLES[table].cells("synthetic", preset=preset)
+
+
 def test_coverage_needs_no_targets(any_data):
     cells = tables.category_diversity_cells("ucf101")
     found = [(each.recipe.sampler, each.recipe.batch) for each in cells]
