@@ -557,8 +557,8 @@ def _departures(row: Series, entry: str, varied: tuple[str, ...], dataset: str) 
     the data set and the target."""
     usual = row["method"] + "".join(f", {field}={row[field]}" for field in varied if field != "targets")
     own = entry.removeprefix(usual).removesuffix(f", target={row['target']}").removeprefix(", ")
-    known = (DEPARTING.get(name) for name in (manifest.plain(dataset), row["target"]))
-    return "; ".join(filter(None, (own, *known)))
+    seen = () if row["method"] == "scratch" else (manifest.plain(dataset),)
+    return "; ".join(filter(None, (own, *map(DEPARTING.get, (*seen, row["target"])))))
 
 
 def _printed_approach(row: Series, dataset: str) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from made_up_pairs import grids, made_up, tiny
+from states import assert_equal_states
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -774,22 +775,6 @@ def test_contrast_lowers_its_loss(method):
 
 
 # ---------------------------------------------------------------------------------------------- resuming
-
-
-def assert_equal_states(first, second):
-    """Equal bit by bit, whatever the nesting."""
-    assert type(first) is type(second)
-    if isinstance(first, torch.Tensor):
-        assert first.dtype == second.dtype and torch.equal(first, second)
-    elif isinstance(first, dict):
-        assert list(first) == list(second)
-        for name in first:
-            assert_equal_states(first[name], second[name])
-    elif isinstance(first, (list, tuple)):
-        for one, other in zip(first, second, strict=True):
-            assert_equal_states(one, other)
-    else:
-        assert first == second
 
 
 @pytest.mark.parametrize(
