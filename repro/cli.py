@@ -66,7 +66,11 @@ def run(
     dictionaries: Annotated[str | None, typer.Option(help="dictionary_size: a list, multiples of the batch")] = None,
     characters: Annotated[str | None, typer.Option(help="mutual_information: a comma list of numbers to 9")] = None,
     trunks: Annotated[str | None, typer.Option(help="transfer: r3d18, r2plus1d18 or both")] = None,
-    targets: Annotated[str | None, typer.Option(help="transfer: where to fine-tune, such as ucf101,esc50")] = None,
+    targets: Annotated[str | None, typer.Option(help="of CM-ACC: where to fine-tune, such as ucf101,esc50")] = None,
+    redundancy: Annotated[
+        str | None, typer.Option(help="ohem_vs_active, category_diversity: of the embedded clips, 0 to below 1")
+    ] = None,
+    clips: Annotated[str | None, typer.Option(help="transfer: pre-train on so many, drawn at random; 0: all")] = None,
     split: Annotated[str | None, typer.Option(help="transfer: official splits or folds, 1,2,3; 0, their mean")] = None,
     iterations: Annotated[str | None, typer.Option(help="category_diversity: steps of training")] = None,
     variant: Annotated[str | None, typer.Option(help="where paper and code disagree")] = None,
@@ -87,6 +91,7 @@ def run(
     given |= {"keys": keys, "strengths": strengths, "learning_rate": learning_rate, "approaches": approaches}
     given |= {"samplers": samplers, "batches": batches, "dictionaries": dictionaries, "characters": characters}
     given |= {"trunks": trunks, "targets": targets, "split": split, "iterations": iterations}
+    given |= {"redundancy": redundancy, "clips": clips}
     given = {name: value for name, value in given.items() if value is not None}
     _check_options(table, given, inspect.signature(chosen.cells).parameters)
     with devices.process_group(devices.resolve(device)):

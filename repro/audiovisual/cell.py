@@ -90,21 +90,39 @@ def identity_of(recipe: AudioVisualRecipe) -> tuple[str, str]:
 
     Raises:
         ValueError: if the data are too few for the recipe, or it could not end for another reason.
+        FileNotFoundError: if a data set is not there, saying how to get it or, of a target, to do without.
     """
     data = data_of(recipe)
     members(recipe, data)
-    judged = [target_of(recipe, name, split) for name, split in targets_of(recipe)]
+    judged = [_asked(recipe, name, split) for name, split in targets_of(recipe)]
     partial = any("(subset)" in each.name for each in judged) and "(subset)" not in data.name
     digests = dict.fromkeys(each.digest for each in (data, *judged))
     digest = data.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     return f"{data.name} (subset)" if partial else data.name, digest
 
 
+def trained_on(recipe: AudioVisualRecipe) -> str:
+    """How many clips the recipe pre-trains on, in words; nothing of characters, and of encoders from scratch."""
+    if recipe.dataset in CHARACTERS or recipe.method == "scratch":
+        return ""
+    data = data_of(recipe)
+    return f"{data.name}: {recipe.method} takes {len(members(recipe, data)):,} of {int(data.pretrain.sum()):,} clips"
+
+
+def _asked(recipe: AudioVisualRecipe, name: str, split: int) -> Pairs:
+    """As `target_of`; the message says that there is a choice."""
+    try:
+        return target_of(recipe, name, split)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}; or choose targets other than {name} of {recipe.targets}") from error
+
+
 def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     """Train the run's cell to its end, from its checkpoints if there are any, and evaluate it.
 
     Returns:
-        The content of `result.json`: that of `evaluate`, and "cost", whose seconds are those of pre-training.
+        The content of `result.json`: that of `evaluate`; "trained_on", how many pairs, or recordings with the one
+        modality that is needed, were pre-trained on; and "cost", whose seconds are those of pre-training.
 
     Raises:
         ValueError: as `Cell.require`, and as the `Pretrainer`.
@@ -114,11 +132,12 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     run.cell.require(identity_of(recipe)[1])
     with devices.threads(recipe.threads), devices.full_precision():
         pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
+        trained_on = 0 if recipe.method == "scratch" else len(pretrainer.members)
         spent = fit(pretrainer, run.folder, progress, report_steps=REPORT_STEPS if recipe.iterations else 50)
         result = evaluate(pretrainer, run.folder, progress, seed)
     for checkpoint in run.folder.glob("*/checkpoint*.pt"):  # of fine-tuning, which only resuming needed
         checkpoint.unlink()
-    return result | {"cost": spent | cost(device)}
+    return result | {"trained_on": float(trained_on), "cost": spent | cost(device)}
 
 
 def evaluate(pretrainer: Pretrainer, folder: Path, progress: tqdm, seed: int) -> dict[str, float]:
@@ -149,7 +168,8 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
 
     Returns:
         categories_video, categories_audio: distinct categories, mean over all steps; items of none do not count.
-        expected: the same of as many uniform draws of training pairs, in closed form, see `expected_categories`.
+        expected: the same of as many uniform draws of training pairs, in closed form, see `expected_categories`. These
+            draws are with replacement; those of the sampler "random" are not, and reach slightly more categories.
     """
     frequencies = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount()[: pretrainer.kinds]
     shares = frequencies.cpu().numpy() / len(pretrainer.members)

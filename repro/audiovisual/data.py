@@ -21,6 +21,8 @@ from repro.run.store import write_atomically
 
 RECORDINGS = ("kinetics700", "kinetics_sound", "audioset", "ucf101", "hmdb51", "esc50")
 DATASETS = ("synthetic", *CHARACTERS, *RECORDINGS)
+ROOM = 8, 7  # height of stored pictures by side of a crop, as 128 by 112
+LARGEST_CROP = video.SIZES[1] * ROOM[1] // ROOM[0]
 
 
 class Pairs(Protocol):
@@ -83,8 +85,7 @@ def load(
         name: one of `DATASETS`.
         root: folder of real data; REPRO_DATA by default.
         window: frames of a view of clips.
-        size: pixels of the crop that recordings will be seen through; they are kept at twice the usual resolution
-            where that has fewer.
+        size: pixels of the crop that recordings will be seen through, at most `LARGEST_CROP`; see `stored_size`.
         split: of recordings, a name in their manifest; its first by default.
         subset: of recordings, accept a part of the official distribution.
         redundancy: of `synthetic`, see `synthetic.load`.
@@ -100,9 +101,16 @@ def load(
         return load_characters(name, root, characters=characters, pairs=pairs)
     if name == "synthetic":
         return _synthetic(redundancy, window)
-    stored = video.SIZE if size <= video.SIZE else 2 * video.SIZE
-    prepared = prepare.load(name, None if root is None else Path(root), size=stored, subset=subset)
+    prepared = prepare.load(name, None if root is None else Path(root), size=stored_size(size), subset=subset)
     return _clips(prepared, choose("split", split or next(iter(prepared.splits)), prepared.splits), window)
+
+
+def stored_size(size: int) -> int:
+    """Height of the stored pictures that a crop of `size` pixels is taken of: 64 for 56, 128 for 112, 256 for 224.
+
+    So a crop shows the same share of a picture, 58 %, at every resolution.
+    """
+    return max(video.SIZES[0], size * ROOM[0] // ROOM[1])
 
 
 def _synthetic(redundancy: float, window: int) -> Clips:

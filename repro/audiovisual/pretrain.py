@@ -21,7 +21,8 @@ from repro.run.ahead import Ahead, ahead
 from repro.run.device import restore_generator
 from repro.run.fit import NonFiniteLoss
 
-VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
+VERSION = 3  # raise when a change alters the numbers of an unchanged recipe
+DRAW = 240_000  # seed of the clips that `recipe.clips` draws, the same in every cell
 OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
 
 
@@ -49,6 +50,7 @@ class Pretrainer:
         self.recipe, self.data, self.device = recipe, data.to(device), device
         self.modalities = _modalities(data)
         self.members = members(recipe, data)
+        self.present = {modality: data.has(modality) for modality in self.modalities}
         losses = self.modalities if recipe.method in SELF_SUPERVISED else self.modalities[:0]
         counted = tuple(f"categories_{modality}" for modality in self.modalities) if recipe.method == "cmacc" else ()
         self.terms = (*losses, "loss", *counted)
@@ -108,15 +110,23 @@ class Pretrainer:
         return torch.stack([*values.values()]).detach()
 
     def _supervised(self, index: Tensor, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        labels = self.data.labels[index].to(self.device, non_blocking=True)
         losses = []
         for modality, view in views.items():
+            labels = self.data.labels[self._having(modality, index)].to(self.device, non_blocking=True)
             with self._autocast():
                 logits = self.classifiers[modality](self.towers(modality, self._augmented(view))[1]).float()
             losses.append(cross_entropy(logits, labels))
         loss = torch.stack(losses).sum()
         self._descend(loss)
         return {"loss": loss}
+
+    def _having(self, modality: str, index: Tensor) -> Tensor:
+        """Those of a batch with the modality, as many as can be normalised: in groups of one size, of two at least."""
+        items = index[self.present[modality][index]]
+        if len(items) == len(index):
+            return index
+        groups = self.recipe.groups
+        return items[: len(items) // groups * groups] if len(items) >= 2 * groups else items[:0]
 
     def _within_modalities(self, index: Tensor, views: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
         """SMoCo: two views of one modality are query and key, for each modality on its own."""
@@ -276,12 +286,15 @@ class Pretrainer:
             self.batches.start(self._gathered_batch, functools.partial(self._return_to, *position))
 
     def _gathered_batch(self) -> tuple[Tensor, dict[str, Any]]:
-        """Indices (N,) of the next batch and, by modality, its views, two each of SMoCo."""
+        """Indices (N,) of the next batch and its views by modality, two each of SMoCo, none of what an item lacks."""
         index = self._next_batch()
         if self.crosses:
             return index, dict(zip(MODALITIES, self.data.pair(index, self.view_generator), strict=True))
-        views = self.data.twins if self.recipe.method == "smoco" else self.data.view
-        return index, {modality: views(modality, index, self.view_generator) for modality in self.modalities}
+        if self.recipe.method == "smoco":
+            return index, {each: self.data.twins(each, index, self.view_generator) for each in self.modalities}
+        having = {each: self._having(each, index) for each in self.modalities}
+        present = {each: items for each, items in having.items() if len(items)}
+        return index, {each: self.data.view(each, items, self.view_generator) for each, items in present.items()}
 
     def _next_batch(self) -> Tensor:
         """Indices (N,) of the next batch; the rest of an epoch that is smaller is dropped."""
@@ -350,8 +363,13 @@ def _modalities(data: Pairs) -> tuple[str, ...]:
 def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
     """Indices of the pairs to train with: those of its training part with every modality that any item has.
 
+    Supervised training, which has an encoder and a classifier for each modality on its own, takes all that are labelled
+    and have the first modality; what lacks the other one counts in the first alone. Of more than `recipe.clips` so many
+    are drawn, the same for all cells.
+
     Raises:
-        ValueError: if the data lacks what the method needs, or has too few pairs for batch, dictionary and pool.
+        ValueError: if the data lacks what the method needs, has too few pairs for batch, dictionary and pool, or
+            pictures smaller than the crop.
     """
     modalities, usable = _modalities(data), data.pretrain
     if recipe.method in ("xmoco", "cmacc") and modalities != MODALITIES:
@@ -362,10 +380,14 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
             cells = data.labels.shape[1]
             raise ValueError(f"method='supervised' needs one label for every pair; {data.name} has one for each of "
                              f"{cells} cells; choose another method")
-        usable = usable & (data.labels >= 0)
+        usable, modalities = usable & (data.labels >= 0), modalities[:1]
     for modality in modalities:
         usable = usable & data.has(modality)
     found = usable.nonzero().flatten()
+    if 0 < recipe.clips < len(found):
+        order = torch.randperm(len(found), generator=torch.Generator().manual_seed(DRAW))
+        found = found[order[: recipe.clips].sort().values]
+    _refuse_large_crop(recipe, data)
     if recipe.batch > len(found):
         raise ValueError(f"batch={recipe.batch} exceeds the {len(found)} training pairs of {data.name}; lower it")
     if recipe.method == "cmacc":
@@ -376,3 +398,12 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
                 f"{len(found)} pairs, and batch={recipe.batch} are selected; choose a smaller dictionary"
             )
     return found
+
+
+def _refuse_large_crop(recipe: AudioVisualRecipe, data: Pairs) -> None:
+    """Raise ValueError if the clips of a set have fewer pixels than the recipe's crop."""
+    for item in data.has("video").nonzero().flatten()[:1]:
+        shape = data.centred("video", item.unsqueeze(0)).shape
+        if len(shape) == 6 and min(shape[4:]) < recipe.size:
+            raise ValueError(f"size={recipe.size} exceeds the frames of {data.name}, {shape[4]} x {shape[5]} pixels; "
+                             "lower it")

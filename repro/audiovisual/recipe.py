@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import Any
 
-from repro.audiovisual.data import CHARACTERS, DATASETS
+from repro.audiovisual.data import CHARACTERS, DATASETS, LARGEST_CROP
 from repro.recipe import Recipe, choose, setting
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
@@ -39,19 +39,36 @@ DATA: dict[str, Values] = {  # where a data set's recipe leaves that of Kinetics
     "multidigits": GRID,
     "multiomniglot": GRID,
     "kinetics_sound": {},
-    "kinetics700": {},
+    "kinetics700": {"clips": (240_000, f"{PAPER}: drawn at random once")},
     "audioset": {},
     "ucf101": {"targets": ("ucf101,hmdb51", f"{PAPER}, Table 4")},
     "hmdb51": {"targets": ("hmdb51", "the data")},
     "esc50": {"targets": ("esc50", "the data")},
 }
 
+QUICK_CHARACTERS: dict[str, Any] = {
+    "batch": 128, "dictionary": 1024, "pool": 4096, "epochs": 20, "pairs": 10_000, "precision": "bfloat16",
+}
+QUICK: dict[str, dict[str, Any]] = {
+    "synthetic": {  # its pool is nearly all of the 2,000 clips, of which the dictionary leaves 1,664 to select from
+        "batch": 32, "dictionary": 256, "pool": 1920, "epochs": 200, "iterations": 1000, "width": 128, "embedding": 128,
+    },
+    "esc50": {  # two windows of 3.2 s cover a recording of 5 s; ESC-10 has 320 of them in the training part of a fold
+        "batch": 32, "dictionary": 256, "pool": 512, "epochs": 500, "iterations": 1000,
+        "finetune_epochs": 50, "finetune_window": 32, "finetune_windows": 2,
+    },
+}
+QUICK_VIDEO: dict[str, Any] = {  # a sample has some dozens of clips with sound, and a batch must be left to select
+    "batch": 8, "dictionary": 16, "pool": 64, "epochs": 300, "iterations": 300, "width": 256, "embedding": 256,
+    "size": 56, "finetune_batch": 8, "finetune_window": 16, "finetune_windows": 4,
+}
+
 COUNTS = ("batch", "dictionary", "pool", "width", "embedding", "epochs", "window", "size", "groups", "threads", "pairs")
 LEAST = dict.fromkeys((*COUNTS, "finetune_batch", "finetune_window", "finetune_windows"), 1)
 LEAST |= dict.fromkeys(("temperature", "posterior_temperature"), 1e-6)
 LEAST |= dict.fromkeys(("iterations", "warmup", "learning_rate", "finetune_epochs", "finetune_learning_rate"), 0)
-LEAST |= dict.fromkeys(("split", "redundancy", "momentum", "greyscale"), 0) | {"characters": 1}
-MOST = {"momentum": 1.0, "greyscale": 1.0, "redundancy": 1.0, "characters": 9, "split": 5}
+LEAST |= dict.fromkeys(("split", "clips", "redundancy", "momentum", "greyscale"), 0) | {"characters": 1}
+MOST = {"momentum": 1.0, "greyscale": 1.0, "characters": 9, "split": 5, "size": LARGEST_CROP}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,6 +77,7 @@ class AudioVisualRecipe(Recipe):
 
     dataset: str = setting("kinetics_sound", PAPER, allowed=DATASETS)
     subset: bool = setting(False, "assumed: the whole distribution, or an error")
+    clips: int = setting(0, "assumed: pre-trained on so many, drawn at random once; 0, on all")
     redundancy: float = setting(0.0, "of the embedded clips alone: near-duplicates and rare categories")
     characters: int = setting(1, "of grids of characters alone")
     pairs: int = setting(50_000, f"{PAPER}, of grids of characters alone")
@@ -71,8 +89,8 @@ class AudioVisualRecipe(Recipe):
     width: int = setting(512, f"{PAPER}: features of an encoder")
     embedding: int = setting(512, "assumed: width of the encoders")
     normalised: bool = setting(False, "assumed, as the printed gradient norms need; see `VARIANTS`")
-    groups: int = setting(1, "assumed: batch normalisation over the whole batch")
-    shuffle: bool = setting(True, f"{PAPER}; without effect with one group")
+    groups: int = setting(4, "assumed number: parts of a batch that are normalised apart")
+    shuffle: bool = setting(True, f"{PAPER}: keys are dealt to other groups than queries; without effect with one")
     batch: int = setting(128, f"{PAPER}: M, also the number of negatives selected in a step")
     dictionary: int = setting(30 * 128, PAPER)
     pool: int = setting(300 * 128, PAPER)
@@ -105,6 +123,8 @@ class AudioVisualRecipe(Recipe):
                 raise ValueError(f"{name}={value} should be finite")
             if not least <= value <= most:
                 raise ValueError(f"{name}={value} should be between {least} and {most}")
+        if not self.redundancy < 1:
+            raise ValueError(f"redundancy={self.redundancy} should be between 0 and 1, and less than 1")
         if self.batch % self.groups:
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
         if self.pool % self.batch or self.dictionary % self.batch:
@@ -138,18 +158,15 @@ def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
 
 
 def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
-    """A size for two CPU cores: small encoders on embedded data and characters, few and small frames of recordings."""
-    small: dict[str, Any] = {"momentum": 0.99, "warmup": 50, "epochs": 20, "finetune_epochs": 20}
-    dictionary = 8  # batches
-    if dataset in CHARACTERS:
-        small |= {"batch": 128, "pool": 4096, "pairs": 10_000, "precision": "bfloat16"}
-    elif dataset == "synthetic":
-        small |= {"batch": 32, "pool": 1536, "width": 128, "embedding": 128}
-    else:
-        small |= {"batch": 8, "pool": 8 * changes.get("batch", 8), "size": 64, "window": 8}
-        small |= {"finetune_window": 8, "finetune_windows": 2, "finetune_batch": 8}
-        dictionary = 2  # a sample of recordings has some dozens with sound, and a batch of them must be left to select
-    small["dictionary"] = dictionary * changes.get("batch", small["batch"])
+    """A size for two CPU cores: small encoders, few and small frames of recordings.
+
+    All batches take as many steps, with one dictionary and one pool (larger ones only where a batch is too large for
+    them), so that Table 3 compares numbers of negatives and not lengths of training.
+    """
+    small: dict[str, Any] = {"momentum": 0.99, "warmup": 50, "groups": 1, "finetune_epochs": 20}
+    small |= QUICK_CHARACTERS if dataset in CHARACTERS else QUICK.get(dataset, QUICK_VIDEO)
+    batch = changes.get("batch", small["batch"])
+    small |= {"dictionary": max(small["dictionary"], batch), "pool": max(small["pool"], 4 * batch)}
     return paper(dataset, method, **(small | changes))
 
 
@@ -157,7 +174,7 @@ def smoke(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """Two steps, to see that everything runs, no more."""
     tiny: dict[str, Any] = {"iterations": 2, "finetune_epochs": 1}
     if dataset in CHARACTERS:
-        tiny |= {"batch": 16, "pairs": 512, "pool": 256}
+        tiny |= {"batch": 16, "dictionary": 128, "pool": 256, "pairs": 512}
     elif dataset == "synthetic":
         tiny |= {"batch": 16}
     return quick(dataset, method, **(tiny | changes))
@@ -171,4 +188,5 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "released_selection": {"sampler": "released"},  # released code, kmeanspp.py
     "released_momentum": {"momentum": 0.9},  # released code, without its indexing slip
     "own_kept": {"own_excluded": False},  # Alg. 2, to the letter
+    "whole_batch": {"groups": 1},  # released code, one process without shuffled batch normalisation
 }

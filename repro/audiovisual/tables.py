@@ -1,17 +1,20 @@
 """CM-ACC's tables: which cells make them, and our numbers beside the printed ones."""
 
+import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from pandas import DataFrame, Series, concat
+from tqdm.auto import tqdm
 
 from repro import manifest
 from repro.audiovisual import MODALITIES, figure_data
-from repro.audiovisual.cell import TARGETS, identity_of, train
+from repro.audiovisual.cell import TARGETS, identity_of, train, trained_on
 from repro.audiovisual.data import CHARACTERS, RECORDINGS
 from repro.audiovisual.pretrain import VERSION
-from repro.audiovisual.recipe import METHODS, PRESETS, SAMPLERS, SELF_SUPERVISED, VARIANTS
+from repro.audiovisual.recipe import METHODS, PRESETS, QUICK, SAMPLERS, SELF_SUPERVISED, VARIANTS
 from repro.recipe import choose, parse_number, parse_numbers
+from repro.report.comparison import NAMES, TRUNKS, accuracies
 from repro.report.printed import printed
 from repro.run import device as devices
 from repro.run.compare import beside
@@ -29,24 +32,21 @@ APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "cmacc_plain": ("CM-ACC (w/o fcl)", "cmacc", {"extra_layer": False}),
     "cmacc_feature": ("CM-ACC, feature embedding", "cmacc", {"sampler": "feature"}),
     "cmacc": ("CM-ACC", "cmacc", {}),
-    "cmacc_released": ("CM-ACC, released selection", "cmacc", {"sampler": "released"}),
+    "cmacc_released": ("CM-ACC, released selection", "cmacc", VARIANTS["released_selection"]),
 }
 PRINTED_APPROACHES = "scratch,supervised,smoco,xmoco_plain,xmoco,cmacc_plain,cmacc_feature,cmacc"
 PRINTED_SAMPLERS = {"random": "Random", "ohem": "OHEM", "gradient": "Active"}
-COLUMNS = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}  # of the printed tables, by target
+FIRST_SPLIT = "Table 1"  # whose numbers are no means over splits
 GRIDS = "characters"  # the target of grids of characters, read by linear probes
 RECORDED = ("synthetic", *RECORDINGS)  # what all tables but `mutual_information` are on
-PRE_TRAINED = {  # data sets as Tables 4 and 5 call them
-    "kinetics_sound": "Kine.-Sound",
-    "kinetics700": "Kinetics700",
-    "audioset": "AudioSet",
-    "ucf101": "UCF101",
+DEPARTING = {  # data sets and targets that are not quite the paper's, with what a reader should know
+    "kinetics_sound": "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700",
+    "esc10": "classified among all 50 classes",
 }
-PRINTED_TRUNKS = {"r3d18": "3D-ResNet18", "r2plus1d18": "R(2+1)D-18"}
 VARIED = {
-    "cross_modal": ("extra_layer", "sampler"),
-    "ohem_vs_active": ("sampler", "batch"),
-    "dictionary_size": ("dictionary",),
+    "cross_modal": ("extra_layer", "sampler", "targets"),
+    "ohem_vs_active": ("sampler", "batch", "targets"),
+    "dictionary_size": ("dictionary", "targets"),
     "mutual_information": ("characters",),
     "transfer": ("video_trunk", "split", "targets"),
     "category_diversity": ("sampler", "batch"),
@@ -74,14 +74,15 @@ def cross_modal(
 
     Returns:
         One row per approach and target: approach (as printed), target (where the encoder was fine-tuned), then ours,
-        std, n_seeds, published, difference, preset, dataset. Accuracies in percent. Where a cell departs from its
-        preset, a column "departures" before `ours` says how.
+        std, n_seeds, published, difference, preset, dataset, and trained_on: how many pairs, or recordings with the one
+        modality that is needed, were pre-trained on, the mean over seeds. Accuracies in percent. Where a cell departs
+        from its preset, or the data from the paper's, a column "departures" before `ours` says how.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`, before anything is computed.
         NonFiniteLoss: if a cell diverges, after the others are done.
     """
-    return trained(cross_modal_cells(dataset, **choices), TABLES["cross_modal"], train, device, engine, workers)
+    return _trained(cross_modal_cells(dataset, **choices), TABLES["cross_modal"], device, engine, workers)
 
 
 def ohem_vs_active(
@@ -104,7 +105,7 @@ def ohem_vs_active(
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `cross_modal`.
     """
-    return trained(ohem_vs_active_cells(dataset, **choices), TABLES["ohem_vs_active"], train, device, engine, workers)
+    return _trained(ohem_vs_active_cells(dataset, **choices), TABLES["ohem_vs_active"], device, engine, workers)
 
 
 def dictionary_size(
@@ -127,7 +128,7 @@ def dictionary_size(
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `cross_modal`.
     """
-    return trained(dictionary_size_cells(dataset, **choices), TABLES["dictionary_size"], train, device, engine, workers)
+    return _trained(dictionary_size_cells(dataset, **choices), TABLES["dictionary_size"], device, engine, workers)
 
 
 def mutual_information(
@@ -153,7 +154,7 @@ def mutual_information(
         ValueError, FileNotFoundError, NonFiniteLoss: as `cross_modal`.
     """
     cells = mutual_information_cells(dataset, **choices)
-    return trained(cells, TABLES["mutual_information"], train, device, engine, workers)
+    return _trained(cells, TABLES["mutual_information"], device, engine, workers)
 
 
 def transfer(
@@ -172,12 +173,13 @@ def transfer(
 
     Returns:
         One row per method, trunk, split and target: method, video_trunk, split (0, their mean), target, then the
-        columns of `cross_modal`. Published are means over the splits.
+        columns of `cross_modal`, then printed_in: the table of the published mean over the splits, and what other
+        tables print in its place.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `cross_modal`.
     """
-    return trained(transfer_cells(dataset, **choices), TABLES["transfer"], train, device, engine, workers)
+    return _trained(transfer_cells(dataset, **choices), TABLES["transfer"], device, engine, workers)
 
 
 def category_diversity(
@@ -203,7 +205,7 @@ def category_diversity(
         ValueError, FileNotFoundError, NonFiniteLoss: as `cross_modal`.
     """
     cells = category_diversity_cells(dataset, **choices)
-    return trained(cells, TABLES["category_diversity"], train, device, engine, workers)
+    return _trained(cells, TABLES["category_diversity"], device, engine, workers)
 
 
 def pretext_accuracy(cells: list[Cell], device: str = "auto") -> DataFrame:
@@ -263,6 +265,7 @@ def cross_modal_cells(
     *,
     preset: str = "auto",
     approaches: str = PRINTED_APPROACHES,
+    targets: str = "auto",
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
@@ -274,6 +277,7 @@ def cross_modal_cells(
         dataset: "synthetic" (embedded), or a name of `data.RECORDINGS`.
         preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
         approaches: comma list of names of `APPROACHES`.
+        targets: comma list of names of `cell.TARGETS`, where to fine-tune; "auto": those of the data set's recipe.
         seeds: comma list of whole numbers.
         variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none"; none that changes what
             the table varies itself.
@@ -284,7 +288,8 @@ def cross_modal_cells(
         ValueError: if a parameter has a value that does not exist, naming those that do.
         FileNotFoundError: if a data set is not there, saying where to get it and where to put it.
     """
-    chosen = [APPROACHES[name][1:] for name in _listed("approaches", approaches, APPROACHES)]
+    names, places = _listed("approaches", approaches, APPROACHES), _targeted(targets)
+    chosen = [(method, changes | places) for _, method, changes in map(APPROACHES.get, names)]
     return _cells("cross_modal", dataset, preset, seeds, chosen, variant, subset, precision)
 
 
@@ -293,7 +298,9 @@ def ohem_vs_active_cells(
     *,
     preset: str = "auto",
     samplers: str = "random,ohem,gradient",
-    batches: str | int = "32,64,128",
+    batches: str | int = "auto",
+    targets: str = "auto",
+    redundancy: str | float = "auto",
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
@@ -303,14 +310,17 @@ def ohem_vs_active_cells(
 
     Args:
         samplers: comma list of "random", "ohem", "gradient", "feature" and "released".
-        batches: comma list; dictionary and pool grow with them.
-        dataset, preset, seeds, variant, subset, precision: as for `cross_modal_cells`.
+        batches: comma list of numbers M; "auto": 32, 64 and 128, of recordings 4, 8 and 16 save for the paper's recipe,
+            in which dictionary and pool grow with M. In the others all are trained equally long with one dictionary.
+        redundancy: of "synthetic" alone, from 0 up to, not including, 1, see `synthetic.load`; "auto": 0.5.
+        dataset, preset, targets, seeds, variant, subset, precision: as for `cross_modal_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    chosen = [("cmacc", changes) for changes in _sampled(samplers, batches)]
-    return _cells("ohem_vs_active", dataset, preset, seeds, chosen, variant, subset, precision)
+    sampled, places = _sampled(samplers, _batches(batches, dataset, preset)), _targeted(targets)
+    chosen, departures = [("cmacc", changes | places) for changes in sampled], _redundant(redundancy, dataset)
+    return _cells("ohem_vs_active", dataset, preset, seeds, chosen, variant, subset, precision, departures)
 
 
 def dictionary_size_cells(
@@ -319,6 +329,7 @@ def dictionary_size_cells(
     preset: str = "auto",
     methods: str = "smoco,xmoco,cmacc",
     dictionaries: str | int = "auto",
+    targets: str = "auto",
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
@@ -329,17 +340,17 @@ def dictionary_size_cells(
     Args:
         methods: comma list of "smoco", "xmoco" and "cmacc".
         dictionaries: comma list of sizes, multiples of the batch; "auto": 128 to 32,768 for the paper's recipe, else
-            64 to 1,024, always times four.
-        dataset, preset, seeds, variant, subset, precision: as for `cross_modal_cells`.
+            64, 256 and 1,024, of recordings with pictures 8, 16 and 24.
+        dataset, preset, targets, seeds, variant, subset, precision: as for `cross_modal_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     if dictionaries == "auto":
-        paper = resolved(dataset, preset, RECORDED, PRESETS) == "paper"
-        dictionaries = "128,512,2048,8192,32768" if paper else "64,256,1024"
+        paper, small = "128,512,2048,8192,32768", "64,256,1024" if dataset in QUICK else "8,16,24"
+        dictionaries = paper if resolved(dataset, preset, RECORDED, PRESETS) == "paper" else small
     names, sizes = _listed("methods", methods, SELF_SUPERVISED), parse_numbers("dictionaries", dictionaries, least=1)
-    chosen = [(name, {"dictionary": size}) for name in names for size in sizes]
+    chosen = [(name, {"dictionary": size} | _targeted(targets)) for name in names for size in sizes]
     return _cells("dictionary_size", dataset, preset, seeds, chosen, variant, subset, precision)
 
 
@@ -380,6 +391,7 @@ def transfer_cells(
     trunks: str = "auto",
     targets: str = "auto",
     split: str | int = "0",
+    clips: str | int = "auto",
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
@@ -394,19 +406,22 @@ def transfer_cells(
             the data set's recipe.
         split: comma list of official splits or folds, one encoder for each; 0, their mean with one encoder for all. A
             target that is also pre-trained on needs the former, as it sees the training part of its split alone.
+        clips: pre-trained on so many, drawn at random once, or 0, all there are; "auto": the data set's, 240,000 of
+            "kinetics700" as in the paper, whose other draw of so many is from "audioset", and all of the others.
         dataset, preset, seeds, variant, subset, precision: as for `cross_modal_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     names = _listed("methods", methods, METHODS)
-    changes = {} if targets == "auto" else {"targets": ",".join(_listed("targets", targets, TARGETS))}
+    changes = _targeted(targets)
     splits = [{"split": parse_number("split", number)} for number in dict.fromkeys(str(split).split(","))]
     choices: list[dict[str, Any]] = [{}]
     if trunks != "auto":
-        choices = [{"video_trunk": trunk} for trunk in _listed("trunks", trunks, PRINTED_TRUNKS)]
+        choices = [{"video_trunk": trunk} for trunk in _listed("trunks", trunks, TRUNKS)]
     chosen = [(name, changes | trunk | split) for name in names for trunk in choices for split in splits]
-    return _cells("transfer", dataset, preset, seeds, chosen, variant, subset, precision)
+    drawn = {} if clips == "auto" else {"clips": parse_number("clips", clips)}
+    return _cells("transfer", dataset, preset, seeds, chosen, variant, subset, precision, drawn)
 
 
 def category_diversity_cells(
@@ -414,8 +429,9 @@ def category_diversity_cells(
     *,
     preset: str = "auto",
     samplers: str = "random,ohem,feature,gradient",
-    batches: str | int = "32,64,128",
+    batches: str | int = "auto",
     iterations: str | int = "auto",
+    redundancy: str | float = "auto",
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
@@ -425,16 +441,18 @@ def category_diversity_cells(
 
     Args:
         iterations: steps of training; "auto": 300, 2 for smoke runs.
-        dataset, samplers, batches, preset, seeds, variant, subset, precision: as for `ohem_vs_active_cells`.
+        dataset, samplers, batches, redundancy, preset, seeds, variant, subset, precision: as for
+            `ohem_vs_active_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     smoke = resolved(dataset, preset, RECORDED, PRESETS) == "smoke"
     usual: dict[str, Any] = {"targets": "", "iterations": 2 if smoke else 300}
-    steps = {} if iterations == "auto" else {"iterations": parse_number("iterations", iterations, least=1)}
-    chosen = [("cmacc", usual | changes) for changes in _sampled(samplers, batches)]
-    return _cells("category_diversity", dataset, preset, seeds, chosen, variant, subset, precision, steps)
+    departures = {} if iterations == "auto" else {"iterations": parse_number("iterations", iterations, least=1)}
+    departures |= _redundant(redundancy, dataset)
+    chosen = [("cmacc", usual | changes) for changes in _sampled(samplers, _batches(batches, dataset, preset))]
+    return _cells("category_diversity", dataset, preset, seeds, chosen, variant, subset, precision, departures)
 
 
 def cross_modal_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -474,14 +492,13 @@ def mutual_information_table(results: DataFrame, preset: str, dataset: str) -> D
 def transfer_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `transfer` from finished cells; `results` as for `cross_modal_table`.
 
-    Cells that differ in the list of their targets alone are fine-tuned from the same encoder: they count once. Those of
-    all splits of a target, one encoder each, give their mean; only means have printed numbers.
+    The cells of all splits of a target, one encoder each, give their mean; only means have printed numbers.
     """
-    rows = _by_target(results)
-    rows["entry"] = rows["entry"].str.replace(r", targets=\S+(?=, )", "", regex=True)
-    rows = _over_splits(rows.drop_duplicates(["entry", "seed"], keep="last"))
+    rows = _over_splits(_by_target(results))
     columns = ["method", "video_trunk", "split"]
-    return _beside(("video_trunk", "split"), rows, columns, _printed_transfer, preset, dataset)
+    table = _beside(VARIED["transfer"], rows, columns, _printed_transfer, preset, dataset)
+    entries = rows.drop_duplicates("entry")
+    return table.assign(printed_in=[_printed_in(row, dataset) for _, row in entries.iterrows()])
 
 
 def category_diversity_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -496,12 +513,17 @@ def category_diversity_table(results: DataFrame, preset: str, dataset: str) -> D
 
 
 def _by_target(results: DataFrame) -> DataFrame:
-    """One row per cell and target, the accuracy there as `value`; every target of an entry is an entry of its own."""
+    """One row per cell and target, the accuracy there as `value`; every target of an entry is an entry of its own.
+
+    Cells that differ in the list of their targets alone are fine-tuned from the same encoder: they count once.
+    """
     parts = []
     for target in dict.fromkeys(name for targets in results["targets"] for name in targets.split(",")):
         measured = results[[target in targets.split(",") for targets in results["targets"]]]
         parts.append(measured.assign(target=target, value=measured["linear" if target == GRIDS else target]))
-    return _with_entry(concat(parts, ignore_index=True))
+    rows = _with_entry(concat(parts, ignore_index=True))
+    rows["entry"] = rows["entry"].str.replace(r", targets=\S+(?=, )", "", regex=True)
+    return rows.drop_duplicates(["entry", "seed"], keep="last")
 
 
 def _over_splits(rows: DataFrame) -> DataFrame:
@@ -512,8 +534,8 @@ def _over_splits(rows: DataFrame) -> DataFrame:
     official = rows["target"].map(lambda name: len(TARGETS[name].splits))
     whole = (official > 1) & (found == official)
     parts = rows[whole & single].assign(entry=entry, split=0)
-    means = parts.drop_duplicates(["entry", "seed"]).drop(columns="value").merge(
-        parts.groupby(["entry", "seed"], as_index=False)["value"].mean()
+    means = parts.drop_duplicates(["entry", "seed"]).drop(columns=["value", "trained_on"]).merge(
+        parts.groupby(["entry", "seed"], as_index=False)[["value", "trained_on"]].mean()
     )
     return concat([rows[~(whole & single)], means], ignore_index=True).drop_duplicates(["entry", "seed"])
 
@@ -535,7 +557,7 @@ def _beside(
 ) -> DataFrame:
     """Our values beside the printed ones, one row per entry of `rows`, which has a value for every cell."""
     entries = rows.drop_duplicates("entry").set_index("entry")
-    departures = [_departures(row, entry, varied) for entry, row in entries.iterrows()]
+    departures = [_departures(row, entry, varied, dataset) for entry, row in entries.iterrows()]
     columns = [*columns, "target"]
     if any(departures):
         entries["departures"] = departures
@@ -543,13 +565,18 @@ def _beside(
     comparable = None
     if not manifest.embedded(dataset):
         comparable = Series({entry: published(row, dataset) for entry, row in entries.iterrows()}, dtype=float)
-    return beside(entries[columns], rows, comparable, preset=preset, dataset=dataset).reset_index(drop=True)
+    table = beside(entries[columns], rows, comparable, preset=preset, dataset=dataset)
+    trained_on = rows.groupby("entry")["trained_on"].mean().round().astype(int)
+    return table.assign(trained_on=trained_on).reset_index(drop=True)
 
 
-def _departures(row: Series, entry: str, varied: tuple[str, ...]) -> str:
-    """What an entry says beside its method, the fields that its table varies, and its target."""
-    usual = row["method"] + "".join(f", {field}={row[field]}" for field in varied)
-    return entry.removeprefix(usual).removesuffix(f", target={row['target']}").removeprefix(", ")
+def _departures(row: Series, entry: str, varied: tuple[str, ...], dataset: str) -> str:
+    """What an entry says beside its method, the fields that its table varies, and its target; then what is known of
+    the data set and the target."""
+    usual = row["method"] + "".join(f", {field}={row[field]}" for field in varied if field != "targets")
+    own = entry.removeprefix(usual).removesuffix(f", target={row['target']}").removeprefix(", ")
+    seen = () if row["method"] == "scratch" else (manifest.plain(dataset),)
+    return "; ".join(filter(None, (own, *map(DEPARTING.get, (*seen, row["target"])))))
 
 
 def _printed_approach(row: Series, dataset: str) -> float:
@@ -557,28 +584,36 @@ def _printed_approach(row: Series, dataset: str) -> float:
     if dataset != "kinetics_sound":
         return float("nan")
     if row["approach"] == APPROACHES["cmacc_feature"][0]:
-        return _cell("cmacc_table2", "embedding_space", "Feature Embedding", COLUMNS.get(row["target"]))
-    return _cell("cmacc_table1", "approach", row["approach"], COLUMNS.get(row["target"]))
+        return _cell("cmacc_table2", "embedding_space", "Feature Embedding", NAMES.get(row["target"]))
+    return _cell("cmacc_table1", "approach", row["approach"], NAMES.get(row["target"]))
 
 
 def _printed_sampler(row: Series, dataset: str) -> float:
     """Of Table 3, which is on Kinetics-700."""
     if dataset != "kinetics700" or row["sampler"] not in PRINTED_SAMPLERS:
         return float("nan")
-    column = f"{COLUMNS.get(row['target'])}_M{row['batch']}"
+    column = f"{NAMES.get(row['target'])}_M{row['batch']}"
     return _cell("cmacc_table3", "sampler", PRINTED_SAMPLERS[row["sampler"]], column)
 
 
 def _printed_transfer(row: Series, dataset: str) -> float:
-    """Of CM-ACC's rows in Tables 4 and 5, means over splits; of a data set used in several sizes the largest."""
-    column = COLUMNS.get(row["target"])
-    table = printed("cmacc_table5" if column == "ESC50" else "cmacc_table4")
-    found = table[(table["method"] == "Ours") & (table["pretrain_set"] == PRE_TRAINED.get(dataset, ""))]
-    if column != "ESC50":  # the encoder of sound is the same throughout
-        found = found[found["architecture"] == PRINTED_TRUNKS.get(row["video_trunk"])]
-    if row["method"] != "cmacc" or row["split"] != 0 or column is None or found.empty:
-        return float("nan")
-    return float(found[column].iloc[-1])
+    """Of Tables 4 to 6, which are means over splits; of a data set used in several sizes that of the row's."""
+    return next((value for table, value in _comparable(row, dataset).items() if table != FIRST_SPLIT), float("nan"))
+
+
+def _printed_in(row: Series, dataset: str) -> str:
+    """The table that `_printed_transfer` is of, and tables that contradict it: "Table 5 (Table 6: 79.2)"."""
+    usual, *others = [*_comparable(row, dataset).items()] or [("", 0.0)]
+    if usual[0] in ("", FIRST_SPLIT):
+        return ""
+    return usual[0] + "".join(f" ({table}: {value:g})" for table, value in others)
+
+
+def _comparable(row: Series, dataset: str) -> dict[str, float]:
+    """What is printed of a row's encoder, by table, if the row is of all splits."""
+    if row["split"] != 0 or manifest.embedded(dataset):
+        return {}
+    return accuracies(row["method"], dataset, row["video_trunk"], row["clips"], row["target"])
 
 
 def _not_printed(row: Series, dataset: str) -> float:
@@ -611,6 +646,38 @@ def _sampled(samplers: str, batches: str | int) -> list[dict[str, Any]]:
     return [{"sampler": name, "batch": size} for name in names for size in sizes]
 
 
+def _batches(batches: str | int, dataset: str, preset: str) -> str | int:
+    """The batches asked for, or those that the data set and the preset usually have."""
+    if batches != "auto":
+        return batches
+    paper = resolved(dataset, preset, RECORDED, PRESETS) == "paper"
+    return "32,64,128" if paper or dataset in QUICK else "4,8,16"
+
+
+def _targeted(targets: str) -> dict[str, Any]:
+    """Changes of a recipe for a list of targets."""
+    return {} if targets == "auto" else {"targets": ",".join(_listed("targets", targets, TARGETS))}
+
+
+def _redundant(redundancy: str | float, dataset: str) -> dict[str, Any]:
+    """Changes of a recipe for a redundancy of the embedded clips."""
+    if redundancy == "auto":
+        return {}
+    if dataset != "synthetic":
+        raise ValueError(f"redundancy={redundancy!r} is of dataset='synthetic' alone, not of {dataset!r}; leave it out")
+    try:
+        return {"redundancy": float(redundancy)}
+    except ValueError as error:
+        raise ValueError(f"redundancy={redundancy!r} should be a number from 0 up to, not including, 1") from error
+
+
+def _trained(cells: list[Cell], table: Table, device: str, engine: str, workers: str | int) -> DataFrame:
+    """As `run.table.trained`; says first how many clips are trained on, as some may lack what a method needs."""
+    for line in dict.fromkeys(filter(None, map(trained_on, (cell.recipe for cell in cells)))):
+        tqdm.write(line, file=sys.stderr)
+    return trained(cells, table, train, device, engine, workers)
+
+
 def _listed(parameter: str, value: str, allowed: Collection[str]) -> list[str]:
     """Distinct names of a comma list, each one of those allowed."""
     return list(dict.fromkeys(choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
@@ -638,6 +705,8 @@ def _cells(
     numbers = parse_numbers("seeds", seeds)  # before data are read
     given = VARIANTS.get(variant, {}) | dict(departures or {})
     given |= {} if precision == "auto" else {"precision": precision}
+    if variant != "none" and VARIANTS[variant].items() <= PRESETS[preset](dataset, "cmacc").to_dict().items():
+        raise ValueError(f"variant={variant!r} changes nothing of the {preset} recipe on {dataset}; leave it out")
     made = []
     for method, changes in chosen:
         usual = PRESETS[preset](dataset, method, subset=subset, **changes)
@@ -658,7 +727,7 @@ def _table(name: str, run: Callable, cells: Callable, layout: Callable, example:
         cells=cells,
         layout=layout,
         methods=METHODS,
-        fields=("method", *dict.fromkeys((*varied, "extra_layer", "sampler", "targets"))),
+        fields=("method", *dict.fromkeys((*varied, "extra_layer", "sampler", "targets", "clips"))),
         varied=varied,
         presets=PRESETS,
         example=example,

@@ -8,7 +8,7 @@ multiplied out nowhere, so that memory and time grow as the pool times d, not ti
 What is checked is checked on entry, which waits for the device. The rounds of the seeding do not wait for it. All is
 computed in float32, or in float64 if an argument has it, also where autocast is on, and without gradient.
 
-The rule of MoCo needs no selection: put the keys of the batch into a `Dictionary`.
+The rule of MoCo selects nothing: the keys of the batch enter the `Dictionary`, as "fifo" says.
 """
 
 import math
@@ -34,7 +34,7 @@ from repro.contrast.seeding import seeds, uniformly
 
 __all__ = ["STRATEGIES", "NonFinite", "gradient_factors", "kmeans_plusplus", "pairwise_sq_distance", "select"]
 
-STRATEGIES = ("random", "ohem", "gradient", "feature", "released")
+STRATEGIES = ("fifo", "random", "ohem", "gradient", "feature", "released")
 
 _ADVICE = {
     "P": "give one row, or one flag, per candidate of a pool that is not empty",
@@ -155,6 +155,7 @@ def select(
 ) -> Tensor:
     """Choose the candidates that enter the dictionary.
 
+    - "fifo": the first, in the order given: MoCo's rule, where the candidates are the keys of the batch.
     - "random": uniform, without replacement.
     - "ohem": the largest losses -log p_ny of `gradient_factors`, in descending order; of equal ones the earlier.
     - "gradient", or "active" as the paper calls its method: `kmeans_plusplus` over the gradients of `gradient_factors`.
@@ -179,8 +180,8 @@ def select(
         generator: on the device of the candidates; for equal states and devices the choice is the same.
         temperature: t > 0 of the pseudo-labels, in units of the dot product (CM-ACC 1).
         normalised: whether the classes are the queries divided by their norms. The gradient then goes through the
-            division: it is no outer product any more and the bias has one too; all distances are still exact. "random"
-            and "feature" do not look at the queries.
+            division: it is no outer product any more and the bias has one too; all distances are still exact. "fifo",
+            "random" and "feature" do not look at the queries.
 
     Returns:
         (n_select,) int64 distinct rows of the candidates, on their device.
@@ -203,6 +204,8 @@ def select(
     _check_count(n_select, rows=len(free), admissible=int(admissible))
     check_finite(tensors, sizes)
     candidates, queries, query_inputs = raised(*tensors.values())
+    if strategy == "fifo":
+        return (~free).byte().argsort(stable=True)[:n_select]
     if strategy == "random":
         return uniformly(free, n_select, generator)
     with torch.autocast(candidates.device.type, enabled=False):
@@ -238,8 +241,7 @@ def _admissible(candidates: Tensor, excluded: Tensor | None) -> Tensor:
 def _check_strategy(strategy: str) -> None:
     """Raise ValueError unless there is such a strategy."""
     if strategy not in (*STRATEGIES, "active"):
-        fifo = "; fifo chooses nothing: enqueue the keys of the batch into the dictionary" * (strategy == "fifo")
-        raise ValueError(f"strategy={strategy!r} should be one of {', '.join(STRATEGIES)}{fifo}")
+        raise ValueError(f"strategy={strategy!r} should be one of {', '.join(STRATEGIES)}")
 
 
 def _check_count(n_select: int, *, rows: int, admissible: int) -> None:

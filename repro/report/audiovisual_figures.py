@@ -10,6 +10,8 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from repro import manifest
+from repro.report.comparison import METHODS as METHOD_NAMES
+from repro.report.comparison import NAMES, NOWHERE, TARGETS, pretrained_on
 from repro.report.elements import (
     Look,
     comparable,
@@ -23,8 +25,7 @@ from repro.report.elements import (
     only,
 )
 from repro.report.printed import printed
-from repro.report.state_of_the_art import METHODS as METHOD_NAMES
-from repro.report.state_of_the_art import NAMES, NOWHERE, TARGETS, merged, pretrained_on
+from repro.report.state_of_the_art import merged
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 CAPTIONS = {

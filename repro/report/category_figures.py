@@ -14,9 +14,10 @@ from repro.report.style import BLUE, COLUMN, INK, VERMILLION, settled, styled
 
 CAPTIONS = {
     "category_diversity": "Distinct categories among the M negatives selected in a step, mean over training, as a "
-    "share of M; dashed, the closed-form expectation of M uniform draws.",
+    "share of M; dashed, the closed-form expectation of M uniform draws with replacement, which random selection, "
+    "without, slightly exceeds.",
     "category_curves": "Distinct categories among the M negatives selected in a step, along training; dashed, the "
-    "closed-form expectation of M uniform draws.",
+    "closed-form expectation of M uniform draws with replacement, which random selection, without, slightly exceeds.",
     "pretext_accuracy": "How often the positive of a query ranks first among all keys, by category: the categories in "
     "which this succeeds most and least often.",
 }

@@ -4,26 +4,10 @@ import pandas as pd
 from pandas import DataFrame
 
 from repro import manifest
-from repro.recipe import choose
+from repro.report.comparison import METHODS, NAMES, NOWHERE, TARGETS, TRUNKS, comparison, pretrained_on
 from repro.report.elements import departures
-from repro.report.printed import printed
 
-TARGETS = {4: ("UCF101", "HMDB51"), 5: ("ESC50",), 6: ("UCF101", "HMDB51", "ESC50")}  # by number of the table
-NAMES = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}  # of targets, as printed
-SETS = {  # what was pre-trained on, as printed
-    "kinetics_sound": "Kinetics-Sound",
-    "kinetics700": "Kinetics700",
-    "audioset": "AudioSet",
-    "ucf101": "UCF101",
-    "hmdb51": "HMDB51",
-    "esc50": "ESC50",
-}
-TRUNKS = {"r3d18": "3D-ResNet18", "r2plus1d18": "R(2+1)D-18"}
 SOUND = "ResNet-18"  # the encoder of sound, one-dimensional, whatever that of video is
-METHODS = {"scratch": "Scratch", "supervised": "Supervised", "smoco": "SMoCo", "xmoco": "XMoCo", "cmacc": "CM-ACC"}
-PRINTED = {"Ours": "CM-ACC", "Kine.-Sound": "Kinetics-Sound"}  # what the three tables call differently
-COLUMNS = ["method", "architecture", "pretrain_set", "pretrain_size"]
-NOWHERE = "-"  # the pre-training set of an encoder trained from scratch, as printed
 
 
 def merged(number: int, table: DataFrame | None = None) -> DataFrame:
@@ -32,34 +16,30 @@ def merged(number: int, table: DataFrame | None = None) -> DataFrame:
     Args:
         number: 4 (actions), 5 (sounds) or 6 (the size of what is pre-trained on).
         table: of `audiovisual.tables.transfer`; None for the printed rows alone. Rows of embedded data stay out: no
-            printed number belongs to them. Of several splits the mean is shown.
+            printed number belongs to them. Of single splits the mean is shown, unless there is one of all splits.
 
     Returns:
-        method, architecture (not in Table 6), pretrain_set, pretrain_size, a column of accuracies in percent for every
-        target, and source: "printed", or where ours come from.
+        As `comparison`; in our rows, pretrain_size is the number of clips trained on and source says where they come
+        from.
 
     Raises:
         ValueError: if there is no such comparison.
     """
-    targets = list(TARGETS[choose("number", number, TARGETS)])
-    rows = printed(f"cmacc_table{number}").rename(
-        columns={"approach": "method", "dataset": "pretrain_set", "size": "pretrain_size"}
-    )
-    rows = rows.replace({"method": PRINTED, "pretrain_set": PRINTED}).fillna({"pretrain_size": ""})
-    rows["source"] = "printed"
-    columns = [name for name in COLUMNS if name in rows]
-    rows = rows[[*columns, *targets, "source"]]
+    rows = comparison(number)
     if table is not None and not manifest.embedded(table["dataset"].iloc[0]):
-        ours = _ours(table, number).reindex(columns=rows.columns).dropna(subset=targets, how="all")
+        ours = _ours(table, number).reindex(columns=rows.columns).dropna(subset=list(TARGETS[number]), how="all")
         rows = pd.concat([rows, ours]) if len(ours) else rows
     order = {name: place for place, name in enumerate(dict.fromkeys([NOWHERE, *rows["pretrain_set"]]))}
     return rows.sort_values("pretrain_set", key=lambda names: names.map(order), kind="stable", ignore_index=True)
 
 
 def _ours(table: DataFrame, number: int) -> DataFrame:
-    """One row per method and encoder of video."""
+    """One row per method, encoder of video and departure from the preset."""
+    table = table[table["target"].map(NAMES).isin(TARGETS[number])]
+    table = table.assign(departures=table.get("departures", ""))
     rows = []
-    for (method, trunk), found in table.groupby(["method", "video_trunk"], sort=False):
+    for (method, trunk, _), found in table.groupby(["method", "video_trunk", "departures"], sort=False):
+        found = _over_splits(found)
         dataset, preset = found["dataset"].iloc[0], found["preset"].iloc[0]
         splits = sorted(set(found["split"]))
         where = "mean of all splits" if splits == [0] else f"split {', '.join(map(str, splits))}"
@@ -68,14 +48,20 @@ def _ours(table: DataFrame, number: int) -> DataFrame:
             "method": METHODS.get(method, method),
             "architecture": SOUND if number == 5 else TRUNKS.get(trunk, trunk),
             "pretrain_set": pretrained_on(method, dataset),
-            "pretrain_size": "",
+            "pretrain_size": _in_words(found["trained_on"]),
             "source": f"here: {dataset}, {preset} recipe, {where}, seeds: {found['n_seeds'].max()}",
         }
         means = found.groupby("target")["ours"].mean()
-        rows.append(row | {NAMES[target]: value for target, value in means.items() if target in NAMES})
+        rows.append(row | {NAMES[target]: value for target, value in means.items()})
     return DataFrame(rows)
 
 
-def pretrained_on(method: str, dataset: str) -> str:
-    """What a method of ours was pre-trained on, as the printed tables call it."""
-    return NOWHERE if method == "scratch" else SETS.get(manifest.plain(dataset), dataset)
+def _over_splits(found: DataFrame) -> DataFrame:
+    """The rows of every target over all splits, split 0; of a target that has none, those of its splits."""
+    whole = (found["split"] == 0).groupby(found["target"]).transform("any")
+    return found[(found["split"] == 0) | ~whole]
+
+
+def _in_words(clips: pd.Series) -> str:
+    """How many clips were trained on: "21,903", of splits of several sizes "9,537 to 9,624", and nothing of none."""
+    return " to ".join(f"{count:,.0f}" for count in sorted({clips.min(), clips.max()}) if count)

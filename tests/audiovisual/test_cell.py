@@ -283,7 +283,8 @@ def trained(store, chosen):
 def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, tmp_path, method, dataset):
     chosen = small_cell(method, dataset)
     result, run = trained(store, chosen)
-    cost = result.pop("cost")
+    cost, trained_on = result.pop("cost"), result.pop("trained_on")
+    assert trained_on == (0 if method == "scratch" else int(cell.data_of(chosen.recipe).pretrain.sum()))
     alone = Pretrainer(chosen.recipe, cell.data_of(chosen.recipe), 5, CPU)
     fit(alone, tmp_path, tqdm(disable=True))
     assert result == evaluated(alone, tmp_path / "alone", seed=5)

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from made_up_pairs import made_up, tiny
+from states import assert_equal_states
 from torch import nn
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
@@ -253,22 +254,6 @@ def test_sound_alone_is_enough_for_sound():
 
 
 # ---------------------------------------------------------------------------------------------- resuming, precision
-
-
-def assert_equal_states(first, second):
-    """Equal bit by bit, whatever the nesting."""
-    assert type(first) is type(second)
-    if isinstance(first, torch.Tensor):
-        assert torch.equal(first, second)
-    elif isinstance(first, dict):
-        assert list(first) == list(second)
-        for name in first:
-            assert_equal_states(first[name], second[name])
-    elif isinstance(first, (list, tuple)):
-        for one, other in zip(first, second, strict=True):
-            assert_equal_states(one, other)
-    else:
-        assert first == second
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

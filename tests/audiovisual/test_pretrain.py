@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from made_up_pairs import grids, made_up, tiny
+from states import assert_equal_states
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -387,18 +388,63 @@ def test_smoco_trains_with_one_modality_alone(double, missing):
     assert not list(fast.dictionaries[present].parameters()) and missing not in fast.dictionaries
 
 
-def test_pairs_without_one_of_the_modalities_are_left_out():
+def with_silent(share=3):
+    """Pairs of which every third, or another share, has no sound; which they are."""
     data = made_up()
-    lengths = data.first_frame.diff()
-    deaf = torch.arange(len(lengths)) % 3 == 0
-    rows = (data.first_row.diff() * ~deaf).cumsum(0)
-    kept = (~deaf).repeat_interleave(data.first_row.diff())
-    data = dataclasses.replace(data, mel=data.mel[kept], first_row=torch.cat([torch.zeros(1, dtype=torch.int64), rows]))
-    for method in TRAINED:
+    silent = torch.arange(len(data.labels)) % share == 0
+    rows = (data.first_row.diff() * ~silent).cumsum(0)
+    kept = (~silent).repeat_interleave(data.first_row.diff())
+    first_row = torch.cat([torch.zeros(1, dtype=torch.int64), rows])
+    return dataclasses.replace(data, mel=data.mel[kept], first_row=first_row), silent
+
+
+def test_pairs_without_one_of_the_modalities_are_left_out():
+    data, silent = with_silent()
+    for method in set(TRAINED) - {"supervised"}:
         fast = learner(method, data=data, pool=16, dictionary=8)
-        expected = [item for item in range(len(lengths)) if data.pretrain[item] and not deaf[item]]
-        assert fast.members.tolist() == expected
+        assert fast.members.tolist() == (data.pretrain & ~silent).nonzero().flatten().tolist()
         assert trace(fast, 2).isfinite().all()
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_supervision_shows_silent_clips_to_the_encoder_of_video_alone(monkeypatch, groups):
+    data, silent = with_silent()
+    fast = learner("supervised", data=data, groups=groups)
+    assert fast.members.tolist() == data.pretrain.nonzero().flatten().tolist()
+    asked, view = [], type(data).view
+    monkeypatch.setattr(type(data), "view", lambda own, modality, index, generator:
+                        asked.append((modality, index)) or view(own, modality, index, generator))
+    assert trace(fast, 6).isfinite().all()
+    batches = [index for modality, index in asked if modality == "video"]
+    assert [len(index) for index in batches] == [8] * 6 and any(silent[index].any() for index in batches)
+    audible = [index[~silent[index]] for index in batches]
+    expected = [index[: len(index) // groups * groups].tolist() for index in audible if len(index) >= 2 * groups]
+    assert [index.tolist() for modality, index in asked if modality == "audio"] == expected != []
+
+
+def test_supervision_goes_on_where_a_batch_is_nearly_silent():
+    """Of a single sound there is nothing to normalise by; the encoder of sound waits."""
+    data, silent = with_silent(share=1)
+    alone = int(data.pretrain.nonzero()[0])
+    rows = torch.zeros(len(silent), dtype=torch.int64)
+    rows[alone] = 8
+    first_row = torch.cat([torch.zeros(1, dtype=torch.int64), rows.cumsum(0)])
+    mel = torch.zeros(8, data.mel.shape[1])
+    fast = learner("supervised", data=dataclasses.replace(data, mel=mel, first_row=first_row))
+    before = copy.deepcopy(fast.towers.trunks["audio"].state_dict())
+    assert trace(fast, 3).isfinite().all()
+    for name, value in fast.towers.trunks["audio"].state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_a_limit_draws_the_same_clips_for_every_method_and_seed():
+    whole = learner("smoco", pool=16).members.tolist()
+    drawn = [learner(method, seed=seed, clips=17, pool=16, dictionary=8).members.tolist()
+             for method in TRAINED for seed in (0, 1)]
+    assert all(each == drawn[0] for each in drawn)
+    assert len(drawn[0]) == 17 and set(drawn[0]) < set(whole) and drawn[0] == sorted(drawn[0])
+    assert drawn[0] != whole[:17]
+    assert learner("smoco", clips=1000, pool=16).members.tolist() == whole
 
 
 # ---------------------------------------------------------------------------------------------- selection
@@ -584,6 +630,7 @@ def test_shuffling_matters_where_groups_are_normalised_apart():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_changes_the_numbers(variant):
     common = {"dictionary": 24, "pool": 96, "momentum": 0.99}
+    common |= {"groups": 4}  # as the paper's recipe has
     usual, changed = (trace(learner(**common | changes), 4) for changes in ({}, VARIANTS[variant]))
     assert changed.isfinite().all()
     assert not torch.allclose(usual, changed, rtol=1e-4)
@@ -702,7 +749,7 @@ def test_supervision_by_grids_is_refused():
 
 
 def test_frames_smaller_than_the_crop_are_refused():
-    with pytest.raises(ValueError, match="size=12 exceeds the frames of 9 x 10 pixels"):
+    with pytest.raises(ValueError, match="size=12 exceeds the frames of synthetic, 9 x 10 pixels; lower it"):
         learner("smoco", size=12)
 
 
@@ -729,22 +776,6 @@ def test_contrast_lowers_its_loss(method):
 
 
 # ---------------------------------------------------------------------------------------------- resuming
-
-
-def assert_equal_states(first, second):
-    """Equal bit by bit, whatever the nesting."""
-    assert type(first) is type(second)
-    if isinstance(first, torch.Tensor):
-        assert first.dtype == second.dtype and torch.equal(first, second)
-    elif isinstance(first, dict):
-        assert list(first) == list(second)
-        for name in first:
-            assert_equal_states(first[name], second[name])
-    elif isinstance(first, (list, tuple)):
-        for one, other in zip(first, second, strict=True):
-            assert_equal_states(one, other)
-    else:
-        assert first == second
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from repro.audiovisual.data import CHARACTERS, DATASETS
+from repro.audiovisual.data import CHARACTERS, DATASETS, stored_size
 from repro.audiovisual.recipe import METHODS, PRESETS, VARIANTS, AudioVisualRecipe, paper, quick
 from repro.report.printed import as_printed
 
@@ -47,23 +47,63 @@ def test_every_preset_makes_every_method(preset, dataset):
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_a_full_dictionary_leaves_a_batch_of_the_pool_to_select(preset, dataset):
-    batches = [{}] if dataset in CHARACTERS else [{}, {"batch": 32}, {"batch": 64}, {"batch": 128}]
+    sizes = () if dataset in CHARACTERS else (4, 8, 16, 32, 64, 128)
+    batches = [{}, *({"batch": size} for size in sizes)]
     for changes in batches:
         recipe = PRESETS[preset](dataset, "cmacc", **changes)
         assert recipe.pool - recipe.dictionary >= recipe.batch
 
 
-def test_the_quick_recipe_of_recordings_takes_some_dozens():
+@pytest.mark.parametrize("batch", [4, 8, 16])
+def test_the_quick_recipe_of_recordings_takes_some_dozens(batch):
     """UCF101 in a sample of 101 clips has about 33 to train with that have sound."""
-    recipe = quick("ucf101", "cmacc")
+    recipe = quick("ucf101", "cmacc", batch=batch)
     assert 33 - recipe.dictionary >= recipe.batch
+    assert recipe.epochs * (33 // batch) >= recipe.iterations > 0
+
+
+@pytest.mark.parametrize(("dataset", "batches", "members"), [("synthetic", (32, 64, 128), 2000),
+                                                            ("ucf101", (4, 8, 16), 33)])
+def test_quick_recipes_of_several_batches_differ_in_the_batch_alone(dataset, batches, members):
+    """The steps, the dictionary and the candidates are the same, so that M is all that a table by M compares."""
+    recipes = [quick(dataset, "cmacc", batch=batch) for batch in batches]
+    assert len({recipe.replace(batch=1, dictionary=2, pool=2) for recipe in recipes}) == 1
+    assert len({(recipe.dictionary, recipe.pool) for recipe in recipes}) == 1
+    steps = {min(recipe.iterations, recipe.epochs * (members // recipe.batch)) for recipe in recipes}
+    assert steps == {recipes[0].iterations}
+
+
+def test_the_quick_recipe_of_embedded_clips_leaves_much_to_select_from():
+    """Of the 2,000 clips nearly all are candidates; the paper's recipe takes 128 of 34,560 that are free, 0.4 %."""
+    for batch, most in ((32, 0.02), (64, 0.04), (128, 0.08)):
+        recipe = quick("synthetic", "cmacc", batch=batch)
+        assert 0.95 * 2000 <= recipe.pool <= 2000
+        assert batch / (recipe.pool - recipe.dictionary) < most
+
+
+def test_the_quick_recipe_of_sounds_hears_whole_recordings():
+    """Recordings of ESC-50 last 5 s, 50 frames; windows are spread from the first frame to the last."""
+    recipe = quick("esc50", "smoco")
+    assert recipe.finetune_window >= 30 and recipe.finetune_window * recipe.finetune_windows >= 50
+    assert recipe.batch >= 32 and recipe.dictionary >= 256
+
+
+def test_keys_are_normalised_apart_from_queries_in_the_papers_recipe():
+    for dataset in DATASETS:
+        recipe = paper(dataset, "cmacc")
+        assert recipe.groups > 1 and recipe.shuffle
+    for batch in (32, 64, 128):
+        assert batch // paper("kinetics700", "cmacc", batch=batch).groups >= 8
+    assert quick("synthetic", "cmacc").groups == 1
+    whole = paper("kinetics_sound", "cmacc", **VARIANTS["whole_batch"])
+    assert whole == paper("kinetics_sound", "cmacc").replace(groups=1)
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_every_variant_changes_the_recipe(changes):
-    usual = quick("synthetic", "cmacc")
+    usual = paper("kinetics_sound", "cmacc")
     assert all(getattr(usual, name) != value for name, value in changes.items())
-    assert quick("synthetic", "cmacc", **changes) != usual
+    assert paper("kinetics_sound", "cmacc", **changes) != usual
     assert len(VARIANTS) <= 8
 
 
@@ -76,6 +116,10 @@ def test_every_variant_changes_the_recipe(changes):
     ({"momentum": 1.5}, "momentum=1.5 should be between 0 and 1.0"),
     ({"characters": 10}, "characters=10 should be between 1 and 9"),
     ({"split": 6}, "split=6 should be between 0 and 5"),
+    ({"size": 449}, "size=449 should be between 1 and 448"),  # more than the largest pictures that can be stored leave
+    ({"redundancy": 1.0}, "redundancy=1.0 should be between 0 and 1, and less than 1"),
+    ({"redundancy": -0.1}, "redundancy=-0.1 should be between 0 and inf"),
+    ({"clips": -1}, "clips=-1 should be between 0 and inf"),
     ({"sampler": "active"}, "sampler=.active. is not one of: gradient, feature"),
 ])
 def test_impossible_values_are_refused(changes, message):
@@ -93,3 +137,14 @@ def test_every_value_has_a_source():
         assert all(source for _, _, source in quick(dataset, "cmacc").described())
     sources = {name: source for name, _, source in paper("synthetic", "cmacc").described()}
     assert sources["video_trunk"] == "assumed: fits the data"
+
+
+@pytest.mark.parametrize(("crop", "stored"), [(56, 64), (112, 128), (224, 256), (448, 512), (1, 8), (64, 73)])
+def test_stored_pictures_are_little_higher_than_a_crop(crop, stored):
+    assert stored_size(crop) == stored
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_recipe_of_recordings_sees_most_of_a_picture(preset):
+    size = PRESETS[preset]("ucf101", "cmacc").size
+    assert size / stored_size(size) == pytest.approx(7 / 8)

@@ -9,9 +9,10 @@ from repro.audiovisual.recipe import paper
 COLOURS = torch.tensor([[200, 60, 60], [60, 200, 60], [60, 60, 200]])
 WINDOW, SIZE, BANDS, ROWS = 4, 8, 4, 2
 CLIPS = {"window": WINDOW, "size": SIZE, "width": 32, "embedding": 8, "batch": 8, "dictionary": 16, "pool": 24,
-         "epochs": 3, "warmup": 4, "momentum": 0.9, "learning_rate": 1e-2, "redundancy": 0.0, "finetune_window": WINDOW}
+         "epochs": 3, "warmup": 4, "momentum": 0.9, "learning_rate": 1e-2, "redundancy": 0.0, "finetune_window": WINDOW,
+         "groups": 1}
 GRIDS = {"width": 32, "embedding": 8, "batch": 8, "dictionary": 16, "pool": 24, "epochs": 3, "warmup": 4,
-         "momentum": 0.9, "learning_rate": 1e-2, "characters": 2, "pairs": 30}
+         "momentum": 0.9, "learning_rate": 1e-2, "characters": 2, "pairs": 30, "groups": 1}
 
 
 def made_up(pretrain=30, train=6, test=5, seed=0, without=(), **changes):

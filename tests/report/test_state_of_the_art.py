@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from pandas import DataFrame
+from pandas import DataFrame, concat
 
 from repro.report.printed import printed
 from repro.report.state_of_the_art import merged
@@ -17,7 +17,8 @@ def ours(dataset="kinetics_sound", preset="paper", *, methods=("scratch", "cmacc
         for target, value in (accuracies or {"ucf101": 50.0, "hmdb51": 20.0, "esc50": 60.0}).items()
     ]
     table = DataFrame(rows, columns=["method", "video_trunk", "split", "target", "ours"])
-    return table.assign(n_seeds=2, preset=preset, dataset=dataset)
+    trained_on = table["method"].ne("scratch") * (21_900.0 + table["split"])
+    return table.assign(n_seeds=2, preset=preset, dataset=dataset, trained_on=trained_on)
 
 
 @pytest.mark.parametrize(("number", "columns", "targets"), [
@@ -27,12 +28,43 @@ def ours(dataset="kinetics_sound", preset="paper", *, methods=("scratch", "cmacc
 ])
 def test_the_printed_rows_alone(number, columns, targets):
     rows, table = merged(number), printed(f"cmacc_table{number}")
-    assert list(rows.columns) == [*columns, *targets, "source"] and set(rows["source"]) == {"printed"}
+    assert list(rows.columns) == [*columns, *targets, "source"]
     assert len(rows) == len(table)
     for target in targets:
         assert sorted(rows[target].dropna()) == sorted(table[target].dropna())
     sets = rows["pretrain_set"].tolist()
     assert sum(a != b for a, b in itertools.pairwise(sets)) == len(set(sets)) - 1  # each in one piece
+
+
+def test_where_printed_rows_come_from():
+    assert set(merged(4)["source"]) == set(merged(5)["source"]) == {"printed"}
+    rows = merged(6).set_index(["method", "pretrain_set"])["source"]
+    assert rows["Supervised", "ImageNet"] == "printed: excerpted (dagger)"
+    assert rows["Supervised", "Kinetics-Sound"] == "printed: own (star)"
+    assert rows["CM-ACC", "AudioSet"] == "printed: own"
+
+
+def test_our_rows_say_how_much_they_were_trained_on():
+    rows = merged(6, ours())
+    own = rows[rows["source"].str.startswith("here")].set_index("method")["pretrain_size"]
+    assert own.to_dict() == {"Scratch": "", "CM-ACC": "21,900"}
+    rows = merged(6, ours("ucf101", splits=(1, 2), methods=("cmacc",), ucf101=50.0))
+    assert rows["pretrain_size"][rows["source"].str.startswith("here")].tolist() == ["21,901 to 21,902"]
+
+
+def test_of_splits_with_unequal_seeds_the_mean_of_all_splits_alone():
+    """A seed that lacks a fold gives rows of the folds it has beside the mean of the others."""
+    table = ours("esc50", methods=("smoco",), splits=(0, 1, 2), esc50=60.0)
+    row = merged(5, table).query("method == 'SMoCo'").iloc[0]
+    assert row["ESC50"] == 60.0 and "mean of all splits" in row["source"]
+
+
+def test_rows_that_depart_from_the_preset_are_not_averaged_with_those_that_do_not():
+    first, second = (ours(methods=("cmacc",), esc50=value).assign(departures=name)
+                     for value, name in ((60.0, "clips=240000"), (70.0, "")))
+    rows = merged(5, concat([first, second])).query("source.str.startswith('here')", engine="python")
+    assert rows["ESC50"].tolist() == [60.0, 70.0]
+    assert ["clips=240000" in source for source in rows["source"]] == [True, False]
 
 
 def test_our_rows_stand_last_among_those_of_their_set():
@@ -52,14 +84,14 @@ def test_our_rows_stand_last_among_those_of_their_set():
 def test_sets_that_nobody_printed_come_last():
     rows = merged(5, ours("esc50", methods=("smoco",)))
     assert rows[rows["pretrain_set"] == "ESC50"]["method"].iloc[-1] == "SMoCo"
-    assert rows[rows["source"] != "printed"]["architecture"].tolist() == ["ResNet-18"]
+    assert rows[rows["source"].str.startswith("here")]["architecture"].tolist() == ["ResNet-18"]
     rows = merged(5, ours("hmdb51", methods=("smoco",)))
     assert rows["pretrain_set"].iloc[-1] == "HMDB51"
 
 
 def test_of_several_splits_the_mean():
     rows = merged(6, ours("ucf101 (subset)", "quick", methods=("cmacc",), splits=(1, 2, 3), ucf101=50.0))
-    row = rows[rows["source"] != "printed"].iloc[0]
+    row = rows[rows["source"].str.startswith("here")].iloc[0]
     assert row["UCF101"] == 52.0 and row[["HMDB51", "ESC50"]].isna().all()
     assert row["source"] == "here: ucf101 (subset), quick recipe, split 1, 2, 3, seeds: 2"
     assert row["pretrain_set"] == "UCF101"

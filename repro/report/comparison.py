@@ -1,0 +1,99 @@
+"""CM-ACC's printed comparisons with other work, Tables 4 to 6, with one name for every method, set and encoder."""
+
+import math
+
+import pandas as pd
+from pandas import DataFrame
+
+from repro import manifest
+from repro.recipe import choose
+from repro.report.printed import printed
+
+TARGETS = {4: ("UCF101", "HMDB51"), 5: ("ESC50",), 6: ("UCF101", "HMDB51", "ESC50")}  # by number of the table
+NAMES = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}  # of targets, as printed
+SETS = {  # what was pre-trained on, as printed
+    "kinetics_sound": "Kinetics-Sound",
+    "kinetics700": "Kinetics700",
+    "audioset": "AudioSet",
+    "ucf101": "UCF101",
+    "hmdb51": "HMDB51",
+    "esc50": "ESC50",
+}
+TRUNKS = {"r3d18": "3D-ResNet18", "r2plus1d18": "R(2+1)D-18"}
+METHODS = {"scratch": "Scratch", "supervised": "Supervised", "smoco": "SMoCo", "xmoco": "XMoCo", "cmacc": "CM-ACC"}
+PRINTED = {"Ours": "CM-ACC", "Kine.-Sound": "Kinetics-Sound"}  # what the three tables call differently
+NOWHERE = "-"  # the pre-training set of an encoder trained from scratch, as printed
+SIZES = {240_000: "240K"}  # of a random draw of clips, as printed
+DRAWN = ("Kinetics700",)  # sets that the paper never used whole
+
+
+def comparison(number: int) -> DataFrame:
+    """The rows of a printed comparison, in the printed order.
+
+    Returns:
+        method, architecture (not in Table 6), pretrain_set, pretrain_size ("240K", or ""), a column of accuracies in
+        percent for every target, and source: "printed", in Table 6 with what the paper says of the row's origin.
+
+    Raises:
+        ValueError: if there is no such comparison.
+    """
+    targets = TARGETS[choose("number", number, TARGETS)]
+    rows = printed(f"cmacc_table{number}").rename(
+        columns={"approach": "method", "dataset": "pretrain_set", "size": "pretrain_size"}
+    )
+    rows = rows.replace({"method": PRINTED, "pretrain_set": PRINTED}).fillna({"pretrain_size": ""})
+    rows["source"] = "printed" + (": " + rows["source"] if "source" in rows else "")
+    columns = [name for name in ("method", "architecture", "pretrain_set", "pretrain_size") if name in rows]
+    return rows[[*columns, *targets, "source"]]
+
+
+def accuracies(method: str, dataset: str, trunk: str, clips: int, target: str) -> dict[str, float]:
+    """What the paper prints for an encoder fine-tuned on a target, by the tables that print it, percent.
+
+    Args:
+        method: "scratch", "supervised", "smoco", "xmoco" or "cmacc".
+        dataset: pre-trained on, "kinetics700"; the label of a part of one answers to nothing printed.
+        trunk: of video, "r3d18" or "r2plus1d18".
+        clips: how many were drawn from the data set, 0 for all.
+        target: "ucf101", "hmdb51" or "esc50".
+
+    Returns:
+        Tables 4 and 5 first, which tell encoders apart, then Table 6, then Table 1, of the first split and
+        Kinetics-Sound alone; tables that repeat the number of one before are left out.
+    """
+    column = NAMES.get(target)
+    if column is None or dataset not in SETS or method not in METHODS:
+        return {}
+    found = {}
+    for number in (5 if column == "ESC50" else 4, 6):
+        rows = comparison(number)
+        rows = rows[(rows["method"] == METHODS[method]) & (rows["pretrain_set"] == pretrained_on(method, dataset))]
+        if number == 4:
+            rows = rows[rows["architecture"] == TRUNKS.get(trunk)]
+        rows = rows[_of_size(rows, clips)].dropna(subset=column)
+        if len(rows) and (number != 6 or trunk == "r3d18" or column == "ESC50"):
+            found[f"Table {number}"] = float(rows[column].iloc[-1])
+    first = printed("cmacc_table1").set_index("approach")[column]
+    if trunk == "r3d18" and pretrained_on(method, dataset) in (NOWHERE, SETS["kinetics_sound"]):
+        found["Table 1"] = float(first.get(METHODS[method], math.nan))
+    return {table: value for table, value in _distinct(found).items() if not math.isnan(value)}
+
+
+def pretrained_on(method: str, dataset: str) -> str:
+    """What a method of ours was pre-trained on, as the printed tables call it."""
+    return NOWHERE if method == "scratch" else SETS.get(manifest.plain(dataset), dataset)
+
+
+def _of_size(rows: DataFrame, clips: int) -> pd.Series:
+    """Which rows of one pre-training set are of so many clips: of 0, all, those of the largest size."""
+    if rows["pretrain_set"].isin([NOWHERE]).any() or rows.empty:
+        return pd.Series(True, index=rows.index)
+    if clips:
+        return rows["pretrain_size"] == SIZES.get(clips)
+    largest = rows["pretrain_size"] == rows["pretrain_size"].iloc[-1]
+    return largest & ~rows["pretrain_set"].isin(DRAWN)
+
+
+def _distinct(found: dict[str, float]) -> dict[str, float]:
+    """Without the values that an earlier table has."""
+    return {table: value for table, value in found.items() if value not in [*found.values()][: [*found].index(table)]}
