@@ -35,15 +35,16 @@ ipywidgets.VBox([play, frame, picture])
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The notebooks that are opened: the taxonomy with two objectives of preset smoke, and made-up ones."""
+    """The notebooks that are opened: ours with two objectives of preset smoke, and made-up ones."""
     folder = tmp_path_factory.mktemp("notebooks")
-    taxonomy = nbformat.read(NOTEBOOKS / "taxonomy.ipynb", as_version=4)
-    for name, value in {"objectives": "random,CE", "preset": "smoke", "device": "cpu"}.items():
-        taxonomy.cells[1].source = re.sub(rf'(?m)^({name}: str = )"\w+"', rf'\1"{value}"', taxonomy.cells[1].source)
-    nbformat.write(taxonomy, folder / "taxonomy.ipynb")
+    for name, objectives in (("explore", "random,CE+AD"), ("taxonomy", "random,CE")):
+        ours = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
+        for parameter, value in {"objectives": objectives, "preset": "smoke", "device": "cpu"}.items():
+            ours.cells[1].source = re.sub(rf'(?m)^({parameter}: str = )"\w+"', rf'\1"{value}"', ours.cells[1].source)
+        nbformat.write(ours, folder / f"{name}.ipynb")
     for name, *sources in (("moving", MOVING.strip()), ("still", MOVING.strip()), ("failing", "1 / 0", "2")):
         cells = [new_code_cell(source) for source in sources]
-        made = new_notebook(cells=cells, metadata={"kernelspec": taxonomy.metadata.kernelspec})
+        made = new_notebook(cells=cells, metadata={"kernelspec": ours.metadata.kernelspec})
         nbformat.write(made, folder / f"{name}.ipynb")
     return folder
 
@@ -67,6 +68,24 @@ def test_the_taxonomy_from_cleared_outputs(browser, lab):
         widths = notebook.outputs("img").evaluate_all("images => images.map(image => image.naturalWidth)")
         assert len(widths) == 2 and min(widths) > 200  # poses and table
         assert seen.strangers == []
+
+
+def test_the_explorer_from_cleared_outputs(browser, lab):
+    """Every view's slider, and play, change its picture; skeletons, embeddings, targets and selection in this order."""
+    with watched(browser) as seen:
+        notebook = LabNotebook(seen.page, lab, "explore.ipynb")
+        assert notebook.outputs("*").count() == 0
+        notebook.run_all()
+        assert notebook.errors() == []
+        for number, slider in enumerate(("frame", "neighbours", "temperature", "drawn")):
+            before = notebook.picture(number)
+            notebook.move_slider(slider)
+            assert notebook.picture(number, other_than=before) != before
+        for number, player in ((0, 0), (3, 1)):
+            before = notebook.picture(number)
+            notebook.press_play(player)
+            assert notebook.picture(number, other_than=before) != before
+        assert notebook.errors() == [] and seen.strangers == []
 
 
 def test_a_slider_and_play_move_a_picture(browser, lab):
