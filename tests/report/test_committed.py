@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from repro.report import glm_figures
 from repro.report.redraw import LOGS, redraw
 from repro.run.export import read_cells
 
@@ -24,7 +25,8 @@ def redrawn(tmp_path_factory):
     folder = tmp_path_factory.mktemp("figures")
     for path in (path for name in LOGS for path in FIGURES.glob(f"{name}_*.csv")):
         shutil.copy(path, folder)
-    return [path.name for path in redraw(read_cells(FIGURES / "cells.csv"), folder)], folder
+    cells = read_cells(FIGURES / "cells.csv")
+    return [path.name for path in (*redraw(cells, folder), *glm_figures.redraw(cells, folder))], folder
 
 
 def test_no_file_is_left_over_and_none_is_missing(redrawn):
