@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,9 +12,9 @@ import typer
 
 from repro import manifest
 from repro.recipe import choose, parse_number
-from repro.report import logs
+from repro.report import logs, stored
 from repro.run import device as devices
-from repro.run.export import export, finished_cells, merged, read_cells
+from repro.run.export import export, read_cells
 from repro.run.store import Store
 from repro.run.table import Table
 from repro.skeleton import ntu_prepare
@@ -196,7 +197,7 @@ def results_list() -> None:
 
     Example: repro results list
     """
-    for cell in _cells().itertuples():
+    for cell in stored.everything().itertuples():
         metrics = json.loads(cell.metrics)
         target, *_ = json.loads(cell.recipe).get("targets", "").split(",")
         measure = next(name for name in ("linear", target, "categories_video") if name in metrics)
@@ -258,10 +259,12 @@ def figures() -> None:
 
     Example: repro figures
     """
-    from repro.report.redraw import redraw  # matplotlib takes a second to import
+    from repro.report import glm_figures  # matplotlib and statsmodels take seconds to import
+    from repro.report.redraw import redraw
 
     folder = manifest.project_root() / "figures"
-    for path in [*logs.export(Store(manifest.runs_root()), folder), *redraw(_cells(), folder)]:
+    written = logs.export(Store(manifest.runs_root()), folder)
+    for path in [*written, *redraw(stored.everything(), folder), *glm_figures.redraw(stored.everything(), folder)]:
         print(path)
 
 
@@ -281,6 +284,22 @@ def report(
     print(build(output or runs / "report", manifest.project_root() / "figures", runs / "notebooks", _claims()))
 
 
+@app.command()
+def claims() -> None:
+    """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
+
+    A line each, broken on a terminal alone: id, verdict, level of the evidence, place and sentence in our words,
+    [what is compared], evidence. Reads figures/ and REPRO_RUNS, trains nothing.
+
+    Example: repro claims
+    """
+    from repro.report.claims import collected, judge, lines, measured_discrepancies  # tables take seconds to import
+
+    evidence, terminal = collected(), sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else None
+    print("\n".join(lines(judge(evidence), measured_discrepancies(evidence), width)))
+
+
 def _check_options(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:
     """Raise ValueError, naming those there are, unless a table or data set has all options given."""
     known = [f"--{option.replace('_', '-')}" for option in allowed]
@@ -295,11 +314,12 @@ def _table(name: str) -> Table:
     return TABLES[choose("table", name, TABLES)]
 
 
-def _claims() -> list | None:
-    """The verdicts on what the papers say; None where this version checks no claims."""
-    return None
+def _claims() -> list:
+    """The verdicts on what the papers say, as rows of the report."""
+    from repro.report.claims import collected, judge  # tables take seconds to import
+    from repro.report.site import Claim
 
-
-def _cells():
-    exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
-    return merged(exported, finished_cells(Store(manifest.runs_root())))
+    return [
+        Claim(row.id, row.paper, row.place, row.claim, row.verdict, row.level, row.evidence)
+        for row in judge(collected()).itertuples()
+    ]

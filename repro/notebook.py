@@ -4,6 +4,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from repro import manifest
 from repro.recipe import choose
 from repro.run import device as devices
@@ -30,25 +32,49 @@ def begin(namespace: dict[str, Any], cells: Callable[..., list]) -> dict[str, An
             exist; the message names those that do.
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
     """
-    allowed = [*dict.fromkeys([*inspect.signature(cells).parameters, "device"])]
-    if "_begun" not in namespace:  # afterwards, a reader's own names are welcome
-        for name, value in namespace.items():
-            if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
-                choose("parameter", name, allowed)
-    namespace["_begun"] = True
-    settings = {name: namespace[name] for name in allowed if name in namespace}
-    device = devices.resolve(settings.get("device", "auto"))
+    settings, device = _checked(namespace, cells)
     planned = behind(settings, cells)
     store = Store(manifest.runs_root())
     finished = sum(store.run(cell).result is not None for cell in planned)
-    machine = devices.hardware(device)
-    print(f"{machine['device']}, {machine['cores']} cores, torch {machine['torch']}, python {machine['python']}")
-    print(f"repro {commit()}, runs in {store.root}")
+    _print_environment(device)
     print(f"{len(planned)} cells of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
     return settings
+
+
+def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
+    """As `begin`, for a notebook that trains nothing: what `read` makes of the notebook's parameters.
+
+    Args:
+        namespace: the notebook's `globals()`.
+        read: takes the notebook's parameters but `device`, on which nothing is computed here.
+
+    Raises:
+        ValueError: as `begin`, or as `read` does.
+    """
+    settings, device = _checked(namespace, read)
+    _print_environment(device)
+    return read(**{name: value for name, value in settings.items() if name in inspect.signature(read).parameters})
 
 
 def behind(settings: dict[str, Any], cells: Callable[..., list]) -> list:
     """The cells behind a notebook's table, from the settings of `begin` and the function that lists them."""
     accepted = inspect.signature(cells).parameters  # the device only where a recipe depends on it
     return cells(**{name: value for name, value in settings.items() if name in accepted})
+
+
+def _checked(namespace: dict[str, Any], function: Callable[..., Any]) -> tuple[dict[str, Any], torch.device]:
+    """The parameters of a function, and `device`, as the notebook has them, and the device; no other names allowed."""
+    allowed = [*dict.fromkeys([*inspect.signature(function).parameters, "device"])]
+    if "_begun" not in namespace:  # afterwards, a reader's own names are welcome
+        for name, value in namespace.items():
+            if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
+                choose("parameter", name, allowed)
+    namespace["_begun"] = True
+    settings = {name: namespace[name] for name in allowed if name in namespace}
+    return settings, devices.resolve(settings.get("device", "auto"))
+
+
+def _print_environment(device: torch.device) -> None:
+    machine = devices.hardware(device)
+    print(f"{machine['device']}, {machine['cores']} cores, torch {machine['torch']}, python {machine['python']}")
+    print(f"repro {commit()}, runs in {manifest.runs_root()}")

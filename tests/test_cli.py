@@ -12,7 +12,7 @@ from repro.audiovisual import recipe as audiovisual
 from repro.audiovisual import tables as audiovisual_tables
 from repro.image import tables as image_tables
 from repro.recipe import Recipe
-from repro.report import redraw
+from repro.report import claims, glm_figures, redraw
 from repro.run.store import Cell, Store
 from repro.skeleton import tables
 from repro.skeleton.pretrain import SkeletonRecipe, paper
@@ -290,6 +290,7 @@ def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported
         (run.folder / "progress.jsonl").write_text('{"step": 1, "CD": 6.25}\n')
         run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
     monkeypatch.setattr(redraw, "redraw", lambda cells, folder: [folder / "drawn"])
+    monkeypatch.setattr(glm_figures, "redraw", lambda cells, folder: [])
     log = tmp_path / "figures" / "sequence_contrast_ucla.csv"
     assert repro("figures")[:2] == (0, f"{log}\n{log.with_name('drawn')}\n")
     assert f",CD,{cell.key},0,ucla,paper" in log.read_text()
@@ -341,3 +342,14 @@ def test_a_real_process_ends_with_status_2_and_no_traceback(tmp_path):
 ])
 def test_preparing_refuses(repro, arguments, message):
     assert message in refused(repro("data", "prepare", *arguments))
+
+
+def test_claims_have_a_line_each_that_is_broken_on_a_terminal_alone(repro, monkeypatch):
+    status, out, _ = repro("claims")
+    ids = [each.id for each in (*claims.CLAIMS, *claims.DISCREPANCIES)]
+    assert status == 0 and [line.split()[0] for line in out.splitlines()] == ids
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    _, out, _ = repro("claims")
+    assert max(map(len, out.splitlines())) <= 100
+    assert [line.split()[0] for line in out.splitlines() if line[0] != " "] == ids

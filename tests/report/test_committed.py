@@ -14,6 +14,7 @@ import pytest
 from drawn import assert_legible
 from PIL import Image
 
+from repro.report import glm_figures
 from repro.report import redraw as redrawing
 from repro.report.logs import read
 from repro.report.redraw import LOGS, redraw
@@ -39,10 +40,12 @@ def redrawn(tmp_path_factory):
     folder, drawn = tmp_path_factory.mktemp("figures"), {}
     for path in logs():
         shutil.copy(path, folder)
+    cells = read_cells(FIGURES / "cells.csv")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redrawing, "save", lambda figure, stem, *rest: drawn.update({stem.name: figure}) or
-                      save(figure, stem, *rest))
-        names = [path.name for path in redraw(read_cells(FIGURES / "cells.csv"), folder)]
+        for module in (redrawing, glm_figures):
+            patch.setattr(module, "save", lambda figure, stem, *rest: drawn.update({stem.name: figure}) or
+                          save(figure, stem, *rest))
+        names = [path.name for path in (*redraw(cells, folder), *glm_figures.redraw(cells, folder))]
     return names, folder, drawn
 
 

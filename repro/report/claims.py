@@ -1,0 +1,130 @@
+"""Every checkable sentence of the four papers with its verdict, and what we measured where papers contradict."""
+
+import html
+import textwrap
+from collections.abc import Sequence
+
+import pandas as pd
+from pandas import DataFrame
+from pandas.io.formats.style import Styler
+
+from repro import manifest
+from repro.recipe import choose
+from repro.report import (
+    claims_cmacc,
+    claims_jcl,
+    claims_sce,
+    claims_taxonomy,
+    discrepancies_cmacc,
+    discrepancies_images,
+    discrepancies_taxonomy,
+)
+from repro.report.evidence import Evidence
+from repro.report.stored import stored
+from repro.report.verdicts import LEVELS, VERDICTS, Claim, Discrepancy
+
+PAPERS = ("taxonomy", "CM-ACC", "SCE", "JCL")
+CLAIMS: list[Claim] = [*claims_taxonomy.CLAIMS, *claims_cmacc.CLAIMS, *claims_sce.CLAIMS, *claims_jcl.CLAIMS]
+DISCREPANCIES: list[Discrepancy] = [
+    *discrepancies_taxonomy.DISCREPANCIES,
+    *discrepancies_cmacc.DISCREPANCIES,
+    *discrepancies_images.DISCREPANCIES,
+]
+NOT_MEASURED = "not measured"
+
+
+def collected(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> Evidence:
+    """The evidence there is: figures/cells.csv, REPRO_RUNS and the logs in figures/; arguments as for `stored`."""
+    return Evidence(stored(dataset, preset=preset, seeds=seeds), manifest.project_root() / "figures")
+
+
+def judged(
+    dataset: str = "all",
+    *,
+    preset: str = "auto",
+    seeds: str | int = "all",
+    paper: str = "all",
+    verdict: str = "all",
+    level: str = "all",
+) -> DataFrame:
+    """The claims and their verdicts.
+
+    Args:
+        dataset, preset, seeds: which finished cells count as evidence, as for `stored`.
+        paper: "all", "taxonomy", "CM-ACC", "SCE" or "JCL".
+        verdict: "all" or one of `verdicts.VERDICTS`.
+        level: "all" or one of `verdicts.LEVELS`.
+
+    Returns:
+        See `judge`.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
+    """
+    choose("paper", paper, ("all", *PAPERS))
+    choose("verdict", verdict, ("all", *VERDICTS))
+    choose("level", level, ("all", *LEVELS))
+    table = judge(collected(dataset, preset=preset, seeds=seeds))
+    for column, value in (("paper", paper), ("verdict", verdict), ("level", level)):
+        table = table if value == "all" else table[table[column] == value]
+    return table.reset_index(drop=True)
+
+
+def judge(evidence: Evidence, claims: Sequence[Claim] = tuple(CLAIMS)) -> DataFrame:
+    """One row per claim, in the order given.
+
+    Returns:
+        id, paper, place, claim (in our words), predicate, verdict, level, evidence, identity (whether by algebra
+        alone), figures (names of files in figures/).
+    """
+    rows = []
+    for claim in claims:
+        found = claim.check(evidence)
+        row = {"id": claim.id, "paper": claim.paper, "place": claim.place, "claim": claim.says}
+        row |= {"predicate": claim.predicate, **found._asdict(), "identity": claim.identity}
+        rows.append(row | {"figures": evidence.figures(claim.figures)})
+    return DataFrame(rows)
+
+
+def measured_discrepancies(
+    evidence: Evidence, discrepancies: Sequence[Discrepancy] = tuple(DISCREPANCIES)
+) -> DataFrame:
+    """One row per discrepancy: id, paper, place, paper_says, others_say, here (what we take), measured."""
+    return DataFrame([
+        {"id": each.id, "paper": each.paper, "place": each.place, "paper_says": each.paper_says,
+         "others_say": each.others_say, "here": each.here, "measured": each.measure(evidence) or NOT_MEASURED}
+        for each in discrepancies
+    ])
+
+
+def counted(table: DataFrame) -> DataFrame:
+    """How many claims of every paper have which verdict; papers downwards, verdicts across."""
+    counts = pd.crosstab(table["paper"], table["verdict"])
+    return counts.reindex(index=PAPERS, columns=VERDICTS, fill_value=0).rename_axis(index=None, columns=None)
+
+
+def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:
+    """Both lists as text, one line each; broken at `width` and indented, where there is one."""
+    texts = [
+        f"{row.id:<5} {row.verdict:<17} {row.level:<23} {row.paper}, {row.place}: {row.claim} [{row.predicate}] "
+        f"{row.evidence}" for row in claims.itertuples()
+    ]
+    texts += [
+        f"{row.id:<5} {'discrepancy':<17} {'':<23} {row.paper}, {row.place}: {row.paper_says}; but: {row.others_say} "
+        f"[here: {row.here}] {row.measured}" for row in discrepancies.itertuples()
+    ]
+    if width is None:
+        return texts
+    return [line for text in texts for line in textwrap.wrap(text, width, subsequent_indent=" " * 6)]
+
+
+def shown(table: DataFrame) -> Styler:
+    """The claims for a notebook in notebooks/, the figures as links."""
+    columns = ["id", "paper", "place", "claim", "predicate", "verdict", "level", "evidence", "figures"]
+    style = table[columns].style.hide(axis="index").format(dict.fromkeys(columns, html.escape) | {"figures": _links})
+    style = style.set_properties(**{"text-align": "left", "vertical-align": "top"})
+    return style.set_table_styles([{"selector": "th", "props": "text-align: left"}])
+
+
+def _links(files: list[str]) -> str:
+    return ", ".join(f'<a href="../figures/{file}">{file.removesuffix(".png")}</a>' for file in files)

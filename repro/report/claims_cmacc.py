@@ -1,0 +1,335 @@
+"""What the CM-ACC paper says: its sentences, and predicates over our cells."""
+
+import functools
+import math
+from collections.abc import Iterable
+
+from repro.report import claims_cmacc_tables as tables
+from repro.report.claims_cmacc_tables import BATCHES, TARGETS
+from repro.report.evidence import Check, Estimates, Evidence, Setting, level_of, measured
+from repro.report.verdicts import NOT_RUN, Claim, Estimate, Finding, above, below, paired, within
+
+APPROACHES = {  # fields of a recipe
+    "SMoCo": {"method": "smoco"},
+    "XMoCo (w/o fcl)": {"method": "xmoco", "extra_layer": False},
+    "XMoCo": {"method": "xmoco", "extra_layer": True},
+    "CM-ACC (w/o fcl)": {"method": "cmacc", "extra_layer": False, "sampler": "gradient"},
+    "CM-ACC": {"method": "cmacc", "extra_layer": True, "sampler": "gradient"},
+    "CM-ACC, features": {"method": "cmacc", "extra_layer": True, "sampler": "feature"},
+}
+METHODS = {"SMoCo": "smoco", "XMoCo": "xmoco", "CM-ACC": "cmacc"}
+ACROSS = (("XMoCo (w/o fcl)", "SMoCo"),)
+LAYER = (("XMoCo", "XMoCo (w/o fcl)"), ("CM-ACC", "CM-ACC (w/o fcl)"))
+ACTIVE = (("CM-ACC", "XMoCo"),)
+SAVING, LARGE = 2048, 10_000  # sizes about which dictionaries are said to be large enough, and too large
+CLOSE = 3.0  # points: accuracies called about equal
+SEEDS = "one-sided t test, 5 %, paired over shared seeds, with the pooled deviation between seeds where fewer than two"
+
+
+def coverage_here(setting: Setting, other: str, batches: tuple[int, ...]) -> Estimates:
+    """Gradient embeddings against another sampler, categories of both modalities."""
+    return {
+        f"{modality}, M = {batch}": setting.difference(
+            "category_diversity", {"sampler": "gradient", "batch": batch}, {"sampler": other, "batch": batch},
+            f"categories_{modality}")
+        for batch in batches for modality in ("video", "audio")
+    }
+
+
+def similar_early(evidence: Evidence) -> Finding:
+    """The first tenth of the curves of `category_curves`, gradient against random."""
+    for log in evidence.logs("category_curves"):
+        early = log[(log["step"] <= log["step"].max() / 10) & log["sampler"].isin(["gradient", "random"])]
+        means = early.groupby(["batch", "seed", "sampler"])["categories_video"].mean().unstack("sampler").dropna()
+        if set(means) == {"gradient", "random"} and len(means):
+            shares = 100 * (means["gradient"] - means["random"]) / means.index.get_level_values("batch")
+            found = {f"M = {batch}": paired(rows) if len(rows) > 1 else Estimate(rows.iloc[0], math.nan, 0, "1 seed")
+                     for batch, rows in shares.groupby(level="batch")}
+            told = "; ".join(f"{name} {each}" for name, each in found.items())
+            dataset, preset = log["dataset"].iloc[0], log["preset"].iloc[0]
+            return Finding(within(found, 5.0), level_of(dataset, preset), f"{dataset}, {preset} recipe: {told} % of M")
+    return Finding(NOT_RUN, "", "no log of category_diversity")
+
+
+def by_characters(setting: Setting, first: str, second: str, characters: Iterable[int]) -> Estimates:
+    """One method minus another at some numbers of characters."""
+    return {f"{number} characters": setting.difference(
+        "mutual_information", {"method": METHODS[first], "characters": number},
+        {"method": METHODS[second], "characters": number}) for number in characters}
+
+
+def easy_grids(setting: Setting) -> Estimates:
+    """Every method with one and two characters, against 99 %."""
+    found = {}
+    for name, method in METHODS.items():
+        for number in (1, 2):
+            values = setting.values("mutual_information", method=method, characters=number) - 99
+            deviation = setting.deviation("mutual_information")
+            error = deviation.value / math.sqrt(max(len(values), 1))
+            known = Estimate(float(values.mean()), error, deviation.freedom, f"{len(values)} runs")
+            found[f"{name}, {number}"] = known if len(values) else None
+    return found
+
+
+def unimodal_drop(setting: Setting) -> Estimates:
+    sides = ({"method": "smoco", "characters": number} for number in (2, 3))
+    return {"two minus three characters": setting.difference("mutual_information", *sides)}
+
+
+def best_on_grids(setting: Setting) -> Estimates:
+    found = {}
+    for other in ("SMoCo", "XMoCo"):
+        rows = by_characters(setting, "CM-ACC", other, range(3, 10))
+        found |= {f"over {other}, {name}": estimate for name, estimate in rows.items()}
+    return found
+
+
+def dictionary_steps(setting: Setting, methods: tuple[str, ...], past: bool) -> Estimates:
+    """Accuracy at a larger dictionary minus that at a smaller one, on every target.
+
+    Args:
+        past: the largest size beyond `LARGE` against the largest up to it; else the largest up to `SAVING` against the
+            smallest. Nothing where there are no such sizes.
+    """
+    found = {}
+    for name in methods:
+        rows = setting.rows("dictionary_size", method=METHODS[name])
+        sizes = sorted(set(rows["dictionary"])) if len(rows) else []
+        smaller = [size for size in sizes if size <= (LARGE if past else SAVING)]
+        lower, upper = (smaller[-1:], sizes[-1:]) if past else (sizes[:1], smaller[-1:])
+        if lower and upper and lower < upper:
+            sides = [{"method": METHODS[name], "dictionary": size} for size in (*upper, *lower)]
+            for target in setting.targets("dictionary_size"):
+                step = f"{name}, {target}, {lower[0]} to {upper[0]} keys"
+                found[step] = setting.difference("dictionary_size", *sides, target)
+    return found
+
+
+def approaches_here(setting: Setting, pairs: tuple[tuple[str, str], ...]) -> Estimates:
+    """The first approach of each pair minus the second, on every target."""
+    return {
+        f"{first} over {second}, {target}": setting.difference(
+            "cross_modal", APPROACHES[first], APPROACHES[second], target)
+        for first, second in pairs for target in setting.targets("cross_modal")
+    }
+
+
+def samplers_here(setting: Setting, first: str, second: str) -> Estimates:
+    return {
+        f"M = {batch}, {target}": setting.difference(
+            "ohem_vs_active", {"sampler": first, "batch": batch}, {"sampler": second, "batch": batch}, target)
+        for batch in BATCHES for target in setting.targets("ohem_vs_active")
+    }
+
+
+
+
+def _claim(number: int, place: str, says: str, predicate: str, check: Check, *figures: str, **options: bool) -> Claim:
+    return Claim(id=f"C{number}", paper="CM-ACC", place=place, says=says, predicate=predicate, check=check,
+                 figures=figures, **options)
+
+
+def _here(table: str, compare, judge=above, *, numbers: bool = False, datasets: tuple[str, ...] = (), **given) -> Check:
+    """A check of the cells of a table; `given` goes to what compares."""
+    return measured((table,), functools.partial(compare, **given), judge, datasets=datasets, numbers=numbers)
+
+
+def _printed(check, **given) -> Check:
+    return functools.partial(check, **given)
+
+
+OMNIGLOT = {"datasets": ("multiomniglot",)}
+CLAIMS = [
+    _claim(
+        1, "Fig. 2", "At M = 128 randomly sampled negatives cover 30 to 40 % of the UCF101 categories.",
+        "the expectation of 128 uniform draws from 101 equally frequent categories lies between 30 and 40 % of them",
+        tables.random_coverage, "category_diversity", "category_curves",
+    ),
+    _claim(
+        2, "Fig. 2", "At M = 128 active selection, with 60 to 70 %, covers more categories than random sampling.",
+        "uniform draws from 101 equally frequent categories cover less than 60 % in expectation",
+        tables.active_coverage, "category_diversity", "category_curves",
+    ),
+    _claim(
+        3, "Fig. 2", "At M = 128 active selection on gradients covers more categories than random sampling (trained "
+        "here).", f"categories, gradient minus random > 0 for both modalities; {SEEDS}",
+        _here("category_diversity", coverage_here, other="random", batches=(128,)), "category_diversity",
+    ),
+    _claim(
+        4, "Fig. 4", "Active selection on gradients covers more categories than random sampling for every M (trained "
+        "here).", f"categories, gradient minus random > 0 for M = 32, 64, 128 and both modalities; {SEEDS}",
+        _here("category_diversity", coverage_here, other="random", batches=BATCHES), "category_diversity",
+    ),
+    _claim(
+        5, "Fig. 2", "Gradient embeddings select more diverse negatives than feature embeddings for every M (trained "
+        "here).", f"categories, gradient minus feature > 0 for M = 32, 64, 128 and both modalities; {SEEDS}",
+        _here("category_diversity", coverage_here, other="feature", batches=BATCHES), "category_diversity",
+    ),
+    _claim(
+        6, "Fig. 2", "Early in training, random and active negatives are about equally diverse (trained here).",
+        "first tenth of the iterations, video: gradient minus random within 5 % of M; two one-sided t tests over seeds",
+        similar_early, "category_curves",
+    ),
+    _claim(
+        7, "Fig. 3a", "With fewer than three characters all methods reach about 99 %.",
+        "mean accuracy within 2 points of 99 %, three methods, one and two characters; two one-sided t tests",
+        _here("mutual_information", easy_grids, functools.partial(within, tolerance=2.0), numbers=True, **OMNIGLOT),
+        "mutual_information",
+    ),
+    _claim(
+        8, "Fig. 3a", "From three characters on, SMoCo becomes less accurate (trained here).",
+        f"accuracy with two characters minus that with three > 0; {SEEDS}",
+        _here("mutual_information", unimodal_drop, **OMNIGLOT), "mutual_information",
+    ),
+    _claim(
+        9, "Fig. 3a", "With one to five characters XMoCo is more accurate than SMoCo (trained here).",
+        f"XMoCo minus SMoCo > 0 at each number; {SEEDS}",
+        _here("mutual_information", by_characters, first="XMoCo", second="SMoCo", characters=range(1, 6), **OMNIGLOT),
+        "mutual_information",
+    ),
+    _claim(
+        10, "Fig. 3a", "With six to nine characters XMoCo and SMoCo are about equal (trained here).",
+        f"XMoCo minus SMoCo within {CLOSE:g} points at each number; two one-sided t tests",
+        _here("mutual_information", by_characters, functools.partial(within, tolerance=CLOSE), first="XMoCo",
+              second="SMoCo", characters=range(6, 10), **OMNIGLOT), "mutual_information",
+    ),
+    _claim(
+        11, "Fig. 3a", "Active selection is best (trained here).",
+        f"CM-ACC minus SMoCo, and minus XMoCo, > 0 from three characters on, where not all are at 99 %; {SEEDS}",
+        _here("mutual_information", best_on_grids, **OMNIGLOT), "mutual_information",
+    ),
+    _claim(
+        12, "Fig. 3b", "Dictionaries of up to about 1,000 keys help all methods (trained here).",
+        f"accuracy at the largest size of at most {SAVING} minus that at the smallest > 0, three methods; {SEEDS}",
+        _here("dictionary_size", dictionary_steps, methods=tuple(METHODS), past=False), "dictionary_size",
+    ),
+    _claim(
+        13, "Fig. 3b", "Beyond about 10,000 keys SMoCo and XMoCo deteriorate (trained here).",
+        f"accuracy at the largest size beyond {LARGE} minus that at the largest up to it < 0; {SEEDS}",
+        _here("dictionary_size", dictionary_steps, below, methods=("SMoCo", "XMoCo"), past=True),
+        "dictionary_size",
+    ),
+    _claim(
+        14, "Fig. 3b", "Beyond about 10,000 keys active selection does not deteriorate (trained here).",
+        f"the same difference of CM-ACC > -1 point; {SEEDS}",
+        _here("dictionary_size", dictionary_steps, functools.partial(above, margin=-1.0), methods=("CM-ACC",),
+              past=True), "dictionary_size",
+    ),
+    _claim(
+        15, "Table 1", "Contrast across modalities beats contrast within.",
+        "printed: XMoCo without fcl minus SMoCo > 0 on three targets",
+        _printed(tables.printed_approaches, pairs=ACROSS), "cross_modal",
+    ),
+    _claim(
+        16, "Table 1", "Contrast across modalities beats contrast within (trained here).",
+        f"XMoCo without fcl minus SMoCo > 0 on every target; {SEEDS}",
+        _here("cross_modal", approaches_here, pairs=ACROSS), "cross_modal",
+    ),
+    _claim(
+        17, "Table 1", "The extra layer helps XMoCo and CM-ACC.",
+        "printed: with minus without fcl > 0 on three targets",
+        _printed(tables.printed_approaches, pairs=LAYER), "cross_modal",
+    ),
+    _claim(
+        18, "Table 1", "The extra layer helps XMoCo and CM-ACC (trained here).",
+        f"with minus without fcl > 0 on every target; {SEEDS}",
+        _here("cross_modal", approaches_here, pairs=LAYER), "cross_modal",
+    ),
+    _claim(
+        19, "Table 1", "Active negatives beat random ones.", "printed: CM-ACC minus XMoCo > 0 on three targets",
+        _printed(tables.printed_approaches, pairs=ACTIVE), "cross_modal",
+    ),
+    _claim(
+        20, "Table 1", "Active negatives beat random ones (trained here).",
+        f"CM-ACC minus XMoCo > 0 on every target; {SEEDS}",
+        _here("cross_modal", approaches_here, pairs=ACTIVE), "cross_modal",
+    ),
+    _claim(
+        21, "Table 1", "The printed gains.", "each is the difference of the two rows it names, to one digit",
+        tables.printed_gains, "cross_modal",
+    ),
+    _claim(
+        22, "Table 2", "Selection on gradient embeddings beats selection on features.",
+        "printed: gradient minus feature > 0 on three targets", tables.printed_embeddings, "cross_modal",
+    ),
+    _claim(
+        23, "Table 2", "Selection on gradient embeddings beats selection on features (trained here).",
+        f"gradient minus feature > 0 on every target; {SEEDS}",
+        _here("cross_modal", approaches_here, pairs=(("CM-ACC", "CM-ACC, features"),)), "cross_modal",
+    ),
+    _claim(
+        24, "Table 3", "Active selection beats random sampling for every M.",
+        "printed: difference > 0 for M = 32, 64, 128 on two targets",
+        _printed(tables.printed_samplers, first="Active", second="Random"), "ohem_vs_active",
+    ),
+    _claim(
+        25, "Table 3", "Active selection beats random sampling for every M (trained here).",
+        f"difference > 0 for M = 32, 64, 128 on every target; {SEEDS}",
+        _here("ohem_vs_active", samplers_here, first="gradient", second="random"), "ohem_vs_active",
+    ),
+    _claim(
+        26, "Table 3", "Hardest negatives (OHEM) are worse than random ones for every M.",
+        "printed: random minus OHEM > 0 for M = 32, 64, 128 on two targets",
+        _printed(tables.printed_samplers, first="Random", second="OHEM"), "ohem_vs_active",
+    ),
+    _claim(
+        27, "Table 3", "Hardest negatives (OHEM) are worse than random ones for every M (trained here).",
+        f"random minus OHEM > 0 for M = 32, 64, 128 on every target; {SEEDS}",
+        _here("ohem_vs_active", samplers_here, first="random", second="ohem"), "ohem_vs_active",
+    ),
+    _claim(
+        28, "Table 3", "More negatives help every sampler.",
+        "printed: accuracy rises from M = 32 to 64 to 128, three samplers, two targets", tables.printed_batches,
+        "ohem_vs_active",
+    ),
+    _claim(
+        29, "Table 4", "CM-ACC is the best self-supervised method on UCF101 and HMDB51.",
+        "printed: its highest accuracy exceeds that of every other self-supervised row, on both",
+        tables.state_of_the_art, "transfer",
+    ),
+    _claim(
+        30, "Table 4", "The printed gains are over the best comparable method.",
+        "each is positive, and its number minus the best of other self-supervised rows with as many clips (N/A counted "
+        "as 240K, 14K beside UCF/HMDB), to one digit",
+        _printed(tables.comparable_gains, number=4, targets=TARGETS[:2]), "transfer",
+    ),
+    _claim(
+        31, "Table 4", "CM-ACC beats the best other method also with that method's network.",
+        "printed: R(2+1)D-18 on AudioSet 1.8M minus the best other such row > 0, on both", tables.same_network,
+        "transfer",
+    ),
+    _claim(
+        32, "Table 5", "The printed gains are over the best comparable method.",
+        "as for Table 4, on ESC50", _printed(tables.comparable_gains, number=5, targets=["ESC50"]), "transfer",
+    ),
+    _claim(
+        33, "Table 6", "More pre-training data make CM-ACC more accurate.",
+        "printed: accuracy rises from 22K to 240K to 1.8M clips on three targets", tables.more_data, "transfer",
+    ),
+    _claim(
+        34, "Table 6", "Pre-trained on 1.8M clips CM-ACC beats supervised pre-training on Kinetics-400.",
+        "printed: difference > 0 on three targets", tables.over_supervised, "transfer",
+    ),
+    _claim(
+        35, "Tables 1, 4, 5 and 6", "Table 6 repeats the numbers of the other tables.",
+        "printed: its nine CM-ACC numbers equal those of the same training elsewhere (3D-ResNet-18)",
+        tables.repeated_numbers, "transfer",
+    ),
+    _claim(
+        36, "Fig. 5", "Negatives like the query have far larger gradients than one unlike it.",
+        "printed: both norms of musical negatives exceed ten times that of riding a camel", tables.printed_norms,
+    ),
+    _claim(
+        37, "text and Eq. 4", "Easy negatives, unlike the query, have small gradients.",
+        "Eq. 4 and 5 as printed, simulated with keys of one length (1, 4 and 16): mean norm near a query above that of "
+        "random keys, at each length", tables.norms_by_similarity,
+    ),
+    _claim(
+        38, "settings", "The dictionary holds 30 batches and the pool 300.", "printed: 3,840 and 38,400 with M = 128",
+        tables.multiples,
+    ),
+    _claim(
+        39, "Spatial-MultiOmniglot", "The mutual information of a pair is the sum of the logarithms of the alphabets' "
+        "sizes.", "running sum of ln of the nine sizes, to four digits", tables.mutual_information, identity=True,
+    ),
+]

@@ -1,0 +1,203 @@
+"""What verdicts rest on: finished cells by data set and recipe, and the logs beside the figures."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+from pandas import DataFrame, Series
+
+from repro import manifest
+from repro.report.stored import departures, placed
+from repro.report.verdicts import (
+    EMBEDDED,
+    LEVELS,
+    NOT_RUN,
+    PAPER,
+    QUICK,
+    Deviation,
+    Estimate,
+    Finding,
+    difference,
+    from_printed,
+    pooled,
+)
+from repro.tables import TABLES
+
+Estimates = Mapping[str, Estimate | None]
+
+
+def level_of(dataset: str, preset: str) -> str:
+    """How far cells carry: only the paper's recipe on the whole official data may be called a reproduction."""
+    if manifest.embedded(dataset):
+        return EMBEDDED
+    return PAPER if preset == "paper" and dataset == manifest.plain(dataset) else QUICK
+
+
+class Setting:
+    """The cells of one data set and preset.
+
+    Attributes:
+        dataset: its label.
+        preset: of the recipes.
+        level: how far these carry, one of `LEVELS`.
+    """
+
+    def __init__(self, dataset: str, preset: str, tables: dict[str, DataFrame]) -> None:
+        self.dataset, self.preset, self.level = dataset, preset, level_of(dataset, preset)
+        self._tables = tables
+
+    def rows(self, table: str, departing: str = "", **fields: object) -> DataFrame:
+        """Cells of a table whose recipes have these values.
+
+        Args:
+            departing: what else their entries name, such as "td_queue=frozen_noise"; nothing by default but what the
+                table varies.
+        """
+        found = self._tables.get(table, DataFrame())
+        if found.empty:
+            return found
+        varied = TABLES[table].varied
+        named = [", ".join(f"{name}={value}" for name, value in departures(entry).items() if name not in varied)
+                 for entry in found["entry"]]
+        found = found[[name == departing for name in named]]
+        for name, value in fields.items():
+            found = found[found[name] == value] if name in found else found.iloc[:0]
+        return found
+
+    def values(self, table: str, measure: str = "linear", departing: str = "", **fields: object) -> Series:
+        """A measure of those cells by seed, without those that lack it."""
+        found = self.rows(table, departing, **fields)
+        if measure not in found:
+            return Series(dtype=float)
+        by_seed = found.drop_duplicates("seed", keep="last").set_index("seed")[measure]
+        return by_seed.dropna().astype(float).sort_index()
+
+    def deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> Deviation:
+        """Between seeds, pooled over the entries of some tables, NaN where none has several seeds.
+
+        Args:
+            of: "trained" or "random": untrained encoders scatter for other reasons.
+        """
+        parts = []
+        for table in tables:
+            found = self.rows(table)
+            if measure in found:
+                untrained = found["entry"].str.split(", ").str[0] == "random"
+                chosen = found[untrained if of == "random" else ~untrained].dropna(subset=measure)
+                parts.append(DataFrame({"value": chosen[measure], "entry": f"{table}: " + chosen["entry"]}))
+        joined = pd.concat(parts) if parts else DataFrame({"value": [], "entry": []})
+        return pooled(joined["value"], joined["entry"])
+
+    def difference(
+        self,
+        table: str,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        measure: str = "linear",
+        *,
+        like: tuple[str, ...] = (),
+    ) -> Estimate | None:
+        """The first cells minus the second ones, each given by fields of their recipes.
+
+        Args:
+            like: other tables whose seeds tell how far those of this one scatter.
+        """
+        sides = (self.values(table, measure, **dict(fields)) for fields in (first, second))
+        return difference(*sides, self.deviation(table, *like, measure=measure))
+
+    def from_printed(
+        self, table: str, published: float, measure: str = "linear", *, of: str = "trained", **fields: object
+    ) -> Estimate | None:
+        """Our mean of those cells minus a printed number."""
+        deviation = self.deviation(table, measure=measure, of=of)
+        return from_printed(self.values(table, measure, **fields), published, deviation)
+
+    def targets(self, table: str) -> list[str]:
+        """Where the encoders of a table of CM-ACC were fine-tuned."""
+        found = self.rows(table)
+        return sorted({name for text in found.get("targets", ()) for name in text.split(",")} & set(found.columns))
+
+
+class Evidence:
+    """All that there is: exported cells, smoke runs left out, and the logs in a folder of figures."""
+
+    def __init__(self, cells: DataFrame, folder: Path) -> None:
+        self._cells = cells[cells["preset"] != "smoke"]
+        self.folder = folder
+
+    def settings(self, *tables: str) -> list[Setting]:
+        """One for every data set and preset with cells of one of the tables, those that carry furthest first."""
+        chosen = self._cells[self._cells["table"].isin(tables)]
+        found = []
+        for dataset in sorted(set(chosen["dataset"])):
+            present = [table for table in tables if ((chosen["table"] == table) & (chosen["dataset"] == dataset)).any()]
+            joined = {table: placed(chosen, table, dataset) for table in present}
+            for preset in sorted({name for rows in joined.values() for name in rows["preset"]}):
+                parts = {table: rows[rows["preset"] == preset] for table, rows in joined.items()}
+                found.append(Setting(dataset, preset, parts))
+        return sorted(found, key=lambda setting: LEVELS.index(setting.level))
+
+    def setting(self, dataset: str, preset: str, *tables: str) -> Setting:
+        """That one, without cells if there are none."""
+        found = [each for each in self.settings(*tables) if (each.dataset, each.preset) == (dataset, preset)]
+        return found[0] if found else Setting(dataset, preset, {})
+
+    def logs(self, name: str) -> list[DataFrame]:
+        """The logs of a figure, one for every data set, those that carry furthest first."""
+        found = [pd.read_csv(path) for path in sorted(self.folder.glob(f"{name}_*.csv"))]
+        return sorted(found, key=lambda log: LEVELS.index(level_of(log["dataset"].iloc[0], log["preset"].iloc[0])))
+
+    def figures(self, names: Iterable[str]) -> list[str]:
+        """PNG files in the folder that are called by one of the names, or else begin with it and a data set."""
+        files = sorted(path.name for path in self.folder.glob("*.png"))
+        found = []
+        for name in names:
+            exact = f"{name}.png"
+            found += [exact] if exact in files else [file for file in files if file.startswith(f"{name}_")]
+        return found
+
+
+Check = Callable[[Evidence], Finding]
+
+
+def measured(
+    tables: tuple[str, ...],
+    compare: Callable[[Setting], Estimates],
+    judge: Callable[[Estimates], str],
+    *,
+    datasets: tuple[str, ...] = (),
+    numbers: bool = False,
+) -> Check:
+    """A check of finished cells: the verdict of those that carry furthest, with what the others say.
+
+    Args:
+        tables: whose cells it needs.
+        compare: the differences in a setting by name, None where a side is missing; empty if it is not concerned.
+        judge: `verdicts.above`, `within` or `reproduced` with its bound.
+        datasets: which count, all by default; embedded data always do.
+        numbers: the claim is on printed numbers, on which only the paper's recipe on real data has a say.
+    """
+
+    def check(evidence: Evidence) -> Finding:
+        findings = []
+        for setting in evidence.settings(*tables):
+            concerned = not datasets or setting.level == EMBEDDED or manifest.plain(setting.dataset) in datasets
+            if concerned and (setting.level == PAPER or not numbers):
+                estimates = compare(setting)
+                if any(estimate is not None for estimate in estimates.values()):
+                    findings.append(_found(setting, estimates, judge(estimates)))
+        if not findings:
+            needed = f"{' and '.join(datasets) or 'real data'}, paper recipe" if numbers else " or ".join(tables)
+            return Finding(NOT_RUN, "", f"no finished cells of {needed}")
+        first, *others = findings
+        also = [f"{each.evidence.partition(':')[0]}: {each.verdict}" for each in others]
+        return first._replace(evidence=". Also ".join(filter(None, (first.evidence, "; ".join(also)))))
+
+    return check
+
+
+def _found(setting: Setting, estimates: Estimates, verdict: str) -> Finding:
+    told = [f"{name} {each}" for name, each in estimates.items() if each is not None]
+    missing = [name for name, each in estimates.items() if each is None]
+    told += [f"not run: {', '.join(missing)}"] if missing else []
+    return Finding(verdict, setting.level, f"{setting.dataset}, {setting.preset} recipe: {'; '.join(told)}")

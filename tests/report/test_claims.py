@@ -1,0 +1,234 @@
+"""The claims: what is committed, verdicts that follow from made-up results, and their text."""
+
+import itertools
+import re
+
+import pandas as pd
+import pytest
+from made_up_cells import frame, skeleton
+from made_up_results import logs, results
+
+from repro import manifest
+from repro.report import claims, claims_figures, claims_sce, glm
+from repro.report.evidence import Evidence
+from repro.report.printed import printed
+from repro.report.verdicts import CANNOT, FAILS, HOLDS, LEVELS, NOT_RUN, PAPER, PRINTED, QUICK, UNDECIDED, VERDICTS
+from repro.run.export import read_cells
+
+FIGURES = manifest.project_root() / "figures"
+HERE = [  # decided by cells or logs alone
+    "T4", "T6", "T9", "T10", "T12", "T13", "T15", "T16", "T17",
+    *(f"C{number}" for number in (*range(3, 15), 16, 18, 20, 23, 25, 27)),
+    "S4", "S6", "S9", "S10", "J3", "J10", "J11", "J12", "J13",
+]
+ASIDE = ("T4", "T10")  # which contradict T6 and T9
+WITHOUT_SEEDS = ("T4", "T6", "T16", "J3")  # whose test is over objectives, depths or draws
+NUMBERS = ("T10", "T12", "T13", "C7", "S10")
+
+
+def judged(cells, folder):
+    return claims.judge(Evidence(cells, folder)).set_index("id")
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return judged(read_cells(FIGURES / "cells.csv"), FIGURES)
+
+
+@pytest.fixture(scope="module")
+def nothing(tmp_path_factory):
+    return judged(frame(), tmp_path_factory.mktemp("no figures"))
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["true", "false"])
+def made_up(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("figures")
+    logs(request.param, folder)
+    return request.param, judged(results(request.param), folder)
+
+
+def test_there_are_enough_of_every_paper():
+    counts = pd.Series([claim.paper for claim in claims.CLAIMS]).value_counts()
+    assert counts["taxonomy"] >= 12 and counts["CM-ACC"] >= 15 and counts["SCE"] >= 8 and counts["JCL"] >= 8
+    assert set(counts.index) == set(claims.PAPERS)
+
+
+def test_identifiers_are_unique_and_texts_complete():
+    ids = [each.id for each in (*claims.CLAIMS, *claims.DISCREPANCIES)]
+    assert len(set(ids)) == len(ids)
+    for claim in claims.CLAIMS:
+        assert claim.says.endswith(".") and claim.place and claim.predicate and "\n" not in claim.says
+    for each in claims.DISCREPANCIES:
+        assert each.paper in claims.PAPERS and each.paper_says and each.others_say and each.here
+
+
+def test_at_least_twenty_five_verdicts_are_computed_today(committed):
+    decided = committed[committed["verdict"].isin([HOLDS, FAILS, UNDECIDED]) & ~committed["identity"]]
+    assert len(decided) >= 25
+    assert set(committed["verdict"]) <= set(VERDICTS)
+    assert (committed["level"].isin(LEVELS) == committed["verdict"].isin([HOLDS, FAILS, UNDECIDED])).all()
+    assert (committed["evidence"] != "").all()
+
+
+def test_what_the_committed_cells_say_of_the_taxonomy(committed):
+    """Typed from the README, which tells the same numbers in words."""
+    assert committed.loc["T1", ["verdict", "level"]].tolist() == [FAILS, PRINTED]
+    assert "AD 2.394, CD 1.210" in committed.loc["T1", "evidence"]
+    assert committed.loc["T12", ["verdict", "level"]].tolist() == [HOLDS, PAPER]
+    assert committed.loc["T16", ["verdict", "level"]].tolist() == [HOLDS, PAPER]
+    assert committed.loc["T18", "verdict"] == FAILS and "+8.09" in committed.loc["T18", "evidence"]
+
+
+def test_without_any_cells_what_needs_training_is_not_run(nothing):
+    assert set(nothing.index[nothing["verdict"] == NOT_RUN]) == set(HERE)
+    assert (nothing.loc[HERE, "level"] == "").all()
+
+
+def test_printed_numbers_need_no_cells(nothing, committed):
+    level = committed["level"]
+    free = level.index[level.isin([PRINTED, "closed form"])]
+    pd.testing.assert_frame_equal(nothing.loc[free, ["verdict", "level", "evidence"]],
+                                  committed.loc[free, ["verdict", "level", "evidence"]])
+    known = {"T2": HOLDS, "T5": UNDECIDED, "T8": FAILS, "T11": FAILS, "T14": HOLDS, "T19": FAILS, "C1": FAILS,
+             "C2": FAILS, "C21": HOLDS, "C30": HOLDS, "C32": HOLDS, "C35": FAILS, "C37": FAILS, "S1": HOLDS,
+             "S2": FAILS, "S3": HOLDS, "S12": HOLDS, "J1": HOLDS, "J2": HOLDS, "J14": FAILS, "J15": CANNOT,
+             "S11": CANNOT}
+    assert nothing.loc[list(known), "verdict"].to_dict() == known
+
+
+@pytest.mark.parametrize(("number", "text"), [
+    ("C1", "72.7 of 101 categories, 72.0 %"), ("T11", "0 of 15 values are k/460, at most 2"),
+    ("C35", "Kinetics-Sound, ESC50: 77.3 and 79.2"), ("C34", r"UCF101 \+1.0, HMDB51 \+3.6, ESC50 \+8.5"),
+    ("T14", "1: 0.12"), ("T2", "0.0374"), ("S2", "CIFAR10 has 0.1"),
+])
+def test_evidence_holds_the_numbers_known_beforehand(nothing, number, text):
+    assert re.search(text, nothing.loc[number, "evidence"])
+
+
+@pytest.mark.parametrize("number", [number for number in HERE if number not in ASIDE])
+def test_verdicts_follow_from_results_when_they_arrive(made_up, number):
+    true, table = made_up
+    never = {"J13": UNDECIDED}  # that two models are alike is not shown by not telling them apart
+    expected = HOLDS if true else never.get(number, FAILS)
+    row = table.loc[number]
+    assert row["verdict"] == expected, row["evidence"]
+    assert row["level"] in (PAPER, QUICK, "embedded data")
+
+
+@pytest.mark.parametrize(("effect", "verdict"), [(10.0, HOLDS), (-10.0, FAILS), (0.5, UNDECIDED)])
+def test_the_contrastive_decoder_in_the_nine_rows(effect, verdict, tmp_path):
+    scatter = dict(zip(glm.objectives_of("all"), itertools.cycle((-0.9, 0.3, 0.6, -0.2, 0.7)), strict=False))
+    rows = [skeleton(name, 60 + effect * ("CD" in name) + each) for name, each in scatter.items()]
+    assert judged(frame(*rows), tmp_path).loc["T4", ["verdict", "level"]].tolist() == [verdict, PAPER]
+    assert judged(frame(*rows[:-1]), tmp_path).loc["T4", "verdict"] == verdict  # all four are not among the nine
+    assert judged(frame(*rows[1:]), tmp_path).loc["T4", "verdict"] == NOT_RUN
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(1.0, HOLDS), (12.0, FAILS)])
+def test_the_printed_column(shift, verdict, tmp_path):
+    table = printed("taxonomy")
+    rows = [skeleton(name, value + shift + seed - 1, seed=seed) for seed in (0, 1, 2)
+            for name, value in zip(glm.names(table), table["UCLA"], strict=True)]
+    assert judged(frame(*rows), tmp_path).loc["T10", ["verdict", "level"]].tolist() == [verdict, PAPER]
+    assert judged(frame(*rows[:-15]), tmp_path).loc["T10", "verdict"] == verdict  # two seeds
+    assert judged(frame(*rows[:-30]), tmp_path).loc["T10", "verdict"] == UNDECIDED  # one
+
+
+def test_one_seed_decides_nothing_that_seeds_must(tmp_path):
+    logs(True, tmp_path, seeds=(0,))
+    table = judged(results(True, seeds=(0,)), tmp_path)
+    undecided = [number for number in HERE if number not in WITHOUT_SEEDS and number != "T12"]
+    assert set(table.loc[undecided, "verdict"]) == {UNDECIDED}
+
+
+def test_three_seeds_that_scatter_decide_nothing(tmp_path):
+    table = judged(results(True, noise=40.0), tmp_path)
+    seeded = [number for number in HERE if number not in (*WITHOUT_SEEDS, "C6", "J13") and table.loc[number, "level"]]
+    assert len(seeded) > 25
+    assert (table.loc[seeded, "verdict"] == UNDECIDED).mean() > 0.9
+    assert not (table.loc[seeded, "verdict"] == HOLDS).any()
+
+
+def test_quick_cells_say_nothing_of_printed_numbers(tmp_path):
+    cells = results(True)
+    cells = cells[cells["preset"] != "paper"]
+    quick = [skeleton(name, 50.0 + seed, preset="quick", seed=seed) for name in ("CE", "AD") for seed in (0, 1, 2)]
+    table = judged(pd.concat([cells, frame(*quick)]), tmp_path)
+    assert set(table.loc[list(NUMBERS), "verdict"]) == {NOT_RUN}
+    assert table.loc["S6", ["verdict", "level"]].tolist() == [HOLDS, QUICK]
+
+
+def test_smoke_runs_say_nothing(tmp_path):
+    smoke = [skeleton(name, 50.0, preset="smoke", seed=seed) for name in ("CE", "AD", "AE") for seed in (0, 1)]
+    assert (judged(frame(*smoke), tmp_path).loc[HERE, "verdict"] == NOT_RUN).all()
+
+
+def test_one_line_for_each(nothing, tmp_path):
+    evidence = Evidence(frame(), tmp_path)
+    discrepancies = claims.measured_discrepancies(evidence)
+    lines = claims.lines(nothing.reset_index(), discrepancies)
+    ids = [each.id for each in (*claims.CLAIMS, *claims.DISCREPANCIES)]
+    assert [line.split()[0] for line in lines] == ids and not any("\n" in line for line in lines)
+    assert lines[0].split("  ")[0] == "T1" and "fails             printed numbers " in lines[0]
+    wrapped = claims.lines(nothing.reset_index(), discrepancies, width=80)
+    assert max(map(len, wrapped)) <= 80 and len(wrapped) > len(lines)
+    assert [line.split()[0] for line in wrapped if not line.startswith(" ")] == ids
+
+
+def test_discrepancies_are_measured_where_there_are_cells(tmp_path):
+    empty = claims.measured_discrepancies(Evidence(frame(), tmp_path)).set_index("id")["measured"]
+    assert empty["T-13"] == empty["S-1"] == empty["C-11"] == claims.NOT_MEASURED
+    assert "AD t = 2.394, CD t = 1.210" in empty["T-1"] and "between 1.30 and 12.89" in empty["T-1"]
+    rows = [skeleton("AD", 80.0), skeleton("AD", 70.0, seed=1), skeleton("AD", 84.0, ad_input="augmented")]
+    some = claims.measured_discrepancies(Evidence(frame(*rows), tmp_path)).set_index("id")["measured"]
+    assert some["T-13"] == "ucla, paper recipe: AD 84.0 instead of 80.0 (1 seed)"
+    assert some["T-12"] == claims.NOT_MEASURED
+
+
+def test_committed_discrepancies_hold_what_the_readme_says():
+    table = claims.measured_discrepancies(Evidence(read_cells(FIGURES / "cells.csv"), FIGURES)).set_index("id")
+    assert "CD 55.0 instead of 64.6 (1 seed)" in table.loc["T-10", "measured"]
+    assert "CE 33.9 at 0.05, 79.3 at 9e-4" in table.loc["T-8", "measured"]
+    assert (table["measured"] != claims.NOT_MEASURED).sum() >= 20
+
+
+def test_filters_and_their_errors(monkeypatch):
+    monkeypatch.setattr("repro.report.stored.everything", frame)
+    found = claims.judged(paper="SCE", verdict="holds", level="printed numbers")
+    assert set(found["paper"]) == {"SCE"} and set(found["verdict"]) == {HOLDS} and len(found) > 3
+    for arguments, message in (
+        ({"paper": "JLC"}, "paper='JLC' is not one of: all, taxonomy, CM-ACC, SCE, JCL; did you mean 'JCL'"),
+        ({"verdict": "true"}, "verdict='true' is not one of: all, holds"),
+        ({"level": "paper"}, "level='paper' is not one of: all, closed form"),
+        ({"dataset": "none"}, "dataset='none' is not one of: all"),
+        ({"preset": "fast"}, "preset='fast' is not one of: auto"),
+        ({"seeds": "0;1"}, "seeds='0;1' should be a comma list"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            claims.judged(**arguments)
+
+
+def test_counts_and_links(committed):
+    table = committed.reset_index()
+    counts = claims.counted(table)
+    assert counts.to_numpy().sum() == len(claims.CLAIMS) and list(counts.columns) == list(VERDICTS)
+    assert claims.counted(table[:0]).to_numpy().sum() == 0
+    page = claims.shown(table).to_html()
+    links = set(re.findall(r'href="\.\./figures/([^"]+)"', page))
+    assert "taxonomy_ucla.png" in links and all((FIGURES / link).exists() for link in links)
+    assert "p &lt; 0.038" in page
+
+
+def test_the_figure_writes_every_number_into_its_bar(committed):
+    counts = claims.counted(committed.reset_index())
+    figure = claims_figures.verdicts(counts)
+    axes, = figure.axes
+    assert sorted(text.get_text() for text in axes.texts) == sorted(map(str, counts.to_numpy()[counts.to_numpy() > 0]))
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(claims.PAPERS)
+    assert sum(bar.get_width() for bar in axes.patches) == len(claims.CLAIMS)
+
+
+def test_a_sentence_whose_numbers_are_printed_by_now_asks_for_a_predicate():
+    assert claims_sce.unprinted(None, "jcl_figure_m2a", "the curve is")[0] == CANNOT
+    with pytest.raises(ValueError, match="taxonomy is among the printed numbers"):
+        claims_sce.unprinted(None, "taxonomy", "the table is")

@@ -1,0 +1,163 @@
+"""Finished cells as evidence, from made-up rows of cells.csv and logs."""
+
+import functools
+import math
+
+import pytest
+from made_up_cells import PART, frame, image, skeleton, sounding
+from pandas import DataFrame
+
+from repro.report.evidence import Evidence, level_of, measured
+from repro.report.verdicts import EMBEDDED, FAILS, HOLDS, NOT_RUN, PAPER, QUICK, UNDECIDED, above, reproduced
+
+
+@pytest.fixture
+def evidence(tmp_path):
+    return lambda *rows: Evidence(frame(*rows), tmp_path)
+
+
+@pytest.mark.parametrize(("dataset", "preset", "level"), [
+    ("ucla", "paper", PAPER), ("ucla", "quick", QUICK), ("ntu (subset)", "paper", QUICK), (PART, "quick", QUICK),
+    ("synthetic", "paper", EMBEDDED), ("digits", "quick", EMBEDDED),
+])
+def test_only_the_recipe_on_official_data_is_a_reproduction(dataset, preset, level):
+    assert level_of(dataset, preset) == level
+
+
+def test_settings_come_by_how_far_they_carry_and_without_smoke_runs(evidence):
+    found = evidence(skeleton("CE", dataset="synthetic", preset="quick"), skeleton("CE", preset="quick"),
+                     skeleton("CE"), skeleton("CE", dataset="synthetic", preset="smoke"), image("moco"))
+    assert [(each.dataset, each.preset) for each in found.settings("taxonomy")] == [
+        ("ucla", "paper"), ("ucla", "quick"), ("synthetic", "quick")]
+    assert [each.dataset for each in found.settings("taxonomy", "image_methods")][1:3] == [PART, "ucla"]
+    assert found.settings("positive_keys") == []
+    assert found.setting("ntu", "paper", "taxonomy").values("taxonomy").empty
+
+
+def test_values_are_those_of_the_recipe_unless_a_departure_is_named(evidence):
+    setting, = evidence(
+        skeleton("CE", 70.0), skeleton("CE", 72.0, seed=3), skeleton("AD", 60.0), skeleton("CE", 1.0, layers=3),
+        skeleton("CE", 2.0, layers=3, learning_rate=0.05),
+    ).settings("taxonomy")
+    assert setting.values("taxonomy", objectives="CE").to_dict() == {0: 70.0, 3: 72.0}
+    assert setting.values("taxonomy", "knn1", objectives="AD").to_dict() == {0: 59.0}
+    assert setting.values("taxonomy", departing="layers=3", objectives="CE").to_dict() == {0: 1.0}
+    assert setting.values("taxonomy", departing="layers=3, learning_rate=0.05").to_dict() == {0: 2.0}
+    assert setting.values("taxonomy", objectives="AE").empty and setting.values("taxonomy", "loss").empty
+    assert setting.values("taxonomy", colour="red").empty and setting.values("temperature_grid").empty
+
+
+def test_what_a_table_varies_is_no_departure(evidence):
+    setting, = evidence(skeleton("AE", 40.0, table="encoder_collapse", layers=2),
+                        skeleton("AE", 50.0, table="encoder_collapse")).settings("encoder_collapse")
+    assert setting.values("encoder_collapse", layers=2).to_dict() == {0: 40.0}
+
+
+def test_deviations_are_pooled_over_trained_entries_and_tables(evidence):
+    rows = [skeleton("random", value, seed=seed) for seed, value in enumerate((10.0, 20.0))]
+    rows += [skeleton("CE", value, seed=seed) for seed, value in enumerate((70.0, 72.0, 74.0))]
+    rows += [skeleton("AE", 50.0), skeleton("AE", 90.0, table="encoder_collapse"),
+             skeleton("AE", 94.0, table="encoder_collapse", seed=1)]
+    setting, = evidence(*rows).settings("taxonomy", "encoder_collapse")
+    assert setting.deviation("taxonomy") == pytest.approx((2.0, 2))
+    assert setting.deviation("taxonomy", of="random") == pytest.approx((math.sqrt(50), 1))
+    assert setting.deviation("taxonomy", "encoder_collapse") == pytest.approx((math.sqrt(16 / 3), 3))
+    assert math.isnan(setting.deviation("taxonomy", measure="loss").value)
+    estimate = setting.difference("taxonomy", {"objectives": "CE"}, {"objectives": "AE"})
+    assert estimate[:3] == pytest.approx((22.0, 2 * math.sqrt(1 + 1 / 3), 2))
+    estimate = setting.from_printed("taxonomy", 71.0, objectives="CE")
+    assert estimate[:3] == pytest.approx((1.0, 2 * math.sqrt(4 / 3), 2))
+
+
+def test_targets_are_those_with_results(evidence):
+    clips = {"synthetic_video": 60.0, "synthetic_audio": 70.0}
+    setting, = evidence(sounding("cross_modal", "xmoco", clips)).settings("cross_modal")
+    assert setting.targets("cross_modal") == ["synthetic_audio", "synthetic_video"]
+    assert setting.targets("transfer") == []
+
+
+def compared(setting):
+    return {"CE over AD": setting.difference("taxonomy", {"objectives": "CE"}, {"objectives": "AD"})}
+
+
+def pair(first, second, seeds=3, **changes):
+    return [skeleton(name, value + 0.1 * seed * (name == "CE"), seed=seed, **changes) for seed in range(seeds)
+            for name, value in (("CE", first), ("AD", second))]
+
+
+CHECK = measured(("taxonomy",), compared, above)
+
+
+def test_the_verdict_is_that_of_the_cells_that_carry_furthest(evidence):
+    embedded = pair(80.0, 60.0, dataset="synthetic", preset="quick")
+    assert CHECK(evidence())[:2] == (NOT_RUN, "")
+    assert CHECK(evidence(*embedded))[:2] == (HOLDS, EMBEDDED)
+    quick = [*embedded, *pair(60.0, 80.0, preset="quick")]
+    assert CHECK(evidence(*quick))[:2] == (FAILS, QUICK)
+    found = CHECK(evidence(*quick, *pair(70.0, 70.0)))
+    assert found[:2] == (UNDECIDED, PAPER)
+    assert found.evidence.startswith("ucla, paper recipe: CE over AD +0.10") and "3 pairs" in found.evidence
+    assert found.evidence.endswith("Also ucla, quick recipe: fails; synthetic, quick recipe: holds")
+
+
+def test_one_seed_decides_nothing_by_itself(evidence):
+    assert CHECK(evidence(*pair(90.0, 10.0, seeds=1)))[0] == UNDECIDED
+    repeated = [skeleton("AE", value, seed=seed) for seed, value in enumerate((50.0, 51.0, 52.0, 50.5, 51.5))]
+    assert CHECK(evidence(*pair(90.0, 10.0, seeds=1), *repeated))[0] == HOLDS
+
+
+def test_only_half_of_a_comparison_is_not_run(evidence):
+    assert CHECK(evidence(skeleton("CE", 80.0)))[0] == NOT_RUN
+
+
+def test_only_the_data_sets_concerned_count_and_embedded_ones(evidence):
+    check = measured(("taxonomy",), compared, above, datasets=("ucla",))
+    assert check(evidence(*pair(80.0, 60.0, dataset="ntu")))[0] == NOT_RUN
+    assert check(evidence(*pair(80.0, 60.0, dataset="synthetic", preset="quick")))[0] == HOLDS
+
+
+def test_no_verdict_on_printed_numbers_from_quick_or_embedded_cells(evidence):
+    judge = functools.partial(reproduced, widest=5.0)
+
+    def compare(setting):
+        return {"CE": setting.from_printed("taxonomy", 83.73, objectives="CE")}
+
+    check = measured(("taxonomy",), compare, judge, datasets=("ucla",), numbers=True)
+    def near(**changes):
+        return [skeleton("CE", 83.0 + seed, seed=seed, **changes) for seed in range(3)]
+
+    for dataset, preset in (("ucla", "quick"), ("synthetic", "quick"), ("synthetic", "paper")):
+        found = check(evidence(*near(dataset=dataset, preset=preset)))
+        assert found == (NOT_RUN, "", "no finished cells of ucla, paper recipe")
+    assert check(evidence(*near()))[:2] == (HOLDS, PAPER)
+
+
+def test_logs_come_by_how_far_they_carry(tmp_path):
+    for dataset, preset in (("digits", "quick"), ("cifar10", "paper"), (PART, "quick")):
+        log = DataFrame({"keys": [1], "dataset": dataset, "preset": preset})
+        log.to_csv(tmp_path / f"sampled_keys_{dataset.split()[0]}{preset}.csv", index=False)
+    found = Evidence(frame(), tmp_path).logs("sampled_keys")
+    assert [log["dataset"].item() for log in found] == ["cifar10", PART, "digits"]
+    assert Evidence(frame(), tmp_path).logs("category_curves") == []
+
+
+def test_figures_are_found_by_the_beginning_of_their_names(tmp_path):
+    for name in ("taxonomy_ucla.png", "taxonomy_ucla.svg", "taxonomy_ucla_3layers.png", "glm_forest.png", "other.png"):
+        (tmp_path / name).touch()
+    found = Evidence(frame(), tmp_path).figures(("glm_forest", "taxonomy"))
+    assert found == ["glm_forest.png", "taxonomy_ucla.png", "taxonomy_ucla_3layers.png"]
+    assert Evidence(frame(), tmp_path).figures(("taxonomy_ucla", "none")) == ["taxonomy_ucla.png"]
+
+
+def test_cells_of_different_recipes_are_refused(evidence):
+    rows = [skeleton("CE"), skeleton("CE", seed=1) | {"digest": "other"}]
+    with pytest.raises(ValueError, match="differ in digest"):
+        evidence(*rows).settings("taxonomy")
+
+
+def test_reading_back_the_exported_file_changes_nothing(tmp_path, evidence):
+    from repro.run.export import read_cells
+
+    rows = frame(*pair(80.0, 60.0))
+    rows.to_csv(tmp_path / "cells.csv", index=False)
+    assert CHECK(Evidence(read_cells(tmp_path / "cells.csv"), tmp_path)) == CHECK(Evidence(rows, tmp_path))
