@@ -14,6 +14,7 @@ from repro.report.glm import BEST, MEAN, TERMS, specification_curve
 from repro.report.glm_ours import forest, usual_cells
 from repro.report.logs import slug
 from repro.report.printed import printed
+from repro.report.redraw import captioned
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, save, settled, styled
 from repro.run.store import write_atomically
 
@@ -155,17 +156,17 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
             whose cells have the nine objectives of the paper's main tables.
     """
     curve = _rounded(specification_curve())
-    provenance = {"cells": [], "printed": "taxonomy.csv", "dataset": "printed", "preset": "printed", "seeds": []}
-    written = _write(folder / "glm_specifications", curve, specifications(curve), "glm_specifications", provenance)
+    caption, provenance = CAPTIONS["glm_specifications"], {"printed": "taxonomy.csv"}
+    written = _write(folder / "glm_specifications", curve, specifications(curve), caption, provenance)
     cells = cells[(cells["preset"] != "smoke") & (cells["table"] == "taxonomy")]
     for dataset in sorted(set(cells["dataset"])):
         ours = usual_cells(cells, dataset)
         table = _rounded(forest(ours)) if len(ours) else ours
         if (table.get("source") == "ours").any():
             provenance = {"cells": list(ours["key"]), "seeds": sorted(int(seed) for seed in set(ours["seed"]))}
-            provenance |= {"printed": "taxonomy.csv", "dataset": dataset, "preset": only(table, "preset")}
-            stem = folder / f"glm_forest_{slug(dataset)}"
-            written += _write(stem, table, effects(table), "glm_forest", provenance)
+            provenance |= {"dataset": dataset, "preset": only(table, "preset")}
+            caption = captioned(CAPTIONS["glm_forest"], provenance)
+            written += _write(folder / f"glm_forest_{slug(dataset)}", table, effects(table), caption, provenance)
     return written
 
 
@@ -174,6 +175,6 @@ def _rounded(table: DataFrame) -> DataFrame:
     return table.map(lambda value: float(f"{value:.5g}") if isinstance(value, float) else value)
 
 
-def _write(stem: Path, table: DataFrame, figure: Figure, name: str, provenance: dict) -> list[Path]:
+def _write(stem: Path, table: DataFrame, figure: Figure, caption: str, provenance: dict) -> list[Path]:
     write_atomically(stem.with_suffix(".csv"), lambda path: table.to_csv(path, index=False))
-    return [stem.with_suffix(".csv"), *save(figure, stem, CAPTIONS[name], provenance)]
+    return [stem.with_suffix(".csv"), *save(figure, stem, caption, provenance)]
