@@ -33,9 +33,12 @@ def pretext_accuracy(cell: Cell, device: torch.device) -> DataFrame:
     category 100 random training pairs are asked, or all if there are fewer; 4 of smoke runs. Encoders are in evaluation
     mode and see the middle of every clip. A key as near as the positive counts against it.
 
+    The keys of a dictionary are of different ages, the positive is new: a query may find it by that alone. So
+    `accuracy_renewed` is the same with the keys of the dictionary's items encoded again, as the positive is.
+
     Returns:
-        One row per kind of queries and category: query ("video" or "audio"), category, pairs (asked), accuracy
-        (percent), method, seed, dataset and preset.
+        One row per kind of queries and category: query ("video" or "audio"), category, pairs (asked), accuracy and
+        accuracy_renewed (percent), method, seed, dataset and preset.
 
     Raises:
         ValueError: if the cell does not contrast across modalities, or is not finished.
@@ -49,11 +52,12 @@ def pretext_accuracy(cell: Cell, device: torch.device) -> DataFrame:
         learner = resumed(cell, device)
         index = _sampled(learner, 4 if cell.preset == "smoke" else PAIRS, cell.seed)
         names, categories = category_names(learner.data), learner.data.categories[index]
-        parts = []
-        for query, right in first_ranked(learner, index).items():
-            counts = categories.bincount(minlength=len(names))
-            hits = categories.bincount(weights=right.double(), minlength=len(names))
-            rows = DataFrame({"query": query, "category": names, "pairs": counts, "accuracy": 100 * hits / counts})
+        counts, parts = categories.bincount(minlength=len(names)), []
+        for query, found in first_ranked(learner, index).items():
+            hits = (categories.bincount(weights=right.double(), minlength=len(names)) for right in found)
+            kept_keys, renewed_keys = (100 * each / counts for each in hits)
+            accuracies = {"accuracy": kept_keys, "accuracy_renewed": renewed_keys}
+            rows = DataFrame({"query": query, "category": names, "pairs": counts} | accuracies)
             parts.append(rows[rows["pairs"] > 0])
         return concat(parts, ignore_index=True).assign(method=cell.recipe.method, seed=cell.seed)
 
@@ -154,8 +158,10 @@ def embedded(learner: Pretrainer, modality: str, index: Tensor) -> tuple[Tensor,
     return query, hidden, key
 
 
-def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, Tensor]:
+def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
     """By the modality of the queries: whether the positive of each item of `index` (n,) ranks first, (n,) on the CPU.
+
+    The first is among the keys of the dictionary as they are, the second among those of its items encoded again.
 
     Args:
         learner: in evaluation mode; contrasts across modalities.
@@ -166,12 +172,15 @@ def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, Tensor]:
     found = {}
     for modality in MODALITIES:
         other = OTHER[modality]
-        query, positive = of[modality]["query"], (of[modality]["query"] * of[other]["key"]).sum(1)
-        logits = query @ learner.dictionaries[other].entries.T.float()                         # (n, K)
-        if learner.recipe.own_excluded:
-            own = index.to(learner.device).unsqueeze(1) == learner.entries[other].entries.T
-            logits.masked_fill_(own, -torch.inf)
-        found[modality] = (positive > logits.amax(1)).cpu()
+        query, items = of[modality]["query"], learner.entries[other].entries.flatten()
+        positive = (query * of[other]["key"]).sum(1)
+        _, _, renewed = embedded(learner, other, items.cpu())
+        own = index.to(learner.device).unsqueeze(1) == items if learner.recipe.own_excluded else None          # (n, K)
+        ranked = []
+        for keys in (learner.dictionaries[other].entries.float(), renewed):
+            logits = query @ keys.T
+            ranked.append((positive > (logits if own is None else logits.masked_fill(own, -torch.inf)).amax(1)).cpu())
+        found[modality] = tuple(ranked)
     return found
 
 

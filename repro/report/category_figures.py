@@ -18,13 +18,16 @@ CAPTIONS = {
     "without, slightly exceeds.",
     "category_curves": "Distinct categories among the M negatives selected in a step, along training; dashed, the "
     "closed-form expectation of M uniform draws with replacement, which random selection, without, slightly exceeds.",
-    "pretext_accuracy": "How often the positive of a query ranks first among all keys, by category: the categories in "
-    "which this succeeds most and least often.",
+    "pretext_accuracy": "How often the positive of a query ranks first among the keys of the dictionary, by category: "
+    "the categories in which this succeeds most and least often. Markers: the same among the keys of the dictionary's "
+    "items encoded again, which a query cannot tell from its positive by their age.",
 }
 COUNTED = ("categories_video", "categories_audio")
 MODALITIES = ("video", "audio")
 EXPECTED = Line2D([], [], color=INK, linestyle="--", label="uniform draws, closed form")
 RANKED = {"highest": BLUE, "lowest": VERMILLION}
+RENEWED = {"color": INK, "marker": "o", "markerfacecolor": "white", "markersize": 3, "linestyle": "none"}
+RENEWED |= {"clip_on": False}  # whole at 0 and at 100, too
 BEST, WORST = 10, 5  # categories that Fig. 6 shows
 
 
@@ -110,8 +113,9 @@ def pretext_accuracy(table: DataFrame) -> Figure:
     """The categories in which a query finds its positive most often, and least often; a panel for queries of each kind.
 
     Args:
-        table: of `audiovisual.figure_data.pretext_accuracy`: query ("video" or "audio"), category, accuracy (percent),
-            method, seed, preset, dataset. Of several seeds mean and standard deviation are shown.
+        table: of `audiovisual.figure_data.pretext_accuracy`: query ("video" or "audio"), category, accuracy and
+            accuracy_renewed (percent), method, seed, preset, dataset. Of several seeds mean and standard deviation are
+            shown.
 
     Raises:
         ValueError: if the table is empty or mixes methods, presets or data sets.
@@ -131,7 +135,7 @@ def pretext_accuracy(table: DataFrame) -> Figure:
         axes.set_title(f"queries of {query}", loc="left")
     stack[-1].set_xlabel("positive ranks first (% of queries)")
     kinds = [Line2D([], [], color=colour, linewidth=4, label=name) for name, colour in RANKED.items()]
-    legend_below(figure, kinds, 2)
+    legend_below(figure, [*kinds, Line2D([], [], label="among keys encoded again", **RENEWED)], 3)
     return settled(figure)
 
 
@@ -142,10 +146,12 @@ def extremes(table: DataFrame) -> DataFrame:
         table: category, accuracy; of one kind of queries.
 
     Returns:
-        category, accuracy, std (over seeds), rank ("highest" or "lowest"), best first: 10 and 5 categories, of fewer
-        each once.
+        category, accuracy, std (over seeds), accuracy_renewed, rank ("highest" or "lowest"), best first: 10 and 5
+        categories, of fewer each once.
     """
-    means = table.groupby("category")["accuracy"].agg(accuracy="mean", std="std").reset_index()
+    means = table.groupby("category").agg(
+        accuracy=("accuracy", "mean"), std=("accuracy", "std"), accuracy_renewed=("accuracy_renewed", "mean")
+    ).reset_index()
     means = means.sort_values(["accuracy", "category"], ascending=[False, True], ignore_index=True)
     best = means.head(BEST).assign(rank="highest")
     worst = means.iloc[len(best):].tail(WORST).assign(rank="lowest")
@@ -157,6 +163,7 @@ def _ranked(axes: Axes, rows: DataFrame) -> None:
     places = rows.index + 0.6 * (rows["rank"] == "lowest")
     axes.barh(places, rows["accuracy"], height=0.75, color=rows["rank"].map(RANKED))
     axes.errorbar(rows["accuracy"], places, xerr=rows["std"], ecolor=INK, fmt="none", elinewidth=0.8)
+    axes.plot(rows["accuracy_renewed"], places, **RENEWED)
     names = [textwrap.shorten(name, 30, placeholder=" ...") for name in rows["category"]]
     axes.set(yticks=places, yticklabels=names, ylim=(places.max() + 0.7, -0.7))
     axes.grid(axis="x")

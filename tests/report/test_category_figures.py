@@ -42,10 +42,10 @@ def pretext_table(seeds=1, preset="quick", dataset="synthetic", categories=100) 
     generator = np.random.default_rng(0)
     names = [f"{motion}, {material}" for motion in MOTIONS for material in MATERIALS][:categories]
     rows = [
-        (query, name, 20, generator.uniform(0, 100), "cmacc", seed)
+        (query, name, 20, generator.uniform(0, 100), generator.uniform(0, 100), "cmacc", seed)
         for seed in range(seeds) for query in ("video", "audio") for name in names
     ]
-    columns = ["query", "category", "pairs", "accuracy", "method", "seed"]
+    columns = ["query", "category", "pairs", "accuracy", "accuracy_renewed", "method", "seed"]
     return DataFrame(rows, columns=columns).assign(preset=preset, dataset=dataset)
 
 
@@ -165,6 +165,8 @@ def test_the_ten_best_and_five_worst_categories():
         assert [label.get_text() for label in axes.get_yticklabels()] == list(expected.index)
         np.testing.assert_allclose([bar.get_width() for bar in axes.patches], expected)
         deviations = table[table["query"] == query].groupby("category")["accuracy"].std()[expected.index]
+        renewed = table[table["query"] == query].groupby("category")["accuracy_renewed"].mean()[expected.index]
+        np.testing.assert_allclose(axes.lines[-1].get_xdata(), renewed)
         bars, = axes.containers[1].lines[2]
         np.testing.assert_allclose(np.ptp(np.array(bars.get_segments())[:, :, 0], axis=1), 2 * deviations)
     assert "CM-ACC, mean \N{PLUS-MINUS SIGN} std of 3 seeds" in figure.get_suptitle()

@@ -394,7 +394,7 @@ def test_logs_of_categories_are_drawn_beside_their_file(tmp_path):
                         "key": ["c"] * 2 + ["b"] * 2, "seed": [3, 3, 0, 0], "dataset": "synthetic", "preset": "quick"})
     curves.to_csv(tmp_path / "category_curves_synthetic.csv", index=False)
     accuracy = DataFrame({"query": ["video", "audio"] * 3, "category": list("aabbcc"), "accuracy": 50.0, "pairs": 9,
-                          "method": "cmacc", "dataset": "synthetic", **NAMED})
+                          "accuracy_renewed": 9.0, "method": "cmacc", "dataset": "synthetic", **NAMED})
     accuracy.to_csv(tmp_path / "pretext_accuracy_synthetic.csv", index=False)
     negatives("synthetic").to_csv(tmp_path / "selected_negatives_synthetic.csv", index=False)
     written = redraw(frame(), tmp_path)
