@@ -34,7 +34,8 @@ def pretext_accuracy(cell: Cell, device: torch.device) -> DataFrame:
     mode and see the middle of every clip. A key as near as the positive counts against it.
 
     The keys of a dictionary are of different ages, the positive is new: a query may find it by that alone. So
-    `accuracy_renewed` is the same with the keys of the dictionary's items encoded again, as the positive is.
+    `accuracy_renewed` is the same with the keys of the dictionary's items encoded again, as the positive is. Of these
+    that of the query's own item, which is then its positive once more, is always left out.
 
     Returns:
         One row per kind of queries and category: query ("video" or "audio"), category, pairs (asked), accuracy and
@@ -175,12 +176,13 @@ def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, tuple[Tensor, 
         query, items = of[modality]["query"], learner.entries[other].entries.flatten()
         positive = (query * of[other]["key"]).sum(1)
         _, _, renewed = embedded(learner, other, items.cpu())
-        own = index.to(learner.device).unsqueeze(1) == items if learner.recipe.own_excluded else None          # (n, K)
-        ranked = []
-        for keys in (learner.dictionaries[other].entries.float(), renewed):
-            logits = query @ keys.T
-            ranked.append((positive > (logits if own is None else logits.masked_fill(own, -torch.inf)).amax(1)).cpu())
-        found[modality] = tuple(ranked)
+        own = index.to(learner.device).unsqueeze(1) == items                                                    # (n, K)
+        kept = learner.dictionaries[other].entries.float()
+        excluded = own if learner.recipe.own_excluded else torch.zeros_like(own)
+        found[modality] = tuple(
+            (positive > (query @ keys.T).masked_fill(left_out, -torch.inf).amax(1)).cpu()
+            for keys, left_out in ((kept, excluded), (renewed, own))
+        )
     return found
 
 

@@ -88,7 +88,7 @@ def ranks_first(learner, modality, item, renewed=False) -> bool:
             with torch.no_grad():
                 key = learner.keys(OTHER[modality], views(learner, OTHER[modality], int(entry)))[0][0]
             key = key / key.norm() if learner.recipe.normalised else key
-        if learner.recipe.own_excluded and int(entry) == item:
+        if (renewed or learner.recipe.own_excluded) and int(entry) == item:
             continue
         if dot(query, key) >= dot(query, positive):
             return False
