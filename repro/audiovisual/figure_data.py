@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from pandas import DataFrame, concat
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from repro import manifest
 from repro.audiovisual import MODALITIES, augment
@@ -15,7 +14,7 @@ from repro.audiovisual.data import Pairs
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
-from repro.contrast.negatives import gradient_factors, select
+from repro.contrast.negatives import gradient_norms, select
 from repro.recipe import choose
 from repro.run.ahead import ahead
 from repro.run.finished import checkpoint, kept
@@ -70,8 +69,7 @@ def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
 
     Pools and dictionaries are those training left. The queries are those of one random batch of training pairs, which
     see the middle of every clip. They are normalised over their batch, as in training and as the keys of the pool are,
-    so that gradients have the size that the selection met. The gradient is that of the last layer (Eq. 5), an outer
-    product a b' of norm |a| |b|.
+    so that gradients have the size that the selection met. The gradient is that of the last layer (Eq. 5).
 
     Returns:
         One row per modality, sampler and pick: modality (of the candidates), sampler, pick (0 to M - 1, in the order
@@ -80,13 +78,12 @@ def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
         nearest_category; seed, dataset and preset.
 
     Raises:
-        ValueError: if the cell is not of CM-ACC or not finished; or its embeddings are normalised, so that gradients
-            are no outer products.
+        ValueError: if the cell is not of CM-ACC, or not finished.
         FileNotFoundError: if its checkpoint is not there.
 
     Source: CM-ACC, Fig. 5.
     """
-    with_gradients(cell)
+    choose("method", cell.recipe.method, ("cmacc",))
 
     def compute() -> DataFrame:
         learner = resumed(cell, device)
@@ -96,20 +93,6 @@ def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
         return concat([_picked(learner, modality, batch, cell.seed) for modality in MODALITIES], ignore_index=True)
 
     return kept(cell, "selected_negatives.csv", compute)
-
-
-def with_gradients(cell: Cell) -> Cell:
-    """The cell, if its negatives have gradients that are outer products.
-
-    Raises:
-        ValueError: if the cell is not of CM-ACC, or its embeddings are normalised.
-    """
-    choose("method", cell.recipe.method, ("cmacc",))
-    if cell.recipe.normalised:
-        raise ValueError(
-            f"{cell.entry} has normalised embeddings, whose gradients are no outer products; choose a cell without"
-        )
-    return cell
 
 
 def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.ndarray]:
@@ -145,7 +128,7 @@ def category_names(data: Pairs) -> tuple[str, ...]:
 
 @torch.no_grad()
 def embedded(learner: Pretrainer, modality: str, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries (n, d), the inputs of their last layer (n, width) and keys (n, d) of the middle of the items (n,)."""
+    """Of the middle of items (n,): outputs of the queries' last layer (n, d), its inputs (n, width) and keys (n, d)."""
     parts = []
     views = (learner.data.centred(modality, part)[:, 0] for part in index.split(learner.recipe.batch))
     for view in ahead(views, early=learner.data.streamed):
@@ -154,9 +137,7 @@ def embedded(learner: Pretrainer, modality: str, index: Tensor) -> tuple[Tensor,
         query, hidden = learner.towers(modality, view)
         parts.append((query, hidden, learner.keys(modality, view)[0]))
     query, hidden, key = (torch.cat(rows).float() for rows in zip(*parts, strict=True))
-    if learner.recipe.normalised:
-        query, key = normalize(query, dim=1), normalize(key, dim=1)
-    return query, hidden, key
+    return query, hidden, learner.finished(key)
 
 
 def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
@@ -173,7 +154,7 @@ def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, tuple[Tensor, 
     found = {}
     for modality in MODALITIES:
         other = OTHER[modality]
-        query, items = of[modality]["query"], learner.entries[other].entries.flatten()
+        query, items = learner.finished(of[modality]["query"]), learner.entries[other].entries.flatten()
         positive = (query * of[other]["key"]).sum(1)
         _, _, renewed = embedded(learner, other, items.cpu())
         own = index.to(learner.device).unsqueeze(1) == items                                                    # (n, K)
@@ -203,9 +184,9 @@ def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> Dat
     query, hidden, _ = embedded(learner, OTHER[modality], batch)
     pool, items = learner.pools[modality], learner.pooled[modality].cpu()
     excluded = torch.isin(items, learner.entries[modality].entries.flatten().cpu())
-    a, b = gradient_factors(pool, query, hidden, temperature=recipe.posterior_temperature)
-    norms = (torch.linalg.vector_norm(a, dim=1) * torch.linalg.vector_norm(b, dim=1)).cpu()
-    nearest = batch[(pool @ query.T).argmax(1).cpu()]
+    posterior = {"temperature": recipe.posterior_temperature, "normalised": recipe.normalised}
+    norms = gradient_norms(pool, query, hidden, **posterior).cpu()
+    nearest = batch[(pool @ learner.finished(query).T).argmax(1).cpu()]
     ranked = norms[~excluded].sort().values
     parts = []
     for sampler in COMPARED:
@@ -217,7 +198,7 @@ def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> Dat
             n_select=recipe.batch,
             excluded=excluded.to(pool.device),
             generator=torch.Generator(pool.device).manual_seed(seed),
-            temperature=recipe.posterior_temperature,
+            **posterior,
         ).cpu()
         rows = {"pick": range(len(chosen)), "item": items[chosen], "gradient_norm": norms[chosen]}
         rows["category"] = [names[each] for each in learner.data.categories[items[chosen]].tolist()]

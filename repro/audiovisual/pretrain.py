@@ -97,7 +97,7 @@ class Pretrainer:
             group["lr"] = self.recipe.learning_rate * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
         self.towers.train()
         index, views = self.batches.take(self._gathered_batch)
-        if not self._pools_are_due():
+        if not self._draws_views():
             self._begin_next_batch()
         match self.recipe.method:
             case "supervised":
@@ -151,6 +151,8 @@ class Pretrainer:
             counts = self._select(items, outputs) if self.recipe.method == "cmacc" else {}
         except NonFinite as error:  # found here before the loss is looked at
             raise NonFiniteLoss(f"step {self.taken + 1}: {error}; lower the learning rate") from error
+        if self._draws_views():
+            self._begin_next_batch()
         losses = {name: self._loss(OTHER[name], items, outputs[name][0], keys[OTHER[name]]) for name in MODALITIES}
         losses["loss"] = torch.stack([*losses.values()]).sum()
         self._descend(losses["loss"])
@@ -170,7 +172,7 @@ class Pretrainer:
         """
         entries = self.dictionaries[modality].entries
         own = items.unsqueeze(1) == self.entries[modality].entries.T if self.recipe.own_excluded else None     # (N, K)
-        return info_nce(self._finished(embedding), key, entries, self.recipe.temperature, excluded=own)
+        return info_nce(self.finished(embedding), key, entries, self.recipe.temperature, excluded=own)
 
     def _select(self, items: Tensor, outputs: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
         """Let the pool's most telling items enter each dictionary; returns of how many categories they are.
@@ -180,7 +182,6 @@ class Pretrainer:
         """
         if self._pools_are_due():
             self._draw_pools()
-            self._begin_next_batch()
         counts = {}
         for modality in MODALITIES:
             embedding, hidden = (rows.detach() for rows in outputs[OTHER[modality]])
@@ -189,7 +190,7 @@ class Pretrainer:
             present.index_fill_(0, self.entries[modality].entries.flatten(), True)
             excluded = present[candidate_items]
             if self.recipe.sampler == "released":
-                own = self._finished(outputs[modality][0].detach())
+                own = self.finished(outputs[modality][0].detach())
                 candidates, candidate_items = torch.cat([own, candidates]), torch.cat([items, candidate_items])
                 excluded = None
             chosen = select(
@@ -203,15 +204,27 @@ class Pretrainer:
                 temperature=self.recipe.posterior_temperature,
                 normalised=self.recipe.normalised,
             )
-            self._enqueue(modality, candidates[chosen], candidate_items[chosen])
+            keys, entering = candidates[chosen], candidate_items[chosen]
+            self._enqueue(modality, self._renewed(modality, entering) if self.recipe.renewed else keys, entering)
             found = torch.zeros(self.kinds + 1, dtype=torch.bool, device=self.device)
-            found.index_fill_(0, self.categories[candidate_items[chosen]], True)
+            found.index_fill_(0, self.categories[entering], True)
             counts[f"categories_{modality}"] = found[: self.kinds].sum()
         self.counted += torch.stack([*counts.values()])
         return {name: count.float() for name, count in counts.items()}
 
     def _pools_are_due(self) -> bool:
         return self.recipe.method == "cmacc" and self.taken % self.steps_per_epoch == 0
+
+    def _draws_views(self) -> bool:
+        """Whether this step draws views beside its batch's own; the next batch's are to be drawn after these."""
+        return self._pools_are_due() or (self.recipe.method == "cmacc" and self.recipe.renewed)
+
+    def _renewed(self, modality: str, items: Tensor) -> Tensor:
+        """Keys (n, d) of another view of the items (n,), as old as those of this step's positives.
+
+        The keys of a pool are up to an epoch older, which a query could learn to see instead of what they show.
+        """
+        return self._keys(modality, self._augmented(self.data.view(modality, items.cpu(), self.view_generator)))
 
     def _draw_pools(self) -> None:
         """Draw the pool of every modality from all pairs and encode it, once an epoch."""
@@ -249,10 +262,11 @@ class Pretrainer:
     def _keys_in_order(self, modality: str, view: Tensor) -> Tensor:
         with self._autocast():
             embedding, _ = self.keys(modality, view)
-        return self._finished(embedding)
+        return self.finished(embedding)
 
-    def _finished(self, embedding: Tensor) -> Tensor:
-        return normalize(embedding, dim=1) if self.recipe.normalised else embedding
+    def finished(self, embedding: Tensor) -> Tensor:
+        """Embeddings (..., d) as the loss compares them: of unit length if the recipe says so."""
+        return normalize(embedding, dim=-1) if self.recipe.normalised else embedding
 
     def _augmented(self, view: Tensor) -> Tensor:
         """Views as the networks take them; those of clips are cropped, flipped, greyed and normalised."""

@@ -255,9 +255,9 @@ def selecting(cells: list[Cell]) -> Cell:
     """The first cell of CM-ACC, whose negatives have gradients to select them by.
 
     Raises:
-        ValueError: if no cell is of CM-ACC, or the first one has normalised embeddings.
+        ValueError: if no cell is of CM-ACC.
     """
-    return figure_data.with_gradients(_of_methods(cells, "cmacc")[0])
+    return _of_methods(cells, "cmacc")[0]
 
 
 def cross_modal_cells(

@@ -32,7 +32,9 @@ from repro.contrast.magnitudes import (
 from repro.contrast.released import released
 from repro.contrast.seeding import seeds, uniformly
 
-__all__ = ["STRATEGIES", "NonFinite", "gradient_factors", "kmeans_plusplus", "pairwise_sq_distance", "select"]
+__all__ = [
+    "STRATEGIES", "NonFinite", "gradient_factors", "gradient_norms", "kmeans_plusplus", "pairwise_sq_distance", "select"
+]
 
 STRATEGIES = ("fifo", "random", "ohem", "gradient", "feature", "released")
 
@@ -79,6 +81,51 @@ def gradient_factors(
         b = second_factor(candidates, queries, query_inputs, temperature)
         largest({"the factor b of the gradients": b})
         return candidates.detach(), b
+
+
+def gradient_norms(
+    candidates: Tensor, queries: Tensor, query_inputs: Tensor, *, temperature: float = 1.0, normalised: bool = False
+) -> Tensor:
+    """Norms of the gradients that `select` compares, of weight and bias of the last layer together.
+
+        |dL_n|^2 = sum_jl r_nj r_nl (k_n - s_nj q_j).(k_n - s_nl q_l) (h_j.h_l + 1),   s_nj = k_n.q_j
+
+    for classes q_j = z_j / |z_j|, z_j = W h_j + bias, with residuals r_nj divided by |z_j|. If the outputs z_j are the
+    classes themselves, s_nj = 0.
+
+    Args:
+        candidates, queries, query_inputs, temperature, normalised: as of `select`.
+
+    Returns:
+        (P,), of the candidates' precision. Computed in float64, for the sum cancels: 0 may come out as 1e-6.
+
+    Raises:
+        ValueError: as `gradient_factors`, and if a query that should be normalised has norm 0.
+
+    Source: CM-ACC, Fig. 5.
+    """
+    _check_shapes(candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
+    _check_temperature(temperature)
+    given = {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
+    with torch.no_grad(), torch.autocast(candidates.device.type, enabled=False):
+        largest(given)
+        keys, outputs, inputs = (tensor.double() for tensor in given.values())
+        lengths = query_norms(outputs) if normalised else torch.ones_like(outputs[:, :1])
+        classes = outputs / lengths
+        residuals, _ = pseudo_labelled(keys @ (classes / temperature).T)
+        weights = residuals / temperature / lengths.T                                   # (P, M)
+        gram = inputs @ inputs.T + 1                                                    # (M, M)
+        squared = keys.square().sum(1) * _quadratic(weights, gram, weights)
+        if normalised:
+            along = weights * (keys @ classes.T)
+            squared += _quadratic(along, gram * (classes @ classes.T), along)
+            squared -= 2 * _quadratic(along * (keys @ classes.T), gram, weights)
+        return squared.clamp_(min=0).sqrt().to(candidates.dtype)
+
+
+def _quadratic(left: Tensor, matrix: Tensor, right: Tensor) -> Tensor:
+    """left_n' matrix right_n for every row: (P, M), (M, M), (P, M) -> (P,)."""
+    return ((left @ matrix) * right).sum(1)
 
 
 def pairwise_sq_distance(a: Tensor, b: Tensor, index: int) -> Tensor:

@@ -211,7 +211,10 @@ class Slow:
             self.pools = {name: self.encoded(name, self.recipe.pool) for name in MODALITIES}
         for name in MODALITIES if active else ():
             chosen = self.chosen(name, self.heads[OTHER[name]], hidden[OTHER[name]].detach())
-            self.enqueue(name, *zip(*(self.pools[name][place] for place in chosen), strict=True))
+            items, keys_chosen = zip(*(self.pools[name][place] for place in chosen), strict=True)
+            if self.recipe.renewed:
+                keys_chosen = self.keys(name, self.augmented(self.data.view(name, torch.tensor(items), self.views)))
+            self.enqueue(name, items, keys_chosen)
             kinds = {int(self.data.categories[self.pools[name][place][0]]) for place in chosen}
             counts[f"categories_{name}"] = torch.tensor(float(len(kinds)))
         losses = {name: self.contrast(self.finished(outputs[name]), keys[OTHER[name]], self.dictionaries[OTHER[name]],
@@ -351,6 +354,7 @@ CASES = [
     ("cmacc", {"posterior_temperature": 3.0}),
     *((method, {"groups": 2}) for method in TRAINED),
     ("cmacc", {"groups": 4, "shuffle": False}),
+    *(("cmacc", {"renewed": True, "groups": groups}) for groups in (1, 2)),
     ("cmacc", {"pool": 64}),  # more than there are pairs
     ("cmacc", {"dictionary": 8}),
     ("xmoco", {"dictionary": 40}),  # more than there are pairs
@@ -482,6 +486,22 @@ def test_what_is_selected_was_not_in_the_dictionary_and_is_its_newest(monkeypatc
             assert after_items == before[name][0][8:] + items
             assert torch.equal(after_keys, torch.cat([before[name][1][8:], candidates[chosen]]))
             assert values[f"categories_{name}"] == len({int(fast.data.categories[item]) for item in items})
+
+
+def test_renewed_keys_are_as_old_as_the_positives(monkeypatch):
+    """With embeddings that the age of the encoder alone decides, a dictionary of renewed keys has many ages."""
+    for renewed in (False, True):
+        fast, age = learner(renewed=renewed, dictionary=24, pool=80), [0.0]
+        encode = fast._keys_in_order
+        monkeypatch.setattr(fast, "_keys_in_order", lambda name, view, encode=encode, age=age: (
+            torch.full_like(encode(name, view), age[0])
+        ))
+        for step in range(fast.steps_per_epoch):
+            age[0] = float(step + 1)
+            fast.step()
+        for name in MODALITIES:
+            ages = aged(fast, name)[1][:, 0].tolist()
+            assert ages == ([1.0] * 8 + [2.0] * 8 + [3.0] * 8 if renewed else [1.0] * 24)
 
 
 def test_the_pool_is_drawn_every_epoch_and_repeats_no_pair_before_all_were_drawn():
@@ -631,6 +651,8 @@ def test_shuffling_matters_where_groups_are_normalised_apart():
 def test_every_variant_changes_the_numbers(variant):
     common = {"dictionary": 24, "pool": 96, "momentum": 0.99}
     common |= {"groups": 4}  # as the paper's recipe has
+    undone = {"any_length": "unit_length", "pooled_keys": "renewed_keys"}  # those that go back to that recipe
+    common |= VARIANTS[undone[variant]] if variant in undone else {}
     usual, changed = (trace(learner(**common | changes), 4) for changes in ({}, VARIANTS[variant]))
     assert changed.isfinite().all()
     assert not torch.allclose(usual, changed, rtol=1e-4)
@@ -784,6 +806,7 @@ def test_contrast_lowers_its_loss(method):
         *((method, "synthetic", {}) for method in TRAINED),
         *(("cmacc", "synthetic", {"sampler": sampler}) for sampler in ("feature", "random", "ohem", "released")),
         ("cmacc", "synthetic", {"groups": 2, "normalised": True, "precision": "bfloat16"}),
+        ("cmacc", "synthetic", {"renewed": True}),
         ("cmacc", "multidigits", {}),
         ("smoco", "multidigits", {"groups": 2}),
     ],
@@ -804,9 +827,9 @@ def test_a_training_resumed_at_any_step_ends_with_the_same_bits(tmp_path, method
         assert_equal_states(resumed.state_dict(), undisturbed.state_dict())
 
 
-@pytest.mark.parametrize("method", TRAINED)
-def test_streaming_changes_no_bit_wherever_the_run_is_saved_and_resumed(tmp_path, method, monkeypatch):
-    make = functools.partial(learner, method, data=made_up(pretrain=16), epochs=2, dictionary=8, pool=16)
+@pytest.mark.parametrize(("method", "changes"), [*((each, {}) for each in TRAINED), ("cmacc", {"renewed": True})])
+def test_streaming_changes_no_bit_wherever_the_run_is_saved_and_resumed(tmp_path, method, changes, monkeypatch):
+    make = functools.partial(learner, method, data=made_up(pretrain=16), epochs=2, dictionary=8, pool=16, **changes)
     resident, values, states = make(), [], []
     for _ in range(4):
         values.append(resident.step())
@@ -826,8 +849,8 @@ def test_streaming_changes_no_bit_wherever_the_run_is_saved_and_resumed(tmp_path
         assert_equal_states(streamed.state_dict(), states[-1])
 
 
-@pytest.mark.parametrize("method", TRAINED)
-def test_the_next_batch_of_a_streamed_set_is_gathered_during_the_step(method, monkeypatch):
+@pytest.mark.parametrize(("method", "changes"), [*((each, {}) for each in TRAINED), ("cmacc", {"renewed": True})])
+def test_the_next_batch_of_a_streamed_set_is_gathered_during_the_step(method, changes, monkeypatch):
     """Before the weights change, by another thread, and none after the last step; never so of a resident set."""
     made, gathered = [], Pretrainer._gathered_batch
 
@@ -838,7 +861,7 @@ def test_the_next_batch_of_a_streamed_set_is_gathered_during_the_step(method, mo
     monkeypatch.setattr(Pretrainer, "_gathered_batch", watched)
     for streamed in (False, True):
         monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device, streamed=streamed: not streamed)
-        fast, begun, descend = learner(method), [], Pretrainer._descend
+        fast, begun, descend = learner(method, **changes), [], Pretrainer._descend
         made.clear()
         monkeypatch.setattr(
             fast, "_descend", lambda loss, fast=fast, begun=begun, descend=descend: (

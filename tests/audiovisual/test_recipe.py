@@ -101,10 +101,22 @@ def test_keys_are_normalised_apart_from_queries_in_the_papers_recipe():
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_every_variant_changes_the_recipe(changes):
-    usual = paper("kinetics_sound", "cmacc")
-    assert all(getattr(usual, name) != value for name, value in changes.items())
-    assert paper("kinetics_sound", "cmacc", **changes) != usual
+    """The paper's in all that it names; or it takes the quick recipe back to the paper's."""
+    printed, small = paper("kinetics_sound", "cmacc"), quick("synthetic", "cmacc")
+    if all(getattr(printed, name) == value for name, value in changes.items()):
+        assert all(getattr(small, name) != value for name, value in changes.items())
+    else:
+        assert all(getattr(printed, name) != value for name, value in changes.items())
     assert len(VARIANTS) <= 8
+
+
+def test_quick_recipes_have_unit_embeddings_and_renewed_keys_and_variants_undo_both():
+    for dataset in DATASETS:
+        small, printed = quick(dataset, "cmacc"), paper(dataset, "cmacc")
+        assert small.normalised and small.renewed and not printed.normalised and not printed.renewed
+        undone = quick(dataset, "cmacc", **VARIANTS["any_length"], **VARIANTS["pooled_keys"])
+        for name in ("normalised", "temperature", "posterior_temperature", "renewed"):
+            assert getattr(undone, name) == getattr(printed, name)
 
 
 @pytest.mark.parametrize(("changes", "message"), [

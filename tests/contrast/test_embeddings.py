@@ -7,7 +7,7 @@ import torch
 from candidates import arguments, drawing, last_layer_gradients, no_exclusion, pool, slow_distances
 
 from repro.contrast.embeddings import normalised_gradients
-from repro.contrast.negatives import gradient_factors, kmeans_plusplus, pairwise_sq_distance, select
+from repro.contrast.negatives import gradient_factors, gradient_norms, kmeans_plusplus, pairwise_sq_distance, select
 
 SHAPES = [(1, 1, 1, 1), (7, 4, 3, 5), (9, 6, 5, 2), (8, 1, 3, 4), (6, 5, 1, 1)]  # P, M, d, e
 
@@ -24,6 +24,33 @@ def test_factors_have_the_inner_products_of_autograds_gradients(shape, temperatu
     assert biases.abs().max() < 1e-12
     if shape[1] > 1:
         assert weights.abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("temperature", [1.0, 0.07])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_norms_are_those_of_autograds_gradients_of_weight_and_bias(shape, temperature, normalised):
+    candidates, layer, inputs = pool(*shape)
+    weights, biases = last_layer_gradients(candidates, layer, inputs, temperature, normalised)
+    expected = torch.cat([weights.flatten(1), biases], dim=1).norm(dim=1)
+    found = gradient_norms(candidates, layer(inputs), inputs, temperature=temperature, normalised=normalised)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    single = [each.detach().float() for each in (candidates, layer(inputs), inputs)]
+    rounded = gradient_norms(*single, temperature=temperature, normalised=normalised)
+    torch.testing.assert_close(rounded, expected.float(), rtol=1e-3, atol=1e-4)
+
+
+def test_norms_of_what_cannot_be_compared_are_refused():
+    candidates, layer, inputs = pool(5, 3, 4, 2)
+    queries = layer(inputs).detach()
+    with pytest.raises(ValueError, match="M=2 in query_inputs but M=3 in queries"):
+        gradient_norms(candidates, queries, inputs[:2])
+    with pytest.raises(ValueError, match="temperature=0 should be positive"):
+        gradient_norms(candidates, queries, inputs, temperature=0)
+    with pytest.raises(ValueError, match="row 1 of queries has norm 0"):
+        gradient_norms(candidates, queries * torch.tensor([[1.0], [0.0], [1.0]]), inputs, normalised=True)
+    with pytest.raises(ValueError, match="candidates has values that are not finite"):
+        gradient_norms(candidates * torch.nan, queries, inputs)
 
 
 def test_the_weights_gradient_is_an_outer_product_of_the_candidate():
