@@ -47,7 +47,7 @@ DATA: dict[str, Values] = {  # where a data set's recipe leaves that of Kinetics
 }
 
 QUICK_CHARACTERS: dict[str, Any] = {
-    "batch": 128, "dictionary": 1024, "pool": 4096, "epochs": 20, "pairs": 10_000, "precision": "bfloat16",
+    "batch": 128, "dictionary": 1024, "pool": 4096, "epochs": 8, "pairs": 10_000, "precision": "bfloat16",
 }
 QUICK: dict[str, dict[str, Any]] = {
     "synthetic": {  # its pool is nearly all of the 2,000 clips, of which the dictionary leaves 1,664 to select from

@@ -11,7 +11,7 @@ from made_up_pairs import grids, made_up
 from pandas import DataFrame
 
 from repro import manifest
-from repro.audiovisual import cell, tables
+from repro.audiovisual import cell, table_cells, table_layouts, tables
 from repro.audiovisual.data import CHARACTERS, RECORDINGS
 from repro.audiovisual.pretrain import VERSION, members
 from repro.audiovisual.recipe import METHODS, PRESETS, VARIANTS, paper, quick, smoke
@@ -122,11 +122,11 @@ def test_the_approaches_of_the_printed_tables(any_data):
 
 
 def test_every_approach_can_be_asked_for():
-    for name, (_, method, given) in tables.APPROACHES.items():
+    for name, (_, method, given) in table_cells.APPROACHES.items():
         recipe = quick("synthetic", method, **given)
         assert (recipe.method, given) == (name.split("_")[0], given)
-    assert tables.APPROACHES["cmacc_released"][2] == {"sampler": "released"}
-    titles = [title for title, _, _ in tables.APPROACHES.values()]
+    assert table_cells.APPROACHES["cmacc_released"][2] == {"sampler": "released"}
+    titles = [title for title, _, _ in table_cells.APPROACHES.values()]
     assert len(set(titles)) == len(titles)
 
 
@@ -297,7 +297,7 @@ def test_a_key_depends_on_the_targets_data(any_data, monkeypatch):
 
 def test_the_version_of_the_pretrainer_is_part_of_every_key(any_data, monkeypatch):
     before = tables.transfer_cells("audioset")[0]
-    monkeypatch.setattr(tables, "VERSION", VERSION + 1)
+    monkeypatch.setattr(table_cells, "VERSION", VERSION + 1)
     assert tables.transfer_cells("audioset")[0].key != before.key
 
 
@@ -358,7 +358,7 @@ def number(text):
 
 
 def test_tables_1_and_2_on_kinetics_sound(any_data):
-    approaches = ",".join(tables.APPROACHES)
+    approaches = ",".join(table_cells.APPROACHES)
     frame = laid_out("cross_modal", tables.cross_modal_cells("kinetics_sound", approaches=approaches))
     first = as_printed("cmacc_table1").set_index("approach")
     second = as_printed("cmacc_table2").set_index("embedding_space")
@@ -500,7 +500,7 @@ def test_nothing_is_subtracted_from_a_part_of_a_data_set(any_data, table):
 @pytest.mark.parametrize("table", LAYOUTS)
 def test_nothing_is_subtracted_on_embedded_data(any_data, monkeypatch, table):
     for name in ("_printed_approach", "_printed_sampler", "_printed_transfer", "_not_printed"):
-        monkeypatch.setattr(tables, name, lambda row, dataset: 50.0)  # not even if asked to
+        monkeypatch.setattr(table_layouts, name, lambda row, dataset: 50.0)  # not even if asked to
     frame = laid_out(table, tables.TABLES[table].cells(EMBEDDED[table]))
     assert frame[["published", "difference"]].isna().all(axis=None)
     assert frame["ours"].notna().all()
@@ -712,9 +712,9 @@ def test_the_tables_the_command_line_knows_name_an_example():
 
 def test_names_of_the_printed_columns():
     for table in ("cmacc_table1", "cmacc_table2"):
-        assert set(tables.NAMES.values()) < set(as_printed(table).columns)
-    assert np.isnan(tables._cell("cmacc_table1", "approach", "SMoCo (w/o fcl)", "UCF101"))
-    assert np.isnan(tables._cell("cmacc_table1", "approach", "SMoCo", None))
+        assert set(table_layouts.NAMES.values()) < set(as_printed(table).columns)
+    assert np.isnan(table_layouts._cell("cmacc_table1", "approach", "SMoCo (w/o fcl)", "UCF101"))
+    assert np.isnan(table_layouts._cell("cmacc_table1", "approach", "SMoCo", None))
 
 
 def test_made_up_data_have_the_names_of_embedded_ones():

@@ -5,7 +5,7 @@ import pytest
 from drawn import assert_legible, lines
 from pandas import DataFrame
 
-from repro.audiovisual.tables import APPROACHES
+from repro.audiovisual.table_cells import APPROACHES
 from repro.report import audiovisual_figures, style
 from repro.report.printed import printed
 

@@ -1,0 +1,305 @@
+"""Which cells make each of CM-ACC's tables."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from repro.audiovisual.cell import TARGETS, identity_of
+from repro.audiovisual.data import CHARACTERS, RECORDINGS
+from repro.audiovisual.pretrain import VERSION
+from repro.audiovisual.recipe import METHODS, PRESETS, QUICK, SAMPLERS, SELF_SUPERVISED, VARIANTS
+from repro.recipe import choose, parse_number, parse_numbers
+from repro.report.comparison import TRUNKS
+from repro.run.store import Cell
+from repro.run.table import entry_of, resolved
+
+# Rows of Tables 1 and 2, by the name users type: the printed one, and where the recipe of the method changes.
+APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "scratch": ("Scratch", "scratch", {}),
+    "supervised": ("Supervised", "supervised", {}),
+    "smoco_plain": ("SMoCo (w/o fcl)", "smoco", {"extra_layer": False}),
+    "smoco": ("SMoCo", "smoco", {}),
+    "xmoco_plain": ("XMoCo (w/o fcl)", "xmoco", {"extra_layer": False}),
+    "xmoco": ("XMoCo", "xmoco", {}),
+    "cmacc_plain": ("CM-ACC (w/o fcl)", "cmacc", {"extra_layer": False}),
+    "cmacc_feature": ("CM-ACC, feature embedding", "cmacc", {"sampler": "feature"}),
+    "cmacc": ("CM-ACC", "cmacc", {}),
+    "cmacc_released": ("CM-ACC, released selection", "cmacc", VARIANTS["released_selection"]),
+}
+PRINTED_APPROACHES = "scratch,supervised,smoco,xmoco_plain,xmoco,cmacc_plain,cmacc_feature,cmacc"
+RECORDED = ("synthetic", *RECORDINGS)  # what all tables but `mutual_information` are on
+VARIED = {
+    "cross_modal": ("extra_layer", "sampler", "targets"),
+    "ohem_vs_active": ("sampler", "batch", "targets"),
+    "dictionary_size": ("dictionary", "targets"),
+    "mutual_information": ("characters",),
+    "transfer": ("video_trunk", "split", "targets"),
+    "category_diversity": ("sampler", "batch"),
+}
+
+
+def cross_modal_cells(
+    dataset: str = "synthetic",
+    *,
+    preset: str = "auto",
+    approaches: str = PRINTED_APPROACHES,
+    targets: str = "auto",
+    seeds: str | int = "0",
+    variant: str = "none",
+    subset: bool = False,
+    precision: str = "auto",
+) -> list[Cell]:
+    """The cells behind `cross_modal`. Loads the data and trains nothing.
+
+    Args:
+        dataset: "synthetic" (embedded), or a name of `data.RECORDINGS`.
+        preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
+        approaches: comma list of names of `APPROACHES`.
+        targets: comma list of names of `cell.TARGETS`, where to fine-tune; "auto": those of the data set's recipe.
+        seeds: comma list of whole numbers.
+        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none"; none that changes what
+            the table varies itself.
+        subset: accept a part of a distribution; every entry then says so.
+        precision: "float32", "bfloat16", or "auto": the preset's.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
+        FileNotFoundError: if a data set is not there, saying where to get it and where to put it.
+    """
+    names, places = _listed("approaches", approaches, APPROACHES), _targeted(targets)
+    chosen = [(method, changes | places) for _, method, changes in map(APPROACHES.get, names)]
+    return _cells("cross_modal", dataset, preset, seeds, chosen, variant, subset, precision)
+
+
+def ohem_vs_active_cells(
+    dataset: str = "synthetic",
+    *,
+    preset: str = "auto",
+    samplers: str = "random,ohem,gradient",
+    batches: str | int = "auto",
+    targets: str = "auto",
+    redundancy: str | float = "auto",
+    seeds: str | int = "0",
+    variant: str = "none",
+    subset: bool = False,
+    precision: str = "auto",
+) -> list[Cell]:
+    """The cells behind `ohem_vs_active`. Loads the data and trains nothing.
+
+    Args:
+        samplers: comma list of "random", "ohem", "gradient", "feature" and "released".
+        batches: comma list of numbers M; "auto": 32, 64 and 128, of recordings 4, 8 and 16 save for the paper's recipe,
+            in which dictionary and pool grow with M. In the others all are trained equally long with one dictionary.
+        redundancy: of "synthetic" alone, from 0 up to, not including, 1, see `synthetic.load`; "auto": 0.5.
+        dataset, preset, targets, seeds, variant, subset, precision: as for `cross_modal_cells`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `cross_modal_cells`.
+    """
+    sampled, places = _sampled(samplers, _batches(batches, dataset, preset)), _targeted(targets)
+    chosen, departures = [("cmacc", changes | places) for changes in sampled], _redundant(redundancy, dataset)
+    return _cells("ohem_vs_active", dataset, preset, seeds, chosen, variant, subset, precision, departures)
+
+
+def dictionary_size_cells(
+    dataset: str = "synthetic",
+    *,
+    preset: str = "auto",
+    methods: str = "smoco,xmoco,cmacc",
+    dictionaries: str | int = "auto",
+    targets: str = "auto",
+    seeds: str | int = "0",
+    variant: str = "none",
+    subset: bool = False,
+    precision: str = "auto",
+) -> list[Cell]:
+    """The cells behind `dictionary_size`. Loads the data and trains nothing.
+
+    Args:
+        methods: comma list of "smoco", "xmoco" and "cmacc".
+        dictionaries: comma list of sizes, multiples of the batch; "auto": 128 to 32,768 for the paper's recipe, else
+            64, 256 and 1,024, of recordings with pictures 8, 16 and 24.
+        dataset, preset, targets, seeds, variant, subset, precision: as for `cross_modal_cells`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `cross_modal_cells`.
+    """
+    if dictionaries == "auto":
+        paper, small = "128,512,2048,8192,32768", "64,256,1024" if dataset in QUICK else "8,16,24"
+        dictionaries = paper if resolved(dataset, preset, RECORDED, PRESETS) == "paper" else small
+    names, sizes = _listed("methods", methods, SELF_SUPERVISED), parse_numbers("dictionaries", dictionaries, least=1)
+    chosen = [(name, {"dictionary": size} | _targeted(targets)) for name in names for size in sizes]
+    return _cells("dictionary_size", dataset, preset, seeds, chosen, variant, subset, precision)
+
+
+def mutual_information_cells(
+    dataset: str = "multidigits",
+    *,
+    preset: str = "auto",
+    methods: str = "smoco,xmoco,cmacc",
+    characters: str | int = "auto",
+    seeds: str | int = "0",
+    variant: str = "none",
+    precision: str = "auto",
+) -> list[Cell]:
+    """The cells behind `mutual_information`. Loads the data and trains nothing.
+
+    Args:
+        dataset: "multidigits" or "multiomniglot".
+        methods: comma list of "scratch", "smoco", "xmoco" and "cmacc".
+        characters: comma list of numbers from 1 to 9; "auto": all of them, 2 for smoke runs.
+        preset, seeds, variant, precision: as for `cross_modal_cells`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `cross_modal_cells`.
+    """
+    names = _listed("methods", methods, ("scratch", *SELF_SUPERVISED))
+    if characters == "auto":
+        characters = "2" if resolved(dataset, preset, CHARACTERS, PRESETS) == "smoke" else "1,2,3,4,5,6,7,8,9"
+    numbers = parse_numbers("characters", characters, least=1)
+    chosen = [(name, {"characters": number}) for name in names for number in numbers]
+    return _cells("mutual_information", dataset, preset, seeds, chosen, variant, False, precision)
+
+
+def transfer_cells(
+    dataset: str = "synthetic",
+    *,
+    preset: str = "auto",
+    methods: str = "cmacc",
+    trunks: str = "auto",
+    targets: str = "auto",
+    split: str | int = "0",
+    clips: str | int = "auto",
+    seeds: str | int = "0",
+    variant: str = "none",
+    subset: bool = False,
+    precision: str = "auto",
+) -> list[Cell]:
+    """The cells behind `transfer`. Loads the data and trains nothing.
+
+    Args:
+        methods: comma list of "scratch", "supervised", "smoco", "xmoco" and "cmacc".
+        trunks: comma list of video encoders, "r3d18" and "r2plus1d18"; "auto": the data set's.
+        targets: comma list of "ucf101", "hmdb51", "esc50", "synthetic_video" and "synthetic_audio"; "auto": those of
+            the data set's recipe.
+        split: comma list of official splits or folds, one encoder for each; 0, their mean with one encoder for all. A
+            target that is also pre-trained on needs the former, as it sees the training part of its split alone.
+        clips: pre-trained on so many, drawn at random once, or 0, all there are; "auto": the data set's, 240,000 of
+            "kinetics700" as in the paper, whose other draw of so many is from "audioset", and all of the others.
+        dataset, preset, seeds, variant, subset, precision: as for `cross_modal_cells`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `cross_modal_cells`.
+    """
+    names = _listed("methods", methods, METHODS)
+    changes = _targeted(targets)
+    splits = [{"split": parse_number("split", number)} for number in dict.fromkeys(str(split).split(","))]
+    choices: list[dict[str, Any]] = [{}]
+    if trunks != "auto":
+        choices = [{"video_trunk": trunk} for trunk in _listed("trunks", trunks, TRUNKS)]
+    chosen = [(name, changes | trunk | split) for name in names for trunk in choices for split in splits]
+    drawn = {} if clips == "auto" else {"clips": parse_number("clips", clips)}
+    return _cells("transfer", dataset, preset, seeds, chosen, variant, subset, precision, drawn)
+
+
+def category_diversity_cells(
+    dataset: str = "synthetic",
+    *,
+    preset: str = "auto",
+    samplers: str = "random,ohem,feature,gradient",
+    batches: str | int = "auto",
+    iterations: str | int = "auto",
+    redundancy: str | float = "auto",
+    seeds: str | int = "0",
+    variant: str = "none",
+    subset: bool = False,
+    precision: str = "auto",
+) -> list[Cell]:
+    """The cells behind `category_diversity`. Loads the data and trains nothing.
+
+    Args:
+        iterations: steps of training; "auto": 300, 2 for smoke runs.
+        dataset, samplers, batches, redundancy, preset, seeds, variant, subset, precision: as for
+            `ohem_vs_active_cells`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `cross_modal_cells`.
+    """
+    smoke = resolved(dataset, preset, RECORDED, PRESETS) == "smoke"
+    usual: dict[str, Any] = {"targets": "", "iterations": 2 if smoke else 300}
+    departures = {} if iterations == "auto" else {"iterations": parse_number("iterations", iterations, least=1)}
+    departures |= _redundant(redundancy, dataset)
+    chosen = [("cmacc", usual | changes) for changes in _sampled(samplers, _batches(batches, dataset, preset))]
+    return _cells("category_diversity", dataset, preset, seeds, chosen, variant, subset, precision, departures)
+
+
+def _sampled(samplers: str, batches: str | int) -> list[dict[str, Any]]:
+    """Changes of a recipe for every sampler and batch."""
+    names, sizes = _listed("samplers", samplers, SAMPLERS), parse_numbers("batches", batches, least=1)
+    return [{"sampler": name, "batch": size} for name in names for size in sizes]
+
+
+def _batches(batches: str | int, dataset: str, preset: str) -> str | int:
+    """The batches asked for, or those that the data set and the preset usually have."""
+    if batches != "auto":
+        return batches
+    paper = resolved(dataset, preset, RECORDED, PRESETS) == "paper"
+    return "32,64,128" if paper or dataset in QUICK else "4,8,16"
+
+
+def _targeted(targets: str) -> dict[str, Any]:
+    """Changes of a recipe for a list of targets."""
+    return {} if targets == "auto" else {"targets": ",".join(_listed("targets", targets, TARGETS))}
+
+
+def _redundant(redundancy: str | float, dataset: str) -> dict[str, Any]:
+    """Changes of a recipe for a redundancy of the embedded clips."""
+    if redundancy == "auto":
+        return {}
+    if dataset != "synthetic":
+        raise ValueError(f"redundancy={redundancy!r} is of dataset='synthetic' alone, not of {dataset!r}; leave it out")
+    try:
+        return {"redundancy": float(redundancy)}
+    except ValueError as error:
+        raise ValueError(f"redundancy={redundancy!r} should be a number from 0 up to, not including, 1") from error
+
+
+def _listed(parameter: str, value: str, allowed: Collection[str]) -> list[str]:
+    """Distinct names of a comma list, each one of those allowed."""
+    return list(dict.fromkeys(choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
+
+
+def _cells(
+    table: str,
+    dataset: str,
+    preset: str,
+    seeds: str | int,
+    chosen: list[tuple[str, dict[str, Any]]],
+    variant: str,
+    subset: bool,
+    precision: str,
+    departures: Mapping[str, Any] | None = None,
+) -> list[Cell]:
+    """Every method and its changes with every seed, seed by seed, so that a table killed half-way has whole columns.
+
+    Departures are changes that the entry names where they differ from what the table usually has.
+    """
+    preset = resolved(dataset, preset, CHARACTERS if table == "mutual_information" else RECORDED, PRESETS)
+    allowed = (name for name, changes in VARIANTS.items() if changes.keys().isdisjoint(VARIED[table]))
+    choose("variant", variant, ("none", *allowed))
+    choose("precision", precision, ("auto", "float32", "bfloat16"))
+    numbers = parse_numbers("seeds", seeds)  # before data are read
+    given = VARIANTS.get(variant, {}) | dict(departures or {})
+    given |= {} if precision == "auto" else {"precision": precision}
+    if variant != "none" and VARIANTS[variant].items() <= PRESETS[preset](dataset, "cmacc").to_dict().items():
+        raise ValueError(f"variant={variant!r} changes nothing of the {preset} recipe on {dataset}; leave it out")
+    made = []
+    for method, changes in chosen:
+        usual = PRESETS[preset](dataset, method, subset=subset, **changes)
+        recipe = PRESETS[preset](dataset, method, subset=subset, **(changes | given))
+        made.append((entry_of(method, recipe, usual, VARIED[table]), recipe))
+    data = [identity_of(recipe) for _, recipe in made]
+    return [
+        Cell(table, entry, recipe, seed, preset, *each, VERSION)
+        for seed in numbers
+        for (entry, recipe), each in zip(made, data, strict=True)
+    ]
