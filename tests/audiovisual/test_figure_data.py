@@ -30,9 +30,8 @@ def clips(name="esc50", count=40, frames=6, unlabelled=3) -> Clips:
     """Clips of 6 frames of 8 x 8 pixels, coloured and pitched by their category; the first few have none."""
     draws = torch.Generator().manual_seed(3)
     categories = torch.randint(len(CATEGORIES), (count,), generator=draws)
-    pictures = 60.0 * categories.repeat_interleave(frames).view(-1, 1, 1, 1) + 40 * torch.rand(
-        count * frames, 8, 8, 3, generator=draws
-    )
+    lit = 60.0 * categories.repeat_interleave(frames) * (torch.arange(count * frames) % 2)
+    pictures = lit.view(-1, 1, 1, 1) + 40 * torch.rand(count * frames, 8, 8, 3, generator=draws)
     pitch = torch.eye(len(CATEGORIES))[categories].repeat_interleave(2 * frames, 0)
     offsets = frames * torch.arange(count + 1)
     everything = torch.ones(count, dtype=torch.bool)

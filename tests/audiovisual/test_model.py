@@ -127,7 +127,8 @@ def test_the_published_parameter_counts():
 def test_shapes_of_the_maps(trunk, shape, expected):
     with torch.device("meta"):
         network, found = Encoder(trunk, 512).eval(), []
-        for part in network.layers[: len(expected)]:
+        stages = network.layers[1:] if trunk == "small_video" else network.layers  # what moves is seen first
+        for part in stages[: len(expected)]:
             part.register_forward_hook(lambda *call: found.append(tuple(call[-1].shape[2:])))
         if trunk == "audio18":  # its stem begins with the normalisation of the bands
             network.layers[0][0].register_forward_hook(lambda *call: found.clear())
@@ -220,6 +221,14 @@ def test_one_item_has_the_features_it_has_in_a_batch(trunk):
     torch.testing.assert_close(alone, network.features(batch)[3:4])
     assert torch.equal(network(batch), network.features(batch))
     assert network.features(batch[:0]).shape == (0, 32)
+
+
+def test_the_small_encoder_of_video_sees_what_moves_alone():
+    """A scene that stands still adds nothing, whatever it is; what moves counts wherever it is in time."""
+    network = encoder("small_video").double().eval()
+    clip, scene = torch.randn(2, 3, 8, 24, 24, dtype=torch.float64), torch.randn(2, 3, 1, 24, 24, dtype=torch.float64)
+    torch.testing.assert_close(network.features(clip + 5 * scene), network.features(clip))
+    assert not torch.allclose(network.features(clip.flip(2)), network.features(clip))
 
 
 @pytest.mark.parametrize(

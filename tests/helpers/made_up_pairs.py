@@ -16,7 +16,8 @@ GRIDS = {"width": 32, "embedding": 8, "batch": 8, "dictionary": 16, "pool": 24, 
 
 
 def made_up(pretrain=30, train=6, test=5, seed=0, without=(), **changes):
-    """Clips of 4 to 9 frames and their sound, noise around a colour and a pitch of each of three classes.
+    """Clips of 4 to 9 frames and their sound, noise around a colour and a pitch of each of three classes; the colour
+    lights every second frame.
 
     The parts lie mixed; there are nine categories, three of a class; modalities in `without` are missing.
     """
@@ -28,6 +29,8 @@ def made_up(pretrain=30, train=6, test=5, seed=0, without=(), **changes):
     lengths = torch.randint(WINDOW, 10, (count,), generator=draws)
     noise = torch.randn(int(lengths.sum()), SIZE + 1, SIZE + 2, 3, generator=draws, dtype=torch.float32)
     colours = COLOURS[labels].repeat_interleave(lengths, 0)[:, None, None]
+    lit = torch.cat([torch.arange(int(length)) % 2 for length in lengths])[:, None, None, None]
+    colours = torch.where(lit == 1, colours, COLOURS.float().mean())
     frames = (colours + 50 * noise).clamp(0, 255).byte()
     noise = torch.randn(ROWS * len(frames), BANDS, generator=draws, dtype=torch.float32)
     mel = noise + 2 * torch.eye(BANDS, dtype=torch.float32)[labels].repeat_interleave(ROWS * lengths, 0)
