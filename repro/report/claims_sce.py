@@ -230,7 +230,7 @@ CLAIMS = [
         pseudo_code,
     ),
     _claim(
-        14, "Table 1", "ImageNet-100 consists of the hundred classes listed.",
+        14, "Table 1", "The table lists the hundred classes of ImageNet-100.",
         "the list has 100 distinct identifiers of ImageNet", hundred_classes,
     ),
 ]

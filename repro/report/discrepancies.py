@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pandas import Series
 
 from repro.report.evidence import Evidence, Setting
+from repro.tables import TABLES
 
 Measure = Callable[[Evidence], str]
 
@@ -27,13 +28,16 @@ def departing(*tables: str, **changes: object) -> Measure:
 
 
 def _changed(setting: Setting, table: str, departure: str) -> str:
-    """Every method's accuracies with the departure and without, of one setting."""
+    """Accuracies with the departure and without, in one setting, for every method at every point of a table's grid."""
     away, told = setting.rows(table, departure), []
-    name = "objectives" if "objectives" in away else "method"
-    for value, measure in itertools.product(dict.fromkeys(away.get(name, ())), setting.targets(table) or ["linear"]):
-        pair = paired_means(setting.values(table, measure, departure, **{name: value}),
-                            setting.values(table, measure, **{name: value}))
-        told += [f"{value}{'' if measure == 'linear' else f', {measure},'} {pair}"] if pair else []
+    varied = [name for name in TABLES[table].varied if name != "targets"]  # these are measures of one cell
+    fields = [TABLES[table].fields[0], *varied]
+    points = [] if away.empty else away[fields].drop_duplicates().to_dict("records")
+    for point, measure in itertools.product(points, setting.targets(table) or ["linear"]):
+        pair = paired_means(setting.values(table, measure, departure, **point), setting.values(table, measure, **point))
+        name, *values = point.values()
+        name += "".join(f", {field}={value}" for field, value in zip(varied, values, strict=True))
+        told += [f"{name}{'' if measure == 'linear' else f', {measure},'} {pair}"] if pair else []
     return f"{setting.dataset}, {setting.preset} recipe: {', '.join(told)}" if told else ""
 
 

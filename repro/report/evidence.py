@@ -69,8 +69,8 @@ class Setting:
         found = self.rows(table, departing, **fields)
         if measure not in found:
             return Series(dtype=float)
-        by_seed = found.drop_duplicates("seed", keep="last").set_index("seed")[measure]
-        return by_seed.dropna().astype(float).sort_index()
+        by_seed = found.dropna(subset=measure).drop_duplicates("seed", keep="last").set_index("seed")[measure]
+        return by_seed.astype(float).sort_index()
 
     def deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> Deviation:
         """Between seeds, pooled over the entries of some tables, NaN where none has several seeds.
@@ -187,8 +187,8 @@ def measured(
                 if any(estimate is not None for estimate in estimates.values()):
                     findings.append(_found(setting, estimates, judge(estimates)))
         if not findings:
-            needed = f"{' and '.join(datasets) or 'real data'}, paper recipe" if numbers else " or ".join(tables)
-            return Finding(NOT_RUN, "", f"no finished cells of {needed}")
+            where = [" or ".join(tables), " or ".join(datasets), "paper recipe on real data" if numbers else ""]
+            return Finding(NOT_RUN, "", f"none of the cells compared is finished ({'; '.join(filter(None, where))})")
         first, *others = findings
         also = [f"{each.evidence.partition(':')[0]}: {each.verdict}" for each in others]
         return first._replace(evidence=". Also ".join(filter(None, (first.evidence, "; ".join(also)))))

@@ -103,7 +103,8 @@ def _images(sign, seed, noisy):
         value = row.top1 if sign > 0 else 150 - row.top1
         made.append(image("sce", noisy(value), table="temperature_grid", dataset="cifar10", preset="paper", seed=seed,
                           temperature=row.tau, key_temperature=row.tau_m))
-    points = {(5, 4.0, 0.2): 70, (1, 4.0, 0.2): 60, (9, 4.0, 0.2): 65, (5, 0.0, 0.2): 62, (5, 4.0, 0.5): 55}
+    points = {(5, 4.0, 0.2): 70, (1, 4.0, 0.2): 60, (2, 4.0, 0.2): 64, (9, 4.0, 0.2): 65, (5, 0.0, 0.2): 62,
+              (5, 10.0, 0.2): 66, (5, 4.0, 0.1): 58, (5, 4.0, 0.5): 55}
     for (keys, strength, temperature), value in points.items():
         made.append(image("jcl", noisy(60 + sign * (value - 60)), table="positive_keys", seed=seed, keys=keys,
                           strength=strength, temperature=temperature))

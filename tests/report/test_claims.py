@@ -1,11 +1,12 @@
 """The claims: what is committed, verdicts that follow from made-up results, and their text."""
 
 import itertools
+import json
 import re
 
 import pandas as pd
 import pytest
-from made_up_cells import frame, skeleton
+from made_up_cells import frame, image, skeleton
 from made_up_results import logs, results
 
 from repro import manifest
@@ -158,6 +159,16 @@ def test_quick_cells_say_nothing_of_printed_numbers(tmp_path):
     assert table.loc["S6", ["verdict", "level"]].tolist() == [HOLDS, QUICK]
 
 
+@pytest.mark.parametrize(("number", "missing"), [
+    ("J10", {"keys": 9}), ("J11", {"strength": 10.0}), ("J12", {"temperature": 0.1}),
+])
+def test_a_value_of_a_sweep_that_was_not_run_may_be_the_best(number, missing, tmp_path):
+    cells = results(True)
+    gone = cells["recipe"].map(lambda recipe: missing.items() <= json.loads(recipe).items())
+    row = judged(cells[~gone | (cells["table"] != "positive_keys")], tmp_path).loc[number]
+    assert row["verdict"] == UNDECIDED and row["evidence"].endswith(f"over {next(iter(missing.values())):g}")
+
+
 def test_smoke_runs_say_nothing(tmp_path):
     smoke = [skeleton(name, 50.0, preset="smoke", seed=seed) for name in ("CE", "AD", "AE") for seed in (0, 1)]
     assert (judged(frame(*smoke), tmp_path).loc[HERE, "verdict"] == NOT_RUN).all()
@@ -183,6 +194,16 @@ def test_discrepancies_are_measured_where_there_are_cells(tmp_path):
     some = claims.measured_discrepancies(Evidence(frame(*rows), tmp_path)).set_index("id")["measured"]
     assert some["T-13"] == "ucla, paper recipe: AD 84.0 instead of 80.0 (1 seed)"
     assert some["T-12"] == claims.NOT_MEASURED
+
+
+def test_a_discrepancy_is_measured_at_the_same_point_of_a_grid(tmp_path):
+    low, high = ({"temperature": query, "key_temperature": key} for query, key in ((0.1, 0.05), (0.2, 0.1)))
+    cells = ((40.0, low, {}), (30.0, high, {}), (41.0, low, {"masked_positive": False}))
+    rows = [image("sce", value, table="temperature_grid", departures=away, **point) for value, point, away in cells]
+    for each in (rows, rows[::-1]):
+        found = claims.measured_discrepancies(Evidence(frame(*each), tmp_path)).set_index("id")["measured"]
+        assert "sce, temperature=0.1, key_temperature=0.05 41.0 instead of 40.0 (1 seed)" in found["S-2"]
+        assert "30.0" not in found["S-2"]
 
 
 def test_committed_discrepancies_hold_what_the_readme_says():

@@ -119,6 +119,15 @@ def test_without_one_row():
     assert glm.leave_one_out(printed("taxonomy"), "UCLA", ["AE", "CE", "AD", "CD", "AE+CE", "AD+CD"]).empty
 
 
+def test_what_the_notebook_says_of_the_specification_curve():
+    curve = glm.specification_curve()
+    significant = curve[curve["p_one_tailed"] < 0.05]
+    counts = significant["term"].value_counts()
+    assert set(counts.index) == {"CE", "AD"} and counts["CE"] > counts["AD"]
+    of_ntu = significant.query("term == 'CE'")["column"].str.startswith("NTU")
+    assert of_ntu.mean() > 0.5
+
+
 def test_the_specification_curve_has_every_choice_once():
     curve = glm.specification_curve()
     assert len(curve) == 11 * 5 * 4 and not curve.duplicated(["rows", "column", "term"]).any()
