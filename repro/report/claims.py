@@ -21,7 +21,7 @@ from repro.report import (
 )
 from repro.report.evidence import Evidence
 from repro.report.stored import stored
-from repro.report.verdicts import LEVELS, VERDICTS, Claim, Discrepancy
+from repro.report.verdicts import LEVELS, NOT_MEASURED, VERDICTS, Claim, Discrepancy
 
 PAPERS = ("taxonomy", "CM-ACC", "SCE", "JCL")
 CLAIMS: list[Claim] = [*claims_taxonomy.CLAIMS, *claims_cmacc.CLAIMS, *claims_sce.CLAIMS, *claims_jcl.CLAIMS]
@@ -30,7 +30,6 @@ DISCREPANCIES: list[Discrepancy] = [
     *discrepancies_cmacc.DISCREPANCIES,
     *discrepancies_images.DISCREPANCIES,
 ]
-NOT_MEASURED = "not measured"
 
 
 def collected(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> Evidence:
