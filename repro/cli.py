@@ -322,7 +322,7 @@ def _checked() -> tuple[list, list]:
 
     evidence = collected()
     claims = [
-        Claim(row.id, row.paper, row.place, row.claim, row.verdict, row.level, row.evidence)
+        Claim(row.id, row.paper, row.place, row.claim, row.verdict, row.level, row.evidence, row.figures)
         for row in judge(evidence).itertuples()
     ]
     return claims, [Discrepancy(*row) for row in measured_discrepancies(evidence).itertuples(index=False)]

@@ -2,7 +2,8 @@
 
 import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
@@ -120,8 +121,19 @@ def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None)
 def shown(table: DataFrame) -> Styler:
     """The claims for a notebook in notebooks/, the figures as links."""
     columns = ["id", "paper", "place", "claim", "predicate", "verdict", "level", "evidence", "figures"]
-    style = table[columns].style.hide(axis="index").format(dict.fromkeys(columns, html.escape) | {"figures": _links})
+    return _read(table[columns], {"figures": _links})
+
+
+def shown_discrepancies(table: DataFrame) -> Styler:
+    """The discrepancies for a notebook, under headings that one reads from left to right."""
+    return _read(table.rename(columns={"paper_says": "the paper", "others_say": "but"}), {})
+
+
+def _read(table: DataFrame, formats: dict[str, Callable[[Any], str]]) -> Styler:
+    """A table of texts, which are no HTML but for what `formats` makes."""
+    style = table.style.hide(axis="index").format(dict.fromkeys(table.columns, html.escape) | formats)
     style = style.set_properties(**{"text-align": "left", "vertical-align": "top"})
+    style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
     return style.set_table_styles([{"selector": "th", "props": "text-align: left"}])
 
 

@@ -44,7 +44,7 @@ def heading(table: DataFrame, seeds: str = "") -> str:
     """
     seeds = seeds or seeds_in_words(table)
     if departures(table):
-        seeds += f"\n{textwrap.fill('; '.join(departures(table)), 66)}"
+        seeds += f"\n{textwrap.fill('; '.join(departures(table)), 62)}"
     return origin(table, seeds)
 
 

@@ -6,7 +6,7 @@ import secrets
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ COLUMNS = {
 
 class Claim(NamedTuple):
     """A checkable sentence of a paper: its id, the paper and the place in it, our words for it, the verdict (one of
-    `VERDICTS`), the level of the evidence and the evidence itself, in words."""
+    `VERDICTS`), the level of the evidence, the evidence itself, in words, and the files of figures that show it."""
 
     id: str
     paper: str
@@ -62,6 +62,7 @@ class Claim(NamedTuple):
     verdict: str
     level: str
     evidence: str
+    figures: Sequence[str]
 
 
 class Discrepancy(NamedTuple):
@@ -213,12 +214,13 @@ def _details(each: Drawn) -> dict:
     table = each.table.dropna(axis="columns", how="all")
     known = {*OBJECTIVES, "dataset"} | ({"preset"} if table["preset"].nunique() == 1 else set())
     table = table[[name for name in table if name not in known]]
+    exact = {*each.table.columns[: each.table.columns.get_loc("ours")], "published"}
     return {
         "trusts": trust.at_a_glance(each.table),
         "summary": agreement.summary(each.table) if _one_taxonomy(each.table) else "",
         "header": list(table),
         "align": {name: NUMBER if pd.api.types.is_numeric_dtype(table[name]) else "" for name in table},
-        "rows": [{name: _shown(name, value) for name, value in row.items()} for row in table.to_dict("records")],
+        "rows": [{name: _shown(name, value, exact) for name, value in row.items()} for row in table.to_dict("records")],
         "columns": COLUMNS,
     }
 
@@ -228,14 +230,14 @@ def _one_taxonomy(table: DataFrame) -> bool:
     return "objectives" in table and "usual" not in table
 
 
-def _shown(name: str, value: object) -> str:
-    """A cell of a table: accuracies with one decimal, printed numbers as they are, small measures with three digits."""
+def _shown(name: str, value: object, exact: Collection[str]) -> str:
+    """A cell of a table: accuracies with one decimal, small measures with three digits, columns of `exact` as given."""
     if not isinstance(value, float):
         return str(value)
     if math.isnan(value):
         return ""
     if name == "difference":
         return f"{value:+.1f}"
-    if name == "published":
+    if name in exact:
         return f"{value:g}"
-    return f"{value:.1f}" if name == "std" or abs(value) >= 1 else f"{value:.3g}"
+    return f"{value:.1f}" if name == "std" or abs(value) >= 1 else f"{value:#.3g}"

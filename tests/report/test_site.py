@@ -1,6 +1,7 @@
 """The report as files: what its pages say, that their links lead somewhere and that nothing comes from elsewhere."""
 
 import shutil
+from collections import Counter
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
@@ -93,6 +94,9 @@ def test_the_page_of_a_table_holds_its_numbers(site):
     page = Page(site / "results" / "taxonomy_ucla.html")
     row = pd.read_csv(FIGURES / "taxonomy_ucla.csv").set_index("objectives").loc["AE+CE+AD"]
     assert f" AE+CE+AD {row['ours']:.1f} {row['std']:.1f} 3 {row['published']} {row['difference']:+.1f} " in page.text
+    assert f" {row['embedding_spread']:#.3g} " in page.text
+    grid = Page(site / "results" / "temperature_grid_cifar10_cifar10_lossless_subset_npz.html")
+    assert " sce 0.1 0.03 " in grid.text
     assert "Spearman's correlation" in page.text and "finished cells" in page.text
     assert "Spearman's" not in Page(site / "results" / "taxonomy_variants_ucla.html").text
 
@@ -101,6 +105,8 @@ def test_claims_stand_with_verdict_and_evidence(site):
     text = (site / "claims.html").read_text()
     assert all(text.count(f">{verdict}</span>") == 2 for verdict in VERDICTS)
     assert "a &lt; b" in text and "a < b" not in text
+    found = [link for link in Page(site / "claims.html").links if link.startswith("results/")]
+    assert Counter(found) == {"results/taxonomy_ucla.html": 8, "results/glm_specifications.html": 6}
 
 
 def test_discrepancies_stand_with_both_sides_and_what_was_measured(site):
