@@ -31,6 +31,7 @@ DISCREPANCIES: list[Discrepancy] = [
     *discrepancies_cmacc.DISCREPANCIES,
     *discrepancies_images.DISCREPANCIES,
 ]
+SENTENCES = ["claim", "predicate", "the paper", "but"]  # columns of a notebook's tables that need some width
 
 
 def collected(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> Evidence:
@@ -134,8 +135,10 @@ def _read(table: DataFrame, formats: dict[str, Callable[[Any], str]]) -> Styler:
     style = table.style.hide(axis="index").format(dict.fromkeys(table.columns, html.escape) | formats)
     style = style.set_properties(**{"text-align": "left", "vertical-align": "top"})
     style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
+    style = style.set_properties(subset=table.columns.intersection(SENTENCES), **{"min-width": "12em"})
     return style.set_table_styles([{"selector": "th", "props": "text-align: left"}])
 
 
 def _links(files: list[str]) -> str:
-    return ", ".join(f'<a href="../figures/{file}">{file.removesuffix(".png")}</a>' for file in files)
+    """By their names with spaces, at which a narrow column breaks them."""
+    return ", ".join(f'<a href="../figures/{file}">{file.removesuffix(".png").replace("_", " ")}</a>' for file in files)

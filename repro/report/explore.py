@@ -217,8 +217,7 @@ class EmbeddingView(View):
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
-        looks = {"style": {"button_width": "auto"}, "layout": {"width": "max-content"}}
-        self.colour = widgets.ToggleButtons(options=self.GROUPS, description="colour by", **looks)
+        self.colour = widgets.Dropdown(options=self.GROUPS, description="colour by")
         self.count = _slider("neighbours", 5, 1, 20, 1)
         self.plane = functools.lru_cache(maxsize=4)(lambda key: principal_plane(choice.load(key).readouts))
         super().__init__("embedding", [*choice.controls(), widgets.HBox([self.colour, self.count])])
