@@ -272,16 +272,17 @@ def figures() -> None:
 def report(
     output: Annotated[Path | None, typer.Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
 ) -> None:
-    """Write tables, figures, claims and executed notebooks as one static site; print its first page. Computes nothing.
+    """Write tables, figures, claims, discrepancies and executed notebooks as one static site; print its first page.
 
-    Notebooks are those in REPRO_RUNS/notebooks. A report that is there already is replaced.
+    Trains nothing. Notebooks are those in REPRO_RUNS/notebooks. A report that is there already is replaced.
 
     Example: repro report --output report
     """
     from repro.report.site import build  # nbconvert takes a second to import
 
     runs = manifest.runs_root()
-    print(build(output or runs / "report", manifest.project_root() / "figures", runs / "notebooks", _claims()))
+    figures = manifest.project_root() / "figures"
+    print(build(output or runs / "report", figures, runs / "notebooks", *_checked()))
 
 
 @app.command()
@@ -314,12 +315,14 @@ def _table(name: str) -> Table:
     return TABLES[choose("table", name, TABLES)]
 
 
-def _claims() -> list:
-    """The verdicts on what the papers say, as rows of the report."""
-    from repro.report.claims import collected, judge  # tables take seconds to import
-    from repro.report.site import Claim
+def _checked() -> tuple[list, list]:
+    """The verdicts on what the papers say, and where they disagree with themselves, as rows of the report."""
+    from repro.report.claims import collected, judge, measured_discrepancies  # tables take seconds to import
+    from repro.report.site import Claim, Discrepancy
 
-    return [
-        Claim(row.id, row.paper, row.place, row.claim, row.verdict, row.level, row.evidence)
-        for row in judge(collected()).itertuples()
+    evidence = collected()
+    claims = [
+        Claim(row.id, row.paper, row.place, row.claim, row.verdict, row.level, row.evidence, row.figures)
+        for row in judge(evidence).itertuples()
     ]
+    return claims, [Discrepancy(*row) for row in measured_discrepancies(evidence).itertuples(index=False)]

@@ -308,6 +308,8 @@ def test_report_prints_where_it_starts(repro, tmp_path, monkeypatch, arguments):
     assert (status, out) == (0, f"{first}\n")
     text = first.read_text()
     assert "Which numbers can I trust?" in text and str(tmp_path / "runs" / "notebooks") in text
+    page = first.with_name("discrepancies.html").read_text()
+    assert all(f'id="{each.id}"' in page for each in claims.DISCREPANCIES)
 
 
 def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):

@@ -1,6 +1,6 @@
 """Our numbers beside the printed ones, in the rows and columns of CM-ACC's tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pandas import DataFrame, Series, concat
@@ -124,10 +124,10 @@ def _beside(
 ) -> DataFrame:
     """Our values beside the printed ones, one row per entry of `rows`, which has a value for every cell."""
     entries = rows.drop_duplicates("entry").set_index("entry")
-    departures = [_departures(row, entry, varied, dataset) for entry, row in entries.iterrows()]
+    found = [departures(row, entry, varied, dataset) for entry, row in entries.iterrows()]
     columns = [*columns, "target"]
-    if any(departures):
-        entries["departures"] = departures
+    if any(found):
+        entries["departures"] = found
         columns.append("departures")
     comparable = None
     if not manifest.embedded(dataset):
@@ -137,9 +137,15 @@ def _beside(
     return table.assign(trained_on=trained_on).reset_index(drop=True)
 
 
-def _departures(row: Series, entry: str, varied: tuple[str, ...], dataset: str) -> str:
-    """What an entry says beside its method, the fields that its table varies, and its target; then what is known of
-    the data set and the target."""
+def departures(row: Mapping[str, Any], entry: str, varied: tuple[str, ...], dataset: str) -> str:
+    """What departs from the preset, or in the data from the paper's; empty if nothing does.
+
+    Args:
+        row: method, target ("" if there is none), and what the table varies but targets.
+        entry: what it says beside these departs from the preset.
+        varied: of the table, see `VARIED`.
+        dataset: of which it may be known how it departs, as of the target.
+    """
     usual = row["method"] + "".join(f", {field}={row[field]}" for field in varied if field != "targets")
     own = entry.removeprefix(usual).removesuffix(f", target={row['target']}").removeprefix(", ")
     seen = () if row["method"] == "scratch" else (manifest.plain(dataset),)

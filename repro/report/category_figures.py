@@ -74,7 +74,8 @@ def category_curves(log: DataFrame) -> Figure:
 
     Args:
         log: one row per report and run: step, categories_video, categories_audio (mean over the steps since the last
-            report), expected (categories of M uniform draws), sampler, batch (M), seed, preset, dataset.
+            report), expected (categories of M uniform draws), sampler, batch (M), seed, preset, dataset, and
+            departures where there are any.
 
     Raises:
         ValueError: if the log is empty or mixes presets or data sets.
@@ -82,7 +83,7 @@ def category_curves(log: DataFrame) -> Figure:
     Source: CM-ACC, Fig. 2.
     """
     seeds = log["seed"].nunique()
-    title = origin(log, "1 seed" if seeds == 1 else f"mean of {seeds} seeds")
+    title = heading(log, "1 seed" if seeds == 1 else f"mean of {seeds} seeds")
     batches = sorted(set(log["batch"]))
     figure = Figure(figsize=(COLUMN, 1.0 + 1.15 * len(batches)), layout="constrained")
     figure.suptitle(title)

@@ -2,7 +2,8 @@
 
 import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
@@ -21,7 +22,7 @@ from repro.report import (
 )
 from repro.report.evidence import Evidence
 from repro.report.stored import stored
-from repro.report.verdicts import LEVELS, VERDICTS, Claim, Discrepancy
+from repro.report.verdicts import LEVELS, NOT_MEASURED, VERDICTS, Claim, Discrepancy
 
 PAPERS = ("taxonomy", "CM-ACC", "SCE", "JCL")
 CLAIMS: list[Claim] = [*claims_taxonomy.CLAIMS, *claims_cmacc.CLAIMS, *claims_sce.CLAIMS, *claims_jcl.CLAIMS]
@@ -30,7 +31,7 @@ DISCREPANCIES: list[Discrepancy] = [
     *discrepancies_cmacc.DISCREPANCIES,
     *discrepancies_images.DISCREPANCIES,
 ]
-NOT_MEASURED = "not measured"
+SENTENCES = ["claim", "predicate", "the paper", "but"]  # columns of a notebook's tables that need some width
 
 
 def collected(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> Evidence:
@@ -121,10 +122,23 @@ def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None)
 def shown(table: DataFrame) -> Styler:
     """The claims for a notebook in notebooks/, the figures as links."""
     columns = ["id", "paper", "place", "claim", "predicate", "verdict", "level", "evidence", "figures"]
-    style = table[columns].style.hide(axis="index").format(dict.fromkeys(columns, html.escape) | {"figures": _links})
+    return _read(table[columns], {"figures": _links})
+
+
+def shown_discrepancies(table: DataFrame) -> Styler:
+    """The discrepancies for a notebook, under headings that one reads from left to right."""
+    return _read(table.rename(columns={"paper_says": "the paper", "others_say": "but"}), {})
+
+
+def _read(table: DataFrame, formats: dict[str, Callable[[Any], str]]) -> Styler:
+    """A table of texts, which are no HTML but for what `formats` makes."""
+    style = table.style.hide(axis="index").format(dict.fromkeys(table.columns, html.escape) | formats)
     style = style.set_properties(**{"text-align": "left", "vertical-align": "top"})
+    style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
+    style = style.set_properties(subset=table.columns.intersection(SENTENCES), **{"min-width": "12em"})
     return style.set_table_styles([{"selector": "th", "props": "text-align: left"}])
 
 
 def _links(files: list[str]) -> str:
-    return ", ".join(f'<a href="../figures/{file}">{file.removesuffix(".png")}</a>' for file in files)
+    """By their names with spaces, at which a narrow column breaks them."""
+    return ", ".join(f'<a href="../figures/{file}">{file.removesuffix(".png").replace("_", " ")}</a>' for file in files)

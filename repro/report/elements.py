@@ -35,11 +35,16 @@ def only(table: DataFrame, column: str) -> Any:
     return values[0]
 
 
-def heading(table: DataFrame) -> str:
-    """Data set, preset and seeds, and what they forbid to conclude."""
-    seeds = seeds_in_words(table)
+def heading(table: DataFrame, seeds: str = "") -> str:
+    """Data set, preset, seeds and departures, and what they forbid to conclude.
+
+    Args:
+        table: with columns dataset and preset, of one value each, and departures where there are any.
+        seeds: in words; by default `seeds_in_words`, for which a table of results has what it takes.
+    """
+    seeds = seeds or seeds_in_words(table)
     if departures(table):
-        seeds += f"\n{textwrap.fill('; '.join(departures(table)), 66)}"
+        seeds += f"\n{textwrap.fill('; '.join(departures(table)), 62)}"
     return origin(table, seeds)
 
 

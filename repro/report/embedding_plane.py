@@ -104,7 +104,7 @@ def embedding_planes(
         alike = int((groups[embedding.neighbours] == groups[chosen]).sum())
         title = "\n".join(textwrap.fill(line, 44) for line in embedding.title.splitlines())
         axes.set_title(f"{title}\n{alike} of {len(embedding.neighbours)} neighbours: same {of}")
-        shares = [f"{number}. principal component ({share:.0%} of variance)"
+        shares = [f"{number}. principal component ({100 * share:.0f} % of variance)"
                   for number, share in enumerate(embedding.plane.shares.tolist(), start=1)]
         axes.set(xlabel=shares[0], ylabel=shares[1])
     if len(names) <= NAMED:

@@ -74,7 +74,7 @@ class Choice(traitlets.HasTraits):
     Attributes:
         current: keys of both runs and number of the sequence; views are told when it changes.
         left, right, action, sequence: the widgets. `sequence` counts within the action.
-        about: who performs the sequence before which camera, and why a run could not be loaded.
+        about: of how many the sequence is, who performs it before which camera, and why a run could not be loaded.
     """
 
     current = traitlets.Tuple()
@@ -89,7 +89,7 @@ class Choice(traitlets.HasTraits):
         self.right = widgets.Dropdown(options=options, value=[first, *others][:2][-1], description="right run")
         names = [(data.actions[label], label) for label in data.labels.unique().tolist()]
         self.action = widgets.Dropdown(options=names, description="action")
-        self.sequence = widgets.IntSlider(description="sequence", continuous_update=False)
+        self.sequence = _slider("chosen sequence", 0, 0, 0, 1)
         self.about = widgets.HTML()
         self.action.observe(self._rewind, "value")
         for widget in (self.left, self.right, self.sequence):
@@ -134,7 +134,9 @@ class Choice(traitlets.HasTraits):
             self.about.value = f"<b>{html.escape(str(error))}</b>"
             return
         part = "training" if self.data.train[index] else "test" if self.data.test[index] else "neither"
+        action = html.escape(self.data.actions[self.action.value])
         self.about.value = (
+            f"chosen, of {self.sequence.max + 1} sequences of <i>{action}</i>: "
             f"person {self.data.subjects[index]}, camera {self.data.views[index]}, "
             f"{self.data.lengths[index]} frames, {part} split"
         )
@@ -215,8 +217,7 @@ class EmbeddingView(View):
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
-        looks = {"button_width": "auto"}
-        self.colour = widgets.ToggleButtons(options=self.GROUPS, description="colour by", style=looks)
+        self.colour = widgets.Dropdown(options=self.GROUPS, description="colour by")
         self.count = _slider("neighbours", 5, 1, 20, 1)
         self.plane = functools.lru_cache(maxsize=4)(lambda key: principal_plane(choice.load(key).readouts))
         super().__init__("embedding", [*choice.controls(), widgets.HBox([self.colour, self.count])])

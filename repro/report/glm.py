@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import statsmodels.api as sm
 from pandas import DataFrame, Series
+from pandas.io.formats.style import Styler
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -141,6 +142,16 @@ def coefficients(results: Any, *, correction: str | None = "holm", freedom: int 
     if correction is not None:
         table["p_corrected"] = multipletests(upper, method=correction)[1]
     return table.reset_index(drop=True)
+
+
+def shown(table: DataFrame) -> Styler:
+    """The terms, as `coefficients` gives them, for a notebook: points to two digits, t (of a GLM z) to three."""
+    statistic = "t" if np.isfinite(table["df"]).all() else "z"
+    named = {"estimate": "points", "error": "standard error", "low": "95 % from", "high": "95 % to", "t": statistic}
+    named |= {name: name.replace("_", " ", 1).replace("_", "-") for name in table if name.startswith("p_")}
+    digits = {"points": 2, "standard error": 2, "95 % from": 2, "95 % to": 2, statistic: 3, "df": 0}
+    formats = {name: f"{{:.{digits.get(name, 4)}f}}" for name in table.rename(columns=named) if name != "term"}
+    return table.rename(columns=named).style.hide(axis="index").format(formats)
 
 
 def printed_columns() -> DataFrame:

@@ -43,7 +43,7 @@ def specifications(curve: DataFrame) -> Figure:
     ranks = curve[curve["term"] == "AD"].sort_values("t")[["rows", "column"]].reset_index(drop=True)
     places = {tuple(choice): place for place, choice in enumerate(ranks.to_numpy().tolist())}
     curve = curve.assign(place=[places[choice] for choice in zip(curve["rows"], curve["column"], strict=True)])
-    figure = Figure(figsize=(COLUMN, 5.0), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 5.4), layout="constrained")
     figure.suptitle(f"{len(places)} linear models of the printed accuracies")
     stack = figure.subplots(3, 1, sharex=True, height_ratios=[14, 11, 5])
     for axes in stack:
@@ -52,6 +52,9 @@ def specifications(curve: DataFrame) -> Figure:
     rows, columns = list(dict.fromkeys(curve["rows"])), list(dict.fromkeys(curve["column"]))
     _choices(stack[1], ranks["rows"], rows, [ROWS_SHORT.get(name, _nine(name)) for name in rows])
     _choices(stack[2], ranks["column"], columns, [COLUMNS_SHORT.get(name, name) for name in columns])
+    stack[1].set_title("rows of Table 1", loc="left")
+    stack[2].set_title("its column", loc="left")
+    stack[2].set_xlabel("models, by the t of AD")
     figure.legend(handles=_keys(), loc="outside lower center", ncols=4)
     return settled(figure)
 

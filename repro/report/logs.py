@@ -57,7 +57,8 @@ def category_curves(cells: list[Cell]) -> DataFrame:
     Returns:
         One row per cell and report: step, categories_video, categories_audio (distinct categories of the negatives
         selected in a step, mean over the steps since the last report), sampler, batch (M), expected (categories of M
-        uniform draws), and of the cell key, seed, dataset and preset.
+        uniform draws), and of the cell key, seed, dataset and preset; where any cell departs from its preset, or the
+        data from the paper's, `departures` says how.
 
     Raises:
         FileNotFoundError: if none of the cells was trained there.
@@ -166,14 +167,19 @@ def _without_departures(cells: list[dict]) -> list[dict]:
 
 def _categories(store: Store, cells: list[dict]) -> DataFrame:
     """Distinct categories of the negatives selected in a step, at every report, and what uniform draws would give."""
-    parts = []
+    from repro.audiovisual.table_cells import VARIED  # torchvision takes seconds to import
+    from repro.audiovisual.table_layouts import departures
+
+    parts, varied = [], VARIED["category_diversity"]
     for cell in cells:
         path = _progress(store.root, cell["key"])
         if path:
-            counts = _log(path)[["step", "categories_video", "categories_audio"]]
-            shown = {name: cell["recipe"][name] for name in ("sampler", "batch")}
-            parts.append(_named(counts.assign(**shown, expected=cell["result"]["expected"]), cell))
-    return pd.concat(parts, ignore_index=True) if parts else DataFrame()
+            counts, recipe = _log(path)[["step", "categories_video", "categories_audio"]], cell["recipe"]
+            counts = counts.assign(**{name: recipe[name] for name in varied}, expected=cell["result"]["expected"])
+            departing = departures(recipe | {"target": ""}, cell["entry"], varied, cell["dataset"])
+            parts.append(_named(counts, cell).assign(departures=departing))
+    log = pd.concat(parts, ignore_index=True) if parts else DataFrame(columns=["departures"])
+    return log if log["departures"].any() else log.drop(columns="departures")
 
 
 def _parts_of_first(store: Store, cells: list[dict]) -> DataFrame:

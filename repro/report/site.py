@@ -1,4 +1,4 @@
-"""The report: tables, figures, claims and executed notebooks as one static site that asks nothing of the network."""
+"""The report: tables, figures, claims, discrepancies and executed notebooks as one static site without a network."""
 
 import functools
 import math
@@ -6,7 +6,7 @@ import secrets
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from repro.report import agreement, drawn, executed, trust
 from repro.report.drawn import CELLS, Drawn
 from repro.report.figures import OBJECTIVES
 from repro.report.trust import Trust
+from repro.report.verdicts import NOT_MEASURED, VERDICTS
 from repro.run.cost import commit
 from repro.skeleton.tables import TABLES as SKELETON
 
@@ -33,7 +34,6 @@ PAPERS = {
     "Cross-modal active contrastive coding (CM-ACC)": AUDIOVISUAL,
 }
 NUMBER = Markup(' class="number"')
-VERDICTS = ("holds", "fails", "undecided", "not run", "cannot be checked")
 COLUMNS = {
     "ours": "mean over seeds, in percent: accuracy of the linear probe (or after fine-tuning, where the table is "
     "about that) at the last epoch, exact over the test samples",
@@ -53,7 +53,7 @@ COLUMNS = {
 
 class Claim(NamedTuple):
     """A checkable sentence of a paper: its id, the paper and the place in it, our words for it, the verdict (one of
-    `VERDICTS`), the level of the evidence and the evidence itself, in words."""
+    `VERDICTS`), the level of the evidence, the evidence itself, in words, and the files of figures that show it."""
 
     id: str
     paper: str
@@ -62,6 +62,20 @@ class Claim(NamedTuple):
     verdict: str
     level: str
     evidence: str
+    figures: Sequence[str]
+
+
+class Discrepancy(NamedTuple):
+    """A place where a paper disagrees with itself or its code: its id, the paper and the place in it, both sides, what
+    is taken here, and what we measured about it, in words, `NOT_MEASURED` if nothing."""
+
+    id: str
+    paper: str
+    place: str
+    paper_says: str
+    others_say: str
+    here: str
+    measured: str
 
 
 class Paper(NamedTuple):
@@ -72,14 +86,17 @@ class Paper(NamedTuple):
     missing: list[str]
 
 
-def build(output: Path, figures: Path, notebooks: Path, claims: Sequence[Claim] | None) -> Path:
+def build(
+    output: Path, figures: Path, notebooks: Path, claims: Sequence[Claim], discrepancies: Sequence[Discrepancy]
+) -> Path:
     """Write the site and return its first page. A report that is there already is replaced as a whole.
 
     Args:
         output: the folder to write.
         figures: `figures/`, with tables, figures and cells.
         notebooks: executed notebooks; may be missing.
-        claims: their verdicts; None leaves their page out and says so.
+        claims: what the papers say, with verdicts.
+        discrepancies: where the papers disagree with themselves or their code.
 
     Raises:
         ValueError: if `output` holds anything but a report, or a claim has a verdict that does not exist.
@@ -88,7 +105,7 @@ def build(output: Path, figures: Path, notebooks: Path, claims: Sequence[Claim] 
     _check_replaceable(output)
     temporary = output.with_name(f".{output.name}.{secrets.token_hex(8)}")
     try:
-        _write(temporary, figures, notebooks, claims)
+        _write(temporary, figures, notebooks, claims, discrepancies)
         if output.exists():
             shutil.rmtree(output)
         temporary.replace(output)
@@ -97,20 +114,23 @@ def build(output: Path, figures: Path, notebooks: Path, claims: Sequence[Claim] 
     return output / "index.html"
 
 
-def _write(folder: Path, figures: Path, notebooks: Path, claims: Sequence[Claim] | None) -> None:
+def _write(
+    folder: Path, figures: Path, notebooks: Path, claims: Sequence[Claim], discrepancies: Sequence[Discrepancy]
+) -> None:
     found, ran = drawn.read(figures), executed.read(notebooks)
     _copy(figures, [*(name for each in found for name in each.files), CELLS], folder / "figures")
     _copy(notebooks, [f"{each.name}.ipynb" for each in ran], folder / "notebooks")
     styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
     (folder / "style.css").write_text("\n".join(styles), encoding="utf-8")
     _page(folder, "index.html", "index.html", **_overview(found, claims), notebooks=ran, notebook_folder=str(notebooks),
-          cells=CELLS if (figures / CELLS).exists() else "", claims=claims, level=trust.level)
+          cells=CELLS if (figures / CELLS).exists() else "", claims=claims, discrepancies=discrepancies,
+          measured=sum(each.measured != NOT_MEASURED for each in discrepancies), level=trust.level)
     for each in found:
         _page(folder, f"results/{each.stem}.html", "result.html", drawn=each, **_details(each))
     for each in ran:
         _page(folder, f"notebooks/{each.name}.html", "notebook.html", notebook=each, body=Markup(each.body))
-    if claims is not None:
-        _page(folder, "claims.html", "claims.html", by_paper=_by_paper(claims))
+    _page(folder, "claims.html", "claims.html", by_paper=_by_paper(claims))
+    _page(folder, "discrepancies.html", "discrepancies.html", by_paper=_by_paper(discrepancies))
 
 
 def _page(folder: Path, name: str, template: str, **values) -> None:
@@ -147,7 +167,7 @@ def _copy(source: Path, names: Sequence[str], target: Path) -> None:
             shutil.copyfile(source / name, target / name)
 
 
-def _overview(found: Sequence[Drawn], claims: Sequence[Claim] | None) -> dict:
+def _overview(found: Sequence[Drawn], claims: Sequence[Claim]) -> dict:
     """What the first page says of results and claims."""
     results = [each for each in found if each.table is not None]
     rows = [(each, glance) for each in results for glance in trust.at_a_glance(each.table)]
@@ -160,7 +180,7 @@ def _overview(found: Sequence[Drawn], claims: Sequence[Claim] | None) -> dict:
         "verdicts": VERDICTS,
         "verdict_counts": {
             paper: Counter(choose(f"verdict of claim {claim.id}", claim.verdict, VERDICTS) for claim in rows)
-            for paper, rows in _by_paper(claims or []).items()
+            for paper, rows in _by_paper(claims).items()
         },
     }
 
@@ -182,9 +202,9 @@ def _table(stem: str) -> str:
     return max(names, key=len, default="")
 
 
-def _by_paper(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
-    papers = dict.fromkeys(claim.paper for claim in claims)
-    return {paper: [claim for claim in claims if claim.paper == paper] for paper in papers}
+def _by_paper(found: Sequence[Claim] | Sequence[Discrepancy]) -> dict[str, list[Claim] | list[Discrepancy]]:
+    papers = dict.fromkeys(each.paper for each in found)
+    return {paper: [each for each in found if each.paper == paper] for paper in papers}
 
 
 def _details(each: Drawn) -> dict:
@@ -194,12 +214,13 @@ def _details(each: Drawn) -> dict:
     table = each.table.dropna(axis="columns", how="all")
     known = {*OBJECTIVES, "dataset"} | ({"preset"} if table["preset"].nunique() == 1 else set())
     table = table[[name for name in table if name not in known]]
+    exact = {*each.table.columns[: each.table.columns.get_loc("ours")], "published"}
     return {
         "trusts": trust.at_a_glance(each.table),
         "summary": agreement.summary(each.table) if _one_taxonomy(each.table) else "",
         "header": list(table),
         "align": {name: NUMBER if pd.api.types.is_numeric_dtype(table[name]) else "" for name in table},
-        "rows": [{name: _shown(name, value) for name, value in row.items()} for row in table.to_dict("records")],
+        "rows": [{name: _shown(name, value, exact) for name, value in row.items()} for row in table.to_dict("records")],
         "columns": COLUMNS,
     }
 
@@ -209,14 +230,14 @@ def _one_taxonomy(table: DataFrame) -> bool:
     return "objectives" in table and "usual" not in table
 
 
-def _shown(name: str, value: object) -> str:
-    """A cell of a table: accuracies with one decimal, printed numbers as they are, small measures with three digits."""
+def _shown(name: str, value: object, exact: Collection[str]) -> str:
+    """A cell of a table: accuracies with one decimal, small measures with three digits, columns of `exact` as given."""
     if not isinstance(value, float):
         return str(value)
     if math.isnan(value):
         return ""
     if name == "difference":
         return f"{value:+.1f}"
-    if name == "published":
+    if name in exact:
         return f"{value:g}"
-    return f"{value:.1f}" if name == "std" or abs(value) >= 1 else f"{value:.3g}"
+    return f"{value:.1f}" if name == "std" or abs(value) >= 1 else f"{value:#.3g}"

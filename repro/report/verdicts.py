@@ -13,6 +13,7 @@ VERDICTS = (HOLDS, FAILS, UNDECIDED, NOT_RUN, CANNOT)
 CLOSED, PRINTED = "closed form", "printed numbers"
 PAPER, QUICK, EMBEDDED = "paper recipe, real data", "quick, real data", "embedded data"
 LEVELS = (CLOSED, PRINTED, PAPER, QUICK, EMBEDDED)
+NOT_MEASURED = "not measured"  # said of a discrepancy
 ERROR = 0.05  # probability of a wrong verdict that is accepted
 ROUNDING = 1e-6  # what is left of equal decimals after subtracting them
 

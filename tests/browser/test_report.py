@@ -16,12 +16,13 @@ TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clie
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A report of the committed figures, made-up notebooks and made-up claims."""
+    """A report of the committed figures and made-up notebooks, claims and discrepancies."""
     folder = tmp_path_factory.mktemp("report")
     notebooks = {"made": made_up_report.notebook(), "failed": made_up_report.notebook(error=True)}
     made_up_report.write_notebooks(folder / "notebooks", **notebooks)
     figures = manifest.project_root() / "figures"
-    return build(folder / "site", figures, folder / "notebooks", made_up_report.claims()).parent
+    checked = (made_up_report.claims(), made_up_report.discrepancies())
+    return build(folder / "site", figures, folder / "notebooks", *checked).parent
 
 
 @pytest.mark.parametrize("width", [1200, 400])
@@ -48,6 +49,17 @@ def test_every_page_and_file_that_is_linked(browser, report, width):
     assert opened == pages
     figures = {urljoin(f"{address}/", f"figures/{path.name}") for path in (report / "figures").iterdir()}
     assert files == figures | {f"{address}/notebooks/{name}.ipynb" for name in ("made", "failed")}
+
+
+def test_discrepancies_are_a_click_away_and_seen_whole(browser, report):
+    with served(report) as address, watched(browser, viewport={"width": 400, "height": 800}) as seen:
+        seen.page.goto(f"{address}/index.html")
+        seen.page.get_by_role("navigation").get_by_role("link", name="Discrepancies").click()
+        assert seen.page.get_by_role("heading", level=1).inner_text() == "Where the papers disagree"
+        row = seen.page.locator("[id='S-1']")
+        assert "Eq. 1" in row.inner_text() and "90.0 instead of 80.0 (2 seeds)" in row.inner_text()
+        seen.page.get_by_role("link", name="S-2", exact=True).click()
+        assert seen.page.url.endswith("discrepancies.html#S-2")
 
 
 def test_a_page_that_asks_elsewhere_is_noticed(browser, tmp_path):

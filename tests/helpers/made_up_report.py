@@ -1,4 +1,4 @@
-"""Parts of a report: executed notebooks with every kind of output, and claims with every verdict."""
+"""Parts of a report: notebooks with every kind of output, claims with every verdict, and discrepancies."""
 
 import base64
 import io
@@ -7,7 +7,8 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from repro.report.site import VERDICTS, Claim
+from repro.report.site import Claim, Discrepancy
+from repro.report.verdicts import NOT_MEASURED, VERDICTS
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = {"bar": {"model_name": "FloatProgressModel", "state": {}},
@@ -58,6 +59,16 @@ def write_notebooks(folder, **notebooks):
 def claims():
     """One claim of every verdict, of two papers."""
     return [
-        Claim(f"{paper[0]}{number}", paper, f"Table {number}", f"{verdict}: a < b", verdict, "printed numbers", "1 < 2")
+        Claim(f"{paper[0]}{number}", paper, f"Table {number}", f"{verdict}: a < b", verdict, "printed numbers", "1 < 2",
+              ["taxonomy_ucla.png", "glm_specifications.png"][:number])
         for number, verdict in enumerate(VERDICTS) for paper in ("SCE", "JCL")
+    ]
+
+
+def discrepancies():
+    """Two of each of two papers, the second of which is not measured."""
+    return [
+        Discrepancy(f"{paper[0]}-{number}", paper, f"Eq. {number}", f"{paper} has x < {number}", f"its code y{number}",
+                    f"as in the code{number}", measured)
+        for paper in ("SCE", "JCL") for number, measured in ((1, "90.0 instead of 80.0 (2 seeds)"), (2, NOT_MEASURED))
     ]

@@ -10,6 +10,8 @@ from pandas import DataFrame
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
 from repro.report import category_figures, style
 
+DEPARTS = "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
+
 
 def diversity_table(n_seeds=3, preset="quick", dataset="synthetic") -> DataFrame:
     rows = [
@@ -59,7 +61,8 @@ FIGURES = {
         diversity_table().query("sampler == 'gradient' and batch == 64 and target == 'audio'"),
     ],
     "category_curves": [
-        curves_log(), curves_log(1, "paper", "ucf101"), curves_log(batches=(128,)), curves_log().query("step == 5")
+        curves_log(), curves_log(1, "paper", "ucf101"), curves_log(batches=(128,)), curves_log().query("step == 5"),
+        curves_log(preset="paper", dataset="kinetics_sound").assign(departures=f"own_excluded=False; {DEPARTS}"),
     ],
     "pretext_accuracy": [
         pretext_table(),
@@ -101,6 +104,16 @@ def test_titles_say_where_the_numbers_come_from_and_mixed_tables_are_refused(nam
     assert draw(make(1, "paper", "ucf101")).get_suptitle().startswith("ucf101, paper recipe")
     with pytest.raises(ValueError, match="one preset"):
         draw(pd.concat([make(), make(preset="smoke")]))
+
+
+@pytest.mark.parametrize("name", ["category_diversity", "category_curves"])
+def test_titles_tell_what_departs_from_the_preset(name):
+    draw, table = getattr(category_figures, name), TABLES[name](1, "quick", "ucf101")
+    assert "iterations" not in draw(table.assign(departures="")).get_suptitle()
+    departing = table.assign(departures=["iterations=10" if batch == 32 else "" for batch in table["batch"]])
+    assert draw(departing).get_suptitle().splitlines() == [
+        "ucf101, 1 seed", "iterations=10", "quick recipe: not a reproduction"
+    ]
 
 
 def dashed(axes) -> list[float]:

@@ -240,6 +240,13 @@ def test_counts_and_links(committed):
     assert "p &lt; 0.038" in page
 
 
+def test_discrepancies_are_texts_under_headings_that_one_reads(tmp_path):
+    table = claims.measured_discrepancies(Evidence(frame(), tmp_path)).assign(here="a < b")
+    headings = re.findall(r"<th[^>]*>(.+?)</th>", claims.shown_discrepancies(table).to_html())
+    assert headings == ["id", "paper", "place", "the paper", "but", "here", "measured"]
+    assert claims.shown_discrepancies(table).to_html().count("a &lt; b") == len(claims.DISCREPANCIES)
+
+
 def test_the_figure_writes_every_number_into_its_bar(committed):
     counts = claims.counted(committed.reset_index())
     figure = claims_figures.verdicts(counts)

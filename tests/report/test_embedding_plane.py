@@ -67,7 +67,7 @@ def test_every_point_is_drawn_once_and_the_neighbours_are_ringed():
         assert len(axes.lines) == 5
         alike = sum(int(groups[each] == groups[3]) for each in panel.neighbours)
         assert f"{alike} of 5 neighbours: same action" in axes.get_title()
-        assert f"1. principal component ({panel.plane.shares[0]:.0%} of variance)" == axes.get_xlabel()
+        assert f"1. principal component ({100 * panel.plane.shares[0]:.0f} % of variance)" == axes.get_xlabel()
 
 
 def test_groups_differ_in_colour_or_marker():

@@ -74,6 +74,7 @@ def test_a_sequence_is_chosen_by_its_action(explorer):
     assert choice.sequence.value == 0
     assert seen[1:] == [members[0], members[-1], choice.index]                 # each view draws once a change
     assert f"person {data.subjects[choice.index]}, camera {data.views[choice.index]}" in choice.about.value
+    assert f"of {len((data.labels == 3).nonzero())} sequences of <i>{data.actions[3]}</i>" in choice.about.value
     assert ("training" if data.train[choice.index] else "test") in choice.about.value
 
 

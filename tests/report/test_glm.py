@@ -1,6 +1,7 @@
 """Linear models of the printed accuracies, against numpy, a hand-made design and the numbers in the paper's text."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -37,6 +38,17 @@ def test_the_printed_statistic_is_that_of_the_attractive_decoder():
     assert stats.t.sf(results.tvalues["CD"], 4) == pytest.approx(0.146, abs=5e-4)
     assert results.params["AD"] == pytest.approx(11.990) and results.params["CD"] == pytest.approx(6.545)
     assert results.rsquared == pytest.approx(0.736, abs=5e-4) and results.f_pvalue == pytest.approx(0.172, abs=5e-4)
+
+
+def test_the_terms_are_shown_with_the_digits_that_the_text_prints():
+    page = glm.shown(glm.coefficients(glm.fit(printed("taxonomy"), "UCLA"))).to_html()
+    headings = re.findall(r"<th[^>]*>(.+?)</th>", page)
+    assert headings == ["term", "points", "standard error", "95 % from", "95 % to", "t", "df", "p one-tailed",
+                        "p two-tailed", "p corrected"]
+    values = re.findall(r"<td[^>]*>(.+?)</td>", page)
+    assert values[20:30] == ["AD", "11.99", "5.01", "-1.91", "25.89", "2.394", "4", "0.0374", "0.0748", "0.1497"]
+    wald = glm.shown(glm.coefficients(glm.fit(printed("taxonomy"), "UCLA", model="GLM"), correction=None)).to_html()
+    assert re.findall(r"<th[^>]*>(.+?)</th>", wald)[5:] == ["z", "df", "p one-tailed", "p two-tailed"]
 
 
 def test_a_generalised_linear_model_takes_the_same_statistic_for_a_z():

@@ -36,7 +36,8 @@ def test_the_curve_marks_the_printed_statistic_and_its_model(curve):
     assert len(set(marked)) == 1
     place = dict(zip(rows.lines[-1].get_xdata(), rows.lines[-1].get_ydata(), strict=True))
     assert place[marked[0]] == 2
-    assert "printed, t = 2.394" in texts(figure)
+    assert {"printed, t = 2.394", "rows of Table 1", "its column"} <= set(texts(figure))
+    assert columns.get_xlabel() == "models, by the t of AD"
 
 
 def test_the_curve_fills_what_is_significant(curve):

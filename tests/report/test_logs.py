@@ -147,11 +147,11 @@ def test_exported_contrasts_stay_and_change_nothing_when_nothing_changed(store, 
 
 
 def diverse(store, sampler="random", batch=32, *, ending="", seed=0, preset="quick", counts=(20, 24), finished="2024",
-            **changes):
+            dataset="synthetic", **changes):
     """A finished cell of CM-ACC that counted these categories, reported every five steps."""
-    recipe = AUDIOVISUAL_PRESETS[preset]("synthetic", "cmacc", sampler=sampler, batch=batch, **changes)
+    recipe = AUDIOVISUAL_PRESETS[preset](dataset, "cmacc", sampler=sampler, batch=batch, **changes)
     entry = f"cmacc, sampler={sampler}, batch={batch}{ending}"
-    run = store.run(Cell("category_diversity", entry, recipe, seed, preset, "synthetic", "digest", 1))
+    run = store.run(Cell("category_diversity", entry, recipe, seed, preset, dataset, "digest", 1))
     lines = [{"step": 5 * (number + 1), "video": 3.5, "audio": 3.5, "loss": 7.0, "categories_video": count,
               "categories_audio": count - 1, "seconds": 1.0} for number, count in enumerate(counts)]
     with run.claim():
@@ -191,9 +191,21 @@ def test_categories_along_the_training_of_chosen_cells(store):
     assert found[["step", "categories_video", "sampler", "expected", "key", "preset"]].to_numpy().tolist() == [
         [5, 7, "ohem", 25.5, chosen.key, "smoke"]
     ]
+    assert "departures" not in found
     missing = Cell("category_diversity", "cmacc", chosen.recipe, 7, "smoke", "synthetic", "digest", 1)
     with pytest.raises(FileNotFoundError, match=r"has no progress\.jsonl of any of these 1 cells; run them"):
         logs.category_curves([missing])
+
+
+def test_categories_along_training_come_with_what_departs(store):
+    cells = [diverse(store, ending=", iterations=10", iterations=10), diverse(store, "ohem")]
+    found = logs.category_curves(cells).drop_duplicates("sampler").set_index("sampler")["departures"]
+    assert found.to_dict() == {"random": "iterations=10", "ohem": ""}
+    sound = logs.category_curves([diverse(store, ending=", own_excluded=False", dataset="kinetics_sound",
+                                         own_excluded=False)])
+    assert set(sound["departures"]) == {
+        "own_excluded=False; 31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
+    }
 
 
 def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):

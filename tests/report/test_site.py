@@ -1,6 +1,7 @@
 """The report as files: what its pages say, that their links lead somewhere and that nothing comes from elsewhere."""
 
 import shutil
+from collections import Counter
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
@@ -9,7 +10,8 @@ import pandas as pd
 import pytest
 
 from repro import manifest
-from repro.report.site import VERDICTS, build
+from repro.report.site import build
+from repro.report.verdicts import VERDICTS
 
 FIGURES = manifest.project_root() / "figures"
 
@@ -36,10 +38,10 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A report of the committed figures, a made-up notebook and made-up claims."""
+    """A report of the committed figures and a made-up notebook, claims and discrepancies."""
     folder = tmp_path_factory.mktemp("site")
     made_up_report.write_notebooks(folder / "notebooks", made=made_up_report.notebook())
-    build(folder / "report", FIGURES, folder / "notebooks", made_up_report.claims())
+    build(folder / "report", FIGURES, folder / "notebooks", made_up_report.claims(), made_up_report.discrepancies())
     return folder / "report"
 
 
@@ -53,7 +55,9 @@ def test_there_is_a_page_for_everything(site):
     }
     assert {path.name for path in (site / "notebooks").iterdir()} == {"made.html", "made.ipynb"}
     assert {path.name for path in (site / "figures").iterdir()} == {path.name for path in FIGURES.iterdir()}
-    assert {path.name for path in site.glob("*.*")} == {"index.html", "claims.html", "style.css"}
+    assert {path.name for path in site.glob("*.*")} == {
+        "index.html", "claims.html", "discrepancies.html", "style.css"
+    }
 
 
 def test_links_and_sources_are_files_of_the_site(site):
@@ -83,12 +87,16 @@ def test_the_first_page_names_every_table_with_its_trust(site):
     assert f"3 or more in {(table['n_seeds'] >= 3).sum()} of 16 entries" in text
     assert "not comparable" in text and "No result yet: cross modal" in text
     assert "2 cells of preset quick on digits" in text and "10 claims" in text
+    assert "4 discrepancies . About 2 of them we have measured something." in text
 
 
 def test_the_page_of_a_table_holds_its_numbers(site):
     page = Page(site / "results" / "taxonomy_ucla.html")
     row = pd.read_csv(FIGURES / "taxonomy_ucla.csv").set_index("objectives").loc["AE+CE+AD"]
     assert f" AE+CE+AD {row['ours']:.1f} {row['std']:.1f} 3 {row['published']} {row['difference']:+.1f} " in page.text
+    assert f" {row['embedding_spread']:#.3g} " in page.text
+    grid = Page(site / "results" / "temperature_grid_cifar10_cifar10_lossless_subset_npz.html")
+    assert " sce 0.1 0.03 " in grid.text
     assert "Spearman's correlation" in page.text and "finished cells" in page.text
     assert "Spearman's" not in Page(site / "results" / "taxonomy_variants_ucla.html").text
 
@@ -97,34 +105,48 @@ def test_claims_stand_with_verdict_and_evidence(site):
     text = (site / "claims.html").read_text()
     assert all(text.count(f">{verdict}</span>") == 2 for verdict in VERDICTS)
     assert "a &lt; b" in text and "a < b" not in text
+    found = [link for link in Page(site / "claims.html").links if link.startswith("results/")]
+    assert Counter(found) == {"results/taxonomy_ucla.html": 8, "results/glm_specifications.html": 6}
 
 
-def test_a_fresh_clone_says_how_to_get_notebooks_and_that_there_are_no_claims(tmp_path):
+def test_discrepancies_stand_with_both_sides_and_what_was_measured(site):
+    page = Page(site / "discrepancies.html")
+    assert {"S-1", "S-2", "J-1", "J-2"} <= page.ids and "SCE (2)" in page.text
+    row = "J-1 JCL has x < 1 Eq. 1 its code y1 as in the code1 90.0 instead of 80.0 (2 seeds)"
+    assert row in " ".join(page.text.split())
+    assert page.text.count("not measured") == 2
+    assert "x &lt; 1" in (site / "discrepancies.html").read_text()
+
+
+def test_every_page_leads_to_claims_and_discrepancies(site):
+    for path, page in pages(site).items():
+        assert {"claims.html", "discrepancies.html"} <= {link.rpartition("/")[2] for link in page.links}, path
+
+
+def test_a_fresh_clone_says_how_to_get_notebooks(tmp_path):
     missing = tmp_path / "my runs" / "notebooks"
-    first = build(tmp_path / "report", FIGURES, missing, None)
-    text = Page(first).text
+    text = Page(build(tmp_path / "report", FIGURES, missing, [], [])).text
     assert f"papermill notebooks/taxonomy.ipynb '{missing}/taxonomy.ipynb'" in text
-    assert "there is no page of claims" in text and not first.with_name("claims.html").exists()
     assert not missing.exists()
 
 
 def test_nothing_stored_at_all(tmp_path):
-    text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path / "notebooks", [])).text
+    text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path / "notebooks", [], [])).text
     assert "No number of a trained network is of the first level yet." in text
     assert "No result yet: taxonomy, encoder collapse." in text and "`" not in text
-    assert "No figure is stored" in text and "0 claims" in text
+    assert "No figure is stored" in text and "0 claims" in text and "0 discrepancies" in text
 
 
 def test_a_table_of_no_paper_is_not_lost(tmp_path):
     (tmp_path / "figures").mkdir()
     shutil.copy(FIGURES / "taxonomy_ucla.csv", tmp_path / "figures" / "novelty_ucla.csv")
-    text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path, None)).text
+    text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path, [], [])).text
     assert "Other tables" in text and "novelty" in text
 
 
 def test_a_second_report_replaces_the_first_and_is_equal(tmp_path):
     made_up_report.write_notebooks(tmp_path / "notebooks", made=made_up_report.notebook())
-    arguments = (tmp_path / "report", FIGURES, tmp_path / "notebooks", None)
+    arguments = (tmp_path / "report", FIGURES, tmp_path / "notebooks", [], [])
     build(*arguments)
     first = {path: path.read_bytes() for path in (tmp_path / "report").rglob("*.*")}
     (tmp_path / "report" / "results" / "left_over.html").write_text("old")
@@ -137,12 +159,12 @@ def test_a_second_report_replaces_the_first_and_is_equal(tmp_path):
 def test_a_folder_with_other_things_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("mine")
     with pytest.raises(ValueError, match="holds other things than a report; name a new or an empty folder"):
-        build(tmp_path, FIGURES, tmp_path, None)
+        build(tmp_path, FIGURES, tmp_path, [], [])
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_verdict_that_does_not_exist_is_refused_and_nothing_is_left(tmp_path):
     claim = made_up_report.claims()[0]._replace(verdict="perhaps")
     with pytest.raises(ValueError, match=r"verdict of claim S0='perhaps' is not one of: holds, fails"):
-        build(tmp_path / "report", FIGURES, tmp_path / "notebooks", [claim])
+        build(tmp_path / "report", FIGURES, tmp_path / "notebooks", [claim], [])
     assert list(tmp_path.iterdir()) == []
