@@ -207,6 +207,8 @@ def positive_keys(table: DataFrame) -> Figure:
             axes.axhspan(row.ours - row.std, row.ours + row.std, color=VERMILLION, alpha=0.15, linewidth=0)
         axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")
         axes.grid(axis="y")
+        if len(values := rows[varied].unique()) == 1:  # else the axis has ticks of many digits around it
+            axes.set_xticks(values)
         if varied == "keys":
             _cost(axes, rows.drop_duplicates("keys"))
     figure.legend(*stack[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)

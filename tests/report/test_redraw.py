@@ -10,8 +10,7 @@ import pytest
 from pandas import DataFrame
 from PIL import Image
 
-from repro.audiovisual import synthetic
-from repro.audiovisual import tables as audiovisual
+from repro.audiovisual import synthetic, table_cells
 from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS as IMAGE_PRESETS
 from repro.report.redraw import CAPTIONS, draw, most_complete, redraw, with_layout
@@ -333,7 +332,7 @@ def test_the_tables_of_cm_acc_are_drawn(tmp_path):
     clips = {"synthetic_video": 60.0, "synthetic_audio": 70.0}
     counted = clips | {"categories_video": 20.0, "categories_audio": 10.0, "expected": 25.0}
     rows = [sounding("cross_modal", method, clips, seed=seed, **changes) for seed in (0, 1)
-            for _, method, changes in reversed(audiovisual.APPROACHES.values())]
+            for _, method, changes in reversed(table_cells.APPROACHES.values())]
     rows += [sounding("cross_modal", "cmacc", counted, departures={"momentum": 0.9})]
     rows += [sounding("ohem_vs_active", "cmacc", counted, sampler=sampler, batch=batch)
              for sampler in ("random", "ohem") for batch in (64, 32)]
@@ -349,7 +348,7 @@ def test_the_tables_of_cm_acc_are_drawn(tmp_path):
         + ["mutual_information_multidigits", "transfer_esc50"]
     )
     found = table_of(tmp_path, "cross_modal_synthetic")
-    assert found["approach"].tolist()[::2] == [name for name, *_ in audiovisual.APPROACHES.values()]
+    assert found["approach"].tolist()[::2] == [name for name, *_ in table_cells.APPROACHES.values()]
     assert set(found["n_seeds"]) == {2} and set(found["ours"]) == {60.0, 70.0}
     found = table_of(tmp_path, "ohem_vs_active_synthetic")
     assert found[["sampler", "batch"]].to_numpy().tolist()[::2] == [
