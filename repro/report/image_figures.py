@@ -177,7 +177,7 @@ def objective_parts(log: DataFrame) -> Figure:
 def positive_keys(table: DataFrame) -> Figure:
     """Accuracy of JCL against the number of positive keys, the strength of their covariance and the temperature.
 
-    One panel per quantity varied. The first also tells the cost of each point in forward passes of an encoder. MoCo v2,
+    One panel per quantity of which there are several values, at least one in all. That of keys also tells the cost of each point in forward passes of an encoder. MoCo v2,
     which JCL is with one key, is a dashed line with its standard deviation; it has one temperature, so the panel that
     varies it goes without. The supplement prints no values of these curves.
 
@@ -196,6 +196,7 @@ def positive_keys(table: DataFrame) -> Figure:
     if not panels:
         varied = sorted(set(table["varied"]))
         raise ValueError(f"the figure needs rows that vary one of {', '.join(SYMBOLS)}; this table varies {varied}")
+    panels = [each for each in panels if each[1][each[0]].nunique() > 1] or panels[:1]
     figure = Figure(figsize=(COLUMN, 0.9 + 1.25 * len(panels)), layout="constrained")
     figure.suptitle(title)
     stack = figure.subplots(len(panels), 1, sharey=True, squeeze=False)[:, 0]
