@@ -59,6 +59,7 @@ TARGET_NAMES = NAMES | {
 }
 PRINTED_LOOKS = {"scratch": (GREY, "v"), "others": (GREY, "o"), "supervised": (PURPLE, "^"), "CM-ACC": (GREEN, "D")}
 OPEN = {"markerfacecolor": "white"}
+NARROWEST = 2.0  # percentage points that an axis spans at least
 
 
 @styled()
@@ -250,6 +251,9 @@ def _accuracy_across(axes: Axes, target: str) -> None:
     axes.set_title(f"fine-tuned on {TARGET_NAMES.get(target, target)}", loc="left")
     axes.set_xlabel("accuracy (%)")
     axes.margins(x=0.06)
+    low, high = axes.get_xlim()
+    spare = max(0.0, NARROWEST - (high - low)) / 2  # values a hair apart would have ticks of many digits
+    axes.set_xlim(low - spare, high + spare)
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
 

