@@ -201,3 +201,25 @@ def test_variants_in_the_results_are_those_of_their_table():
     assert len(set(told)) == len(told)
     three_seeds = {(name, "precision=float32") for name in ("CE", "AE+CE+AD")}  # compared in words
     assert set(told) == set(zip(committed["objectives"], committed["departures"], strict=True)) - three_seeds
+
+
+def test_approaches_in_the_results_are_those_of_their_table():
+    committed = table("cross_modal_synthetic")
+    found = {
+        (row.approach, row.target): f"{row.ours:.1f} \N{PLUS-MINUS SIGN} {row.std:.1f}" for row in committed.itertuples()
+    }
+    assert (committed["n_seeds"] == 3).all() and (committed["preset"] == "quick").all()
+    rows = told_table("approach", "pictures", "sound")
+    assert [name for name, *_ in rows] == list(dict.fromkeys(committed["approach"]))
+    for name, *numbers in rows:
+        assert numbers == [found[name, "synthetic_video"], found[name, "synthetic_audio"]]
+
+
+def test_keys_as_old_as_their_pool_in_the_results_are_those_of_the_cells():
+    exported = read_cells(FIGURES / "cells.csv").query("table == 'transfer' and dataset == 'synthetic'")
+    pooled = exported[exported["entry"].str.endswith(", renewed=False")]
+    results = pd.DataFrame(map(json.loads, pooled["metrics"]))
+    told = re.search(r"three seeds: (\S+) \S (\S+) and (\S+) \S (\S+) % on pictures", (ROOT / "RESULTS.md").read_text())
+    targets = results[["synthetic_video", "synthetic_audio"]]
+    expected = [number for target in targets for number in (targets[target].mean(), targets[target].std())]
+    assert len(results) == 3 and list(told.groups()) == [f"{number:.1f}" for number in expected]
