@@ -206,7 +206,7 @@ def test_variants_in_the_results_are_those_of_their_table():
 def test_approaches_in_the_results_are_those_of_their_table():
     committed = table("cross_modal_synthetic")
     keyed = committed.set_index(["approach", "target"])
-    found = {key: f"{row.ours:.1f} \N{PLUS-MINUS SIGN} {row.std:.1f}" for key, row in keyed.iterrows()}
+    found = {key: f"{row['ours']:.1f} \N{PLUS-MINUS SIGN} {row['std']:.1f}" for key, row in keyed.iterrows()}
     assert (committed["n_seeds"] == 3).all() and (committed["preset"] == "quick").all()
     rows = told_table("approach", "pictures", "sound")
     assert [name for name, *_ in rows] == list(dict.fromkeys(committed["approach"]))
