@@ -16,7 +16,7 @@ from repro.report import logs, stored
 from repro.run import device as devices
 from repro.run.export import export, read_cells
 from repro.run.store import Store
-from repro.run.table import Table
+from repro.run.table import Table, planned
 from repro.skeleton import ntu_prepare
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -45,8 +45,13 @@ def run(
     preset: Annotated[str, typer.Option(help="auto | paper | quick | smoke")] = "auto",
     seeds: Annotated[str, typer.Option(help="Comma list; the table shows mean and std.")] = "0",
     device: Annotated[str, typer.Option(help="auto | cpu | cuda")] = "auto",
-    engine: Annotated[str, typer.Option(help="auto | inline (this process) | local (worker processes)")] = "auto",
-    workers: Annotated[str, typer.Option(help="auto, or the number of worker processes of engine local")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="auto | inline (this process) | local (worker processes) | dask (a cluster)")
+    ] = "auto",
+    workers: Annotated[
+        str, typer.Option(help="auto, the number of worker processes, or the address of dask's scheduler")
+    ] = "auto",
+    plan: Annotated[bool, typer.Option("--plan", help="train nothing; print what it would cost")] = False,
     objectives: Annotated[str | None, typer.Option(help="taxonomy: all, or a list such as CE,CE+AD")] = None,
     protocol: Annotated[str | None, typer.Option(help="taxonomy: a split of the data set")] = None,
     layers: Annotated[str | None, typer.Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
@@ -81,6 +86,8 @@ def run(
 ) -> None:
     """Train what is missing of a table and print it. Started again it continues; started twice, the two share it.
 
+    With --plan it trains nothing, but takes a few steps of each recipe and prints what the table would cost here.
+
     Image tables also train one cell on several devices: torchrun --nproc-per-node 8 -m repro run TABLE ...
 
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD
@@ -95,8 +102,12 @@ def run(
     given |= {"redundancy": redundancy, "clips": clips}
     given = {name: value for name, value in given.items() if value is not None}
     _check_options(table, given, inspect.signature(chosen.cells).parameters)
+    choices = given | {"preset": preset, "seeds": seeds, "device": device}
     with devices.process_group(devices.resolve(device)):
-        made = chosen.run(preset=preset, seeds=seeds, device=device, engine=engine, workers=workers, **given)
+        if plan:
+            print(planned(chosen, choices, engine, workers))
+            return
+        made = chosen.run(engine=engine, workers=workers, **choices)
         if devices.first():
             print(made.to_string(index=False, float_format="{:.4g}".format))
 

@@ -144,7 +144,7 @@ def test_recipes_of_cm_acc_are_printed_with_their_sources(repro, name):
         (["taxonomy", "--dataset", "ulca"], "dataset='ulca' is not one of: synthetic, ucla, ntu; did you mean 'ucla'?"),
         (["taxonomy", "--preset", "fast"], "preset='fast' is not one of: auto, paper, quick, smoke"),
         (["taxonomy", "--device", "gpu"], "device='gpu' is not one of: auto, cpu, cuda"),
-        (["taxonomy", "--engine", "locale"], "engine='locale' is not one of: auto, inline, local; did"),
+        (["taxonomy", "--engine", "locale"], "engine='locale' is not one of: auto, inline, local, dask; did"),
         (["taxonomy", "--workers", "0"], "workers='0' should be a whole number of at least 1"),
         (["taxonomy", "--seeds", "[0,1]"], "seeds='[0,1]' should be a comma list of whole numbers from 0"),
         (["taxonomy", "--seeds", ""], "seeds='' should be a comma list of whole numbers from 0"),
@@ -257,6 +257,18 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
     assert status == 0
     listed = [(words[-1], float(words[-2])) for words in map(str.split, out.splitlines()) if "smoke" in words]
     assert sorted(listed) == sorted((row["objectives"], float(row["ours"])) for row in table)
+
+
+@pytest.mark.parametrize("engine", ["inline", "auto"])
+def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch, engine):
+    monkeypatch.setattr(tables, "train", None)
+    status, out, _ = repro(*SMOKE, "--plan", "--engine", engine)
+    assert status == 0
+    header, *rows, total, _ = out.splitlines()
+    assert header.split()[:3] == ["entry", "cells", "steps"] and [row.split()[0] for row in rows] == ["random", "CE"]
+    assert [row.split()[2] for row in rows] == ["0", "2"]
+    assert total.startswith("0 of 2 cells are finished; left are ") and "with one process about " in total
+    assert not list((tmp_path / "runs").rglob("*"))
 
 
 def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path):

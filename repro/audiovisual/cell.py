@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.evaluate import cosine_rates, linear_probe
 from repro.run.fit import fit
-from repro.run.store import Run
+from repro.run.store import Cell, Run
 
 
 class Target(NamedTuple):
@@ -140,6 +141,14 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     return result | {"trained_on": float(trained_on), "cost": spent | cost(device)}
 
 
+def learners(cell: Cell, device: torch.device) -> Iterator[Pretrainer | FineTuner]:
+    """What `fit` trains for a cell, untrained, one after the other: the pretrainer, then every fine-tuning."""
+    pretrainer = Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
+    yield pretrainer
+    for name, split in targets_of(cell.recipe):
+        yield _finetuner(pretrainer, name, split, cell.seed)
+
+
 def evaluate(pretrainer: Pretrainer, folder: Path, progress: tqdm, seed: int) -> dict[str, float]:
     """What the recipe's targets say of the encoders.
 
@@ -180,13 +189,17 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
 
 def _finetuned(pretrainer: Pretrainer, name: str, split: int, folder: Path, progress: tqdm, seed: int) -> float:
     """Accuracy on a split of a target."""
-    modality = TARGETS[name].modality
-    data, trunk = target_of(pretrainer.recipe, name, split), pretrainer.towers.trunks[modality]
-    learner = FineTuner(pretrainer.recipe, trunk, data, modality, seed, pretrainer.device)
+    learner = _finetuner(pretrainer, name, split, seed)
     part = folder / f"{name}-{split}"
     part.mkdir(exist_ok=True)
     fit(learner, part, progress)
     return learner.accuracy()
+
+
+def _finetuner(pretrainer: Pretrainer, name: str, split: int, seed: int) -> FineTuner:
+    modality = TARGETS[name].modality
+    data, trunk = target_of(pretrainer.recipe, name, split), pretrainer.towers.trunks[modality]
+    return FineTuner(pretrainer.recipe, trunk, data, modality, seed, pretrainer.device)
 
 
 def probe_characters(pretrainer: Pretrainer, seed: int) -> dict[str, float]:

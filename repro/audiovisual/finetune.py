@@ -67,6 +67,7 @@ class FineTuner:
         self.batches = Ahead()
         self.steps_per_epoch = min(math.ceil(len(self.members) / recipe.finetune_batch), len(self.members) // 2)
         self.total_steps = recipe.finetune_epochs * self.steps_per_epoch
+        self.costly_steps = 0
         self.taken = 0
 
     def step(self) -> Tensor:

@@ -79,6 +79,7 @@ class Pretrainer:
         self.total_steps = 0 if recipe.method == "scratch" else recipe.epochs * self.steps_per_epoch
         if recipe.iterations:
             self.total_steps = min(self.total_steps, recipe.iterations)
+        self.costly_steps = -(-self.total_steps // self.steps_per_epoch) if recipe.method == "cmacc" else 0
         self.taken = 0
         self.counted = torch.zeros(len(MODALITIES), dtype=torch.int64, device=device)  # categories selected, all steps
         self.kinds = int(data.categories.max()) + 1

@@ -8,7 +8,7 @@ from pandas import DataFrame, concat
 from tqdm.auto import tqdm
 
 from repro.audiovisual import figure_data
-from repro.audiovisual.cell import train, trained_on
+from repro.audiovisual.cell import learners, train, trained_on
 from repro.audiovisual.recipe import METHODS, PRESETS
 from repro.audiovisual.table_cells import (
     VARIED,
@@ -46,9 +46,10 @@ def cross_modal(
         dataset: what is pre-trained on: "synthetic" (embedded), or a name of `data.RECORDINGS` (printed:
             "kinetics_sound").
         device: "auto", "cpu" or "cuda".
-        engine: "inline" trains in this process, "local" in worker processes; "auto" takes "local" on a CPU, except
-            for smoke runs. The numbers do not depend on it.
-        workers: number of worker processes, or "auto": the cores this process may use over the recipe's threads.
+        engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
+            "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
+        workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
+            over the recipe's threads, or the GPUs, see `repro.run.engine.pool_of`.
         **choices: the other parameters of `cross_modal_cells`.
 
     Returns:
@@ -260,6 +261,7 @@ def _table(name: str, run: Callable, cells: Callable, layout: Callable, example:
     return Table(
         run=run,
         cells=cells,
+        learners=learners,
         layout=layout,
         methods=METHODS,
         fields=("method", *dict.fromkeys((*varied, "extra_layer", "sampler", "targets", "clips"))),

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -47,6 +47,11 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
         spent = fit(pretrainer, run.folder, progress)
         result = evaluate(pretrainer, seed)
     return result | {"cost": spent | cost(device)}
+
+
+def learners(cell: Cell, device: torch.device) -> Iterator[Pretrainer]:
+    """What `fit` trains for a cell, untrained, one after the other."""
+    yield Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
 
 
 def evaluate(pretrainer: Pretrainer, seed: int) -> dict[str, float | str]:

@@ -94,6 +94,7 @@ class Pretrainer:
         self.incoming: Iterator[list[Tensor]] = iter(())
         self.steps_per_epoch = len(self.members) // recipe.batch
         self.total_steps = 0 if recipe.method == "random" else recipe.epochs * self.steps_per_epoch
+        self.costly_steps = min(MONITORED, self.total_steps)
         self.taken, self.knn1 = 0, 0.0
 
     def step(self) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 from pandas import DataFrame, Series, concat
 
 from repro.image import figure_data
-from repro.image.cell import data_of, train
+from repro.image.cell import data_of, learners, train
 from repro.image.data import DATASETS
 from repro.image.pretrain import VERSION
 from repro.image.recipe import METHODS, PRESETS, VARIANTS, ImageRecipe
@@ -36,9 +36,10 @@ def image_methods(
     Args:
         dataset: "digits" (embedded), "cifar10", "cifar100", "stl10", "tiny_imagenet", "imagenet100" or "imagenet".
         device: "auto", "cpu" or "cuda".
-        engine: "inline" trains in this process, "local" in worker processes; "auto" takes "local" on a CPU, except
-            for smoke runs. The numbers do not depend on it.
-        workers: number of worker processes, or "auto": the cores this process may use over the recipe's threads.
+        engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
+            "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
+        workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
+            over the recipe's threads, or the GPUs, see `repro.run.engine.pool_of`.
         **choices: the other parameters of `image_methods_cells`.
 
     Returns:
@@ -358,6 +359,7 @@ def _table(
     return Table(
         run=run,
         cells=cells,
+        learners=learners,
         layout=layout,
         methods=METHODS,
         fields=("method", *varied),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from repro import manifest
-from repro.run.engine import run_cells, worker_count
+from repro.run.engine import pool_of, run_cells
 from repro.run.finished import folders
 from repro.run.store import Cell, Store
 from repro.skeleton.augment import augment
@@ -120,7 +120,7 @@ def available(planned: list[Cell], device: torch.device) -> dict[str, tuple[dict
     root = manifest.runs_root()
     engine = "inline" if planned[0].table.startswith(APART) else "auto"  # these take as long as workers to start
     run_cells(planned, functools.partial(train, device=device), Store(root),
-              workers=worker_count(engine, "auto", planned, device))
+              pool=pool_of(engine, "auto", planned, device))
     data = data_of(planned[0].recipe)
     found = {
         cell["key"]: (cell, store)

@@ -1,9 +1,11 @@
 """What a cell cost: when, where and with which code it was finished."""
 
+import contextlib
 import datetime
 import functools
 import subprocess
 import sys
+from pathlib import Path
 
 import torch
 
@@ -12,10 +14,14 @@ from repro.run.device import hardware
 
 
 def cost(device: torch.device) -> dict:
-    """When, where and with which code a cell was finished, and the most memory its process has held."""
-    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident_bytes()
+    """When, where and with which code a cell was finished, and the most memory it took."""
     finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return {"finished": finished, "peak_mb": peak // 2**20, "commit": commit(), **hardware(device)}
+    return {"finished": finished, "peak_mb": peak_mb(device), "commit": commit(), **hardware(device)}
+
+
+def peak_mb(device: torch.device) -> int:
+    """The most memory in MiB since `begin`: what tensors took of a GPU, otherwise what this process has held."""
+    return (torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident_bytes()) // 2**20
 
 
 def begin(device: torch.device) -> None:
@@ -23,6 +29,9 @@ def begin(device: torch.device) -> None:
     commit()
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
+    else:
+        with contextlib.suppress(OSError):  # there is no such file but on Linux: the peak is then the process's
+            Path("/proc/self/clear_refs").write_text("5")
 
 
 @functools.cache
@@ -36,7 +45,9 @@ def commit() -> str:
 
 
 def _resident_bytes() -> int:
-    """The most memory this process has held, 0 where the system does not tell (Windows)."""
+    """The most memory this process has held, on Linux since `begin`; 0 where the system does not tell (Windows)."""
+    with contextlib.suppress(OSError, StopIteration), open("/proc/self/status") as lines:
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     try:
         import resource
     except ImportError:

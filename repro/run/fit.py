@@ -35,6 +35,7 @@ class Learner(Protocol):
     terms: tuple[str, ...]
     steps_per_epoch: int
     total_steps: int
+    costly_steps: int  # how many do what the first does besides training, such as a look at the test split
 
     def step(self) -> Tensor:
         """Take one optimisation step; returns the value of every term, (len(terms),), on the device."""

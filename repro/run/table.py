@@ -2,15 +2,20 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
+import torch
 from pandas import DataFrame, Series
 
 from repro import manifest
 from repro.recipe import Recipe, choose
 from repro.run import device as devices
 from repro.run.compare import beside
-from repro.run.engine import run_cells, worker_count
+from repro.run.engine import pool_of, run_cells
+from repro.run.fit import Learner
+from repro.run.plan import plan
 from repro.run.store import Cell, Store
 
 
@@ -21,6 +26,7 @@ class Table:
     Attributes:
         run: trains what is missing and makes the table.
         cells: lists what it needs.
+        learners: of a cell on a device, what is trained, one after the other.
         layout: turns finished cells, the name of their preset and of their data set into its rows.
         methods: values of a recipe's first field below, in the order of rows.
         fields: of the recipes, which place a cell in the table; `layout` finds them as columns.
@@ -31,6 +37,7 @@ class Table:
 
     run: Callable[..., DataFrame]
     cells: Callable[..., list[Cell]]
+    learners: Callable[[Cell, torch.device], Iterator[Learner]]
     layout: Callable[[DataFrame, str, str], DataFrame]
     methods: Sequence[str]
     fields: Sequence[str]
@@ -76,10 +83,25 @@ def trained(
         device, engine, workers: as a table's function takes them.
     """
     where = devices.resolve(device)
-    count = worker_count(engine, workers, cells, where)
-    results = run_cells(cells, functools.partial(train, device=where), Store(manifest.runs_root()), workers=count)
+    pool = pool_of(engine, workers, cells, where)
+    results = run_cells(cells, functools.partial(train, device=where), Store(manifest.runs_root()), pool=pool)
     placed = results.join(DataFrame([cell.recipe.to_dict() for cell in cells])[list(table.fields)])
     return table.layout(placed, cells[0].preset, cells[0].dataset)
+
+
+def planned(table: Table, choices: Mapping[str, Any], engine: str, workers: str | int) -> str:
+    """What the table would cost, see `repro.run.plan.plan`; nothing of it is trained.
+
+    Args:
+        table: of which cells.
+        choices: parameters of the table's function, `device` among them.
+        engine, workers: as a table's function takes them.
+    """
+    accepted = inspect.signature(table.cells).parameters  # the device only where a recipe depends on it
+    cells = table.cells(**{name: value for name, value in choices.items() if name in accepted})
+    where = devices.resolve(choices["device"])
+    pool = pool_of(engine, workers, cells, where)
+    return plan(cells, table.learners, Store(manifest.runs_root()), where, pool)
 
 
 def with_measures(

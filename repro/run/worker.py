@@ -1,33 +1,48 @@
-"""A worker process of `repro.run.engine`: it reads its job from the process that started it and ends when that ends."""
+"""A worker process of `repro.run.local`: it trains the cells it is handed and ends with the process that started it."""
 
-import json
 import os
 import pickle
+import queue
 import signal
 import sys
 import threading
+import traceback
 
-from repro.run.engine import attempt
+from repro.run.cells import settle_quietly
 
 
 def main() -> None:
-    """Train what others do not hold, then write what diverged to standard output as JSON, by key.
+    """Settle the cells that come pickled over standard input, and write what comes of each to standard output.
 
-    Ctrl-C reaches every process of a terminal: the one that started us then ends, and we with it, in silence.
+    After an error the process may be in any state: it tells, and ends. Ctrl-C reaches every process of a terminal: the
+    one that started us then ends, and we with it, in silence.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    report = os.fdopen(os.dup(1), "w")
+    report = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed while training is no part of the report
-    cells, train, store = pickle.load(sys.stdin.buffer)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    with report:
-        json.dump(attempt(cells, train, store, alone=False), report)
+    jobs = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
+    outcome = True
+    while not isinstance(outcome, ChildProcessError):
+        try:
+            outcome = settle_quietly(*jobs.get())
+        except Exception as error:
+            traceback.print_exc()
+            outcome = ChildProcessError(f"{type(error).__name__}: {error}")
+        pickle.dump(outcome, report)
+        report.flush()
+    os._exit(1)  # the other thread holds standard input, which the interpreter would want
 
 
-def _end_with_parent() -> None:
-    while os.read(sys.stdin.fileno(), 1):  # not through the buffer, whose lock the interpreter wants when it ends
-        pass
-    os._exit(1)
+def _listen(jobs: queue.SimpleQueue) -> None:
+    try:
+        while True:
+            jobs.put(pickle.load(sys.stdin.buffer))
+    except EOFError:  # the process that started us is gone, or wants no more
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """One cell of the taxonomy's tables: train, evaluate, and say what it cost."""
 
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -13,7 +14,7 @@ from repro.run.cost import begin, cost
 from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, percent
 from repro.run.finished import folders
 from repro.run.fit import fit, load_checkpoint
-from repro.run.store import Run, Store
+from repro.run.store import Cell, Run, Store
 from repro.skeleton.data import SkeletonSet, load
 from repro.skeleton.pretrain import VERSION, Pretrainer, SkeletonRecipe, precision_of
 from repro.skeleton.selection import BestOnTest
@@ -54,6 +55,11 @@ def learner_of(recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: tor
     """What `fit` trains for a recipe: the pretrainer, watched on the test split if the recipe selects there."""
     pretrainer = Pretrainer(recipe, data, seed, device)
     return BestOnTest(pretrainer, data) if recipe.select == "best_on_test" else pretrainer
+
+
+def learners(cell: Cell, device: torch.device) -> Iterator[Pretrainer | BestOnTest]:
+    """What `fit` trains for a cell, untrained, one after the other."""
+    yield learner_of(cell.recipe, data_of(cell.recipe), cell.seed, device)
 
 
 def restored(described: dict, store: Store, device: torch.device) -> Pretrainer | BestOnTest:

@@ -211,6 +211,7 @@ class Pretrainer:
         self.order = torch.empty(0, dtype=torch.int64)
         self.steps_per_epoch = len(self.train) // recipe.batch
         self.total_steps = 0 if recipe.objectives == "random" else recipe.epochs * self.steps_per_epoch
+        self.costly_steps = 0
 
     def step(self) -> Tensor:
         """One optimisation step; each term of the loss, and the loss, (terms + 1,)."""

@@ -19,7 +19,7 @@ class BestOnTest:
     def __init__(self, pretrainer: Pretrainer, data: SkeletonSet) -> None:
         self.pretrainer, self.data = pretrainer, data
         self.terms, self.total_steps = pretrainer.terms, pretrainer.total_steps
-        self.steps_per_epoch = pretrainer.steps_per_epoch
+        self.steps_per_epoch, self.costly_steps = pretrainer.steps_per_epoch, pretrainer.costly_steps
         self.taken, self.best = 0, -1.0
         self.weights = copy.deepcopy(pretrainer.model.state_dict())
 

@@ -13,7 +13,7 @@ from repro.report.printed import printed
 from repro.run import device as devices
 from repro.run.store import Cell
 from repro.run.table import Table, entry_of, resolved, trained, with_measures
-from repro.skeleton.cell import data_of, train
+from repro.skeleton.cell import data_of, learners, train
 from repro.skeleton.data import DATASETS, SkeletonSet
 from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe, precision_of
 
@@ -43,9 +43,10 @@ def taxonomy(
     Args:
         dataset: "synthetic" (embedded), "ucla" or "ntu".
         device: "auto", "cpu" or "cuda".
-        engine: "inline" trains in this process, "local" in worker processes; "auto" takes "local" on a CPU, except
-            for smoke runs. The numbers do not depend on it.
-        workers: number of worker processes, or "auto": the cores this process may use over the recipe's threads.
+        engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
+            "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
+        workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
+            over the recipe's threads, or the GPUs, see `repro.run.engine.pool_of`.
         **choices: the other parameters of `taxonomy_cells`.
 
     Returns:
@@ -234,7 +235,7 @@ def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> Dat
     return with_measures(rows, results, published, preset, dataset, MEASURES)
 
 
-SHARED = {"methods": METHODS, "fields": LAYOUT, "presets": PRESETS}
+SHARED = {"learners": learners, "methods": METHODS, "fields": LAYOUT, "presets": PRESETS}
 TABLES = {
     "taxonomy": Table(
         run=taxonomy,

@@ -278,6 +278,16 @@ def trained(store, chosen):
     return run.result, run
 
 
+@pytest.mark.parametrize(
+    ("method", "steps", "costly"), [("cmacc", [4, 4, 4], [1, 0, 0]), ("scratch", [0, 4, 4], [0, 0, 0])]
+)
+def test_what_is_trained_for_a_cell(store, method, steps, costly):
+    found = list(cell.learners(small_cell(method), CPU))
+    assert [type(each) for each in found] == [Pretrainer, FineTuner, FineTuner]
+    assert [each.modality for each in found[1:]] == ["video", "audio"]
+    assert [each.total_steps for each in found] == steps and [each.costly_steps for each in found] == costly
+
+
 @pytest.mark.parametrize(("method", "dataset"), [("cmacc", "synthetic"), ("scratch", "synthetic"),
                                                 ("xmoco", "multidigits")])
 def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, tmp_path, method, dataset):

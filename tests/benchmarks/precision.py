@@ -16,7 +16,7 @@ from scipy.stats import ttest_ind
 
 from repro import manifest
 from repro.run import device as devices
-from repro.run.engine import run_cells, worker_count
+from repro.run.engine import pool_of, run_cells
 from repro.run.store import Store
 from repro.skeleton import tables
 from repro.skeleton.cell import train
@@ -34,8 +34,8 @@ def main() -> None:
     chosen = [tables.taxonomy_cells("ucla", precision=each, device="cpu", **vars(options)) for each in PRECISIONS]
     cells = [cell for pair in zip(*chosen, strict=True) for cell in pair]
     where, store = devices.resolve("cpu"), Store(manifest.runs_root())
-    count = worker_count("local", "auto", cells, where)
-    results = run_cells(cells, functools.partial(train, device=where), store, workers=count)
+    pool = pool_of("local", "auto", cells, where)
+    results = run_cells(cells, functools.partial(train, device=where), store, pool=pool)
     results["objectives"] = [cell.recipe.objectives for cell in cells]
     results["precision"] = [cell.recipe.precision for cell in cells]
     costs = [json.loads((store.run(cell).folder / "result.json").read_text())["cost"] for cell in cells]

@@ -7,9 +7,12 @@ import torch
 
 from repro import manifest
 from repro.recipe import Recipe, setting
-from repro.run import engine
-from repro.run.engine import run_cells, worker_count
+from repro.run import cells as shared
+from repro.run import cluster, engine
+from repro.run.cluster import Cluster
+from repro.run.engine import pool_of, run_cells
 from repro.run.fit import NonFiniteLoss
+from repro.run.local import Local
 from repro.run.store import Cell, Run, Store
 
 
@@ -88,7 +91,9 @@ def test_a_diverging_cell_does_not_stop_the_others_and_is_named_at_the_end(store
     train = Trainer(AE=diverge)
     with pytest.raises(NonFiniteLoss) as raised:
         run_cells(CELLS, train, store)
-    assert str(raised.value) == "AE, seed 0: AE is nan at step 7; AE, seed 1: AE is nan at step 7"
+    summary, *failed = str(raised.value).splitlines()
+    assert summary == "2 of 5 cells failed, the others are done:"
+    assert failed == ["  AE, seed 0: AE is nan at step 7", "  AE, seed 1: AE is nan at step 7"]
     assert len(train.calls) == len(CELLS)
     for each in CELLS:
         assert (store.run(each).result is None) == (each.entry == "AE")
@@ -231,44 +236,55 @@ def test_a_cell_given_up_elsewhere_is_taken_over(store, held):
     assert train.calls == [("CE", 0)]
 
 
-@pytest.fixture
-def one_worker(monkeypatch) -> list[int]:
-    """Replaces the worker processes by one call in this process; remembers how many there were to be."""
-    counts = []
+class Pool:
+    """Stands for processes that each try every cell once; remembers which cells it was given."""
 
-    def work(cells, train, store, workers):
-        counts.append(workers)
-        return engine.attempt(cells, train, store, alone=False)
+    def __init__(self):
+        self.given = []
 
-    monkeypatch.setattr(engine, "_run_workers", work)
-    return counts
-
-
-def test_there_are_no_more_workers_than_cells_to_train(store, one_worker):
-    run_cells(CELLS[:2], Trainer(), store, workers=8)
-    assert one_worker == [2]
-    run_cells(CELLS, Trainer(), store, workers=2)
-    assert one_worker == [2, 2]
-    store.run(CELLS[4]).folder.joinpath("result.json").unlink()
-    train = Trainer()
-    assert run_cells(CELLS, train, store, workers=8)["linear"].tolist() == [value(each) for each in CELLS]
-    assert one_worker == [2, 2] and train.calls == [("AE", 1)]  # a single cell needs no worker
-    run_cells(CELLS, train, store, workers=8)
-    assert one_worker == [2, 2] and len(train.calls) == 1
+    def __call__(self, cells, train, store):
+        self.given.append([(each.entry, each.seed) for each in cells])
+        outcomes = {each.key: shared.settle_quietly(each, train, store) for each in cells}
+        return {each.key: shared.failure(each, outcomes[each.key]) for each in cells
+                if isinstance(outcomes[each.key], Exception)}
 
 
-def test_a_worker_leaves_what_others_hold_to_the_process_that_started_it(store, one_worker, held):
-    elsewhere = held({"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}})
-    train = Trainer(AE=lambda run: run.cell.seed == 1 and elsewhere.let_go.set())  # the last of CELLS
-    assert run_cells(CELLS, train, store, workers=2)["linear"].tolist() == [1.0] + [value(each) for each in CELLS[1:]]
-    assert train.calls == [(each.entry, each.seed) for each in CELLS[1:]]
+def test_a_pool_gets_what_is_missing(store):
+    pool, train = Pool(), Trainer()
+    run_cells(CELLS[:2], Trainer(), store)
+    assert run_cells(CELLS, train, store, pool=pool)["linear"].tolist() == [value(each) for each in CELLS]
+    assert pool.given == [[(each.entry, each.seed) for each in CELLS[2:]]] == [train.calls]
+    run_cells(CELLS, train, store, pool=pool)
+    assert len(pool.given) == 1
 
 
-def test_a_cell_that_diverges_in_a_worker_is_not_trained_again(store, one_worker):
-    train = Trainer(CD=diverge)
+def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_up(store, held, capsys):
+    elsewhere, pool = held(), Pool()
+    timer = threading.Timer(0.3, elsewhere.let_go.set)
+    timer.start()
+    found = run_cells(CELLS, Trainer(), store, pool=pool)
+    timer.join()
+    assert found["linear"].tolist() == [value(each) for each in CELLS]
+    assert pool.given == [[(each.entry, each.seed) for each in CELLS], [("CE", 0)]]
+    assert capsys.readouterr().out.count("waiting for process ") == 1
+
+
+def test_a_cell_that_diverges_in_a_pool_is_not_trained_again(store):
+    train, pool = Trainer(CD=diverge), Pool()
     with pytest.raises(NonFiniteLoss, match="CD, seed 0: CD is nan at step 7"):
-        run_cells(CELLS, train, store, workers=2)
-    assert sorted(train.calls) == sorted((each.entry, each.seed) for each in CELLS)
+        run_cells(CELLS, train, store, pool=pool)
+    assert len(pool.given) == 1 and len(train.calls) == len(CELLS)
+
+
+def test_lost_processes_weigh_more_than_divergence(store):
+    def pool(cells, train, store):
+        errors = NonFiniteLoss("AE is nan at step 7"), RuntimeError("out of memory")
+        return {each.key: shared.failure(each, error) for each, error in zip(cells, errors, strict=True)}
+
+    with pytest.raises(ChildProcessError) as raised:
+        run_cells(CELLS[:2], Trainer(), store, pool=pool)
+    _, *failed = str(raised.value).splitlines()
+    assert failed == ["  CE, seed 0: AE is nan at step 7", "  AE, seed 0: RuntimeError: out of memory"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -288,24 +304,58 @@ def threaded(threads: int, preset: str) -> list[Cell]:
         ("local", "auto", 4, "quick", "cpu", 1), ("local", "auto", 8, "quick", "cpu", 1),
         ("local", "auto", 1, "smoke", "cpu", 6), ("local", 3, 8, "smoke", "cpu", 3),
         ("local", "3", 8, "quick", "cuda", 3), ("auto", "auto", 1, "quick", "cpu", 6),
-        ("auto", 2, 1, "paper", "cpu", 2), ("auto", "2", 1, "smoke", "cpu", 1), ("auto", "auto", 1, "quick", "cuda", 1),
+        ("auto", 2, 1, "paper", "cpu", 2), ("auto", "2", 1, "smoke", "cpu", 1), ("auto", "auto", 1, "quick", "cuda", 4),
+        ("local", "auto", 8, "quick", "cuda", 4), ("auto", "auto", 1, "smoke", "cuda", 1),
     ],
 )
-def test_worker_count(monkeypatch, name, workers, threads, preset, device, count):
+def test_how_many_work(monkeypatch, name, workers, threads, preset, device, count):
     monkeypatch.setattr(engine, "cores", lambda: 6)
-    assert worker_count(name, workers, threaded(threads, preset), torch.device(device)) == count
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    pool = pool_of(name, workers, threaded(threads, preset), torch.device(device))
+    assert pool == (Local(count) if count > 1 else None)
 
 
-@pytest.mark.parametrize("name", ["inline", "local", "auto"])
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_single_gpu_trains_in_this_process(monkeypatch, gpus):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    for name in ("auto", "local"):
+        assert pool_of(name, "auto", threaded(1, "quick"), torch.device("cuda")) is None
+
+
+def test_dask_takes_an_address_a_number_or_its_own_configuration(monkeypatch):
+    dask = pytest.importorskip("dask", reason="the extra `cluster` is not installed")
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+
+    def chosen(workers, device="cpu"):
+        return pool_of("dask", workers, threaded(2, "quick"), torch.device(device))
+
+    monkeypatch.setattr(engine, "cores", lambda: 6)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert chosen("tcp://host:8786") == Cluster(3, "tcp://host:8786", "cpu")
+    assert chosen("2") == Cluster(2, None, "cpu") and chosen("auto") == Cluster(3, None, "cpu")
+    assert chosen("auto", "cuda") == Cluster(4, None, "cuda")
+    with dask.config.set({"scheduler-address": "tcp://other:1"}):
+        assert chosen("auto") == Cluster(3, "tcp://other:1", "cpu") and chosen(2) == Cluster(2, None, "cpu")
+
+
+def test_dask_is_asked_for_where_it_is_not_installed(monkeypatch):
+    monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"engine='dask' needs dask.distributed; install it with: pip install "):
+        pool_of("dask", "auto", threaded(1, "quick"), torch.device("cpu"))
+
+
+@pytest.mark.parametrize("name", ["inline", "local", "auto", "dask"])
 @pytest.mark.parametrize("workers", ["0", 0, -1, "two", "", 1.5, True])
-def test_impossible_numbers_of_workers_are_refused(name, workers):
+def test_impossible_numbers_of_workers_are_refused(monkeypatch, name, workers):
+    monkeypatch.setattr(engine, "scheduler_address", lambda workers: None)
     with pytest.raises(ValueError, match=r"^workers=.* should be a whole number of at least 1$"):
-        worker_count(name, workers, threaded(1, "quick"), torch.device("cpu"))
+        pool_of(name, workers, threaded(1, "quick"), torch.device("cpu"))
 
 
 def test_an_unknown_engine_is_refused():
-    with pytest.raises(ValueError, match=r"^engine='locl' is not one of: auto, inline, local; did you mean 'local'\?$"):
-        worker_count("locl", "auto", threaded(1, "quick"), torch.device("cpu"))
+    message = r"^engine='locl' is not one of: auto, inline, local, dask; did you mean 'local'\?$"
+    with pytest.raises(ValueError, match=message):
+        pool_of("locl", "auto", threaded(1, "quick"), torch.device("cpu"))
 
 
 def test_the_bar_counts_what_is_trained_of_unfinished_cells(store):
@@ -316,4 +366,4 @@ def test_the_bar_counts_what_is_trained_of_unfinished_cells(store):
         folder.mkdir(parents=True)
         (folder / "progress.jsonl").write_text(line)
     assert [store.run(each).trained for each in CELLS] == [1, 1, 0.25, 0, 0]
-    assert engine._done(CELLS, store) == 2.25
+    assert shared.done(CELLS, store) == 2.25

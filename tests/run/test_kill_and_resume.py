@@ -16,17 +16,21 @@ from repro.run.fit import load_checkpoint
 
 # Brings cells to their results as a table would, with a checkpoint after every report, on small data of its own. All
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways, the third
-# prints and diverges. Imports take seconds, so one process does them and forks one that works, in a folder and on cells
-# by seed, for every line "start FOLDER CELLS WORKERS"; "wait PID" gives how that one ended. Each writes its table as
-# JSON, after what it says. A file "hold" in the folder keeps them from training.
+# prints and diverges, the fourth kills its process. Imports take seconds, so one process does them and forks one that
+# works, in a folder and on cells by seed, for every line "start FOLDER CELLS WORKERS"; "wait PID" gives how that one
+# ended. Each writes its table as JSON, after what it says. WORKERS is a number, or the address of a dask scheduler that
+# "start FOLDER scheduler" starts and "start FOLDER worker ADDRESS" joins; they write down their own. A file "hold" in
+# the folder keeps cells from being trained.
 NURSERY = """
-import functools, os, sys, time, traceback
+import functools, os, signal, sys, time, traceback
 from pathlib import Path
 
 import torch
 
+from repro.run.cluster import Cluster
 from repro.run.engine import run_cells
 from repro.run.fit import fit
+from repro.run.local import Local
 from repro.run.store import Cell, Store
 from repro.skeleton import cell as skeleton_cell
 from repro.skeleton.data import SkeletonSet
@@ -37,7 +41,7 @@ SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 1
          "epochs": EPOCHS, "probe_epochs": 3, "probe_batch": 16, "threads": 1}
 OTHER = {"select": "best_on_test", "select_every": 2, "head": "mlp", "ema_head_twice": True, "precision": "bfloat16"}
 BAD = {"learning_rate": 1e30}
-RECIPES = [paper("synthetic", "AE+CE+AD+CD", **SMALL | changes) for changes in ({}, OTHER, BAD)]
+RECIPES = [paper("synthetic", "AE+CE+AD+CD", **SMALL | changes) for changes in ({}, OTHER, BAD, {})]
 
 
 @functools.cache
@@ -67,6 +71,8 @@ def train_and_remember(run, progress):
     remember(f"trains {run.cell.seed}")
     if run.cell.seed == 2:
         print("words " * 50_000)  # more than a pipe holds
+    if run.cell.seed == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
     while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
         time.sleep(0.001)
     return skeleton_cell.train(run, progress, device=torch.device("cpu"))
@@ -77,11 +83,26 @@ skeleton_cell.fit = functools.partial(fit, checkpoint_seconds=0)
 Pretrainer.load_state_dict = load_and_remember
 
 
+def serve(root, what, address=""):
+    import asyncio
+    from distributed import Scheduler, Worker
+
+    async def run():
+        options = {"host": "127.0.0.1", "dashboard": False}
+        if what == "worker":
+            options |= {"scheduler_ip": address, "nthreads": 1, "local_directory": str(root)}
+        async with {"scheduler": Scheduler, "worker": Worker}[what](**options) as server:
+            (root / f"{what}-{os.getpid()}").write_text(server.address)
+            await server.finished()
+
+    asyncio.run(run())
+
+
 def work(root, seeds, workers):
-    os.environ["REPRO_RUNS"] = str(root)
     cells = [Cell("taxonomy", RECIPES[seed].select, RECIPES[seed], seed, "smoke", "synthetic", "d1", VERSION)
              for seed in map(int, seeds)]
-    print(run_cells(cells, train_and_remember, Store(root), workers=int(workers)).to_json())
+    pool = Cluster(1, workers, "cpu") if "://" in workers else Local(int(workers)) if int(workers) > 1 else None
+    print(run_cells(cells, train_and_remember, Store(root), pool=pool).to_json())
 
 
 def child(root, *arguments):
@@ -89,7 +110,8 @@ def child(root, *arguments):
     try:
         for stream, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(root / f"{os.getpid()}.{name}", os.O_WRONLY | os.O_CREAT), stream)
-        work(root, *arguments)
+        os.environ["REPRO_RUNS"] = str(root)
+        (serve if arguments[0] in ("scheduler", "worker") else work)(root, *arguments)
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -133,10 +155,17 @@ class Nursery:
         self.parent.stdin.flush()
         return int(self.parent.stdout.readline())
 
-    def start(self, root: Path, cells: str, workers: int = 1) -> int:
+    def start(self, root: Path, cells: str, workers: int | str = 1) -> int:
         """The id of a new process."""
         self.alive.add(pid := self._ask(f"start {root} {cells} {workers}"))
         return pid
+
+    def serve(self, root: Path, what: str, address: str = "") -> tuple[int, str]:
+        """The id and the address of a new scheduler or worker of dask, once it is there."""
+        self.alive.add(pid := self._ask(f"start {root} {what} {address}"))
+        path = root / f"{what}-{pid}"
+        until(lambda: path.exists() and path.read_text())
+        return pid, path.read_text()
 
     def status(self, pid: int) -> int:
         """Wait for a process; how it ended."""
@@ -341,6 +370,41 @@ def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undis
     assert nursery.status(pid) == 1
     errors = (tmp_path / f"{pid}.err").read_text()
     assert "Fatal Python error" not in errors
-    assert errors.count("last, seed 2: ") == 1 and "NonFiniteLoss: last, seed 2: AE is nan at step " in errors
+    (failed,) = [line for line in errors.splitlines() if "last, seed 2: " in line]
+    assert failed.startswith("  last, seed 2: AE is nan at step ")
+    assert "NonFiniteLoss: 1 of 2 cells failed, the others are done:\n" in errors
     assert pid not in events(tmp_path, "trains")  # the workers told what happened
     assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that diverges")
+
+
+def test_a_cell_that_kills_its_process_is_tried_twice_and_named_while_the_others_are_done(
+    tmp_path, nursery, undisturbed
+):
+    pid = nursery.start(tmp_path, "30", workers=2)
+    assert nursery.status(pid) == 1
+    errors = (tmp_path / f"{pid}.err").read_text()
+    assert "ChildProcessError: 1 of 2 cells failed, the others are done:\n  last, seed 3: its process was " in errors
+    assert "was ended by SIGKILL (perhaps for want of memory) (tried 2 times)" in errors
+    assert pid not in events(tmp_path, "trains") and len(set(events(tmp_path, "trains"))) == 3
+    assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that kills its process")
+
+
+def test_another_dask_worker_resumes_what_a_killed_one_has_begun(tmp_path, nursery, undisturbed):
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    (tmp_path / "hold").touch()
+    scheduler, address = nursery.serve(tmp_path, "scheduler")
+    workers = [nursery.serve(tmp_path, "worker", address)[0] for _ in range(3)]
+    command = nursery.start(tmp_path, "01", address)
+    until(lambda: len(events(tmp_path, "trains")) == 2)
+    (tmp_path / "hold").unlink()
+    until(lambda: half_done(tmp_path) == 2)
+    lost, other = events(tmp_path, "trains")
+    assert {lost, other} < set(workers)
+    nursery.kill(lost)
+    said, table = nursery.end(tmp_path, command)
+    assert said == [] and table == undisturbed[1]
+    assert_same(outcome(tmp_path), undisturbed[0], "dask")
+    (resumed,) = events(tmp_path, "resumes")
+    assert resumed in set(workers) - {lost} and events(tmp_path, "trains") == [lost, other, resumed]
+    for pid in (*(set(workers) - {lost}), scheduler):
+        nursery.kill(pid)

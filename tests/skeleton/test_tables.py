@@ -259,7 +259,7 @@ def test_uncropped_is_refused_where_nothing_is_cropped(longest, refused, monkeyp
         ({"layers": "0"}, "layers='0' should be a"),
         ({"layers": "one"}, "layers='one' should be a"),
         ({"device": "gpu"}, "device='gpu' is not one of: auto, cpu, cuda"),
-        ({"engine": "remote"}, "engine='remote' is not one of: auto, inline, local"),
+        ({"engine": "remote"}, "engine='remote' is not one of: auto, inline, local, dask"),
         ({"workers": "0"}, "workers='0' should be a whole number of at least 1"),
     ],
     ids=str,

@@ -1,0 +1,83 @@
+"""What every engine does with cells: claim one, train it, store its result; and show how far all of them are."""
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+
+from tqdm.auto import tqdm
+
+from repro.run.fit import NonFiniteLoss
+from repro.run.store import Cell, Run, Store
+
+Train = Callable[[Run, tqdm], dict]
+
+
+def settle(run: Run, train: Callable[[], dict], store: Store) -> bool | NonFiniteLoss:
+    """True once the run needs no more work, False if another process holds it; the error if it diverged."""
+    if run.result is not None:
+        return True
+    with run.claim() as claimed:
+        if not claimed:
+            return False
+        try:
+            if run.result is None:
+                run.finish(store.twin(run.cell) or train())
+        except NonFiniteLoss as error:
+            return error
+    return True
+
+
+def settle_quietly(cell: Cell, train: Train, store: Store) -> bool | NonFiniteLoss:
+    """`settle` as a worker does it, which shows no progress: whoever started it does."""
+    run = store.run(cell)
+    with tqdm(disable=True) as steps:
+        return settle(run, functools.partial(train, run, steps), store)
+
+
+def attempt(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exception]:
+    """Bring every cell to its result in this process, waiting for those of others; returns what diverged, by key."""
+    failed: dict[str, Exception] = {}
+    waiting = [store.run(cell) for cell in cells]
+    with tqdm(total=len(cells), desc="cells", unit="cell") as finished, tqdm(unit="step", leave=False) as steps:
+        while waiting:
+            held = []
+            for run in waiting:
+                steps.set_description(f"{run.cell.entry}, seed {run.cell.seed}")
+                outcome = settle(run, functools.partial(train, run, steps), store)
+                if outcome is False:
+                    held.append(run)
+                    continue
+                finished.update()
+                if outcome is not True:
+                    failed[run.cell.key] = failure(run.cell, outcome)
+            if len(held) == len(waiting):
+                waiting[0].wait(finished.write)
+            waiting = held
+    return failed
+
+
+def failure(cell: Cell, error: Exception) -> Exception:
+    """The error with the name of its cell: a divergence stays one, all else is that of a process."""
+    place = f"{cell.entry}, seed {cell.seed}"
+    if isinstance(error, (NonFiniteLoss, ChildProcessError)):
+        return type(error)(f"{place}: {error}")
+    return ChildProcessError(f"{place}: {type(error).__name__}: {error}")
+
+
+def watch(cells: Sequence[Cell], store: Store, ended: Callable[[], bool], description: str) -> None:
+    """Show how much of the cells is done, whoever does it, until `ended`."""
+    with tqdm(total=len(cells), desc=description, unit="cell", initial=done(cells, store)) as bar:
+        while not ended():
+            _show(bar, done(cells, store))
+            time.sleep(0.5)
+        _show(bar, done(cells, store))
+
+
+def done(cells: Sequence[Cell], store: Store) -> float:
+    """Finished cells, and what is trained of the others."""
+    return round(sum(store.run(cell).trained for cell in cells), 2)
+
+
+def _show(bar: tqdm, count: float) -> None:
+    bar.n = count  # adding differences would leave a residue of rounding to be seen
+    bar.refresh()

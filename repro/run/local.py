@@ -1,0 +1,139 @@
+"""The engine "local": worker processes of this machine, each handed one cell at a time and replaced when it is lost."""
+
+import contextlib
+import dataclasses
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from repro.run.cells import Train, attempt, failure, watch
+from repro.run.store import Cell, Store
+
+TRIES = 2  # a cell whose process is lost is given to another one, once
+
+
+@dataclasses.dataclass(frozen=True)
+class Local:
+    """Worker processes on this machine; with several GPUs, each uses one of them.
+
+    Attributes:
+        workers: how many there are at most. A single one is this process.
+    """
+
+    workers: int
+
+    def count(self) -> int:
+        """How many processes train at once."""
+        return self.workers
+
+    def __call__(self, cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exception]:
+        """Bring to their results all cells that no other command holds; returns what failed, by key."""
+        count = min(self.workers, len(cells))
+        if count == 1:
+            return attempt(cells, train, store)
+        waiting, failed = queue.SimpleQueue[Cell](), {}
+        for cell in cells:
+            waiting.put(cell)
+        workers = [_Worker(number) for number in range(count)]
+        with ThreadPoolExecutor(count) as threads:
+            try:
+                serving = [threads.submit(_serve, worker, waiting, train, store, failed) for worker in workers]
+                watch(cells, store, lambda: all(each.done() for each in serving), f"cells, {count} workers")
+            finally:
+                for worker in workers:
+                    worker.stop()
+        for each in serving:
+            each.result()  # raises what went wrong here
+        return failed
+
+
+def _serve(
+    worker: "_Worker", waiting: queue.SimpleQueue, train: Train, store: Store, failed: dict[str, Exception]
+) -> None:
+    """Hand a worker cells until none is left; notes what failed."""
+    with contextlib.suppress(queue.Empty):
+        while not worker.stopped:
+            cell = waiting.get_nowait()
+            for _ in range(TRIES):
+                outcome = worker.settle(cell, train, store)
+                if not isinstance(outcome, ChildProcessError):
+                    break
+            else:
+                outcome = ChildProcessError(f"{outcome} (tried {TRIES} times)")
+            if isinstance(outcome, Exception):
+                failed[cell.key] = failure(cell, outcome)
+    worker.stop()
+
+
+class _Worker:
+    """A process of `repro.run.worker`, started when there is a cell for it."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.stopped = number, False
+        self._process: subprocess.Popen | None = None
+        self._changing = threading.Lock()
+
+    def settle(self, cell: Cell, train: Train, store: Store) -> bool | Exception:
+        """What comes of the cell there, see `cells.settle`; a ChildProcessError if that process is lost."""
+        process = self._running()
+        if process is None:
+            return False
+        try:
+            pickle.dump((cell, train, store), process.stdin)
+            process.stdin.flush()
+            outcome = pickle.load(process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError):  # it has ended, perhaps while it answered
+            outcome = ChildProcessError(_ending(process.wait()))
+        if isinstance(outcome, ChildProcessError):
+            with self._changing:
+                self._end()
+        return outcome
+
+    def stop(self) -> None:
+        """End the process, whatever it does, and start no other."""
+        with self._changing:
+            self.stopped = True
+            self._end()
+
+    def _running(self) -> subprocess.Popen | None:
+        with self._changing:
+            if self._process is None and not self.stopped:
+                command = [sys.executable, "-m", "repro.run.worker"]
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+                self._process = subprocess.Popen(command, env=environment(self.number), **pipes)
+            return self._process
+
+    def _end(self) -> None:
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.stdout.close()
+        self._process = None
+
+
+def environment(number: int) -> dict[str, str]:
+    """The environment of a worker, by its number: of several GPUs it sees one, so that each has a queue of its own."""
+    count = torch.cuda.device_count()
+    if count < 2:
+        return dict(os.environ)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(count)))).split(",")
+    return os.environ | {"CUDA_VISIBLE_DEVICES": visible[number % count].strip()}
+
+
+def _ending(status: int) -> str:
+    """How a process ended, in words."""
+    if status >= 0:
+        return f"its process ended with status {status}"
+    reason = " (perhaps for want of memory)" if status == -signal.SIGKILL else ""
+    return f"its process was ended by {signal.Signals(-status).name}{reason}"

@@ -1,0 +1,69 @@
+"""Worker processes of one machine: what they see, and what becomes of errors in them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from repro.run.local import environment
+
+SCRIPT = """
+import dataclasses, json, os, sys
+from pathlib import Path
+
+import repro.run.local
+from repro.recipe import Recipe
+from repro.run.local import Local
+from repro.run.store import Cell, Store
+
+
+def train(run, progress):
+    print("words")  # not mistaken for an answer
+    with open(Path(os.environ["REPRO_RUNS"]) / "tried.txt", "a") as file:
+        file.write(f"{run.cell.seed} {os.getpid()} {os.environ['CUDA_VISIBLE_DEVICES']}\\n")
+    if run.cell.seed == 1:
+        raise MemoryError("no room")
+    if run.cell.seed == 2 and not (run.folder / "once").exists():
+        (run.folder / "once").touch()
+        os._exit(7)
+    return {"linear": 1.0, "cost": {}}
+
+
+def main():
+    repro.run.local.torch.cuda.device_count = lambda: 2
+    cells = [Cell("taxonomy", "CE", Recipe(), seed, "quick", "synthetic", "d1", 1) for seed in range(4)]
+    store = Store(os.environ["REPRO_RUNS"])
+    failed = Local(2)(cells, train, store)
+    print(json.dumps([{cell.seed: str(failed[cell.key]) for cell in cells if cell.key in failed},
+                      [store.run(cell).result is not None for cell in cells]]))
+"""
+
+
+def test_an_error_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "-c", "import script; script.main()"]
+    own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6"}
+    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    failed, finished = json.loads(done.stdout.splitlines()[-1])
+    assert failed == {"1": "CE, seed 1: MemoryError: no room (tried 2 times)"}
+    assert finished == [True, False, True, True]
+    assert done.stderr.count("MemoryError: no room") == 2 and "Traceback" in done.stderr
+    tried = [line.split() for line in (tmp_path / "tried.txt").read_text().splitlines()]
+    assert sorted(seed for seed, _, _ in tried) == ["0", "1", "1", "2", "2", "3"]
+    assert len({process for seed, process, _ in tried if seed in "12"}) == 4
+    assert {gpu for _, _, gpu in tried} == {"4", "6"}
+
+
+@pytest.mark.parametrize(
+    ("visible", "count", "seen"),
+    [(None, 1, [None, None]), ("3", 1, ["3", "3"]), (None, 2, ["0", "1", "0"]), ("5, 2,7", 3, ["5", "2", "7", "5"])],
+)
+def test_workers_take_turns_with_the_gpus(monkeypatch, visible, count, seen):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [environment(number).get("CUDA_VISIBLE_DEVICES") for number in range(len(seen))] == seen

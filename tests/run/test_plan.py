@@ -1,0 +1,176 @@
+import dataclasses
+import functools
+import time
+
+import pytest
+import torch
+
+from repro.recipe import Recipe, setting
+from repro.run import device as devices
+from repro.run.cells import attempt
+from repro.run.plan import calibrate, duration, forecast, makespan, plan
+from repro.run.store import Cell, Store
+from repro.tables import TABLES
+
+CPU = torch.device("cpu")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Timed(Recipe):
+    """How long the steps of a made-up learner take, in seconds of the clock below."""
+
+    threads: int = setting(1, "assumed")
+    usual: float = setting(0.5, "assumed")
+    opening: float = setting(3.0, "assumed")
+    steps: int = setting(40, "assumed")
+    epoch: int = setting(10, "assumed")
+    costly: int = setting(4, "assumed")
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Learner:
+    """Every `total / costly` steps one takes as long as the first."""
+
+    def __init__(self, recipe, clock):
+        self.recipe, self.clock, self.taken = recipe, clock, 0
+        self.total_steps, self.steps_per_epoch, self.costly_steps = recipe.steps, recipe.epoch, recipe.costly
+
+    def step(self):
+        costly = self.costly_steps and self.taken % (self.total_steps // self.costly_steps) == 0
+        self.clock.now += self.recipe.opening if costly or self.taken == 0 else self.recipe.usual
+        self.taken += 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "most"),
+    [
+        ({}, 5), ({"costly": 0, "opening": 0.5}, 5), ({"usual": 9.0}, 2), ({"usual": 0.001, "opening": 0.1}, 10),
+        ({"epoch": 1, "costly": 40}, 1), ({"epoch": 1, "steps": 1, "costly": 1}, 1), ({"steps": 0}, 0),
+        ({"epoch": 2, "costly": 20}, 2),
+    ],
+)
+def test_a_few_steps_foretell_the_time_of_all(changes, most):
+    clock, recipe = Clock(), Timed(**changes)
+    learner = Learner(recipe, clock)
+    foretold = forecast(learner, CPU, clock)
+    assert learner.taken == most
+    clock.now, whole = 0.0, Learner(recipe, clock)
+    for _ in range(recipe.steps):
+        whole.step()
+    assert foretold == pytest.approx(clock.now)
+
+
+def test_what_the_first_step_has_to_set_up_is_not_counted():
+    clock = Clock()
+    assert forecast(Learner(Timed(costly=0, opening=7.0), clock), CPU, clock) == pytest.approx(40 * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("times", "workers", "total"),
+    [([3.0, 1.0, 1.0, 1.0], 2, 3.0), ([1.0, 1.0, 1.0, 3.0], 2, 4.0), ([2.0, 5.0], 1, 7.0), ([2.0, 5.0], 4, 5.0),
+     ([0.0], 1, 0.0), ([], 1, 0.0)],
+)
+def test_makespan(times, workers, total):
+    assert makespan(times, workers) == total
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (119.4, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2.0 hours")]
+)
+def test_duration(seconds, text):
+    assert duration(seconds) == text
+
+
+def cell(seed: int, **changes) -> Cell:
+    entry = ", ".join(f"{name}={value}" for name, value in changes.items()) or "usual"
+    return Cell("taxonomy", entry, Timed(**changes), seed, preset="quick", dataset="synthetic", digest="d1", version=1)
+
+
+def learners(cell, device, *, calls):
+    """Two: one whose steps take no real time, and one without steps."""
+    calls.append((cell.recipe.steps, torch.get_num_threads()))
+    yield Learner(cell.recipe, Clock())
+    yield Learner(cell.recipe.replace(steps=0), Clock())
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    return Store(tmp_path / "runs")
+
+
+def test_each_recipe_is_measured_once_and_the_finished_are_not(store):
+    calls, cells = [], [cell(seed, steps=steps) for seed in (0, 1) for steps in (10, 20, 30)]
+    finished = [each for each in cells if each.recipe.steps == 10 or (each.seed, each.recipe.steps) == (0, 20)]
+    for each in finished:
+        with store.run(each).claim():
+            store.run(each).finish({"linear": 1.0, "cost": {}})
+    before = sorted(store.root.rglob("*"))
+    text = plan(cells, functools.partial(learners, calls=calls), store, CPU, None)
+    assert calls == [(30, 1), (20, 1)]
+    assert sorted(store.root.rglob("*")) == before
+    header, *rows, total, left_out = text.splitlines()
+    assert header.split() == ["entry", "cells", "steps", "minutes_per_cell", "minutes_left", "memory_mb"]
+    assert [row.split()[:3] for row in rows] == [["steps=30", "2", "30"], ["steps=20", "1", "20"]]
+    assert all(float(row.split()[-1]) > 50 for row in rows)  # an interpreter with torch
+    assert total.startswith("3 of 6 cells are finished; left are 0 s of training; with one process about 0 s, ")
+    assert "fine-tuning are included" in left_out and "probes" in left_out
+
+
+def test_a_finished_table_costs_nothing(store):
+    with store.run(cell(0)).claim():
+        store.run(cell(0)).finish({"linear": 1.0, "cost": {}})
+    assert plan([cell(0)], None, store, CPU, None) == "1 of 1 cells are finished; nothing is left to train."
+
+
+class Sleeping(Learner):
+    """One whose steps take real time."""
+
+    def step(self):
+        time.sleep(self.recipe.usual)
+
+
+def test_a_cell_half_done_counts_half_and_processes_share(store):
+    def sleeping(cell, device):
+        yield Sleeping(cell.recipe, None)
+
+    class Two:
+        def count(self):
+            return 2
+
+        def __call__(self, cells, train, store):
+            return attempt(cells, train, store)
+
+    cells = [cell(seed, usual=0.1, steps=7200, epoch=5, costly=0) for seed in (0, 1, 2)]  # twelve minutes each
+    folder = store.run(cells[0]).folder
+    folder.mkdir(parents=True)
+    (folder / "progress.jsonl").write_text('{"step": 3600, "of": 7200}\n')
+    text = plan(cells, sleeping, store, CPU, Two())
+    *_, row, total, _ = text.splitlines()
+    each, left = map(float, row.split()[-3:-1])
+    assert 12 <= each < 24 and left == pytest.approx(2.5 * each, rel=1e-3)
+    assert f"left are {left:.0f} min of training; with 2 processes about {1.5 * each:.0f} min, " in total
+
+
+def test_a_process_group_makes_no_plan(store, monkeypatch):
+    monkeypatch.setattr(devices, "grouped", lambda: True)
+    with pytest.raises(ValueError, match="leave out torchrun"):
+        plan([cell(0)], None, store, CPU, None)
+
+
+@pytest.mark.parametrize("name", ["taxonomy", "image_methods", "mutual_information"])
+def test_a_table_of_each_kind_says_what_it_trains(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    cells = TABLES[name].cells(preset="smoke")[-1:]
+    store = Store(tmp_path / "scratch")
+    with store.run(cells[0]).claim():
+        found = calibrate(store.run(cells[0]), None, learners=TABLES[name].learners, device=CPU)
+    assert set(found) == {"steps", "seconds", "seconds_after", "peak_mb"}
+    assert found["steps"] >= 1 and found["seconds"] > 0 and found["peak_mb"] > 100
+    assert found["seconds_after"] == 0
