@@ -44,6 +44,7 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, workers: int
     """
     missing = _unfinished(cells, store)
     if missing and first():
+        store.require_writable()
         what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
         tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
     if grouped():
