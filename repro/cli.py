@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from repro import manifest
+from repro import download, manifest, present
 from repro.recipe import choose, parse_number
 from repro.report import logs, stored
 from repro.run import device as devices
@@ -103,6 +103,7 @@ def run(
     given = {name: value for name, value in given.items() if value is not None}
     _check_options(table, given, inspect.signature(chosen.cells).parameters)
     choices = given | {"preset": preset, "seeds": seeds, "device": device}
+    Store(manifest.runs_root()).require_usable()
     with devices.process_group(devices.resolve(device)):
         if plan:
             print(planned(chosen, choices, engine, workers))
@@ -138,7 +139,7 @@ def data_list() -> None:
 
     Example: repro data list
     """
-    for row in manifest.status():
+    for row in present.status():
         print(f"{row['name']:<12} {row['state']:<9} {row['title']}")
         for line in (row["path"], row["next_step"]):
             if line:
@@ -151,7 +152,7 @@ def data_download(name: Annotated[str, typer.Argument(help="a data set with auto
 
     Example: repro data download cifar10
     """
-    for path in manifest.download(name):
+    for path in download.download(name):
         print(path)
 
 
@@ -169,6 +170,7 @@ def data_import(
     """
     from repro.image.data import describe, take_in  # torchvision takes seconds to import
 
+    Store(manifest.runs_root()).require_writable()
     print(describe(take_in(name, file)))
 
 
@@ -191,6 +193,7 @@ def data_prepare(
     given |= {"size": parse_number("size", size, least=8)} if size is not None else {}
     count = devices.cores() if workers == "auto" else parse_number("workers", workers, least=1)
     shared = {"subset": subset, "skip_bad": skip_bad, "workers": count}
+    Store(manifest.runs_root()).require_writable()
     if name == "ntu":
         print("\n".join(ntu_prepare.describe(ntu_prepare.prepare(**given, **shared))))
         return
@@ -241,6 +244,7 @@ def results_evaluate() -> None:
     from repro.skeleton.reevaluate import evaluate_again
 
     store = Store(manifest.runs_root())
+    store.require_writable()
     print(f"{evaluate_again(store, devices.resolve('auto'))} cells have new measures")
 
 
@@ -310,6 +314,23 @@ def claims() -> None:
     evidence, terminal = collected(), sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else None
     print("\n".join(lines(judge(evidence), measured_discrepancies(evidence), width)))
+
+
+@app.command()
+def doctor(
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended without loss.")] = False,
+) -> None:
+    """Print versions, devices, data and the state of the runs, and what is wrong; ends with status 1 if something is.
+
+    Data that are here are read and checked. Nothing is changed without --repair, which deletes temporary files of
+    processes that were killed and sets results aside that cannot be read; it leaves cells alone that are being trained.
+
+    Example: repro doctor --repair
+    """
+    from repro.doctor import examined
+
+    if examined(print, repair=repair):
+        raise typer.Exit(1)
 
 
 def _check_options(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:

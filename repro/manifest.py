@@ -30,7 +30,8 @@ class Archive:
         bytes: sum of the sizes of the unpacked members, None if nobody could tell us.
         digest: hex sha256 over the sorted members (`content_digest`), None if nobody could tell us.
         folder: what it unpacks to, beside it, where that is not named as the archive.
-        url, md5: where the archive itself can be fetched, and its hex md5, of data sets with automatic access.
+        url, md5, size: of data sets with automatic access, where the archive itself can be fetched, its hex md5, and
+            its bytes if somebody could tell us.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Archive:
     folder: str | None = None
     url: str | None = None
     md5: str | None = None
+    size: int | None = None
 
     def places(self, root: Path) -> list[Path]:
         """Where below the data root it may lie: the archive itself, then folders that it unpacks to."""
@@ -123,13 +125,17 @@ def load_manifest(name: str) -> Manifest:
     """Read data_manifests/<name>.yaml.
 
     Raises:
-        ValueError: if no such data set is declared, or its file misses a field or has one that does not exist.
+        ValueError: if no such data set is declared, its file misses a field or has one that does not exist, or an
+            archive is to be fetched otherwise than over https and with a checksum.
     """
     path = project_root() / "data_manifests" / f"{choose('dataset', name, names())}.yaml"
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     values = _checked(Manifest, values, f"{path}")
     files = tuple(Archive(**_checked(Archive, entry, f"{path}, files")) for entry in values["files"])
     splits = {key: Split(**_checked(Split, entry, f"{path}, {key}")) for key, entry in values["splits"].items()}
+    for archive in files:
+        if archive.url and not (archive.url.startswith("https://") and archive.md5):
+            raise ValueError(f"{path}: {archive.url} should be fetched over https:// and have an md5; declare both")
     choose(f"{path}: access", values["access"], ACCESS)
     if values["name"] != name:
         raise ValueError(f"{path}: name is {values['name']!r}, the file's own is {name!r}; make them agree")
@@ -141,27 +147,32 @@ def location(archive: Archive, root: Path) -> Path | None:
     return next((found for found in archive.places(root) if found.exists()), None)
 
 
-def read_members(path: Path) -> list[tuple[str, bytes]]:
+def read_members(path: Path, most: int | None = None) -> list[tuple[str, bytes]]:
     """The files in an archive or folder as (name, contents), sorted by name.
 
     Names use `/` and leave out a leading folder named as the archive, so that a zip and what it unpacks to agree.
     Hidden files and the `__MACOSX` entries some packers add are passed over.
 
     Raises:
-        ValueError: if the archive is truncated or damaged, naming the member where it is known.
+        ValueError: if the archive is truncated or damaged, naming the member where it is known, or says that it unpacks
+            to more than `most` bytes; a member never unpacks to more than it says.
     """
     if path.is_dir():
         found = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()]
-        return [(name, file.read_bytes()) for name, file in _sorted_members(found, path.name)]
+        return [(name, file.read_bytes()) for name, file in visible(found, path.name)]
     member = "its list of members"
     try:
         with zipfile.ZipFile(path) as archive:
             found = [(info.filename, info) for info in archive.infolist() if not info.is_dir()]
+            found = visible(found, path.stem)
+            announced = sum(info.file_size for _, info in found)
+            if most is not None and announced > most:
+                raise ValueError(f"{path} unpacks to {announced:,} bytes, expected {most:,}; fetch the archive again")
             contents = []
-            for member, info in _sorted_members(found, path.stem):
+            for member, info in found:
                 contents.append((member, archive.read(info)))
             return contents
-    except CORRUPT as error:
+    except (*CORRUPT, RuntimeError) as error:  # RuntimeError: it is encrypted
         raise ValueError(f"{path} is truncated or damaged, at {member} ({error}); fetch the archive again") from error
 
 
@@ -185,7 +196,7 @@ def require(manifest: Manifest, root: Path) -> list[Path]:
         path, *unpacked = manifest.files[found.index(None)].places(root)
         alternative = f" (or, unpacked, {' or '.join(map(str, unpacked))})" if unpacked else ""
         raise FileNotFoundError(
-            f"data set {manifest.name!r} lacks {path}{alternative}; {_next_step(manifest, path)}"
+            f"data set {manifest.name!r} lacks {path}{alternative}; {next_step(manifest, path)}"
         )
     return found
 
@@ -199,7 +210,7 @@ def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
     """
     gathered = []
     for archive, path in zip(manifest.files, require(manifest, root), strict=True):
-        members = read_members(path)
+        members = read_members(path, most=archive.bytes)
         found = {
             "members": len(members),
             "bytes": sum(len(contents) for _, contents in members),
@@ -216,53 +227,7 @@ def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
     return gathered
 
 
-def download(name: str) -> list[Path]:
-    """Fetch the archives of a data set that are missing below the data root; returns where all of them lie.
-
-    A file takes its place once its checksum is right, so that an interrupted download leaves nothing half-done.
-
-    Raises:
-        ValueError: if the data set cannot be fetched automatically, saying how to obtain it, or a fetched file has
-            another checksum.
-        OSError: if the server cannot be reached or the disk is full.
-    """
-    import pooch
-
-    declared = load_manifest(name)
-    for archive in declared.files:
-        path = data_root() / archive.name
-        if location(archive, data_root()):
-            continue
-        if archive.url is None:
-            raise ValueError(f"data set {name!r} cannot be fetched automatically; {_next_step(declared, path)}")
-        pooch.retrieve(archive.url, f"md5:{archive.md5}", fname=path.name, path=path.parent, progressbar=True)
-    return require(declared, data_root())
-
-
-def status() -> list[dict[str, str]]:
-    """One row per declared data set: name, title, access, state (present, missing, embedded), path, next_step.
-
-    Only looks whether the files are there; reading a data set verifies them.
-    """
-    rows = []
-    for name in names():
-        manifest = load_manifest(name)
-        paths = [data_root() / archive.name for archive in manifest.files]
-        missing = [path for archive, path in zip(manifest.files, paths, strict=True)
-                   if location(archive, data_root()) is None]
-        state = "embedded" if manifest.access == "embedded" else "missing" if missing else "present"
-        rows.append({
-            "name": name,
-            "title": manifest.title,
-            "access": manifest.access,
-            "state": state,
-            "path": ", ".join(map(str, paths)),
-            "next_step": _next_step(manifest, missing[0]) if missing else "",
-        })
-    return rows
-
-
-def _next_step(manifest: Manifest, path: Path) -> str:
+def next_step(manifest: Manifest, path: Path) -> str:
     """What a reader does to obtain `path`."""
     if manifest.access == "automatic":
         return f"run `repro data download {manifest.name}`, or point REPRO_DATA at a folder that has it"
@@ -270,6 +235,13 @@ def _next_step(manifest: Manifest, path: Path) -> str:
         return f"it is made from other data, see {manifest.source}; or point REPRO_DATA at a folder that has it"
     return (f"ask for {path.name} at {manifest.source} and put it into {path.parent}, "
             f"or point REPRO_DATA at a folder that has it")
+
+
+def visible(found: list[tuple[str, Any]], folder: str) -> list[tuple[str, Any]]:
+    """(name, handle) pairs without hidden files, names relative to `folder`, sorted by name."""
+    shown = [(name.removeprefix(f"{folder}/"), handle) for name, handle in found
+             if not any(part.startswith(".") or part == "__MACOSX" for part in name.split("/"))]
+    return sorted(shown, key=lambda pair: pair[0])
 
 
 def _checked(kind: type, values: Any, where: str) -> dict[str, Any]:
@@ -284,10 +256,3 @@ def _checked(kind: type, values: Any, where: str) -> dict[str, Any]:
     if missing:
         raise ValueError(f"{where}: missing {', '.join(missing)}; the fields are {', '.join(known)}")
     return values
-
-
-def _sorted_members(found: list[tuple[str, Any]], folder: str) -> list[tuple[str, Any]]:
-    """(name, handle) pairs without hidden files, names relative to `folder`, sorted by name."""
-    visible = [(name.removeprefix(f"{folder}/"), handle) for name, handle in found
-               if not any(part.startswith(".") or part == "__MACOSX" for part in name.split("/"))]
-    return sorted(visible, key=lambda pair: pair[0])

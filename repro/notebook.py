@@ -31,8 +31,10 @@ def begin(namespace: dict[str, Any], cells: Callable[..., list]) -> dict[str, An
         ValueError: if the namespace holds a plain value that is no parameter, or a parameter has a value that does not
             exist; the message names those that do.
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
+        OSError: if REPRO_RUNS cannot be written.
     """
     settings, device = _checked(namespace, cells)
+    Store(manifest.runs_root()).require_usable()
     planned = behind(settings, cells)
     store = Store(manifest.runs_root())
     finished = sum(store.run(cell).result is not None for cell in planned)

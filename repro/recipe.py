@@ -44,14 +44,27 @@ def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
     """Distinct whole numbers of a comma list such as "0,1,2", in the order given.
 
     Raises:
-        ValueError: naming the parameter, the value and the form expected.
+        ValueError: naming the parameter, the value and the form expected, or the number that is there twice.
     """
     try:
         numbers = [parse_number(parameter, part, least=least) for part in str(value).split(",")]
     except ValueError as error:
         expected = f"a comma list of whole numbers from {least}, such as 1,2,3"
         raise ValueError(f"{parameter}={value!r} should be {expected} ({error})") from error
-    return list(dict.fromkeys(numbers))
+    return distinct(parameter, value, numbers)
+
+
+def distinct(parameter: str, value: Any, items: Iterable[Any]) -> list[Any]:
+    """The items of a list that a user has given as `value`; one there twice is more likely a slip than meant.
+
+    Raises:
+        ValueError: naming the parameter, the value and the item that is there twice.
+    """
+    items = list(items)
+    for place, item in enumerate(items):
+        if item in items[:place]:
+            raise ValueError(f"{parameter}={value!r} names {item} twice; name it once")
+    return items
 
 
 def setting(

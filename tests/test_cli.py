@@ -104,8 +104,8 @@ def test_data_list_with_data(repro, tmp_path, unpacked):
     path.with_suffix("").mkdir() if unpacked else path.touch()
     status, out, _ = repro("data", "list")
     assert status == 0
-    assert next(line.split()[1] for line in out.splitlines() if line.startswith("ucla")) == "present"
-    assert "ask for all_sqe.zip" not in out
+    assert next(line.split()[1] for line in out.splitlines() if line.startswith("ucla")) == "differs"
+    assert ("all_sqe is empty; fetch it again" if unpacked else "all_sqe.zip is truncated or damaged") in out
 
 
 def test_recipe_names_every_value_and_its_source(repro):
@@ -148,6 +148,12 @@ def test_recipes_of_cm_acc_are_printed_with_their_sources(repro, name):
         (["taxonomy", "--workers", "0"], "workers='0' should be a whole number of at least 1"),
         (["taxonomy", "--seeds", "[0,1]"], "seeds='[0,1]' should be a comma list of whole numbers from 0"),
         (["taxonomy", "--seeds", ""], "seeds='' should be a comma list of whole numbers from 0"),
+        (["taxonomy", "--seeds", "0,0"], "seeds='0,0' names 0 twice; name it once"),
+        (["taxonomy", "--objectives", "CE+AD,AD+CE"], "objectives='CE+AD,AD+CE' names CE+AD twice; name it once"),
+        (["image_methods", "--methods", "moco,moco"], "methods='moco,moco' names moco twice; name it once"),
+        (["temperature_grid", "--temperatures", "0.1,0.10"], "temperatures='0.1,0.10' names 0.1 twice; name it once"),
+        (["ohem_vs_active", "--samplers", "ohem,ohem"], "samplers='ohem,ohem' names ohem twice; name it once"),
+        (["transfer", "--split", "1,1"], "split='1,1' names 1 twice; name it once"),
         (["taxonomy", "--objectives", "CE+DA"], "objectives='CE+DA' is not one of: all, random, AE, CE,"),
         (["taxonomy", "--objectives", "CE,"], "objectives='' is not one of: "),
         (["taxonomy", "--objectives", "CE+CE"], "objectives='CE+CE' is not one of: "),
@@ -330,13 +336,27 @@ def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):
         run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
     (run.folder / "result.json").write_text("{")
     errors = refused(repro("results", "list"))
-    assert f"repro: {run.folder / 'result.json'} cannot be read" in errors and "delete that file" in errors
+    assert f"repro: {run.folder / 'result.json'} cannot be read" in errors and "repro doctor --repair" in errors
+
+
+def test_doctor_ends_with_status_1_until_it_has_mended(repro, tmp_path):
+    status, out, _ = repro("doctor")
+    assert status == 0 and out.endswith("problems: 0\n")
+    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1))
+    with run.claim():
+        run.finish({"linear": 50.0, "cost": {}})
+    (run.folder / "result.json").write_text("{")
+    status, out, _ = repro("doctor")
+    assert status == 1 and "--repair would: " in out and (run.folder / "result.json").exists()
+    assert repro("doctor", "--repair")[0] == 0 and repro("doctor")[0] == 0
 
 
 def test_an_error_of_the_disk_is_one_a_reader_can_mend(repro, tmp_path):
     (tmp_path / "runs").write_text("a file in the place of the folder")
-    *_, last = refused(repro(*SMOKE)).splitlines()
-    assert last.startswith("repro: [Errno ") and f"'{tmp_path / 'runs'}" in last
+    for command in (SMOKE, ("data", "prepare", "ntu"), ("data", "import", "cifar10", "x.npz"), ("results", "evaluate")):
+        message, = refused(repro(*command)).splitlines()  # nothing was begun
+        assert message.startswith(f"repro: {tmp_path / 'runs'}, the folder of runs, cannot be written (Not a directory")
+        assert message.endswith("or point REPRO_RUNS at another folder")
 
 
 def test_a_real_process_ends_with_status_2_and_no_traceback(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "repro"
 EXTRAS = ("av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "nbconvert", "papermill", "pooch")
-EXTRAS += ("safetensors", "seaborn", "statsmodels", "dask", "distributed")
+EXTRAS += ("packaging", "requests", "safetensors", "seaborn", "statsmodels", "dask", "distributed")
 
 
 def modules(folder):

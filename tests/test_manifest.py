@@ -1,9 +1,3 @@
-import dataclasses
-import functools
-import hashlib
-import http.server
-import os
-import threading
 import zipfile
 from pathlib import Path
 
@@ -95,6 +89,8 @@ def test_unknown_dataset_names_the_declared_ones(project):
 @pytest.mark.parametrize(("change", "message"), [
     ({"licens": "MIT"}, "field='licens' is not one of: .*did you mean 'licence'"),
     ({"access": "free"}, "access='free' is not one of: automatic, form, derived, embedded"),
+    ({"files": [{"name": "a.zip", "url": "http://a.org/a.zip", "md5": "0"}]}, "fetched over https:// and have an md5"),
+    ({"files": [{"name": "a.zip", "url": "https://a.org/a.zip"}]}, "fetched over https:// and have an md5"),
     ({"name": "stuff"}, "name is 'stuff', the file's own is 'things'"),
     ({"files": [{"members": 3, "bytes": 3, "digest": "0"}]}, "files: missing name"),
     ({"files": ["box/things.zip"]}, "expected fields of Archive"),
@@ -179,6 +175,24 @@ def test_same_sizes_but_another_content_raise(project, tmp_path):
     assert "members" not in str(caught.value)
 
 
+def test_an_archive_that_unpacks_to_far_more_is_refused_unread(project, tmp_path, monkeypatch):
+    things = project(declared())
+    path = write_zip(tmp_path / "box" / "things.zip", FILES | {"huge.bin": bytes(10**6)})
+    monkeypatch.setattr(zipfile.ZipFile, "read", None)
+    with pytest.raises(ValueError, match=f"{path} unpacks to 1,010,246 bytes, expected 10,246; fetch the archive"):
+        manifest.verified_members(things, tmp_path)
+
+
+def test_an_encrypted_archive_is_named(tmp_path):
+    path = write_zip(tmp_path / "things.zip", {"a.txt": b"one"})
+    contents = bytearray(path.read_bytes())
+    for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # the bit that says so, in both headers
+        contents[contents.index(start) + flags] |= 1
+    path.write_bytes(contents)
+    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged, at a\.txt .*encrypted"):
+        manifest.read_members(path)
+
+
 def test_archive_goes_before_folder(project, tmp_path):
     things = project(declared())
     folder = write_folder(tmp_path / "box" / "things", FILES)
@@ -186,19 +200,6 @@ def test_archive_goes_before_folder(project, tmp_path):
     assert manifest.require(things, tmp_path) == [folder]
     path = write_zip(tmp_path / "box" / "things.zip", FILES)
     assert manifest.require(things, tmp_path) == [path]
-
-
-def test_status_rows(project, tmp_path):
-    project(declared())
-    embedded = declared(name="inside", access="embedded", files=[])
-    (tmp_path / "data_manifests" / "inside.yaml").write_text(yaml.safe_dump(embedded))
-    rows = {row["name"]: row for row in manifest.status()}
-    assert rows["inside"]["state"] == "embedded" and rows["inside"]["next_step"] == ""
-    assert rows["things"]["state"] == "missing" and "https://example.org/things" in rows["things"]["next_step"]
-    assert rows["things"]["path"] == os.path.join(tmp_path, "data", "box", "things.zip")
-    write_folder(tmp_path / "data" / "box" / "things", FILES)
-    row = {row["name"]: row for row in manifest.status()}["things"]
-    assert row["state"] == "present" and row["next_step"] == ""
 
 
 def test_the_folder_an_archive_unpacks_to_may_have_a_name_of_its_own(project, tmp_path):
@@ -236,54 +237,3 @@ def test_committed_ntu_counts():
     assert splits["xview"].kept == {"train": 37646, "test": 18932}
     people = [set(getattr(splits["xsub"], part)["subjects"]) for part in ("train", "test")]
     assert people[0] | people[1] == set(range(1, 41)) and [len(part) for part in people] == [20, 20]
-
-
-# Downloads, from a server in this process
-
-
-@pytest.fixture
-def served(tmp_path, monkeypatch):
-    """Declare a data set `fetched` whose archive a local server has; returns its archive and where it will lie."""
-    contents = b"an archive" * 100
-    (tmp_path / "server").mkdir()
-    (tmp_path / "server" / "things.tar.gz").write_bytes(contents)
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    handler = functools.partial(Quiet, directory=tmp_path / "server")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/things.tar.gz"
-        archive = manifest.Archive(name="fetched/things.tar.gz", url=url, md5=hashlib.md5(contents).hexdigest())
-        declared = manifest.Manifest(name="fetched", title="t", access="automatic", source="s", licence="l",
-                                     files=(archive,), splits={})
-        monkeypatch.setattr(manifest, "load_manifest", lambda _: declared)
-        monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
-        yield declared, tmp_path / "data" / "fetched" / "things.tar.gz", contents
-        server.shutdown()
-
-
-def test_a_download_is_checked_and_made_once(served, tmp_path):
-    _, path, contents = served
-    assert manifest.download("fetched") == [path] and path.read_bytes() == contents
-    (tmp_path / "server" / "things.tar.gz").unlink()
-    assert manifest.download("fetched") == [path]  # nothing is fetched again
-
-
-def test_a_download_with_another_checksum_leaves_nothing(served, tmp_path):
-    _, path, _ = served
-    (tmp_path / "server" / "things.tar.gz").write_bytes(b"something else")
-    with pytest.raises(ValueError, match=r"things.tar.gz"):
-        manifest.download("fetched")
-    assert list(path.parent.iterdir()) == []
-
-
-def test_a_download_that_cannot_be_automatic_says_how(served, monkeypatch):
-    declared, _, _ = served
-    by_hand = dataclasses.replace(declared, access="form",
-                                  files=(dataclasses.replace(declared.files[0], url=None, md5=None),))
-    monkeypatch.setattr(manifest, "load_manifest", lambda _: by_hand)
-    with pytest.raises(ValueError, match=r"cannot be fetched automatically; ask for things.tar.gz"):
-        manifest.download("fetched")

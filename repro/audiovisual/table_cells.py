@@ -7,7 +7,7 @@ from repro.audiovisual.cell import TARGETS, identity_of
 from repro.audiovisual.data import CHARACTERS, RECORDINGS
 from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import METHODS, PRESETS, QUICK, SAMPLERS, SELF_SUPERVISED, VARIANTS
-from repro.recipe import choose, parse_number, parse_numbers
+from repro.recipe import choose, distinct, parse_number, parse_numbers
 from repro.report.comparison import TRUNKS
 from repro.run.store import Cell
 from repro.run.table import entry_of, resolved
@@ -192,7 +192,8 @@ def transfer_cells(
     """
     names = _listed("methods", methods, METHODS)
     changes = _targeted(targets)
-    splits = [{"split": parse_number("split", number)} for number in dict.fromkeys(str(split).split(","))]
+    numbers = [parse_number("split", number) for number in str(split).split(",")]
+    splits = [{"split": number} for number in distinct("split", split, numbers)]
     choices: list[dict[str, Any]] = [{}]
     if trunks != "auto":
         choices = [{"video_trunk": trunk} for trunk in _listed("trunks", trunks, TRUNKS)]
@@ -265,7 +266,7 @@ def _redundant(redundancy: str | float, dataset: str) -> dict[str, Any]:
 
 def _listed(parameter: str, value: str, allowed: Collection[str]) -> list[str]:
     """Distinct names of a comma list, each one of those allowed."""
-    return list(dict.fromkeys(choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
+    return distinct(parameter, value, (choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
 
 
 def _cells(

@@ -43,5 +43,5 @@ def read_rgb(file: Path | BinaryIO, name: str) -> Image.Image:
     try:
         with Image.open(file) as image:
             return image.convert("RGB")
-    except (OSError, SyntaxError, ValueError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise ValueError(f"{name} cannot be read as a picture ({error}); fetch it again or leave it out") from error

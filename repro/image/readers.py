@@ -23,6 +23,7 @@ from repro.recipe import choose
 PARTS = ("train", "test", "unlabeled")
 PICTURES = (".jpg", ".jpeg", ".png")
 PLACES = ("train", "val")     # folders of ImageNet, for the first two parts
+LARGEST = 2**33               # bytes that an archive may unpack to, all files together; STL-10 has 3.1e9
 DAMAGED = (*manifest.CORRUPT, tarfile.TarError, OSError, ValueError, KeyError)
 
 
@@ -216,7 +217,7 @@ def contents(path: Path) -> Iterator[tuple[str, bytes]]:
     """
     try:
         files = list(_files(path))
-    except DAMAGED as error:
+    except (*DAMAGED, RuntimeError) as error:  # RuntimeError: it is encrypted
         raise ValueError(f"{path} is truncated or damaged ({error}); fetch it again") from error
     visible = [(name, data) for name, data in files
                if not any(part == "__MACOSX" or part.startswith("._") for part in name.split("/"))]
@@ -226,7 +227,25 @@ def contents(path: Path) -> Iterator[tuple[str, bytes]]:
         yield name.removeprefix(outer), data
 
 
+class _Room:
+    """What an archive may still unpack to; no member unpacks to more than it says."""
+
+    def __init__(self) -> None:
+        self.left = LARGEST
+
+    def take(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise ValueError(f"it unpacks to more than {LARGEST:,} bytes")
+
+    def checked(self, member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+        """A filter of `tarfile` that lets no member leave the folder either."""
+        self.take(member.size)
+        return tarfile.data_filter(member, folder)
+
+
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+    room = _Room()
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if file.is_file():
@@ -235,10 +254,12 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
                 if not info.is_dir():
+                    room.take(info.file_size)
                     yield info.filename, archive.read(info)
     else:
         with tarfile.open(path) as archive:
             for member in archive:
+                room.take(member.size)
                 if member.isfile():
                     yield member.name.removeprefix("./"), archive.extractfile(member).read()
 
@@ -306,7 +327,7 @@ def _unpacked(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="repro-") as folder:
         try:
             with tarfile.open(path) as archive:
-                archive.extractall(folder, filter="data")
+                archive.extractall(folder, filter=_Room().checked)
         except DAMAGED as error:
             raise ValueError(f"{path} is truncated or damaged ({error}); fetch it again") from error
         yield Path(folder)

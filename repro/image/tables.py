@@ -11,7 +11,7 @@ from repro.image.cell import data_of, learners, train
 from repro.image.data import DATASETS
 from repro.image.pretrain import VERSION
 from repro.image.recipe import METHODS, PRESETS, VARIANTS, ImageRecipe
-from repro.recipe import choose, parse_numbers
+from repro.recipe import choose, distinct, parse_numbers
 from repro.report.printed import sce_grid
 from repro.run import device as devices
 from repro.run.store import Cell
@@ -173,10 +173,10 @@ def image_methods_cells(
         ValueError: if a parameter has a value that does not exist, naming those that do.
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
     """
-    chosen = dict.fromkeys(choose("methods", name.strip(), METHODS) for name in str(methods).split(","))
+    chosen = [choose("methods", name.strip(), METHODS) for name in str(methods).split(",")]
     changes = _changes(variant, select, subset, precision)
     preset = resolved(dataset, preset, DATASETS, PRESETS)
-    recipes = [PRESETS[preset](dataset, method, **changes) for method in chosen]
+    recipes = [PRESETS[preset](dataset, method, **changes) for method in distinct("methods", methods, chosen)]
     return _cells("image_methods", recipes, preset, seeds, shown=())
 
 
@@ -384,7 +384,7 @@ def parse_fractions(parameter: str, value: Any, *, least: float = 1e-6) -> list[
     """Distinct numbers of a comma list such as "0.1,0.2", in the order given.
 
     Raises:
-        ValueError: naming the parameter, the value and the form expected.
+        ValueError: naming the parameter, the value and the form expected, or the number that is there twice.
     """
     try:
         numbers = [float(part) for part in str(value).split(",")]
@@ -392,7 +392,7 @@ def parse_fractions(parameter: str, value: Any, *, least: float = 1e-6) -> list[
         numbers = []
     if not numbers or not all(least <= number < float("inf") for number in numbers):
         raise ValueError(f"{parameter}={value!r} should be a comma list of numbers from {least}, such as 0.1,0.2")
-    return list(dict.fromkeys(numbers))
+    return distinct(parameter, value, numbers)
 
 
 def _changes(

@@ -49,7 +49,9 @@ def read(folder: Path) -> list[Executed]:
 def _executed(path: Path) -> Executed:
     try:
         notebook = nbformat.read(path, as_version=4)
-    except (nbformat.reader.NotJSONError, nbformat.ValidationError, KeyError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # nbformat raises many kinds for other JSON
         raise ValueError(f"{path} is not a notebook; delete it, or run its notebook again") from error
     planned = PLANNED.search(_printed(notebook))
     return Executed(

@@ -54,6 +54,7 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool |
     """
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and first():
+        store.require_writable()
         what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
         tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
     complete(cells, train, store, pool)

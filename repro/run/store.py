@@ -14,6 +14,7 @@ import json
 import os
 import secrets
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -115,18 +116,12 @@ class Run:
         path = self.folder / "result.json"
         if not path.exists():
             return None
-        return _read_json(path)
+        return read_json(path)
 
     @property
     def trained(self) -> float:
         """Part of the cell's steps that is done, from 0 to 1, as far as its log says."""
-        if (self.folder / "result.json").exists():
-            return 1.0
-        try:
-            last = json.loads((self.folder / "progress.jsonl").read_text().splitlines()[-1])
-            return last["step"] / last["of"]
-        except (OSError, IndexError, ValueError, KeyError):  # not begun, or just being written
-            return 0.0
+        return 1.0 if (self.folder / "result.json").exists() else trained(self.folder)
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write `result.json`, which completes the cell, and drop what only resuming needed."""
@@ -159,11 +154,7 @@ class Run:
     @property
     def owner(self) -> str:
         """Who claimed the cell last, in words."""
-        try:
-            owner = json.loads((self.folder / "owner.json").read_text())
-        except (OSError, ValueError):
-            return "another process"
-        return f"process {owner['process']} on {owner['host']} (since {owner['since']})"
+        return owner(self.folder)
 
     def wait(self, say: Callable[[str], None], seconds: float = 0.5) -> None:
         """Return once the cell is complete or nobody holds it any more; say at the start for whom we wait."""
@@ -185,6 +176,26 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
 
+    def require_writable(self) -> None:
+        """Make sure that runs can be written here, before anything is computed that would be lost. Creates nothing.
+
+        Raises:
+            OSError: naming the folder, the variable and the reason.
+        """
+        try:
+            there = next(folder for folder in (self.root, *self.root.parents) if folder.exists())
+            with tempfile.TemporaryFile(dir=there) as file:
+                file.write(b"0")
+                file.flush()
+        except OSError as error:
+            raise OSError(f"{self.root}, the folder of runs, cannot be written ({error.strerror}); make room or give "
+                          "yourself the right to write there, or point REPRO_RUNS at another folder") from error
+
+    def require_usable(self) -> None:
+        """As `require_writable`, unless there are finished cells: these may be read where nothing can be written."""
+        if not any(self.root.glob("*/*/result.json")):
+            self.require_writable()
+
     def run(self, cell: Cell) -> Run:
         """The run of a cell in its own table's folder."""
         return Run(self.root / cell.table / cell.key, cell)
@@ -192,7 +203,7 @@ class Store:
     def twin(self, cell: Cell) -> dict[str, Any] | None:
         """The result of the same cell finished for another table, if there is one: equal keys, equal results."""
         for path in sorted(self.root.glob(f"*/{cell.key}/result.json")):
-            return _read_json(path)
+            return read_json(path)
         return None
 
     def finished(self) -> list[dict[str, Any]]:
@@ -202,13 +213,40 @@ class Store:
             ValueError: if a stored file is damaged; the message names it.
         """
         return [
-            _read_json(path.with_name("recipe.json")) | {"result": _read_json(path)}
+            read_json(path.with_name("recipe.json")) | {"result": read_json(path)}
             for path in sorted(self.root.glob("*/*/result.json"))
         ]
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def trained(folder: Path) -> float:
+    """Part of the steps of a cell without a result that is done, from 0 to 1, as far as the log in its folder says."""
     try:
-        return json.loads(path.read_text())
+        last = json.loads((folder / "progress.jsonl").read_text().splitlines()[-1])
+        return last["step"] / last["of"]
+    except (OSError, IndexError, ValueError, KeyError):  # not begun, or just being written
+        return 0.0
+
+
+def owner(folder: Path) -> str:
+    """Who claimed the cell of a folder last, in words."""
+    try:
+        found = json.loads((folder / "owner.json").read_text())
+        return f"process {found['process']} on {found['host']} (since {found['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file of ours.
+
+    Raises:
+        ValueError: if the file is damaged; the message names it.
+    """
+    try:
+        value = json.loads(path.read_text())
+        if not isinstance(value, dict):
+            raise ValueError(f"it holds a {type(value).__name__}")
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read ({error}); delete that file and run the table again") from error
+        next_step = "`repro doctor --repair` sets it aside; then run the table again"
+        raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error
+    return value

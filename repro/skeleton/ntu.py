@@ -17,6 +17,7 @@ JOINTS = 25
 DIGITS = 20                   # of the largest id of 64 bits; longer numbers are damage
 NAME = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
 LARGEST = (17, 3, 40, 2, 60)  # setup, camera, subject, repetition, action; NTU RGB+D 120 goes on from there
+MOST_BYTES = 2**26            # of a file; two people for 300 frames take 2.3 million
 ACTIONS = (
     "drink water", "eat meal", "brush teeth", "brush hair", "drop", "pick up", "throw", "sit down", "stand up", "clap",
     "read", "write", "tear up paper", "put on jacket", "take off jacket", "put on a shoe", "take off a shoe",
@@ -93,8 +94,10 @@ def read(path: Path, member: Member) -> bytes:
     """The contents of a file in a folder or zip.
 
     Raises:
-        ValueError: if the file cannot be read, or the archive is damaged there.
+        ValueError: if the file cannot be read, is of absurd size, or the archive is damaged there.
     """
+    if member.size > MOST_BYTES:
+        raise ValueError(f"has {member.size:,} bytes, at most {MOST_BYTES:,} are read")
     try:
         return (path / member.place).read_bytes() if path.is_dir() else _archive(path).read(member.place)
     except CORRUPT as error:

@@ -8,7 +8,7 @@ import torch
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.recipe import choose, parse_number, parse_numbers
+from repro.recipe import choose, distinct, parse_number, parse_numbers
 from repro.report.printed import printed
 from repro.run import device as devices
 from repro.run.store import Cell
@@ -175,7 +175,8 @@ def encoder_collapse_cells(
     """
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     depths = parse_numbers("layers", layers, least=1)
-    chosen = dict.fromkeys(choose("methods", name.strip(), ("random", "AE")) for name in str(methods).split(","))
+    names = (choose("methods", name.strip(), ("random", "AE")) for name in str(methods).split(","))
+    chosen = distinct("methods", methods, names)
     where = devices.resolve(device)
     changes = _as_given(select, precision, where)
     recipes = [PRESETS[preset](dataset, method, layers=depth, **changes) for depth in depths for method in chosen]
@@ -260,10 +261,10 @@ def parse_objectives(text: str) -> list[str]:
     """Objectives of a comma list, their terms put in the order AE, CE, AD, CD; "all" is random and the fifteen subsets.
 
     Raises:
-        ValueError: naming an objective that does not exist and those that do.
+        ValueError: naming an objective that does not exist and those that do, or one that is there twice.
     """
-    names = dict.fromkeys(_ordered(name.strip()) for name in str(text).split(","))
-    return list(METHODS) if "all" in names else list(names)
+    names = distinct("objectives", text, (_ordered(name.strip()) for name in str(text).split(",")))
+    return list(METHODS) if "all" in names else names
 
 
 def parse_rate(value: Any) -> float:

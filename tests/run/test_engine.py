@@ -162,11 +162,20 @@ def test_a_damaged_result_is_named_before_anything_is_trained(store):
     path = store.run(CELLS[0]).folder / "result.json"
     path.write_text(path.read_text()[:20])
     train = Trainer()
-    with pytest.raises(ValueError, match=r"result\.json cannot be read .*; delete that file and run the table again"):
+    with pytest.raises(ValueError, match=r"result\.json cannot be read .* sets it aside; then run the table again"):
         run_cells(CELLS, train, store)
     assert train.calls == []
     path.unlink()
     assert run_cells(CELLS, train, store)["linear"].tolist() == [value(each) for each in CELLS]
+
+
+def test_a_folder_that_cannot_be_written_is_noticed_before_anything_is_trained(store):
+    file = store.root / "a file in the place of the folder"
+    file.touch()
+    train = Trainer()
+    with pytest.raises(OSError, match=r"cannot be written .* point REPRO_RUNS at another folder"):
+        run_cells(CELLS, train, Store(file))
+    assert train.calls == []
 
 
 class Holder(threading.Thread):

@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 
 import pytest
@@ -282,7 +283,7 @@ def test_wait_ends_when_the_holder_is_killed(store, start):
         assert claimed
 
 
-DAMAGED = ["", "{", '{"linear": 50.0, "co', "\x00" * 20, "not json"]
+DAMAGED = ["", "{", "[]", '{"linear": 50.0, "co', "\x00" * 20, "not json"]
 
 
 @pytest.mark.parametrize("content", DAMAGED)
@@ -296,7 +297,7 @@ def test_a_damaged_result_is_named(store, content):
         with pytest.raises(ValueError) as raised:
             read()
         assert str(raised.value).startswith(f"{path} cannot be read (")
-        assert str(raised.value).endswith("; delete that file and run the table again")
+        assert str(raised.value).endswith("; `repro doctor --repair` sets it aside; then run the table again")
 
 
 def test_binary_garbage_in_a_result_is_named(store):
@@ -356,3 +357,29 @@ def test_files_have_the_permissions_of_other_new_files(tmp_path):
     write_json(tmp_path / "result.json", {})
     usual, ours = (stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "usual", tmp_path / "result.json"))
     assert oct(ours) == oct(usual)
+
+
+def test_a_folder_that_can_be_written_stays_as_it_is(store):
+    store.require_writable()
+    assert not store.root.exists()
+    store.root.mkdir()
+    store.require_usable()
+    assert list(store.root.iterdir()) == []
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.ENOSPC])
+def test_a_folder_that_cannot_be_written_is_named_with_its_variable(store, monkeypatch, code):
+    def refuse(**_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(OSError) as raised:
+        store.require_usable()
+    message = str(raised.value)
+    assert message.startswith(f"{store.root}, ") and os.strerror(code) in message and "REPRO_RUNS" in message
+
+
+def test_finished_cells_may_be_read_where_nothing_can_be_written(store, monkeypatch):
+    store.run(CELL).finish({"linear": 50.0, "cost": {}})
+    monkeypatch.setattr(tempfile, "TemporaryFile", None)
+    store.require_usable()

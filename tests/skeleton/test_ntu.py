@@ -153,6 +153,15 @@ def test_a_file_that_cannot_be_read_is_a_bad_one(tmp_path):
         ntu.read(tmp_path, ntu.Member("folder", "folder", 0))
 
 
+def test_a_file_of_absurd_size_is_not_read(tmp_path, monkeypatch):
+    path = archive(tmp_path / "a.zip", [f"{NAMES[0]}.skeleton"])
+    monkeypatch.setattr(ntu, "MOST_BYTES", len(text(ONE)))
+    assert ntu.read(path, ntu.members(path)[0]) == text(ONE)
+    monkeypatch.setattr(ntu, "MOST_BYTES", len(text(ONE)) - 1)
+    with pytest.raises(ValueError, match=f"has {len(text(ONE)):,} bytes, at most {len(text(ONE)) - 1:,} are read"):
+        ntu.read(path, ntu.members(path)[0])
+
+
 def test_an_encrypted_member_is_a_bad_one(tmp_path):
     path = archive(tmp_path / "a.zip", [f"{NAMES[0]}.skeleton"])
     contents = bytearray(path.read_bytes())

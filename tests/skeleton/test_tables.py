@@ -108,8 +108,8 @@ def test_depths_and_methods_of_the_collapse():
     assert len(tables.encoder_collapse_cells("synthetic")) == 10
 
 
-def test_the_order_of_terms_and_repetitions_do_not_matter():
-    names = ["CE+AE", "AE+CE", " CD+AD+CE+AE", "random", "CE+AE"]
+def test_the_order_of_terms_does_not_matter():
+    names = ["CE+AE", " CD+AD+CE+AE", "random"]
     cells = tables.taxonomy_cells("synthetic", objectives=",".join(names))
     assert [cell.entry for cell in cells] == ["AE+CE", "AE+CE+AD+CD", "random"]
     plain = tables.taxonomy_cells("synthetic", objectives="AE+CE")
@@ -117,7 +117,7 @@ def test_the_order_of_terms_and_repetitions_do_not_matter():
 
 
 def test_seeds_come_one_after_the_other_and_make_cells_of_their_own():
-    cells = tables.taxonomy_cells("synthetic", objectives="CE,AE", seeds="3,1,3")
+    cells = tables.taxonomy_cells("synthetic", objectives="CE,AE", seeds="3,1")
     assert [(cell.seed, cell.entry) for cell in cells] == [(3, "CE"), (3, "AE"), (1, "CE"), (1, "AE")]
     assert len({cell.key for cell in cells}) == 4
     assert tables.taxonomy_cells("synthetic", objectives="CE", seeds=3)[0] == cells[0]
@@ -307,8 +307,14 @@ def test_misspelt_parameters_are_errors(table, runs):
     assert not runs.exists()
 
 
-def test_a_method_given_twice_counts_once():
-    assert len(tables.encoder_collapse_cells("synthetic", layers="1,1", methods="AE,AE")) == 1
+@pytest.mark.parametrize(("given", "message"), [
+    ({"layers": "1,1"}, "layers='1,1' names 1 twice"),
+    ({"methods": "AE,random,AE"}, "methods='AE,random,AE' names AE twice"),
+    ({"seeds": "0,1,0"}, "seeds='0,1,0' names 0 twice"),
+])
+def test_what_is_there_twice_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        tables.encoder_collapse_cells("synthetic", **given)
 
 
 def test_a_method_that_is_a_number_is_refused_by_name():

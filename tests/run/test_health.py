@@ -1,0 +1,165 @@
+"""Broken folders of runs: what is said of them, and that repairing loses nothing."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from repro.recipe import Recipe
+from repro.run.health import QUIET, examine
+from repro.run.store import Cell, Store
+
+CELL = Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1)
+LEFTOVER = ".result.json.0123456789abcdef"
+
+HOLD = """
+import os, sys
+from pathlib import Path
+from repro.recipe import Recipe
+from repro.run.store import Cell, Store
+
+run = Store(Path(sys.argv[1])).run(Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1))
+with run.claim():
+    (run.folder / "progress.jsonl").write_text('{"step": 3, "of": 4}')
+    (run.folder / ".checkpoint.pt.0123456789abcdef").write_text("half")
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def run(root):
+    return Store(root).run(CELL)
+
+
+@pytest.fixture
+def finished(run):
+    with run.claim():
+        run.finish({"linear": 50.0, "cost": {}})
+    return run
+
+
+@contextlib.contextmanager
+def holder(root):
+    """Another process that trains the cell; yields it, and kills it at the end."""
+    command = [sys.executable, "-c", HOLD, str(root)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == f"{process.pid}\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def contents(root):
+    return {path: path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def test_no_folder_and_sound_ones(root, finished):
+    before = contents(root)
+    health = examine(root)
+    assert (health.finished, health.running, health.unfinished, health.problems) == (1, [], [], [])
+    assert contents(root) == before and examine(root / "missing").finished == 0
+
+
+@pytest.mark.parametrize("content", ["", '{"linear": 50.0, "co', "[]"])
+@pytest.mark.parametrize("name", ["result.json", "recipe.json"])
+def test_what_cannot_be_read_is_set_aside_and_the_cell_can_be_asked_for_again(root, finished, name, content):
+    (finished.folder / "checkpoint.pt").write_text("the last state")
+    (finished.folder / name).write_text(content)
+    before = contents(root)
+    problem, = examine(root).problems
+    assert problem.what.startswith(f"{finished.folder / name} cannot be read")
+    assert contents(root) == before  # looking changes nothing
+    problem.repair()
+    health = examine(root)
+    assert health.problems == [] and len(health.unfinished) == 1
+    assert sorted(contents(root).values()) == sorted(before.values())  # nothing is lost
+    assert finished.result is None and Store(root).finished() == []
+    with finished.claim() as claimed:
+        assert claimed
+        finished.finish({"linear": 50.0, "cost": {}})
+    assert Store(root).finished()[0]["result"]["linear"] == 50.0
+
+
+def test_damaged_twice_keeps_both(root, finished):
+    for content in ("first", "second"):
+        (finished.folder / "result.json").write_text(content)
+        (finished.folder / "recipe.json").write_text("{}")
+        examine(root).problems[0].repair()
+    assert {"first", "second"} <= {path.read_text() for path in finished.folder.glob("result.damaged*.json")}
+
+
+def test_a_missing_description_is_a_damaged_one(root, finished):
+    (finished.folder / "recipe.json").unlink()
+    problem, = examine(root).problems
+    assert "recipe.json cannot be read" in problem.what
+    problem.repair()
+    assert (finished.folder / "result.damaged.json").exists()
+
+
+def test_a_cell_in_the_folder_of_another(root, finished):
+    (finished.folder / "recipe.json").write_text(json.dumps({"key": "fedcba9876543210"}))
+    problem, = examine(root).problems
+    assert problem.what == f"{finished.folder} holds the cell fedcba9876543210" and problem.repair is None
+
+
+def test_a_cell_that_is_being_trained_is_left_alone(root, run):
+    with holder(root) as process:
+        health = examine(root)
+        assert health.problems == [] == health.unfinished
+        assert health.running[0].startswith(f"{run.folder}: process {process.pid} on ")
+
+
+def test_the_lock_of_a_dead_process_is_free_and_its_leftover_goes(root, run):
+    with holder(root) as process:
+        pass
+    health = examine(root)
+    assert health.running == []
+    assert f"{run.folder}: 75% trained; process {process.pid} on " in health.unfinished[0]
+    assert health.unfinished[0].endswith("holds its lock no more")
+    problem, = health.problems
+    assert problem.what.startswith(f"{run.folder / '.checkpoint.pt.0123456789abcdef'} was left by a process")
+    problem.repair()
+    assert examine(root).problems == [] and (run.folder / "progress.jsonl").exists()
+
+
+def test_a_cell_claimed_after_it_was_looked_at_is_left_alone(root, finished):
+    (finished.folder / LEFTOVER).touch()
+    problem, = examine(root).problems
+    with finished.claim():
+        (finished.folder / LEFTOVER).touch()  # of the process that writes now
+        with pytest.raises(BlockingIOError, match="has been claimed meanwhile"):
+            problem.repair()
+        assert (finished.folder / LEFTOVER).exists()
+
+
+@pytest.mark.parametrize("place", ["", "prepared", "prepared/ntu-0123456789abcdef", "taxonomy"])
+def test_temporary_files_elsewhere_are_left_for_an_hour(root, place):
+    folder = root / place
+    folder.mkdir(parents=True)
+    (folder / LEFTOVER).touch()
+    (folder / ".mine").touch()
+    assert examine(root).problems == []  # somebody may be writing it
+    for name in (LEFTOVER, ".mine"):
+        os.utime(folder / name, (0, os.stat(folder).st_mtime - QUIET - 60))
+    problem, = examine(root).problems
+    problem.repair()
+    assert [path.name for path in folder.iterdir()] == [".mine"]
+
+
+def test_the_half_of_a_report_goes_with_what_is_in_it(root):
+    folder = root / ".report.0123456789abcdef"
+    folder.mkdir(parents=True)
+    (folder / "index.html").touch()
+    os.utime(folder, (0, 0))
+    examine(root).problems[0].repair()
+    assert list(root.iterdir()) == []

@@ -1,0 +1,124 @@
+"""What is said of data sets that are here, in part, damaged, or not at all."""
+
+import hashlib
+import zipfile
+
+import pytest
+import yaml
+
+from repro import manifest, present
+
+FILES = {"a.txt": b"one", "b/2.txt": b"two", "c.bin": bytes(range(256)) * 40}
+
+
+def pack(path, files=FILES):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, contents in files.items():
+            archive.writestr(name, contents)
+    return path
+
+
+def unpack(path, files=FILES):
+    for name, contents in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(contents)
+    return path
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    """Declares the only data set `things` with one archive; returns a function that gives its state and next step."""
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    monkeypatch.delenv("REPRO_DATA", raising=False)
+    (tmp_path / "data_manifests").mkdir()
+
+    def status(name="things.zip", access="form", **fields):
+        values = {"name": "things", "title": "Things", "access": access, "source": "https://example.org"}
+        values |= {"licence": "-", "files": [{"name": f"box/{name}", **fields}] if name else [], "splits": {}}
+        (tmp_path / "data_manifests" / "things.yaml").write_text(yaml.safe_dump(values))
+        row, = present.status()
+        return row["state"], row["next_step"]
+
+    return status
+
+
+COUNTS = {"members": 3, "bytes": 10246}
+
+
+def test_nothing_and_embedded(state):
+    assert state(None, access="embedded") == ("embedded", "")
+    kind, step = state(**COUNTS)
+    assert kind == "missing" and step.startswith("ask for things.zip at https://example.org")
+
+
+def test_what_lies_beside_a_missing_archive_is_named(state, tmp_path):
+    pack(tmp_path / "data" / "box" / "part.npz")
+    kind, step = state(**COUNTS)
+    assert kind == "missing" and step.endswith("(there, but not official: part.npz)")
+
+
+@pytest.mark.parametrize("make", [lambda box: pack(box / "things.zip"), lambda box: unpack(box / "things")])
+def test_complete_however_packed(state, tmp_path, make):
+    make(tmp_path / "data" / "box")
+    assert state(**COUNTS) == ("present", "")
+
+
+@pytest.mark.parametrize("make", [pack, lambda path, files: unpack(path.with_suffix(""), files)])
+def test_a_part_is_counted(state, tmp_path, make):
+    make(tmp_path / "data" / "box" / "things.zip", {"a.txt": b"one"})
+    kind, step = state(**COUNTS)
+    assert kind == "differs" and "has 1 of 3 files, 3 of 10,246 bytes; fetch it again from https://example.org" in step
+
+
+@pytest.mark.parametrize("kept", [0, 30, 5000])
+def test_half_a_zip_is_damaged(state, tmp_path, kept):
+    path = pack(tmp_path / "data" / "box" / "things.zip")
+    path.write_bytes(path.read_bytes()[:kept])
+    kind, step = state(access="automatic", **COUNTS)
+    assert kind == "differs" and "things.zip is truncated or damaged" in step
+    assert step.endswith("move it away and run `repro data download things`")
+
+
+def test_an_empty_folder_is_no_data(state, tmp_path):
+    (tmp_path / "data" / "box" / "things").mkdir(parents=True)
+    assert state(**COUNTS)[0] == state()[0] == "differs"
+
+
+def test_a_tar_archive_is_known_by_its_size(state, tmp_path):
+    path = tmp_path / "data" / "box" / "things.tar.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"12345")
+    assert state("things.tar.gz", size=5)[0] == "present"
+    assert "has 5 of 9 bytes" in state("things.tar.gz", size=9)[1]
+    assert state("things.tar.gz")[0] == "found"
+
+
+def test_what_nothing_is_declared_of_is_only_found(state, tmp_path):
+    unpack(tmp_path / "data" / "box" / "things")
+    assert state("things") == ("found", "what it holds is checked when it is prepared or loaded")
+
+
+def test_reading_shows_what_names_and_sizes_do_not(state, tmp_path):
+    digest = manifest.content_digest(sorted(FILES.items()))
+    path = pack(tmp_path / "data" / "box" / "things.zip")
+    assert state(**COUNTS, digest=digest)[0] == "present"
+    assert present.verdict(manifest.load_manifest("things"), tmp_path / "data").startswith("verified")
+    pack(path, FILES | {"a.txt": b"eno"})
+    assert state(**COUNTS, digest=digest)[0] == "present"
+    with pytest.raises(ValueError, match="digest"):
+        present.verdict(manifest.load_manifest("things"), tmp_path / "data")
+
+
+def test_an_archive_without_counts_is_known_by_its_checksum(state, tmp_path):
+    path = tmp_path / "data" / "box" / "things.tar.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"12345")
+    fields = {"access": "automatic", "url": "https://example.org/a", "size": 5}
+    fields |= {"md5": hashlib.md5(b"12345").hexdigest()}
+    assert state("things.tar.gz", **fields)[0] == "present"
+    things = manifest.load_manifest("things")
+    assert present.verdict(things, tmp_path / "data").startswith("verified")
+    path.write_bytes(b"1234x")
+    with pytest.raises(ValueError, match=r"has the md5 .*; move it away and run `repro data download things`"):
+        present.verdict(things, tmp_path / "data")

@@ -1,0 +1,178 @@
+"""What SECURITY.md promises: files from elsewhere run no code, leave no folder and fill no disk."""
+
+import ast
+import hashlib
+import io
+import pickle
+import struct
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from repro import manifest
+from repro.audiovisual import data as audiovisual_data
+from repro.image import readers
+from repro.image.files import read_rgb
+from repro.run.fit import load_checkpoint
+
+PACKAGE = Path(manifest.__file__).parent
+
+
+class Harmful:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (f"{self.path}", "w")
+
+
+def calls():
+    """(file, dotted name, keywords as source) of every call in the package."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                keywords = {each.arg: ast.unparse(each.value) for each in node.keywords}
+                yield path.relative_to(PACKAGE).as_posix(), ast.unparse(node.func), keywords
+
+
+def test_the_calls_that_could_run_foreign_code():
+    found = list(calls())
+    assert len(found) > 1000
+    loads = [keywords for _, name, keywords in found if name == "torch.load"]
+    assert loads and all(keywords.get("weights_only") == "True" for keywords in loads)
+    assert all(keywords.get("allow_pickle", "False") == "False" for _, name, keywords in found if name == "np.load")
+    assert {name for _, name, _ in found if name.startswith("yaml.")} == {"yaml.safe_load"}
+    assert {path for path, name, _ in found if name in ("pickle.load", "pickle.loads")} == {"run/worker.py"}  # a pipe
+    forbidden = ("eval", "exec", "os.system", "os.popen", "shutil.unpack_archive", "torch.hub.load")
+    assert [each for each in found if each[1] in forbidden or each[2].get("shell", "False") != "False"] == []
+    extracted = [keywords.get("filter") for _, name, keywords in found if name.endswith((".extractall", ".extract"))]
+    assert extracted == ["_Room().checked"]
+
+
+def test_the_network_is_used_in_one_place():
+    libraries = {"requests", "pooch", "urllib.request", "http.client", "socket", "ftplib", "httpx", "aiohttp"}
+    users = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            for name in libraries.intersection(names):
+                users.setdefault(name, set()).add(path.relative_to(PACKAGE).as_posix())
+    assert users == {"requests": {"download.py"}, "pooch": {"download.py"}, "socket": {"run/store.py"}}  # a host's name
+
+
+@pytest.mark.parametrize("name", manifest.names())
+def test_what_is_fetched_is_pinned(name):
+    for archive in manifest.load_manifest(name).files:
+        if archive.url:
+            assert archive.url.startswith("https://") and len(archive.md5) == 32
+            assert archive.size or (archive.bytes and archive.digest)
+
+
+def test_the_harm_that_the_tests_below_look_for(tmp_path):
+    pickle.loads(pickle.dumps(Harmful(tmp_path / "made"))).close()
+    assert (tmp_path / "made").exists()
+
+
+def test_a_checkpoint_runs_no_code(tmp_path):
+    archive = io.BytesIO()
+    torch.save({"step": 1, "learner": Harmful(tmp_path / "made")}, archive)
+    content = archive.getvalue()
+    (tmp_path / "checkpoint.pt").write_bytes(content + hashlib.sha256(content).digest())
+    assert load_checkpoint(tmp_path) is None  # set aside
+    assert (tmp_path / "checkpoint.damaged.pt").exists() and not (tmp_path / "made").exists()
+
+
+def test_prepared_clips_run_no_code(tmp_path, monkeypatch):
+    class MadeAgain(Exception):
+        pass
+
+    def make(*_):
+        raise MadeAgain
+
+    original = torch.load
+
+    def load(path, **options):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.save(Harmful(tmp_path / "made"), path)
+        return original(path, **options)
+
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    monkeypatch.setattr(audiovisual_data.synthetic, "load", make)
+    monkeypatch.setattr(torch, "load", load)
+    with pytest.raises(MadeAgain):
+        audiovisual_data.load("synthetic")
+    assert not (tmp_path / "made").exists()
+
+
+def test_arrays_run_no_code(tmp_path):
+    path = tmp_path / "copy.npz"
+    np.savez(path, x_train=np.array([Harmful(tmp_path / "made")], dtype=object), y_train=0, x_test=0, y_test=0)
+    with pytest.raises(ValueError, match=r"copy\.npz is not an \.npz of images and labels: Object arrays"):
+        readers.numpy_file(path, None)
+    assert not (tmp_path / "made").exists()
+
+
+def test_pickles_that_are_not_the_official_ones_are_not_opened(tmp_path):
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    for name in ("data_batch_1", "test_batch", "batches.meta"):
+        (folder / name).write_bytes(pickle.dumps(Harmful(tmp_path / "made")))
+    with pytest.raises(ValueError):
+        readers.cifar(folder, readers.datasets.CIFAR10)
+    assert not (tmp_path / "made").exists()
+
+
+def tar(path, name, *, data=b"", link=None):
+    with tarfile.open(path, "w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(data)
+        if link:
+            member.type, member.linkname = tarfile.SYMTYPE, link
+        archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+@pytest.mark.parametrize("member", [
+    {"name": "../outside", "data": b"x"}, {"name": "cifar-10-batches-py/link", "link": "/etc/passwd"},
+    {"name": "link", "link": "../../outside"},
+])
+def test_no_member_of_an_archive_leaves_its_folder(tmp_path, monkeypatch, member):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tar(tmp_path / "cifar-10-python.tar.gz", **member)
+    with pytest.raises(ValueError, match=r"cifar-10-python\.tar\.gz is truncated or damaged"):
+        readers.cifar(path, readers.datasets.CIFAR10)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("packed", ["tar", "zip", "extracted"])
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, packed):
+    monkeypatch.setattr(readers, "LARGEST", 1000)
+    path, read = tmp_path / "archive.tar.gz", readers.contents
+    if packed == "zip":
+        path = tmp_path / "archive.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("train/a/b.png", bytes(1001))
+    else:
+        tar(path, "train/a/b.png", data=bytes(1001))
+    if packed == "extracted":
+        read = lambda path: readers.cifar(path, readers.datasets.CIFAR10)  # noqa: E731
+    with pytest.raises(ValueError, match="it unpacks to more than 1,000 bytes"):
+        list(read(path))
+
+
+def test_a_picture_of_absurd_size_is_refused(tmp_path):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(100))) + chunk(b"IEND", b"")
+    with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture .*decompression bomb"):
+        read_rgb(io.BytesIO(b"\x89PNG\r\n\x1a\n" + chunks), "x.png")
