@@ -12,7 +12,8 @@ from repro.audiovisual import recipe as audiovisual
 from repro.audiovisual import tables as audiovisual_tables
 from repro.image import tables as image_tables
 from repro.recipe import Recipe
-from repro.report import claims, glm_figures, redraw
+from repro.report import claims, glm_figures, glm_ours, redraw
+from repro.run.export import MixedSeeds
 from repro.run.store import Cell, Store
 from repro.skeleton import tables
 from repro.skeleton.pretrain import SkeletonRecipe, paper
@@ -344,6 +345,35 @@ def test_a_real_process_ends_with_status_2_and_no_traceback(tmp_path):
 ])
 def test_preparing_refuses(repro, arguments, message):
     assert message in refused(repro("data", "prepare", *arguments))
+
+
+@pytest.fixture
+def one_cell_of_other_data(tmp_path):
+    """A finished cell beside the exported ones of its entry, whose data it has not."""
+    recipe = paper("ucla", "CE")
+    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", recipe, 7, "paper", "ucla", "other data", 1))
+    with run.claim():
+        run.finish({"linear": 12.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
+    return run.cell.key
+
+
+def test_a_cell_of_other_data_costs_claims_its_table_alone(repro, one_cell_of_other_data):
+    status, out, errors = repro("claims")
+    verdicts = {line.split()[0]: line[6:24].strip() for line in out.splitlines()}
+    assert status == 0 and (verdicts["T10"], verdicts["T12"], verdicts["T1"]) == ("not run", "holds", "fails")
+    line, = errors.splitlines()
+    assert line.startswith("repro: left out of the evidence: taxonomy on ucla, paper recipe: seeds 0, 1, 2, 7 of 'CE'")
+    assert one_cell_of_other_data in line and "run all seeds again, or delete the others" in line
+
+
+def test_a_cell_of_other_data_does_not_stop_the_report(repro, one_cell_of_other_data):
+    status, out, errors = repro("report")
+    assert status == 0 and out.endswith("index.html\n") and one_cell_of_other_data in errors
+
+
+def test_a_table_with_a_cell_of_other_data_is_refused(one_cell_of_other_data):
+    with pytest.raises(MixedSeeds, match=one_cell_of_other_data):
+        glm_ours.our_results("ucla")
 
 
 def test_claims_have_a_line_each_that_is_broken_on_a_terminal_alone(repro, monkeypatch):

@@ -1,6 +1,7 @@
 """Every checkable sentence of the four papers with its verdict, and what we measured where papers contradict."""
 
 import html
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from repro.report import (
 from repro.report.evidence import Evidence
 from repro.report.stored import stored
 from repro.report.verdicts import LEVELS, NOT_MEASURED, VERDICTS, Claim, Discrepancy
+from repro.run.export import without_mixed
 
 PAPERS = ("taxonomy", "CM-ACC", "SCE", "JCL")
 CLAIMS: list[Claim] = [*claims_taxonomy.CLAIMS, *claims_cmacc.CLAIMS, *claims_sce.CLAIMS, *claims_jcl.CLAIMS]
@@ -35,8 +37,14 @@ SENTENCES = ["claim", "predicate", "the paper", "but"]  # columns of a notebook'
 
 
 def collected(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> Evidence:
-    """The evidence there is: figures/cells.csv, REPRO_RUNS and the logs in figures/; arguments as for `stored`."""
-    return Evidence(stored(dataset, preset=preset, seeds=seeds), manifest.project_root() / "figures")
+    """The evidence there is: figures/cells.csv, REPRO_RUNS and the logs in figures/; arguments as for `stored`.
+
+    A table's cells on a data set, by one preset, whose seeds cannot be averaged are no evidence; stderr says so.
+    """
+    cells, left_out = without_mixed(stored(dataset, preset=preset, seeds=seeds))
+    for line in left_out:
+        print(f"repro: left out of the evidence: {line}", file=sys.stderr)
+    return Evidence(cells, manifest.project_root() / "figures")
 
 
 def judged(

@@ -177,9 +177,10 @@ def objective_parts(log: DataFrame) -> Figure:
 def positive_keys(table: DataFrame) -> Figure:
     """Accuracy of JCL against the number of positive keys, the strength of their covariance and the temperature.
 
-    One panel per quantity of which there are several values, at least one in all. That of keys also tells the cost of each point in forward passes of an encoder. MoCo v2,
-    which JCL is with one key, is a dashed line with its standard deviation; it has one temperature, so the panel that
-    varies it goes without. The supplement prints no values of these curves.
+    One panel per quantity of which there are several values, at least one in all. That of keys also tells the cost of
+    each point in forward passes of an encoder. MoCo v2, which JCL is with one key, is a dashed line with its standard
+    deviation; it has one temperature, so the panel that varies it goes without. The supplement prints no values of
+    these curves.
 
     Args:
         table: one row per point: varied ("keys", "strength" or "temperature"), keys (M'), strength (lambda),
