@@ -22,8 +22,9 @@ from repro.report import (
     discrepancies_taxonomy,
 )
 from repro.report.evidence import Evidence
+from repro.report.levels import LEVELS
 from repro.report.stored import stored
-from repro.report.verdicts import LEVELS, NOT_MEASURED, VERDICTS, Claim, Discrepancy
+from repro.report.verdicts import NOT_MEASURED, VERDICTS, Claim, Discrepancy
 from repro.run.export import without_mixed
 
 PAPERS = ("taxonomy", "CM-ACC", "SCE", "JCL")
@@ -62,7 +63,7 @@ def judged(
         dataset, preset, seeds: which finished cells count as evidence, as for `stored`.
         paper: "all", "taxonomy", "CM-ACC", "SCE" or "JCL".
         verdict: "all" or one of `verdicts.VERDICTS`.
-        level: "all" or one of `verdicts.LEVELS`.
+        level: "all" or one of `levels.LEVELS`.
 
     Returns:
         See `judge`.

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from repro.report import claims_cmacc_tables as tables
 from repro.report.claims_cmacc_tables import BATCHES, TARGETS
-from repro.report.evidence import Check, Estimates, Evidence, Setting, level_of, measured
+from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
+from repro.report.levels import level_of
 from repro.report.verdicts import NOT_RUN, Claim, Estimate, Finding, above, below, paired, within
 
 APPROACHES = {  # fields of a recipe

@@ -9,8 +9,9 @@ from torch.nn.functional import normalize
 
 from repro.contrast.negatives import gradient_factors
 from repro.report.evidence import Evidence
+from repro.report.levels import CLOSED, PRINTED
 from repro.report.printed import printed
-from repro.report.verdicts import CLOSED, PRINTED, ROUNDING, Finding, exactly
+from repro.report.verdicts import ROUNDING, Finding, exactly
 
 TARGETS = ["UCF101", "HMDB51", "ESC50"]
 BATCHES = (32, 64, 128)

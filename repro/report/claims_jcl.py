@@ -8,14 +8,13 @@ from torch.nn.functional import normalize
 
 from repro.image.tables import LONG_SWEEPS, SHORT_SWEEPS
 from repro.report.claims_sce import unprinted
-from repro.report.evidence import Check, Estimates, Evidence, Setting, level_of, measured
+from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.histograms import similarity_and_variance
+from repro.report.levels import CLOSED, PRINTED, level_of
 from repro.report.printed import printed
 from repro.report.sampled_keys import sampled_keys
 from repro.report.verdicts import (
-    CLOSED,
     NOT_RUN,
-    PRINTED,
     Claim,
     Estimate,
     Finding,

@@ -10,11 +10,10 @@ from pandas import DataFrame, Series
 from repro.contrast.objectives import attraction
 from repro.report import glm
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
+from repro.report.levels import CLOSED, PRINTED
 from repro.report.printed import printed
 from repro.report.verdicts import (
-    CLOSED,
     ERROR,
-    PRINTED,
     Claim,
     Estimate,
     Finding,

@@ -10,9 +10,6 @@ from scipy import stats
 
 HOLDS, FAILS, UNDECIDED, NOT_RUN, CANNOT = "holds", "fails", "undecided", "not run", "cannot be checked"
 VERDICTS = (HOLDS, FAILS, UNDECIDED, NOT_RUN, CANNOT)
-CLOSED, PRINTED = "closed form", "printed numbers"
-PAPER, QUICK, EMBEDDED = "paper recipe, real data", "quick, real data", "embedded data"
-LEVELS = (CLOSED, PRINTED, PAPER, QUICK, EMBEDDED)
 NOT_MEASURED = "not measured"  # said of a discrepancy
 ERROR = 0.05  # probability of a wrong verdict that is accepted
 ROUNDING = 1e-6  # what is left of equal decimals after subtracting them
@@ -23,7 +20,7 @@ class Finding(NamedTuple):
 
     Attributes:
         verdict: one of `VERDICTS`.
-        level: one of `LEVELS`; empty where there is no evidence.
+        level: one of `levels.LEVELS`; empty where there is no evidence.
         evidence: the numbers, in words.
     """
 

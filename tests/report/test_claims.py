@@ -12,8 +12,9 @@ from made_up_results import logs, results
 from repro import manifest
 from repro.report import claims, claims_figures, claims_sce, glm
 from repro.report.evidence import Evidence
+from repro.report.levels import LEVELS, PAPER, PRINTED, QUICK
 from repro.report.printed import printed
-from repro.report.verdicts import CANNOT, FAILS, HOLDS, LEVELS, NOT_RUN, PAPER, PRINTED, QUICK, UNDECIDED, VERDICTS
+from repro.report.verdicts import CANNOT, FAILS, HOLDS, NOT_RUN, UNDECIDED, VERDICTS
 from repro.run.export import read_cells
 
 FIGURES = manifest.project_root() / "figures"
