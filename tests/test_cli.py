@@ -1,3 +1,4 @@
+import html
 import importlib
 import os
 import subprocess
@@ -311,6 +312,8 @@ def test_report_prints_where_it_starts(repro, tmp_path, monkeypatch, arguments):
     assert "Which numbers can I trust?" in text and str(tmp_path / "runs" / "notebooks") in text
     page = first.with_name("discrepancies.html").read_text()
     assert all(f'id="{each.id}"' in page for each in claims.DISCREPANCIES)
+    page = html.unescape(first.with_name("claims.html").read_text())
+    assert all(f">{each.predicate}</td>" in page for each in claims.CLAIMS)
 
 
 def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):

@@ -53,13 +53,15 @@ COLUMNS = {
 
 
 class Claim(NamedTuple):
-    """A checkable sentence of a paper: its id, the paper and the place in it, our words for it, the verdict (one of
-    `VERDICTS`), the level of the evidence, the evidence itself, in words, and the files of figures that show it."""
+    """A checkable sentence of a paper: its id, the paper and the place in it, our words for it, the predicate, which is
+    what is compared with tolerance and test, the verdict (one of `VERDICTS`), the level of the evidence, the evidence
+    itself, in words, and the files of figures that show it."""
 
     id: str
     paper: str
     place: str
     paraphrase: str
+    predicate: str
     verdict: str
     level: str
     evidence: str

@@ -102,8 +102,12 @@ class Estimate(NamedTuple):
         return float(stats.t.ppf(1 - ERROR / 2, self.freedom)) * self.error
 
     def __str__(self) -> str:
-        error = ", error unknown" if math.isnan(self.error) else f" \N{PLUS-MINUS SIGN} {self.error:.2f}"
-        return f"{self.mean:+.2f}{error} ({self.basis})"
+        return self.in_words(2)
+
+    def in_words(self, digits: int) -> str:
+        """"+1.25, s.e. 0.50 (3 pairs)": the mean, its standard error, and what both rest on."""
+        error = "unknown" if math.isnan(self.error) else f"{self.error:.{digits}f}"
+        return f"{self.mean:+.{digits}f}, s.e. {error} ({self.basis})"
 
 
 class Deviation(NamedTuple):

@@ -86,6 +86,13 @@ def test_without_any_cells_what_needs_training_is_not_run(nothing):
     assert (nothing.loc[HERE, "level"] == "").all()
 
 
+def test_a_standard_error_is_called_one(committed):
+    """A sign that is the standard deviation in tables and figures."""
+    assert not committed["evidence"].str.contains("\N{PLUS-MINUS SIGN}").any()
+    assert "random minus AE +37.32, s.e. 1.58 (4 depths)" in committed.loc["T16", "evidence"]
+    assert re.search(r"by \+0\.\d{4}, s\.e\. 0\.\d{4} \(100 draws\)", committed.loc["J1", "evidence"])
+
+
 def test_printed_numbers_need_no_cells(nothing, committed):
     level = committed["level"]
     free = level.index[level.isin([PRINTED, "closed form"])]

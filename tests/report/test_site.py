@@ -106,6 +106,9 @@ def test_claims_stand_with_verdict_and_evidence(site):
     text = (site / "claims.html").read_text()
     assert all(text.count(f">{verdict}</span>") == 2 for verdict in VERDICTS)
     assert "a &lt; b" in text and "a < b" not in text
+    seen = " ".join(Page(site / "claims.html").text.split())
+    assert all(f"Table {number} b - a > {number} {verdict} printed numbers 1 < 2" in seen
+               for number, verdict in enumerate(VERDICTS))
     found = [link for link in Page(site / "claims.html").links if link.startswith("results/")]
     assert Counter(found) == {"results/taxonomy_ucla.html": 8, "results/glm_specifications.html": 6}
 
