@@ -1,9 +1,11 @@
 """Every checkable sentence of the four papers with its verdict, and what we measured where papers contradict."""
 
 import html
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -129,7 +131,7 @@ def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None)
 
 
 def shown(table: DataFrame) -> Styler:
-    """The claims for a notebook in notebooks/, the figures as links."""
+    """The claims for a notebook, with links to the figures where it is known in which folder the notebook is."""
     columns = ["id", "paper", "place", "claim", "predicate", "verdict", "level", "evidence", "figures"]
     return _read(table[columns], {"figures": _links})
 
@@ -149,5 +151,16 @@ def _read(table: DataFrame, formats: dict[str, Callable[[Any], str]]) -> Styler:
 
 
 def _links(files: list[str]) -> str:
-    """By their names with spaces, at which a narrow column breaks them."""
-    return ", ".join(f'<a href="../figures/{file}">{file.removesuffix(".png").replace("_", " ")}</a>' for file in files)
+    """Files of figures, breakable; anchors without an address are plain text, and the report gives them its own."""
+    folder = _figures_from_the_notebook()
+    addresses = [f' href="{folder}/{file}"' if folder else "" for file in files]
+    names = [file.replace("_", "_<wbr>") for file in files]
+    parts = zip(files, addresses, names, strict=True)
+    return ", ".join(f'<a data-figure="{file}"{address}>{name}</a>' for file, address, name in parts)
+
+
+def _figures_from_the_notebook() -> str:
+    """The way from a notebook to figures/. A Jupyter server tells its kernels where their notebook is; else nothing."""
+    notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
+    figures = manifest.project_root() / "figures"
+    return Path(os.path.relpath(figures, notebook.parent)).as_posix() if notebook.is_absolute() else ""

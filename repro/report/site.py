@@ -120,7 +120,8 @@ def build(
 def _write(
     folder: Path, figures: Path, notebooks: Path, claims: Sequence[Claim], discrepancies: Sequence[Discrepancy]
 ) -> None:
-    found, ran = drawn.read(figures), executed.read(notebooks)
+    found = drawn.read(figures)
+    ran = executed.read(notebooks, {name for each in found for name in each.files})
     _copy(figures, [*(name for each in found for name in each.files), CELLS], folder / "figures")
     _copy(notebooks, [f"{each.name}.ipynb" for each in ran], folder / "notebooks")
     styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))

@@ -237,14 +237,31 @@ def test_filters_and_their_errors(monkeypatch):
             claims.judged(**arguments)
 
 
-def test_counts_and_links(committed):
+@pytest.mark.parametrize("folder", ["notebooks", "runs/notebooks", "."])
+def test_figures_are_links_from_where_a_server_has_the_notebook(committed, folder, monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", str(manifest.project_root() / folder / "claims.ipynb"))
+    links = set(re.findall(r'href="([^"]+)"', claims.shown(committed.reset_index()).to_html()))
+    assert f"{'../' * len(folder.strip('.').split('/')) if folder != '.' else ''}figures/taxonomy_ucla.png" in links
+    assert all((manifest.project_root() / folder / link).resolve().parent == FIGURES for link in links)
+
+
+@pytest.mark.parametrize("session", [None, "claims.ipynb", ""])
+def test_figures_are_plain_names_where_nobody_knows_the_folder(committed, session, monkeypatch):
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    if session is not None:
+        monkeypatch.setenv("JPY_SESSION_NAME", session)
+    page = claims.shown(committed.reset_index()).to_html()
+    assert "href" not in page and ">taxonomy_<wbr>ucla.png</a>" in page
+
+
+def test_counts_and_texts(committed):
     table = committed.reset_index()
     counts = claims.counted(table)
     assert counts.to_numpy().sum() == len(claims.CLAIMS) and list(counts.columns) == list(VERDICTS)
     assert claims.counted(table[:0]).to_numpy().sum() == 0
     page = claims.shown(table).to_html()
-    links = set(re.findall(r'href="\.\./figures/([^"]+)"', page))
-    assert "taxonomy_ucla.png" in links and all((FIGURES / link).exists() for link in links)
+    named = set(re.findall(r'data-figure="([^"]+)"', page))
+    assert "taxonomy_ucla.png" in named and all((FIGURES / name).exists() for name in named)
     assert "p &lt; 0.038" in page
 
 
