@@ -85,7 +85,9 @@ def test_a_committed_figure_says_in_its_caption_and_source_where_it_comes_from(p
     source = json.loads(image.text["Source"])
     cells = read_cells(FIGURES / "cells.csv").set_index("key")
     behind = cells.loc[source["cells"]]
-    assert {name for name in source} == {"cells", "seeds", "preset", "dataset"} and len(behind) >= 1
+    beside = {"printed"} if path.stem.startswith("glm_forest_") else set()  # which fits the printed numbers, too
+    assert {*source} == {"cells", "seeds", "preset", "dataset", *beside} and len(behind) >= 1
+    assert ("Printed numbers: taxonomy.csv." in image.text["Description"]) == bool(beside)
     assert set(behind["dataset"]) == {source["dataset"]} and sorted(set(behind["seed"])) == source["seeds"]
     assert " and ".join(sorted(set(behind["preset"]))) == source["preset"]
     caption = image.text["Description"]
@@ -94,6 +96,13 @@ def test_a_committed_figure_says_in_its_caption_and_source_where_it_comes_from(p
         assert text in caption
     svg = path.with_suffix(".svg").read_text(encoding="utf-8")
     assert all(key in svg for key in source["cells"]) and "<dc:date>" not in svg
+
+
+@pytest.mark.parametrize("name", ["encoder_collapse_ucla", "encoder_collapse_synthetic"])
+def test_a_caption_promises_no_more_than_is_drawn(name, redrawn):
+    drawn = redrawn[2][name].axes[0].get_legend_handles_labels()[1]
+    assert ("AE, ours, standardised" in drawn) == (name == "encoder_collapse_ucla")
+    assert "where measured, the probe on standardised" in Image.open(FIGURES / f"{name}.png").text["Description"]
 
 
 @pytest.mark.parametrize("path", logs(), ids=lambda path: path.stem)
