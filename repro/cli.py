@@ -305,7 +305,8 @@ def claims() -> None:
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
 
     A line each, broken on a terminal alone: id, verdict, level of the evidence, place and sentence in our words,
-    [what is compared], evidence. Reads figures/ and REPRO_RUNS, trains nothing.
+    [what is compared], evidence, with the standard error (s.e.) of differences. Reads figures/ and REPRO_RUNS, trains
+    nothing.
 
     Example: repro claims
     """
@@ -354,7 +355,7 @@ def _checked() -> tuple[list, list]:
 
     evidence = collected()
     claims = [
-        Claim(row.id, row.paper, row.place, row.claim, row.verdict, row.level, row.evidence, row.figures)
+        Claim(row.id, row.paper, row.place, row.claim, row.predicate, row.verdict, row.level, row.evidence, row.figures)
         for row in judge(evidence).itertuples()
     ]
     return claims, [Discrepancy(*row) for row in measured_discrepancies(evidence).itertuples(index=False)]

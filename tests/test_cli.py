@@ -1,3 +1,4 @@
+import html
 import importlib
 import os
 import subprocess
@@ -12,7 +13,8 @@ from repro.audiovisual import recipe as audiovisual
 from repro.audiovisual import tables as audiovisual_tables
 from repro.image import tables as image_tables
 from repro.recipe import Recipe
-from repro.report import claims, glm_figures, redraw
+from repro.report import claims, glm_figures, glm_ours, redraw
+from repro.run.export import MixedSeeds
 from repro.run.store import Cell, Store
 from repro.skeleton import tables
 from repro.skeleton.pretrain import SkeletonRecipe, paper
@@ -271,8 +273,8 @@ def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch, 
     status, out, _ = repro(*SMOKE, "--plan", "--engine", engine)
     assert status == 0
     header, *rows, total, _ = out.splitlines()
-    assert header.split()[:3] == ["entry", "cells", "steps"] and [row.split()[0] for row in rows] == ["random", "CE"]
-    assert [row.split()[2] for row in rows] == ["0", "2"]
+    assert header.split()[:3] == ["entry", "cells", "steps"] and [row.split()[0] for row in rows] == ["CE", "random"]
+    assert [row.split()[2] for row in rows] == ["2", "0"]
     assert total.startswith("0 of 2 cells are finished; left are ") and "with one process about " in total
     assert not list((tmp_path / "runs").rglob("*"))
 
@@ -328,6 +330,8 @@ def test_report_prints_where_it_starts(repro, tmp_path, monkeypatch, arguments):
     assert "Which numbers can I trust?" in text and str(tmp_path / "runs" / "notebooks") in text
     page = first.with_name("discrepancies.html").read_text()
     assert all(f'id="{each.id}"' in page for each in claims.DISCREPANCIES)
+    page = html.unescape(first.with_name("claims.html").read_text())
+    assert all(f">{each.predicate}</td>" in page for each in claims.CLAIMS)
 
 
 def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):
@@ -376,6 +380,35 @@ def test_a_real_process_ends_with_status_2_and_no_traceback(tmp_path):
 ])
 def test_preparing_refuses(repro, arguments, message):
     assert message in refused(repro("data", "prepare", *arguments))
+
+
+@pytest.fixture
+def one_cell_of_other_data(tmp_path):
+    """A finished cell beside the exported ones of its entry, whose data it has not."""
+    recipe = paper("ucla", "CE")
+    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", recipe, 7, "paper", "ucla", "other data", 1))
+    with run.claim():
+        run.finish({"linear": 12.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
+    return run.cell.key
+
+
+def test_a_cell_of_other_data_costs_claims_its_table_alone(repro, one_cell_of_other_data):
+    status, out, errors = repro("claims")
+    verdicts = {line.split()[0]: line[6:24].strip() for line in out.splitlines()}
+    assert status == 0 and (verdicts["T10"], verdicts["T12"], verdicts["T1"]) == ("not run", "holds", "fails")
+    line, = errors.splitlines()
+    assert line.startswith("repro: left out of the evidence: taxonomy on ucla, paper recipe: seeds 0, 1, 2, 7 of 'CE'")
+    assert one_cell_of_other_data in line and "run all seeds again, or delete the others" in line
+
+
+def test_a_cell_of_other_data_does_not_stop_the_report(repro, one_cell_of_other_data):
+    status, out, errors = repro("report")
+    assert status == 0 and out.endswith("index.html\n") and one_cell_of_other_data in errors
+
+
+def test_a_table_with_a_cell_of_other_data_is_refused(one_cell_of_other_data):
+    with pytest.raises(MixedSeeds, match=one_cell_of_other_data):
+        glm_ours.our_results("ucla")
 
 
 def test_claims_have_a_line_each_that_is_broken_on_a_terminal_alone(repro, monkeypatch):

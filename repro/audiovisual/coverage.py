@@ -33,7 +33,7 @@ def uniform_draws(categories: Sequence[int] = (101, 51), draws: Sequence[int] = 
 
     Args:
         categories: C; UCF101 has 101, of which about half have sound.
-        draws: M; those of CM-ACC's Figs. 2 and 4.
+        draws: M; by default those of CM-ACC's Figs. 2 and 4.
 
     Returns:
         One row per pair: categories, draws, expected, and this in percent of the categories and of the draws.

@@ -1,8 +1,11 @@
 """Every checkable sentence of the four papers with its verdict, and what we measured where papers contradict."""
 
 import html
+import os
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -21,8 +24,10 @@ from repro.report import (
     discrepancies_taxonomy,
 )
 from repro.report.evidence import Evidence
+from repro.report.levels import LEVELS
 from repro.report.stored import stored
-from repro.report.verdicts import LEVELS, NOT_MEASURED, VERDICTS, Claim, Discrepancy
+from repro.report.verdicts import NOT_MEASURED, VERDICTS, Claim, Discrepancy
+from repro.run.export import without_mixed
 
 PAPERS = ("taxonomy", "CM-ACC", "SCE", "JCL")
 CLAIMS: list[Claim] = [*claims_taxonomy.CLAIMS, *claims_cmacc.CLAIMS, *claims_sce.CLAIMS, *claims_jcl.CLAIMS]
@@ -35,8 +40,14 @@ SENTENCES = ["claim", "predicate", "the paper", "but"]  # columns of a notebook'
 
 
 def collected(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> Evidence:
-    """The evidence there is: figures/cells.csv, REPRO_RUNS and the logs in figures/; arguments as for `stored`."""
-    return Evidence(stored(dataset, preset=preset, seeds=seeds), manifest.project_root() / "figures")
+    """The evidence there is: figures/cells.csv, REPRO_RUNS and the logs in figures/; arguments as for `stored`.
+
+    A table's cells on a data set, by one preset, whose seeds cannot be averaged are no evidence; stderr says so.
+    """
+    cells, left_out = without_mixed(stored(dataset, preset=preset, seeds=seeds))
+    for line in left_out:
+        print(f"repro: left out of the evidence: {line}", file=sys.stderr)
+    return Evidence(cells, manifest.project_root() / "figures")
 
 
 def judged(
@@ -54,7 +65,7 @@ def judged(
         dataset, preset, seeds: which finished cells count as evidence, as for `stored`.
         paper: "all", "taxonomy", "CM-ACC", "SCE" or "JCL".
         verdict: "all" or one of `verdicts.VERDICTS`.
-        level: "all" or one of `verdicts.LEVELS`.
+        level: "all" or one of `levels.LEVELS`.
 
     Returns:
         See `judge`.
@@ -120,7 +131,7 @@ def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None)
 
 
 def shown(table: DataFrame) -> Styler:
-    """The claims for a notebook in notebooks/, the figures as links."""
+    """The claims for a notebook, with links to the figures where it is known in which folder the notebook is."""
     columns = ["id", "paper", "place", "claim", "predicate", "verdict", "level", "evidence", "figures"]
     return _read(table[columns], {"figures": _links})
 
@@ -140,5 +151,16 @@ def _read(table: DataFrame, formats: dict[str, Callable[[Any], str]]) -> Styler:
 
 
 def _links(files: list[str]) -> str:
-    """By their names with spaces, at which a narrow column breaks them."""
-    return ", ".join(f'<a href="../figures/{file}">{file.removesuffix(".png").replace("_", " ")}</a>' for file in files)
+    """Files of figures, breakable; anchors without an address are plain text, and the report gives them its own."""
+    folder = _figures_from_the_notebook()
+    addresses = [f' href="{folder}/{file}"' if folder else "" for file in files]
+    names = [file.replace("_", "_<wbr>") for file in files]
+    parts = zip(files, addresses, names, strict=True)
+    return ", ".join(f'<a data-figure="{file}"{address}>{name}</a>' for file, address, name in parts)
+
+
+def _figures_from_the_notebook() -> str:
+    """The way from a notebook to figures/. A Jupyter server tells its kernels where their notebook is; else nothing."""
+    notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
+    figures = manifest.project_root() / "figures"
+    return Path(os.path.relpath(figures, notebook.parent)).as_posix() if notebook.is_absolute() else ""

@@ -7,10 +7,12 @@ import torch
 from pandas import DataFrame, Series
 from torch.nn.functional import normalize
 
+from repro.audiovisual.coverage import uniform_draws
 from repro.contrast.negatives import gradient_factors
 from repro.report.evidence import Evidence
+from repro.report.levels import CLOSED, PRINTED
 from repro.report.printed import printed
-from repro.report.verdicts import CLOSED, PRINTED, ROUNDING, Finding, exactly
+from repro.report.verdicts import ROUNDING, Finding, exactly
 
 TARGETS = ["UCF101", "HMDB51", "ESC50"]
 BATCHES = (32, 64, 128)
@@ -19,23 +21,18 @@ SAME_SIZE = {"14K": "", "N/A": "240K"}  # Tables 4 and 5: Kinetics-Sound beside 
 COMPETING = ("Ours", "Scratch", "Supervised")
 
 
-def expected_categories(categories: int, draws: int) -> float:
-    """Distinct categories among uniform draws from equally frequent ones: C (1 - (1 - 1/C)^M)."""
-    return categories * (1 - (1 - 1 / categories) ** draws)
-
-
 def random_coverage(evidence: Evidence) -> Finding:
     """30 to 40 % at M = 128, against the closed form."""
-    expected, audible = expected_categories(CATEGORIES, 128), expected_categories(WITH_SOUND, 128)
-    share = 100 * expected / CATEGORIES
-    told = f"{expected:.1f} of {CATEGORIES} categories, {share:.1f} %; of {WITH_SOUND}, if these alone have sound, "
-    told += f"{audible:.1f}: {100 * audible / CATEGORIES:.1f} % of {CATEGORIES} or {100 * audible / 128:.1f} % of M"
-    return exactly(30 <= share <= 40, CLOSED, told)
+    every, audible = uniform_draws((CATEGORIES, WITH_SOUND), (128,)).itertuples()
+    told = f"{every.expected:.1f} of {CATEGORIES} categories, {every.percent_of_categories:.1f} %; of {WITH_SOUND}, if "
+    told += f"these alone have sound, {audible.expected:.1f}: {100 * audible.expected / CATEGORIES:.1f} % of "
+    told += f"{CATEGORIES} or {audible.percent_of_draws:.1f} % of M"
+    return exactly(30 <= every.percent_of_categories <= 40, CLOSED, told)
 
 
 def active_coverage(evidence: Evidence) -> Finding:
     """60 to 70 % at M = 128, against what random draws give anyway."""
-    share = 100 * expected_categories(CATEGORIES, 128) / CATEGORIES
+    share = uniform_draws((CATEGORIES,), (128,))["percent_of_categories"].item()
     return exactly(share < 70, CLOSED, f"uniform draws cover {share:.1f} % in expectation")
 
 

@@ -9,11 +9,10 @@ from torch.nn.functional import normalize
 from repro import manifest
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
+from repro.report.levels import CLOSED, PRINTED
 from repro.report.printed import FOLDER, names, printed
 from repro.report.verdicts import (
     CANNOT,
-    CLOSED,
-    PRINTED,
     ROUNDING,
     Claim,
     Finding,

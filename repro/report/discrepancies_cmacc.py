@@ -1,5 +1,6 @@
 """Where the CM-ACC paper disagrees with itself or with its released code, and what we measured."""
 
+from repro.audiovisual.coverage import uniform_draws
 from repro.report import claims_cmacc_tables as tables
 from repro.report.discrepancies import Measure, departing, not_measured, paired_means
 from repro.report.evidence import Evidence
@@ -35,11 +36,9 @@ def scratch(evidence: Evidence) -> str:
 
 def coverage(evidence: Evidence) -> str:
     """The closed form at every M, and what random sampling gave here beside its own expectation."""
-    told = []
-    for batch in tables.BATCHES:
-        expected = tables.expected_categories(tables.CATEGORIES, batch)
-        told.append(f"M = {batch}: {expected:.1f}, {100 * expected / tables.CATEGORIES:.1f} % of "
-                    f"{tables.CATEGORIES}, {100 * expected / batch:.1f} % of M")
+    told = [f"M = {row.draws}: {row.expected:.1f}, {row.percent_of_categories:.1f} % of {row.categories}, "
+            f"{row.percent_of_draws:.1f} % of M"
+            for row in uniform_draws((tables.CATEGORIES,), tables.BATCHES).itertuples()]
     for setting in evidence.settings("category_diversity"):
         rows = setting.rows("category_diversity", sampler="random", batch=128)
         if len(rows):

@@ -83,20 +83,32 @@ def comparable(table: DataFrame) -> pd.Series:
 
 
 def seeds_in_words(table: DataFrame) -> str:
-    """What our points are: "1 seed" or "mean ± std of 2 to 3 seeds"."""
+    """What our points are: "1 seed", "mean ± std of 2 to 3 seeds" or "1 seed (with ± std: mean of 3)"."""
     counts = table.loc[table["ours"].notna(), "n_seeds"]
+    several = counts[counts > 1]
     if counts.empty:
         return "not run"
-    if counts.max() == 1:
+    if several.empty:
         return "1 seed"
-    fewest = f"{counts.min()} to " if counts.nunique() > 1 else ""
-    return f"mean \N{PLUS-MINUS SIGN} std of {fewest}{counts.max()} seeds"
+    number = f"{several.min()} to {several.max()}" if several.nunique() > 1 else f"{several.max()}"
+    if len(several) < len(counts):
+        return f"1 seed (with \N{PLUS-MINUS SIGN} std: mean of {number})"
+    return f"mean \N{PLUS-MINUS SIGN} std of {number} seeds"
+
+
+def spread_in_words(table: DataFrame) -> str:
+    """What a caption says of the deviations that a figure of the table shows; nothing where there are none."""
+    counts = table.loc[table["ours"].notna(), "n_seeds"]
+    if not (counts > 1).any():
+        return ""
+    alone = ", where there are several; what has none is of 1 seed" if (counts == 1).any() else ""
+    return f"\N{PLUS-MINUS SIGN} and bars with ends: one standard deviation over seeds{alone}."
 
 
 def draw_ours(axes: Axes, x: ArrayLike, rows: DataFrame, colour: str, marker: str, label: str, line: str) -> None:
-    """Filled markers, error bars where there is a standard deviation."""
+    """Filled markers, error bars where there is a standard deviation; their ends tell short ones from markers."""
     axes.plot(x, rows["ours"], color=colour, marker=marker, linestyle=line, label=label)
-    axes.errorbar(x, rows["ours"], yerr=rows["std"], ecolor=colour, fmt="none", elinewidth=0.8)
+    axes.errorbar(x, rows["ours"], yerr=rows["std"], ecolor=colour, fmt="none", elinewidth=0.8, capsize=3)
 
 
 def draw_published(

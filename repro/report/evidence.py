@@ -7,30 +7,12 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from repro import manifest
+from repro.report.levels import EMBEDDED, PAPER, level_of, rank
 from repro.report.stored import departures, placed
-from repro.report.verdicts import (
-    EMBEDDED,
-    LEVELS,
-    NOT_RUN,
-    PAPER,
-    QUICK,
-    Deviation,
-    Estimate,
-    Finding,
-    difference,
-    from_printed,
-    pooled,
-)
+from repro.report.verdicts import NOT_RUN, Deviation, Estimate, Finding, difference, from_printed, pooled
 from repro.tables import TABLES
 
 Estimates = Mapping[str, Estimate | None]
-
-
-def level_of(dataset: str, preset: str) -> str:
-    """How far cells carry: only the paper's recipe on the whole official data may be called a reproduction."""
-    if manifest.embedded(dataset):
-        return EMBEDDED
-    return PAPER if preset == "paper" and dataset == manifest.plain(dataset) else QUICK
 
 
 class Setting:
@@ -39,7 +21,7 @@ class Setting:
     Attributes:
         dataset: its label.
         preset: of the recipes.
-        level: how far these carry, one of `LEVELS`.
+        level: how far these carry, one of `levels.LEVELS`.
     """
 
     def __init__(self, dataset: str, preset: str, tables: dict[str, DataFrame]) -> None:
@@ -135,7 +117,7 @@ class Evidence:
             for preset in sorted({name for rows in joined.values() for name in rows["preset"]}):
                 parts = {table: rows[rows["preset"] == preset] for table, rows in joined.items()}
                 found.append(Setting(dataset, preset, parts))
-        return sorted(found, key=lambda setting: LEVELS.index(setting.level))
+        return sorted(found, key=lambda setting: rank(setting.level))
 
     def setting(self, dataset: str, preset: str, *tables: str) -> Setting:
         """That one, without cells if there are none."""
@@ -145,7 +127,7 @@ class Evidence:
     def logs(self, name: str) -> list[DataFrame]:
         """The logs of a figure, one for every data set, those that carry furthest first."""
         found = [pd.read_csv(path) for path in sorted(self.folder.glob(f"{name}_*.csv"))]
-        return sorted(found, key=lambda log: LEVELS.index(level_of(log["dataset"].iloc[0], log["preset"].iloc[0])))
+        return sorted(found, key=lambda log: rank(level_of(log["dataset"].iloc[0], log["preset"].iloc[0])))
 
     def figures(self, names: Iterable[str]) -> list[str]:
         """PNG files in the folder that are called by one of the names, or else begin with it and a data set."""

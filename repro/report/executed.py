@@ -1,6 +1,7 @@
 """Executed notebooks as HTML that loads nothing from elsewhere: no MathJax, no require.js, no widgets, no script."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from traitlets.config import Config
 PLANNED = re.compile(r"^(\d+ cells? of preset (\w+) on (.+)), \d+ finished$", re.MULTILINE)  # of `repro.notebook.begin`
 WIDGET, WIDGETS = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
 INTERACTIVE = "*Something to move with the mouse stands here: open this notebook in JupyterLab.*"
+FIGURE = re.compile(r'<a data-figure="([^"]+)"[^>]*>')  # of `repro.report.claims.shown`
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]  # the first there is
 
 
@@ -37,16 +39,19 @@ class Executed(NamedTuple):
     body: str
 
 
-def read(folder: Path) -> list[Executed]:
+def read(folder: Path, figures: Collection[str] = ()) -> list[Executed]:
     """The notebooks of a folder, sorted by name; none of a folder that does not exist.
+
+    Args:
+        figures: files that will lie in ../figures/; where notebooks name them, they link to them.
 
     Raises:
         ValueError: if a file is no notebook, naming it.
     """
-    return [_executed(path) for path in sorted(folder.glob("*.ipynb"))]
+    return [_executed(path, figures) for path in sorted(folder.glob("*.ipynb"))]
 
 
-def _executed(path: Path) -> Executed:
+def _executed(path: Path, figures: Collection[str]) -> Executed:
     try:
         notebook = nbformat.read(path, as_version=4)
     except OSError:
@@ -59,7 +64,7 @@ def _executed(path: Path) -> Executed:
         _heading(notebook) or path.stem,
         *(planned.groups() if planned else ("", "", "")),
         ended=_ended(notebook),
-        body=_html(notebook),
+        body=FIGURE.sub(lambda found: _anchor(found[1], figures), _html(notebook)),
     )
 
 
@@ -73,6 +78,11 @@ def _html(notebook: NotebookNode) -> str:
         exclude_output_prompt=True,
     )
     return exporter.from_notebook_node(notebook)[0]
+
+
+def _anchor(figure: str, figures: Collection[str]) -> str:
+    """The beginning of a link, and of plain text where there is no such figure."""
+    return f'<a href="../figures/{figure}">' if figure in figures else "<a>"
 
 
 def _say_what_widgets_were(notebook: NotebookNode) -> None:

@@ -80,7 +80,7 @@ def taxonomy_variants(table: DataFrame) -> Figure:
     figure.suptitle("\n".join(filter(None, (data, forbidden(table)))))
     axes, places = figure.subplots(), np.arange(len(table))
     axes.hlines(places, table[["ours", "usual"]].min(axis=1), table[["ours", "usual"]].max(axis=1), color=PALE)
-    axes.errorbar(table["ours"], places, xerr=table["std"], ecolor=BLUE, fmt="none", elinewidth=0.8)
+    axes.errorbar(table["ours"], places, xerr=table["std"], ecolor=BLUE, fmt="none", elinewidth=0.8, capsize=3)
     axes.plot(table["ours"], places, color=BLUE, marker="o", linestyle="none", label="changed")
     axes.plot(table["usual"], places, color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="recipe")
     printed = comparable(table)

@@ -167,7 +167,7 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
         table = _rounded(forest(ours)) if len(ours) else ours
         if (table.get("source") == "ours").any():
             provenance = {"cells": list(ours["key"]), "seeds": sorted(int(seed) for seed in set(ours["seed"]))}
-            provenance |= {"dataset": dataset, "preset": only(table, "preset")}
+            provenance |= {"dataset": dataset, "preset": only(table, "preset"), "printed": "taxonomy.csv"}
             caption = captioned(CAPTIONS["glm_forest"], provenance)
             written += _write(folder / f"glm_forest_{slug(dataset)}", table, effects(table), caption, provenance)
     return written

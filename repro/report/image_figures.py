@@ -142,21 +142,21 @@ def objective_parts(log: DataFrame) -> Figure:
         L = lambda InfoNCE + (1 - lambda) (ReSSL + Ceil)
 
     Args:
-        log: one row per epoch of one run: epoch, InfoNCE, ReSSL, Ceil, loss (nats), weight (lambda, 0 to 1), dataset
-            and preset.
+        log: one row per epoch of one run: epoch, InfoNCE, ReSSL, Ceil, loss (nats), weight (lambda, 0 to 1), seed,
+            dataset and preset.
 
     Raises:
-        ValueError: if the log is empty or has several weights.
+        ValueError: if the log is empty or has several weights or seeds.
 
     Source: SCE supplement, the proof of the decomposition.
     """
-    weight = only(log, "weight")
+    weight, seed = only(log, "weight"), f"seed {only(log, 'seed')}"
     log = log.sort_values("epoch")
     recomposed = weight * log["InfoNCE"] + (1 - weight) * (log["ReSSL"] + log["Ceil"])
     difference = (recomposed - log["loss"]).abs().max()
     figure = Figure(figsize=(COLUMN, 2.8), layout="constrained")
     figure.suptitle(
-        f"{origin(log)}\n"
+        f"{origin(log, seed)}\n"
         rf"loss = $\lambda$ InfoNCE + (1 $-$ $\lambda$) (ReSSL + Ceil), $\lambda$ = {weight:g}"
         f"\nloss and weighted sum differ by at most {difference:.1g} nats"
     )

@@ -11,7 +11,7 @@ from pandas import DataFrame, Series
 
 from repro import manifest
 from repro.report import audiovisual_figures, category_figures, figures, image_figures, logs, negative_figures
-from repro.report.elements import only
+from repro.report.elements import only, spread_in_words
 from repro.report.logs import slug
 from repro.report.printed import printed
 from repro.report.style import save
@@ -28,8 +28,8 @@ CAPTIONS = {name: text for module in MODULES[1:] for name, text in module.CAPTIO
     "taxonomy_variants": "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the "
     "printed value.",
     "encoder_collapse": "Linear-probe accuracy and spread of the embedding by depth of the encoder, at random "
-    "initialisation and after training with the attractive encoder term alone; of that one, the probe on standardised "
-    "readouts too.",
+    "initialisation and after training with the attractive encoder term alone; of that one, where measured, the probe "
+    "on standardised readouts too.",
 }
 UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
 LOGS = {
@@ -83,26 +83,32 @@ def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame, setting:
     """The table as CSV, and its figure; `setting` ends their names."""
     stem = folder / f"{table}_{slug(rows['dataset'].iloc[0])}{setting}"
     write_atomically(stem.with_suffix(".csv"), lambda path: rows.to_csv(path, index=False))
-    drawn = [] if table in UNDRAWN else _save(draw(table, rows), stem, table, cells)
+    drawn = [] if table in UNDRAWN else _save(draw(table, rows), stem, table, cells, spread_in_words(rows))
     return [stem.with_suffix(".csv"), *drawn]
 
 
-def _save(figure: Figure, stem: Path, name: str, rows: DataFrame) -> tuple[Path, Path]:
-    """Write a figure with its caption and what it is drawn from: rows of cells or of a log, which name their cells."""
+def _save(figure: Figure, stem: Path, name: str, rows: DataFrame, also: str = "") -> tuple[Path, Path]:
+    """Write a figure with its caption and what it is drawn from: rows of cells or of a log, which name their cells.
+
+    Args:
+        also: a further sentence of the caption.
+    """
+    caption = " ".join(filter(None, (CAPTIONS[name], also)))
     provenance = {
         "cells": list(dict.fromkeys(rows["key"])),
         "seeds": sorted(int(seed) for seed in rows["seed"].unique()),
         "preset": " and ".join(sorted(rows["preset"].unique())),
         "dataset": only(rows, "dataset"),
     }
-    return save(figure, stem, captioned(CAPTIONS[name], provenance), provenance)
+    return save(figure, stem, captioned(caption, provenance), provenance)
 
 
 def captioned(caption: str, provenance: dict[str, Any]) -> str:
     """The caption, and in words what a figure is drawn from; the keys of the cells are in the file's metadata."""
     seeds, count = ", ".join(map(str, provenance["seeds"])), len(provenance["cells"])
     cells = "1 cell, whose key is" if count == 1 else f"{count} cells, whose keys are"
-    return (f"{caption} Data set: {provenance['dataset']}. Preset: {provenance['preset']}. "
+    printed_in = f"Printed numbers: {provenance['printed']}. " if "printed" in provenance else ""
+    return (f"{caption} Data set: {provenance['dataset']}. Preset: {provenance['preset']}. {printed_in}"
             f"Seed{'s' * (len(provenance['seeds']) > 1)}: {seeds}. Drawn from {cells} in the source of this file.")
 
 

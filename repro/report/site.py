@@ -22,6 +22,7 @@ from repro.recipe import choose
 from repro.report import agreement, drawn, executed, trust
 from repro.report.drawn import CELLS, Drawn
 from repro.report.figures import OBJECTIVES
+from repro.report.levels import LEVELS, PAPER, level_of, rank
 from repro.report.trust import Trust
 from repro.report.verdicts import NOT_MEASURED, VERDICTS
 from repro.run.cost import commit
@@ -52,13 +53,15 @@ COLUMNS = {
 
 
 class Claim(NamedTuple):
-    """A checkable sentence of a paper: its id, the paper and the place in it, our words for it, the verdict (one of
-    `VERDICTS`), the level of the evidence, the evidence itself, in words, and the files of figures that show it."""
+    """A checkable sentence of a paper: its id, the paper and the place in it, our words for it, the predicate, which is
+    what is compared with tolerance and test, the verdict (one of `VERDICTS`), the level of the evidence, the evidence
+    itself, in words, and the files of figures that show it."""
 
     id: str
     paper: str
     place: str
     paraphrase: str
+    predicate: str
     verdict: str
     level: str
     evidence: str
@@ -117,14 +120,16 @@ def build(
 def _write(
     folder: Path, figures: Path, notebooks: Path, claims: Sequence[Claim], discrepancies: Sequence[Discrepancy]
 ) -> None:
-    found, ran = drawn.read(figures), executed.read(notebooks)
+    found = drawn.read(figures)
+    ran = executed.read(notebooks, {name for each in found for name in each.files})
     _copy(figures, [*(name for each in found for name in each.files), CELLS], folder / "figures")
     _copy(notebooks, [f"{each.name}.ipynb" for each in ran], folder / "notebooks")
     styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
     (folder / "style.css").write_text("\n".join(styles), encoding="utf-8")
     _page(folder, "index.html", "index.html", **_overview(found, claims), notebooks=ran, notebook_folder=str(notebooks),
           cells=CELLS if (figures / CELLS).exists() else "", claims=claims, discrepancies=discrepancies,
-          measured=sum(each.measured != NOT_MEASURED for each in discrepancies), level=trust.level)
+          measured=sum(each.measured != NOT_MEASURED for each in discrepancies), level=level_of,
+          reproduction=PAPER)
     for each in found:
         _page(folder, f"results/{each.stem}.html", "result.html", drawn=each, **_details(each))
     for each in ran:
@@ -136,7 +141,7 @@ def _write(
 def _page(folder: Path, name: str, template: str, **values) -> None:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    shared = {"root": "../" * name.count("/"), "generator": GENERATOR, "commit": commit(), "levels": trust.LEVELS}
+    shared = {"root": "../" * name.count("/"), "generator": GENERATOR, "commit": commit(), "levels": LEVELS}
     text = _templates().get_template(template).render(**shared, **values)
     path.write_text(text, encoding="utf-8")
 
@@ -171,7 +176,7 @@ def _overview(found: Sequence[Drawn], claims: Sequence[Claim]) -> dict:
     """What the first page says of results and claims."""
     results = [each for each in found if each.table is not None]
     rows = [(each, glance) for each in results for glance in trust.at_a_glance(each.table)]
-    strongest_first = sorted(rows, key=lambda row: list(trust.LEVELS).index(row[1].level))
+    strongest_first = sorted(rows, key=lambda row: rank(row[1].level))
     return {
         "papers": _papers(strongest_first),
         "reproduced": trust.reproduced(each.table for each in results),

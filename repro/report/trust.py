@@ -6,19 +6,10 @@ from typing import NamedTuple
 import pandas as pd
 from pandas import DataFrame
 
-from repro import manifest
 from repro.report.elements import only
 from repro.report.figures import OBJECTIVES
+from repro.report.levels import EMBEDDED, PAPER, level_of, rank
 
-PAPER, CHANGED, QUICK = "paper recipe, real data", "changed recipe, real data", "quick, real data"
-PART, EMBEDDED = "part of the real data", "embedded data"
-LEVELS = {  # strongest first, and what each allows
-    PAPER: "A reproduction: our number may be held against the printed one, as far as its seeds carry.",
-    CHANGED: "Every entry departs from the recipe as it says: shows what that changes, no reproduction.",
-    QUICK: "The paper's data, a shorter training: no reproduction, and no verdict on a printed number.",
-    PART: "A part or another copy of the paper's data: no reproduction.",
-    EMBEDDED: "Data that come with the package: shows a mechanism or an order; printed numbers belong to other data.",
-}
 ENOUGH = 3  # seeds from which a mean and a deviation say something
 RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
 
@@ -28,7 +19,8 @@ class Trust(NamedTuple):
 
     Attributes:
         dataset, preset: of all of them.
-        level: of evidence, see `LEVELS`.
+        changed: whether every entry departs from the recipe, as it says.
+        level: of evidence, one of `levels.LEVELS`.
         entries, finished: how many there are, and how many have a number of ours.
         seeds: fewest and most seeds of a finished entry, (0, 0) if none is finished.
         enough: finished entries of `ENOUGH` seeds or more.
@@ -39,6 +31,7 @@ class Trust(NamedTuple):
 
     dataset: str
     preset: str
+    changed: bool
     level: str
     entries: int
     finished: int
@@ -47,6 +40,10 @@ class Trust(NamedTuple):
     compared: int
     median: float
     farthest: tuple[str, float] | None
+
+    def recipe_in_words(self) -> str:
+        """"paper", or "paper, changed as each entry says"."""
+        return f"{self.preset}, changed as each entry says" if self.changed else self.preset
 
     def seeds_in_words(self) -> str:
         """"3", or "1 to 3, 3 or more in 5 of 16 entries"."""
@@ -65,7 +62,7 @@ class Trust(NamedTuple):
 
 
 class Reproduced(NamedTuple):
-    """Trained entries of the strongest level.
+    """Trained entries by the paper's recipe on the official data.
 
     Attributes:
         entries: how many there are.
@@ -80,17 +77,6 @@ class Reproduced(NamedTuple):
     median: float
 
 
-def level(dataset: str, preset: str, changed: bool = False) -> str:
-    """The level of evidence of a number that a preset, changed or not, gives on a data set ("ucla", "ntu (subset)")."""
-    if manifest.embedded(dataset):
-        return EMBEDDED
-    if dataset != manifest.plain(dataset):
-        return PART
-    if changed:
-        return CHANGED
-    return PAPER if preset == "paper" else QUICK
-
-
 def at_a_glance(table: DataFrame) -> list[Trust]:
     """What a table of results can be trusted for, once for each of its presets, the strongest evidence first.
 
@@ -103,18 +89,18 @@ def at_a_glance(table: DataFrame) -> list[Trust]:
     """
     dataset = only(table, "dataset")
     found = [_trust(rows, dataset, preset) for preset, rows in table.groupby("preset")]
-    return sorted(found, key=lambda each: list(LEVELS).index(each.level))
+    return sorted(found, key=lambda each: rank(each.level))
 
 
 def reproduced(tables: Iterable[DataFrame]) -> Reproduced | None:
-    """All finished entries of the strongest level together; None if there are none.
+    """All finished entries by the paper's recipe on the official data; None if there are none.
 
     Untrained networks are left out, as they say nothing about a method.
     """
     parts = []
     for table in tables:
         rows = table[(table["preset"] == "paper") & table["ours"].notna() & ~(table == "random").any(axis="columns")]
-        if len(rows) and level(only(table, "dataset"), "paper", "usual" in table) == PAPER:
+        if len(rows) and level_of(only(table, "dataset"), "paper", "usual" in table) == PAPER:
             parts.append(rows[["n_seeds", "difference"]].astype(float))
     if not parts:
         return None
@@ -134,12 +120,12 @@ def entry_names(table: DataFrame) -> list[str]:
 
 
 def _trust(rows: DataFrame, dataset: str, preset: str) -> Trust:
-    finished = rows[rows["ours"].notna()]
+    finished, changed = rows[rows["ours"].notna()], "usual" in rows
     compared = rows.assign(entry=entry_names(rows)).dropna(subset="difference")
     compared = compared.sort_values("difference", key=abs, ascending=False, kind="stable")
     seeds = finished["n_seeds"].astype(int)
     return Trust(
-        dataset, preset, level(dataset, preset, "usual" in rows), len(rows), len(finished),
+        dataset, preset, changed, level_of(dataset, preset, changed), len(rows), len(finished),
         seeds=(int(seeds.min()), int(seeds.max())) if len(seeds) else (0, 0),
         enough=int((seeds >= ENOUGH).sum()),
         compared=len(compared),

@@ -10,9 +10,6 @@ from scipy import stats
 
 HOLDS, FAILS, UNDECIDED, NOT_RUN, CANNOT = "holds", "fails", "undecided", "not run", "cannot be checked"
 VERDICTS = (HOLDS, FAILS, UNDECIDED, NOT_RUN, CANNOT)
-CLOSED, PRINTED = "closed form", "printed numbers"
-PAPER, QUICK, EMBEDDED = "paper recipe, real data", "quick, real data", "embedded data"
-LEVELS = (CLOSED, PRINTED, PAPER, QUICK, EMBEDDED)
 NOT_MEASURED = "not measured"  # said of a discrepancy
 ERROR = 0.05  # probability of a wrong verdict that is accepted
 ROUNDING = 1e-6  # what is left of equal decimals after subtracting them
@@ -23,7 +20,7 @@ class Finding(NamedTuple):
 
     Attributes:
         verdict: one of `VERDICTS`.
-        level: one of `LEVELS`; empty where there is no evidence.
+        level: one of `levels.LEVELS`; empty where there is no evidence.
         evidence: the numbers, in words.
     """
 
@@ -105,8 +102,12 @@ class Estimate(NamedTuple):
         return float(stats.t.ppf(1 - ERROR / 2, self.freedom)) * self.error
 
     def __str__(self) -> str:
-        error = ", error unknown" if math.isnan(self.error) else f" \N{PLUS-MINUS SIGN} {self.error:.2f}"
-        return f"{self.mean:+.2f}{error} ({self.basis})"
+        return self.in_words(2)
+
+    def in_words(self, digits: int) -> str:
+        """"+1.25, s.e. 0.50 (3 pairs)": the mean, its standard error, and what both rest on."""
+        error = "unknown" if math.isnan(self.error) else f"{self.error:.{digits}f}"
+        return f"{self.mean:+.{digits}f}, s.e. {error} ({self.basis})"
 
 
 class Deviation(NamedTuple):

@@ -61,15 +61,38 @@ def results(cells: DataFrame, table: str, dataset: str) -> DataFrame:
     chosen = cells[(cells["table"] == table) & (cells["dataset"] == dataset)]
     chosen = chosen.iloc[chosen["cost"].map(_finished_at).argsort(kind="stable")]
     chosen = chosen.drop_duplicates(["entry", "preset", "seed"], keep="last").sort_index().reset_index(drop=True)
-    for (preset, entry), seeds in chosen.groupby(["preset", "entry"]):
-        differing = _differing(seeds)
-        if differing:
-            listed = ", ".join(map(str, sorted(seeds["seed"])))
+    for preset, rows in chosen.groupby("preset"):
+        mixed = [_mixed(entry, seeds) for entry, seeds in rows.groupby("entry") if _differing(seeds)]
+        if mixed:
             raise MixedSeeds(
-                f"{table} on {dataset}, {preset} recipe: seeds {listed} of {entry!r} differ in {', '.join(differing)} "
-                "and cannot be averaged; run all of them again, or delete the rows of the others from figures/cells.csv"
+                f"{table} on {dataset}, {preset} recipe: {'; '.join(mixed)}; they cannot be averaged: run all seeds "
+                "again, or delete the others, a row of figures/cells.csv or a folder of that name in REPRO_RUNS"
             )
     return pd.concat([chosen, DataFrame(chosen["metrics"].map(json.loads).tolist())], axis=1)
+
+
+def without_mixed(cells: DataFrame) -> tuple[DataFrame, list[str]]:
+    """The cells of every table, data set and preset in which `results` can average seeds, and why the others are not.
+
+    Returns:
+        The cells, as they come, and a line for each table, data set and preset that is left out.
+    """
+    kept, told = [cells[:0]], []
+    for (table, dataset, _), rows in cells.groupby(["table", "dataset", "preset"], sort=False):
+        try:
+            results(rows, table, dataset)
+        except MixedSeeds as error:
+            told.append(str(error))
+        else:
+            kept.append(rows)
+    return pd.concat(kept).sort_index(), told
+
+
+def _mixed(entry: str, seeds: DataFrame) -> str:
+    """What differs between the seeds of an entry, and the keys of their cells."""
+    seeds = seeds.sort_values("seed")
+    listed = ", ".join(map(str, seeds["seed"]))
+    return f"seeds {listed} of {entry!r} differ in {', '.join(_differing(seeds))} (cells {', '.join(seeds['key'])})"
 
 
 def _differing(seeds: DataFrame) -> list[str]:

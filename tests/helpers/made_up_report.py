@@ -59,8 +59,8 @@ def write_notebooks(folder, **notebooks):
 def claims():
     """One claim of every verdict, of two papers."""
     return [
-        Claim(f"{paper[0]}{number}", paper, f"Table {number}", f"{verdict}: a < b", verdict, "printed numbers", "1 < 2",
-              ["taxonomy_ucla.png", "glm_specifications.png"][:number])
+        Claim(f"{paper[0]}{number}", paper, f"Table {number}", f"{verdict}: a < b", f"b - a > {number}", verdict,
+              "printed numbers", "1 < 2", ["taxonomy_ucla.png", "glm_specifications.png"][:number])
         for number, verdict in enumerate(VERDICTS) for paper in ("SCE", "JCL")
     ]
 

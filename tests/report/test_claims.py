@@ -12,8 +12,9 @@ from made_up_results import logs, results
 from repro import manifest
 from repro.report import claims, claims_figures, claims_sce, glm
 from repro.report.evidence import Evidence
+from repro.report.levels import LEVELS, PAPER, PRINTED, QUICK
 from repro.report.printed import printed
-from repro.report.verdicts import CANNOT, FAILS, HOLDS, LEVELS, NOT_RUN, PAPER, PRINTED, QUICK, UNDECIDED, VERDICTS
+from repro.report.verdicts import CANNOT, FAILS, HOLDS, NOT_RUN, UNDECIDED, VERDICTS
 from repro.run.export import read_cells
 
 FIGURES = manifest.project_root() / "figures"
@@ -83,6 +84,13 @@ def test_what_the_committed_cells_say_of_the_taxonomy(committed):
 def test_without_any_cells_what_needs_training_is_not_run(nothing):
     assert set(nothing.index[nothing["verdict"] == NOT_RUN]) == set(HERE)
     assert (nothing.loc[HERE, "level"] == "").all()
+
+
+def test_a_standard_error_is_called_one(committed):
+    """A sign that is the standard deviation in tables and figures."""
+    assert not committed["evidence"].str.contains("\N{PLUS-MINUS SIGN}").any()
+    assert "random minus AE +37.32, s.e. 1.58 (4 depths)" in committed.loc["T16", "evidence"]
+    assert re.search(r"by \+0\.\d{4}, s\.e\. 0\.\d{4} \(100 draws\)", committed.loc["J1", "evidence"])
 
 
 def test_printed_numbers_need_no_cells(nothing, committed):
@@ -229,14 +237,31 @@ def test_filters_and_their_errors(monkeypatch):
             claims.judged(**arguments)
 
 
-def test_counts_and_links(committed):
+@pytest.mark.parametrize("folder", ["notebooks", "runs/notebooks", "."])
+def test_figures_are_links_from_where_a_server_has_the_notebook(committed, folder, monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", str(manifest.project_root() / folder / "claims.ipynb"))
+    links = set(re.findall(r'href="([^"]+)"', claims.shown(committed.reset_index()).to_html()))
+    assert f"{'../' * len(folder.strip('.').split('/')) if folder != '.' else ''}figures/taxonomy_ucla.png" in links
+    assert all((manifest.project_root() / folder / link).resolve().parent == FIGURES for link in links)
+
+
+@pytest.mark.parametrize("session", [None, "claims.ipynb", ""])
+def test_figures_are_plain_names_where_nobody_knows_the_folder(committed, session, monkeypatch):
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    if session is not None:
+        monkeypatch.setenv("JPY_SESSION_NAME", session)
+    page = claims.shown(committed.reset_index()).to_html()
+    assert "href" not in page and ">taxonomy_<wbr>ucla.png</a>" in page
+
+
+def test_counts_and_texts(committed):
     table = committed.reset_index()
     counts = claims.counted(table)
     assert counts.to_numpy().sum() == len(claims.CLAIMS) and list(counts.columns) == list(VERDICTS)
     assert claims.counted(table[:0]).to_numpy().sum() == 0
     page = claims.shown(table).to_html()
-    links = set(re.findall(r'href="\.\./figures/([^"]+)"', page))
-    assert "taxonomy_ucla.png" in links and all((FIGURES / link).exists() for link in links)
+    named = set(re.findall(r'data-figure="([^"]+)"', page))
+    assert "taxonomy_ucla.png" in named and all((FIGURES / name).exists() for name in named)
     assert "p &lt; 0.038" in page
 
 

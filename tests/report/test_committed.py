@@ -16,6 +16,7 @@ from PIL import Image
 
 from repro.report import glm_figures
 from repro.report import redraw as redrawing
+from repro.report.image_figures import METHOD_NAMES
 from repro.report.logs import read
 from repro.report.redraw import LOGS, redraw
 from repro.report.style import COLUMN, save
@@ -85,7 +86,9 @@ def test_a_committed_figure_says_in_its_caption_and_source_where_it_comes_from(p
     source = json.loads(image.text["Source"])
     cells = read_cells(FIGURES / "cells.csv").set_index("key")
     behind = cells.loc[source["cells"]]
-    assert {name for name in source} == {"cells", "seeds", "preset", "dataset"} and len(behind) >= 1
+    beside = {"printed"} if path.stem.startswith("glm_forest_") else set()  # which fits the printed numbers, too
+    assert {*source} == {"cells", "seeds", "preset", "dataset", *beside} and len(behind) >= 1
+    assert ("Printed numbers: taxonomy.csv." in image.text["Description"]) == bool(beside)
     assert set(behind["dataset"]) == {source["dataset"]} and sorted(set(behind["seed"])) == source["seeds"]
     assert " and ".join(sorted(set(behind["preset"]))) == source["preset"]
     caption = image.text["Description"]
@@ -94,6 +97,13 @@ def test_a_committed_figure_says_in_its_caption_and_source_where_it_comes_from(p
         assert text in caption
     svg = path.with_suffix(".svg").read_text(encoding="utf-8")
     assert all(key in svg for key in source["cells"]) and "<dc:date>" not in svg
+
+
+@pytest.mark.parametrize("name", ["encoder_collapse_ucla", "encoder_collapse_synthetic"])
+def test_a_caption_promises_no_more_than_is_drawn(name, redrawn):
+    drawn = redrawn[2][name].axes[0].get_legend_handles_labels()[1]
+    assert ("AE, ours, standardised" in drawn) == (name == "encoder_collapse_ucla")
+    assert "where measured, the probe on standardised" in Image.open(FIGURES / f"{name}.png").text["Description"]
 
 
 @pytest.mark.parametrize("path", logs(), ids=lambda path: path.stem)
@@ -146,14 +156,18 @@ def test_random_initialisation_reproduces_the_printed_row_at_every_depth():
     assert (rows["difference"].abs() < 3).all()
 
 
-def told_table(*columns):
-    """The rows of the table of these columns in RESULTS.md, as texts; an empty first cell repeats the one above."""
+def told_table(*columns, under="# Results"):
+    """The rows of the table of these columns in RESULTS.md, as texts; an empty first cell repeats the one above.
+
+    It is the first below a line that begins with `under`.
+    """
     lines = (ROOT / "RESULTS.md").read_text(encoding="utf-8").splitlines()
+    lines = lines[next(number for number, line in enumerate(lines) if line.startswith(under)) :]
     start = next(number for number, line in enumerate(lines) if cells(line) == [*columns])
     rows = []
     for line in lines[start + 2 :]:
         if not line.strip().startswith("|"):
-            return rows
+            break
         first, *rest = cells(line)
         rows.append([first or rows[-1][0], *rest])
     return rows
@@ -173,6 +187,26 @@ def test_the_column_in_the_results_is_that_of_its_table():
         assert [text.split()[0] for text in found] == [f"{row[column]:.1f}" for column in measures.values()]
         deviation = "" if pd.isna(row["std"]) else f"{row['std']:.1f}"
         assert found[0].partition(" \N{PLUS-MINUS SIGN} ")[2] == deviation
+
+
+def test_image_accuracies_in_the_results_are_those_of_their_tables():
+    """Methods by name, a point of the grid by both temperatures, "SCE, 0.1 and 0.03"; "± 0.4" of several seeds."""
+    known = {}
+    for path in FIGURES.glob("image_methods_cifar10_*.csv"):
+        known |= {named(row.method): row for row in pd.read_csv(path).itertuples()}
+    for path in FIGURES.glob("temperature_grid_cifar10_*.csv"):
+        known |= {f"{named(row.method)}, {row.temperature:g} and {row.key_temperature:g}": row
+                  for row in pd.read_csv(path).itertuples()}
+    told = dict(told_table("method", "linear", under="## Images"))
+    assert len(told) >= 5 and set(told) <= set(known), f"RESULTS.md names one of {', '.join(known)}"
+    for name, text in told.items():
+        deviation = "" if pd.isna(known[name].std) else f" ± {known[name].std:.1f}"
+        assert text == f"{known[name].ours:.1f}{deviation}", name
+
+
+def named(method):
+    """An image method as the text calls it."""
+    return {"random": "random initialisation"}.get(method, METHOD_NAMES.get(method, method))
 
 
 def test_the_depths_in_the_results_are_those_of_their_table():

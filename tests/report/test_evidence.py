@@ -7,21 +7,14 @@ import pytest
 from made_up_cells import PART, frame, image, skeleton, sounding
 from pandas import DataFrame
 
-from repro.report.evidence import Evidence, level_of, measured
-from repro.report.verdicts import EMBEDDED, FAILS, HOLDS, NOT_RUN, PAPER, QUICK, UNDECIDED, above, reproduced
+from repro.report.evidence import Evidence, measured
+from repro.report.levels import EMBEDDED, PAPER, QUICK
+from repro.report.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED, above, reproduced
 
 
 @pytest.fixture
 def evidence(tmp_path):
     return lambda *rows: Evidence(frame(*rows), tmp_path)
-
-
-@pytest.mark.parametrize(("dataset", "preset", "level"), [
-    ("ucla", "paper", PAPER), ("ucla", "quick", QUICK), ("ntu (subset)", "paper", QUICK), (PART, "quick", QUICK),
-    ("synthetic", "paper", EMBEDDED), ("digits", "quick", EMBEDDED),
-])
-def test_only_the_recipe_on_official_data_is_a_reproduction(dataset, preset, level):
-    assert level_of(dataset, preset) == level
 
 
 def test_settings_come_by_how_far_they_carry_and_without_smoke_runs(evidence):

@@ -3,7 +3,7 @@
 import made_up_report
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from repro.report.executed import read
 
@@ -33,6 +33,16 @@ def test_the_body_neither_runs_nor_loads_anything(tmp_path):
     body = only(tmp_path, made_up_report.notebook()).body
     for part in ("<script", "alert(1)", "http:", "https:", "<link", "cells:   0%"):
         assert part not in body
+
+
+@pytest.mark.parametrize("address", ["", ' href="../../figures/taxonomy_ucla.png"'])
+def test_figures_are_links_wherever_the_notebook_was_executed(tmp_path, address):
+    anchors = (f'<a data-figure="{name}.png"{address}>{name}</a>' for name in ("taxonomy_ucla", "old"))
+    shown = f"<td>{', '.join(anchors)}</td>"
+    made = new_notebook(cells=[new_code_cell("", outputs=[new_output("display_data", {"text/html": shown})])])
+    made_up_report.write_notebooks(tmp_path, made=made)
+    (found,) = read(tmp_path, {"taxonomy_ucla.png", "taxonomy_ucla.svg"})
+    assert '<td><a href="../figures/taxonomy_ucla.png">taxonomy_ucla</a>, <a>old</a></td>' in found.body
 
 
 @pytest.mark.parametrize(

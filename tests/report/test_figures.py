@@ -15,6 +15,7 @@ from pandas import DataFrame
 from PIL import Image
 
 from repro.report import figures, style
+from repro.report.elements import seeds_in_words, spread_in_words
 from repro.report.logs import FROZEN
 from repro.report.printed import printed
 from repro.skeleton.pretrain import SUBSETS
@@ -199,6 +200,30 @@ def test_rows_without_results_come_last_and_keep_their_printed_value():
 )
 def test_title_says_what_the_numbers_are(changes, title):
     assert figures.taxonomy(taxonomy_table(**changes)).get_suptitle() == title
+
+
+@pytest.mark.parametrize(("counts", "words", "caption"), [
+    ([3, 1, 1, 3], "1 seed (with ± std: mean of 3)", "where there are several; what has none is of 1 seed."),
+    ([2, 1, 1, 5], "1 seed (with ± std: mean of 2 to 5)", "where there are several; what has none is of 1 seed."),
+    ([2, 3, 3, 3], "mean ± std of 2 to 3 seeds", "one standard deviation over seeds."),
+    ([1, 1, 1, 1], "1 seed", None),
+])
+def test_seeds_in_words(counts, words, caption):
+    table = pd.DataFrame({"ours": [1.0, 2.0, 3.0, 4.0, np.nan], "n_seeds": [*counts, 0]})
+    assert seeds_in_words(table) == words
+    assert caption in spread_in_words(table) if caption else spread_in_words(table) == ""
+
+
+def test_one_sees_which_points_are_of_several_seeds():
+    """By ends of error bars outside the markers, at the deviation from the mean; others have none."""
+    table = taxonomy_table()
+    table.loc[table.index[3:], ["std", "n_seeds"]] = [np.nan, 1]
+    axes = figures.taxonomy(table).axes[0]
+    ends = [line for line in axes.lines if line.get_marker() == "_"]
+    found = np.concatenate([np.asarray(line.get_ydata(), float) for line in ends])
+    found = np.sort(found[~np.isnan(found)])
+    assert all(line.get_markersize() > 4 for line in ends)
+    np.testing.assert_allclose(found, np.sort([*(table["ours"][:3] - 1.5), *(table["ours"][:3] + 1.5)]))
 
 
 def test_mixed_tables_are_refused():

@@ -74,6 +74,7 @@ def test_files_name_their_cells_and_are_the_same_again(tmp_path):
     svg = (tmp_path / "glm_forest_ucla.svg").read_text()
     keys = rows.loc[(rows["dataset"] == "ucla"), "key"]
     assert all(key in svg for key in keys) and '"preset": "paper"' in svg.replace("&quot;", '"')
+    assert '"printed": "taxonomy.csv"' in svg.replace("&quot;", '"') and "Printed numbers: taxonomy.csv." in svg
     assert len(pd.read_csv(tmp_path / "glm_specifications.csv")) == 220
     first = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in written}
     glm_figures.redraw(rows, tmp_path)

@@ -42,7 +42,7 @@ def parts_log(epochs=200) -> DataFrame:
     epoch = np.arange(1, epochs + 1)
     log = DataFrame({"epoch": epoch, "InfoNCE": 8.3 / epoch + 2, "ReSSL": 7.5 + 0.5 / epoch, "Ceil": 2 - 2 / epoch})
     loss = 0.25 * log["InfoNCE"] + 0.75 * (log["ReSSL"] + log["Ceil"])
-    return log.assign(loss=loss, weight=0.25, dataset="cifar10", preset="paper")
+    return log.assign(loss=loss, weight=0.25, seed=3, dataset="cifar10", preset="paper")
 
 
 def keys_table(n_seeds=3, preset="paper", dataset="cifar10") -> DataFrame:
@@ -236,6 +236,8 @@ def test_parts_are_plotted_by_epoch_and_add_up_to_the_loss():
     assert "0.25" in figure.get_suptitle() and "at most 0.004 nats" in figure.get_suptitle()
     with pytest.raises(ValueError, match=r"one weight.*\[0.25, 0.5\]"):
         image_figures.objective_parts(pd.concat([log, log.assign(weight=0.5)]))
+    with pytest.raises(ValueError, match="one seed"):
+        image_figures.objective_parts(pd.concat([log, log.assign(seed=4)]))
 
 
 def test_positive_keys_plots_one_panel_per_quantity_beside_the_baseline():
@@ -270,7 +272,7 @@ def test_positive_keys_needs_something_varied():
 @pytest.mark.parametrize("name", ["objective_parts", "sampled_keys", "similarity_variance"])
 def test_figures_of_logs_say_where_these_come_from(name):
     title = getattr(image_figures, name)(TABLES[name]()).get_suptitle()
-    said = {"objective_parts": "cifar10, paper recipe", "sampled_keys": "digits, quick recipe\nembedded data",
+    said = {"objective_parts": "cifar10, paper recipe, seed 3\n", "sampled_keys": "digits, quick recipe\nembedded data",
             "similarity_variance": "cifar10 (mine.npz)\nquick recipe: not a reproduction"}
     assert said[name] in title
 

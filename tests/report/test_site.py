@@ -85,6 +85,7 @@ def test_the_first_page_names_every_table_with_its_trust(site):
     table = pd.read_csv(FIGURES / "taxonomy_ucla.csv")
     assert f"median {table['difference'].abs().median():.1f} points" in text
     assert f"3 or more in {(table['n_seeds'] >= 3).sum()} of 16 entries" in text
+    assert "are of the level paper recipe, real data ," in text and "paper, changed as each entry says" in text
     assert "not comparable" in text and "No result yet: cross modal" in text
     assert "2 cells of preset quick on digits" in text and "10 claims" in text
     assert "4 discrepancies . About 2 of them we have measured something." in text
@@ -105,6 +106,9 @@ def test_claims_stand_with_verdict_and_evidence(site):
     text = (site / "claims.html").read_text()
     assert all(text.count(f">{verdict}</span>") == 2 for verdict in VERDICTS)
     assert "a &lt; b" in text and "a < b" not in text
+    seen = " ".join(Page(site / "claims.html").text.split())
+    assert all(f"Table {number} b - a > {number} {verdict} printed numbers 1 < 2" in seen
+               for number, verdict in enumerate(VERDICTS))
     found = [link for link in Page(site / "claims.html").links if link.startswith("results/")]
     assert Counter(found) == {"results/taxonomy_ucla.html": 8, "results/glm_specifications.html": 6}
 
@@ -132,7 +136,7 @@ def test_a_fresh_clone_says_how_to_get_notebooks(tmp_path):
 
 def test_nothing_stored_at_all(tmp_path):
     text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path / "notebooks", [], [])).text
-    assert "No number of a trained network is of the first level yet." in text
+    assert "No number of a trained network is of the level paper recipe, real data yet." in text
     assert "No result yet: taxonomy, encoder collapse." in text and "`" not in text
     assert "No figure is stored" in text and "0 claims" in text and "0 discrepancies" in text
 

@@ -6,18 +6,8 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from repro.report.trust import (
-    CHANGED,
-    EMBEDDED,
-    PAPER,
-    PART,
-    QUICK,
-    Reproduced,
-    at_a_glance,
-    entry_names,
-    level,
-    reproduced,
-)
+from repro.report.levels import PAPER, QUICK
+from repro.report.trust import Reproduced, at_a_glance, entry_names, reproduced
 
 NAN = np.nan
 
@@ -30,23 +20,6 @@ def table(**changes):
         "difference": [-2.0, 5.0, NAN], "preset": "paper", "dataset": "ucla",
     }
     return DataFrame(columns | changes)
-
-
-@pytest.mark.parametrize(
-    ("dataset", "preset", "changed", "expected"),
-    [
-        ("ucla", "paper", False, PAPER), ("ucla", "quick", False, QUICK), ("ucla", "paper", True, CHANGED),
-        ("ucla", "quick", True, CHANGED), ("synthetic", "paper", False, EMBEDDED), ("digits", "quick", True, EMBEDDED),
-        ("ntu (subset)", "paper", False, PART), ("cifar10 (my_copy.npz)", "quick", True, PART),
-    ],
-)
-def test_levels(dataset, preset, changed, expected):
-    assert level(dataset, preset, changed) == expected
-
-
-def test_an_unknown_data_set_has_no_level():
-    with pytest.raises(ValueError, match="dataset='uclla' is not one of"):
-        level("uclla", "paper")
 
 
 def test_a_table_at_a_glance():
@@ -80,7 +53,9 @@ def test_presets_stand_apart_the_stronger_one_first():
     mixed = table(preset=["quick", "paper", "quick"])
     found = [(each.preset, each.level, each.entries) for each in at_a_glance(mixed)]
     assert found == [("paper", PAPER, 1), ("quick", QUICK, 2)]
-    assert [each.level for each in at_a_glance(mixed.assign(usual=60.0))] == [CHANGED, CHANGED]
+    assert [each.level for each in at_a_glance(mixed.assign(usual=60.0))] == [QUICK, QUICK]
+    assert [each.recipe_in_words() for each in at_a_glance(mixed)] == ["paper", "quick"]
+    assert at_a_glance(mixed.assign(usual=60.0))[0].recipe_in_words() == "paper, changed as each entry says"
 
 
 def test_a_table_of_two_data_sets_is_refused():

@@ -146,5 +146,6 @@ def test_different_is_two_sided_and_never_fails():
 
 
 def test_an_estimate_in_words():
-    assert str(known(1.25, 0.5)) == "+1.25 \N{PLUS-MINUS SIGN} 0.50 (made up)"
-    assert str(UNKNOWN) == "+50.00, error unknown (one run)"
+    assert str(known(1.25, 0.5)) == "+1.25, s.e. 0.50 (made up)"
+    assert known(0.125, 0.0625).in_words(4) == "+0.1250, s.e. 0.0625 (made up)"
+    assert str(UNKNOWN) == "+50.00, s.e. unknown (one run)"

@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import json
 
 import pandas as pd
@@ -6,7 +7,7 @@ import pytest
 
 from repro import manifest
 from repro.recipe import Recipe, setting
-from repro.run.export import COLUMNS, MixedSeeds, export, finished_cells, merged, read_cells, results
+from repro.run.export import COLUMNS, MixedSeeds, export, finished_cells, merged, read_cells, results, without_mixed
 from repro.run.store import Cell, Store
 
 
@@ -212,10 +213,27 @@ def test_seeds_of_other_recipes_or_data_are_not_averaged(store, column, fields, 
     finish(store, "AE", 5)
     cells = finished_cells(store).sort_values(["entry", "seed"], ignore_index=True)
     mixed = changed(cells, 2, column, **fields)
-    message = f"taxonomy on synthetic, quick recipe: seeds 0, 1, 2 of 'CE' differ in {named} and cannot be averaged"
-    with pytest.raises(MixedSeeds, match=message):
+    keys = ", ".join(mixed.loc[mixed["entry"] == "CE", "key"])
+    message = rf"taxonomy on synthetic, quick recipe: seeds 0, 1, 2 of 'CE' differ in {named} \(cells {keys}\); they "
+    with pytest.raises(MixedSeeds, match=f"{message}cannot be averaged: run all seeds again, or delete the others"):
         results(mixed, "taxonomy", "synthetic")
     assert len(results(mixed, "taxonomy", "ucla")) == 0
+
+
+def test_what_cannot_be_averaged_is_left_out_by_table_data_set_and_preset(store):
+    settings = (("AE", "quick", "d1"), ("CE", "quick", "d1"), ("CE", "paper", "d2"))
+    for seed, (entry, preset, digest) in itertools.product(range(2), settings):
+        finish(store, entry, seed, preset=preset, digest=digest)
+    cells = finished_cells(store).sort_values(["preset", "entry", "seed"], ignore_index=True)
+    pd.testing.assert_frame_equal(without_mixed(cells)[0], cells)
+    assert without_mixed(cells)[1] == without_mixed(cells[:0])[1] == [] and without_mixed(cells[:0])[0].empty
+    mixed = changed(changed(cells, 2, "digest"), 4, "digest")
+    kept, (told,) = without_mixed(mixed)
+    pd.testing.assert_frame_equal(kept, mixed[:2])
+    assert kept["preset"].unique().tolist() == ["paper"]
+    assert "quick recipe: seeds 0, 1 of 'AE' differ in digest" in told
+    assert all(key in told for key in mixed["key"][2:]) and not any(key in told for key in kept["key"])
+    assert "\n" not in told
 
 
 def test_a_field_that_came_later_and_the_precision_of_a_device_may_differ(store):
