@@ -265,8 +265,8 @@ def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch, 
     status, out, _ = repro(*SMOKE, "--plan", "--engine", engine)
     assert status == 0
     header, *rows, total, _ = out.splitlines()
-    assert header.split()[:3] == ["entry", "cells", "steps"] and [row.split()[0] for row in rows] == ["random", "CE"]
-    assert [row.split()[2] for row in rows] == ["0", "2"]
+    assert header.split()[:3] == ["entry", "cells", "steps"] and [row.split()[0] for row in rows] == ["CE", "random"]
+    assert [row.split()[2] for row in rows] == ["2", "0"]
     assert total.startswith("0 of 2 cells are finished; left are ") and "with one process about " in total
     assert not list((tmp_path / "runs").rglob("*"))
 
