@@ -167,7 +167,7 @@ def _downloads() -> Iterator[Problem]:
 def _runs() -> Iterator[str | Problem]:
     health = examine(manifest.runs_root())
     waiting = len(health.unfinished)
-    yield f"{health.finished} cells finished, {len(health.running)} being trained, {waiting} unfinished"
+    yield f"cells: {health.finished} finished, {len(health.running)} being trained, {waiting} unfinished"
     for title, cells in (("being trained", health.running), ("unfinished", health.unfinished)):
         yield from (f"{title}: {cell}" for cell in cells[:LISTED])
         if len(cells) > LISTED:

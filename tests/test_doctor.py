@@ -45,7 +45,7 @@ def test_nothing_is_wrong_where_nothing_is(tmp_path):
     left, lines = examined()
     assert left == 0 and [line for line in lines if line in SECTIONS] == SECTIONS and lines[-1] == "problems: 0"
     text = "\n".join(lines)
-    assert sys.version.split()[0] in text and str(tmp_path / "runs") in text and "0 cells finished" in text
+    assert sys.version.split()[0] in text and str(tmp_path / "runs") in text and "cells: 0 finished" in text
     assert "missing: " in text and "ucla" in text
     assert list(tmp_path.iterdir()) == []
 

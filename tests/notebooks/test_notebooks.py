@@ -238,6 +238,14 @@ def test_missing_data_stop_the_third_cell(path, tmp_path, monkeypatch):
 
 
 @every_notebook
+def test_runs_that_cannot_be_written_stop_the_third_cell(path, tmp_path, monkeypatch):
+    (tmp_path / "runs").touch()
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    with pytest.raises(OSError, match=r"runs, the folder of runs, cannot be written .* point REPRO_RUNS at another"):
+        begin(path)
+
+
+@every_notebook
 def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(path, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     settings = begin(path, seeds="0,7", **SMOKE)
