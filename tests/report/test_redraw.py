@@ -126,8 +126,9 @@ def test_files_name_the_cells_they_show(tmp_path):
     caption, source = told(tmp_path / "taxonomy_ucla")
     assert sorted(source.pop("cells")) == sorted(cells["key"])
     assert source == {"seeds": [0, 2], "preset": "quick", "dataset": "ucla"}
-    assert caption == (f"{CAPTIONS['taxonomy']} Data set: ucla. Preset: quick. Seeds: 0, 2. Drawn from {len(cells)} "
-                       "cells, whose keys are in the source of this file.")
+    spread = "± and bars with ends: one standard deviation over seeds."
+    assert caption == (f"{CAPTIONS['taxonomy']} {spread} Data set: ucla. Preset: quick. Seeds: 0, 2. Drawn from "
+                       f"{len(cells)} cells, whose keys are in the source of this file.")
 
 
 def test_variants_name_the_cells_of_the_recipe_that_they_stand_beside(tmp_path):
