@@ -188,7 +188,7 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
         ("category_diversity", {"batches": "5000"}, "batch=5000 exceeds the 2000 training pairs of synthetic"),
         ("category_difficulty", {"methods": "smoco,scratch"}, "are of scratch, smoco, one should be of xmoco or cmacc"),
         ("negative_instances", {"methods": "xmoco"}, "which are of xmoco, one should be of cmacc"),
-        ("negative_instances", {"variant": "unit_length"}, "changes nothing of the smoke recipe on"),
+        ("negative_instances", {"variant": "unit_length"}, "changes nothing of the quick recipe on"),
     ],
 )
 def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_path, monkeypatch):
