@@ -279,7 +279,8 @@ def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch, 
     assert not list((tmp_path / "runs").rglob("*"))
 
 
-def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path):
+def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypatch):
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)  # without exported ones
     measures = {
         "cross_modal": {"synthetic_video": 51.25, "synthetic_audio": 60.0, "categories_video": 20.0},
         "mutual_information": {"linear": 99.5, "linear_held_out": 80.0},
