@@ -327,10 +327,7 @@ CONVOLUTIONS = {1: Convolution1d, 2: Convolution2d, 3: Convolution3d}  # by the 
 
 
 class Moving(nn.Module):
-    """Clips (N, C, F, H, W) less their mean frame: without what stands still, which says nothing about a motion.
-
-    Trained on 2,000 labelled embedded clips, a small encoder told 70 % of the motions of others so, else 17 %.
-    """
+    """Clips (N, C, F, H, W) less their mean frame: without what stands still, which says nothing about a motion."""
 
     def forward(self, clips: Tensor) -> Tensor:
         return clips - clips.mean(2, keepdim=True)

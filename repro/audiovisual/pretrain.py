@@ -205,8 +205,9 @@ class Pretrainer:
                 temperature=self.recipe.posterior_temperature,
                 normalised=self.recipe.normalised,
             )
-            keys, entering = candidates[chosen], candidate_items[chosen]
-            self._enqueue(modality, self._renewed(modality, entering) if self.recipe.renewed else keys, entering)
+            entering = candidate_items[chosen]
+            keys = self._renewed(modality, entering) if self.recipe.renewed else candidates[chosen]
+            self._enqueue(modality, keys, entering)
             found = torch.zeros(self.kinds + 1, dtype=torch.bool, device=self.device)
             found.index_fill_(0, self.categories[entering], True)
             counts[f"categories_{modality}"] = found[: self.kinds].sum()
