@@ -16,6 +16,7 @@ from repro import manifest
 from repro.image import readers
 from repro.image.files import Files
 from repro.image.readers import PARTS, Pictures
+from repro.labels import check_labels
 from repro.recipe import choose
 from repro.report import printed
 from repro.run.store import write_atomically
@@ -32,6 +33,7 @@ CLASSES = {                   # of copies; those of other sets are the folders f
     "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     "stl10": ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"),
 }
+NUMBERED = {"cifar100": 100, "tiny_imagenet": 200}  # their classes in arrays
 PER_CLASS = (732, 1300)       # least and most training images that ILSVRC 2012 has of a class
 STORED = ("images", "labels", "part", "classes", "digest")
 
@@ -50,6 +52,9 @@ class ImageSet:
         train, test: (n,) bool, of the linear probe.
         classes: names of the classes.
         digest: hex sha256 of images, labels and parts; of ImageNet of the classes, and of the files' paths and sizes.
+
+    Raises:
+        ValueError: if a label has no class, or parts overlap.
     """
 
     name: str
@@ -60,6 +65,9 @@ class ImageSet:
     test: Tensor
     classes: tuple[str, ...]
     digest: str
+
+    def __post_init__(self) -> None:
+        check_labels(self.name, self.labels, len(self.classes), self.train, self.test, least=-1)
 
 
 def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> ImageSet:
@@ -75,7 +83,7 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
             official ones would lie.
 
     Raises:
-        ValueError: if the name is unknown, or the files are not the official distribution.
+        ValueError: if the name is unknown, the files are not the official distribution, or a copy is damaged.
         FileNotFoundError: if the files are missing, saying where they come from and go to.
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
@@ -90,7 +98,11 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
         copies = sorted(_imported(name).glob("*.npz"), key=lambda path: path.stat().st_mtime_ns)
         if not copies:
             raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
-        return _image_set(f"{name} ({copies[-1].stem})", *_read(copies[-1]))
+        try:
+            found = _read(copies[-1])
+        except readers.DAMAGED as error:
+            raise ValueError(f"{copies[-1]} is damaged ({error}); run `repro data import {name} FILE` again") from error
+        return _image_set(f"{name} ({copies[-1].stem})", *found)
     path, = manifest.require(declared, root)
     return _image_set(name, *_prepared(declared, path))
 
@@ -110,13 +122,15 @@ def take_in(name: str, path: Path) -> ImageSet:
     choose("dataset", name, READERS)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    classes = CLASSES.get(name)
     if path.suffix == ".npz":
-        pictures = readers.numpy_file(path, classes)
+        pictures = readers.numpy_file(path, CLASSES.get(name) or NUMBERED[name])
     elif name == "tiny_imagenet":
         pictures = readers.tiny_imagenet(path)
     else:
-        pictures = readers.class_folders(path, classes)
+        pictures = readers.class_folders(path, CLASSES.get(name))
+    for place in (PARTS.index("train"), PARTS.index("test")):
+        if not (pictures.part == place).any():
+            raise ValueError(f"{path} holds no image for {PARTS[place]}; add some")
     copy = _imported(name) / f"{path.name}.npz"
     _write(copy, pictures, _digest(pictures))
     for other in copy.parent.glob("*.npz"):

@@ -138,7 +138,7 @@ def load(path: Path) -> ImageModel:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is not in the safetensors format, or not a whole model as `save` writes it.
+        ValueError: if it is not in the safetensors format, not a whole model as `save` writes it, or not finite.
     """
     architecture, weights = _read(Path(path))
     try:
@@ -154,6 +154,8 @@ def load(path: Path) -> ImageModel:
                 f"{path} does not hold the weights of {architecture}: {name} has "
                 f"{_size(found.get(name))} in the file and {_size(expected.get(name))} in the model; export it again"
             )
+        if not weights[name].isfinite().all():
+            raise ValueError(f"{path} is damaged: {name} is not finite; export it again")
     model.load_state_dict(weights, assign=True)
     return model.eval()
 

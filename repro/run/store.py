@@ -11,7 +11,9 @@ import dataclasses
 import datetime
 import hashlib
 import json
+import math
 import os
+import reprlib
 import secrets
 import socket
 import tempfile
@@ -114,9 +116,7 @@ class Run:
             ValueError: if `result.json` is damaged; the message names it.
         """
         path = self.folder / "result.json"
-        if not path.exists():
-            return None
-        return read_json(path)
+        return read_result(path) if path.exists() else None
 
     @property
     def trained(self) -> float:
@@ -203,7 +203,7 @@ class Store:
     def twin(self, cell: Cell) -> dict[str, Any] | None:
         """The result of the same cell finished for another table, if there is one: equal keys, equal results."""
         for path in sorted(self.root.glob(f"*/{cell.key}/result.json")):
-            return read_json(path)
+            return read_result(path)
         return None
 
     def finished(self) -> list[dict[str, Any]]:
@@ -212,41 +212,84 @@ class Store:
         Raises:
             ValueError: if a stored file is damaged; the message names it.
         """
-        return [
-            read_json(path.with_name("recipe.json")) | {"result": read_json(path)}
-            for path in sorted(self.root.glob("*/*/result.json"))
-        ]
+        results = [(path, read_result(path)) for path in sorted(self.root.glob("*/*/result.json"))]
+        return [read_description(path.with_name("recipe.json")) | {"result": result} for path, result in results]
 
 
 def trained(folder: Path) -> float:
     """Part of the steps of a cell without a result that is done, from 0 to 1, as far as the log in its folder says."""
     try:
-        last = json.loads((folder / "progress.jsonl").read_text().splitlines()[-1])
-        return last["step"] / last["of"]
-    except (OSError, IndexError, ValueError, KeyError):  # not begun, or just being written
+        last = parse_json((folder / "progress.jsonl").read_text().splitlines()[-1])
+        return min(1.0, max(0.0, last["step"] / last["of"]))
+    except (OSError, IndexError, ValueError, KeyError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
 
 
 def owner(folder: Path) -> str:
     """Who claimed the cell of a folder last, in words."""
     try:
-        found = json.loads((folder / "owner.json").read_text())
+        found = parse_json((folder / "owner.json").read_text())
         return f"process {found['process']} on {found['host']} (since {found['since']})"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError):
         return "another process"
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file of ours.
+def read_result(path: Path) -> dict[str, Any]:
+    """The content of a `result.json`.
 
     Raises:
         ValueError: if the file is damaged; the message names it.
     """
+    return _read_json(path, check_result)
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """The content of a `recipe.json`, as `Cell.describe` gives it; raises as `read_result`."""
+    return _read_json(path, _check_description)
+
+
+def _read_json(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text())
-        if not isinstance(value, dict):
-            raise ValueError(f"it holds a {type(value).__name__}")
+        value = parse_json(path.read_text(encoding="utf-8"))
+        check(value)
     except (OSError, ValueError) as error:
         next_step = "`repro doctor --repair` sets it aside; then run the table again"
         raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error
+    return value
+
+
+def check_result(result: dict[str, Any]) -> None:
+    """Raise ValueError unless a result holds numbers and texts, and "cost" an object."""
+    for name, value in result.items():
+        if type(value) not in ((dict,) if name == "cost" else (int, float, str)):
+            raise ValueError(f"{name} is {reprlib.repr(value)}")
+
+
+def _check_description(described: dict[str, Any]) -> None:
+    """Raise ValueError unless every field of a cell and its key are there, of their types."""
+    for name, kind in {"key": str, "recipe": dict, "seed": int, "version": int, "table": str, "entry": str,
+                       "preset": str, "dataset": str, "digest": str}.items():
+        if type(described.get(name)) is not kind:
+            raise ValueError(f"{name} is {reprlib.repr(described.get(name))}")
+
+
+def parse_json(text: str) -> dict[str, Any]:
+    """The object that a text of ours holds.
+
+    Raises:
+        ValueError: if it is no JSON object, or a number in it is not finite, which we never write.
+    """
+    try:
+        value = json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"it holds a {type(value).__name__}")
+    return value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
     return value

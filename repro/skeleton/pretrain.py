@@ -1,6 +1,7 @@
 """Pre-training with any subset of attractive/contrastive x encoder/decoder objectives."""
 
 import dataclasses
+import math
 from typing import Any
 
 import torch
@@ -111,6 +112,8 @@ class SkeletonRecipe(Recipe):
         super().__post_init__()
         for name in LEAST | MOST:
             value, least, most = getattr(self, name), LEAST.get(name, 0.0), MOST.get(name, float("inf"))
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"{name}={value} should be finite")
             if value is not None and not value >= least:
                 raise ValueError(f"{name}={value} should be at least {least}")
             if value is not None and not value <= most:
