@@ -208,7 +208,10 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
         raise ValueError("is packed with LZMA, which may take any amount of memory; pack it with deflate")
     try:
         with archive.open(member) as file:
-            return file.read(member.file_size + 1)  # with one more, `zipfile` looks at the checksum
+            contents = file.read(member.file_size + 1)  # with one more, `zipfile` looks at the checksum
+        if len(contents) != member.file_size:
+            raise zipfile.BadZipFile(f"{len(contents):,} of {member.file_size:,} bytes")
+        return contents
     except CORRUPT as error:
         raise ValueError(f"the archive is damaged here ({error})") from error
     except (OSError, RuntimeError) as error:  # the latter if it is encrypted

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 LARGEST = 2**32 - 1  # of a whole number; seeds of every library go up to here
+DIGITS = 1000         # of a number given as text; int() takes no more than 4,300
 
 
 def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
@@ -36,7 +37,7 @@ def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
     text = str(value).strip()
     if isinstance(value, bool) or not text.isdecimal():
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
-    if len(text.lstrip("0")) > len(str(LARGEST)) or int(text) > LARGEST:  # int() takes no more than 4,300 digits
+    if len(text) > DIGITS or int(text) > LARGEST:
         raise ValueError(f"{parameter}={value!r} should be at most {LARGEST}")
     if int(text) < least:
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")

@@ -6,11 +6,9 @@ AudioSet.
 """
 
 import csv
-import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -208,9 +206,7 @@ def audioset(texts: Mapping[str, str]) -> Listing:
         raise FileNotFoundError(f"none of its lists {', '.join(AUDIOSET_LISTS)} is there")
     for file in present:
         lines, rows = texts[file].splitlines(), 0
-        for line, row in _values(file, csv.reader(lines, skipinitialspace=True)):
-            if row[0].startswith("#"):
-                continue
+        for line, row in _values(file, lines):
             if len(row) != 4 or len(row[0]) != YOUTUBE_ID or row[0] in parts:
                 raise ValueError(f"{file}, line {line}: {row} should be a new YTID, start, end and labels")
             start, end = _times(file, line, *row[1:3])
@@ -284,7 +280,7 @@ def _rows(file: str, texts: Mapping[str, str], columns: int) -> list[tuple[int, 
 
 def _table(file: str, texts: Mapping[str, str], needed: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
     """Line numbers and rows of a table with a header."""
-    lines = _values(file, csv.reader(io.StringIO(_text(file, texts))))
+    lines = _values(file, _text(file, texts).splitlines())
     header = lines[0][1] if lines else []
     missing = [name for name in needed if name not in header]
     if missing:
@@ -295,12 +291,20 @@ def _table(file: str, texts: Mapping[str, str], needed: tuple[str, ...]) -> list
     return [(line, dict(zip(header, values, strict=True))) for line, values in lines[1:]]
 
 
-def _values(file: str, reader: Any) -> list[tuple[int, list[str]]]:
-    """Line numbers and values of the lines of a csv file that are not blank."""
-    try:
-        return [(reader.line_num, row) for row in reader if row]
-    except csv.Error as error:
-        raise ValueError(f"{file}, line {reader.line_num}: {error}; fetch it again") from error
+def _values(file: str, lines: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """Line numbers and values of the lines of a csv file that are neither blank nor comments.
+
+    Every line by itself: a quotation mark too many would make one value of all that follow.
+    """
+    rows = []
+    for line, text in enumerate(lines, 1):
+        if not text.strip() or text.startswith("#"):
+            continue
+        try:
+            rows.append((line, next(csv.reader([text], skipinitialspace=True, strict=True))))
+        except csv.Error as error:
+            raise ValueError(f"{file}, line {line}: {error}; fetch it again") from error
+    return rows
 
 
 def _number_class(file: str, line: int, numbers: dict[str, int], name: str, text: str) -> None:

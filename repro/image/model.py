@@ -144,7 +144,7 @@ def load(path: Path) -> ImageModel:
     try:
         with torch.device("meta"):  # neither memory nor random numbers for weights that are replaced
             model = ImageModel(**architecture)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # the last of negative sizes
         raise ValueError(f"{path} describes a model that cannot be made ({error}); export it again") from error
     expected = {name: weight.shape for name, weight in model.state_dict().items()}
     found = {name: weight.shape for name, weight in weights.items()}

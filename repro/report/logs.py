@@ -1,10 +1,12 @@
 """What figures need beside results, from the folders of finished cells; exported as CSV files of their own."""
 
+import csv
 import functools
+import io
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,7 +32,7 @@ class Log(NamedTuple):
         table: whose cells have it.
         choose: which of these count, of one data set and finished, smoke runs left out.
         collect: makes the log from the store and these.
-        columns: that it has, besides those that name its cells.
+        columns: that its figure needs, besides those that name its cells.
         join: puts what the file has so far and the log together, in this order; without it the log replaces the file.
     """
 
@@ -84,19 +86,26 @@ def read(path: Path, columns: Sequence[str] = ()) -> DataFrame:
         ValueError: if the file is damaged, a column is missing, or a value is no finite number where one should be.
     """
     try:
-        log = pd.read_csv(path, dtype=dict.fromkeys(TEXTS, str), keep_default_na=False)
-    except ValueError as error:
+        text = path.read_text(encoding="utf-8")
+        _check_lines(csv.reader(io.StringIO(text), strict=True))
+        log = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False)
+    except (csv.Error, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}); {AGAIN}") from error
     missing = [name for name in (*NAMED, *columns) if name not in log]
     if missing:
         raise ValueError(f"{path} has no column {missing[0]!r}; {AGAIN}")
-    cut = not isinstance(log.index, pd.RangeIndex) or log.isna().any(axis=None)  # other numbers of values than columns
-    numbers = log.drop(columns=[name for name in TEXTS if name in log])
-    wrong = [name for name in numbers if numbers[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all()]
-    if cut or wrong:
-        what = f"{wrong[0]!r} holds other than finite numbers" if wrong else "values are missing"
-        raise ValueError(f"{path} is damaged ({what}); {AGAIN}")
+    for name in log.columns.difference(TEXTS):
+        if log[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all():
+            raise ValueError(f"{path} is damaged ({name!r} holds other than finite numbers); {AGAIN}")
     return log
+
+
+def _check_lines(reader: Any) -> None:
+    """Raise ValueError unless every line has a value for each column."""
+    columns = len(next(reader, []))
+    for row in reader:
+        if len(row) != columns:
+            raise ValueError(f"line {reader.line_num}: {len(row)} values for {columns} columns")
 
 
 def export(store: Store, folder: Path) -> list[Path]:
@@ -284,7 +293,7 @@ FIGURES = {
     ),
     "objective_parts": Log(
         "temperature_grid", _most_complete, _parts_of_first,
-        ("epoch", "InfoNCE", "ReSSL", "Ceil", "loss", "weight", "entry"),
+        ("epoch", "InfoNCE", "ReSSL", "Ceil", "loss", "weight"),
     ),
     "similarity_variance_images": Log(
         "similarity_variance", _most_complete, functools.partial(_joined, "similarity.csv"),

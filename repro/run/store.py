@@ -280,11 +280,18 @@ def parse_json(text: str) -> dict[str, Any]:
         ValueError: if it is no JSON object, or a number in it is not finite, which we never write.
     """
     try:
-        value = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        value = json.loads(text, parse_float=_finite, parse_constant=_finite, parse_int=_whole)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(value, dict):
         raise ValueError(f"it holds a {type(value).__name__}")
+    return value
+
+
+def _whole(text: str) -> int:
+    value = int(text)
+    if abs(value) >= 2**63:
+        raise ValueError(f"{reprlib.repr(text)} is too large")
     return value
 
 

@@ -71,7 +71,7 @@ def read_recipe(stored: dict[str, Any], folder: Path) -> None:
     """Make the recipe again; its fields are those given, finite numbers among them, the others the defaults."""
     before = dict(RECIPES)[stored["recipe"]]
     changed = {name for name in {*stored["fields"], *before.to_dict()}
-               if stored["fields"].get(name) != before.to_dict().get(name)}
+               if repr(stored["fields"].get(name)) != repr(before.to_dict().get(name))}
     try:
         found = type(before).from_dict(stored["fields"]).to_dict()
     except (ValueError, TypeError) as error:

@@ -18,6 +18,7 @@ from torchvision import datasets
 
 from repro import manifest
 from repro.image import data, readers
+from tests.campaigns import mutations
 
 REAL = manifest.data_root()
 RNG = np.random.default_rng(0)
@@ -259,6 +260,69 @@ def test_arrays_of_another_form_are_refused_and_lose_nothing(folders, changes, m
     with pytest.raises(ValueError, match=message):
         data.take_in("cifar10", saved(folders / "bad.npz", arrays(**changes)))
     assert data.load("cifar10", subset=True).digest == kept.digest
+
+
+@pytest.mark.parametrize("name", ["cifar100", "tiny_imagenet"])
+def test_labels_of_classes_that_have_numbers_are_in_range_too(folders, name):
+    most = data.NUMBERED[name]
+    found = data.take_in(name, saved(folders / "mine.npz", arrays(y_train=np.array([0, 1, 2, 3, most - 1]))))
+    assert len(found.classes) == most  # most of them without an image
+    for label in (most, 2**62, -1):
+        with pytest.raises(ValueError, match=rf"worse\.npz: labels run from .*, expected 0 to {most - 1}"):
+            data.take_in(name, saved(folders / "worse.npz", arrays(y_train=np.array([0, 1, 2, 3, label]))))
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_a_copy_without_images_for_a_part_is_refused(folders, part):
+    empty = {f"x_{part}": pixels(0), f"y_{part}": np.zeros(0, np.int64)}
+    with pytest.raises(ValueError, match=rf"mine\.npz holds no image for {part}; add some"):
+        data.take_in("cifar10", saved(folders / "mine.npz", arrays(**empty)))
+    picture = png(pixels(1)[0])
+    with zipfile.ZipFile(folders / "mine.zip", "w") as archive:
+        archive.writestr(f"{'test' if part == 'train' else 'train'}/cat/1.png", picture)
+    with pytest.raises(ValueError, match=rf"mine\.zip holds no image for {part}; add some"):
+        data.take_in("cifar10", folders / "mine.zip")
+
+
+def npy(header, values=b""):
+    """A file of NumPy with a description of its own."""
+    described = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(described).to_bytes(2, "little") + described + values
+
+
+HUGE = "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 4, 4, 3)}"
+
+
+@pytest.mark.parametrize("contents", [
+    b"no array", npy("{'descr'"), npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), npy(HUGE % 2**40),
+    npy(HUGE % 2**70), npy(HUGE % -1), npy("["), npy(HUGE % 5, bytes(3)),
+], ids=["text", "cut", "object", "huge", "larger", "negative", "bracket", "short"])
+def test_arrays_that_numpy_cannot_read_are_refused_by_name(folders, contents):
+    members = {name: contents if name == "x_train" else None for name in ("x_train", "y_train", "x_test", "y_test")}
+    path = saved(folders / "mine.npz", arrays())
+    with zipfile.ZipFile(path) as archive:
+        members = {name: value or archive.read(f"{name}.npy") for name, value in members.items()}
+    path.write_bytes(mutations.zipped([(f"{name}.npy", value) for name, value in members.items()]))
+    with pytest.raises(ValueError, match=r"mine\.npz is not an \.npz of images and labels: ."):
+        data.take_in("cifar10", path)
+
+
+def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
+    monkeypatch.setattr(readers, "LARGEST", 1000)
+    with pytest.raises(ValueError, match=r"mine\.npz is not an \.npz .*: it unpacks to more than 1,000 bytes"):
+        data.take_in("cifar10", saved(folders / "mine.npz", arrays(x_train=pixels(50), y_train=np.zeros(50, int))))
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-30], lambda content: b"", lambda content: b"x" * 99,
+                                    lambda content: content.replace(b"labels", b"lapels")])
+def test_a_copy_that_was_damaged_since_is_named_with_the_command_that_mends_it(folders, damage):
+    original = saved(folders / "mine.npz", arrays())
+    before = data.take_in("cifar10", original).digest
+    kept, = (folders / "runs" / "prepared" / "cifar10-imported").iterdir()
+    kept.write_bytes(damage(kept.read_bytes()))
+    with pytest.raises(ValueError, match=rf"{kept} is damaged .*; run `repro data import cifar10 FILE` again"):
+        data.load("cifar10", subset=True)
+    assert data.take_in("cifar10", original).digest == before
 
 
 @pytest.mark.parametrize("form", ["folder", "zip", "tar.xz"])

@@ -297,6 +297,9 @@ def test_a_foreign_safetensors_file_is_an_error(tmp_path, metadata):
     [
         ({"name": "resnet34"}, "cannot be made .*resnet34.* is not one of"),
         ({"layers": 3}, "cannot be made .*layers"),
+        ({"projection": -3}, "cannot be made"), ({"projection": "x"}, "cannot be made"),
+        ({"projection": 10**9}, r"head.3.bias has the shape \(16,\) in the file and the shape \(1000000000,\)"),
+        ({"projection": 2**70}, "cannot be made"),
         ({"projection": 8}, r"head.3.bias has the shape \(16,\) in the file and the shape \(8,\) in the model"),
         ({"head": "moco_v2"}, r"head.0.bias has no place in the file and the shape \(512,\) in the model"),
         ({"small": False}, r"trunk.conv1.weight has the shape \(64, 3, 3, 3\) in the file"),
@@ -316,4 +319,15 @@ def test_a_file_with_weights_to_spare_is_an_error(written, model):
     weights = model.state_dict() | {"head.9.weight": torch.zeros(3)}
     safetensors.torch.save_file(weights, written, metadata=metadata)
     with pytest.raises(ValueError, match=r"head.9.weight has the shape \(3,\) in the file and no place in the model"):
+        load(written)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["trunk.conv1.weight", "trunk.bn1.running_var", "head.3.bias"])
+def test_weights_that_are_not_finite_are_an_error(written, name, value):
+    with safetensors.safe_open(written, framework="pt") as file:
+        metadata, weights = file.metadata(), {each: file.get_tensor(each) for each in file.keys()}  # noqa: SIM118
+    weights[name].view(-1)[-1] = value
+    safetensors.torch.save_file(weights, written, metadata=metadata)
+    with pytest.raises(ValueError, match=rf"weights\.safetensors is damaged: {name} is not finite; export it again"):
         load(written)

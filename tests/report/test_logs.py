@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+from repro import manifest
 from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS
 from repro.report import logs
@@ -215,6 +216,42 @@ def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
         logs.read(path)
     pd.read_csv(path).assign(preset="quick").to_csv(path, index=False)
     assert logs.read(path)["key"].tolist() == ["1234567890123456"]
+
+
+@pytest.mark.parametrize(("damage", "message"), [
+    (lambda text: text.replace("0.25", "x"), "is damaged .'weight' holds other than finite numbers"),
+    (lambda text: text.replace("0.25", ""), "is damaged .'weight' holds other than finite numbers"),
+    (lambda text: text.replace("0.25", "inf"), "is damaged .'weight' holds other than finite numbers"),
+    (lambda text: text.replace("0.25", "nan"), "is damaged .'weight' holds other than finite numbers"),
+    (lambda text: text.replace(",digits,quick\n", "\n", 1), "cannot be read .line 2: 9 values for 11 columns"),
+    (lambda text: text.replace("digits,quick\n", "digits,quick,more\n"), "cannot be read .line 2: 12 values"),
+    (lambda text: text.replace("weight", "wait"), "has no column 'weight'"), (lambda text: "", "cannot be read"),
+    (lambda text: text.replace("sce", '"sce'), "cannot be read"),
+])
+def test_a_damaged_log_is_named(store, tmp_path, damage, message):
+    finish(store)
+    path, = logs.export(store, tmp_path / "figures")
+    columns = logs.FIGURES["objective_parts"].columns
+    assert len(logs.read(path, columns)) == 2
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(ValueError, match=rf"objective_parts_digits\.csv ({message}).*export it again where its cells"):
+        logs.read(path, columns)
+
+
+@pytest.mark.parametrize("line", ["{", "3", '{"step": 40}', '{"step": 40, "InfoNCE": NaN}', "[" * 100_000])
+def test_a_damaged_line_of_a_run_s_log_is_named(store, line):
+    run = finish(store)
+    with (run.folder / "progress.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(ValueError, match=r"progress\.jsonl cannot be read beyond line 4 .*; delete that folder"):
+        logs.objective_parts(run.cell)
+
+
+def test_every_committed_log_is_read_with_its_columns():
+    figures = manifest.project_root() / "figures"
+    found = {name: [logs.read(path, log.columns) for path in figures.glob(f"{name}_*.csv")]
+             for name, log in logs.FIGURES.items()}
+    assert sum(map(bool, found.values())) >= 5 and all(len(log) for read in found.values() for log in read)
 
 
 def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
