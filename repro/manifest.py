@@ -151,13 +151,14 @@ def load_manifest(name: str) -> Manifest:
     """Read data_manifests/<name>.yaml.
 
     Raises:
-        ValueError: if no such data set is declared, its file misses a field or has one that does not exist, or an
-            archive is to be fetched otherwise than over https and with a checksum.
+        ValueError: if no such data set is declared, its file misses a field, has one that does not exist or is of
+            another type, or an archive lies elsewhere than below the data root or is to be fetched otherwise than over
+            https and with a checksum.
     """
     path = project_root() / "data_manifests" / f"{choose('dataset', name, names())}.yaml"
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ValueError(f"{path} is not YAML ({error}); restore it from version control") from error
     values = _checked(Manifest, values, f"{path}")
     files = tuple(Archive(**_checked(Archive, entry, f"{path}, files")) for entry in values["files"])

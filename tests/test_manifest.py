@@ -332,7 +332,7 @@ def test_a_member_whose_place_lies_before_the_archive_is_damage(tmp_path):
     place = contents.rindex(b"PK\x05\x06") + 16
     contents[place : place + 4] = (2**32 - 2).to_bytes(4, "little")
     path.write_bytes(contents)
-    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged, at a\.txt .*Invalid argument.*; fetch"):
+    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged.*; fetch the archive again"):
         manifest.read_members(path)
 
 
@@ -341,15 +341,13 @@ def test_an_archive_that_may_not_be_opened_is_no_damage(tmp_path):
         manifest.open_zip(tmp_path / "none.zip")
 
 
-@pytest.mark.parametrize(("fields", "message"), [
-    ({24: 0}, "Bad CRC-32"), ({20: 0}, "Bad CRC-32"), ({16: 0, 20: 0}, "0 of 396 bytes"),
-])
-def test_a_member_that_lost_bytes_is_damage_even_if_none_is_left(tmp_path, fields, message):
+@pytest.mark.parametrize("fields", [{24: 0}, {20: 0}, {16: 0, 20: 0}])
+def test_a_member_that_lost_bytes_is_damage_even_if_none_is_left(tmp_path, fields):
     path = tmp_path / "things.zip"
     contents = bytearray(mutations.zipped([("a.txt", b"one " * 99)]))
     start = contents.index(mutations.CENTRAL)
     for offset, number in fields.items():  # checksum, packed and unpacked size
         contents[start + offset : start + offset + 4] = number.to_bytes(4, "little")
     path.write_bytes(contents)
-    with pytest.raises(ValueError, match=rf"at a\.txt \(the archive is damaged here \(.*{message}"):
+    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged, at a\.txt \(the archive is damaged"):
         manifest.read_members(path)

@@ -49,7 +49,7 @@ def read_rgb(file: Path | BinaryIO, name: str) -> Image.Image:
         with Image.open(file, formats=KINDS) as image:
             if image.format != "PNG":
                 return image.convert("RGB")
-            image.verify()    # its checksums, which decoding passes over
+            image.verify()    # by its checksums, which decoding passes over
         if not isinstance(file, Path):
             file.seek(0)
         with Image.open(file, formats=KINDS) as image:

@@ -28,6 +28,8 @@ NAMED = (ValueError, TypeError, OSError, FloatingPointError)  # what `repro.cli.
 SECONDS = 20                  # for an input
 ROOM = 2**30                  # bytes of address space, beyond what the process has before the first input
 
+FREED_AT_ONCE = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}  # else no peak is seen twice
+
 
 class Outcome(NamedTuple):
     """What became of an input: "read", "refused" or "failed", and by which error, without its particulars."""
@@ -60,7 +62,7 @@ def _in_a_process(inputs: Sequence[tuple[str, int]], module: str) -> Iterator[Ou
     """The outcomes of the inputs, up to one that ends the process or exceeds twice its time."""
     command = [sys.executable, "-m", module, "--child"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | FREED_AT_ONCE
     process = subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
     try:
         process.stdin.write(json.dumps(inputs).encode())
