@@ -13,6 +13,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from repro import manifest
+from repro.run.finished import read_table
 from repro.run.store import Cell, Store, parse_json, write_atomically
 
 FROZEN = ", td_queue=frozen_noise"  # ends an entry whose dictionary of decoded sequences is never refreshed
@@ -216,7 +217,7 @@ def _parts_of_first(store: Store, cells: list[dict]) -> DataFrame:
 
 def _joined(name: str, store: Store, cells: list[dict]) -> DataFrame:
     paths = [store.root / cell["table"] / cell["key"] / name for cell in cells]
-    parts = [_named(pd.read_csv(path), cell) for path, cell in zip(paths, cells, strict=True) if path.exists()]
+    parts = [_named(read_table(path), cell) for path, cell in zip(paths, cells, strict=True) if path.exists()]
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
@@ -269,7 +270,9 @@ def _log(path: Path, columns: Sequence[str]) -> DataFrame:
     try:
         for line in path.read_text().splitlines():
             values = parse_json(line)
-            rows.append({name: float(values[name]) for name in columns})
+            rows.append({name: values[name] for name in columns})
+            if not all(type(value) in (int, float) for value in rows[-1].values()):
+                raise TypeError(f"{rows.pop()} are not all numbers")
         if not rows:
             raise ValueError("it is empty")
     except (ValueError, KeyError, TypeError) as error:

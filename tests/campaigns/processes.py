@@ -27,7 +27,6 @@ PACKAGE = str(Path(repro.__file__).parent)
 NAMED = (ValueError, TypeError, OSError, FloatingPointError)  # what `repro.cli.main` prints without a traceback
 SECONDS = 20                  # for an input
 ROOM = 2**30                  # bytes of address space, beyond what the process has before the first input
-
 FREED_AT_ONCE = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}  # else no peak is seen twice
 
 

@@ -9,6 +9,7 @@ from repro import manifest
 from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS
 from repro.report import logs
+from repro.run.finished import read_table
 from repro.run.store import Cell, Store
 from repro.skeleton.pretrain import PRESETS as SKELETON_PRESETS
 
@@ -172,6 +173,7 @@ def test_export_of_categories_along_training(store, tmp_path):
     diverse(store, "ohem", 32, preset="smoke")
     path, = logs.export(store, tmp_path / "figures")
     assert path.name == "category_curves_synthetic.csv"
+    assert path.read_text().splitlines()[1].startswith("5,29.0,28.0,gradient,32,25.5,")
     found = logs.read(path)
     assert list(found.columns) == ["step", "categories_video", "categories_audio", "sampler", "batch", "expected",
                                    "key", "seed", "dataset", "preset"]
@@ -238,7 +240,9 @@ def test_a_damaged_log_is_named(store, tmp_path, damage, message):
         logs.read(path, columns)
 
 
-@pytest.mark.parametrize("line", ["{", "3", '{"step": 40}', '{"step": 40, "InfoNCE": NaN}', "[" * 100_000])
+@pytest.mark.parametrize("line", [
+    "{", "3", '{"step": 40}', '{"step": 40, "InfoNCE": NaN}', "[" * 100_000, json.dumps(STEPS[0] | {"ReSSL": "3.0"}),
+])
 def test_a_damaged_line_of_a_run_s_log_is_named(store, line):
     run = finish(store)
     with (run.folder / "progress.jsonl").open("a") as file:
@@ -284,3 +288,11 @@ def test_export_of_nothing(store, tmp_path):
 )
 def test_labels_in_names_of_files(label, expected):
     assert logs.slug(label) == expected
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2,3\n4,5,6,7\n", "a\n\"x"])
+def test_a_damaged_table_of_a_run_is_named(tmp_path, content):
+    path = tmp_path / "similarity.csv"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"similarity\.csv cannot be read \(.*\); delete it, and it is made again"):
+        read_table(path)
