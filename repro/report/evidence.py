@@ -8,7 +8,6 @@ from pandas import DataFrame, Series
 
 from repro import manifest
 from repro.report.levels import EMBEDDED, PAPER, level_of, rank
-from repro.report.logs import FIGURES, read
 from repro.report.stored import departures, placed
 from repro.report.verdicts import NOT_RUN, Deviation, Estimate, Finding, difference, from_printed, pooled
 from repro.tables import TABLES
@@ -126,8 +125,8 @@ class Evidence:
         return found[0] if found else Setting(dataset, preset, {})
 
     def logs(self, name: str) -> list[DataFrame]:
-        """The logs of a figure, one for every data set, those that carry furthest first; raises as `logs.read`."""
-        found = [read(path, FIGURES[name].columns) for path in sorted(self.folder.glob(f"{name}_*.csv"))]
+        """The logs of a figure, one for every data set, those that carry furthest first."""
+        found = [pd.read_csv(path) for path in sorted(self.folder.glob(f"{name}_*.csv"))]
         return sorted(found, key=lambda log: rank(level_of(log["dataset"].iloc[0], log["preset"].iloc[0])))
 
     def figures(self, names: Iterable[str]) -> list[str]:

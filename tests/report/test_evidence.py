@@ -9,7 +9,6 @@ from pandas import DataFrame
 
 from repro.report.evidence import Evidence, measured
 from repro.report.levels import EMBEDDED, PAPER, QUICK
-from repro.report.logs import FIGURES
 from repro.report.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED, above, reproduced
 
 
@@ -139,8 +138,7 @@ def test_no_verdict_on_printed_numbers_from_quick_or_embedded_cells(evidence):
 
 def test_logs_come_by_how_far_they_carry(tmp_path):
     for dataset, preset in (("digits", "quick"), ("cifar10", "paper"), (PART, "quick")):
-        log = DataFrame({"keys": [1], "dataset": dataset, "preset": preset, "key": "a", "seed": 0})
-        log = log.assign(**dict.fromkeys(FIGURES["sampled_keys"].columns, 1.0))
+        log = DataFrame({"keys": [1], "dataset": dataset, "preset": preset})
         log.to_csv(tmp_path / f"sampled_keys_{dataset.split()[0]}{preset}.csv", index=False)
     found = Evidence(frame(), tmp_path).logs("sampled_keys")
     assert [log["dataset"].item() for log in found] == ["cifar10", PART, "digits"]
