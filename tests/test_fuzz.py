@@ -72,10 +72,12 @@ def test_whatever_is_wrong_is_a_failure(monkeypatch):
 
 def test_a_row_per_kind_and_one_per_error():
     outcomes = [processes.Outcome("a", 0, "read", "", 0.5, 3.0), processes.Outcome("a", 1, "refused", "x", 0.25, 4.0),
-                processes.Outcome("b", 0, "failed", "y"), processes.Outcome("a", 2, "refused", "x")]
+                processes.Outcome("b", 0, "failed", "y"), *[processes.Outcome("a", 2, "refused", "x")] * 5,
+                processes.Outcome("a", 7, "refused", "rare"), processes.Outcome("a", 8, "refused", "rarer")]
     assert fuzz.table(outcomes) == [
-        {"kind": "a", "tried": 3, "read": 1, "refused": 2, "failed": 0, "peak_mb": 4.0, "slowest_s": 0.5},
+        {"kind": "a", "tried": 9, "read": 1, "refused": 8, "failed": 0, "peak_mb": 4.0, "slowest_s": 0.5},
         {"kind": "b", "tried": 1, "read": 0, "refused": 0, "failed": 1, "peak_mb": 0.0, "slowest_s": 0.0},
     ]
-    assert fuzz.errors(outcomes) == [{"kind": "a", "result": "refused", "error": "x", "inputs": 2},
+    assert fuzz.errors(outcomes) == [{"kind": "a", "result": "refused", "error": "x", "inputs": 6},
+                                     {"kind": "a", "result": "refused", "error": "others", "inputs": 2},
                                      {"kind": "b", "result": "failed", "error": "y", "inputs": 1}]

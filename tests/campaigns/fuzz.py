@@ -19,6 +19,7 @@ from tests.campaigns import archives, clips, lists, parameters, skeletons, store
 from tests.campaigns.processes import Outcome, campaign, child
 
 HERE = Path(__file__).parent
+RARE = 5
 KINDS = skeletons.KINDS | archives.KINDS | lists.KINDS | clips.KINDS | stored.KINDS | parameters.KINDS
 
 
@@ -35,8 +36,11 @@ def table(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
 
 
 def errors(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
-    """A row per kind and error, the most frequent first."""
+    """A row per kind and error, the most frequent first; refusals seen less than `RARE` times are one row together."""
     counts = Counter((outcome.kind, outcome.result, outcome.error) for outcome in outcomes if outcome.error)
+    for (kind, result, error), count in list(counts.items()):
+        if count < RARE and result == "refused":
+            counts[kind, result, "others"] += counts.pop((kind, result, error))
     order = list(dict.fromkeys(outcome.kind for outcome in outcomes))
     found = sorted(counts.items(), key=lambda each: (order.index(each[0][0]), -each[1], each[0]))
     return [{"kind": kind, "result": result, "error": error, "inputs": count} for (kind, result, error), count in found]
