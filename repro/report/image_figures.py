@@ -10,7 +10,7 @@ from pandas import DataFrame, Series
 from torch import Tensor
 
 from repro.report import printed
-from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin
+from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin, seeds_named
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 CAPTIONS = {
@@ -223,7 +223,7 @@ def sampled_keys(table: DataFrame) -> Figure:
 
     Args:
         table: of `report.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats);
-            with dataset and preset of the model whose queries and keys these are.
+            with dataset, preset and seed of the model whose queries and keys these are.
 
     Raises:
         ValueError: if the table is empty or has several closed forms.
@@ -233,7 +233,7 @@ def sampled_keys(table: DataFrame) -> Figure:
     closed_form = only(table, "closed_form")
     table = table.sort_values("keys")
     figure = Figure(figsize=(COLUMN, 2.8), layout="constrained")
-    figure.suptitle(origin(table))
+    figure.suptitle(origin(table, seeds_named(table)))
     axes = figure.subplots()
     axes.axhline(closed_form, color=INK, linestyle=":", label="closed form (Eq. M.8)")
     looks = (
@@ -261,7 +261,7 @@ def similarity_variance(table: DataFrame) -> Figure:
 
     Args:
         table: one row per image and model: model ("JCL", "MoCo v2"), similarity, variance (both without unit, as from
-            `report.histograms.similarity_and_variance`), d, the number of coordinates, dataset and preset.
+            `report.histograms.similarity_and_variance`), d, the number of coordinates, seed, dataset and preset.
 
     Raises:
         ValueError: if the table is empty or mixes several d.
@@ -270,7 +270,7 @@ def similarity_variance(table: DataFrame) -> Figure:
     """
     d = only(table, "d")
     figure = Figure(figsize=(COLUMN, 3.6), layout="constrained")
-    figure.suptitle(origin(table))
+    figure.suptitle(origin(table, seeds_named(table)))
     top, bottom = figure.subplots(2, 1)
     _histograms(top, table, "similarity")
     _histograms(bottom, table, "variance")

@@ -36,7 +36,7 @@ def checkpoint(key: str, store: Store) -> dict[str, Any]:
 
 
 def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
-    """The file of that name in the cell's folder, made if it is not there, with the cell's data set and preset.
+    """The file of that name in the cell's folder, made if it is not there, with the cell's data set, preset and seed.
 
     In a process group all processes compute, as an encoder may need them all, and the first writes.
     """
@@ -45,4 +45,4 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
         with devices.threads(cell.recipe.threads):
             found = compute().assign(dataset=cell.dataset, preset=cell.preset)
         devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
-    return pd.read_csv(path)
+    return pd.read_csv(path).assign(seed=cell.seed)
