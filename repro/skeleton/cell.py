@@ -16,7 +16,8 @@ from repro.run.finished import folders
 from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Cell, Run, Store
 from repro.skeleton.data import SkeletonSet, load
-from repro.skeleton.pretrain import VERSION, Pretrainer, SkeletonRecipe, precision_of
+from repro.skeleton.pretrain import VERSION, Pretrainer, precision_of
+from repro.skeleton.recipe import SkeletonRecipe
 from repro.skeleton.selection import BestOnTest
 
 ACCURACIES = ("linear", "linear_standardised", "knn1")

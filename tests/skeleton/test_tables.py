@@ -24,7 +24,8 @@ from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour
 from repro.run.fit import fit
 from repro.run.store import Cell
 from repro.skeleton import cell, selection, tables
-from repro.skeleton.pretrain import VARIANTS, VERSION, Pretrainer, paper, smoke
+from repro.skeleton.pretrain import VERSION, Pretrainer
+from repro.skeleton.recipe import VARIANTS, paper, smoke
 from repro.skeleton.selection import BestOnTest
 from repro.skeleton.selection import accuracy_on_test as knn_accuracy
 
