@@ -11,10 +11,11 @@ from tqdm.auto import tqdm
 
 from repro import manifest
 from repro.image import augment
-from repro.image.augment import NORMALISATION, CentredView, Normalisation, ShiftedView, View
+from repro.image.augment import NORMALISATION, CentredView, ShiftedView, View
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet, load
 from repro.image.model import ImageModel
+from repro.image.operations import Normalisation
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import ImageRecipe, paper
 from repro.run import device as devices

@@ -1,7 +1,7 @@
 """Pictures too many for memory, decoded and cut to size by worker processes while the device trains.
 
 A worker does for each picture what changes its size, on 256 levels as the papers' code does; the device does the rest
-of the view for a whole batch. On the same box the picture is within one level of `augment.resized_crop`, which does
+of the view for a whole batch. On the same box the picture is within one level of `operations.resized_crop`, which does
 not round in between.
 """
 
@@ -16,7 +16,8 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from repro.image.augment import CentredView, View, draw_boxes
+from repro.image.augment import CentredView, View
+from repro.image.draws import draw_boxes
 from repro.image.files import Files
 from repro.run.device import cores
 from repro.run.parallel import end_with_parent
