@@ -16,7 +16,8 @@ from repro.audiovisual.characters import Characters
 from repro.audiovisual.coverage import expected_categories
 from repro.audiovisual.data import CHARACTERS, Pairs, load
 from repro.audiovisual.finetune import FineTuner
-from repro.audiovisual.pretrain import Pretrainer, members
+from repro.audiovisual.members import members
+from repro.audiovisual.pretrain import Pretrainer
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.recipe import choose
 from repro.run import device as devices

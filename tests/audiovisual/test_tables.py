@@ -13,7 +13,8 @@ from pandas import DataFrame
 from repro import manifest
 from repro.audiovisual import cell, table_cells, table_layouts, tables
 from repro.audiovisual.data import CHARACTERS, RECORDINGS
-from repro.audiovisual.pretrain import VERSION, members
+from repro.audiovisual.members import members
+from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import METHODS, PRESETS, VARIANTS, paper, quick, smoke
 from repro.report.printed import as_printed
 from repro.run.device import threads
