@@ -56,6 +56,31 @@ def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
     return distinct(parameter, value, numbers)
 
 
+def parse_names(parameter: str, value: Any, allowed: Iterable[str]) -> list[str]:
+    """Distinct names of a comma list such as "moco,sce", in the order given.
+
+    Raises:
+        ValueError: as `choose`, or naming the one that is there twice.
+    """
+    allowed = list(allowed)
+    return distinct(parameter, value, (choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
+
+
+def parse_fractions(parameter: str, value: Any, *, least: float = 1e-6) -> list[float]:
+    """Distinct numbers of a comma list such as "0.1,0.2", in the order given.
+
+    Raises:
+        ValueError: naming the parameter, the value and the form expected, or the number that is there twice.
+    """
+    try:
+        numbers = [float(part) for part in str(value).split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(least <= number < float("inf") for number in numbers):
+        raise ValueError(f"{parameter}={value!r} should be a comma list of numbers from {least}, such as 0.1,0.2")
+    return distinct(parameter, value, numbers)
+
+
 def distinct(parameter: str, value: Any, items: Iterable[Any]) -> list[Any]:
     """The items of a list that a user has given as `value`; one there twice is more likely a slip than meant.
 

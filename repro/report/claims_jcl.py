@@ -6,7 +6,7 @@ import torch
 from pandas import DataFrame
 from torch.nn.functional import normalize
 
-from repro.image.tables import LONG_SWEEPS, SHORT_SWEEPS
+from repro.image.table_cells import LONG_SWEEPS, SHORT_SWEEPS
 from repro.report.claims_sce import unprinted
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.histograms import similarity_and_variance

@@ -8,7 +8,7 @@ import torch
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.recipe import choose, distinct, parse_number, parse_numbers
+from repro.recipe import choose, distinct, parse_names, parse_number, parse_numbers
 from repro.report.printed import printed
 from repro.run import device as devices
 from repro.run.store import Cell
@@ -176,8 +176,7 @@ def encoder_collapse_cells(
     """
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     depths = parse_numbers("layers", layers, least=1)
-    names = (choose("methods", name.strip(), ("random", "AE")) for name in str(methods).split(","))
-    chosen = distinct("methods", methods, names)
+    chosen = parse_names("methods", methods, ("random", "AE"))
     where = devices.resolve(device)
     changes = _as_given(select, precision, where)
     recipes = [PRESETS[preset](dataset, method, layers=depth, **changes) for depth in depths for method in chosen]

@@ -14,7 +14,7 @@ from made_up_images import made_up
 from pandas import DataFrame
 
 from repro import manifest
-from repro.image import tables
+from repro.image import table_cells, table_layouts, tables
 from repro.image.pretrain import VERSION
 from repro.image.recipe import METHODS, VARIANTS, paper, quick, smoke
 from repro.report import printed
@@ -22,7 +22,7 @@ from repro.report.printed import as_printed
 from repro.run.store import Cell
 
 HEAD = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
-TAIL = [*HEAD, *tables.MEASURES]
+TAIL = [*HEAD, *table_layouts.MEASURES]
 LAYOUTS = {
     "image_methods": ["method", *TAIL],
     "temperature_grid": ["method", "temperature", "key_temperature", *TAIL],
@@ -54,7 +54,7 @@ def any_data(monkeypatch):
         name = f"{recipe.dataset} (subset)" if recipe.subset else recipe.dataset
         return dataclasses.replace(made_up(), name=name, digest=f"digest of {name}")
 
-    monkeypatch.setattr(tables, "data_of", named)
+    monkeypatch.setattr(table_cells, "data_of", named)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ def test_the_key_changes_with_nothing_else():
 
 def test_the_version_of_the_pretrainer_is_part_of_every_key(monkeypatch):
     before = tables.image_methods_cells(methods="moco")[0]
-    monkeypatch.setattr(tables, "VERSION", VERSION + 1)
+    monkeypatch.setattr(table_cells, "VERSION", VERSION + 1)
     after = tables.image_methods_cells(methods="moco")[0]
     assert before.key != after.key and before.recipe == after.recipe
 
@@ -491,7 +491,7 @@ def test_row_optima_of_what_was_run_and_of_all_that_is_printed():
     table = DataFrame(grid, columns=["temperature", "key_temperature", "ours", "published"]).assign(method="sce")
     ressl = DataFrame([{"temperature": 0.1, "key_temperature": 0.1, "ours": 99.0, "method": "ressl"}])
     both = pd.concat([table, ressl], ignore_index=True).assign(dataset="cifar10 (part.npz)")
-    found = tables.row_optima(both)
+    found = table_layouts.row_optima(both)
     assert found.iloc[0].tolist() == [0.1, 0.03, 60.0, 0.06, 90.20]
     assert found.iloc[1, :3].tolist() == [0.15, 0.1, 50.0] and found.iloc[1, 3:].isna().all()
-    assert tables.row_optima(ressl).empty
+    assert table_layouts.row_optima(ressl).empty
