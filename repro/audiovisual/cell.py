@@ -22,7 +22,7 @@ from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.recipe import choose
 from repro.run import device as devices
 from repro.run.cost import begin, cost
-from repro.run.evaluate import cosine_rates, linear_probe
+from repro.run.evaluate import cosine_rates, linear_probe, standardised
 from repro.run.fit import fit
 from repro.run.store import Cell, Run
 
@@ -214,7 +214,7 @@ def probe_characters(pretrainer: Pretrainer, seed: int) -> dict[str, float]:
     """
     data = pretrainer.data
     features = {part: _features(pretrainer, mask) for part, mask in _parts(data).items()}
-    scaled = _standardised(features)
+    scaled = {part: standardised(rows, features["train"]) for part, rows in features.items()}
     accuracies = {"test": [], "held_out": []}
     for place in range(data.labels.shape[1]):
         labels = {part: data.labels[mask, place].to(pretrainer.device) for part, mask in _parts(data).items()}
@@ -247,13 +247,6 @@ def _features(pretrainer: Pretrainer, mask: Tensor) -> Tensor:
     trunk, parts = pretrainer.towers.trunks["video"].eval(), mask.nonzero().flatten().split(512)
     views = (augment.channels_last(pretrainer.data.centred("video", index)[:, 0]) for index in parts)
     return torch.cat([trunk(view.to(pretrainer.device)) for view in views])
-
-
-def _standardised(features: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The features with mean 0 and standard deviation 1 in every coordinate over the training lot."""
-    deviation, mean = torch.std_mean(features["train"], dim=0, correction=0)
-    scale = deviation.where(deviation > 0, 1)
-    return {part: (rows - mean) / scale for part, rows in features.items()}
 
 
 def _options(recipe: AudioVisualRecipe) -> tuple[int, bool, float, int, int]:
