@@ -123,8 +123,6 @@ def samplers_here(setting: Setting, first: str, second: str) -> Estimates:
     }
 
 
-
-
 def _claim(number: int, place: str, says: str, predicate: str, check: Check, *figures: str, **options: bool) -> Claim:
     return Claim(id=f"C{number}", paper="CM-ACC", place=place, says=says, predicate=predicate, check=check,
                  figures=figures, **options)

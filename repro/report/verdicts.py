@@ -64,7 +64,7 @@ class Discrepancy:
         place: where in the paper.
         paper_says, others_say: the two sides; the other one is the released code, another table, or arithmetic.
         here: what we take.
-        measure: what we measured about it, in words; None of a matter of words alone, or where we measure nothing.
+        measure: finds what we measured about it in the evidence, in words; nothing of a matter of words alone.
     """
 
     id: str
@@ -73,7 +73,7 @@ class Discrepancy:
     paper_says: str
     others_say: str
     here: str
-    measure: Callable[[Any], str] | None = None
+    measure: Callable[[Any], str]
 
 
 class Estimate(NamedTuple):
