@@ -271,13 +271,8 @@ class Pretrainer:
         return normalize(embedding, dim=-1) if self.recipe.normalised else embedding
 
     def _augmented(self, view: Tensor) -> Tensor:
-        """Views as the networks take them; those of clips are cropped, flipped, greyed and normalised."""
         view = view.to(self.device, non_blocking=True)
-        if view.ndim == 5:
-            size, height, width = self.recipe.size, *view.shape[3:]
-            draws = augment.draw(len(view), height, width, size, self.recipe.greyscale, generator=self.generator)
-            view = augment.apply(view, draws, size)
-        return augment.channels_last(view)
+        return augment.at_random(view, self.recipe.size, self.recipe.greyscale, generator=self.generator)
 
     def _descend(self, loss: Tensor) -> None:
         """One step of the towers, which the momentum encoder follows."""
