@@ -26,6 +26,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 NAMES = "taxonomy | encoder_collapse | image_methods | temperature_grid | positive_keys | similarity_variance"
 NAMES += " | cross_modal | ohem_vs_active | dictionary_size | mutual_information | transfer | category_diversity"
+SHARED = ("table", "preset", "seeds", "device", "engine", "workers", "plan")  # parameters of `run` that all tables have
 PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
 
 
@@ -40,6 +41,7 @@ def main() -> None:
 
 @app.command()
 def run(
+    context: typer.Context,
     table: Annotated[str, typer.Argument(help=NAMES)],
     dataset: Annotated[str | None, typer.Option(help="A name in `repro data list`; embedded data by default.")] = None,
     preset: Annotated[str, typer.Option(help="auto | paper | quick | smoke")] = "auto",
@@ -93,14 +95,8 @@ def run(
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD
     """
     chosen = _table(table)
-    given = {"dataset": dataset, "objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
-    given |= {"pipeline": pipeline, "methods": methods, "variant": variant, "select": select, "subset": subset}
-    given |= {"precision": precision, "temperatures": temperatures, "key_temperatures": key_temperatures}
-    given |= {"keys": keys, "strengths": strengths, "learning_rate": learning_rate, "approaches": approaches}
-    given |= {"samplers": samplers, "batches": batches, "dictionaries": dictionaries, "characters": characters}
-    given |= {"trunks": trunks, "targets": targets, "split": split, "iterations": iterations}
-    given |= {"redundancy": redundancy, "clips": clips}
-    given = {name: value for name, value in given.items() if value is not None}
+    # Options are parameters so that `--help` lists them; those of the table are handed on by name.
+    given = {name: value for name, value in context.params.items() if name not in SHARED and value is not None}
     _check_options(table, given, inspect.signature(chosen.cells).parameters)
     choices = given | {"preset": preset, "seeds": seeds, "device": device}
     Store(manifest.runs_root()).require_usable()

@@ -7,8 +7,6 @@ from pathlib import Path
 from repro import manifest
 from repro.manifest import Archive, Manifest
 
-STATES = ("embedded", "present", "found", "differs", "missing")
-
 
 def status() -> list[dict[str, str]]:
     """One row per declared data set: name, title, access, state, path, next_step.

@@ -17,7 +17,7 @@ from repro.report import claims, glm_figures, glm_ours, redraw
 from repro.run.export import MixedSeeds
 from repro.run.store import Cell, Store
 from repro.skeleton import tables
-from repro.skeleton.pretrain import SkeletonRecipe, paper
+from repro.skeleton.recipe import SkeletonRecipe, paper
 
 
 @pytest.fixture(autouse=True)

@@ -3,16 +3,17 @@
 import functools
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tqdm.auto import tqdm
 
 from repro.run.fit import NonFiniteLoss
 from repro.run.store import Cell, Run, Store
 
-Train = Callable[[Run, tqdm], dict]
+Train = Callable[[Run, tqdm], dict[str, Any]]
 
 
-def settle(run: Run, train: Callable[[], dict], store: Store) -> bool | NonFiniteLoss:
+def settle(run: Run, train: Callable[[], dict[str, Any]], store: Store) -> bool | NonFiniteLoss:
     """True once the run needs no more work, False if another process holds it; the error if it diverged."""
     if run.result is not None:
         return True

@@ -36,7 +36,7 @@ def fits(size: int, device: torch.device) -> bool:
 
 
 @contextlib.contextmanager
-def threads(count: int):
+def threads(count: int) -> Iterator[None]:
     """Compute with `count` CPU threads inside the block; a CPU result is bit-identical only for equal counts."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
@@ -114,8 +114,7 @@ def restore_generator(generator: torch.Generator, state: torch.Tensor) -> None:
 def hardware(device: torch.device) -> dict[str, str | int]:
     """What a measured time depends on: device name, cores, versions."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    return {"device": name, "cores": cores()} | versions
+    return {"device": name, "cores": cores(), "python": platform.python_version(), "torch": torch.__version__}
 
 
 def cores() -> int:

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import pandas as pd
 import torch
@@ -128,7 +128,7 @@ def _train_together(cells: Sequence[Cell], train: Train, store: Store) -> dict[s
         for run in map(store.run, cells):
             steps.set_description(f"{run.cell.entry}, seed {run.cell.seed}")
             with contextlib.ExitStack() as held:
-                missing = from_first(lambda run=run, held=held: _hold(run, store, held, finished.write))
+                missing = from_first(functools.partial(_hold, run, store, held, finished.write))
                 result = None
                 try:
                     result = train(run, steps) if missing else None
@@ -154,6 +154,6 @@ def _hold(run: Run, store: Store, held: contextlib.ExitStack, say: Callable[[str
     return False
 
 
-def _row(run: Run) -> dict:
-    result = {name: value for name, value in run.result.items() if name != "cost"}
+def _row(run: Run) -> dict[str, Any]:
+    result = {name: value for name, value in run.read().items() if name != "cost"}
     return {"entry": run.cell.entry, "seed": run.cell.seed, "key": run.cell.key} | result

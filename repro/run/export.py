@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
@@ -107,7 +108,7 @@ def _differing(seeds: DataFrame) -> list[str]:
     return fields + (["digest"] if seeds["digest"].nunique() > 1 else [])
 
 
-def _row(cell: dict) -> dict:
+def _row(cell: dict[str, Any]) -> dict[str, Any]:
     result = dict(cell["result"])
     cost = result.pop("cost")
     encoded = {"recipe": cell["recipe"], "metrics": result, "cost": cost}

@@ -5,10 +5,12 @@ killed at any moment and started again takes exactly the steps it would have tak
 processes take the same steps, the first reads and writes the folder.
 """
 
+import functools
 import hashlib
 import io
 import json
 import math
+import operator
 import os
 import sys
 import time
@@ -91,8 +93,8 @@ def fit(
             _append_progress(folder / "progress.jsonl", line)
         progress.set_postfix(values, refresh=False)
         progress.update(done - progress.n)
-        due = now - saved_at >= checkpoint_seconds or done == learner.total_steps
-        if from_first(lambda due=due: due):
+        late = functools.partial(operator.ge, now - saved_at, checkpoint_seconds)
+        if done == learner.total_steps or from_first(late):
             _save(learner, folder, done, seconds)
             saved_at = time.monotonic()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation

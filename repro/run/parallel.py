@@ -8,14 +8,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from filelock import AcquireReturnProxy, FileLock, Timeout
+from filelock import FileLock, Timeout
 from tqdm.auto import tqdm
 
 
-def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple], workers: int) -> Iterator[Any]:
+def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], workers: int) -> Iterator[Any]:
     """Call `make(*job)` for every job, in `workers` processes if they are more than one; yields as they are done.
 
     The processes end with this one, however it ends.
@@ -27,7 +28,7 @@ def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple], workers: int) -> I
         yield from (make(*job) for job in jobs)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent) as pool:
         try:
             for future in as_completed([pool.submit(make, *job) for job in jobs]):
                 yield future.result()
@@ -39,7 +40,7 @@ def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple], workers: int) -> I
             raise
 
 
-def alone(path: Path) -> AcquireReturnProxy:
+def alone(path: Path) -> contextlib.AbstractContextManager[object]:
     """Holds the lock at `path` as a context; says so if another process has it first."""
     lock = FileLock(path)
     try:
@@ -59,7 +60,12 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
-def _end_with_parent() -> None:
-    """Let a worker end with the process that started it, however that ends."""
-    parent = multiprocessing.parent_process()
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+def end_with_parent(*_: object) -> None:
+    """Let a worker end with the process that started it, however that ends; whatever is passed is not looked at."""
+    if parent := multiprocessing.parent_process():
+        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)

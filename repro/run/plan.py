@@ -69,7 +69,7 @@ def _measured(
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=shared) as folder:
         scratch = Store(Path(folder))
         complete(recipes, functools.partial(calibrate, learners=learners, device=device), scratch, pool)
-        return {recipe: scratch.run(cell).result for recipe, cell in first.items()}
+        return {recipe: scratch.run(cell).read() for recipe, cell in first.items()}
 
 
 def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.device) -> dict[str, float]:
@@ -101,7 +101,8 @@ def forecast(learner: Learner, device: torch.device, clock: Callable[[], float] 
 
     if not learner.total_steps:
         return 0.0
-    opening, others = step(), []
+    opening = step()
+    others: list[float] = []
     most = min(learner.steps_per_epoch, learner.total_steps) - 1
     while len(others) < most and sum(others) < MEASURED:
         others.append(step())
@@ -134,8 +135,8 @@ def _rows(cells: Sequence[Cell], times: Sequence[float], costs: dict[str, dict[s
     found["recipe"] = [cell.recipe.canonical() for cell in cells]
     grouped = found.groupby("recipe", sort=False)
     rows = grouped.agg(entry=("entry", "first"), cells=("entry", "size"), minutes_left=("left", "sum"))
-    costs = DataFrame(costs).T.loc[rows.index]
-    rows.insert(2, "steps", costs["steps"].astype(int))
-    rows.insert(3, "minutes_per_cell", (costs["seconds"] + costs["seconds_after"]) / 60)
+    measured = DataFrame(costs).T.loc[rows.index]
+    rows.insert(2, "steps", measured["steps"].astype(int))
+    rows.insert(3, "minutes_per_cell", (measured["seconds"] + measured["seconds_after"]) / 60)
     rows["minutes_left"] /= 60
-    return rows.assign(memory_mb=costs["peak_mb"].astype(int))
+    return rows.assign(memory_mb=measured["peak_mb"].astype(int))

@@ -25,7 +25,7 @@ import filelock
 from repro.recipe import Recipe
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then move it into place.
 
     Whatever happens, `path` holds either its old content or all of the new one.
@@ -113,10 +113,11 @@ class Run:
         Raises:
             ValueError: if `result.json` is damaged; the message names it.
         """
-        path = self.folder / "result.json"
-        if not path.exists():
-            return None
-        return read_json(path)
+        return self.read() if (self.folder / "result.json").exists() else None
+
+    def read(self) -> dict[str, Any]:
+        """The stored result of a complete cell; raises as `result`, also where it is not complete."""
+        return read_json(self.folder / "result.json")
 
     @property
     def trained(self) -> float:

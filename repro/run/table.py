@@ -69,7 +69,7 @@ def entry_of(name: str, recipe: Recipe, usual: Recipe, shown: Sequence[str] = ()
 def trained(
     cells: list[Cell],
     table: Table,
-    train: Callable[..., dict],
+    train: Callable[..., dict[str, Any]],
     device: str,
     engine: str,
     workers: str | int,

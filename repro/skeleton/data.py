@@ -18,7 +18,7 @@ from repro import manifest
 from repro.recipe import choose
 from repro.run.parallel import alone
 from repro.run.store import write_atomically
-from repro.skeleton import ntu, ntu_prepare, splits, synthetic
+from repro.skeleton import kinematics, ntu, ntu_prepare, splits, synthetic
 from repro.skeleton.pipelines import FRAMES, transform
 from repro.skeleton.sequences import Sequences
 
@@ -204,7 +204,7 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
     arrays |= {"frames": sequences[np.arange(FRAMES) < lengths[:, None]]}
     arrays |= {"views": recordings.views[kept], "subjects": recordings.subjects[kept]}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=synthetic.BONES, digest=digest)
+    return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=kinematics.BONES, digest=digest)
 
 
 def _of_prepared(name: str, prepared: ntu_prepare.Prepared, split: manifest.Split) -> SkeletonSet:
@@ -264,8 +264,8 @@ def _ucla_frames(contents: bytes, label: int, where: str) -> np.ndarray:
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{where}: cannot be read as a skeleton file ({type(error).__name__}: {error}); "
                          "fetch the archive again") from error
-    if frames.ndim != 3 or frames.shape[1:] != (synthetic.JOINTS, 3) or not len(frames):
-        raise ValueError(f"{where}: skeletons have shape {frames.shape}, expected (frames, {synthetic.JOINTS}, 3)")
+    if frames.ndim != 3 or frames.shape[1:] != (kinematics.JOINTS, 3) or not len(frames):
+        raise ValueError(f"{where}: skeletons have shape {frames.shape}, expected (frames, {kinematics.JOINTS}, 3)")
     if found != label:
         raise ValueError(f"{where}: label is {found + 1}, expected {label + 1} from the file's name")
     finite = np.isfinite(frames).all(axis=(1, 2))

@@ -9,7 +9,6 @@ from torch.nn.functional import cross_entropy, normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from repro.contrast import objectives
 from repro.contrast.objectives import (
     attraction,
     ceil,
@@ -437,17 +436,6 @@ def test_sequence_contrast_never_makes_all_differences():
     assert broadcast == n * k * t * d
     used = largest_tensor(sequence_contrast, decoded, key_decoded, negatives, lengths, 0.1)
     assert used <= max(n * k, n * t * d, k * t * d)
-
-
-@pytest.mark.parametrize(
-    "n, k, d, sizes", [(4, 21, 6, [5, 5, 5, 5, 1]), (3, 2, 5, [1, 1]), (1, 3, 2**20, [2, 1]), (1, 2, 2**22, [1, 1])]
-)
-def test_differences_are_all_those_of_a_few_entries_after_another(n, k, d, sizes):
-    sequences, entries = torch.randn(n, d), torch.randn(k, d)
-    parts = [(rows, difference.clone()) for rows, difference in objectives._differences(sequences, entries)]
-    assert [difference.shape[1] for _, difference in parts] == sizes
-    assert torch.equal(torch.cat([entries[rows] for rows, _ in parts]), entries)
-    assert torch.equal(torch.cat([difference for _, difference in parts], dim=1), sequences[:, None] - entries)
 
 
 def test_sequence_contrast_reads_no_value_back_from_the_device():

@@ -9,7 +9,7 @@ from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS as IMAGE_PRESETS
 from repro.run.export import COLUMNS
 from repro.run.table import entry_of
-from repro.skeleton.pretrain import PRESETS as SKELETON_PRESETS
+from repro.skeleton.recipe import PRESETS as SKELETON_PRESETS
 from repro.tables import TABLES
 
 COUNT = itertools.count()

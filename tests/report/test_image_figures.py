@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from drawn import assert_legible, lines
+from drawn import assert_legible, assert_settled, lines
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import Rectangle
 from pandas import DataFrame
@@ -137,16 +137,7 @@ def test_no_text_overlaps_or_leaves_the_figure(name, table):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_reader_s_settings_change_nothing_and_the_table_stays_as_it_was(name, tmp_path):
-    draw, table = getattr(image_figures, name), TABLES[name]()
-    before = table.copy()
-    written = [path.read_bytes() for path in style.save(draw(table), tmp_path / "figure", "caption", {})]
-    pd.testing.assert_frame_equal(table, before)
-    with matplotlib.rc_context({"font.size": 20, "ytick.labelsize": 20}):
-        figure = draw(table)
-        figure.draw_without_rendering()
-        assert_legible(figure)
-        again = style.save(figure, tmp_path / "figure", "caption", {})
-    assert [path.read_bytes() for path in again] == written
+    assert_settled(getattr(image_figures, name), TABLES[name](), tmp_path)
 
 
 def test_every_figure_has_a_caption():

@@ -9,7 +9,7 @@ from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS
 from repro.report import logs
 from repro.run.store import Cell, Store
-from repro.skeleton.pretrain import PRESETS as SKELETON_PRESETS
+from repro.skeleton.recipe import PRESETS as SKELETON_PRESETS
 
 STEPS = [{"step": step, "InfoNCE": 4.0 - step / 100, "ReSSL": 3.0, "Ceil": 0.5, "loss": 3.7, "knn1": 50.0,
           "seconds": 1.0} for step in (10, 20, 30, 40)]

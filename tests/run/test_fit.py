@@ -15,6 +15,7 @@ from repro.run import fit as fitting
 from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
 from repro.skeleton import pretrain
 from repro.skeleton.data import SkeletonSet
+from repro.skeleton.recipe import smoke
 
 
 class Interrupted(Exception):
@@ -543,7 +544,7 @@ def test_the_term_behind_a_total_that_is_not_finite_is_named(tmp_path, monkeypat
     everyone = torch.ones(n, dtype=torch.bool)
     frames, lengths = torch.randn(n * 4, 6, generator=torch.Generator().manual_seed(0)), torch.full((n,), 4)
     data = SkeletonSet("small", frames, lengths, nobody, everyone, ~everyone, nobody, nobody, ("a",), (), "d1")
-    recipe = pretrain.smoke("synthetic", "AE+AD", batch=4)
+    recipe = smoke("synthetic", "AE+AD", batch=4)
     learner = pretrain.Pretrainer(recipe, data, seed=0, device=torch.device("cpu"))
     with pytest.raises(NonFiniteLoss, match=r"^AD is nan at step 1;"):
         train(learner, tmp_path)

@@ -34,7 +34,8 @@ from repro.run.local import Local
 from repro.run.store import Cell, Store
 from repro.skeleton import cell as skeleton_cell
 from repro.skeleton.data import SkeletonSet
-from repro.skeleton.pretrain import VERSION, Pretrainer, paper
+from repro.skeleton.pretrain import VERSION, Pretrainer
+from repro.skeleton.recipe import paper
 
 EPOCHS = int(os.environ["EPOCHS"])
 SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,

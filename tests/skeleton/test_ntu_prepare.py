@@ -23,7 +23,8 @@ from typer.testing import CliRunner
 
 from repro import cli, manifest
 from repro.skeleton import data, ntu, ntu_prepare, pipelines, tables
-from repro.skeleton.pretrain import Pretrainer, paper
+from repro.skeleton.pretrain import Pretrainer
+from repro.skeleton.recipe import paper
 
 FILES = {                     # two training and two test subjects, all cameras; the last one is among the missing
     "S001C001P001R001A001": ONE, "S001C002P001R001A050": TWO, "S001C003P001R001A060": COMING,

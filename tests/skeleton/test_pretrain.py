@@ -19,18 +19,8 @@ from tqdm import tqdm
 from repro.run.fit import NonFiniteLoss, fit
 from repro.skeleton.augment import apply_shear, shear_matrices, temporal_flip
 from repro.skeleton.data import SkeletonSet
-from repro.skeleton.pretrain import (
-    METHODS,
-    PRESETS,
-    SUBSETS,
-    TERMS,
-    VARIANTS,
-    Pretrainer,
-    SkeletonRecipe,
-    paper,
-    precision_of,
-    quick,
-)
+from repro.skeleton.pretrain import Pretrainer, precision_of
+from repro.skeleton.recipe import METHODS, PRESETS, SUBSETS, TERMS, VARIANTS, SkeletonRecipe, paper, quick
 
 FRAMES, FEATURES, SAMPLES = 12, 6, 21
 TINY = {"units": 7, "projection": 5, "dictionary": 11, "sequence_dictionary": 9, "batch": 4, "td_crop": 8,
@@ -730,7 +720,7 @@ def test_only_the_presets_below_the_paper_change_sizes():
         ({"epochs": -1}, "epochs=-1 should be at least 0"),
         ({"td_crop": 0}, "td_crop=0 should be at least 1"),
         ({"temperature": 0.0}, "temperature=0.0 should be at least 1e-06"),
-        ({"temperature": float("nan")}, "temperature=nan should be at least"),
+        ({"temperature": float("nan")}, "temperature=nan should be finite"),
         ({"learning_rate": -1e-3}, "learning_rate=-0.001 should be at least 0"),
         ({"probe_standardised_rate": -1.0}, "probe_standardised_rate=-1.0 should be at least 0"),
     ],
