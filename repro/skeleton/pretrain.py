@@ -1,7 +1,7 @@
 """Pre-training with any subset of attractive/contrastive x encoder/decoder objectives."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -58,6 +58,8 @@ MOST = dict.fromkeys(("flip", "momentum", "probe_momentum", "probe_final_rate"),
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SkeletonRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: NW-UCLA, one layer of 512 units."""
+
+    cells_per_gpu: ClassVar[int] = 8  # a GRU's frames come one after the other, each small for a GPU
 
     dataset: str = setting("ucla", "paper", allowed=DATASETS)
     protocol: str = setting("xview", "paper")
@@ -231,10 +233,14 @@ class Pretrainer:
 
     def _next_batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Sequences (N, T, D) cut to the longest of the batch, lengths (N,), and these on the CPU."""
+        return self.sequences.batch(self._next_index())
+
+    def _next_index(self) -> Tensor:
+        """Which sequences are in the next batch, (N,), on the CPU."""
         if len(self.order) < self.recipe.batch:  # a rest smaller than a batch is dropped
             self.order = torch.randperm(len(self.train), generator=self.order_generator)
         index, self.order = self.order[: self.recipe.batch], self.order[self.recipe.batch :]
-        return self.sequences.batch(self.train[index])
+        return self.train[index]
 
     def _query_inputs(self, clean: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The inputs of the query encoder that the objective needs: an augmented view, the untransformed sequences."""
