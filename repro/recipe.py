@@ -7,7 +7,7 @@ import math
 import types
 import typing
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
 LARGEST = 2**32 - 1  # seeds of every library go up to here
@@ -122,10 +122,15 @@ def setting(
 class Recipe:
     """Base of the papers' recipes. Subclasses declare their fields with `setting`.
 
+    Attributes:
+        cells_per_gpu: how many cells a GPU trains at once, each in a process of its own; one, if it keeps a GPU busy.
+
     Raises:
         TypeError: if a value has not the type its field declares, or a field is unknown.
         ValueError: if a value is not among those its field allows.
     """
+
+    cells_per_gpu: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from repro.recipe import choose, parse_number
 from repro.run.cells import Train, attempt, failure
 from repro.run.cluster import Cluster, scheduler_address
-from repro.run.device import cores, first, from_first, grouped
+from repro.run.device import cores, first, from_first, gpu_places, grouped
 from repro.run.fit import NonFiniteLoss
 from repro.run.local import Local
 from repro.run.store import Cell, Run, Store
@@ -81,11 +81,11 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
 
     Args:
         engine: "inline"; "local", worker processes of this machine; "dask", those of a dask cluster; or "auto": local
-            on a CPU and on several GPUs, unless the cells are smoke runs, which end sooner than workers start.
-        workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA the GPUs. Of
-            "dask" also the address of a scheduler, which "auto" takes from dask's configuration if it is there, such
+            where several cells are trained at once, unless they are smoke runs, which end sooner than workers start.
+        workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA `gpu_places`.
+            Of "dask" also the address of a scheduler, which "auto" takes from dask's configuration if it is there, such
             as the environment variable DASK_SCHEDULER_ADDRESS; otherwise a cluster of this machine is started.
-        cells: to be trained; their recipe says `threads`.
+        cells: to be trained; their recipe says `threads` and `cells_per_gpu`.
         device: to train on.
 
     Raises:
@@ -96,13 +96,13 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
     if grouped():
         return None
     address = scheduler_address(workers) if engine == "dask" else None
-    places = torch.cuda.device_count() if device.type == "cuda" else cores() // cells[0].recipe.threads
+    recipe = cells[0].recipe
+    places = gpu_places(recipe.cells_per_gpu) if device.type == "cuda" else cores() // recipe.threads
     count = max(1, places) if workers == "auto" or address else parse_number("workers", workers, least=1)
     if engine == "dask":
         return Cluster(count, address, device.type)
     if engine == "auto":
-        shared = device.type == "cpu" or places > 1
-        engine = "local" if shared and cells[0].preset != "smoke" else "inline"
+        engine = "inline" if cells[0].preset == "smoke" else "local"
     return Local(count) if engine == "local" and count > 1 else None
 
 

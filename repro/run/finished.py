@@ -42,7 +42,7 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     """
     path = Store(manifest.runs_root()).run(cell).folder / name
     if devices.from_first(lambda: not path.exists()):
-        with devices.threads(cell.recipe.threads):
+        with devices.threads(cell.recipe.threads), devices.full_precision():
             found = compute().assign(dataset=cell.dataset, preset=cell.preset)
         devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
     return pd.read_csv(path).assign(seed=cell.seed)

@@ -22,7 +22,7 @@ TRIES = 2  # a cell whose process is lost is given to another one, once
 
 @dataclasses.dataclass(frozen=True)
 class Local:
-    """Worker processes on this machine; with several GPUs, each uses one of them.
+    """Worker processes on this machine; they take turns with its GPUs, and each uses one of them.
 
     Attributes:
         workers: how many there are at most. A single one is this process.
@@ -127,7 +127,7 @@ class _Worker:
 
 
 def environment(number: int) -> dict[str, str]:
-    """The environment of a worker, by its number: of several GPUs it sees one, so that each has a queue of its own."""
+    """The environment of a worker, by its number: of several GPUs it sees one, which others may see too."""
     count = torch.cuda.device_count()
     if count < 2:
         return dict(os.environ)

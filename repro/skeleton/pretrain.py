@@ -82,10 +82,14 @@ class Pretrainer:
 
     def _next_batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Sequences (N, T, D) cut to the longest of the batch, lengths (N,), and these on the CPU."""
+        return self.sequences.batch(self._next_index())
+
+    def _next_index(self) -> Tensor:
+        """Which sequences are in the next batch, (N,), on the CPU."""
         if len(self.order) < self.recipe.batch:  # a rest smaller than a batch is dropped
             self.order = torch.randperm(len(self.train), generator=self.order_generator)
         index, self.order = self.order[: self.recipe.batch], self.order[self.recipe.batch :]
-        return self.sequences.batch(self.train[index])
+        return self.train[index]
 
     def _query_inputs(self, clean: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The inputs of the query encoder that the objective needs: an augmented view, the untransformed sequences."""

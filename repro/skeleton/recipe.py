@@ -1,7 +1,7 @@
 """Recipes of the taxonomy paper: any subset of attractive/contrastive x encoder/decoder objectives."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 from repro.recipe import Recipe, Values, setting
 from repro.skeleton.data import DATASETS, PIPELINES
@@ -40,6 +40,8 @@ NTU: Values = {
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SkeletonRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: NW-UCLA, one layer of 512 units."""
+
+    cells_per_gpu: ClassVar[int] = 8  # a GRU's frames come one after the other, each small for a GPU
 
     dataset: str = setting("ucla", "paper", allowed=DATASETS)
     protocol: str = setting("xview", "paper")

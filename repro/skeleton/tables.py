@@ -45,9 +45,9 @@ def taxonomy(
         dataset: "synthetic" (embedded), "ucla" or "ntu".
         device: "auto", "cpu" or "cuda".
         engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
-            "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
+            "local" except for smoke runs. On a CPU the numbers do not depend on it.
         workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
-            over the recipe's threads, or the GPUs, see `repro.run.engine.pool_of`.
+            over the recipe's threads, or up to eight on each GPU, see `repro.run.engine.pool_of`.
         **choices: the other parameters of `taxonomy_cells`.
 
     Returns:
