@@ -124,9 +124,9 @@ class Run:
         return 1.0 if (self.folder / "result.json").exists() else trained(self.folder)
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Write `result.json`, which completes the cell, and drop what only resuming needed."""
+        """Drop what only resuming needed, and write `result.json`, which completes the cell."""
+        (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
         write_json(self.folder / "result.json", result)
-        (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[bool]:
@@ -142,7 +142,7 @@ class Run:
             yield False
             return
         try:
-            for leftover in self.folder.glob(".*"):  # of a process killed while it wrote
+            for leftover in self.folder.rglob(".*"):  # of a process killed while it wrote
                 leftover.unlink()
             now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
             write_json(self.folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
