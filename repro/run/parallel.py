@@ -97,16 +97,6 @@ def made_once(
         return made
 
 
-@contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Give an OSError inside the block the name of the file, which one of a full disk has not."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
-
-
 def _end_with(pipe: Connection) -> None:
     """Let a worker end when the other end of a pipe is closed, as by the end of the process that holds it.
 

@@ -32,10 +32,12 @@ class Undisturbed:
     """A run that nothing disturbed.
 
     Attributes:
+        runs: its folder of runs.
         phases: (time, phase) as each began, to the end.
         outcome: what it left, see `outcome`.
     """
 
+    runs: Path
     phases: list[tuple[float, str]]
     outcome: dict[str, Any]
 
@@ -74,7 +76,7 @@ def undisturbed(nursery: Nursery, root: Path, modality: str) -> Undisturbed:
     """A run on a slow disk, from nothing to its end, in a new folder."""
     root.mkdir()
     left = finished(nursery, root, modality, "slow")
-    return Undisturbed(phases(root), left)
+    return Undisturbed(root / "runs", phases(root), left)
 
 
 def trial(nursery: Nursery, root: Path, modality: str, number: int, expected: Undisturbed) -> Trial:
