@@ -124,11 +124,11 @@ def save(path: Path, model: ImageModel, recipe: dict[str, Any]) -> None:
         TypeError: if the recipe cannot be written as JSON.
         OSError: if the disk is full or the folder cannot be written.
     """
-    from safetensors.torch import save_file
+    from safetensors import torch as safetensors
 
     metadata = {"architecture": json.dumps(model.architecture), "recipe": json.dumps(recipe)}
     weights = {name: weight.contiguous() for name, weight in model.state_dict().items()}
-    write_atomically(Path(path), lambda temporary: save_file(weights, temporary, metadata=metadata))
+    write_atomically(Path(path), lambda temporary: temporary.write_bytes(safetensors.save(weights, metadata)))
 
 
 def load(path: Path) -> ImageModel:

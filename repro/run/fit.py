@@ -22,7 +22,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from repro.run.device import first, from_first
-from repro.run.store import write_atomically
+from repro.run.store import naming, write_atomically
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 
@@ -167,7 +167,7 @@ def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, flo
 
 
 def _append_progress(path: Path, line: dict[str, float]) -> None:
-    with path.open("a") as file:
+    with naming(path), path.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 

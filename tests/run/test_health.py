@@ -132,6 +132,14 @@ def test_the_lock_of_a_dead_process_is_free_and_its_leftover_goes(root, run):
     assert examine(root).problems == [] and (run.folder / "progress.jsonl").exists()
 
 
+def test_a_leftover_in_a_part_of_a_cell_goes_too(root, finished):
+    (finished.folder / "ucf101-1").mkdir()
+    (finished.folder / "ucf101-1" / LEFTOVER).touch()
+    problem, = examine(root).problems
+    problem.repair()
+    assert examine(root).problems == [] and (finished.folder / "ucf101-1").is_dir()
+
+
 def test_a_cell_claimed_after_it_was_looked_at_is_left_alone(root, finished):
     (finished.folder / LEFTOVER).touch()
     problem, = examine(root).problems

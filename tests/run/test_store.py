@@ -124,9 +124,9 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
     def write(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with pytest.raises(OSError, match=r"No space left on device: '.*/file\.txt'"):
+    with pytest.raises(OSError, match=r"No space left on device \(make room there, .*\): '.*/file\.txt'") as raised:
         write_atomically(tmp_path / "file.txt", write)
-    assert list(tmp_path.iterdir()) == []
+    assert raised.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []
 
 
 def test_content_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
@@ -207,6 +207,32 @@ def test_claim_is_released_by_an_exception(store):
         raise KeyboardInterrupt
     with store.run(CELL).claim() as claimed:
         assert claimed
+
+
+def test_a_claim_drops_what_killed_processes_left_half_written(store):
+    run = store.run(CELL)
+    (run.folder / "part").mkdir(parents=True)
+    for place in (run.folder, run.folder / "part"):
+        (place / ".checkpoint.pt.0123456789abcdef").touch()
+        (place / "progress.jsonl").touch()
+    with run.claim():
+        assert not list(run.folder.rglob(".*")) and len(list(run.folder.rglob("progress.jsonl"))) == 2
+
+
+def test_a_kill_at_the_end_leaves_nothing_that_only_resuming_needed(store, monkeypatch):
+    run = store.run(CELL)
+    run.folder.mkdir(parents=True)
+    (run.folder / "checkpoint.previous.pt").touch()
+
+    def killed(source, target):
+        os.link(source, target)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run.finish({"linear": 50.0, "cost": {}})
+    assert run.result == {"linear": 50.0, "cost": {}} and not (run.folder / "checkpoint.previous.pt").exists()
 
 
 def test_claim_is_exclusive_between_processes(store, start):

@@ -414,7 +414,8 @@ else:
 def start(tmp_path, workers, last=""):
     """A process that prepares; killed before it moves or removes the file `last`, or a worker before it reads it."""
     path = tmp_path / "prepare.py"
-    path.write_text(SCRIPT)
+    if not path.exists():  # another process may be reading it
+        path.write_text(SCRIPT)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.Popen([sys.executable, path, str(tmp_path), str(workers), last], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, env=environment)
@@ -529,12 +530,12 @@ def test_a_killed_worker_is_an_error_that_says_what_to_do(distribution, tmp_path
     assert (found.digest, left_behind(tmp_path)) == (undisturbed.digest, WHOLE)
 
 
-def test_two_at_once_read_once(distribution, tmp_path):
+def test_ten_at_once_read_once(distribution, tmp_path):
     distribution()
-    processes = [start(tmp_path, workers=1) for _ in range(2)]
+    processes = [start(tmp_path, workers=1) for _ in range(10)]
     outputs = [process.communicate(timeout=120) for process in processes]
     assert all(process.returncode == 0 for process in processes), outputs
-    assert outputs[0][0] == outputs[1][0]
+    assert len({said for said, _ in outputs}) == 1
     assert sorted((tmp_path / "read.txt").read_text().split()) == sorted(set(FILES) - {"S001C002P005R002A008"})
 
 
