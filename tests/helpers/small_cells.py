@@ -33,7 +33,7 @@ from repro.run import fit as fitting
 from repro.run.store import Run
 from repro.skeleton import cell as skeleton
 from repro.skeleton import ntu_prepare
-from repro.skeleton import pretrain as skeleton_recipe
+from repro.skeleton import recipe as skeleton_recipe
 
 PHASES = ("preparation", "training", "checkpoint", "evaluation", "result", "command")  # the last around the others
 PAUSE = 0.01  # seconds that a slow disk takes for each part of a write
