@@ -70,6 +70,7 @@ def fit(
 
     Raises:
         NonFiniteLoss: naming the first bad term and step. Nothing of the bad steps is saved.
+        ValueError: if the checkpoint is not of such a learner.
     """
     done, seconds = _resume(learner, folder)
     if first():
@@ -151,7 +152,16 @@ def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0
-    learner.load_state_dict(state["learner"])
+    try:
+        odd = learner.state_dict().keys() ^ state["learner"].keys()
+        if odd:
+            raise KeyError(*sorted(odd))
+        learner.load_state_dict(state["learner"])
+    except torch.OutOfMemoryError:  # says nothing about the file
+        raise
+    except (KeyError, RuntimeError) as error:
+        raise ValueError(f"{folder} was begun by another version of this project, whose state does not fit ({error}); "
+                         "move that folder away, and the cell starts anew") from error
     return state["step"], state["seconds"]
 
 

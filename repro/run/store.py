@@ -129,6 +129,12 @@ class Cell:
         return dataclasses.asdict(self) | {"key": self.key, "recipe": self.recipe.to_dict()}
 
 
+WRITTEN = {  # in every such file
+    "recipe.json": ("key", *(field.name for field in dataclasses.fields(Cell))),
+    "result.json": ("cost",),
+}
+
+
 class Run:
     """The folder of a cell."""
 
@@ -271,12 +277,15 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a file of ours.
 
     Raises:
-        ValueError: if the file is damaged; the message names it.
+        ValueError: if the file is damaged, or lacks what we write today; the message names it.
     """
     try:
         value = json.loads(path.read_text())
         if not isinstance(value, dict):
             raise ValueError(f"it holds a {type(value).__name__}")
+        missing = [name for name in WRITTEN.get(path.name, ()) if name not in value]
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}")
     except (OSError, ValueError) as error:
         next_step = "`repro doctor --repair` sets it aside; then run the table again"
         raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error

@@ -162,6 +162,14 @@ def test_another_size_is_asked_for_by_name(distribution):
             prepare.load("ucf101", root, size=size)
 
 
+def test_what_another_format_has_prepared_is_not_read(distribution, monkeypatch):
+    root = distribution()
+    ready(root)
+    monkeypatch.setattr(prepare, "FORMAT", prepare.FORMAT + 1)
+    with pytest.raises(FileNotFoundError, match="is not prepared: run `repro data prepare ucf101"):
+        loaded(root)
+
+
 def test_without_the_data_set_page_and_place_are_named(distribution, tmp_path):
     distribution(name="else")
     with pytest.raises(FileNotFoundError, match=r"lacks \S*data/ucf101; ask for ucf101 at https://www.crcv.ucf.edu"):

@@ -107,7 +107,8 @@ def test_a_missing_description_is_a_damaged_one(root, finished):
 
 
 def test_a_cell_in_the_folder_of_another(root, finished):
-    (finished.folder / "recipe.json").write_text(json.dumps({"key": "fedcba9876543210"}))
+    described = CELL.describe() | {"key": "fedcba9876543210"}
+    (finished.folder / "recipe.json").write_text(json.dumps(described))
     problem, = examine(root).problems
     assert problem.what == f"{finished.folder} holds the cell fedcba9876543210" and problem.repair is None
 

@@ -315,8 +315,8 @@ DAMAGED = ["", "{", "[]", '{"linear": 50.0, "co', "\x00" * 20, "not json"]
 @pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_result_is_named(store, content):
     run = store.run(CELL)
-    run.finish({"linear": 50.0, "cost": {}})
-    (run.folder / "recipe.json").write_text("{}")
+    with run.claim():
+        run.finish({"linear": 50.0, "cost": {}})
     path = run.folder / "result.json"
     path.write_text(content)
     for read in (lambda: run.result, lambda: store.twin(CELL), store.finished):

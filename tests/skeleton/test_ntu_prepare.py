@@ -179,6 +179,14 @@ def test_without_preparation_the_command_is_named(distribution):
         data.load("ntu", root, pipeline="predict_cluster", subset=True)
 
 
+def test_what_another_format_has_prepared_is_not_read(distribution, monkeypatch):
+    root = distribution()
+    ntu_prepare.prepare(root)
+    monkeypatch.setattr(ntu_prepare, "FORMAT", ntu_prepare.FORMAT + 1)
+    with pytest.raises(FileNotFoundError, match="not prepared for pipeline 'authors'"):
+        data.load("ntu", root)
+
+
 def test_without_the_distribution_page_and_places_are_named(distribution, tmp_path):
     distribution()
     expected = r"nturgbd_skeletons_s001_to_s017\.zip .*nturgb\+d_skeletons.*rose1\.ntu\.edu\.sg"
