@@ -2,6 +2,8 @@
 
 import functools
 import hashlib
+import tarfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,12 @@ DATASETS = ("digits", *READERS, *LEFT_IN_FILES)
 CLASSES = {                   # of copies; those of other sets are the folders found, or the numbers
     "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     "stl10": ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"),
+}
+FORMS = {                     # side of the pictures in pixels, and number of classes
+    "cifar10": (32, 10),
+    "cifar100": (32, 100),
+    "stl10": (96, 10),
+    "tiny_imagenet": (64, 200),
 }
 PER_CLASS = (732, 1300)       # least and most training images that ILSVRC 2012 has of a class
 STORED = ("images", "labels", "part", "classes", "digest")
@@ -101,15 +109,21 @@ def take_in(name: str, path: Path) -> ImageSet:
     Args:
         name: of the data set, not `digits`, nor `imagenet` or `imagenet100`, whose copies stay where they are.
         path: an `.npz` with x_train, y_train, x_test and y_test; or a folder, zip or tar archive of class folders,
-            `train/<class>/*.png` and `test/<class>/*.png` (JPEG too); or, of Tiny-ImageNet, its own layout.
+            `train/<class>/*.png` and `test/<class>/*.png` (JPEG too); or, of Tiny-ImageNet, its own layout. Classes
+            may be missing; class_names in an `.npz` are those of the whole data set.
 
     Raises:
-        ValueError: if the name is unknown or the file has none of these forms, naming what is wrong.
+        ValueError: if the name is unknown, the file has none of these forms, or its pictures or classes are those of
+            another data set, naming what is wrong.
         FileNotFoundError: if there is no such file.
     """
     choose("dataset", name, READERS)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
+    if path.is_file() and path.suffix != ".npz" and not (zipfile.is_zipfile(path) or tarfile.is_tarfile(path)):
+        raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
+                         "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
+                         "zip or tar archive")
     classes = CLASSES.get(name)
     if path.suffix == ".npz":
         pictures = readers.numpy_file(path, classes)
@@ -117,6 +131,7 @@ def take_in(name: str, path: Path) -> ImageSet:
         pictures = readers.tiny_imagenet(path)
     else:
         pictures = readers.class_folders(path, classes)
+    _check_copy(name, path, pictures)
     copy = _imported(name) / f"{path.name}.npz"
     copy.parent.mkdir(parents=True, exist_ok=True)
     with alone(copy.parent.with_suffix(".lock")):
@@ -125,6 +140,36 @@ def take_in(name: str, path: Path) -> ImageSet:
             if other != copy:
                 other.unlink()
         return load(name, subset=True)
+
+
+def _check_copy(name: str, path: Path, pictures: Pictures) -> None:
+    """Raise unless the pictures' size and the classes can be those of a part of the data set."""
+    side, number = FORMS[name]
+    height, width = pictures.images.shape[2:]
+    advice = f"take it in as the data set it is a copy of ({', '.join(READERS)}), or bring it into the form of {name}"
+    if (height, width) != (side, side):
+        raise ValueError(f"{path} has pictures of {height} x {width} pixels, expected {side} x {side}; {advice}")
+    given, known = _class_names(path), CLASSES.get(name)
+    names = given or pictures.classes
+    if known:
+        fits = names == known
+    else:
+        another = any(set(names) <= set(classes) for classes in CLASSES.values())
+        fits = len(names) == number if given else len(names) <= number and not another
+    if not fits:
+        expected = f"the {number} of {name}{': ' + ', '.join(known) if known else ''}"
+        raise ValueError(f"{path} has {len(names)} classes, {names[0]} to {names[-1]}, expected {expected}; {advice}")
+
+
+def _class_names(path: Path) -> tuple[str, ...]:
+    """What an `.npz` calls the classes of the data set; nothing if it does not, or has another form."""
+    if path.suffix != ".npz":
+        return ()
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return tuple(map(str, file["class_names"].ravel())) if "class_names" in file.files else ()
+    except readers.DAMAGED as error:
+        raise ValueError(f"{path} is not an .npz of images and labels: class_names: {error}") from error
 
 
 def describe(data: ImageSet) -> str:

@@ -87,10 +87,10 @@ def read(path: Path) -> DataFrame:
 def export(store: Store, folder: Path) -> list[Path]:
     """Write the logs that figures need to `folder`, one file per figure and data set; returns those written.
 
-    Of the finished cells of a data set that have such a log, smoke runs left out, those count whose preset has most.
-    The parts of a loss are those of one cell, the first by entry and seed. The term CD is that of the paper's recipe,
-    of the first seed of each entry; entries that are not in the store stay in the file. Categories are counted in the
-    recipe's runs, not in those that depart from it.
+    Of the finished cells of a data set that have such a log, smoke runs left out, those count whose preset has most,
+    and of equal entry and seed the one that finished last. Cells that depart from their recipe in more than their table
+    varies are left out. The parts of a loss are those of one cell, the first by entry and seed. The term CD is that of
+    the paper's recipe, of the first seed of each entry; entries that are not in the store stay in the file.
     """
     written = []
     for name, wanted in FIGURES.items():
@@ -113,7 +113,7 @@ def slug(dataset: str) -> str:
 
 def _most_complete(cells: list[dict]) -> list[dict]:
     presets = [cell["preset"] for cell in cells]
-    chosen = max(sorted(set(presets)), key=presets.count)
+    chosen = max(sorted(set(presets)), key=presets.count, default=None)
     return sorted((cell for cell in cells if cell["preset"] == chosen), key=lambda cell: (cell["entry"], cell["seed"]))
 
 
@@ -156,13 +156,19 @@ def _latest(cells: list[dict]) -> list[dict]:
 
 
 def _without_departures(cells: list[dict]) -> list[dict]:
-    """Cells of the fullest preset whose entry names the sampler and M alone, in the order of M."""
+    """Of cells whose entry names what their table varies alone, those of `_latest`."""
+    from repro.tables import TABLES  # torchvision takes seconds to import
+
     chosen = []
-    for cell in _latest(cells):
+    for cell in cells:
         _, *named = cell["entry"].split(", ")
-        if {part.partition("=")[0] for part in named} <= {"sampler", "batch"}:
+        if {part.partition("=")[0] for part in named} <= set(TABLES[cell["table"]].varied):
             chosen.append(cell)
-    return sorted(chosen, key=lambda cell: cell["recipe"]["batch"])
+    return _latest(chosen)
+
+
+def _by_batch(cells: list[dict]) -> list[dict]:
+    return sorted(_without_departures(cells), key=lambda cell: cell["recipe"]["batch"])
 
 
 def _categories(store: Store, cells: list[dict]) -> DataFrame:
@@ -241,13 +247,13 @@ def _log(path: Path) -> DataFrame:
 
 
 FIGURES = {
-    "category_curves": Log("category_diversity", _without_departures, _categories),
+    "category_curves": Log("category_diversity", _by_batch, _categories),
     "pretext_accuracy": Log("transfer", _latest, functools.partial(_seeds_of_first, "pretext_accuracy.csv")),
     "selected_negatives": Log("transfer", _latest, functools.partial(_first, "selected_negatives.csv")),
-    "objective_parts": Log("temperature_grid", _most_complete, _parts_of_first),
+    "objective_parts": Log("temperature_grid", _without_departures, _parts_of_first),
     "similarity_variance_images": Log(
-        "similarity_variance", _most_complete, functools.partial(_joined, "similarity.csv")
+        "similarity_variance", _without_departures, functools.partial(_joined, "similarity.csv")
     ),
-    "sampled_keys": Log("positive_keys", _most_complete, _of_most_keys),
+    "sampled_keys": Log("positive_keys", _without_departures, _of_most_keys),
     "sequence_contrast": Log("taxonomy", _contrasting_decoders, _contrast_by_epoch, _first_seeds),
 }
