@@ -140,6 +140,8 @@ def data_list() -> None:
         for line in (row["path"], row["next_step"]):
             if line:
                 print(f"{'':<23}{line}")
+        if row["copy"]:
+            print(f"{'':<23}{row['copy']} has been taken in; --subset takes it")
 
 
 @data_app.command("download")
@@ -160,14 +162,18 @@ def data_import(
     """Take in your own copy of an image data set, or a part of it, to be used with --subset.
 
     An .npz holds x_train, y_train, x_test and y_test: uint8 images (n, height, width, 3) and class numbers. Class
-    folders are train/CLASS/*.png and test/CLASS/*.png, or JPEG. Tiny-ImageNet may keep its own layout.
+    folders are train/CLASS/*.png and test/CLASS/*.png, or JPEG. Tiny-ImageNet may keep its own layout. One copy of a
+    data set is kept at a time: another one replaces it. Your file stays as it is.
 
     Example: repro data import cifar10 my_cifar.npz
     """
     from repro.image.data import describe, take_in  # torchvision takes seconds to import
 
     Store(manifest.runs_root()).require_writable()
+    before = manifest.copy_of(name)
     print(describe(take_in(name, file)))
+    if before:
+        print(f"replaces {name} ({before.stem})")
 
 
 @data_app.command("prepare")

@@ -304,9 +304,9 @@ NUMBERED = [f"class {number}" for number in range(100)]
     [
         ("cifar100", {"class_names": data.CLASSES["cifar10"]}, "10 classes, airplane to truck, .*the 100 of cifar100"),
         ("cifar10", {"class_names": NUMBERED}, "100 classes, class 0 to class 99, .*the 10 of cifar10: airplane, auto"),
-        ("cifar100", {"y_test": np.array([0, 100])}, "101 classes, 0 to 100, .*100 of cifar100; take it in as the data"),
+        ("cifar100", {"y_test": np.array([0, 100])}, "101 classes, 0 to 100, .*100 of cifar100; take it in as"),
         ("cifar100", {"class_names": np.array([{}])}, "class_names: Object arrays"),
-        ("stl10", {}, r"mine\.npz has pictures of 32 x 32 pixels, expected 96 x 96; take it in as the .*cifar10, cifar"),
+        ("stl10", {}, r"mine\.npz has pictures of 32 x 32 pixels, expected 96 x 96; take it in as .*cifar10, cifar"),
         ("stl10", {"x_train": pixels(5, 96), "x_test": pixels(2, 96), "class_names": data.CLASSES["cifar10"]},
          "airplane to truck, expected the 10 of stl10"),
         ("tiny_imagenet", {}, "expected 64 x 64"),
@@ -370,6 +370,12 @@ def test_files_that_are_nothing_of_the_kind(folders):
         data.take_in("cifar10", folders / "nothing.npz")
     with pytest.raises(ValueError, match="dataset='digits'"):
         data.take_in("digits", folders / "noise.npz")
+
+
+@pytest.mark.parametrize("name", data.LEFT_IN_FILES)
+def test_imagenet_is_not_taken_in(folders, name):
+    with pytest.raises(ValueError, match=rf"{name} is not taken in: .*imagenet.train and .*imagenet.val; .*--subset"):
+        data.take_in(name, folders)
 
 
 def jpeg(width, height, mode="RGB"):
