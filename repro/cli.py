@@ -257,16 +257,17 @@ def results_weights(
 ) -> None:
     """Write the trained encoder of an image cell as safetensors, its recipe in the metadata, for use elsewhere.
 
-    `repro.image.model.load(FILE)` reads it back.
+    `repro.image.model.load(FILE)` reads it back, `load_view(FILE)` what makes its input from images.
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
     from repro.image.cell import trained_model  # torchvision takes seconds to import
     from repro.image.model import save
+    from repro.image.pretrain import centred_view
 
     path = output or Path(f"{key}.safetensors")
     model, made_by = trained_model(key, Store(manifest.runs_root()))
-    save(path, model, made_by.to_dict())
+    save(path, model, made_by.to_dict(), centred_view(made_by))
     print(path)
 
 

@@ -35,6 +35,11 @@ VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
 MONITORED = 10  # times in a training that `knn1` is measured
 
 
+def centred_view(recipe: ImageRecipe) -> CentredView:
+    """The view without randomness of a recipe's images, which features are evaluated on."""
+    return CentredView(recipe.size, NORMALISATION[recipe.dataset], recipe.resize)
+
+
 class Pretrainer:
     """A learner for `repro.run.fit`: model, momentum encoder, dictionary, optimiser, generators, order of samples.
 
@@ -239,7 +244,7 @@ class Pretrainer:
 
     def centred(self) -> CentredView:
         """The view without randomness."""
-        return CentredView(self.recipe.size, NORMALISATION[self.recipe.dataset], self.recipe.resize)
+        return centred_view(self.recipe)
 
     @torch.no_grad()
     def features(
