@@ -27,6 +27,7 @@ app.add_typer(results_app, name="results")
 NAMES = "taxonomy | encoder_collapse | image_methods | temperature_grid | positive_keys | similarity_variance"
 NAMES += " | cross_modal | ohem_vs_active | dictionary_size | mutual_information | transfer | category_diversity"
 SHARED = ("table", "preset", "seeds", "device", "engine", "workers", "plan")  # parameters of `run` that all tables have
+STOPPED = 130                 # the status that typer ends with at Ctrl-C
 PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
 
 
@@ -34,6 +35,10 @@ def main() -> None:
     """Run the command line; an error a reader can mend is printed without a traceback and ends with status 2."""
     try:
         app()
+    except SystemExit as end:
+        if end.code == STOPPED:
+            print("repro: stopped; nothing finished is lost, give the same command again to go on", file=sys.stderr)
+        raise
     except (ValueError, TypeError, OSError, FloatingPointError) as error:
         print(f"repro: {error}", file=sys.stderr)
         sys.exit(2)

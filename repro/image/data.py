@@ -1,6 +1,5 @@
 """Image data sets: official distributions, or a user's own copies that `repro data import` has taken in."""
 
-import contextlib
 import functools
 import hashlib
 import tarfile
@@ -20,6 +19,7 @@ from repro.image.files import Files
 from repro.image.readers import PARTS, Pictures
 from repro.recipe import choose
 from repro.report import printed
+from repro.run.parallel import alone, made_once
 from repro.run.store import write_atomically
 
 READERS: dict[str, Callable[[Path], Pictures]] = {
@@ -137,11 +137,13 @@ def take_in(name: str, path: Path) -> ImageSet:
         pictures = readers.class_folders(path, classes)
     _check_copy(name, path, pictures)
     copy = manifest.imported(name) / f"{path.name}.npz"
-    _write(copy, pictures, _digest(pictures))
-    for other in copy.parent.glob("*.npz"):
-        if other != copy:
-            other.unlink()
-    return load(name, subset=True)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with alone(copy.parent.with_suffix(".lock")):
+        write_atomically(copy, lambda temporary: _write(temporary, (pictures, _digest(pictures))))
+        for other in copy.parent.iterdir():  # another copy, or what a kill has left of one
+            if other != copy:
+                other.unlink()
+        return load(name, subset=True)
 
 
 def _check_copy(name: str, path: Path, pictures: Pictures) -> None:
@@ -203,11 +205,7 @@ def _listing(name: str, root: Path, folders: list[Path]) -> tuple[Pictures, str]
     times = "".join(f"{folder} {folder.stat().st_mtime_ns}\n" for folder in folders)
     version = hashlib.sha256(times.encode()).hexdigest()[:16]
     kept = _prepared_folder() / f"{name}-{version}.npz"
-    with contextlib.suppress(*readers.DAMAGED):  # not there, or damaged since: made again
-        return _read(kept)
-    pictures, digest = readers.imagenet(root, folders)
-    _write(kept, pictures, digest)
-    return pictures, digest
+    return made_once(kept, _read, lambda: readers.imagenet(root, folders), _write, readers.DAMAGED)
 
 
 def _check_ilsvrc(declared: manifest.Manifest, folder: Path, pictures: Pictures) -> None:
@@ -234,29 +232,32 @@ def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
     found = path.stat()
     version = hashlib.sha256(f"{path} {found.st_size} {found.st_mtime_ns}".encode()).hexdigest()[:16]
     prepared = _prepared_folder() / f"{declared.name}-{version}.npz"
-    with contextlib.suppress(*readers.DAMAGED):  # not there, or damaged since: made again
-        return _read(prepared)
+    return made_once(prepared, _read, lambda: _official(declared, path), _write, readers.DAMAGED)
+
+
+def _official(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
+    """The official distribution and its digest.
+
+    Raises:
+        ValueError: if it has other numbers of images than declared.
+    """
     pictures = READERS[declared.name](path)
     expected, = (split.expect for split in declared.splits.values())
     counts = {name: int((pictures.part == PARTS.index(name)).sum()) for name in expected}
     if counts != expected:
         raise ValueError(f"{path} has {counts} images, the official distribution {expected}; fetch it again, or take "
                          f"a part of it in with `repro data import {declared.name} FILE`")
-    digest = _digest(pictures)
-    _write(prepared, pictures, digest)
-    return pictures, digest
+    return pictures, _digest(pictures)
 
 
-def _write(path: Path, pictures: Pictures, digest: str) -> None:
-    """Keep pictures and their digest."""
+def _write(path: Path, made: tuple[Pictures, str]) -> None:
+    """Fill a file with pictures and their digest."""
+    pictures, digest = made
     arrays = {"images": pictures.images, "labels": pictures.labels, "part": pictures.part}
     arrays |= {"classes": np.array(pictures.classes), "digest": np.array(digest)}
 
-    def write(temporary: Path) -> None:
-        with open(temporary, "wb") as file:
-            np.savez(file, **arrays)
-
-    write_atomically(path, write)
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
 
 
 def _read(path: Path) -> tuple[Pictures, str]:

@@ -130,14 +130,13 @@ def save(path: Path, model: ImageModel, recipe: dict[str, Any], view: CentredVie
         TypeError: if the recipe cannot be written as JSON.
         OSError: if the disk is full or the folder cannot be written.
     """
-    from safetensors.torch import save as packed
+    from safetensors import torch as safetensors
 
     seen = {"resize": view.resize, "size": view.size} | view.normalisation._asdict()
     metadata = {"architecture": model.architecture, "recipe": recipe, "view": seen}
     weights = {name: weight.contiguous() for name, weight in model.state_dict().items()}
-    content = packed(weights, metadata={name: json.dumps(value) for name, value in metadata.items()})
-    # safetensors' own file could be read by nobody else
-    write_atomically(Path(path), lambda temporary: temporary.write_bytes(content))
+    texts = {name: json.dumps(value) for name, value in metadata.items()}
+    write_atomically(Path(path), lambda temporary: temporary.write_bytes(safetensors.save(weights, texts)))
 
 
 def load(path: Path) -> ImageModel:

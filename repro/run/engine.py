@@ -51,13 +51,18 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool |
 
     Raises:
         NonFiniteLoss, ChildProcessError: as `complete`.
+        KeyboardInterrupt: having said how to go on.
     """
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and first():
         store.require_writable()
         what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
         tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
-    complete(cells, train, store, pool)
+    try:
+        complete(cells, train, store, pool)
+    except KeyboardInterrupt:
+        tqdm.write(f"asked for again, the table goes on from the last checkpoints in {store.root}", file=sys.stderr)
+        raise
     return pd.DataFrame([_row(run) for run in map(store.run, cells)])
 
 

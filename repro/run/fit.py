@@ -22,7 +22,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from repro.run.device import first, from_first
-from repro.run.store import write_atomically
+from repro.run.store import naming, write_atomically
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 
@@ -70,6 +70,7 @@ def fit(
 
     Raises:
         NonFiniteLoss: naming the first bad term and step. Nothing of the bad steps is saved.
+        ValueError: if the checkpoint is not of such a learner.
     """
     done, seconds = _resume(learner, folder)
     if first():
@@ -151,7 +152,16 @@ def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0
-    learner.load_state_dict(state["learner"])
+    try:
+        odd = learner.state_dict().keys() ^ state["learner"].keys()
+        if odd:
+            raise KeyError(*sorted(odd))
+        learner.load_state_dict(state["learner"])
+    except torch.OutOfMemoryError:  # says nothing about the file
+        raise
+    except (KeyError, RuntimeError) as error:
+        raise ValueError(f"{folder} was begun by another version of this project, whose state does not fit ({error}); "
+                         "move that folder away, and the cell starts anew") from error
     return state["step"], state["seconds"]
 
 
@@ -167,7 +177,7 @@ def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, flo
 
 
 def _append_progress(path: Path, line: dict[str, float]) -> None:
-    with path.open("a") as file:
+    with naming(path), path.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 

@@ -9,6 +9,7 @@
 import contextlib
 import dataclasses
 import datetime
+import errno
 import hashlib
 import json
 import os
@@ -24,6 +25,13 @@ import filelock
 
 from repro.recipe import Recipe
 
+AGAIN = "then give the same command again, and it goes on where it was"
+REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), f"make room there, {AGAIN}"),
+    errno.EFBIG: f"allow larger files, see `ulimit -f`, {AGAIN}",
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), f"give yourself the right to write there, {AGAIN}"),
+}
+
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then move it into place.
@@ -31,20 +39,41 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     Whatever happens, `path` holds either its old content or all of the new one.
 
     Raises:
-        OSError: naming `path`, if the disk is full.
+        OSError: as `naming`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with naming(path, temporary):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write(temporary)
+            with temporary.open("r+b") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Let an OSError inside the block name the file, which one of a full disk does not, and say what to do.
+
+    Args:
+        path: what is written, unless the error names something else.
+        temporary: where it is written at first.
+
+    Raises:
+        OSError: as inside the block; if the disk is full or may not be written, with the remedy.
+    """
     try:
-        write(temporary)
-        with temporary.open("r+b") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        yield
     except OSError as error:
-        error.filename = error.filename or str(path)  # a write that fails names no file
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
+        if error.errno is None:  # it speaks for itself
+            raise
+        if error.filename in (None, str(temporary)):
+            error.filename = str(path)
+        if error.errno not in REMEDIES:
+            raise
+        raise OSError(error.errno, f"{error.strerror} ({REMEDIES[error.errno]})", error.filename) from error
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -100,6 +129,12 @@ class Cell:
         return dataclasses.asdict(self) | {"key": self.key, "recipe": self.recipe.to_dict()}
 
 
+WRITTEN = {  # in every such file
+    "recipe.json": ("key", *(field.name for field in dataclasses.fields(Cell))),
+    "result.json": ("cost",),
+}
+
+
 class Run:
     """The folder of a cell."""
 
@@ -125,9 +160,9 @@ class Run:
         return 1.0 if (self.folder / "result.json").exists() else trained(self.folder)
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Write `result.json`, which completes the cell, and drop what only resuming needed."""
+        """Drop what only resuming needed, and write `result.json`, which completes the cell."""
+        (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
         write_json(self.folder / "result.json", result)
-        (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[bool]:
@@ -135,15 +170,16 @@ class Run:
 
         The lock belongs to the process: it is free again when the process ends, however it ends.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(self.folder / "lock")
         try:
-            lock.acquire(timeout=0)
+            with naming(self.folder / "lock"):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                lock.acquire(timeout=0)
         except filelock.Timeout:
             yield False
             return
         try:
-            for leftover in self.folder.glob(".*"):  # of a process killed while it wrote
+            for leftover in self.folder.rglob(".*"):  # of a process killed while it wrote
                 leftover.unlink()
             now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
             write_json(self.folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
@@ -241,12 +277,15 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a file of ours.
 
     Raises:
-        ValueError: if the file is damaged; the message names it.
+        ValueError: if the file is damaged, or lacks what we write today; the message names it.
     """
     try:
         value = json.loads(path.read_text())
         if not isinstance(value, dict):
             raise ValueError(f"it holds a {type(value).__name__}")
+        missing = [name for name in WRITTEN.get(path.name, ()) if name not in value]
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}")
     except (OSError, ValueError) as error:
         next_step = "`repro doctor --repair` sets it aside; then run the table again"
         raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error

@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import json
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -16,8 +15,7 @@ from torch import Tensor
 
 from repro import manifest
 from repro.recipe import choose
-from repro.run.parallel import alone
-from repro.run.store import write_atomically
+from repro.run.parallel import made_once
 from repro.skeleton import kinematics, ntu, ntu_prepare, splits, synthetic
 from repro.skeleton.pipelines import FRAMES, transform
 from repro.skeleton.sequences import Sequences
@@ -30,7 +28,6 @@ UCLA_ACTIONS = {              # the number in a file name, in the order of the l
     1: "pick up with one hand", 2: "pick up with two hands", 3: "drop trash", 4: "walk around", 5: "sit down",
     6: "stand up", 8: "donning", 9: "doffing", 11: "throw", 12: "carry",
 }
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,22 +284,15 @@ def _stored(path: Path, make: Callable[[], Recordings]) -> Recordings:
 
     Processes that ask at the same time wait for one another; a damaged file is made again.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with alone(Path(f"{path}.lock")):
-        if path.exists():
-            try:
-                with open(path, "rb") as file, np.load(file) as stored:
-                    return Recordings(**{entry.name: stored[entry.name] for entry in fields(Recordings)})
-            except (*manifest.CORRUPT, ValueError, KeyError, OSError) as error:
-                log.warning("%s is damaged (%s); making it again", path, error)
-        recordings = make()
+    def read(path: Path) -> Recordings:
+        with open(path, "rb") as file, np.load(file) as stored:
+            return Recordings(**{entry.name: stored[entry.name] for entry in fields(Recordings)})
 
-        def write(temporary: Path) -> None:
-            with temporary.open("wb") as file:  # given a path, savez would add an ending
-                np.savez(file, **asdict(recordings))
+    def write(path: Path, recordings: Recordings) -> None:
+        with open(path, "wb") as file:  # given a path, savez would add an ending
+            np.savez(file, **asdict(recordings))
 
-        write_atomically(path, write)
-    return recordings
+    return made_once(path, read, make, write, (*manifest.CORRUPT, ValueError, KeyError, OSError))
 
 
 def _array_digest(arrays: Mapping[str, np.ndarray]) -> str:

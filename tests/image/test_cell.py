@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tqdm import tqdm
 
 from repro import cli
-from repro.image import augment, cell, tables
+from repro.image import augment, cell, table_cells
 from repro.image.augment import NORMALISATION, CentredView, ShiftedView
 from repro.image.model import load, load_view
 from repro.image.pretrain import Pretrainer
@@ -190,7 +190,7 @@ def test_evaluating_changes_nothing_and_repeats_itself(data):
 def store(tmp_path, monkeypatch, data):
     """An empty store; every recipe's data are the made-up ones."""
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    for module in (cell, tables):
+    for module in (cell, table_cells):
         monkeypatch.setattr(module, "data_of", lambda _: data)
     return Store(tmp_path / "runs")
 

@@ -306,7 +306,7 @@ NUMBERED = [f"class {number}" for number in range(100)]
         ("cifar10", {"class_names": NUMBERED}, "100 classes, class 0 to class 99, .*the 10 of cifar10: airplane, auto"),
         ("cifar100", {"y_test": np.array([0, 100])}, "101 classes, 0 to 100, .*100 of cifar100; take it in as"),
         ("cifar100", {"class_names": np.array([{}])}, "class_names: Object arrays"),
-        ("stl10", {}, r"mine\.npz has pictures of 32 x 32 pixels, expected 96 x 96; take it in as .*cifar10, cifar"),
+        ("stl10", {}, r"mine\.npz has pictures of 32 x 32 pixels, expected 96 x 96; take it in as the .*cifar10"),
         ("stl10", {"x_train": pixels(5, 96), "x_test": pixels(2, 96), "class_names": data.CLASSES["cifar10"]},
          "airplane to truck, expected the 10 of stl10"),
         ("tiny_imagenet", {}, "expected 64 x 64"),
