@@ -4,7 +4,7 @@ from typing import Any
 
 from repro.image.cell import data_of
 from repro.image.data import DATASETS
-from repro.image.pretrain import VERSION
+from repro.image.pretrain import VERSION, check_shared
 from repro.image.recipe import METHODS, PRESETS, VARIANTS, ImageRecipe
 from repro.recipe import choose, parse_fractions, parse_names, parse_numbers
 from repro.run.store import Cell
@@ -168,7 +168,13 @@ def _changes(
 
 
 def _cells(table: str, recipes: list[ImageRecipe], preset: str, seeds: str | int, shown: tuple[str, ...]) -> list[Cell]:
-    """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns."""
+    """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns.
+
+    Raises:
+        ValueError: if a process group cannot share a recipe's batch.
+    """
+    for recipe in recipes:
+        check_shared(recipe)
     data = data_of(recipes[0])
     return [
         Cell(table, _entry(recipe, preset, shown), recipe, seed, preset, data.name, data.digest, VERSION)
