@@ -145,6 +145,8 @@ def data_list() -> None:
         for line in (row["path"], row["next_step"]):
             if line:
                 print(f"{'':<23}{line}")
+        if row["copy"]:
+            print(f"{'':<23}{row['copy']} has been taken in; --subset takes it")
 
 
 @data_app.command("download")
@@ -165,14 +167,18 @@ def data_import(
     """Take in your own copy of an image data set, or a part of it, to be used with --subset.
 
     An .npz holds x_train, y_train, x_test and y_test: uint8 images (n, height, width, 3) and class numbers. Class
-    folders are train/CLASS/*.png and test/CLASS/*.png, or JPEG. Tiny-ImageNet may keep its own layout.
+    folders are train/CLASS/*.png and test/CLASS/*.png, or JPEG. Tiny-ImageNet may keep its own layout. One copy of a
+    data set is kept at a time: another one replaces it. Your file stays as it is.
 
     Example: repro data import cifar10 my_cifar.npz
     """
     from repro.image.data import describe, take_in  # torchvision takes seconds to import
 
     Store(manifest.runs_root()).require_writable()
+    before = manifest.copy_of(name)
     print(describe(take_in(name, file)))
+    if before:
+        print(f"replaces {name} ({before.stem})")
 
 
 @data_app.command("prepare")
@@ -256,16 +262,17 @@ def results_weights(
 ) -> None:
     """Write the trained encoder of an image cell as safetensors, its recipe in the metadata, for use elsewhere.
 
-    `repro.image.model.load(FILE)` reads it back.
+    `repro.image.model.load(FILE)` reads it back, `load_view(FILE)` what makes its input from images.
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
     from repro.image.cell import trained_model  # torchvision takes seconds to import
     from repro.image.model import save
+    from repro.image.pretrain import centred_view
 
     path = output or Path(f"{key}.safetensors")
     model, made_by = trained_model(key, Store(manifest.runs_root()))
-    save(path, model, made_by.to_dict())
+    save(path, model, made_by.to_dict(), centred_view(made_by))
     print(path)
 
 

@@ -10,7 +10,7 @@ from repro.audiovisual.recipe import METHODS, PRESETS, QUICK, SAMPLERS, SELF_SUP
 from repro.recipe import choose, distinct, parse_names, parse_number, parse_numbers
 from repro.report.comparison import TRUNKS
 from repro.run.store import Cell
-from repro.run.table import entry_of, resolved
+from repro.run.table import checked_names, entry_of, resolved
 
 # Rows of Tables 1 and 2, by the name users type: the printed one, and where the recipe of the method changes.
 APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -37,6 +37,7 @@ VARIED = {
 }
 
 
+@checked_names
 def cross_modal_cells(
     dataset: str = "synthetic",
     *,
@@ -70,6 +71,7 @@ def cross_modal_cells(
     return _cells("cross_modal", dataset, preset, seeds, chosen, variant, subset, precision)
 
 
+@checked_names
 def ohem_vs_active_cells(
     dataset: str = "synthetic",
     *,
@@ -100,6 +102,7 @@ def ohem_vs_active_cells(
     return _cells("ohem_vs_active", dataset, preset, seeds, chosen, variant, subset, precision, departures)
 
 
+@checked_names
 def dictionary_size_cells(
     dataset: str = "synthetic",
     *,
@@ -132,6 +135,7 @@ def dictionary_size_cells(
     return _cells("dictionary_size", dataset, preset, seeds, chosen, variant, subset, precision)
 
 
+@checked_names
 def mutual_information_cells(
     dataset: str = "multidigits",
     *,
@@ -161,6 +165,7 @@ def mutual_information_cells(
     return _cells("mutual_information", dataset, preset, seeds, chosen, variant, False, precision)
 
 
+@checked_names
 def transfer_cells(
     dataset: str = "synthetic",
     *,
@@ -203,6 +208,7 @@ def transfer_cells(
     return _cells("transfer", dataset, preset, seeds, chosen, variant, subset, precision, drawn)
 
 
+@checked_names
 def category_diversity_cells(
     dataset: str = "synthetic",
     *,

@@ -95,10 +95,10 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
     if name in LEFT_IN_FILES:
         return _left_in_files(declared, root, subset)
     if subset:
-        copies = sorted(_imported(name).glob("*.npz"), key=lambda path: path.stat().st_mtime_ns)
-        if not copies:
+        copy = manifest.copy_of(name)
+        if copy is None:
             raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
-        return _image_set(f"{name} ({copies[-1].stem})", *_read(copies[-1]))
+        return _image_set(f"{name} ({copy.stem})", *_read(copy))
     path, = manifest.require(declared, root)
     return _image_set(name, *_prepared(declared, path))
 
@@ -117,6 +117,10 @@ def take_in(name: str, path: Path) -> ImageSet:
             another data set, naming what is wrong.
         FileNotFoundError: if there is no such file.
     """
+    if name in LEFT_IN_FILES:
+        places = " and ".join(f"{manifest.data_root() / 'imagenet' / place}" for place in readers.PLACES)
+        raise ValueError(f"{name} is not taken in: its pictures stay in class folders in {places}; put yours there, "
+                         f"and pass --subset (subset=True) if they are a part of {name}")
     choose("dataset", name, READERS)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
@@ -132,7 +136,7 @@ def take_in(name: str, path: Path) -> ImageSet:
     else:
         pictures = readers.class_folders(path, classes)
     _check_copy(name, path, pictures)
-    copy = _imported(name) / f"{path.name}.npz"
+    copy = manifest.imported(name) / f"{path.name}.npz"
     copy.parent.mkdir(parents=True, exist_ok=True)
     with alone(copy.parent.with_suffix(".lock")):
         write_atomically(copy, lambda temporary: _write(temporary, (pictures, _digest(pictures))))
@@ -221,11 +225,6 @@ def _check_ilsvrc(declared: manifest.Manifest, folder: Path, pictures: Pictures)
 
 def _prepared_folder() -> Path:
     return manifest.runs_root() / "prepared"
-
-
-def _imported(name: str) -> Path:
-    """The folder of the one copy taken in, named after its file."""
-    return _prepared_folder() / f"{name}-imported"
 
 
 def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:

@@ -4,11 +4,11 @@ from typing import Any
 
 from repro.image.cell import data_of
 from repro.image.data import DATASETS
-from repro.image.pretrain import VERSION
+from repro.image.pretrain import VERSION, check_shared
 from repro.image.recipe import METHODS, PRESETS, VARIANTS, ImageRecipe
 from repro.recipe import choose, parse_fractions, parse_names, parse_numbers
 from repro.run.store import Cell
-from repro.run.table import entry_of, resolved
+from repro.run.table import checked_names, entry_of, resolved
 
 GRID = ("temperature", "key_temperature")
 SWEEPS = ("keys", "strength", "temperature")
@@ -19,6 +19,7 @@ PRINTED_KEY_TEMPERATURES = "0.03,0.04,0.05,0.06,0.07,0.08,0.09,0.10"
 SHORT_KEY_TEMPERATURES = "0.03,0.05,0.07,0.10"
 
 
+@checked_names
 def image_methods_cells(
     dataset: str = "digits",
     *,
@@ -53,6 +54,7 @@ def image_methods_cells(
     return _cells("image_methods", recipes, preset, seeds, shown=())
 
 
+@checked_names
 def temperature_grid_cells(
     dataset: str = "digits",
     *,
@@ -89,6 +91,7 @@ def temperature_grid_cells(
     return _cells("temperature_grid", recipes, preset, seeds, GRID)
 
 
+@checked_names
 def positive_keys_cells(
     dataset: str = "digits",
     *,
@@ -132,6 +135,7 @@ def positive_keys_cells(
     return _cells("positive_keys", recipes, preset, seeds, SWEEPS)
 
 
+@checked_names
 def similarity_variance_cells(
     dataset: str = "digits",
     *,
@@ -168,7 +172,13 @@ def _changes(
 
 
 def _cells(table: str, recipes: list[ImageRecipe], preset: str, seeds: str | int, shown: tuple[str, ...]) -> list[Cell]:
-    """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns."""
+    """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns.
+
+    Raises:
+        ValueError: if a process group cannot share a recipe's batch.
+    """
+    for recipe in recipes:
+        check_shared(recipe)
     data = data_of(recipes[0])
     return [
         Cell(table, _entry(recipe, preset, shown), recipe, seed, preset, data.name, data.digest, VERSION)

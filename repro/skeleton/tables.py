@@ -12,7 +12,7 @@ from repro.recipe import choose, distinct, parse_names, parse_number, parse_numb
 from repro.report.printed import printed
 from repro.run import device as devices
 from repro.run.store import Cell
-from repro.run.table import Table, entry_of, resolved, trained, with_measures
+from repro.run.table import Table, checked_names, entry_of, resolved, trained, with_measures
 from repro.skeleton.cell import data_of, learners, train
 from repro.skeleton.data import DATASETS, SkeletonSet
 from repro.skeleton.pretrain import VERSION, precision_of
@@ -92,6 +92,7 @@ def encoder_collapse(
     return trained(cells, TABLES["encoder_collapse"], train, device, engine, workers)
 
 
+@checked_names
 def taxonomy_cells(
     dataset: str = "synthetic",
     *,
@@ -153,6 +154,7 @@ def taxonomy_cells(
     return _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds), where)
 
 
+@checked_names
 def encoder_collapse_cells(
     dataset: str = "synthetic",
     *,

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from repro import cli
 from repro.image import augment, cell, table_cells
 from repro.image.augment import NORMALISATION, CentredView, ShiftedView
-from repro.image.model import load
+from repro.image.model import load, load_view
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import smoke
 from repro.run.device import threads
@@ -261,6 +261,7 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, c
     assert weights(monkeypatch, capsys, chosen.key, "--output", path) == (0, f"{path}\n", "")
     model, recipe = cell.trained_model(chosen.key, store)
     assert recipe == chosen.recipe and not model.training
+    assert load_view(path) == CentredView(8, DIGITS, 8)
     again, read, learned = cell.resumed(chosen, CPU), load(path), Pretrainer(chosen.recipe, data, 5, CPU)
     assert learned.taken == 0 and again.taken == 4
     index = torch.arange(len(data.images))

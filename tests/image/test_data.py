@@ -372,6 +372,12 @@ def test_files_that_are_nothing_of_the_kind(folders):
         data.take_in("digits", folders / "noise.npz")
 
 
+@pytest.mark.parametrize("name", data.LEFT_IN_FILES)
+def test_imagenet_is_not_taken_in(folders, name):
+    with pytest.raises(ValueError, match=rf"{name} is not taken in: .*imagenet.train and .*imagenet.val; .*--subset"):
+        data.take_in(name, folders)
+
+
 def jpeg(width, height, mode="RGB"):
     stream = io.BytesIO()
     Image.fromarray(RNG.integers(0, 256, (height, width, 3), dtype=np.uint8)).convert(mode).save(stream, "JPEG")

@@ -533,6 +533,14 @@ def test_a_batch_that_processes_cannot_share_is_refused(monkeypatch):
         learner()
 
 
+@pytest.mark.parametrize(("groups", "processes"), [(1, 2), (8, 16)])
+def test_ghost_groups_that_processes_cannot_share_are_refused(monkeypatch, groups, processes):
+    monkeypatch.setattr(pretrain, "process", lambda: (0, processes))
+    message = rf"groups={groups} cannot be divided among {processes} processes.*--variant ghost_groups .* 8 groups"
+    with pytest.raises(ValueError, match=message):
+        learner(groups=groups, batch=16)
+
+
 # ---------------------------------------------------------------------------------------------- resuming
 
 

@@ -15,7 +15,7 @@ from pandas import DataFrame
 from stored_cells import refuse, stored
 
 from repro import manifest
-from repro.image import table_cells, table_layouts, tables
+from repro.image import pretrain, table_cells, table_layouts, tables
 from repro.image.pretrain import VERSION
 from repro.image.recipe import METHODS, VARIANTS, paper, quick, smoke
 from repro.report import printed
@@ -56,6 +56,27 @@ def any_data(monkeypatch):
         return dataclasses.replace(made_up(), name=name, digest=f"digest of {name}")
 
     monkeypatch.setattr(table_cells, "data_of", named)
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_a_misspelt_parameter_is_told_from_those_there_are(any_data, name):
+    table = tables.TABLES[name]
+    message = rf"'sedes' is not a parameter of {name}_cells; they are dataset, preset, .*; did you mean 'seeds'\?"
+    for made in (table.run, table.cells):
+        with pytest.raises(TypeError, match=message):
+            made("digits", preset="smoke", sedes="0")
+    with pytest.raises(TypeError, match=r"'zzz' is not a parameter .*precision$"):
+        table.cells(zzz=1)
+    assert table.cells("digits", preset="smoke", seeds="1")[0].seed == 1
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_what_processes_cannot_share_is_refused_before_anything_is_trained(any_data, monkeypatch, capsys, name):
+    monkeypatch.setattr(pretrain, "process", lambda: (0, 2))
+    with pytest.raises(ValueError, match=r"groups=1 cannot be divided among 2 processes.*--variant ghost_groups"):
+        tables.TABLES[name].run(preset="smoke", engine="inline", device="cpu")
+    assert capsys.readouterr().err == ""
+    assert table_cells.image_methods_cells("digits", preset="smoke", methods="sce", variant="ghost_groups")
 
 
 @pytest.fixture(scope="module")
