@@ -177,7 +177,7 @@ def data_import(
     Store(manifest.runs_root()).require_writable()
     before = manifest.copy_of(name)
     print(describe(take_in(name, file)))
-    if before:
+    if before not in (None, manifest.copy_of(name)):
         print(f"replaces {name} ({before.stem})")
 
 

@@ -69,22 +69,24 @@ def _measured(
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=shared) as folder:
         scratch = Store(Path(folder))
         complete(recipes, functools.partial(calibrate, learners=learners, device=device), scratch, pool)
-        return {recipe: scratch.run(cell).read() for recipe, cell in first.items()}
+        return {recipe: scratch.run(cell).read()["cost"] for recipe, cell in first.items()}
 
 
-def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.device) -> dict[str, float]:
+def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.device) -> dict[str, dict[str, float]]:
     """Take a few steps of everything that is trained for the run's cell, in the place of training it.
 
     Returns:
-        steps: of the first learner, whose progress is logged; seconds: what they will take; seconds_after: what those
-        of the other learners will take; peak_mb: memory of the process, on CUDA of the device, so far in this cell.
+        A result with nothing but a cost. Of that: steps, of the first learner, whose progress is logged; seconds, what
+        they will take; seconds_after, what those of the other learners will take; peak_mb, memory of the process, on
+        CUDA of the device, so far in this cell.
     """
     begin(device)
     with devices.threads(run.cell.recipe.threads), devices.full_precision():
         found = [(learner.total_steps, forecast(learner, device)) for learner in learners(run.cell, device)]
     (steps, seconds), *others = found
     after = sum(each for _, each in others)
-    return {"steps": float(steps), "seconds": seconds, "seconds_after": after, "peak_mb": float(peak_mb(device))}
+    cost = {"steps": float(steps), "seconds": seconds, "seconds_after": after, "peak_mb": float(peak_mb(device))}
+    return {"cost": cost}
 
 
 def forecast(learner: Learner, device: torch.device, clock: Callable[[], float] = time.perf_counter) -> float:

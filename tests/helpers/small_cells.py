@@ -28,6 +28,7 @@ from repro.audiovisual import arrays, index, sound
 from repro.audiovisual import cell as audiovisual
 from repro.audiovisual import recipe as audiovisual_recipe
 from repro.image import cell as image
+from repro.image import data as image_data
 from repro.image import recipe as image_recipe
 from repro.run import fit as fitting
 from repro.run.store import Run
@@ -156,8 +157,11 @@ def command(words: str) -> None:
 
 
 def make_small(patch: MonkeyPatch) -> None:
-    """Let "smoke" stand for these recipes and small parts be prepared at a time, until `patch` is undone."""
+    """Let "smoke" stand for these recipes, small parts be prepared at a time and pictures be digits, until `patch` is
+    undone.
+    """
     use_tiny_trunk(patch)
+    patch.setitem(image_data.FORMS, "cifar10", (8, 10))
     for module, chunk in ((ntu_prepare, 6), (arrays, 4), (index, 4)):
         patch.setattr(module, "CHUNK", chunk)
     for module, tiny in TINY.items():
