@@ -4,10 +4,10 @@
 
 writes tests/campaigns/faults.csv, a line for each; what the columns are, `kills.Trial` says. A cell is data prepared,
 trained, saved, evaluated and stored by the commands a reader gives, see `small_cells`; five moments are drawn from each
-phase of an undisturbed run, uniformly over the time it takes, and every third run is killed twice. The disk is slowed
-down, so that moments are hit at which a file is half written or not yet moved. Compared are all files that are left
-(results, states, logs without their times, prepared arrays) and what is printed. Three moments of each modality are
-tested every time (tests/run/test_faults.py).
+phase of an undisturbed run, uniformly over the time it takes, and every third run is killed twice. Where the machine is
+busy a kill may hit the phase before or after. The disk is slowed down, so that files are hit half written or not yet
+moved. Compared are all files that are left (results, states, logs without their times, prepared arrays) and what is
+printed. Three moments of each modality are tested every time (tests/run/test_faults.py).
 """
 
 import csv

@@ -139,10 +139,10 @@ def work(root: Path, modality: str, *options: str) -> None:
                 most = int(option.removeprefix("limit="))
                 resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
         prepare, run = COMMANDS[modality]
-        if "prepared" not in options:
-            with phase("preparation", root / "phases"):
-                command(prepare.replace(COPY, str(data / COPY)))
         with phase("command", root / "phases"):
+            if "prepared" not in options:
+                with phase("preparation", root / "phases"):
+                    command(prepare.replace(COPY, str(data / COPY)))
             command(f"{run} {CHOICES}")
 
 
