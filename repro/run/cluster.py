@@ -3,6 +3,8 @@
 import contextlib
 import dataclasses
 import importlib.util
+import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -73,7 +75,13 @@ class Cluster:
             LocalCluster(n_workers=self.workers, resources=self._resources(), **options) as cluster,
             Client(cluster) as client,
         ):
-            yield client
+            try:
+                yield client
+            except KeyboardInterrupt:
+                for nanny in cluster.workers.values():  # closed, workers would go on until their cells are trained
+                    nanny.auto_restart = False
+                    os.kill(nanny.pid, signal.SIGKILL)
+                raise
 
     def _gpus(self) -> int:
         """How many GPUs the workers take turns with; 0 where each has its own, or none."""

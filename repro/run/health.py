@@ -15,7 +15,7 @@ from pathlib import Path
 
 import filelock
 
-from repro.run.store import owner, read_json, trained
+from repro.run.store import PARTS, owner, read_json, trained
 
 KEY = re.compile(r"[0-9a-f]{16}")                  # the folder of a cell
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")      # of `store.write_atomically`, and of the report
@@ -126,7 +126,7 @@ def _damaged(folder: Path) -> Problem | None:
         return None
     for name in ("result.json", "recipe.json"):
         try:
-            found = read_json(folder / name)
+            found = read_json(folder / name, PARTS[name])
         except ValueError as error:
             aside = functools.partial(_guarded, folder, functools.partial(_set_aside, folder))
             remedy = "set result.json and recipe.json there aside as *.damaged.json; then run the table again"

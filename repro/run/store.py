@@ -17,7 +17,7 @@ import secrets
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,7 @@ class Cell:
         return dataclasses.asdict(self) | {"key": self.key, "recipe": self.recipe.to_dict()}
 
 
-WRITTEN = {  # in every such file
+PARTS = {  # what the files of a finished cell have today, besides accuracies
     "recipe.json": ("key", *(field.name for field in dataclasses.fields(Cell))),
     "result.json": ("cost",),
 }
@@ -247,10 +247,11 @@ class Store:
         """Description and result of every complete cell, ordered by table and key.
 
         Raises:
-            ValueError: if a stored file is damaged; the message names it.
+            ValueError: if a stored file is damaged or of another version that wrote other parts; the message names it.
         """
         return [
-            read_json(path.with_name("recipe.json")) | {"result": read_json(path)}
+            read_json(path.with_name("recipe.json"), PARTS["recipe.json"])
+            | {"result": read_json(path, PARTS["result.json"])}
             for path in sorted(self.root.glob("*/*/result.json"))
         ]
 
@@ -273,17 +274,18 @@ def owner(folder: Path) -> str:
         return "another process"
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, parts: Sequence[str] = ()) -> dict[str, Any]:
     """The object in a file of ours.
 
     Raises:
-        ValueError: if the file is damaged, or lacks what we write today; the message names it.
+        ValueError: if the file is damaged, or lacks one of the parts, as that of another version may; the message
+            names it.
     """
     try:
         value = json.loads(path.read_text())
         if not isinstance(value, dict):
             raise ValueError(f"it holds a {type(value).__name__}")
-        missing = [name for name in WRITTEN.get(path.name, ()) if name not in value]
+        missing = [name for name in parts if name not in value]
         if missing:
             raise ValueError(f"it lacks {', '.join(missing)}")
     except (OSError, ValueError) as error:

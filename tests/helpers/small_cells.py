@@ -207,7 +207,7 @@ def _say(file: Path, name: str) -> None:
 
 
 def slow_down(patch: MonkeyPatch) -> None:
-    """Let writing and moving a file take several pauses, with half of it written in one of them."""
+    """Let writing and moving a file take several pauses, with half of it written in the longest."""
     def paused(function):
         def call(*arguments, **named):
             time.sleep(PAUSE)
@@ -220,7 +220,7 @@ def slow_down(patch: MonkeyPatch) -> None:
         with path.open("wb") as file:
             file.write(contents[: len(contents) // 2])
             file.flush()
-            time.sleep(PAUSE)
+            time.sleep(5 * PAUSE)
             file.write(contents[len(contents) // 2 :])
 
     patch.setattr(os, "fsync", paused(os.fsync))

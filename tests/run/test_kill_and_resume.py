@@ -16,9 +16,9 @@ from repro.run.fit import load_checkpoint
 # Brings cells to their results as a table would, with a checkpoint after every report, on small data of its own. All
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways, the third
 # prints and diverges, the fourth kills its process. Each process of the nursery trains cells by seed with a number of
-# workers and writes its table as JSON, after what it says. Instead of the number there may be the address of a dask
-# scheduler, which another process is ("scheduler"), and others its workers ("worker", its address); they write down
-# their own. A file "hold" in the folder keeps cells from being trained.
+# workers and writes its table as JSON, after what it says. Instead of the number there may be "dask", or the address of
+# a scheduler of dask, which another process is ("scheduler"), and others its workers ("worker", its address); they
+# write down their own. A file "hold" in the folder keeps cells from being trained.
 SMALL_TABLE = """
 import functools, os, signal, time
 from pathlib import Path
@@ -102,7 +102,10 @@ def work(root, what, rest="1"):
         return serve(root, what, rest)
     cells = [Cell("taxonomy", RECIPES[seed].select, RECIPES[seed], seed, "smoke", "synthetic", "d1", VERSION)
              for seed in map(int, what)]
-    pool = Cluster(1, rest, "cpu") if "://" in rest else Local(int(rest)) if int(rest) > 1 else None
+    if rest == "dask" or "://" in rest:
+        pool = Cluster(2, rest if "://" in rest else None, "cpu")
+    else:
+        pool = Local(int(rest)) if int(rest) > 1 else None
     print(run_cells(cells, train_and_remember, Store(root), pool=pool).to_json())
 
 
@@ -315,6 +318,20 @@ def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery
     assert nursery.end(tmp_path, nursery.start(tmp_path, "01"))[1] == undisturbed[1]
     assert_same(outcome(tmp_path), undisturbed[0], "after Ctrl-C")
     assert events(tmp_path, "resumes")
+
+
+def test_ctrl_c_ends_a_dask_cluster_of_this_machine_whatever_its_workers_do(tmp_path, nursery):
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    (tmp_path / "hold").touch()
+    pid = nursery.start(tmp_path, "01", "dask")
+    until(lambda: len(events(tmp_path, "trains")) == 2)
+    began = time.monotonic()
+    os.kill(pid, signal.SIGINT)
+    nursery.status(pid)
+    assert time.monotonic() - began < 2
+    assert not any(map(is_alive, events(tmp_path, "trains")))
+    assert f"asked for again, the table goes on from the last checkpoints in {tmp_path}\n" in (
+        tmp_path / f"{pid}.err").read_text()
 
 
 def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undisturbed):
