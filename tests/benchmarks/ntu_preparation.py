@@ -1,6 +1,6 @@
 """How NTU RGB+D's preparation grows with recordings and cores: megabytes of text per second, and memory.
 
-    python3 -m tests.benchmarks.ntu_preparation [--recordings 1024] [--workers 1,2] [--rounds 3]
+    python3 -m tests.benchmarks.ntu_preparation [--recordings 8192] [--workers 1,2] [--rounds 3]
 
 Made-up recordings in the official format, in a folder, read afresh each time as `repro data prepare ntu --subset` does
 it, in a process of its own: with every number of processes, and by one process also a quarter of the recordings, on
@@ -64,7 +64,7 @@ def prepare_here(root: Path, workers: int) -> None:
 def main() -> None:
     """Print rates by number of processes, ratios to one, and memory by number of recordings."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--recordings", type=int, default=1024)
+    parser.add_argument("--recordings", type=int, default=8192)
     parser.add_argument("--workers", default="1,2", help="comma list")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--prepare", help=argparse.SUPPRESS)
