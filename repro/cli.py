@@ -26,6 +26,8 @@ app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 NAMES = "taxonomy | encoder_collapse | image_methods | temperature_grid | positive_keys | similarity_variance"
 NAMES += " | cross_modal | ohem_vs_active | dictionary_size | mutual_information | transfer | category_diversity"
+SHARED = ("table", "preset", "seeds", "device", "engine", "workers", "plan")  # parameters of `run` that all tables have
+STOPPED = 130                 # the status that typer ends with at Ctrl-C
 PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
 
 
@@ -33,6 +35,10 @@ def main() -> None:
     """Run the command line; an error a reader can mend is printed without a traceback and ends with status 2."""
     try:
         app()
+    except SystemExit as end:
+        if end.code == STOPPED:
+            print("repro: stopped; nothing finished is lost, give the same command again to go on", file=sys.stderr)
+        raise
     except (ValueError, TypeError, OSError, FloatingPointError) as error:
         print(f"repro: {error}", file=sys.stderr)
         sys.exit(2)
@@ -40,6 +46,7 @@ def main() -> None:
 
 @app.command()
 def run(
+    context: typer.Context,
     table: Annotated[str, typer.Argument(help=NAMES)],
     dataset: Annotated[str | None, typer.Option(help="A name in `repro data list`; embedded data by default.")] = None,
     preset: Annotated[str, typer.Option(help="auto | paper | quick | smoke")] = "auto",
@@ -93,14 +100,8 @@ def run(
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD
     """
     chosen = _table(table)
-    given = {"dataset": dataset, "objectives": objectives, "protocol": protocol, "layers": layers, "units": units}
-    given |= {"pipeline": pipeline, "methods": methods, "variant": variant, "select": select, "subset": subset}
-    given |= {"precision": precision, "temperatures": temperatures, "key_temperatures": key_temperatures}
-    given |= {"keys": keys, "strengths": strengths, "learning_rate": learning_rate, "approaches": approaches}
-    given |= {"samplers": samplers, "batches": batches, "dictionaries": dictionaries, "characters": characters}
-    given |= {"trunks": trunks, "targets": targets, "split": split, "iterations": iterations}
-    given |= {"redundancy": redundancy, "clips": clips}
-    given = {name: value for name, value in given.items() if value is not None}
+    # Options are parameters so that `--help` lists them; those of the table are handed on by name.
+    given = {name: value for name, value in context.params.items() if name not in SHARED and value is not None}
     _check_options(table, given, inspect.signature(chosen.cells).parameters)
     choices = given | {"preset": preset, "seeds": seeds, "device": device}
     Store(manifest.runs_root()).require_usable()
@@ -144,6 +145,8 @@ def data_list() -> None:
         for line in (row["path"], row["next_step"]):
             if line:
                 print(f"{'':<23}{line}")
+        if row["copy"]:
+            print(f"{'':<23}{row['copy']} has been taken in; --subset takes it")
 
 
 @data_app.command("download")
@@ -164,14 +167,18 @@ def data_import(
     """Take in your own copy of an image data set, or a part of it, to be used with --subset.
 
     An .npz holds x_train, y_train, x_test and y_test: uint8 images (n, height, width, 3) and class numbers. Class
-    folders are train/CLASS/*.png and test/CLASS/*.png, or JPEG. Tiny-ImageNet may keep its own layout.
+    folders are train/CLASS/*.png and test/CLASS/*.png, or JPEG. Tiny-ImageNet may keep its own layout. One copy of a
+    data set is kept at a time: another one replaces it. Your file stays as it is.
 
     Example: repro data import cifar10 my_cifar.npz
     """
     from repro.image.data import describe, take_in  # torchvision takes seconds to import
 
     Store(manifest.runs_root()).require_writable()
+    before = manifest.copy_of(name)
     print(describe(take_in(name, file)))
+    if before not in (None, manifest.copy_of(name)):
+        print(f"replaces {name} ({before.stem})")
 
 
 @data_app.command("prepare")
@@ -255,16 +262,17 @@ def results_weights(
 ) -> None:
     """Write the trained encoder of an image cell as safetensors, its recipe in the metadata, for use elsewhere.
 
-    `repro.image.model.load(FILE)` reads it back.
+    `repro.image.model.load(FILE)` reads it back, `load_view(FILE)` what makes its input from images.
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
     from repro.image.cell import trained_model  # torchvision takes seconds to import
     from repro.image.model import save
+    from repro.image.pretrain import centred_view
 
     path = output or Path(f"{key}.safetensors")
     model, made_by = trained_model(key, Store(manifest.runs_root()))
-    save(path, model, made_by.to_dict())
+    save(path, model, made_by.to_dict(), centred_view(made_by))
     print(path)
 
 

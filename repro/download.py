@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 from repro import manifest
 from repro.manifest import Archive
 from repro.present import difference
+from repro.run.store import naming
 
 SCHEME = "https"
 MOST = 2**30                  # bytes of an archive whose size nobody could tell us
@@ -51,7 +52,8 @@ def _fetch(archive: Archive, path: Path) -> None:
         raise OSError(f"{path} takes {archive.size:,} bytes and its disk has {free:,} left; free some room, or point "
                       "REPRO_DATA at another disk")
     stream = functools.partial(_stream, size=archive.size)
-    pooch.retrieve(archive.url, f"md5:{archive.md5}", fname=path.name, path=path.parent, downloader=stream)
+    with naming(path):
+        pooch.retrieve(archive.url, f"md5:{archive.md5}", fname=path.name, path=path.parent, downloader=stream)
 
 
 def _stream(url: str, output: str, _: Any, *, size: int | None) -> None:

@@ -132,6 +132,16 @@ def runs_root() -> Path:
     return Path(os.environ.get("REPRO_RUNS") or project_root() / "runs").expanduser().resolve()
 
 
+def imported(name: str) -> Path:
+    """The folder of the one copy of a data set that `repro data import` has taken in, which is named after its file."""
+    return runs_root() / "prepared" / f"{name}-imported"
+
+
+def copy_of(name: str) -> Path | None:
+    """The copy of a data set that `repro data import` took in last, if there is one; its stem is its file's name."""
+    return max(imported(name).glob("*.npz"), key=lambda path: path.stat().st_mtime_ns, default=None)
+
+
 def names() -> list[str]:
     """Names of the declared data sets, sorted."""
     return sorted(path.stem for path in (project_root() / "data_manifests").glob("*.yaml"))
@@ -260,14 +270,16 @@ def require(manifest: Manifest, root: Path) -> list[Path]:
     """Where the files of a data set lie below `root`, in the manifest's order.
 
     Raises:
-        FileNotFoundError: naming the page, the archive and where to put it.
+        FileNotFoundError: naming the page, the archive and where to put it, and a copy that was taken in instead.
     """
     found = [location(archive, root) for archive in manifest.files]
     if None in found:
         path, *unpacked = manifest.files[found.index(None)].places(root)
         alternative = f" (or, unpacked, {' or '.join(map(str, unpacked))})" if unpacked else ""
+        copy = copy_of(manifest.name)
+        instead = f"; or pass --subset (subset=True) for the copy {copy.stem}" if copy else ""
         raise FileNotFoundError(
-            f"data set {manifest.name!r} lacks {path}{alternative}; {next_step(manifest, path)}"
+            f"data set {manifest.name!r} lacks {path}{alternative}; {next_step(manifest, path)}{instead}"
         )
     return found
 

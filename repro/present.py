@@ -6,14 +6,13 @@ from pathlib import Path
 from repro import manifest
 from repro.manifest import Archive, Manifest
 
-STATES = ("embedded", "present", "found", "differs", "missing")
-
 
 def status() -> list[dict[str, str]]:
-    """One row per declared data set: name, title, access, state, path, next_step.
+    """One row per declared data set: name, title, access, state, path, next_step, copy.
 
     States: "embedded"; "present", names and sizes are as declared; "found", there is nothing declared to compare with;
     "differs", a part, damaged or another packing; "missing". Contents are not read, loading a data set does that.
+    The copy is the file that `repro data import` took in last, "" if none.
     """
     rows = []
     for name in manifest.names():
@@ -26,6 +25,7 @@ def status() -> list[dict[str, str]]:
             "state": state,
             "path": ", ".join(f"{manifest.data_root() / archive.name}" for archive in declared.files),
             "next_step": next_step,
+            "copy": copy.stem if (copy := manifest.copy_of(name)) else "",
         })
     return rows
 

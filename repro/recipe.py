@@ -3,14 +3,16 @@
 import dataclasses
 import difflib
 import json
+import math
 import reprlib
 import types
 import typing
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+Values = dict[str, tuple[Any, str]]  # a value and its source, by field
 LARGEST = 2**32 - 1  # of a whole number; seeds of every library go up to here
-DIGITS = 1000         # of a number given as text; int() takes no more than 4,300
+DIGITS = 1000        # of a number given as text; int() takes no more than 4,300
 
 
 def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
@@ -58,6 +60,31 @@ def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
     return distinct(parameter, value, numbers)
 
 
+def parse_names(parameter: str, value: Any, allowed: Iterable[str]) -> list[str]:
+    """Distinct names of a comma list such as "moco,sce", in the order given.
+
+    Raises:
+        ValueError: as `choose`, or naming the one that is there twice.
+    """
+    allowed = list(allowed)
+    return distinct(parameter, value, (choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
+
+
+def parse_fractions(parameter: str, value: Any, *, least: float = 1e-6) -> list[float]:
+    """Distinct numbers of a comma list such as "0.1,0.2", in the order given.
+
+    Raises:
+        ValueError: naming the parameter, the value and the form expected, or the number that is there twice.
+    """
+    try:
+        numbers = [float(part) for part in str(value).split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(least <= number < float("inf") for number in numbers):
+        raise ValueError(f"{parameter}={value!r} should be a comma list of numbers from {least}, such as 0.1,0.2")
+    return distinct(parameter, value, numbers)
+
+
 def distinct(parameter: str, value: Any, items: Iterable[Any]) -> list[Any]:
     """The items of a list that a user has given as `value`; one there twice is more likely a slip than meant.
 
@@ -72,7 +99,13 @@ def distinct(parameter: str, value: Any, items: Iterable[Any]) -> list[Any]:
 
 
 def setting(
-    default: Any, source: str, *, allowed: Iterable[Any] | None = None, before: Any = dataclasses.MISSING
+    default: Any,
+    source: str,
+    *,
+    allowed: Iterable[Any] | None = None,
+    least: float | None = None,
+    most: float = math.inf,
+    before: Any = dataclasses.MISSING,
 ) -> Any:
     """A field of a recipe.
 
@@ -80,10 +113,12 @@ def setting(
         default: the value of the paper's recipe.
         source: where the default comes from: "paper", "released code" (with the file), or "assumed".
         allowed: the values the field may take, if they can be listed.
+        least, most: of a number, which is then finite; the largest only with the smallest.
         before: for a field added after results were published, the value that reproduces the earlier behaviour.
             A recipe holding that value keeps the key it had before the field existed.
     """
     metadata = {"source": source, "allowed": None if allowed is None else tuple(allowed), "before": before}
+    metadata |= {"least": least, "most": most}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -91,10 +126,15 @@ def setting(
 class Recipe:
     """Base of the papers' recipes. Subclasses declare their fields with `setting`.
 
+    Attributes:
+        cells_per_gpu: how many cells a GPU trains at once, each in a process of its own; one, if it keeps a GPU busy.
+
     Raises:
         TypeError: if a value has not the type its field declares, or a field is unknown.
         ValueError: if a value is not among those its field allows, or a whole number larger than `LARGEST`.
     """
+
+    cells_per_gpu: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
@@ -110,6 +150,13 @@ class Recipe:
                 raise TypeError(f"{field.name}={value!r} is of type {type(value).__name__}; it should be {names}")
             if field.metadata.get("allowed") is not None:
                 choose(field.name, value, field.metadata["allowed"])
+            if field.metadata.get("least") is not None and value is not None:
+                _check_range(field.name, value, field.metadata["least"], field.metadata["most"])
+
+    @property
+    def threads(self) -> int:
+        """CPU threads to compute with, part of a CPU result: a field of every recipe that is trained."""
+        raise NotImplementedError(f"{type(self).__name__} has no field threads")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -145,13 +192,25 @@ class Recipe:
 
     def described(self) -> list[tuple[str, Any, str]]:
         """(field, value, source) for every field; a value that left the paper's default says so."""
-        rows = []
+        rows, particular = [], self.particular()
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            source = field.metadata.get("source", "assumed")
-            origin = source if value == field.default else f"chosen here (default {field.default})"
-            rows.append((field.name, value, origin))
+            usual, source = particular.get(field.name, (field.default, field.metadata.get("source", "assumed")))
+            rows.append((field.name, value, source if value == usual else f"chosen here (default {usual})"))
         return rows
+
+    def particular(self) -> Values:
+        """Where the paper's recipe for this data set and method leaves the defaults, with the sources."""
+        return {}
+
+
+def _check_range(parameter: str, value: float, least: float, most: float) -> None:
+    """Raise ValueError unless a number is finite and between the two."""
+    if not math.isfinite(value):
+        raise ValueError(f"{parameter}={value} should be finite")
+    if not least <= value <= most:
+        expected = f"at least {least}" if most == math.inf else f"between {least} and {most}"
+        raise ValueError(f"{parameter}={value} should be {expected}")
 
 
 def _members(hint: Any) -> tuple[type, ...]:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import typer
 
@@ -17,7 +18,7 @@ from repro.report import claims, glm_figures, glm_ours, redraw
 from repro.run.export import MixedSeeds
 from repro.run.store import Cell, Store
 from repro.skeleton import tables
-from repro.skeleton.pretrain import SkeletonRecipe, paper
+from repro.skeleton.recipe import SkeletonRecipe, paper
 
 
 @pytest.fixture(autouse=True)
@@ -108,6 +109,27 @@ def test_data_list_with_data(repro, tmp_path, unpacked):
     assert status == 0
     assert next(line.split()[1] for line in out.splitlines() if line.startswith("ucla")) == "differs"
     assert ("all_sqe is empty; fetch it again" if unpacked else "all_sqe.zip is truncated or damaged") in out
+
+
+def test_one_copy_of_a_data_set_at_a_time(repro, tmp_path):
+    images = np.zeros((2, 32, 32, 3), dtype=np.uint8)
+    for name in ("first.npz", "second.npz"):
+        np.savez(tmp_path / name, x_train=images, y_train=[0, 1], x_test=images, y_test=[0, 9])
+    status, out, _ = repro("data", "import", "cifar10", str(tmp_path / "first.npz"))
+    assert status == 0 and out.splitlines() == [
+        "cifar10 (first.npz): 4 images of 32 x 32, 10 classes; 2 for pretrain, 2 for train, 2 for test"
+    ]
+    _, out, _ = repro("data", "import", "cifar10", str(tmp_path / "second.npz"))
+    assert out.splitlines()[0].startswith("cifar10 (second.npz): ")
+    assert out.splitlines()[1:] == ["replaces cifar10 (first.npz)"]
+    assert (tmp_path / "first.npz").exists()
+    assert "One copy of a data set is kept at a time" in " ".join(repro("data", "import", "--help")[1].split())
+    _, out, _ = repro("data", "list")
+    told = [line.strip() for line in out.splitlines() if "has been taken in" in line]
+    assert told == ["second.npz has been taken in; --subset takes it"]
+    message = refused(repro("run", "image_methods", "--dataset", "cifar10"))
+    assert "repro data download cifar10" in message
+    assert message.endswith("; or pass --subset (subset=True) for the copy second.npz\n")
 
 
 def test_recipe_names_every_value_and_its_source(repro):

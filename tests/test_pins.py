@@ -15,7 +15,8 @@ ROOT = manifest.project_root()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LINES = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
 PINS = [Requirement(line) for line in LINES if line and not line.startswith(("#", "-", " "))]
-PYTHONS = [f"3.{minor}" for minor in range(20) if f"3.{minor}" in SpecifierSet(PROJECT["project"]["requires-python"])]
+SUPPORTED = SpecifierSet(PROJECT["project"]["requires-python"])
+PYTHONS = [f"3.{minor}" for minor in range(20) if f"3.{minor}.99" in SUPPORTED]
 SYSTEMS = [("linux", "posix", "x86_64"), ("linux", "posix", "aarch64"), ("darwin", "posix", "arm64"),
            ("win32", "nt", "AMD64")]
 
@@ -64,7 +65,12 @@ def test_pythons_agree():
     assert f"--python-version {PYTHONS[0]} " in LINES[1]
     assert PROJECT["tool"]["ruff"]["target-version"] == "py" + PYTHONS[0].replace(".", "")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.search(r"only Python \(([\d.]+) to ([\d.]+)\)", readme).groups() == (PYTHONS[0], PYTHONS[-1])
+    first, last = re.search(r"only Python \(([\d.]+) to ([\d.]+)\)", readme).groups()
+    assert f">={first}" in str(SUPPORTED).split(",") and first.startswith(f"{PYTHONS[0]}.") and last == PYTHONS[-1]
+
+
+def test_a_python_that_unpacks_archives_unchecked_is_refused():
+    assert "3.11.3" not in SUPPORTED and "3.11.4" in SUPPORTED  # `tarfile.data_filter` came with the latter
 
 
 def test_the_pins_say_how_they_were_made_and_that_is_of_every_group():

@@ -18,6 +18,19 @@ class Draws(NamedTuple):
     grey: Tensor
 
 
+def at_random(view: Tensor, size: int, greyscale: float, *, generator: torch.Generator) -> Tensor:
+    """A view as networks take it; clips (n, 3, F, H, W) uint8 are cropped, flipped, greyed and normalised."""
+    if view.ndim == 5:
+        draws = draw(len(view), *view.shape[3:], size, greyscale, generator=generator)
+        view = apply(view, draws, size)
+    return channels_last(view)
+
+
+def in_the_middle(view: Tensor, size: int) -> Tensor:
+    """The same without randomness."""
+    return channels_last(centred(view, size) if view.ndim == 5 else view)
+
+
 def draw(
     count: int, height: int, width: int, size: int, greyscale: float, *, generator: torch.Generator
 ) -> Draws:

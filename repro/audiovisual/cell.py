@@ -4,7 +4,7 @@ import functools
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,12 +16,13 @@ from repro.audiovisual.characters import Characters
 from repro.audiovisual.coverage import expected_categories
 from repro.audiovisual.data import CHARACTERS, Pairs, load
 from repro.audiovisual.finetune import FineTuner
-from repro.audiovisual.pretrain import Pretrainer, members
+from repro.audiovisual.members import members
+from repro.audiovisual.pretrain import Pretrainer
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.recipe import choose
 from repro.run import device as devices
 from repro.run.cost import begin, cost
-from repro.run.evaluate import cosine_rates, linear_probe
+from repro.run.evaluate import cosine_rates, linear_probe, standardised
 from repro.run.fit import fit
 from repro.run.store import Cell, Run
 
@@ -61,13 +62,15 @@ def data_of(recipe: AudioVisualRecipe) -> Pairs:
             f"split={recipe.split} would test on recordings of {recipe.dataset} that are pre-trained on, which are "
             f"those of one split's training part; choose one target of this set, and one of {', '.join(map(str, own))}"
         )
-    return _load(recipe.dataset, manifest.data_root(), recipe.window, own[0] if own else None, *_options(recipe))
+    chosen = {"window": recipe.window, "split": own[0] if own else None}
+    return _load(recipe.dataset, manifest.data_root(), **chosen, **_options(recipe))
 
 
 def target_of(recipe: AudioVisualRecipe, target: str, split: int) -> Pairs:
     """The recordings of a target in a split, from 1, in windows for fine-tuning; read once per process."""
     dataset, _, splits = TARGETS[target]
-    return _load(dataset, manifest.data_root(), recipe.finetune_window, splits[split - 1], *_options(recipe))
+    chosen = {"window": recipe.finetune_window, "split": splits[split - 1]}
+    return _load(dataset, manifest.data_root(), **chosen, **_options(recipe))
 
 
 def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:
@@ -213,7 +216,7 @@ def probe_characters(pretrainer: Pretrainer, seed: int) -> dict[str, float]:
     """
     data = pretrainer.data
     features = {part: _features(pretrainer, mask) for part, mask in _parts(data).items()}
-    scaled = _standardised(features)
+    scaled = {part: standardised(rows, features["train"]) for part, rows in features.items()}
     accuracies = {"test": [], "held_out": []}
     for place in range(data.labels.shape[1]):
         labels = {part: data.labels[mask, place].to(pretrainer.device) for part, mask in _parts(data).items()}
@@ -248,37 +251,11 @@ def _features(pretrainer: Pretrainer, mask: Tensor) -> Tensor:
     return torch.cat([trunk(view.to(pretrainer.device)) for view in views])
 
 
-def _standardised(features: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The features with mean 0 and standard deviation 1 in every coordinate over the training lot."""
-    deviation, mean = torch.std_mean(features["train"], dim=0, correction=0)
-    scale = deviation.where(deviation > 0, 1)
-    return {part: (rows - mean) / scale for part, rows in features.items()}
-
-
-def _options(recipe: AudioVisualRecipe) -> tuple[int, bool, float, int, int]:
-    return recipe.size, recipe.subset, recipe.redundancy, recipe.characters, recipe.pairs
+def _options(recipe: AudioVisualRecipe) -> dict[str, Any]:
+    """How a recipe wants its data."""
+    return {name: getattr(recipe, name) for name in ("size", "subset", "redundancy", "characters", "pairs")}
 
 
 @functools.lru_cache(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
-def _load(
-    name: str,
-    root: Path,
-    window: int,
-    split: str | None,
-    size: int,
-    subset: bool,
-    redundancy: float,
-    characters: int,
-    pairs: int,
-) -> Pairs:
-    return load(
-        name,
-        root,
-        window=window,
-        split=split,
-        size=size,
-        subset=subset,
-        redundancy=redundancy,
-        characters=characters,
-        pairs=pairs,
-    )
+def _load(name: str, root: Path, **options: Any) -> Pairs:
+    return load(name, root, **options)

@@ -1,8 +1,8 @@
 """Pairs of video and sound: embedded clips, grids of characters, and folders of real recordings."""
 
-import contextlib
 import dataclasses
 import hashlib
+import io
 import pickle
 from pathlib import Path
 from typing import Protocol, Self
@@ -17,7 +17,7 @@ from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.prepare import Prepared
 from repro.recipe import choose
-from repro.run.store import write_atomically
+from repro.run.parallel import made_once
 
 RECORDINGS = ("kinetics700", "kinetics_sound", "audioset", "ucf101", "hmdb51", "esc50")
 DATASETS = ("synthetic", *CHARACTERS, *RECORDINGS)
@@ -118,12 +118,20 @@ def _synthetic(redundancy: float, window: int) -> Clips:
     code = [Path(module.__file__).read_bytes() for module in (discs, synthetic)]
     version = hashlib.sha256(b"".join([*code, repr(float(redundancy)).encode()])).hexdigest()[:16]
     kept = manifest.runs_root() / "prepared" / f"synthetic-clips-{version}.pt"
-    with contextlib.suppress(FileNotFoundError, RuntimeError, EOFError, pickle.UnpicklingError):  # damaged: made again
-        return Clips(**torch.load(kept, weights_only=True) | {"window": window})
-    clips = synthetic.load(redundancy, window)
-    values = {field.name: getattr(clips, field.name) for field in dataclasses.fields(clips)}
-    write_atomically(kept, lambda temporary: torch.save(values, temporary))
-    return clips
+    clips = made_once(
+        kept,
+        lambda path: Clips(**torch.load(path, weights_only=True)),
+        lambda: synthetic.load(redundancy, window),
+        _write,
+        (FileNotFoundError, RuntimeError, EOFError, pickle.UnpicklingError, TypeError, ValueError),
+    )
+    return dataclasses.replace(clips, window=window)
+
+
+def _write(path: Path, clips: Clips) -> None:
+    values, contents = {field.name: getattr(clips, field.name) for field in dataclasses.fields(clips)}, io.BytesIO()
+    torch.save(values, contents)  # into a file on a full disk, torch would raise no OSError
+    path.write_bytes(contents.getbuffer())
 
 
 def _clips(prepared: Prepared, split: str, window: int) -> Clips:

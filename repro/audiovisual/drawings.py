@@ -1,6 +1,5 @@
 """Drawings of characters: scikit-learn's digits, and the alphabets of Omniglot, read once and kept."""
 
-import contextlib
 import functools
 import hashlib
 import io
@@ -13,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from repro import manifest
-from repro.run.store import write_atomically
+from repro.run.parallel import made_once
 
 PARTS = ("train", "validation", "held_out")        # of the drawings of a character
 SHARES = (16, 18, 20)         # ends of the parts, of 20 drawings
@@ -86,12 +85,12 @@ def omniglot(declared: manifest.Manifest, root: Path) -> Drawings:
     split, = declared.splits.values()
     version = hashlib.sha256(f"{declared.files[0].digest} {split} {CELL}".encode()).hexdigest()[:16]
     path = manifest.runs_root() / "prepared" / f"{declared.name}-{version}.npz"
-    with contextlib.suppress(*DAMAGED):  # not there, or damaged since: made again
-        return _read(path)
-    members = manifest.verified_members(declared, root)
-    drawings = _checked(parse_omniglot(members, split, f"{source}"), declared, f"{source}")
-    write_atomically(path, lambda temporary: _write(temporary, drawings))
-    return drawings
+
+    def make() -> Drawings:
+        members = manifest.verified_members(declared, root)
+        return _checked(parse_omniglot(members, split, f"{source}"), declared, f"{source}")
+
+    return made_once(path, _read, make, _write, DAMAGED)
 
 
 def parse_omniglot(members: list[tuple[str, bytes]], split: manifest.Split, where: str) -> Drawings:

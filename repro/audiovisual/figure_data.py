@@ -132,8 +132,7 @@ def embedded(learner: Pretrainer, modality: str, index: Tensor) -> tuple[Tensor,
     parts = []
     views = (learner.data.centred(modality, part)[:, 0] for part in index.split(learner.recipe.batch))
     for view in ahead(views, early=learner.data.streamed):
-        view = view.to(learner.device, non_blocking=True)
-        view = augment.channels_last(augment.centred(view, learner.recipe.size) if view.ndim == 5 else view)
+        view = augment.in_the_middle(view.to(learner.device, non_blocking=True), learner.recipe.size)
         query, hidden = learner.towers(modality, view)
         parts.append((query, hidden, learner.keys(modality, view)[0]))
     query, hidden, key = (torch.cat(rows).float() for rows in zip(*parts, strict=True))

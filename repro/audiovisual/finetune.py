@@ -102,21 +102,14 @@ class FineTuner:
         for index, views in zip(parts, ahead(gathered, early=self.data.streamed), strict=True):
             views = views.to(self.device, non_blocking=True)
             with self._autocast():
-                logits = self.classifier(self.trunk(self._cropped(views))).float()
+                logits = self.classifier(self.trunk(augment.in_the_middle(views, self.recipe.size))).float()
             probabilities = logits.softmax(1).unflatten(0, (len(index), windows)).mean(1)
             correct += (probabilities.argmax(1).cpu() == self.data.labels[index]).sum().item()
         return 100 * correct / len(self.tested)
 
     def _augmented(self, view: Tensor) -> Tensor:
         view = view.to(self.device, non_blocking=True)
-        if self.modality == "video":
-            size, height, width = self.recipe.size, *view.shape[3:]
-            draws = augment.draw(len(view), height, width, size, 0.0, generator=self.generator)
-            view = augment.apply(view, draws, size)
-        return augment.channels_last(view)
-
-    def _cropped(self, views: Tensor) -> Tensor:
-        return augment.channels_last(augment.centred(views, self.recipe.size) if self.modality == "video" else views)
+        return augment.at_random(view, self.recipe.size, 0.0, generator=self.generator)
 
     def _gathered_batch(self) -> tuple[Tensor, Tensor]:
         """Indices (n,) of the next batch and its views."""

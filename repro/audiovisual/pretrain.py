@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.data import Pairs
+from repro.audiovisual.members import drawn, members, modalities_of
 from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
 from repro.contrast.dictionary import Dictionary
@@ -22,7 +23,6 @@ from repro.run.device import restore_generator
 from repro.run.fit import NonFiniteLoss
 
 VERSION = 4  # raise when a change alters the numbers of an unchanged recipe
-DRAW = 240_000  # seed of the clips that `recipe.clips` draws, the same in every cell
 OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
 
 
@@ -48,7 +48,7 @@ class Pretrainer:
 
     def __init__(self, recipe: AudioVisualRecipe, data: Pairs, seed: int, device: torch.device) -> None:
         self.recipe, self.data, self.device = recipe, data.to(device), device
-        self.modalities = _modalities(data)
+        self.modalities = modalities_of(data)
         self.members = members(recipe, data)
         self.present = {modality: data.has(modality) for modality in self.modalities}
         losses = self.modalities if recipe.method in SELF_SUPERVISED else self.modalities[:0]
@@ -231,14 +231,14 @@ class Pretrainer:
     def _draw_pools(self) -> None:
         """Draw the pool of every modality from all pairs and encode it, once an epoch."""
         for modality in MODALITIES:
-            items = _drawn(self.members, self.recipe.pool, self.order_generator)
+            items = drawn(self.members, self.recipe.pool, self.order_generator)
             self.pools[modality] = self._encoded(modality, items)
             self.pooled[modality] = items.to(self.device, non_blocking=True)
 
     def _fill_dictionaries(self) -> None:
         """Keys of random pairs, so that no query meets noise of another scale than that of features."""
         for modality in self.modalities:
-            items = _drawn(self.members, self.recipe.dictionary, self.order_generator)
+            items = drawn(self.members, self.recipe.dictionary, self.order_generator)
             self.dictionaries[modality] = Dictionary(self._encoded(modality, items))
             self.entries[modality] = Dictionary(items.unsqueeze(1).to(self.device))
 
@@ -271,13 +271,8 @@ class Pretrainer:
         return normalize(embedding, dim=-1) if self.recipe.normalised else embedding
 
     def _augmented(self, view: Tensor) -> Tensor:
-        """Views as the networks take them; those of clips are cropped, flipped, greyed and normalised."""
         view = view.to(self.device, non_blocking=True)
-        if view.ndim == 5:
-            size, height, width = self.recipe.size, *view.shape[3:]
-            draws = augment.draw(len(view), height, width, size, self.recipe.greyscale, generator=self.generator)
-            view = augment.apply(view, draws, size)
-        return augment.channels_last(view)
+        return augment.at_random(view, self.recipe.size, self.recipe.greyscale, generator=self.generator)
 
     def _descend(self, loss: Tensor) -> None:
         """One step of the towers, which the momentum encoder follows."""
@@ -364,64 +359,3 @@ def _encoder(recipe: AudioVisualRecipe, modality: str, data: Pairs) -> Encoder:
     items = data.has(modality).nonzero().flatten()[:1]
     channels = data.centred(modality, items).shape[2] if len(items) else None
     return Encoder(trunk, recipe.width, channels=channels, groups=recipe.groups)
-
-
-def _drawn(members: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """`count` of the members, none twice before all were drawn; their order is random."""
-    rounds = [torch.randperm(len(members), generator=generator) for _ in range(-(-count // len(members)))]
-    return members[torch.cat(rounds)[:count]]
-
-
-def _modalities(data: Pairs) -> tuple[str, ...]:
-    return tuple(modality for modality in MODALITIES if bool(data.has(modality).any()))
-
-
-def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
-    """Indices of the pairs to train with: those of its training part with every modality that any item has.
-
-    Supervised training, which has an encoder and a classifier for each modality on its own, takes all that are labelled
-    and have the first modality; what lacks the other one counts in the first alone. Of more than `recipe.clips` so many
-    are drawn, the same for all cells.
-
-    Raises:
-        ValueError: if the data lacks what the method needs, has too few pairs for batch, dictionary and pool, or
-            pictures smaller than the crop.
-    """
-    modalities, usable = _modalities(data), data.pretrain
-    if recipe.method in ("xmoco", "cmacc") and modalities != MODALITIES:
-        raise ValueError(f"method={recipe.method!r} needs video and sound; {data.name} has {', '.join(modalities)} "
-                         "alone; choose smoco")
-    if recipe.method == "supervised":
-        if data.labels.ndim > 1:
-            cells = data.labels.shape[1]
-            raise ValueError(f"method='supervised' needs one label for every pair; {data.name} has one for each of "
-                             f"{cells} cells; choose another method")
-        usable, modalities = usable & (data.labels >= 0), modalities[:1]
-    for modality in modalities:
-        usable = usable & data.has(modality)
-    found = usable.nonzero().flatten()
-    if 0 < recipe.clips < len(found):
-        order = torch.randperm(len(found), generator=torch.Generator().manual_seed(DRAW))
-        found = found[order[: recipe.clips].sort().values]
-    _refuse_large_crop(recipe, data)
-    limit = f" (clips={recipe.clips})" if recipe.clips else ""
-    if recipe.batch > len(found):
-        available = f"{len(found)} training pairs of {data.name}{limit}"
-        raise ValueError(f"batch={recipe.batch} exceeds the {available}; lower it")
-    if recipe.method == "cmacc":
-        spare = max(0, min(recipe.pool, len(found)) - recipe.dictionary) * max(1, recipe.pool // len(found))
-        if spare < recipe.batch:
-            raise ValueError(
-                f"dictionary={recipe.dictionary} may hold all but {spare} candidates of pool={recipe.pool}, drawn from "
-                f"{len(found)} pairs{limit}, and batch={recipe.batch} are selected; choose a smaller dictionary"
-            )
-    return found
-
-
-def _refuse_large_crop(recipe: AudioVisualRecipe, data: Pairs) -> None:
-    """Raise ValueError if the clips of a set have fewer pixels than the recipe's crop."""
-    for item in data.has("video").nonzero().flatten()[:1]:
-        shape = data.centred("video", item.unsqueeze(0)).shape
-        if len(shape) == 6 and min(shape[4:]) < recipe.size:
-            raise ValueError(f"size={recipe.size} exceeds the frames of {data.name}, {shape[4]} x {shape[5]} pixels; "
-                             "lower it")

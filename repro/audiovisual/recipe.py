@@ -1,11 +1,10 @@
 """Recipes of CM-ACC: what is pre-trained, on which pairs, and how the encoders are judged afterwards."""
 
 import dataclasses
-import math
 from typing import Any
 
 from repro.audiovisual.data import CHARACTERS, DATASETS, LARGEST_CROP
-from repro.recipe import Recipe, choose, setting
+from repro.recipe import Recipe, Values, choose, setting
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
 METHODS = ("scratch", "supervised", *SELF_SUPERVISED)
@@ -15,8 +14,6 @@ AUDIO_TRUNKS = ("audio18", "small_audio", "small_image")
 
 PAPER, CODE = "CM-ACC", "CM-ACC, released code"
 FITTED = "assumed: fits the data"
-
-Values = dict[str, tuple[Any, str]]  # a value and its source, by field
 
 GRID: Values = {
     "video_trunk": ("small_image", FITTED),
@@ -76,13 +73,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pooled_keys": {"renewed": False},
 }
 
-COUNTS = ("batch", "dictionary", "pool", "width", "embedding", "epochs", "window", "size", "groups", "threads", "pairs")
-LEAST = dict.fromkeys((*COUNTS, "finetune_batch", "finetune_window", "finetune_windows"), 1)
-LEAST |= dict.fromkeys(("temperature", "posterior_temperature"), 1e-6)
-LEAST |= dict.fromkeys(("iterations", "warmup", "learning_rate", "finetune_epochs", "finetune_learning_rate"), 0)
-LEAST |= dict.fromkeys(("split", "clips", "redundancy", "momentum", "greyscale"), 0) | {"characters": 1}
-MOST = {"momentum": 1.0, "greyscale": 1.0, "characters": 9, "split": 5, "size": LARGEST_CROP}
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AudioVisualRecipe(Recipe):
@@ -90,53 +80,49 @@ class AudioVisualRecipe(Recipe):
 
     dataset: str = setting("kinetics_sound", PAPER, allowed=DATASETS)
     subset: bool = setting(False, "assumed: the whole distribution, or an error")
-    clips: int = setting(0, "assumed: pre-trained on so many, drawn at random once; 0, on all")
-    redundancy: float = setting(0.0, "of the embedded clips alone: near-duplicates and rare categories")
-    characters: int = setting(1, "of grids of characters alone")
-    pairs: int = setting(50_000, f"{PAPER}, of grids of characters alone")
+    clips: int = setting(0, "assumed: pre-trained on so many, drawn at random once; 0, on all", least=0)
+    redundancy: float = setting(0.0, "of the embedded clips alone: near-duplicates and rare categories", least=0)
+    characters: int = setting(1, "of grids of characters alone", least=1, most=9)
+    pairs: int = setting(50_000, f"{PAPER}, of grids of characters alone", least=1)
     method: str = setting("cmacc", PAPER, allowed=METHODS)
     sampler: str = setting("gradient", f"{PAPER}, Table 2: of cmacc alone", allowed=SAMPLERS)
     extra_layer: bool = setting(True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities")
     video_trunk: str = setting("r3d18", PAPER, allowed=VIDEO_TRUNKS)
     audio_trunk: str = setting("audio18", PAPER, allowed=AUDIO_TRUNKS)
-    width: int = setting(512, f"{PAPER}: features of an encoder")
-    embedding: int = setting(512, "assumed: width of the encoders")
+    width: int = setting(512, f"{PAPER}: features of an encoder", least=1)
+    embedding: int = setting(512, "assumed: width of the encoders", least=1)
     normalised: bool = setting(False, "assumed, as the printed gradient norms need; see `VARIANTS`")
-    groups: int = setting(4, "assumed number: parts of a batch that are normalised apart")
+    groups: int = setting(4, "assumed number: parts of a batch that are normalised apart", least=1)
     shuffle: bool = setting(True, f"{PAPER}: keys are dealt to other groups than queries; without effect with one")
-    batch: int = setting(128, f"{PAPER}: M, also the number of negatives selected in a step")
-    dictionary: int = setting(30 * 128, PAPER)
-    pool: int = setting(300 * 128, PAPER)
-    temperature: float = setting(0.7, PAPER)
-    posterior_temperature: float = setting(1.0, f"{PAPER}, Eq. 4, which has none")
+    batch: int = setting(128, f"{PAPER}: M, also the number of negatives selected in a step", least=1)
+    dictionary: int = setting(30 * 128, PAPER, least=1)
+    pool: int = setting(300 * 128, PAPER, least=1)
+    temperature: float = setting(0.7, PAPER, least=1e-6)
+    posterior_temperature: float = setting(1.0, f"{PAPER}, Eq. 4, which has none", least=1e-6)
     own_excluded: bool = setting(True, "assumed: a clip in the dictionary is no negative of itself")
     renewed: bool = setting(False, f"{PAPER}, Alg. 2: selected keys enter as the pool has them; or encoded again")
-    momentum: float = setting(0.999, PAPER)
-    window: int = setting(16, f"{PAPER}: frames, at 10 a second")
-    size: int = setting(224, PAPER)
-    greyscale: float = setting(0.2, "assumed: share of clips; the paper names the augmentation alone")
-    epochs: int = setting(200, f"{CODE}; not in the paper")
-    iterations: int = setting(0, "assumed: steps after which to stop; 0, whole epochs")
-    learning_rate: float = setting(1e-3, f"{PAPER}, Adam")
-    warmup: int = setting(500, f"{PAPER}: steps; linear is assumed")
+    momentum: float = setting(0.999, PAPER, least=0, most=1)
+    window: int = setting(16, f"{PAPER}: frames, at 10 a second", least=1)
+    size: int = setting(224, PAPER, least=1, most=LARGEST_CROP)
+    greyscale: float = setting(0.2, "assumed: share of clips; the paper names the augmentation alone", least=0, most=1)
+    epochs: int = setting(200, f"{CODE}; not in the paper", least=1)
+    iterations: int = setting(0, "assumed: steps after which to stop; 0, whole epochs", least=0)
+    learning_rate: float = setting(1e-3, f"{PAPER}, Adam", least=0)
+    warmup: int = setting(500, f"{PAPER}: steps; linear is assumed", least=0)
     precision: str = setting("float32", "assumed", allowed=("float32", "bfloat16"))
-    threads: int = setting(1, "assumed: CPU threads, part of a CPU result")
+    threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)
     targets: str = setting("ucf101,hmdb51,esc50", f"{PAPER}, Tables 1 and 2: fine-tuned on these one by one")
-    split: int = setting(1, f"{PAPER}: of the targets, official split or fold; 0, their mean as in Tables 4 to 6")
-    finetune_epochs: int = setting(50, "assumed")
-    finetune_batch: int = setting(32, "assumed")
-    finetune_window: int = setting(32, PAPER)
-    finetune_windows: int = setting(10, "assumed: clips whose probabilities are averaged in a test recording")
-    finetune_learning_rate: float = setting(1e-4, "assumed, Adam with a cosine to 0")
+    split: int = setting(
+        1, f"{PAPER}: of the targets, official split or fold; 0, their mean as in Tables 4 to 6", least=0, most=5
+    )
+    finetune_epochs: int = setting(50, "assumed", least=0)
+    finetune_batch: int = setting(32, "assumed", least=1)
+    finetune_window: int = setting(32, PAPER, least=1)
+    finetune_windows: int = setting(10, "assumed: clips whose probabilities are averaged in a test recording", least=1)
+    finetune_learning_rate: float = setting(1e-4, "assumed, Adam with a cosine to 0", least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in LEAST | MOST:
-            value, least, most = getattr(self, name), LEAST[name], MOST.get(name, math.inf)
-            if not math.isfinite(value):
-                raise ValueError(f"{name}={value} should be finite")
-            if not least <= value <= most:
-                raise ValueError(f"{name}={value} should be between {least} and {most}")
         if not self.redundancy < 1:
             raise ValueError(f"redundancy={self.redundancy} should be between 0 and 1, and less than 1")
         if self.batch % self.groups:
@@ -147,15 +133,9 @@ class AudioVisualRecipe(Recipe):
                 "number of items that are encoded at a time"
             )
 
-    def described(self) -> list[tuple[str, Any, str]]:
-        """(field, value, source) for every field, the source being that of the data set's recipe."""
-        rows = []
-        for name, value, source in super().described():
-            if name in DATA[self.dataset]:
-                usual, origin = DATA[self.dataset][name]
-                source = origin if value == usual else f"chosen here (default {usual})"
-            rows.append((name, value, source))
-        return rows
+    def particular(self) -> Values:
+        """See `Recipe.particular`."""
+        return DATA[self.dataset]
 
 
 def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:

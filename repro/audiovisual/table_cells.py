@@ -1,16 +1,16 @@
 """Which cells make each of CM-ACC's tables."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from repro.audiovisual.cell import TARGETS, identity_of
 from repro.audiovisual.data import CHARACTERS, RECORDINGS
 from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import METHODS, PRESETS, QUICK, SAMPLERS, SELF_SUPERVISED, VARIANTS
-from repro.recipe import choose, distinct, parse_number, parse_numbers
+from repro.recipe import choose, distinct, parse_names, parse_number, parse_numbers
 from repro.report.comparison import TRUNKS
 from repro.run.store import Cell
-from repro.run.table import entry_of, resolved
+from repro.run.table import checked_names, entry_of, resolved
 
 # Rows of Tables 1 and 2, by the name users type: the printed one, and where the recipe of the method changes.
 APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -37,6 +37,7 @@ VARIED = {
 }
 
 
+@checked_names
 def cross_modal_cells(
     dataset: str = "synthetic",
     *,
@@ -65,11 +66,12 @@ def cross_modal_cells(
         ValueError: if a parameter has a value that does not exist, naming those that do.
         FileNotFoundError: if a data set is not there, saying where to get it and where to put it.
     """
-    names, places = _listed("approaches", approaches, APPROACHES), _targeted(targets)
+    names, places = parse_names("approaches", approaches, APPROACHES), _targeted(targets)
     chosen = [(method, changes | places) for _, method, changes in map(APPROACHES.get, names)]
     return _cells("cross_modal", dataset, preset, seeds, chosen, variant, subset, precision)
 
 
+@checked_names
 def ohem_vs_active_cells(
     dataset: str = "synthetic",
     *,
@@ -100,6 +102,7 @@ def ohem_vs_active_cells(
     return _cells("ohem_vs_active", dataset, preset, seeds, chosen, variant, subset, precision, departures)
 
 
+@checked_names
 def dictionary_size_cells(
     dataset: str = "synthetic",
     *,
@@ -126,11 +129,13 @@ def dictionary_size_cells(
     if dictionaries == "auto":
         paper, small = "128,512,2048,8192,32768", "64,256,1024" if dataset in QUICK else "8,16,24"
         dictionaries = paper if resolved(dataset, preset, RECORDED, PRESETS) == "paper" else small
-    names, sizes = _listed("methods", methods, SELF_SUPERVISED), parse_numbers("dictionaries", dictionaries, least=1)
+    names = parse_names("methods", methods, SELF_SUPERVISED)
+    sizes = parse_numbers("dictionaries", dictionaries, least=1)
     chosen = [(name, {"dictionary": size} | _targeted(targets)) for name in names for size in sizes]
     return _cells("dictionary_size", dataset, preset, seeds, chosen, variant, subset, precision)
 
 
+@checked_names
 def mutual_information_cells(
     dataset: str = "multidigits",
     *,
@@ -152,7 +157,7 @@ def mutual_information_cells(
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    names = _listed("methods", methods, ("scratch", *SELF_SUPERVISED))
+    names = parse_names("methods", methods, ("scratch", *SELF_SUPERVISED))
     if characters == "auto":
         characters = "2" if resolved(dataset, preset, CHARACTERS, PRESETS) == "smoke" else "1,2,3,4,5,6,7,8,9"
     numbers = parse_numbers("characters", characters, least=1)
@@ -160,6 +165,7 @@ def mutual_information_cells(
     return _cells("mutual_information", dataset, preset, seeds, chosen, variant, False, precision)
 
 
+@checked_names
 def transfer_cells(
     dataset: str = "synthetic",
     *,
@@ -190,18 +196,19 @@ def transfer_cells(
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    names = _listed("methods", methods, METHODS)
+    names = parse_names("methods", methods, METHODS)
     changes = _targeted(targets)
     numbers = [parse_number("split", number) for number in str(split).split(",")]
     splits = [{"split": number} for number in distinct("split", split, numbers)]
     choices: list[dict[str, Any]] = [{}]
     if trunks != "auto":
-        choices = [{"video_trunk": trunk} for trunk in _listed("trunks", trunks, TRUNKS)]
+        choices = [{"video_trunk": trunk} for trunk in parse_names("trunks", trunks, TRUNKS)]
     chosen = [(name, changes | trunk | split) for name in names for trunk in choices for split in splits]
     drawn = {} if clips == "auto" else {"clips": parse_number("clips", clips)}
     return _cells("transfer", dataset, preset, seeds, chosen, variant, subset, precision, drawn)
 
 
+@checked_names
 def category_diversity_cells(
     dataset: str = "synthetic",
     *,
@@ -235,7 +242,7 @@ def category_diversity_cells(
 
 def _sampled(samplers: str, batches: str | int) -> list[dict[str, Any]]:
     """Changes of a recipe for every sampler and batch."""
-    names, sizes = _listed("samplers", samplers, SAMPLERS), parse_numbers("batches", batches, least=1)
+    names, sizes = parse_names("samplers", samplers, SAMPLERS), parse_numbers("batches", batches, least=1)
     return [{"sampler": name, "batch": size} for name in names for size in sizes]
 
 
@@ -249,7 +256,7 @@ def _batches(batches: str | int, dataset: str, preset: str) -> str | int:
 
 def _targeted(targets: str) -> dict[str, Any]:
     """Changes of a recipe for a list of targets."""
-    return {} if targets == "auto" else {"targets": ",".join(_listed("targets", targets, TARGETS))}
+    return {} if targets == "auto" else {"targets": ",".join(parse_names("targets", targets, TARGETS))}
 
 
 def _redundant(redundancy: str | float, dataset: str) -> dict[str, Any]:
@@ -262,11 +269,6 @@ def _redundant(redundancy: str | float, dataset: str) -> dict[str, Any]:
         return {"redundancy": float(redundancy)}
     except ValueError as error:
         raise ValueError(f"redundancy={redundancy!r} should be a number from 0 up to, not including, 1") from error
-
-
-def _listed(parameter: str, value: str, allowed: Collection[str]) -> list[str]:
-    """Distinct names of a comma list, each one of those allowed."""
-    return distinct(parameter, value, (choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
 
 
 def _cells(

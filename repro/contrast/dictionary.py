@@ -24,6 +24,9 @@ class Dictionary(nn.Module):
     Source: He et al. 2020, section 3.2.
     """
 
+    entries: Tensor
+    pointer: Tensor
+
     def __init__(self, initial: Tensor) -> None:
         super().__init__()
         if initial.ndim < 2 or initial.numel() == 0:

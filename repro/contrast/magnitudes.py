@@ -1,6 +1,5 @@
 """Sizes of values: what is not finite is named, what is huge or tiny is scaled, and the host waits once for several."""
 
-import functools
 import math
 from collections.abc import Iterable, Mapping
 
@@ -56,12 +55,6 @@ def moderate(tensor: Tensor, size: float) -> tuple[Tensor, float]:
 def moderated(tensors: Mapping[str, Tensor]) -> list[tuple[Tensor, float]]:
     """`moderate` of each tensor; raises NonFinite as `check_finite`."""
     return [moderate(*each) for each in zip(tensors.values(), largest(tensors), strict=True)]
-
-
-def raised(*tensors: Tensor) -> list[Tensor]:
-    """The tensors in one precision: float32, or float64 if one of them has it."""
-    precision = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float32)
-    return [tensor.to(precision) for tensor in tensors]
 
 
 def query_norms(queries: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class MomentumEncoder(nn.Module):
@@ -73,7 +74,7 @@ def follow(follower: nn.Module, leader: nn.Module, momentum: float) -> None:
     torch._foreach_lerp_([own for _, own in followers], [other for _, other in leaders], 1 - momentum)
 
 
-class GhostBatchNorm(nn.Module):
+class GhostBatchNorm(_BatchNorm):
     """Batch normalisation over consecutive parts of the batch, each with statistics of its own.
 
     This is what `GhostBatchNorm1d`, `GhostBatchNorm2d` and `GhostBatchNorm3d` add to torch's layers of these numbers.
@@ -97,6 +98,11 @@ class GhostBatchNorm(nn.Module):
     Source: SCE, released code, which splits batches in 8 (there sample i belongs to group i mod 8); the processes of
     MoCo and JCL.
     """
+
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
+    momentum: float
 
     def __init__(self, features: int, groups: int) -> None:
         super().__init__(features)
@@ -233,7 +239,8 @@ def average_statistics(module: nn.Module) -> None:
     """
     kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
     normalisations = [part for part in module.modules() if isinstance(part, kinds)]
-    average([value for part in normalisations for value in (part.running_mean, part.running_var)])
+    statistics = [value for part in normalisations for value in (part.running_mean, part.running_var)]
+    average([value for value in statistics if value is not None])
 
 
 class _Gather(torch.autograd.Function):

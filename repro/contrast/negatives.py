@@ -17,6 +17,7 @@ import operator
 import torch
 from torch import Tensor
 
+from repro.contrast.arguments import check_shapes, check_temperatures, raised
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients, pseudo_labelled, second_factor
 from repro.contrast.magnitudes import (
     NonFinite,
@@ -26,7 +27,6 @@ from repro.contrast.magnitudes import (
     moderate,
     moderated,
     query_norms,
-    raised,
     read,
 )
 from repro.contrast.released import released
@@ -73,8 +73,8 @@ def gradient_factors(
 
     Source: CM-ACC, Eq. 4 and 5.
     """
-    _check_shapes(candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
-    _check_temperature(temperature)
+    check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
+    check_temperatures(temperature=temperature)
     with torch.no_grad(), torch.autocast(candidates.device.type, enabled=False):
         largest({"candidates": candidates, "queries": queries, "query_inputs": query_inputs})
         candidates, queries, query_inputs = raised(candidates, queries, query_inputs)
@@ -104,8 +104,8 @@ def gradient_norms(
 
     Source: CM-ACC, Fig. 5.
     """
-    _check_shapes(candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
-    _check_temperature(temperature)
+    check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
+    check_temperatures(temperature=temperature)
     given = {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
     with torch.no_grad(), torch.autocast(candidates.device.type, enabled=False):
         largest(given)
@@ -144,7 +144,7 @@ def pairwise_sq_distance(a: Tensor, b: Tensor, index: int) -> Tensor:
         ValueError: if sizes disagree or are 0, or a value is not finite.
         IndexError: if there is no such row.
     """
-    _check_shapes(a=(a, "P d"), b=(b, "P e"))
+    check_shapes(_ADVICE, a=(a, "P d"), b=(b, "P e"))
     index = operator.index(index)
     if not 0 <= index < len(a):
         raise IndexError(f"index={index} should be between 0 and {len(a) - 1}, for {len(a)} rows")
@@ -179,7 +179,7 @@ def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, genera
 
     Source: Arthur and Vassilvitskii 2007; CM-ACC, Alg. 3.
     """
-    _check_shapes(a=(a, "P d"), **({} if b is None else {"b": (b, "P e")}))
+    check_shapes(_ADVICE, a=(a, "P d"), **({} if b is None else {"b": (b, "P e")}))
     _check_count(n_select, rows=len(a), admissible=len(a))
     with torch.no_grad(), torch.autocast(a.device.type, enabled=False):
         factors = raised(*([a] if b is None else [a, b]))
@@ -243,8 +243,8 @@ def select(
     Source: CM-ACC, Alg. 2 and 3, Tables 2 and 3; "released" from the released code.
     """
     _check_strategy(strategy)
-    _check_shapes(candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
-    _check_temperature(temperature)
+    check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
+    check_temperatures(temperature=temperature)
     free = _admissible(candidates, excluded)
     tensors = {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
     admissible, *sizes = read(free.sum(), *map(magnitude, tensors.values()))
@@ -281,7 +281,7 @@ def _admissible(candidates: Tensor, excluded: Tensor | None) -> Tensor:
         return torch.ones(len(candidates), dtype=torch.bool, device=candidates.device)
     if excluded.dtype != torch.bool:
         raise TypeError(f"excluded has dtype {excluded.dtype}; it should be bool, a flag for every candidate")
-    _check_shapes(candidates=(candidates, "P d"), excluded=(excluded, "P"))
+    check_shapes(_ADVICE, candidates=(candidates, "P d"), excluded=(excluded, "P"))
     return ~excluded
 
 
@@ -298,22 +298,3 @@ def _check_count(n_select: int, *, rows: int, admissible: int) -> None:
             f"n_select={n_select} should be between 0 and {admissible}, as many of the {rows} candidates as are "
             "admissible; select fewer, or enlarge the pool"
         )
-
-
-def _check_temperature(temperature: float) -> None:
-    """Raise ValueError unless the temperature is positive and finite."""
-    if not 0 < temperature < math.inf:
-        raise ValueError(f"temperature={temperature} should be positive and finite (CM-ACC uses 1)")
-
-
-def _check_shapes(**tensors: tuple[Tensor, str]) -> None:
-    """Raise ValueError unless `name=(tensor, "P d")` has these axes, of one size per letter, all at least 1."""
-    known: dict[str, tuple[int, str]] = {}
-    for name, (tensor, axes) in tensors.items():
-        shape, letters = tuple(tensor.shape), axes.split()
-        if len(shape) != len(letters) or 0 in shape:
-            raise ValueError(f"{name} has shape {shape}; it should be ({', '.join(letters)}), all sizes at least 1")
-        for letter, size in zip(letters, shape, strict=True):
-            expected, first = known.setdefault(letter, (size, name))
-            if size != expected:
-                raise ValueError(f"{letter}={size} in {name} but {letter}={expected} in {first}; {_ADVICE[letter]}")

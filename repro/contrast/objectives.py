@@ -5,15 +5,14 @@ sides of `attraction` are not. Negatives come from a `Dictionary`, which carries
 computed in float32 or better, also where autocast is on or features arrive in bfloat16.
 """
 
-import functools
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid
+
+from repro.contrast.arguments import check_shapes, check_temperatures, raised
+from repro.contrast.distances import l1_to_entries, masked_l1
 
 _ADVICE = {
     "N": "give one row per sample of a non-empty batch",
@@ -49,9 +48,9 @@ def info_nce(
     Source: taxonomy SI, Eq. 1, with the K + 1 candidates of its Alg. 1; He et al. 2020, Eq. 1.
     """
     masks = {} if excluded is None else {"excluded": (excluded, "N K")}
-    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"), **masks)
-    _check_temperatures(temperature=temperature)
-    query, key, negatives = _raised(query, key.detach(), negatives)
+    check_shapes(_ADVICE, query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"), **masks)
+    check_temperatures(temperature=temperature)
+    query, key, negatives = raised(query, key.detach(), negatives)
     positive = (query * key).sum(1) / temperature                                        # (N,)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
     if excluded is not None:  # with -inf a query without negatives would have NaN gradients
@@ -85,11 +84,11 @@ def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, stre
 
     Source: JCL supplement, Eq. M.8.
     """
-    _check_shapes(query=(query, "N d"), keys=(keys, "N M d"), negatives=(negatives, "K d"))
-    _check_temperatures(temperature=temperature)
+    check_shapes(_ADVICE, query=(query, "N d"), keys=(keys, "N M d"), negatives=(negatives, "K d"))
+    check_temperatures(temperature=temperature)
     if not 0 <= strength < math.inf:
         raise ValueError(f"strength={strength} should be finite and at least 0 (0 leaves the covariance out)")
-    query, keys, negatives = _raised(query, keys.detach(), negatives)
+    query, keys, negatives = raised(query, keys.detach(), negatives)
     products = (query.unsqueeze(1) * keys).sum(2) / temperature                          # (N, M)
     attracted = products.mean(1)                                                         # (N,) a
     spread = strength / 2 * products.var(1, correction=0)                                # (N,) c
@@ -118,9 +117,9 @@ def vanilla(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float) 
 
     Source: JCL supplement, the loss that Eq. M.8 bounds for Gaussian keys.
     """
-    _check_shapes(query=(query, "N d"), keys=(keys, "N M d"), negatives=(negatives, "K d"))
-    _check_temperatures(temperature=temperature)
-    query, keys, negatives = _raised(query, keys.detach(), negatives)
+    check_shapes(_ADVICE, query=(query, "N d"), keys=(keys, "N M d"), negatives=(negatives, "K d"))
+    check_temperatures(temperature=temperature)
+    query, keys, negatives = raised(query, keys.detach(), negatives)
     positives = (query.unsqueeze(1) * keys).sum(2) / temperature                         # (N, M)
     repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
     return -logsigmoid(positives - repulsion.unsqueeze(1)).mean()
@@ -160,10 +159,10 @@ def sce(
 
     Source: SCE supplement, Alg. 1 and the proof of its decomposition.
     """
-    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
-    _check_temperatures(temperature=temperature, key_temperature=key_temperature)
+    check_shapes(_ADVICE, query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
+    check_temperatures(temperature=temperature, key_temperature=key_temperature)
     _check_weight(weight)
-    query, key, negatives = _raised(query, key.detach(), negatives)
+    query, key, negatives = raised(query, key.detach(), negatives)
     positive = (query * key).sum(1) / temperature                                        # (N,)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
     relations, leak = _relations(key, negatives, key_temperature, masked_positive)       # (N, K), (N,)
@@ -190,10 +189,10 @@ def sce_target(
 
     Source: SCE supplement, Alg. 1.
     """
-    _check_shapes(key=(key, "N d"), negatives=(negatives, "K d"))
-    _check_temperatures(key_temperature=key_temperature)
+    check_shapes(_ADVICE, key=(key, "N d"), negatives=(negatives, "K d"))
+    check_temperatures(key_temperature=key_temperature)
     _check_weight(weight)
-    key, negatives = _raised(key.detach(), negatives)
+    key, negatives = raised(key.detach(), negatives)
     relations, leak = _relations(key, negatives, key_temperature, masked_positive)
     positive = weight + (1 - weight) * leak.unsqueeze(1)                                 # (N, 1)
     return torch.cat([positive, (1 - positive) * relations], dim=1)
@@ -216,9 +215,9 @@ def prediction(query: Tensor, key: Tensor, negatives: Tensor, temperature: float
 
     Source: He et al. 2020, Eq. 1; SCE supplement, Alg. 1.
     """
-    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
-    _check_temperatures(temperature=temperature)
-    query, key, negatives = _raised(query, key.detach(), negatives)
+    check_shapes(_ADVICE, query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
+    check_temperatures(temperature=temperature)
+    query, key, negatives = raised(query, key.detach(), negatives)
     positive = (query * key).sum(1, keepdim=True) / temperature                          # (N, 1)
     return torch.cat([positive, _similarities(query, negatives, temperature)], dim=1).softmax(1)
 
@@ -243,9 +242,9 @@ def ressl(query: Tensor, key: Tensor, negatives: Tensor, temperature: float, key
 
     Source: SCE supplement, the second term of its decomposition; Zheng et al. 2021.
     """
-    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
-    _check_temperatures(temperature=temperature, key_temperature=key_temperature)
-    query, key, negatives = _raised(query, key.detach(), negatives)
+    check_shapes(_ADVICE, query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
+    check_temperatures(temperature=temperature, key_temperature=key_temperature)
+    query, key, negatives = raised(query, key.detach(), negatives)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
     relations, _ = _relations(key, negatives, key_temperature)                           # (N, K)
     return (logits.logsumexp(1) - (relations * logits).sum(1)).mean()
@@ -272,9 +271,9 @@ def ceil(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> T
 
     Source: SCE supplement, the third term of its decomposition.
     """
-    _check_shapes(query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
-    _check_temperatures(temperature=temperature)
-    query, key, negatives = _raised(query, key.detach(), negatives)
+    check_shapes(_ADVICE, query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
+    check_temperatures(temperature=temperature)
+    query, key, negatives = raised(query, key.detach(), negatives)
     positive = (query * key).sum(1) / temperature                                        # (N,)
     repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
     return -logsigmoid(repulsion - positive).mean()
@@ -298,8 +297,8 @@ def attraction(query: Tensor, target: Tensor) -> Tensor:
     Source: taxonomy SI, Alg. 1 (its printed "+" between the projections read as a product), averaged as in the
     released code.
     """
-    _check_shapes(query=(query, "N d"), target=(target, "N d"))
-    query, target = _raised(query, target)
+    check_shapes(_ADVICE, query=(query, "N d"), target=(target, "N d"))
+    query, target = raised(query, target)
     return (2 - 2 * (query * target).sum(1)).mean()
 
 
@@ -321,10 +320,10 @@ def reconstruction(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor
 
     Source: taxonomy SI, Eq. 2, as the masked L1 of the released code.
     """
-    _check_shapes(decoded=(decoded, "N T D"), sequence=(sequence, "N T D"), lengths=(lengths, "N"))
+    check_shapes(_ADVICE, decoded=(decoded, "N T D"), sequence=(sequence, "N T D"), lengths=(lengths, "N"))
     _check_lengths(lengths, frames=decoded.shape[1])
-    decoded, sequence = _raised(decoded, sequence)
-    return _masked_l1(decoded, sequence, lengths).mean()
+    decoded, sequence = raised(decoded, sequence)
+    return masked_l1(decoded, sequence, lengths).mean()
 
 
 def sequence_contrast(
@@ -353,17 +352,18 @@ def sequence_contrast(
 
     Source: taxonomy, contrastive decoder, from the released code (the SI prints no equation for it).
     """
-    _check_shapes(
+    check_shapes(
+        _ADVICE,
         decoded=(decoded, "N T D"),
         key_decoded=(key_decoded, "N T D"),
         negatives=(negatives, "K T' D"),
         lengths=(lengths, "N"),
     )
     _check_lengths(lengths, frames=decoded.shape[1])
-    _check_temperatures(temperature=temperature)
-    decoded, key_decoded, negatives = _raised(decoded, key_decoded.detach(), negatives)
-    positive = -_masked_l1(decoded, key_decoded, lengths) / temperature                  # (N,)
-    repulsion = torch.logsumexp(-_l1_to_entries(decoded, negatives, lengths) / temperature, dim=1)    # (N,)
+    check_temperatures(temperature=temperature)
+    decoded, key_decoded, negatives = raised(decoded, key_decoded.detach(), negatives)
+    positive = -masked_l1(decoded, key_decoded, lengths) / temperature                   # (N,)
+    repulsion = torch.logsumexp(-l1_to_entries(decoded, negatives, lengths) / temperature, dim=1)    # (N,)
     return -logsigmoid(positive - repulsion).mean()
 
 
@@ -380,98 +380,6 @@ def _relations(
     logits = _similarities(key, negatives.detach(), key_temperature)
     leak = key.new_zeros(len(key)) if masked_positive else torch.sigmoid(-logits.logsumexp(1))
     return logits.softmax(1), leak
-
-
-def _padding(lengths: Tensor, frames: int) -> Tensor:
-    """True for frames at or beyond a sequence's length: (N,) -> (N, frames)."""
-    return torch.arange(frames, device=lengths.device) >= lengths.unsqueeze(1)
-
-
-def _masked_l1(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
-    """Mean over coordinates and valid frames of the absolute difference: (N, T, D), (N, T, D), (N,) -> (N,)."""
-    padding = _padding(lengths, decoded.shape[1]).unsqueeze(2)
-    difference = (decoded - sequence).masked_fill(padding, 0)
-    return difference.abs().mean(2).sum(1) / lengths
-
-
-def _l1_to_entries(decoded: Tensor, entries: Tensor, lengths: Tensor) -> Tensor:
-    """Masked L1 distance of every sequence to every entry: (N, T, D), (K, T', D), (N,) -> (N, K)."""
-    frames = min(decoded.shape[1], entries.shape[1])
-    padding = _padding(lengths, frames)                                                  # (N, frames)
-    sequences = decoded[:, :frames].masked_fill(padding.unsqueeze(2), 0).flatten(1)      # (N, frames D)
-    entries = entries[:, :frames]
-    # The product in float64, because a difference follows and TensorFloat-32 may be allowed.
-    norms = torch.linalg.vector_norm(entries, ord=1, dim=2).double()                     # (K, frames)
-    excess = (padding.double() @ norms.T).to(sequences.dtype)                            # (N, K)
-    total = _L1.apply(sequences, entries.flatten(1))                                     # (N, K)
-    return (total - excess) / (lengths.clamp(max=frames).unsqueeze(1) * decoded.shape[2])
-
-
-class _L1(torch.autograd.Function):
-    """Sum of absolute differences of all pairs: (N, d), (K, d) -> (N, K).
-
-    Both passes write the differences to a few entries at a time into one buffer. `torch.cdist` takes twice the time on
-    a CPU, and on CUDA its backward pass holds all differences.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, sequences: Tensor, entries: Tensor) -> Tensor:
-        ctx.save_for_backward(sequences, entries)
-        return torch.cat([difference.abs_().sum(2) for _, difference in _differences(sequences, entries)], dim=1)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
-        sequences, entries = ctx.saved_tensors
-        to_sequences = torch.zeros_like(sequences).unsqueeze(1)
-        to_entries = torch.empty_like(entries) if ctx.needs_input_grad[1] else None
-        for rows, difference in _differences(sequences, entries):
-            sign = difference.sign_()
-            to_sequences.baddbmm_(upstream[:, None, rows], sign)
-            if to_entries is not None:
-                to_entries[rows] = -torch.einsum("nk,nkd->kd", upstream[:, rows], sign)
-        return to_sequences.squeeze(1), to_entries
-
-
-def _differences(sequences: Tensor, entries: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Every sequence minus a few entries, and which: (N, d), (K, d) -> (N, k, d). All are written into one buffer.
-
-    The buffer is no larger than the entries, nor on a CPU than 8 MiB in float32, which a cache may hold.
-    """
-    largest = 2**21 if sequences.device.type == "cpu" else 2**25
-    count = max(1, min(len(entries) // len(sequences), largest // sequences.numel()))
-    buffer = sequences.new_empty(len(sequences), count, sequences.shape[1])
-    for start in range(0, len(entries), count):
-        rows = slice(start, min(start + count, len(entries)))
-        yield rows, torch.sub(sequences.unsqueeze(1), entries[rows], out=buffer[:, : rows.stop - start])
-
-
-def _raised(*tensors: Tensor) -> list[Tensor]:
-    """The tensors in one precision: float32, or float64 if one of them has it."""
-    precision = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float32)
-    return [tensor.to(precision) for tensor in tensors]
-
-
-def _check_shapes(**tensors: tuple[Tensor, str]) -> None:
-    """Raise ValueError unless `name=(tensor, "N d")` has these axes, of one size per letter, all at least 1."""
-    known: dict[str, tuple[int, str]] = {}
-    for name, (tensor, axes) in tensors.items():
-        shape, letters = tuple(tensor.shape), axes.split()
-        if len(shape) != len(letters):
-            raise ValueError(f"{name} has shape {shape}; it should be ({', '.join(letters)})")
-        for letter, size in zip(letters, shape, strict=True):
-            expected, first = known.setdefault(letter, (size, name))
-            if size == 0:
-                raise ValueError(f"{name} has shape {shape}, so {letter}=0; {_ADVICE[letter]}")
-            if size != expected:
-                raise ValueError(f"{letter}={size} in {name} but {letter}={expected} in {first}; {_ADVICE[letter]}")
-
-
-def _check_temperatures(**temperatures: float) -> None:
-    """Raise ValueError unless every temperature is positive and finite."""
-    for name, value in temperatures.items():
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name}={value} should be positive and finite (the papers use 0.03 to 0.2)")
 
 
 def _check_weight(weight: float) -> None:

@@ -10,15 +10,16 @@ from tqdm.auto import tqdm
 
 from repro import manifest
 from repro.image import augment
-from repro.image.augment import NORMALISATION, CentredView, Normalisation, ShiftedView, View
+from repro.image.augment import NORMALISATION, CentredView, ShiftedView, View
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet, load
 from repro.image.model import ImageModel
+from repro.image.operations import Normalisation
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import ImageRecipe, paper
 from repro.run import device as devices
 from repro.run.cost import begin, cost
-from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour
+from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
 from repro.run.finished import checkpoint, folders
 from repro.run.fit import fit
 from repro.run.store import Cell, Run, Store, read_description
@@ -82,7 +83,7 @@ def evaluate(pretrainer: Pretrainer, seed: int) -> dict[str, float | str]:
     return {
         "linear": max(accuracies) if recipe.select == "best_on_test" else accuracies[-1],
         "knn1": nearest_neighbour(train, train_labels, test, test_labels),
-        "embedding_spread": pretrainer.embed(test).var(0, correction=0).sum().sqrt().item(),
+        "embedding_spread": spread(pretrainer.embed(test)),
         "select": recipe.select,
     }
 

@@ -1,8 +1,9 @@
 """Image data sets: official distributions, or a user's own copies that `repro data import` has taken in."""
 
-import contextlib
 import functools
 import hashlib
+import tarfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from repro.image.readers import PARTS, Pictures
 from repro.labels import check_labels
 from repro.recipe import choose
 from repro.report import printed
+from repro.run.parallel import alone, made_once
 from repro.run.store import write_atomically
 
 READERS: dict[str, Callable[[Path], Pictures]] = {
@@ -33,7 +35,12 @@ CLASSES = {                   # of copies; those of other sets are the folders f
     "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     "stl10": ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"),
 }
-NUMBERED = {"cifar100": 100, "tiny_imagenet": 200}  # their classes in arrays
+FORMS = {                     # side of the pictures in pixels, and number of classes
+    "cifar10": (32, 10),
+    "cifar100": (32, 100),
+    "stl10": (96, 10),
+    "tiny_imagenet": (64, 200),
+}
 PER_CLASS = (732, 1300)       # least and most training images that ILSVRC 2012 has of a class
 STORED = ("images", "labels", "part", "classes", "digest")
 
@@ -95,14 +102,14 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
     if name in LEFT_IN_FILES:
         return _left_in_files(declared, root, subset)
     if subset:
-        copies = sorted(_imported(name).glob("*.npz"), key=lambda path: path.stat().st_mtime_ns)
-        if not copies:
+        copy = manifest.copy_of(name)
+        if copy is None:
             raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
         try:
-            found = _read(copies[-1])
+            found = _read(copy)
         except readers.DAMAGED as error:
-            raise ValueError(f"{copies[-1]} is damaged ({error}); run `repro data import {name} FILE` again") from error
-        return _image_set(f"{name} ({copies[-1].stem})", *found)
+            raise ValueError(f"{copy} is damaged ({error}); run `repro data import {name} FILE` again") from error
+        return _image_set(f"{name} ({copy.stem})", *found)
     path, = manifest.require(declared, root)
     return _image_set(name, *_prepared(declared, path))
 
@@ -113,30 +120,63 @@ def take_in(name: str, path: Path) -> ImageSet:
     Args:
         name: of the data set, not `digits`, nor `imagenet` or `imagenet100`, whose copies stay where they are.
         path: an `.npz` with x_train, y_train, x_test and y_test; or a folder, zip or tar archive of class folders,
-            `train/<class>/*.png` and `test/<class>/*.png` (JPEG too); or, of Tiny-ImageNet, its own layout.
+            `train/<class>/*.png` and `test/<class>/*.png` (JPEG too); or, of Tiny-ImageNet, its own layout. Classes
+            may be missing; class_names in an `.npz` are those of the whole data set.
 
     Raises:
-        ValueError: if the name is unknown or the file has none of these forms, naming what is wrong.
+        ValueError: if the name is unknown, the file has none of these forms, or its pictures or classes are those of
+            another data set, naming what is wrong.
         FileNotFoundError: if there is no such file.
     """
+    if name in LEFT_IN_FILES:
+        places = " and ".join(f"{manifest.data_root() / 'imagenet' / place}" for place in readers.PLACES)
+        raise ValueError(f"{name} is not taken in: its pictures stay in class folders in {places}; put yours there, "
+                         f"and pass --subset (subset=True) if they are a part of {name}")
     choose("dataset", name, READERS)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
+    if path.is_file() and path.suffix != ".npz" and not (zipfile.is_zipfile(path) or tarfile.is_tarfile(path)):
+        raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
+                         "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
+                         "zip or tar archive")
+    classes = CLASSES.get(name)
     if path.suffix == ".npz":
-        pictures = readers.numpy_file(path, CLASSES.get(name) or NUMBERED[name])
+        pictures = readers.numpy_file(path, classes or FORMS[name][1])
     elif name == "tiny_imagenet":
         pictures = readers.tiny_imagenet(path)
     else:
-        pictures = readers.class_folders(path, CLASSES.get(name))
+        pictures = readers.class_folders(path, classes)
+    _check_copy(name, path, pictures)
+    copy = manifest.imported(name) / f"{path.name}.npz"
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with alone(copy.parent.with_suffix(".lock")):
+        write_atomically(copy, lambda temporary: _write(temporary, (pictures, _digest(pictures))))
+        for other in copy.parent.iterdir():  # another copy, or what a kill has left of one
+            if other != copy:
+                other.unlink()
+        return load(name, subset=True)
+
+
+def _check_copy(name: str, path: Path, pictures: Pictures) -> None:
+    """Raise unless size and classes of the pictures can be those of the data set, and there are some to train and test."""
+    side, number = FORMS[name]
+    height, width = pictures.images.shape[2:]
+    advice = f"take it in as the data set it is a copy of ({', '.join(READERS)}), or bring it into the form of {name}"
+    if (height, width) != (side, side):
+        raise ValueError(f"{path} has pictures of {height} x {width} pixels, expected {side} x {side}; {advice}")
+    given, known = readers.class_names(path) if path.suffix == ".npz" else (), CLASSES.get(name)
+    names = given or pictures.classes
+    if known:
+        fits = names == known
+    else:
+        another = any(set(names) <= set(classes) for classes in CLASSES.values())
+        fits = len(names) == number if given else len(names) <= number and not another
+    if not fits:
+        expected = f"the {number} of {name}{': ' + ', '.join(known) if known else ''}"
+        raise ValueError(f"{path} has {len(names)} classes, {names[0]} to {names[-1]}, expected {expected}; {advice}")
     for place in (PARTS.index("train"), PARTS.index("test")):
         if not (pictures.part == place).any():
             raise ValueError(f"{path} holds no image for {PARTS[place]}; add some")
-    copy = _imported(name) / f"{path.name}.npz"
-    _write(copy, pictures, _digest(pictures))
-    for other in copy.parent.glob("*.npz"):
-        if other != copy:
-            other.unlink()
-    return load(name, subset=True)
 
 
 def describe(data: ImageSet) -> str:
@@ -168,11 +208,7 @@ def _listing(name: str, root: Path, folders: list[Path]) -> tuple[Pictures, str]
     times = "".join(f"{folder} {folder.stat().st_mtime_ns}\n" for folder in folders)
     version = hashlib.sha256(times.encode()).hexdigest()[:16]
     kept = _prepared_folder() / f"{name}-{version}.npz"
-    with contextlib.suppress(*readers.DAMAGED):  # not there, or damaged since: made again
-        return _read(kept)
-    pictures, digest = readers.imagenet(root, folders)
-    _write(kept, pictures, digest)
-    return pictures, digest
+    return made_once(kept, _read, lambda: readers.imagenet(root, folders), _write, readers.DAMAGED)
 
 
 def _check_ilsvrc(declared: manifest.Manifest, folder: Path, pictures: Pictures) -> None:
@@ -194,39 +230,37 @@ def _prepared_folder() -> Path:
     return manifest.runs_root() / "prepared"
 
 
-def _imported(name: str) -> Path:
-    """The folder of the one copy taken in, named after its file."""
-    return _prepared_folder() / f"{name}-imported"
-
-
 def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
     """The official distribution, checked, from its prepared arrays if they were made before."""
     found = path.stat()
     version = hashlib.sha256(f"{path} {found.st_size} {found.st_mtime_ns}".encode()).hexdigest()[:16]
     prepared = _prepared_folder() / f"{declared.name}-{version}.npz"
-    with contextlib.suppress(*readers.DAMAGED):  # not there, or damaged since: made again
-        return _read(prepared)
+    return made_once(prepared, _read, lambda: _official(declared, path), _write, readers.DAMAGED)
+
+
+def _official(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
+    """The official distribution and its digest.
+
+    Raises:
+        ValueError: if it has other numbers of images than declared.
+    """
     pictures = READERS[declared.name](path)
     expected, = (split.expect for split in declared.splits.values())
     counts = {name: int((pictures.part == PARTS.index(name)).sum()) for name in expected}
     if counts != expected:
         raise ValueError(f"{path} has {counts} images, the official distribution {expected}; fetch it again, or take "
                          f"a part of it in with `repro data import {declared.name} FILE`")
-    digest = _digest(pictures)
-    _write(prepared, pictures, digest)
-    return pictures, digest
+    return pictures, _digest(pictures)
 
 
-def _write(path: Path, pictures: Pictures, digest: str) -> None:
-    """Keep pictures and their digest."""
+def _write(path: Path, made: tuple[Pictures, str]) -> None:
+    """Fill a file with pictures and their digest."""
+    pictures, digest = made
     arrays = {"images": pictures.images, "labels": pictures.labels, "part": pictures.part}
     arrays |= {"classes": np.array(pictures.classes), "digest": np.array(digest)}
 
-    def write(temporary: Path) -> None:
-        with open(temporary, "wb") as file:
-            np.savez(file, **arrays)
-
-    write_atomically(path, write)
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
 
 
 def _read(path: Path) -> tuple[Pictures, str]:

@@ -39,13 +39,15 @@ def sampled_keys(cell: Cell, device: torch.device) -> DataFrame:
     """JCL's bound beside losses with sampled keys, for queries, keys and dictionary of a finished cell.
 
     Returns:
-        The table of `report.sampled_keys`, at the temperature and the strength of the cell's recipe.
+        The table of `report.sampled_keys`, at the temperature and the strength of the cell's recipe, with these and
+        its number of keys as positives.
     """
 
     def compute() -> DataFrame:
         query, keys, negatives = (each.cpu() for each in resumed(cell, device).positives())
-        setting = (cell.recipe.temperature, cell.recipe.strength)
+        setting = {"temperature": cell.recipe.temperature, "strength": cell.recipe.strength}
         generator = torch.Generator().manual_seed(cell.seed)
-        return bound.sampled_keys(query[:QUERIES], keys[:QUERIES], negatives, *setting, generator=generator)
+        table = bound.sampled_keys(query[:QUERIES], keys[:QUERIES], negatives, **setting, generator=generator)
+        return table.assign(positives=cell.recipe.keys, **setting)
 
     return kept(cell, "sampled_keys.csv", compute)

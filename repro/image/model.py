@@ -1,7 +1,9 @@
 """ResNet trunks and projection heads for images, and their weights in files for use elsewhere."""
 
+import contextlib
 import functools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from repro.contrast.momentum import GhostBatchNorm2d, WholeBatchNorm1d, dealt, groups_here
+from repro.image.augment import CentredView
 from repro.image.convolution import TrimmedConv2d
+from repro.image.operations import Normalisation
 from repro.recipe import choose
 from repro.run.store import write_atomically
 
@@ -115,20 +119,24 @@ class ImageModel(nn.Module):
         return self.embed(self.features(images))
 
 
-def save(path: Path, model: ImageModel, recipe: dict[str, Any]) -> None:
+def save(path: Path, model: ImageModel, recipe: dict[str, Any], view: CentredView) -> None:
     """Write the model's weights as safetensors, atomically.
 
-    The metadata holds two JSON texts: "architecture", the arguments that make the same model, and "recipe".
+    The metadata holds three JSON texts: "architecture", the arguments that make the same model; "recipe"; and "view",
+    how images become what the model takes: resize and size (pixels of the shorter side, and of the central crop), mean
+    and std (of red, green and blue in [0, 1]).
 
     Raises:
         TypeError: if the recipe cannot be written as JSON.
         OSError: if the disk is full or the folder cannot be written.
     """
-    from safetensors.torch import save_file
+    from safetensors import torch as safetensors
 
-    metadata = {"architecture": json.dumps(model.architecture), "recipe": json.dumps(recipe)}
+    seen = {"resize": view.resize, "size": view.size} | view.normalisation._asdict()
+    metadata = {"architecture": model.architecture, "recipe": recipe, "view": seen}
     weights = {name: weight.contiguous() for name, weight in model.state_dict().items()}
-    write_atomically(Path(path), lambda temporary: save_file(weights, temporary, metadata=metadata))
+    texts = {name: json.dumps(value) for name, value in metadata.items()}
+    write_atomically(Path(path), lambda temporary: temporary.write_bytes(safetensors.save(weights, texts)))
 
 
 def load(path: Path) -> ImageModel:
@@ -140,7 +148,9 @@ def load(path: Path) -> ImageModel:
         FileNotFoundError: if there is no such file.
         ValueError: if it is not in the safetensors format, not a whole model as `save` writes it, or not finite.
     """
-    architecture, weights = _read(Path(path))
+    with _opened(Path(path)) as file:
+        architecture = _described(path, file, "architecture")
+        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
     try:
         with torch.device("meta"):  # neither memory nor random numbers for weights that are replaced
             model = ImageModel(**architecture)
@@ -160,22 +170,43 @@ def load(path: Path) -> ImageModel:
     return model.eval()
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Architecture and weights of a file."""
+def load_view(path: Path) -> CentredView:
+    """What makes the input of the model of a file written by `save` from images, (N, 3, H, W) uint8 or in [0, 1].
+
+    Raises:
+        FileNotFoundError, ValueError: as `load`.
+    """
+    with _opened(Path(path)) as file:
+        seen = _described(path, file, "view")
+    try:
+        normalisation = Normalisation(tuple(seen["mean"]), tuple(seen["std"]))
+        return CentredView(seen["size"], normalisation, seen["resize"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} describes a view that cannot be made ({error}); export it again") from error
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A file as safetensors opens it."""
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; write one with `repro results weights KEY`")
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
-        return json.loads(metadata["architecture"]), weights
+            yield file
     except SafetensorError as error:
         raise ValueError(f"{path} is not a sound safetensors file ({error}); export it again") from error
+
+
+def _described(path: Path, file: Any, name: str) -> Any:
+    """One of the JSON texts in the metadata of an opened file."""
+    try:
+        return json.loads((file.metadata() or {})[name])
     except (KeyError, json.JSONDecodeError) as error:
         raise ValueError(
-            f"{path} does not say which model it holds; files of `repro results weights KEY` do, in their metadata"
+            f"{path} does not say which model it holds, or of which images: it has no {name!r}; files of "
+            "`repro results weights KEY` do, in their metadata"
         ) from error
 
 

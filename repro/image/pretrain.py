@@ -27,12 +27,32 @@ from repro.image.augment import NORMALISATION, CentredView, ShiftedView, View
 from repro.image.batches import batches_of, on_device
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
-from repro.image.recipe import SELF_SUPERVISED, ImageRecipe
+from repro.image.recipe import SELF_SUPERVISED, VARIANTS, ImageRecipe
 from repro.run.device import restore_generator
 from repro.run.evaluate import nearest_neighbour
 
 VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
 MONITORED = 10  # times in a training that `knn1` is measured
+
+
+def check_shared(recipe: ImageRecipe) -> None:
+    """Raise a ValueError unless the processes of the group can share a recipe's batch and its ghost groups."""
+    _, processes = process()
+    if recipe.batch % processes:
+        raise ValueError(f"batch={recipe.batch} cannot be shared by {processes} processes; choose a multiple")
+    if recipe.groups % processes:
+        several = VARIANTS["ghost_groups"]["groups"]
+        raise ValueError(
+            f"groups={recipe.groups} cannot be divided among {processes} processes, each of which normalises its own "
+            f"samples; pass --variant ghost_groups (variant='ghost_groups'), whose {several} groups any number of "
+            f"processes that divides {several} can share"
+        )
+    groups_here(recipe.groups, recipe.batch // processes)
+
+
+def centred_view(recipe: ImageRecipe) -> CentredView:
+    """The view without randomness of a recipe's images, which features are evaluated on."""
+    return CentredView(recipe.size, NORMALISATION[recipe.dataset], recipe.resize)
 
 
 class Pretrainer:
@@ -62,13 +82,10 @@ class Pretrainer:
         self.recipe, self.data, self.seed, self.device = recipe, on_device(data, device), seed, device
         self.terms = (*(("InfoNCE", "ReSSL", "Ceil") if recipe.method == "sce" else ()), "loss", "knn1")
         self.members = (data.train if recipe.method == "supervised" else data.pretrain).nonzero().flatten()
-        _, processes = process()
         if recipe.batch > len(self.members):
             available = f"{len(self.members)} training images of {data.name}"
             raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
-        if recipe.batch % processes:
-            raise ValueError(f"batch={recipe.batch} cannot be shared by {processes} processes; choose a multiple")
-        groups_here(recipe.groups, recipe.batch // processes)
+        check_shared(recipe)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection, recipe.groups)
@@ -239,7 +256,7 @@ class Pretrainer:
 
     def centred(self) -> CentredView:
         """The view without randomness."""
-        return CentredView(self.recipe.size, NORMALISATION[self.recipe.dataset], self.recipe.resize)
+        return centred_view(self.recipe)
 
     @torch.no_grad()
     def features(

@@ -7,7 +7,7 @@ import os
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -123,7 +123,14 @@ def numpy_file(path: Path, classes: Sequence[str] | int) -> Pictures:
     Raises:
         ValueError: if the file is damaged, an array is missing or has another form, or a label has no class.
     """
-    images, labels, more, further = _arrays(path, ("x_train", "y_train", "x_test", "y_test"))
+    wanted = ("x_train", "y_train", "x_test", "y_test")
+    with _npz(path) as file:
+        missing = [name for name in wanted if name not in file.files]
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}, has {', '.join(file.files)}")
+        images, labels, more, further = found = [file[name] for name in wanted]
+        if not all(isinstance(array, np.ndarray) for array in found):
+            raise ValueError(f"{', '.join(wanted)} are not all arrays")
     parts = [(_channels_first(path, images), labels), (_channels_first(path, more), further)]
     for pictures, numbers in parts:
         if numbers.shape != (len(pictures),) or not np.issubdtype(numbers.dtype, np.integer):
@@ -139,20 +146,25 @@ def numpy_file(path: Path, classes: Sequence[str] | int) -> Pictures:
     return Pictures(np.concatenate([pictures for pictures, _ in parts]), labels, part, names)
 
 
-def _arrays(path: Path, names: Sequence[str]) -> list[np.ndarray]:
-    """Arrays of an `.npz`."""
+def class_names(path: Path) -> tuple[str, ...]:
+    """What an `.npz` calls the classes of the whole data set, in `class_names`; nothing if it has no such array.
+
+    Raises:
+        ValueError: as `numpy_file`.
+    """
+    with _npz(path) as file:
+        return tuple(map(str, file["class_names"].ravel())) if "class_names" in file.files else ()
+
+
+@contextlib.contextmanager
+def _npz(path: Path) -> Iterator[Mapping[str, np.ndarray]]:
+    """An `.npz` as NumPy opens it, which reads an array when it is asked for."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            missing = [name for name in names if name not in file.files]
-            if missing:
-                raise ValueError(f"it lacks {', '.join(missing)}, has {', '.join(file.files)}")
             room = _Room()
             for member in file.zip.infolist():
                 room.take(member.file_size)
-            arrays = [file[name] for name in names]
-        if not all(isinstance(array, np.ndarray) for array in arrays):
-            raise ValueError(f"{', '.join(names)} are not all arrays")
-        return arrays
+            yield file
     except Exception as error:  # NumPy raises many kinds for what it cannot read
         raise ValueError(f"{path} is not an .npz of images and labels: {error}") from error
 

@@ -1,12 +1,11 @@
 """Recipes of the image papers: the data set's paper fixes network and optimiser, the method objective and views."""
 
 import dataclasses
-import math
 from typing import Any
 
 from repro.image.data import DATASETS
 from repro.image.model import HEADS, TRUNKS
-from repro.recipe import Recipe, choose, setting
+from repro.recipe import Recipe, Values, choose, setting
 
 SEVERAL_KEYS = ("jcl", "vanilla")
 SELF_SUPERVISED = ("moco", "ressl", "sce", *SEVERAL_KEYS)
@@ -17,8 +16,6 @@ PROBE_VIEWS = ("shifted", "crop", "centred")
 SCE, SCE_CODE = "SCE supplement", "SCE, released code, resnet18_cifar10.yaml"
 JCL, JCL_CODE = "JCL supplement", "JCL, released code"
 MOCO = "MoCo v2, released code"
-
-Values = dict[str, tuple[Any, str]]  # a value and its source, by field
 
 MEDIUM: Values = {"dictionary": (16384, SCE), "momentum": (0.996, SCE)}
 ABLATION: Values = {
@@ -89,13 +86,6 @@ def method_values(dataset: str, method: str) -> Values:
     return values
 
 
-COUNTS = ("projection", "groups", "size", "resize", "dictionary", "keys", "batch", "epochs", "threads")
-LEAST = dict.fromkeys((*COUNTS, "probe_epochs", "probe_batch"), 1)
-LEAST |= dict.fromkeys(("temperature", "key_temperature"), 1e-6)
-LEAST |= dict.fromkeys(("warmup", "weight_decay", "strength", "learning_rate", "probe_learning_rate"), 0)
-MOST = dict.fromkeys(("weight", "momentum", "sgd_momentum", "probe_momentum"), 1.0)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: SCE on CIFAR-10."""
@@ -106,51 +96,43 @@ class ImageRecipe(Recipe):
     trunk: str = setting("resnet18", SCE, allowed=TRUNKS)
     small: bool = setting(True, f"{SCE}: 3x3 stem without pooling")
     head: str = setting("sce", SCE, allowed=HEADS)
-    projection: int = setting(256, f"{SCE}; 128 in the released code")
-    groups: int = setting(1, "assumed: plain batch normalisation; 8 ghost groups in the released code")
+    projection: int = setting(256, f"{SCE}; 128 in the released code", least=1)
+    groups: int = setting(1, "assumed: plain batch normalisation; 8 ghost groups in the released code", least=1)
     shuffle: bool = setting(True, "MoCo, section 3.3; without effect on one process with one group")
-    size: int = setting(32, SCE)
-    resize: int = setting(32, SCE)
+    size: int = setting(32, SCE, least=1)
+    resize: int = setting(32, SCE, least=1)
     query_view: str = setting("strong", "SCE, released code; its supplement's Alg. 1 has weak", allowed=VIEWS)
     key_view: str = setting("weak", "SCE, released code; its supplement's Alg. 1 has strong", allowed=VIEWS)
-    dictionary: int = setting(4096, SCE)
-    temperature: float = setting(0.2, f"{SCE}, the data set's best")
-    key_temperature: float = setting(0.1, f"{SCE}, the data set's best")
-    weight: float = setting(0.5, SCE_CODE)
+    dictionary: int = setting(4096, SCE, least=1)
+    temperature: float = setting(0.2, f"{SCE}, the data set's best", least=1e-6)
+    key_temperature: float = setting(0.1, f"{SCE}, the data set's best", least=1e-6)
+    weight: float = setting(0.5, SCE_CODE, least=0, most=1)
     masked_positive: bool = setting(True, f"{SCE}, the formula; a logit of 0 in its pseudo-code")
-    keys: int = setting(1, SCE)
-    strength: float = setting(4.0, JCL)
+    keys: int = setting(1, SCE, least=1)
+    strength: float = setting(4.0, JCL, least=0)
     ramp: bool = setting(True, f"{JCL_CODE}: strength (e + 1) / E in epoch e of E")
-    momentum: float = setting(0.99, SCE)
-    epochs: int = setting(200, SCE)
-    batch: int = setting(256, SCE)
-    learning_rate: float = setting(0.06, SCE)
-    warmup: int = setting(5, SCE)
+    momentum: float = setting(0.99, SCE, least=0, most=1)
+    epochs: int = setting(200, SCE, least=1)
+    batch: int = setting(256, SCE, least=1)
+    learning_rate: float = setting(0.06, SCE, least=0)
+    warmup: int = setting(5, SCE, least=0)
     schedule: str = setting("step", SCE, allowed=("step", "epoch"))
-    sgd_momentum: float = setting(0.9, SCE)
-    weight_decay: float = setting(5e-4, f"{SCE}, of all parameters as in the released code")
+    sgd_momentum: float = setting(0.9, SCE, least=0, most=1)
+    weight_decay: float = setting(5e-4, f"{SCE}, of all parameters as in the released code", least=0)
     precision: str = setting("bfloat16", "assumed; float16 in the released code", allowed=("float32", "bfloat16"))
     channels_last: bool = setting(True, "assumed: memory format, for speed")
-    threads: int = setting(1, "assumed: CPU threads, part of a CPU result")
+    threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)
     probe_view: str = setting("shifted", SCE, allowed=PROBE_VIEWS)
-    probe_epochs: int = setting(100, SCE_CODE)
-    probe_batch: int = setting(256, SCE_CODE)
-    probe_learning_rate: float = setting(30.0, SCE_CODE)
-    probe_momentum: float = setting(0.9, SCE_CODE)
+    probe_epochs: int = setting(100, SCE_CODE, least=1)
+    probe_batch: int = setting(256, SCE_CODE, least=1)
+    probe_learning_rate: float = setting(30.0, SCE_CODE, least=0)
+    probe_momentum: float = setting(0.9, SCE_CODE, least=0, most=1)
     select: str = setting(
         "last", "assumed: epoch of the probe; best_on_test in the released codes", allowed=("last", "best_on_test")
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in LEAST | MOST:
-            value, least, most = getattr(self, name), LEAST.get(name, 0.0), MOST.get(name, float("inf"))
-            if not math.isfinite(value):
-                raise ValueError(f"{name}={value} should be finite")
-            if not value >= least:
-                raise ValueError(f"{name}={value} should be at least {least}")
-            if not value <= most:
-                raise ValueError(f"{name}={value} should be at most {most}")
         if self.resize < self.size:
             raise ValueError(f"resize={self.resize} should be at least size={self.size}")
         # Maps of one position, strided: torch 2.15 leaves bfloat16 gradients of their weights unset on a CPU.
@@ -161,16 +143,9 @@ class ImageRecipe(Recipe):
         if self.keys > 1 and self.method not in SEVERAL_KEYS:
             raise ValueError(f"keys={self.keys} needs the method jcl or vanilla; {self.method} has one key a query")
 
-    def described(self) -> list[tuple[str, Any, str]]:
-        """(field, value, source) for every field, the source being that of the data set's and the method's recipe."""
-        changed = DATA[self.dataset] | method_values(self.dataset, self.method)
-        rows = []
-        for name, value, source in super().described():
-            if name in changed:
-                usual, origin = changed[name]
-                source = origin if value == usual else f"chosen here (default {usual})"
-            rows.append((name, value, source))
-        return rows
+    def particular(self) -> Values:
+        """See `Recipe.particular`."""
+        return DATA[self.dataset] | method_values(self.dataset, self.method)
 
 
 def paper(dataset: str, method: str, **changes: Any) -> ImageRecipe:

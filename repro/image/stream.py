@@ -1,14 +1,13 @@
 """Pictures too many for memory, decoded and cut to size by worker processes while the device trains.
 
 A worker does for each picture what changes its size, on 256 levels as the papers' code does; the device does the rest
-of the view for a whole batch. On the same box the picture is within one level of `augment.resized_crop`, which does
+of the view for a whole batch. On the same box the picture is within one level of `operations.resized_crop`, which does
 not round in between.
 """
 
 import dataclasses
 import multiprocessing
 import os
-import threading
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -17,9 +16,11 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from repro.image.augment import CentredView, View, draw_boxes
+from repro.image.augment import CentredView, View
+from repro.image.draws import draw_boxes
 from repro.image.files import Files
 from repro.run.device import cores
+from repro.run.parallel import end_with_parent
 
 
 class Streamed:
@@ -82,7 +83,7 @@ class Streamed:
             sampler=places,
             num_workers=min(self._workers, len(places)),
             multiprocessing_context=_processes(),
-            worker_init_fn=_end_with_parent,
+            worker_init_fn=end_with_parent,  # torch finds out of a killed parent in forked workers alone
             pin_memory=self._device.type == "cuda",
             generator=torch.Generator(),  # else it draws from the global one, which training may use
         )
@@ -158,13 +159,3 @@ def _processes() -> multiprocessing.context.BaseContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     return context
-
-
-def _end_with_parent(_: int) -> None:
-    """Let this worker end when the process that started it is killed, which torch finds out of forked ones alone."""
-
-    def watch() -> None:
-        multiprocessing.parent_process().join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -4,7 +4,7 @@ import html
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,15 +82,15 @@ def judged(
     return table.reset_index(drop=True)
 
 
-def judge(evidence: Evidence, claims: Sequence[Claim] = tuple(CLAIMS)) -> DataFrame:
-    """One row per claim, in the order given.
+def judge(evidence: Evidence) -> DataFrame:
+    """One row per claim.
 
     Returns:
         id, paper, place, claim (in our words), predicate, verdict, level, evidence, identity (whether by algebra
         alone), figures (names of files in figures/).
     """
     rows = []
-    for claim in claims:
+    for claim in CLAIMS:
         found = claim.check(evidence)
         row = {"id": claim.id, "paper": claim.paper, "place": claim.place, "claim": claim.says}
         row |= {"predicate": claim.predicate, **found._asdict(), "identity": claim.identity}
@@ -98,14 +98,12 @@ def judge(evidence: Evidence, claims: Sequence[Claim] = tuple(CLAIMS)) -> DataFr
     return DataFrame(rows)
 
 
-def measured_discrepancies(
-    evidence: Evidence, discrepancies: Sequence[Discrepancy] = tuple(DISCREPANCIES)
-) -> DataFrame:
+def measured_discrepancies(evidence: Evidence) -> DataFrame:
     """One row per discrepancy: id, paper, place, paper_says, others_say, here (what we take), measured."""
     return DataFrame([
         {"id": each.id, "paper": each.paper, "place": each.place, "paper_says": each.paper_says,
          "others_say": each.others_say, "here": each.here, "measured": each.measure(evidence) or NOT_MEASURED}
-        for each in discrepancies
+        for each in DISCREPANCIES
     ])
 
 

@@ -8,7 +8,7 @@ from repro.report import claims_cmacc_tables as tables
 from repro.report.claims_cmacc_tables import BATCHES, TARGETS
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.levels import level_of
-from repro.report.verdicts import NOT_RUN, Claim, Estimate, Finding, above, below, paired, within
+from repro.report.verdicts import NOT_RUN, SEEDS, Estimate, Finding, above, below, claims_of, paired, within
 
 APPROACHES = {  # fields of a recipe
     "SMoCo": {"method": "smoco"},
@@ -24,7 +24,6 @@ LAYER = (("XMoCo", "XMoCo (w/o fcl)"), ("CM-ACC", "CM-ACC (w/o fcl)"))
 ACTIVE = (("CM-ACC", "XMoCo"),)
 SAVING, LARGE = 2048, 10_000  # sizes about which dictionaries are said to be large enough, and too large
 CLOSE = 3.0  # points: accuracies called about equal
-SEEDS = "one-sided t test, 5 %, paired over shared seeds, with the pooled deviation between seeds where fewer than two"
 
 
 def coverage_here(setting: Setting, other: str, batches: tuple[int, ...]) -> Estimates:
@@ -123,13 +122,6 @@ def samplers_here(setting: Setting, first: str, second: str) -> Estimates:
     }
 
 
-
-
-def _claim(number: int, place: str, says: str, predicate: str, check: Check, *figures: str, **options: bool) -> Claim:
-    return Claim(id=f"C{number}", paper="CM-ACC", place=place, says=says, predicate=predicate, check=check,
-                 figures=figures, **options)
-
-
 def _here(table: str, compare, judge=above, *, numbers: bool = False, datasets: tuple[str, ...] = (), **given) -> Check:
     """A check of the cells of a table; `given` goes to what compares."""
     return measured((table,), functools.partial(compare, **given), judge, datasets=datasets, numbers=numbers)
@@ -140,6 +132,7 @@ def _printed(check, **given) -> Check:
 
 
 OMNIGLOT = {"datasets": ("multiomniglot",)}
+_claim = claims_of("CM-ACC", "C")
 CLAIMS = [
     _claim(
         1, "Fig. 2", "At M = 128 randomly sampled negatives cover 30 to 40 % of the UCF101 categories.",

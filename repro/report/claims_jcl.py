@@ -6,7 +6,7 @@ import torch
 from pandas import DataFrame
 from torch.nn.functional import normalize
 
-from repro.image.tables import LONG_SWEEPS, SHORT_SWEEPS
+from repro.image.table_cells import LONG_SWEEPS, SHORT_SWEEPS
 from repro.report.claims_sce import unprinted
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.histograms import similarity_and_variance
@@ -15,10 +15,11 @@ from repro.report.printed import printed
 from repro.report.sampled_keys import sampled_keys
 from repro.report.verdicts import (
     NOT_RUN,
-    Claim,
+    SEEDS_LIKE,
     Estimate,
     Finding,
     above,
+    claims_of,
     different,
     exactly,
     paired,
@@ -30,7 +31,6 @@ SWEPT = {"keys": "keys", "strength": "strengths", "temperature": "temperatures"}
 REPEATS = 100
 CLOSE = 0.01  # nats
 SLACK = 1.0  # point: how much better another value may be
-SEEDS = "one-sided t test, 5 %, paired over shared seeds, else with the deviation between seeds of that recipe"
 
 
 @functools.cache
@@ -154,11 +154,6 @@ def _told(found: Estimates) -> str:
     return "; ".join(f"{name} by {each.in_words(4)}" for name, each in found.items() if each is not None)
 
 
-def _claim(number: int, place: str, says: str, predicate: str, check: Check, *figures: str, **options: bool) -> Claim:
-    return Claim(id=f"J{number}", paper="JCL", place=f"supplement, {place}", says=says, predicate=predicate,
-                 check=check, figures=figures, **options)
-
-
 def _curve(panel: str) -> Check:
     return functools.partial(unprinted, table=f"jcl_figure_m2{panel}", what="the curve's values are in the main paper")
 
@@ -168,7 +163,8 @@ def _kept(varied: str) -> Check:
                     functools.partial(above, margin=-SLACK))
 
 
-NONE_BETTER = f"its accuracy minus that of every other value of the preset's sweep > -{SLACK:g} point; {SEEDS}"
+NONE_BETTER = f"its accuracy minus that of every other value of the preset's sweep > -{SLACK:g} point; {SEEDS_LIKE}"
+_claim = claims_of("JCL", "J", "supplement, ")
 CLAIMS = [
     _claim(
         1, "Eq. M.8", "The closed form is an upper bound of the expected InfoNCE with Gaussian keys.",

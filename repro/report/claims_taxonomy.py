@@ -12,21 +12,10 @@ from repro.report import glm
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.levels import CLOSED, PRINTED
 from repro.report.printed import printed
-from repro.report.verdicts import (
-    ERROR,
-    Claim,
-    Estimate,
-    Finding,
-    above,
-    exactly,
-    paired,
-    reproduced,
-)
+from repro.report.verdicts import ERROR, SEEDS, WIDEST, Estimate, Finding, above, claims_of, exactly, paired, reproduced
 
 TEST_SAMPLES = 460  # of NW-UCLA, after the released code's rule on lengths
-WIDEST = 5.0  # points: a prediction interval that reaches further decides nothing
 DEPTHS = (1, 2, 3, 4, 5)
-SEEDS = "one-sided t test, 5 %, paired over shared seeds, with the pooled deviation between seeds where fewer than two"
 NEW_RUN = "printed number inside the 95 % prediction interval of one more run of ours (jointly), which reaches at most "
 NEW_RUN += f"{WIDEST:g} points"
 
@@ -190,17 +179,13 @@ def _nine_rows() -> DataFrame:
     return glm.coefficients(glm.fit(printed("taxonomy"), "UCLA"))
 
 
-def _claim(number: int, place: str, says: str, predicate: str, check: Check, *figures: str) -> Claim:
-    return Claim(id=f"T{number}", paper="taxonomy", place=f"supplement, {place}", says=says, predicate=predicate,
-                 check=check, figures=figures)
-
-
 def _here(table: str, compare: Callable[[Setting], Estimates], judge=above, *, numbers: bool = False) -> Check:
     return measured((table,), compare, judge, datasets=("ucla",), numbers=numbers)
 
 
 one_more_run = functools.partial(reproduced, widest=WIDEST)
 TABLE, COLLAPSE = "taxonomy_ucla", "encoder_collapse_ucla"
+_claim = claims_of("taxonomy", "T", "supplement, ")
 CLAIMS = [
     _claim(
         1, "text", "In a general linear model of the results the contrastive decoder has t = 2.394.",

@@ -96,6 +96,12 @@ def seeds_in_words(table: DataFrame) -> str:
     return f"mean \N{PLUS-MINUS SIGN} std of {number} seeds"
 
 
+def seeds_named(log: DataFrame) -> str:
+    """Which seeds a log or a list of images is of: "seed 0" or "seeds 0, 1"."""
+    seeds = sorted(log["seed"].unique())
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+
+
 def spread_in_words(table: DataFrame) -> str:
     """What a caption says of the deviations that a figure of the table shows; nothing where there are none."""
     counts = table.loc[table["ours"].notna(), "n_seeds"]

@@ -14,7 +14,8 @@ from repro.run.store import Cell, Store
 from repro.skeleton.augment import augment
 from repro.skeleton.cell import data_of, restored, train
 from repro.skeleton.data import SkeletonSet
-from repro.skeleton.pretrain import METHODS, VERSION, Pretrainer, SkeletonRecipe
+from repro.skeleton.pretrain import VERSION, Pretrainer
+from repro.skeleton.recipe import METHODS, SkeletonRecipe
 from repro.skeleton.selection import BestOnTest
 from repro.skeleton.sequences import Sequences
 from repro.skeleton.tables import TABLES, taxonomy_cells

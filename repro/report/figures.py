@@ -21,6 +21,7 @@ from repro.report.elements import (
     only,
     origin,
     seeds_in_words,
+    seeds_named,
 )
 from repro.report.logs import FROZEN
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, settled, styled
@@ -150,11 +151,11 @@ def sequence_contrast(log: DataFrame) -> Figure:
     Raises:
         ValueError: if the log is empty or mixes presets, data sets or dictionaries of several sizes.
     """
-    entries, seeds = only(log, "sequence_dictionary"), ", ".join(map(str, sorted(log["seed"].unique())))
+    entries = only(log, "sequence_dictionary")
     names = sorted(log["entry"].str.split(", ").str[0].unique(), key=lambda name: (name.count("+"), name))
     rows = -(-len(names) // 2)
     figure = Figure(figsize=(COLUMN, 0.75 + 0.95 * rows), layout="constrained")
-    figure.suptitle(origin(log, f"one run each, seed {seeds}"))
+    figure.suptitle(origin(log, f"one run each, {seeds_named(log)}"))
     panels = figure.subplots(rows, 2, sharex=True, sharey="row", squeeze=False).flat
     looks = {"": (BLUE, "-", "refreshed"), FROZEN: (VERMILLION, "--", "never refreshed")}
     for axes, name in zip(panels, names, strict=False):

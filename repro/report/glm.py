@@ -204,8 +204,8 @@ def leave_one_out(
     return found[["left_out", *found.columns.drop("left_out")]]
 
 
-def every_subset(table: DataFrame, outcome: str, *, least: int = 6) -> DataFrame:
-    """t of the four terms for every choice of at least so many rows, by OLS with a constant.
+def every_subset(table: DataFrame, outcome: str) -> DataFrame:
+    """t of the four terms for every choice of at least six rows, by OLS with a constant.
 
     Returns:
         One row per choice that tells the terms apart: n_rows, then t of AE, CE, AD, CD.
@@ -213,7 +213,7 @@ def every_subset(table: DataFrame, outcome: str, *, least: int = 6) -> DataFrame
     chosen = selected(table, outcome, "all")
     design, values = design_of(chosen, True).to_numpy(), chosen[outcome].to_numpy()
     bits = np.arange(2 ** len(chosen))[:, None] >> np.arange(len(chosen)) & 1
-    bits = bits[bits.sum(1) >= least].astype(float)                                      # (choices, rows)
+    bits = bits[bits.sum(1) > len(TERMS) + 1].astype(float)                                      # (choices, rows)
     gram = np.einsum("cr,ri,rj->cij", bits, design, design)                              # (choices, 5, 5)
     apart = np.linalg.matrix_rank(gram) == design.shape[1]
     bits, gram = bits[apart], gram[apart]

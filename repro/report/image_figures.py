@@ -10,7 +10,7 @@ from pandas import DataFrame, Series
 from torch import Tensor
 
 from repro.report import printed
-from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin
+from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin, seeds_named
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 CAPTIONS = {
@@ -87,14 +87,16 @@ def view_strip(views: dict[str, Tensor]) -> Figure:
 def temperature_grid(table: DataFrame) -> Figure:
     """Accuracy for every pair of temperatures, as heat maps with the values written in: SCE, ours and printed, ReSSL.
 
-    The best cell of each row is framed, unless the best of a printed row is not among the key temperatures that were
-    run. Cells in which both temperatures agree are dashed, missing ones are hatched.
+    The best cell of each row of several is framed, unless the best of a printed row is not among the key temperatures
+    that were run. Cells in which both temperatures agree are dashed, missing ones are hatched.
     Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on embedded data.
-    ReSSL has colours of its own, because a collapse would leave no difference between those of SCE.
+    ReSSL has colours of its own, because a collapse would leave no difference between those of SCE; how far its
+    embeddings and SCE's spread where both temperatures agree is in its title.
 
     Args:
         table: one row per cell: method ("sce" or "ressl"), temperature (tau), key_temperature (tau_m), ours, std,
-            n_seeds, published, preset, dataset; accuracies in percent, temperatures without unit.
+            n_seeds, published, embedding_spread (0 to 1; may be missing), preset, dataset; accuracies in percent,
+            temperatures without unit.
 
     Raises:
         ValueError: if the table is empty, mixes presets or data sets, or has a cell twice.
@@ -112,7 +114,7 @@ def temperature_grid(table: DataFrame) -> Figure:
     panels = [
         ("SCE, ours", sce, "ours", "std", _colours(ours)),
         (f"SCE, printed{apart}", sce.dropna(subset="published"), "published", "unknown", _colours(published)),
-        ("ReSSL, ours (own colours)", ressl, "ours", "std", _colours(ressl["ours"])),
+        (f"ReSSL, ours (own colours){_spreads(sce, ressl)}", ressl, "ours", "std", _colours(ressl["ours"])),
     ]
     panels = [panel for panel in panels if not panel[1].empty]
     heights = [panel[1]["temperature"].nunique() for panel in panels]
@@ -124,7 +126,8 @@ def temperature_grid(table: DataFrame) -> Figure:
     for axes, (name, rows, values, deviations, colours) in zip(stack, panels, strict=True):
         axes.set_title(name, loc="left")
         known = printed.sce_grid(only(table, "dataset")) if values == "published" else _by_temperatures(rows, values)
-        _heat_map(axes, rows, values, deviations, colours, key_temperatures, known.groupby("temperature").max())
+        best = known.groupby("temperature").max().where(known.groupby("temperature").count() > 1)
+        _heat_map(axes, rows, values, deviations, colours, key_temperatures, best)
     stack[-1].set_xlabel(r"temperature of the target $\tau_m$")
     marks = [
         Patch(facecolor="none", label="best of its row", **BEST),
@@ -222,34 +225,35 @@ def sampled_keys(table: DataFrame) -> Figure:
     """The JCL loss in closed form, and what drawing M keys from its Gaussian gives.
 
     Args:
-        table: of `report.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats);
-            with dataset and preset of the model whose queries and keys these are.
+        table: of `report.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats),
+            repeats; with dataset, preset, seed, positives (M'), strength and temperature of the cell whose queries and
+            keys these are. Bands are standard errors of the means.
 
     Raises:
         ValueError: if the table is empty or has several closed forms.
 
     Source: JCL supplement, Eq. M.8.
     """
-    closed_form = only(table, "closed_form")
-    table = table.sort_values("keys")
+    closed_form, repeats = only(table, "closed_form"), only(table, "repeats")
+    table = table.sort_values("keys").rename(columns={"keys": "drawn", "positives": "keys"})
+    setting = ", ".join(f"{symbol} = {only(table, name):g}" for name, symbol in SYMBOLS.items())
     figure = Figure(figsize=(COLUMN, 2.8), layout="constrained")
-    figure.suptitle(origin(table))
+    figure.suptitle(f"{origin(table, seeds_named(table))}\nJCL, {setting}")
     axes = figure.subplots()
     axes.axhline(closed_form, color=INK, linestyle=":", label="closed form (Eq. M.8)")
     looks = (
         ("inside", "mean inside the logarithm", BLUE, "o", "-"),
-        ("outside", "mean of M InfoNCE losses", VERMILLION, "s", "--"),
+        ("outside", "mean of $M$ InfoNCE losses", VERMILLION, "s", "--"),
     )
     for name, label, colour, marker, line in looks:
-        axes.plot(table["keys"], table[name], color=colour, marker=marker, linestyle=line, label=label)
-        low, high = table[name] - table[f"{name}_std"], table[name] + table[f"{name}_std"]
-        axes.fill_between(table["keys"], low, high, color=colour, alpha=0.15, linewidth=0)
-    # The means are to be told apart, although their deviations may be many times larger.
+        axes.plot(table["drawn"], table[name], color=colour, marker=marker, linestyle=line, label=label)
+        mean, error = table[name], table[f"{name}_std"] / np.sqrt(repeats)
+        axes.fill_between(table["drawn"], mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
     low, high = _interval(table[["inside", "outside", "closed_form"]].to_numpy())
     axes.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.set(xlabel="keys drawn, M", ylabel="loss (nats)")
+    axes.set(xlabel="keys drawn, $M$", ylabel="loss (nats),\nmean and standard error")
     axes.grid(axis="y")
     legend_above(axes, columns=1)
     return settled(figure)
@@ -261,7 +265,7 @@ def similarity_variance(table: DataFrame) -> Figure:
 
     Args:
         table: one row per image and model: model ("JCL", "MoCo v2"), similarity, variance (both without unit, as from
-            `report.histograms.similarity_and_variance`), d, the number of coordinates, dataset and preset.
+            `report.histograms.similarity_and_variance`), d, the number of coordinates, seed, dataset and preset.
 
     Raises:
         ValueError: if the table is empty or mixes several d.
@@ -270,7 +274,7 @@ def similarity_variance(table: DataFrame) -> Figure:
     """
     d = only(table, "d")
     figure = Figure(figsize=(COLUMN, 3.6), layout="constrained")
-    figure.suptitle(origin(table))
+    figure.suptitle(origin(table, seeds_named(table)))
     top, bottom = figure.subplots(2, 1)
     _histograms(top, table, "similarity")
     _histograms(bottom, table, "variance")
@@ -312,16 +316,26 @@ def _heat_map(
         if np.isnan(value):
             continue
         deviation = spread[row, column]
-        text = f"{value:.2f}" if np.isnan(deviation) else f"{value:.2f}\n\N{PLUS-MINUS SIGN}{deviation:.2f}"
+        text = f"{value:.2f}" if np.isnan(deviation) else f"{value:.2f}\n\N{PLUS-MINUS SIGN}{deviation:.1f}"
         axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", linespacing=1.0)
         equal = np.isclose(key_temperatures[column], temperatures[row])
         for frame in [BEST] * int(value == best[temperatures[row]]) + [EQUAL] * int(equal):
             axes.add_patch(Rectangle((column, row), 1, 1, fill=False, clip_on=False, **frame))
-    axes.set(xticks=np.arange(len(key_temperatures)) + 0.5, xticklabels=[f"{value:g}" for value in key_temperatures])
+    axes.set(xticks=np.arange(len(key_temperatures)) + 0.5, xticklabels=[f"{value:.2f}" for value in key_temperatures])
     axes.set(yticks=np.arange(len(temperatures)) + 0.5, yticklabels=[rf"$\tau$ = {value:g}" for value in temperatures])
     axes.set_ylim(len(temperatures), 0)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+
+
+def _spreads(sce: DataFrame, ressl: DataFrame) -> str:
+    """A line on the embeddings' spread of both methods, for each pair of equal temperatures that has it."""
+    pairs = sce.merge(ressl, on=["temperature", "key_temperature"], suffixes=("", "_ressl"))
+    if "embedding_spread" not in pairs:
+        return ""
+    equal = pairs[np.isclose(pairs["temperature"], pairs["key_temperature"])].dropna(subset="embedding_spread")
+    told = [f"{row.embedding_spread_ressl:.2f}, of SCE {row.embedding_spread:.2f}" for row in equal.itertuples()]
+    return "\nspread of embeddings at $\\tau_m = \\tau$: " + "; ".join(told) if told else ""
 
 
 def _setting(varied: str, rows: DataFrame) -> str:
@@ -350,15 +364,17 @@ def _interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def _histograms(axes: Axes, table: DataFrame, column: str) -> None:
-    """Outlines over common bins, with a line at the median of each model."""
+    """Outlines over common bins, with a line at the median of each model; the images of all its seeds together."""
     known = table.dropna(subset=column)
     bins = np.linspace(*_interval(known[column].to_numpy()), 41)
     for model, colour, line in (("JCL", BLUE, "-"), ("MoCo v2", VERMILLION, "--")):
-        values = known.loc[known["model"] == model, column]
-        if values.empty:
+        rows = known[known["model"] == model]
+        if rows.empty:
             continue
+        values, seeds = rows[column], rows["seed"].nunique()
         shares = 100 * np.histogram(values, bins)[0] / len(values)
-        label = f"{model}, {len(values):,} images, median {values.median():.3g}"
+        images = f"{seeds} x {len(values) // seeds:,}" if seeds > 1 else f"{len(values):,}"
+        label = f"{model}, {images} images, median {values.median():.3g}"
         axes.stairs(shares, bins, color=colour, linestyle=line, label=label)
         axes.axvline(values.median(), color=colour, linestyle=line, linewidth=0.6)
     axes.locator_params(axis="x", nbins=5)  # a narrow range has long labels

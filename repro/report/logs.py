@@ -14,7 +14,8 @@ from pandas import DataFrame
 
 from repro import manifest
 from repro.run.finished import read_table
-from repro.run.store import Cell, Store, parse_json, write_atomically
+from repro.run.json_files import parse_json
+from repro.run.store import Cell, Store, write_atomically
 
 FROZEN = ", td_queue=frozen_noise"  # ends an entry whose dictionary of decoded sequences is never refreshed
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
@@ -112,10 +113,10 @@ def _check_lines(reader: Any) -> None:
 def export(store: Store, folder: Path) -> list[Path]:
     """Write the logs that figures need to `folder`, one file per figure and data set; returns those written.
 
-    Of the finished cells of a data set that have such a log, smoke runs left out, those count whose preset has most.
-    The parts of a loss are those of one cell, the first by entry and seed. The term CD is that of the paper's recipe,
-    of the first seed of each entry; entries that are not in the store stay in the file. Categories are counted in the
-    recipe's runs, not in those that depart from it.
+    Of the finished cells of a data set that have such a log, smoke runs left out, those count whose preset has most,
+    and of equal entry and seed the one that finished last. Cells that depart from their recipe in more than their table
+    varies are left out. The parts of a loss are those of one cell, the first by entry and seed. The term CD is that of
+    the paper's recipe, of the first seed of each entry; entries that are not in the store stay in the file.
     """
     written = []
     for name, wanted in FIGURES.items():
@@ -138,7 +139,7 @@ def slug(dataset: str) -> str:
 
 def _most_complete(cells: list[dict]) -> list[dict]:
     presets = [cell["preset"] for cell in cells]
-    chosen = max(sorted(set(presets)), key=presets.count)
+    chosen = max(sorted(set(presets)), key=presets.count, default=None)
     return sorted((cell for cell in cells if cell["preset"] == chosen), key=lambda cell: (cell["entry"], cell["seed"]))
 
 
@@ -181,13 +182,19 @@ def _latest(cells: list[dict]) -> list[dict]:
 
 
 def _without_departures(cells: list[dict]) -> list[dict]:
-    """Cells of the fullest preset whose entry names the sampler and M alone, in the order of M."""
+    """Of cells whose entry names what their table varies alone, those of `_latest`."""
+    from repro.tables import TABLES  # torchvision takes seconds to import
+
     chosen = []
-    for cell in _latest(cells):
+    for cell in cells:
         _, *named = cell["entry"].split(", ")
-        if {part.partition("=")[0] for part in named} <= {"sampler", "batch"}:
+        if {part.partition("=")[0] for part in named} <= set(TABLES[cell["table"]].varied):
             chosen.append(cell)
-    return sorted(chosen, key=lambda cell: cell["recipe"]["batch"])
+    return _latest(chosen)
+
+
+def _by_batch(cells: list[dict]) -> list[dict]:
+    return sorted(_without_departures(cells), key=lambda cell: cell["recipe"]["batch"])
 
 
 def _categories(store: Store, cells: list[dict]) -> DataFrame:
@@ -283,7 +290,7 @@ def _log(path: Path, columns: Sequence[str]) -> DataFrame:
 
 FIGURES = {
     "category_curves": Log(
-        "category_diversity", _without_departures, _categories,
+        "category_diversity", _by_batch, _categories,
         ("step", "categories_video", "categories_audio", "sampler", "batch", "expected"),
     ),
     "pretext_accuracy": Log(
@@ -295,15 +302,15 @@ FIGURES = {
         ("modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller", "nearest", "nearest_category"),
     ),
     "objective_parts": Log(
-        "temperature_grid", _most_complete, _parts_of_first,
+        "temperature_grid", _without_departures, _parts_of_first,
         ("epoch", "InfoNCE", "ReSSL", "Ceil", "loss", "weight"),
     ),
     "similarity_variance_images": Log(
-        "similarity_variance", _most_complete, functools.partial(_joined, "similarity.csv"),
+        "similarity_variance", _without_departures, functools.partial(_joined, "similarity.csv"),
         ("model", "d", "similarity", "variance"),
     ),
     "sampled_keys": Log(
-        "positive_keys", _most_complete, _of_most_keys,
+        "positive_keys", _without_departures, _of_most_keys,
         ("keys", "inside", "inside_std", "outside", "outside_std", "closed_form"),
     ),
     "sequence_contrast": Log(

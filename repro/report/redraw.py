@@ -14,6 +14,7 @@ from repro.report import audiovisual_figures, category_figures, figures, image_f
 from repro.report.elements import only, spread_in_words
 from repro.report.logs import slug
 from repro.report.printed import printed
+from repro.report.stored import departures
 from repro.report.style import save
 from repro.run.export import results
 from repro.run.store import write_atomically
@@ -164,7 +165,7 @@ def _as_listed(found: DataFrame) -> Series:
     """Whether an entry names no departure but what its table varies, or has a table of its own for."""
     listed = {name: {*TABLES[name].varied, *_separate(name)} for name in set(found["table"])}
     pairs = zip(found["entry"], found["table"], strict=True)
-    return Series([_departures(entry).keys() <= listed[table] for entry, table in pairs], found.index, dtype=bool)
+    return Series([departures(entry).keys() <= listed[table] for entry, table in pairs], found.index, dtype=bool)
 
 
 def _settings(found: DataFrame) -> Series:
@@ -172,7 +173,7 @@ def _settings(found: DataFrame) -> Series:
     endings = []
     for entry, table in zip(found["entry"], found["table"], strict=True):
         separate = _separate(table)
-        parts = [f"_{value}{separate[field]}" for field, value in _departures(entry).items() if field in separate]
+        parts = [f"_{value}{separate[field]}" for field, value in departures(entry).items() if field in separate]
         endings.append("".join(parts))
     return Series(endings, found.index, dtype=str)
 
@@ -180,8 +181,3 @@ def _settings(found: DataFrame) -> Series:
 def _separate(table: str) -> dict[str, str]:
     """Fields that make a table of their own when they depart from the preset, and what follows them in file names."""
     return {"protocol": "", "layers": "layers", "units": "units"} if table == "taxonomy" else {}
-
-
-def _departures(entry: str) -> dict[str, str]:
-    """Fields and values that an entry names: "CE, layers=3" gives {"layers": "3"}."""
-    return dict(part.split("=") for part in entry.split(", ")[1:])

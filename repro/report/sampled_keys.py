@@ -52,7 +52,8 @@ def sampled_keys(
 
     Returns:
         One row per count: keys (M), then in nats, averaged over the queries: inside, inside_std, outside, outside_std
-        (mean and standard deviation over the repeats) and closed_form, the same in every row. Computed in float64.
+        (mean and standard deviation over the repeats) and closed_form, the same in every row, as is the number of
+        repeats. Computed in float64.
 
     Raises:
         ValueError: as `contrast.jcl`; or if there is no count, one is below 1, or there are fewer than 2 repeats.
@@ -83,4 +84,4 @@ def sampled_keys(
     for name, losses in (("inside", torch.stack(inside)), ("outside", torch.stack(outside))):
         chosen = losses[:, [count - 1 for count in counts]].cpu().numpy()                # (repeats, counts)
         table[name], table[f"{name}_std"] = chosen.mean(0), chosen.std(0, ddof=1)
-    return table.assign(closed_form=closed_form)
+    return table.assign(closed_form=closed_form, repeats=repeats)

@@ -13,6 +13,9 @@ VERDICTS = (HOLDS, FAILS, UNDECIDED, NOT_RUN, CANNOT)
 NOT_MEASURED = "not measured"  # said of a discrepancy
 ERROR = 0.05  # probability of a wrong verdict that is accepted
 ROUNDING = 1e-6  # what is left of equal decimals after subtracting them
+WIDEST = 5.0  # points: a prediction interval that reaches further decides nothing
+SEEDS = "one-sided t test, 5 %, paired over shared seeds, with the pooled deviation between seeds where fewer than two"
+SEEDS_LIKE = "one-sided t test, 5 %, paired over shared seeds, else with the deviation between seeds of that recipe"
 
 
 class Finding(NamedTuple):
@@ -54,6 +57,19 @@ class Claim:
     identity: bool = False
 
 
+def claims_of(paper: str, letter: str, source: str = "") -> Callable[..., Claim]:
+    """What makes a paper's claims of their number, place in the source, sentence, predicate, check and figures."""
+
+    def claim(
+        number: int, place: str, says: str, predicate: str, check: Callable[[Any], Finding], *figures: str,
+        identity: bool = False,
+    ) -> Claim:
+        return Claim(id=f"{letter}{number}", paper=paper, place=f"{source}{place}", says=says, predicate=predicate,
+                     check=check, figures=figures, identity=identity)
+
+    return claim
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Discrepancy:
     """Where a paper disagrees with itself or with its released code.
@@ -64,7 +80,7 @@ class Discrepancy:
         place: where in the paper.
         paper_says, others_say: the two sides; the other one is the released code, another table, or arithmetic.
         here: what we take.
-        measure: what we measured about it, in words; None of a matter of words alone, or where we measure nothing.
+        measure: finds what we measured about it in the evidence, in words; nothing of a matter of words alone.
     """
 
     id: str
@@ -73,7 +89,7 @@ class Discrepancy:
     paper_says: str
     others_say: str
     here: str
-    measure: Callable[[Any], str] | None = None
+    measure: Callable[[Any], str]
 
 
 class Estimate(NamedTuple):

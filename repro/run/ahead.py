@@ -1,5 +1,6 @@
 """What training needs next, made by a thread while the device is busy with what it has."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
@@ -44,9 +45,13 @@ def ahead(items: Iterable[Made], *, early: bool) -> Iterator[Made]:
     if not early:
         yield from items
         return
-    source, end = iter(items), object()
+    source = iter(items)
+
+    def following() -> list[Made]:
+        return list(itertools.islice(source, 1))
+
     with ThreadPoolExecutor(1) as worker:
-        coming = worker.submit(next, source, end)
-        while (item := coming.result()) is not end:
-            coming = worker.submit(next, source, end)
-            yield item
+        coming = worker.submit(following)
+        while item := coming.result():
+            coming = worker.submit(following)
+            yield from item

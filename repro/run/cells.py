@@ -3,6 +3,7 @@
 import functools
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from tqdm.auto import tqdm
@@ -10,10 +11,10 @@ from tqdm.auto import tqdm
 from repro.run.fit import NonFiniteLoss
 from repro.run.store import Cell, Run, Store
 
-Train = Callable[[Run, tqdm], dict]
+Train = Callable[[Run, tqdm], dict[str, Any]]
 
 
-def settle(run: Run, train: Callable[[], dict], store: Store) -> bool | NonFiniteLoss:
+def settle(run: Run, train: Callable[[], dict[str, Any]], store: Store) -> bool | NonFiniteLoss:
     """True once the run needs no more work, False if another process holds it; the error if it diverged."""
     if run.result is not None:
         return True
@@ -47,6 +48,7 @@ def attempt(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exce
             held = []
             for run in waiting:
                 steps.set_description(f"{run.cell.entry}, seed {run.cell.seed}")
+                outcome: bool | Exception
                 try:
                     outcome = settle(run, functools.partial(train, run, steps), store)
                 except (MemoryError, RuntimeError) as error:

@@ -3,11 +3,14 @@
 import contextlib
 import dataclasses
 import importlib.util
+import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
 from tqdm.auto import tqdm
 
 from repro.run.cells import Train, failure, settle_quietly, watch
@@ -25,7 +28,8 @@ class Cluster:
     Attributes:
         workers: of the cluster started on this machine, if there is no address.
         address: of a scheduler.
-        device: "cpu" or "cuda"; a cell on CUDA takes one unit of the resource "GPU".
+        device: "cpu" or "cuda"; a cell on CUDA takes one unit of the resource "GPU". The workers started on this
+            machine take turns with its GPUs; others use the first that they see.
     """
 
     workers: int
@@ -48,8 +52,9 @@ class Cluster:
         with self._client() as client:
             if not client.nthreads():
                 tqdm.write(f"no worker has joined {client.scheduler.address} yet", file=sys.stderr)
-            shared = {"train": train, "store": store, "retries": RETRIES, "resources": self._resources()}
-            futures = client.map(_settle, list(cells), pure=False, **shared)
+            shared = {"train": train, "store": store, "gpus": self._gpus()}
+            options = {"retries": RETRIES, "resources": self._resources(), "pure": False}
+            futures = client.map(_settle, list(cells), **shared, **options)
             watch(cells, store, lambda: all(future.done() for future in futures), f"cells, {client.scheduler.address}")
             outcomes = [future.exception() or future.result() for future in futures]
         failed = [(cell, each) for cell, each in zip(cells, outcomes, strict=True) if isinstance(each, Exception)]
@@ -70,7 +75,17 @@ class Cluster:
             LocalCluster(n_workers=self.workers, resources=self._resources(), **options) as cluster,
             Client(cluster) as client,
         ):
-            yield client
+            try:
+                yield client
+            except KeyboardInterrupt:
+                for nanny in cluster.workers.values():  # closed, workers would go on until their cells are trained
+                    nanny.auto_restart = False
+                    os.kill(nanny.pid, signal.SIGKILL)
+                raise
+
+    def _gpus(self) -> int:
+        """How many GPUs the workers take turns with; 0 where each has its own, or none."""
+        return torch.cuda.device_count() if self.device == "cuda" and not self.address else 0
 
     def _resources(self) -> dict[str, int] | None:
         return {"GPU": 1} if self.device == "cuda" else None
@@ -93,6 +108,10 @@ def scheduler_address(workers: str | int) -> str | None:
     return dask.config.get("scheduler-address", None) if workers == "auto" else None
 
 
-def _settle(cell: Cell, train: Train, store: Store) -> bool | NonFiniteLoss:
+def _settle(cell: Cell, train: Train, store: Store, gpus: int) -> bool | NonFiniteLoss:
+    from distributed import get_worker
+
     with ONE_CELL:
+        if gpus:
+            torch.cuda.set_device(get_worker().name % gpus)  # workers started here are called 0, 1, and so on
         return settle_quietly(cell, train, store)

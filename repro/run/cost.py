@@ -6,6 +6,7 @@ import functools
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -13,7 +14,7 @@ from repro import manifest
 from repro.run.device import hardware
 
 
-def cost(device: torch.device) -> dict:
+def cost(device: torch.device) -> dict[str, Any]:
     """When, where and with which code a cell was finished, and the most memory it took."""
     finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {"finished": finished, "peak_mb": peak_mb(device), "commit": commit(), **hardware(device)}

@@ -11,6 +11,8 @@ from torch import distributed
 
 from repro.recipe import choose
 
+SHARE_OF_A_GPU = 6 * 2**30  # bytes, of each process on it; half of them are the frames of NTU RGB+D
+
 
 def resolve(device: str) -> torch.device:
     """The torch device for "auto" (CUDA if there is one, else the CPU), "cpu" or "cuda".
@@ -35,8 +37,17 @@ def fits(size: int, device: torch.device) -> bool:
     return size <= (free + kept) // 2
 
 
+def gpu_places(most: int) -> int:
+    """How many processes train at once on this machine's GPUs: on each `most`, if memory and cores go round."""
+    count = torch.cuda.device_count()
+    if most == 1 or count == 0:
+        return count
+    memory = min(torch.cuda.get_device_properties(number).total_memory for number in range(count))
+    return count * max(1, min(most, memory // SHARE_OF_A_GPU, cores() // count))
+
+
 @contextlib.contextmanager
-def threads(count: int):
+def threads(count: int) -> Iterator[None]:
     """Compute with `count` CPU threads inside the block; a CPU result is bit-identical only for equal counts."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
@@ -48,16 +59,19 @@ def threads(count: int):
 
 @contextlib.contextmanager
 def full_precision() -> Iterator[None]:
-    """Let float32 be float32 in cuDNN's convolutions and recurrent layers inside the block.
+    """Let float32 be float32 in products of matrices and in cuDNN's convolutions and recurrent layers inside the block.
 
-    By default cuDNN rounds the factors of their products to TF32, ten bits of mantissa.
+    By default cuDNN rounds the factors of their products to TF32, ten bits of mantissa; an environment variable,
+    TORCH_ALLOW_TF32_CUBLAS_OVERRIDE, lets cuBLAS do so too.
     """
-    before = torch.backends.cudnn.allow_tf32
+    before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     torch.backends.cudnn.allow_tf32 = False
+    torch.set_float32_matmul_precision("highest")
     try:
         yield
     finally:
-        torch.backends.cudnn.allow_tf32 = before
+        torch.backends.cudnn.allow_tf32 = before[0]
+        torch.set_float32_matmul_precision(before[1])
 
 
 @contextlib.contextmanager
@@ -114,8 +128,7 @@ def restore_generator(generator: torch.Generator, state: torch.Tensor) -> None:
 def hardware(device: torch.device) -> dict[str, str | int]:
     """What a measured time depends on: device name, cores, versions."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    return {"device": name, "cores": cores()} | versions
+    return {"device": name, "cores": cores(), "python": platform.python_version(), "torch": torch.__version__}
 
 
 def cores() -> int:

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import pandas as pd
 import torch
@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from repro.recipe import choose, parse_number
 from repro.run.cells import Train, attempt, failure
 from repro.run.cluster import Cluster, scheduler_address
-from repro.run.device import cores, first, from_first, grouped
+from repro.run.device import cores, first, from_first, gpu_places, grouped
 from repro.run.fit import NonFiniteLoss
 from repro.run.local import Local
 from repro.run.store import Cell, Run, Store
@@ -51,13 +51,18 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool |
 
     Raises:
         NonFiniteLoss, ChildProcessError: as `complete`.
+        KeyboardInterrupt: having said how to go on.
     """
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and first():
         store.require_writable()
         what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
         tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
-    complete(cells, train, store, pool)
+    try:
+        complete(cells, train, store, pool)
+    except KeyboardInterrupt:
+        tqdm.write(f"asked for again, the table goes on from the last checkpoints in {store.root}", file=sys.stderr)
+        raise
     return pd.DataFrame([_row(run) for run in map(store.run, cells)])
 
 
@@ -81,11 +86,11 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
 
     Args:
         engine: "inline"; "local", worker processes of this machine; "dask", those of a dask cluster; or "auto": local
-            on a CPU and on several GPUs, unless the cells are smoke runs, which end sooner than workers start.
-        workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA the GPUs. Of
-            "dask" also the address of a scheduler, which "auto" takes from dask's configuration if it is there, such
+            where several cells are trained at once, unless they are smoke runs, which end sooner than workers start.
+        workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA `gpu_places`.
+            Of "dask" also the address of a scheduler, which "auto" takes from dask's configuration if it is there, such
             as the environment variable DASK_SCHEDULER_ADDRESS; otherwise a cluster of this machine is started.
-        cells: to be trained; their recipe says `threads`.
+        cells: to be trained; their recipe says `threads` and `cells_per_gpu`.
         device: to train on.
 
     Raises:
@@ -96,13 +101,13 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
     if grouped():
         return None
     address = scheduler_address(workers) if engine == "dask" else None
-    places = torch.cuda.device_count() if device.type == "cuda" else cores() // cells[0].recipe.threads
+    recipe = cells[0].recipe
+    places = gpu_places(recipe.cells_per_gpu) if device.type == "cuda" else cores() // recipe.threads
     count = max(1, places) if workers == "auto" or address else parse_number("workers", workers, least=1)
     if engine == "dask":
         return Cluster(count, address, device.type)
     if engine == "auto":
-        shared = device.type == "cpu" or places > 1
-        engine = "local" if shared and cells[0].preset != "smoke" else "inline"
+        engine = "inline" if cells[0].preset == "smoke" else "local"
     return Local(count) if engine == "local" and count > 1 else None
 
 
@@ -128,7 +133,7 @@ def _train_together(cells: Sequence[Cell], train: Train, store: Store) -> dict[s
         for run in map(store.run, cells):
             steps.set_description(f"{run.cell.entry}, seed {run.cell.seed}")
             with contextlib.ExitStack() as held:
-                missing = from_first(lambda run=run, held=held: _hold(run, store, held, finished.write))
+                missing = from_first(functools.partial(_hold, run, store, held, finished.write))
                 result = None
                 try:
                     result = train(run, steps) if missing else None
@@ -154,6 +159,6 @@ def _hold(run: Run, store: Store, held: contextlib.ExitStack, say: Callable[[str
     return False
 
 
-def _row(run: Run) -> dict:
-    result = {name: value for name, value in run.result.items() if name != "cost"}
+def _row(run: Run) -> dict[str, Any]:
+    result = {name: value for name, value in run.read().items() if name != "cost"}
     return {"entry": run.cell.entry, "seed": run.cell.seed, "key": run.cell.key} | result

@@ -114,6 +114,23 @@ def nearest_labels(train_features: Tensor, train_labels: Tensor, test_features: 
     return train_labels[nearest]
 
 
+def standardised(features: Tensor, reference: Tensor) -> Tensor:
+    """Features (n, H) shifted and scaled as those of the reference (m, H) need to have mean 0 and deviation 1.
+
+    A coordinate that is constant in the reference is only shifted.
+    """
+    deviation, mean = torch.std_mean(reference, dim=0, correction=0)
+    return (features - mean) / deviation.where(deviation > 0, 1)
+
+
+def spread(points: Tensor) -> float:
+    """Standard deviation over points (n, d), root mean square over coordinates, times the square root of d.
+
+    Of points of unit length 1 if their mean is zero, 0 if all are equal.
+    """
+    return points.var(0, correction=0).sum().sqrt().item()
+
+
 def percent(right: Tensor) -> float:
     """The share of samples that are right, (m,) bool, in percent; m at least 1."""
     return 100 * right.sum().item() / len(right)

@@ -3,12 +3,14 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
 
 from repro.recipe import parse_number
-from repro.run.store import Store, check_result, parse_json, write_atomically
+from repro.run.json_files import check_metrics, parse_json
+from repro.run.store import Store, write_atomically
 
 
 class MixedSeeds(ValueError):
@@ -109,7 +111,7 @@ def _checked(line: int, row: list[str]) -> list[str]:
         try:
             found = parse_json(values[name])
             if name == "metrics":
-                check_result(found)
+                check_metrics(found)
             if name == "cost" and not isinstance(found.get("finished"), str):
                 raise ValueError("it does not say when the cell was finished")
         except ValueError as error:
@@ -136,9 +138,9 @@ def _differing(seeds: DataFrame) -> list[str]:
     return fields + (["digest"] if seeds["digest"].nunique() > 1 else [])
 
 
-def _row(cell: dict) -> dict:
+def _row(cell: dict[str, Any]) -> dict[str, Any]:
     result = dict(cell["result"])
-    cost = result.pop("cost", {})
+    cost = result.pop("cost")
     if not all(isinstance(cost.get(name), str) for name in ("finished", "commit")):
         raise ValueError(f"the result of {cell['table']}/{cell['key']} does not say when and with which commit it was "
                          "finished; delete its result.json and run the table again")

@@ -36,16 +36,16 @@ def checkpoint(key: str, store: Store) -> dict[str, Any]:
 
 
 def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
-    """The file of that name in the cell's folder, made if it is not there, with the cell's data set and preset.
+    """The file of that name in the cell's folder, made if it is not there, with the cell's data set, preset and seed.
 
     In a process group all processes compute, as an encoder may need them all, and the first writes.
     """
     path = Store(manifest.runs_root()).run(cell).folder / name
     if devices.from_first(lambda: not path.exists()):
-        with devices.threads(cell.recipe.threads):
+        with devices.threads(cell.recipe.threads), devices.full_precision():
             found = compute().assign(dataset=cell.dataset, preset=cell.preset)
         devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
-    return read_table(path)
+    return read_table(path).assign(seed=cell.seed)
 
 
 def read_table(path: Path) -> DataFrame:

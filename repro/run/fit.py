@@ -5,10 +5,12 @@ killed at any moment and started again takes exactly the steps it would have tak
 processes take the same steps, the first reads and writes the folder.
 """
 
+import functools
 import hashlib
 import io
 import json
 import math
+import operator
 import os
 import sys
 import time
@@ -20,7 +22,8 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from repro.run.device import first, from_first
-from repro.run.store import parse_json, write_atomically
+from repro.run.json_files import parse_json
+from repro.run.store import naming, write_atomically
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 
@@ -68,6 +71,7 @@ def fit(
 
     Raises:
         NonFiniteLoss: naming the first bad term and step. Nothing of the bad steps is saved.
+        ValueError: if the checkpoint is not of such a learner.
     """
     done, seconds = _resume(learner, folder)
     if first():
@@ -91,8 +95,8 @@ def fit(
             _append_progress(folder / "progress.jsonl", line)
         progress.set_postfix(values, refresh=False)
         progress.update(done - progress.n)
-        due = now - saved_at >= checkpoint_seconds or done == learner.total_steps
-        if from_first(lambda due=due: due):
+        late = functools.partial(operator.ge, now - saved_at, checkpoint_seconds)
+        if done == learner.total_steps or from_first(late):
             _save(learner, folder, done, seconds)
             saved_at = time.monotonic()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
@@ -149,7 +153,16 @@ def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0
-    learner.load_state_dict(state["learner"])
+    try:
+        odd = learner.state_dict().keys() ^ state["learner"].keys()
+        if odd:
+            raise KeyError(*sorted(odd))
+        learner.load_state_dict(state["learner"])
+    except torch.OutOfMemoryError:  # says nothing about the file
+        raise
+    except (KeyError, RuntimeError) as error:
+        raise ValueError(f"{folder} was begun by another version of this project, whose state does not fit ({error}); "
+                         "move that folder away, and the cell starts anew") from error
     return state["step"], state["seconds"]
 
 
@@ -165,7 +178,7 @@ def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, flo
 
 
 def _append_progress(path: Path, line: dict[str, float]) -> None:
-    with path.open("a") as file:
+    with naming(path), path.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 

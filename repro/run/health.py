@@ -72,7 +72,7 @@ def _examine_cell(folder: Path, health: Health) -> None:
         if not free:
             health.running.append(f"{folder}: {owner(folder)}")
             return
-        for path in sorted(folder.iterdir()):
+        for path in sorted(folder.rglob("*")):
             if TEMPORARY.fullmatch(path.name):
                 health.problems.append(_leftover(path, functools.partial(_guarded, folder, path.unlink)))
         damaged = _damaged(folder)

@@ -22,7 +22,7 @@ TRIES = 2  # a cell whose process is lost is given to another one, once
 
 @dataclasses.dataclass(frozen=True)
 class Local:
-    """Worker processes on this machine; with several GPUs, each uses one of them.
+    """Worker processes on this machine; they take turns with its GPUs, and each uses one of them.
 
     Attributes:
         workers: how many there are at most. A single one is this process.
@@ -39,7 +39,8 @@ class Local:
         count = min(self.workers, len(cells))
         if count == 1:
             return attempt(cells, train, store)
-        waiting, failed = queue.SimpleQueue[Cell](), {}
+        waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
+        failed: dict[str, Exception] = {}
         for cell in cells:
             waiting.put(cell)
         workers = [_Worker(number) for number in range(count)]
@@ -56,7 +57,7 @@ class Local:
 
 
 def _serve(
-    worker: "_Worker", waiting: queue.SimpleQueue, train: Train, store: Store, failed: dict[str, Exception]
+    worker: "_Worker", waiting: queue.SimpleQueue[Cell], train: Train, store: Store, failed: dict[str, Exception]
 ) -> None:
     """Hand a worker cells until none is left; notes what failed."""
     with contextlib.suppress(queue.Empty):
@@ -78,7 +79,7 @@ class _Worker:
 
     def __init__(self, number: int) -> None:
         self.number, self.stopped = number, False
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._changing = threading.Lock()
 
     def settle(self, cell: Cell, train: Train, store: Store) -> bool | Exception:
@@ -86,10 +87,11 @@ class _Worker:
         process = self._running()
         if process is None:
             return False
+        assert process.stdin and process.stdout  # pipes
         try:
             pickle.dump((cell, train, store), process.stdin)
             process.stdin.flush()
-            outcome = pickle.load(process.stdout)
+            outcome: bool | Exception = pickle.load(process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):  # it has ended, perhaps while it answered
             outcome = ChildProcessError(_ending(process.wait()))
         if isinstance(outcome, ChildProcessError):
@@ -103,17 +105,19 @@ class _Worker:
             self.stopped = True
             self._end()
 
-    def _running(self) -> subprocess.Popen | None:
+    def _running(self) -> subprocess.Popen[bytes] | None:
         with self._changing:
             if self._process is None and not self.stopped:
                 command = [sys.executable, "-m", "repro.run.worker"]
-                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-                self._process = subprocess.Popen(command, env=environment(self.number), **pipes)
+                self._process = subprocess.Popen(
+                    command, env=environment(self.number), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
             return self._process
 
     def _end(self) -> None:
         if self._process is None:
             return
+        assert self._process.stdin and self._process.stdout  # pipes
         self._process.kill()
         self._process.wait()
         with contextlib.suppress(BrokenPipeError):
@@ -123,7 +127,7 @@ class _Worker:
 
 
 def environment(number: int) -> dict[str, str]:
-    """The environment of a worker, by its number: of several GPUs it sees one, so that each has a queue of its own."""
+    """The environment of a worker, by its number: of several GPUs it sees one, which others may see too."""
     count = torch.cuda.device_count()
     if count < 2:
         return dict(os.environ)

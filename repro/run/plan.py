@@ -69,22 +69,24 @@ def _measured(
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=shared) as folder:
         scratch = Store(Path(folder))
         complete(recipes, functools.partial(calibrate, learners=learners, device=device), scratch, pool)
-        return {recipe: scratch.run(cell).result for recipe, cell in first.items()}
+        return {recipe: scratch.run(cell).read()["cost"] for recipe, cell in first.items()}
 
 
-def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.device) -> dict[str, float]:
+def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.device) -> dict[str, dict[str, float]]:
     """Take a few steps of everything that is trained for the run's cell, in the place of training it.
 
     Returns:
-        steps: of the first learner, whose progress is logged; seconds: what they will take; seconds_after: what those
-        of the other learners will take; peak_mb: memory of the process, on CUDA of the device, so far in this cell.
+        A result with nothing but a cost. Of that: steps, of the first learner, whose progress is logged; seconds, what
+        they will take; seconds_after, what those of the other learners will take; peak_mb, memory of the process, on
+        CUDA of the device, so far in this cell.
     """
     begin(device)
     with devices.threads(run.cell.recipe.threads), devices.full_precision():
         found = [(learner.total_steps, forecast(learner, device)) for learner in learners(run.cell, device)]
     (steps, seconds), *others = found
     after = sum(each for _, each in others)
-    return {"steps": float(steps), "seconds": seconds, "seconds_after": after, "peak_mb": float(peak_mb(device))}
+    cost = {"steps": float(steps), "seconds": seconds, "seconds_after": after, "peak_mb": float(peak_mb(device))}
+    return {"cost": cost}
 
 
 def forecast(learner: Learner, device: torch.device, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -101,7 +103,8 @@ def forecast(learner: Learner, device: torch.device, clock: Callable[[], float] 
 
     if not learner.total_steps:
         return 0.0
-    opening, others = step(), []
+    opening = step()
+    others: list[float] = []
     most = min(learner.steps_per_epoch, learner.total_steps) - 1
     while len(others) < most and sum(others) < MEASURED:
         others.append(step())
@@ -134,8 +137,8 @@ def _rows(cells: Sequence[Cell], times: Sequence[float], costs: dict[str, dict[s
     found["recipe"] = [cell.recipe.canonical() for cell in cells]
     grouped = found.groupby("recipe", sort=False)
     rows = grouped.agg(entry=("entry", "first"), cells=("entry", "size"), minutes_left=("left", "sum"))
-    costs = DataFrame(costs).T.loc[rows.index]
-    rows.insert(2, "steps", costs["steps"].astype(int))
-    rows.insert(3, "minutes_per_cell", (costs["seconds"] + costs["seconds_after"]) / 60)
+    measured = DataFrame(costs).T.loc[rows.index]
+    rows.insert(2, "steps", measured["steps"].astype(int))
+    rows.insert(3, "minutes_per_cell", (measured["seconds"] + measured["seconds_after"]) / 60)
     rows["minutes_left"] /= 60
-    return rows.assign(memory_mb=costs["peak_mb"].astype(int))
+    return rows.assign(memory_mb=measured["peak_mb"].astype(int))

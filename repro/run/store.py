@@ -9,15 +9,15 @@
 import contextlib
 import dataclasses
 import datetime
+import errno
 import hashlib
 import json
-import math
 import os
-import reprlib
 import secrets
 import socket
 import tempfile
 import time
+import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,28 +25,57 @@ from typing import Any
 import filelock
 
 from repro.recipe import Recipe
+from repro.run.json_files import check_metrics, check_parts, parse_json
+
+AGAIN = "then give the same command again, and it goes on where it was"
+REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), f"make room there, {AGAIN}"),
+    errno.EFBIG: f"allow larger files, see `ulimit -f`, {AGAIN}",
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), f"give yourself the right to write there, {AGAIN}"),
+}
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then move it into place.
 
     Whatever happens, `path` holds either its old content or all of the new one.
 
     Raises:
-        OSError: naming `path`, if the disk is full.
+        OSError: as `naming`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with naming(path, temporary):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write(temporary)
+            with temporary.open("r+b") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Let an OSError inside the block name the file, which one of a full disk does not, and say what to do.
+
+    Args:
+        path: what is written, unless the error names something else.
+        temporary: where it is written at first.
+
+    Raises:
+        OSError: as inside the block; if the disk is full or may not be written, with the remedy.
+    """
     try:
-        write(temporary)
-        with temporary.open("r+b") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        yield
     except OSError as error:
-        error.filename = error.filename or str(path)  # a write that fails names no file
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
+        if error.errno is None:  # it speaks for itself
+            raise
+        if error.filename in (None, str(temporary)):
+            error.filename = str(path)
+        if error.errno not in REMEDIES:
+            raise
+        raise OSError(error.errno, f"{error.strerror} ({REMEDIES[error.errno]})", error.filename) from error
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -102,6 +131,9 @@ class Cell:
         return dataclasses.asdict(self) | {"key": self.key, "recipe": self.recipe.to_dict()}
 
 
+PARTS = {**typing.get_type_hints(Cell), "recipe": dict, "key": str}  # of `recipe.json`
+
+
 class Run:
     """The folder of a cell."""
 
@@ -115,8 +147,11 @@ class Run:
         Raises:
             ValueError: if `result.json` is damaged; the message names it.
         """
-        path = self.folder / "result.json"
-        return read_result(path) if path.exists() else None
+        return self.read() if (self.folder / "result.json").exists() else None
+
+    def read(self) -> dict[str, Any]:
+        """The stored result of a complete cell; raises as `result`, also where it is not complete."""
+        return read_result(self.folder / "result.json")
 
     @property
     def trained(self) -> float:
@@ -124,9 +159,9 @@ class Run:
         return 1.0 if (self.folder / "result.json").exists() else trained(self.folder)
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Write `result.json`, which completes the cell, and drop what only resuming needed."""
+        """Drop what only resuming needed, and write `result.json`, which completes the cell."""
+        (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
         write_json(self.folder / "result.json", result)
-        (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[bool]:
@@ -134,15 +169,16 @@ class Run:
 
         The lock belongs to the process: it is free again when the process ends, however it ends.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(self.folder / "lock")
         try:
-            lock.acquire(timeout=0)
+            with naming(self.folder / "lock"):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                lock.acquire(timeout=0)
         except filelock.Timeout:
             yield False
             return
         try:
-            for leftover in self.folder.glob(".*"):  # of a process killed while it wrote
+            for leftover in self.folder.rglob(".*"):  # of a process killed while it wrote
                 leftover.unlink()
             now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
             write_json(self.folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
@@ -210,10 +246,12 @@ class Store:
         """Description and result of every complete cell, ordered by table and key.
 
         Raises:
-            ValueError: if a stored file is damaged; the message names it.
+            ValueError: if a stored file is damaged or of another version that wrote other parts; the message names it.
         """
-        results = [(path, read_result(path)) for path in sorted(self.root.glob("*/*/result.json"))]
-        return [read_description(path.with_name("recipe.json")) | {"result": result} for path, result in results]
+        return [
+            read_description(path.with_name("recipe.json")) | {"result": read_result(path)}
+            for path in sorted(self.root.glob("*/*/result.json"))
+        ]
 
 
 def trained(folder: Path) -> float:
@@ -234,69 +272,32 @@ def owner(folder: Path) -> str:
         return "another process"
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    """The content of a `result.json`.
+def read_description(path: Path) -> dict[str, Any]:
+    """The content of a `recipe.json`, as `Cell.describe` gives it.
 
     Raises:
-        ValueError: if the file is damaged; the message names it.
+        ValueError: if the file is damaged, or lacks one of the parts, as that of another version may; the message
+            names it.
     """
-    return _read_json(path, check_result)
+    return _read(path, lambda described: check_parts(described, PARTS))
 
 
-def read_description(path: Path) -> dict[str, Any]:
-    """The content of a `recipe.json`, as `Cell.describe` gives it; raises as `read_result`."""
-    return _read_json(path, _check_description)
+def read_result(path: Path) -> dict[str, Any]:
+    """The content of a `result.json`; raises as `read_description`."""
+    return _read(path, _check_result)
 
 
-def _read_json(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def _check_result(result: dict[str, Any]) -> None:
+    """Raise ValueError unless a result holds "cost", and otherwise numbers and texts."""
+    check_metrics({name: value for name, value in result.items() if name != "cost"})
+    check_parts(result, {"cost": dict})
+
+
+def _read(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     try:
         value = parse_json(path.read_text(encoding="utf-8"))
         check(value)
     except (OSError, ValueError) as error:
         next_step = "`repro doctor --repair` sets it aside; then run the table again"
         raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error
-    return value
-
-
-def check_result(result: dict[str, Any]) -> None:
-    """Raise ValueError unless a result holds numbers and texts, and "cost" an object."""
-    for name, value in result.items():
-        if type(value) not in ((dict,) if name == "cost" else (int, float, str)):
-            raise ValueError(f"{name} is {reprlib.repr(value)}")
-
-
-def _check_description(described: dict[str, Any]) -> None:
-    """Raise ValueError unless every field of a cell and its key are there, of their types."""
-    for name, kind in {"key": str, "recipe": dict, "seed": int, "version": int, "table": str, "entry": str,
-                       "preset": str, "dataset": str, "digest": str}.items():
-        if type(described.get(name)) is not kind:
-            raise ValueError(f"{name} is {reprlib.repr(described.get(name))}")
-
-
-def parse_json(text: str) -> dict[str, Any]:
-    """The object that a text of ours holds.
-
-    Raises:
-        ValueError: if it is no JSON object, or a number in it is not finite, which we never write.
-    """
-    try:
-        value = json.loads(text, parse_float=_finite, parse_constant=_finite, parse_int=_whole)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"it holds a {type(value).__name__}")
-    return value
-
-
-def _whole(text: str) -> int:
-    value = int(text)
-    if abs(value) >= 2**63:
-        raise ValueError(f"{reprlib.repr(text)} is too large")
-    return value
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is not a finite number")
     return value

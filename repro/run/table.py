@@ -1,6 +1,7 @@
 """What the tables of all papers share: cells from recipes, training them, our numbers beside the printed ones."""
 
 import dataclasses
+import difflib
 import functools
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -46,6 +47,26 @@ class Table:
     example: tuple[str, str]
 
 
+def checked_names(cells: Callable[..., list[Cell]]) -> Callable[..., list[Cell]]:
+    """A table's function of cells, which names its parameters where it is given another one.
+
+    Raises:
+        TypeError: by the function; the message has the closest of its parameters too.
+    """
+    names = list(inspect.signature(cells).parameters)
+
+    @functools.wraps(cells)
+    def checked(*values: Any, **choices: Any) -> list[Cell]:
+        for name in choices:
+            if name not in names:
+                close = difflib.get_close_matches(name, names, n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise TypeError(f"{name!r} is not a parameter of {cells.__name__}; they are {', '.join(names)}{hint}")
+        return cells(*values, **choices)
+
+    return checked
+
+
 def resolved(dataset: str, preset: str, datasets: Collection[str], presets: Collection[str]) -> str:
     """The preset with "auto" resolved: paper on real data, quick on embedded data.
 
@@ -69,7 +90,7 @@ def entry_of(name: str, recipe: Recipe, usual: Recipe, shown: Sequence[str] = ()
 def trained(
     cells: list[Cell],
     table: Table,
-    train: Callable[..., dict],
+    train: Callable[..., dict[str, Any]],
     device: str,
     engine: str,
     workers: str | int,

@@ -8,7 +8,10 @@ import sys
 import threading
 import traceback
 
-from repro.run.cells import settle_quietly
+from repro.run.cells import Train, settle_quietly
+from repro.run.store import Cell, Store
+
+Jobs = queue.SimpleQueue[tuple[Cell, Train, Store]]
 
 
 def main() -> None:
@@ -20,9 +23,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     report = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed while training is no part of the report
-    jobs = queue.SimpleQueue()
+    jobs: Jobs = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
-    outcome = True
+    outcome: bool | Exception = True
     while not isinstance(outcome, ChildProcessError):
         try:
             outcome = settle_quietly(*jobs.get())
@@ -34,7 +37,7 @@ def main() -> None:
     os._exit(1)  # the other thread holds standard input, which the interpreter would want
 
 
-def _listen(jobs: queue.SimpleQueue) -> None:
+def _listen(jobs: Jobs) -> None:
     try:
         while True:
             jobs.put(pickle.load(sys.stdin.buffer))

@@ -11,12 +11,13 @@ from tqdm.auto import tqdm
 from repro import manifest
 from repro.run import device as devices
 from repro.run.cost import begin, cost
-from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, percent
+from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, percent, spread, standardised
 from repro.run.finished import folders
 from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Cell, Run, Store
 from repro.skeleton.data import SkeletonSet, load
-from repro.skeleton.pretrain import VERSION, Pretrainer, SkeletonRecipe, precision_of
+from repro.skeleton.pretrain import VERSION, Pretrainer, precision_of
+from repro.skeleton.recipe import SkeletonRecipe
 from repro.skeleton.selection import BestOnTest
 
 ACCURACIES = ("linear", "linear_standardised", "knn1")
@@ -128,7 +129,7 @@ def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, 
     readouts, embeddings = pretrainer.features(data)
     recipe, test = pretrainer.recipe, data.test.to(readouts.device)
     result = _accuracies(recipe, data, readouts, seed)
-    result |= {"embedding_spread": _deviation(embeddings[test]), "readout_spread": _relative_spread(readouts[test])}
+    result |= {"embedding_spread": spread(embeddings[test]), "readout_spread": _relative_spread(readouts[test])}
     if recipe.trains_decoder:
         result["decoded_scale"] = pretrainer.decoded_scale(data, readouts)
     return result | {"select": recipe.select}
@@ -136,7 +137,7 @@ def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, 
 
 def _accuracies(recipe: SkeletonRecipe, data: SkeletonSet, readouts: Tensor, seed: int) -> dict[str, float]:
     """Linear probes and nearest neighbour on the test split, with and without the sequences that are repeated there."""
-    scaled = standardised(readouts, data.train.to(readouts.device))
+    scaled = standardised(readouts, readouts[data.train.to(readouts.device)])
     *known, test_labels = _split(data, readouts)
     right = {
         "linear": _probed(recipe, data, readouts, seed, recipe.probe_learning_rate),
@@ -176,24 +177,10 @@ def _split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor,
     return features[train], labels[train], features[test], labels[test]
 
 
-def standardised(features: Tensor, train: Tensor) -> Tensor:
-    """Features (n, H) with mean 0 and standard deviation 1 in every coordinate over `train`, (n,) bool.
-
-    A coordinate that is constant there is only shifted.
-    """
-    deviation, mean = torch.std_mean(features[train], dim=0, correction=0)
-    return (features - mean) / deviation.where(deviation > 0, 1)
-
-
-def _deviation(points: Tensor) -> float:
-    """Standard deviation over points (n, d), root mean square over coordinates, times the square root of d."""
-    return points.var(0, correction=0).sum().sqrt().item()
-
-
 def _relative_spread(points: Tensor) -> float:
-    """`_deviation` over the root mean square of the norm; 0 when all are zero."""
+    """`spread` over the root mean square of the norm; 0 when all are zero."""
     norm = points.square().sum(1).mean().sqrt().item()
-    return _deviation(points) / norm if norm else 0.0
+    return spread(points) / norm if norm else 0.0
 
 
 @functools.lru_cache(maxsize=2)

@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import json
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -17,9 +16,8 @@ from torch import Tensor
 from repro import manifest
 from repro.labels import check_labels
 from repro.recipe import choose
-from repro.run.parallel import alone
-from repro.run.store import write_atomically
-from repro.skeleton import ntu, ntu_prepare, splits, synthetic
+from repro.run.parallel import made_once
+from repro.skeleton import kinematics, ntu, ntu_prepare, splits, synthetic
 from repro.skeleton.pipelines import FRAMES, rounded, transform
 from repro.skeleton.sequences import Sequences
 
@@ -31,7 +29,6 @@ UCLA_ACTIONS = {              # the number in a file name, in the order of the l
     1: "pick up with one hand", 2: "pick up with two hands", 3: "drop trash", 4: "walk around", 5: "sit down",
     6: "stand up", 8: "donning", 9: "doffing", 11: "throw", 12: "carry",
 }
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +206,7 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
     arrays |= {"frames": sequences[np.arange(FRAMES) < lengths[:, None]]}
     arrays |= {"views": recordings.views[kept], "subjects": recordings.subjects[kept]}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=synthetic.BONES, digest=digest)
+    return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=kinematics.BONES, digest=digest)
 
 
 def _of_prepared(name: str, prepared: ntu_prepare.Prepared, split: manifest.Split) -> SkeletonSet:
@@ -271,8 +268,8 @@ def _ucla_frames(contents: bytes, label: int, where: str) -> np.ndarray:
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{where}: cannot be read as a skeleton file ({type(error).__name__}: {error}); "
                          "fetch the archive again") from error
-    if frames.ndim != 3 or frames.shape[1:] != (synthetic.JOINTS, 3) or not len(frames):
-        raise ValueError(f"{where}: skeletons have shape {frames.shape}, expected (frames, {synthetic.JOINTS}, 3)")
+    if frames.ndim != 3 or frames.shape[1:] != (kinematics.JOINTS, 3) or not len(frames):
+        raise ValueError(f"{where}: skeletons have shape {frames.shape}, expected (frames, {kinematics.JOINTS}, 3)")
     if stated != label + 1:
         raise ValueError(f"{where}: label is {stated}, expected {label + 1} from the file's name")
     finite = np.isfinite(frames).all(axis=(1, 2))
@@ -294,22 +291,15 @@ def _stored(path: Path, make: Callable[[], Recordings]) -> Recordings:
 
     Processes that ask at the same time wait for one another; a damaged file is made again.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with alone(Path(f"{path}.lock")):
-        if path.exists():
-            try:
-                with open(path, "rb") as file, np.load(file) as stored:
-                    return Recordings(**{entry.name: stored[entry.name] for entry in fields(Recordings)})
-            except (*manifest.CORRUPT, ValueError, KeyError, OSError) as error:
-                log.warning("%s is damaged (%s); making it again", path, error)
-        recordings = make()
+    def read(path: Path) -> Recordings:
+        with open(path, "rb") as file, np.load(file) as stored:
+            return Recordings(**{entry.name: stored[entry.name] for entry in fields(Recordings)})
 
-        def write(temporary: Path) -> None:
-            with temporary.open("wb") as file:  # given a path, savez would add an ending
-                np.savez(file, **asdict(recordings))
+    def write(path: Path, recordings: Recordings) -> None:
+        with open(path, "wb") as file:  # given a path, savez would add an ending
+            np.savez(file, **asdict(recordings))
 
-        write_atomically(path, write)
-    return recordings
+    return made_once(path, read, make, write, (*manifest.CORRUPT, ValueError, KeyError, OSError))
 
 
 def _array_digest(arrays: Mapping[str, np.ndarray]) -> str:

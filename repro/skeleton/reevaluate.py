@@ -6,7 +6,7 @@ from tqdm.auto import tqdm
 from repro.run import device as devices
 from repro.run.store import Store, write_json
 from repro.skeleton.cell import data_of, measure, measures, restored
-from repro.skeleton.pretrain import SkeletonRecipe
+from repro.skeleton.recipe import SkeletonRecipe
 from repro.skeleton.tables import TABLES
 
 

@@ -8,14 +8,15 @@ import torch
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.recipe import choose, distinct, parse_number, parse_numbers
+from repro.recipe import choose, distinct, parse_names, parse_number, parse_numbers
 from repro.report.printed import printed
 from repro.run import device as devices
 from repro.run.store import Cell
-from repro.run.table import Table, entry_of, resolved, trained, with_measures
+from repro.run.table import Table, checked_names, entry_of, resolved, trained, with_measures
 from repro.skeleton.cell import data_of, learners, train
 from repro.skeleton.data import DATASETS, SkeletonSet
-from repro.skeleton.pretrain import METHODS, PRESETS, TERMS, VARIANTS, VERSION, SkeletonRecipe, precision_of
+from repro.skeleton.pretrain import VERSION, precision_of
+from repro.skeleton.recipe import METHODS, PRESETS, TERMS, VARIANTS, SkeletonRecipe
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
 MEASURES = [  # shown behind the linear probe; cells may lack a later one
@@ -44,9 +45,9 @@ def taxonomy(
         dataset: "synthetic" (embedded), "ucla" or "ntu".
         device: "auto", "cpu" or "cuda".
         engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
-            "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
+            "local" except for smoke runs. On a CPU the numbers do not depend on it.
         workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
-            over the recipe's threads, or the GPUs, see `repro.run.engine.pool_of`.
+            over the recipe's threads, or up to eight on each GPU, see `repro.run.engine.pool_of`.
         **choices: the other parameters of `taxonomy_cells`.
 
     Returns:
@@ -91,6 +92,7 @@ def encoder_collapse(
     return trained(cells, TABLES["encoder_collapse"], train, device, engine, workers)
 
 
+@checked_names
 def taxonomy_cells(
     dataset: str = "synthetic",
     *,
@@ -123,7 +125,7 @@ def taxonomy_cells(
             layers, which the released job overrides with 9e-4, the preset's.
         pipeline: what happens to the coordinates before training, a name that `data.load` lists for the data set. For
             NTU RGB+D "authors" is "default".
-        variant: a name in `pretrain.VARIANTS`, where paper and released code disagree, or "none". "uncropped" is
+        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none". "uncropped" is
             refused where no sequence is longer than the crop.
         select: "last" epoch, or "best_on_test" as the released code did.
         subset: accept a part of NTU RGB+D, whose label is then "ntu (subset)": no printed number belongs to it.
@@ -152,6 +154,7 @@ def taxonomy_cells(
     return _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds), where)
 
 
+@checked_names
 def encoder_collapse_cells(
     dataset: str = "synthetic",
     *,
@@ -175,8 +178,7 @@ def encoder_collapse_cells(
     """
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     depths = parse_numbers("layers", layers, least=1)
-    names = (choose("methods", name.strip(), ("random", "AE")) for name in str(methods).split(","))
-    chosen = distinct("methods", methods, names)
+    chosen = parse_names("methods", methods, ("random", "AE"))
     where = devices.resolve(device)
     changes = _as_given(select, precision, where)
     recipes = [PRESETS[preset](dataset, method, layers=depth, **changes) for depth in depths for method in chosen]

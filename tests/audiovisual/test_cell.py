@@ -239,13 +239,6 @@ def test_characters_are_read_from_every_cell_by_a_linear_probe(tmp_path, method)
     assert not any(tmp_path.iterdir())
 
 
-def test_a_feature_that_never_changes_is_no_division_by_zero():
-    features = {"train": torch.tensor([[1.0, 5.0], [3.0, 5.0]]), "test": torch.tensor([[2.0, 6.0]])}
-    found = cell._standardised(features)
-    assert torch.equal(found["train"], torch.tensor([[-1.0, 0.0], [1.0, 0.0]]))
-    assert torch.equal(found["test"], torch.tensor([[0.0, 1.0]]))
-
-
 def test_probing_changes_nothing_and_repeats_itself():
     pretrainer = learner(grids(), "xmoco", "multidigits")
     pretrainer.step()

@@ -178,7 +178,7 @@ def test_drawings_are_those_of_the_files(omniglot):
 def test_prepared_drawings_are_used_and_made_again_when_damaged(omniglot, folders, monkeypatch, damage):
     omniglot(FILES)
     first = characters.load("multiomniglot", pairs=20, test_pairs=5)
-    prepared, = (folders / "runs" / "prepared").iterdir()
+    prepared, = (folders / "runs" / "prepared").glob("*.npz")
     kept = prepared.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(drawings, "parse_omniglot", None)      # would fail
@@ -193,7 +193,7 @@ def test_a_changed_declaration_prepares_anew(omniglot, folders):
     first = characters.load("multiomniglot", pairs=20, test_pairs=5)
     omniglot(FILES, numbers={"train": (3, 2, 7), "validation": (4, 5), "held_out": (6, 1)})
     second = characters.load("multiomniglot", pairs=20, test_pairs=5)
-    assert first.digest != second.digest and len(list((folders / "runs" / "prepared").iterdir())) == 2
+    assert first.digest != second.digest and len(list((folders / "runs" / "prepared").glob("*.npz"))) == 2
 
 
 def test_missing_archive_says_what_to_do(omniglot, folders):
@@ -222,7 +222,7 @@ def test_another_distribution_is_refused(omniglot, folders):
     extra.write_bytes(b"")
     with pytest.raises(ValueError, match=rf"members {len(FILES) + 1}, expected {len(FILES)}.*https://example\.org"):
         characters.load("multiomniglot")
-    assert not (folders / "runs").exists()
+    assert not list((folders / "runs").rglob("*.npz"))
 
 
 def test_other_counts_than_the_declared_ones_are_refused(omniglot):

@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from disks import small_disk
+from made_up_pairs import made_up
 
 from repro import manifest
 from repro.audiovisual import discs, synthetic
 from repro.audiovisual.clips import PARTS
+from repro.audiovisual.data import load
 
 SMALL = {"pretrain": 400, "train": 400, "test": 200}
 
@@ -198,3 +201,31 @@ def test_pictures_of_some_clips_are_those_of_the_whole_set(small, monkeypatch):
 def test_pictures_of_clips_that_there_are_not(item):
     with pytest.raises(IndexError, match=f"0 to 1999, not {item}"):
         synthetic.pictures([3, item])
+
+
+@pytest.mark.parametrize("damage", [
+    lambda path: path.write_bytes(path.read_bytes()[:-500]), lambda path: path.write_bytes(b""),
+    lambda path: torch.save({"name": "synthetic", "pictures": torch.zeros(3)}, path),  # as an earlier version may have
+    lambda path: torch.save(torch.load(path) | {"first_frame": torch.tensor([0, 5, 3])}, path),
+], ids=["cut", "empty", "other parts", "parts that do not fit"])
+def test_prepared_clips_are_used_and_made_again_when_damaged(tmp_path, monkeypatch, damage):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    made = []
+    monkeypatch.setattr(synthetic, "load", lambda *arguments: made.append(arguments) or made_up())
+    first = load("synthetic", window=5)
+    again = load("synthetic", window=7)
+    assert made == [(0.5, 5)] and (first.window, again.window) == (5, 7)
+    assert torch.equal(first.frames, again.frames) and torch.equal(first.mel, again.mel)
+    path, = (tmp_path / "prepared").glob("*.pt")
+    damage(path)
+    assert torch.equal(load("synthetic", window=5).frames, first.frames) and len(made) == 2
+    assert torch.equal(load("synthetic", window=5).frames, first.frames) and len(made) == 2
+
+
+def test_a_full_disk_is_said_of_prepared_clips(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(synthetic, "load", lambda *_: made_up())
+    with small_disk(tmp_path / "runs", 2**14):
+        with pytest.raises(OSError, match=r"No space left on device \(make room there, .*synthetic-clips-\w+\.pt'"):
+            load("synthetic")
+        assert not list((tmp_path / "runs" / "prepared").glob("*.pt"))

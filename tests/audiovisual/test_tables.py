@@ -1,7 +1,6 @@
 """CM-ACC's tables from parameters to rows: which cells, which printed numbers, what is trained, what is refused."""
 
 import itertools
-import json
 import math
 
 import numpy as np
@@ -9,11 +8,13 @@ import pandas as pd
 import pytest
 from made_up_pairs import grids, made_up
 from pandas import DataFrame
+from stored_cells import refuse, stored
 
 from repro import manifest
 from repro.audiovisual import cell, table_cells, table_layouts, tables
 from repro.audiovisual.data import CHARACTERS, RECORDINGS
-from repro.audiovisual.pretrain import VERSION, members
+from repro.audiovisual.members import members
+from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import METHODS, PRESETS, VARIANTS, paper, quick, smoke
 from repro.report.printed import as_printed
 from repro.run.device import threads
@@ -553,15 +554,6 @@ def trained(tmp_path_factory):
         return folder, made
 
 
-def stored(folder, table):
-    """recipe.json and result.json of every run, by entry."""
-    found = {}
-    for path in folder.glob(f"{table}/*/result.json"):
-        described = json.loads(path.with_name("recipe.json").read_text())
-        found[described["entry"]] = described, json.loads(path.read_text())
-    return found
-
-
 @pytest.mark.parametrize("table", LAYOUTS)
 def test_a_small_table_from_end_to_end(trained, small, monkeypatch, table):
     folder, frames = trained
@@ -571,12 +563,12 @@ def test_a_small_table_from_end_to_end(trained, small, monkeypatch, table):
     assert set(frame["n_seeds"]) == {1} and frame["ours"].notna().all()
     assert frame[["std", "published", "difference"]].isna().all(axis=None)
     cells = tables.TABLES[table].cells(EMBEDDED[table], preset="smoke", **CHOICES[table])
-    assert set(found) == {each.entry for each in cells} and len(found) == len(cells)
+    assert set(found) == {(each.entry, each.seed) for each in cells} and len(found) == len(cells)
     columns = {"characters": "linear", "video": "categories_video", "audio": "categories_audio"}
     rows = iter(frame.itertuples())
     per_entry = len(frame) // len(cells)
     for each in cells:
-        described, result = found[each.entry]
+        described, result = found[each.entry, each.seed]
         assert described["recipe"] == each.recipe.to_dict() and described["version"] == VERSION
         for _ in range(per_entry):
             row = next(rows)
@@ -591,12 +583,8 @@ def test_a_second_call_trains_nothing(trained, small, monkeypatch):
     for name, choices in CHOICES.items():
         again = tables.TABLES[name].run(preset="smoke", device="cpu", **choices)
         pd.testing.assert_frame_equal(again, frames[name])
-    with pytest.raises(AssertionError, match="trained again"):
+    with pytest.raises(AssertionError, match="a cell was trained"):
         tables.transfer(preset="smoke", methods="xmoco", seeds="2")
-
-
-def refuse(*_, **__):
-    raise AssertionError("a finished cell was trained again")
 
 
 def test_the_same_cells_elsewhere_give_the_same_results(trained, small, runs):

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-from repro.image.augment import KERNEL_SIZE, NORMALISATION, View, strong
+from repro.image.augment import NORMALISATION, View, strong
+from repro.image.operations import KERNEL_SIZE
 
 
 def ours(view: View) -> Callable[[Tensor], Tensor]:

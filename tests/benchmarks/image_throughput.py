@@ -24,8 +24,9 @@ from repro.image.convolution import TrimmedConv2d
 from repro.image.data import ImageSet
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import ImageRecipe, paper
-from tests.benchmarks.stopwatch import in_parts
+from tests.benchmarks.stopwatch import in_parts, wait
 
+CPU = torch.device("cpu")
 BATCH = {"small": 128, "stock": 256}
 ROUNDS = 3
 EPOCH = 40  # steps, so that the plain loop's workers seldom start anew
@@ -68,25 +69,29 @@ SETTINGS = {
 BEST = "bfloat16, channels last"
 
 
-def throughput(loops: dict[str, Iterator[None]], batch: int, steps: int) -> dict[str, float]:
+def throughput(
+    loops: dict[str, Iterator[None]], batch: int, steps: int, device: torch.device = CPU
+) -> dict[str, float]:
     """Images per second, the median over rounds in which every loop takes its turn."""
     seconds = {name: [] for name in loops}
     for loop in loops.values():
         next(loop)  # the first step allocates
+        wait(device)
     for _ in range(ROUNDS):
         for name, loop in loops.items():
             start = time.perf_counter()
             for _ in range(steps):
                 next(loop)
+            wait(device)
             seconds[name].append((time.perf_counter() - start) / steps)
     return {name: batch / statistics.median(found) for name, found in seconds.items()}
 
 
-def learner(stem: str, batch: int, **changes) -> Pretrainer:
+def learner(stem: str, batch: int, device: torch.device = CPU, **changes) -> Pretrainer:
     """Ours; nearest neighbours are measured once, in the first step."""
     recipe: ImageRecipe = paper("cifar10", "moco", small=stem == "small", head="moco_v2", projection=128, batch=batch,
                                 epochs=100000, **changes)
-    return Pretrainer(recipe, made_up(EPOCH * batch), seed=0, device=torch.device("cpu"))
+    return Pretrainer(recipe, made_up(EPOCH * batch), seed=0, device=device)
 
 
 def with_whole_kernels(each: Pretrainer) -> Pretrainer:

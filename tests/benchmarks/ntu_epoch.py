@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from repro.run import device as devices
-from repro.skeleton.pretrain import Pretrainer, SkeletonRecipe, paper, precision_of
+from repro.skeleton.pretrain import Pretrainer, precision_of
+from repro.skeleton.recipe import SkeletonRecipe, paper
 from tests.benchmarks.made_up import made_up
 
 STEPS_OF_AN_EPOCH, LONGEST, MEAN = 40_091 // 32, 300, 84

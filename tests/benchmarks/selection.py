@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable
 
 import torch
-from sklearn.cluster import kmeans_plusplus as sklearn_kmeans_plusplus
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
@@ -63,6 +62,8 @@ def plain(device: torch.device) -> Callable[[], Tensor]:
 
 def sklearn_on_materialised() -> Callable[[], object]:
     """A call of scikit-learn's function over the outer products."""
+    from sklearn.cluster import kmeans_plusplus as sklearn_kmeans_plusplus
+
     a, b = gradient_factors(*made_up(SMALL_POOL, SMALL_FEATURES, torch.device("cpu")))
     materialised = torch.einsum("pd,pe->pde", a, b).flatten(1).numpy()
     return functools.partial(sklearn_kmeans_plusplus, materialised, CHOSEN, random_state=0, n_local_trials=1)

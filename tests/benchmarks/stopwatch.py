@@ -1,13 +1,33 @@
-"""Where the time of a learner's steps goes, by part."""
+"""How long something takes, and where the time of a learner's steps goes, by part."""
 
 import contextlib
+import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
+import torch
 from torch import Tensor
+
+
+def wait(device: torch.device) -> None:
+    """Until the device has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def seconds(work: Callable[[], object], device: torch.device, *, repeats: int = 5, warm_up: int = 2) -> float:
+    """Time of one call, until the device has done it: the median of several."""
+    taken = []
+    for _ in range(warm_up + repeats):
+        wait(device)
+        start = time.perf_counter()
+        work()
+        wait(device)
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken[warm_up:])
 
 
 class Stopwatch:

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from repro.skeleton.pretrain import Pretrainer, paper
+from repro.skeleton.pretrain import Pretrainer
+from repro.skeleton.recipe import paper
 from tests.benchmarks.made_up import made_up
 from tests.benchmarks.stopwatch import in_parts
 

@@ -9,7 +9,6 @@ from torch.nn.functional import cross_entropy, normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from repro.contrast import objectives
 from repro.contrast.objectives import (
     attraction,
     ceil,
@@ -21,6 +20,7 @@ from repro.contrast.objectives import (
     sce,
     sce_target,
     sequence_contrast,
+    vanilla,
 )
 
 SHAPES = [(1, 1, 1), (1, 5, 3), (4, 1, 2), (5, 7, 4)]  # N, K, d
@@ -37,8 +37,8 @@ def contrast_inputs(n, k, d, dtype=torch.float64):
     return [projections(size, d, seed=seed, dtype=dtype) for seed, size in enumerate((n, n, k))]
 
 
-def joint_inputs(n, m, k, d):
-    return projections(n, d, seed=0), projections(n, m, d, seed=1), projections(k, d, seed=2)
+def joint_inputs(n, m, k, d, dtype=torch.float64):
+    return [projections(*shape, d, seed=seed, dtype=dtype) for seed, shape in enumerate(((n,), (n, m), (k,)))]
 
 
 def sequence_inputs(n, k, t, t_entries, d, dtype=torch.float64):
@@ -66,6 +66,16 @@ def slow_jcl(query, keys, negatives, temperature, strength):
         a = q @ mean / temperature
         joint = torch.exp(a + strength * (q @ covariance @ q) / (2 * temperature**2))
         losses.append(torch.log(joint + sum(torch.exp(q @ n / temperature) for n in negatives)) - a)
+    return sum(losses) / len(losses)
+
+
+def slow_vanilla(query, keys, negatives, temperature):
+    losses = []
+    for q, positives in zip(query, keys.detach(), strict=True):
+        repulsion = sum(torch.exp(q @ n / temperature) for n in negatives)
+        for k in positives:
+            positive = torch.exp(q @ k / temperature)
+            losses.append(-torch.log(positive / (positive + repulsion)))
     return sum(losses) / len(losses)
 
 
@@ -137,6 +147,10 @@ CONTRASTS = {
         {"temperature": 0.2, "key_temperature": 0.5, "weight": 0.3, "masked_positive": False},
     ),
 }
+JOINT = {
+    "jcl": (jcl, slow_jcl, {"temperature": 0.2, "strength": 1.5}),
+    "vanilla": (vanilla, slow_vanilla, {"temperature": 0.2}),
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -148,10 +162,11 @@ def test_contrast_equals_its_loop(name, shape):
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (4, 1, 3, 2), (1, 5, 1, 3), (3, 5, 7, 4)])
-def test_jcl_equals_its_loop(shape):
+@pytest.mark.parametrize("name", JOINT)
+def test_objective_of_several_keys_equals_its_loop(name, shape):
+    fast, slow, settings = JOINT[name]
     query, keys, negatives = joint_inputs(*shape)
-    fast, slow = (objective(query, keys, negatives, 0.2, 1.5) for objective in (jcl, slow_jcl))
-    assert_same(fast, slow, (query, negatives))
+    assert_same(fast(query, keys, negatives, **settings), slow(query, keys, negatives, **settings), (query, negatives))
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (1, 4), (5, 3)])
@@ -199,6 +214,7 @@ def test_keys_are_constants():
     losses = [
         (info_nce(query, key, negatives, 0.2), key),
         (jcl(query, keys, negatives, 0.2, 1.0), keys),
+        (vanilla(query, keys, negatives, 0.2), keys),
         (sce(query, key, negatives, 0.2, 0.1, 0.5), key),
         (ressl(query, key, negatives, 0.2, 0.1), key),
         (ceil(query, key, negatives, 0.2), key),
@@ -242,6 +258,7 @@ def test_jcl_without_strength_is_info_nce_on_mean_keys():
 def test_jcl_bounds_the_expected_info_nce():
     query, keys, negatives = joint_inputs(4, 5, 6, 3)
     expected = sum(info_nce(query, keys[:, m], negatives, 0.5) for m in range(5)) / 5
+    assert_same(vanilla(query, keys, negatives, 0.5), expected, (query, negatives))
     assert info_nce(query, keys.mean(1), negatives, 0.5) < expected < jcl(query, keys, negatives, 0.5, 1.0)
 
 
@@ -335,6 +352,7 @@ def test_values_when_all_logits_agree(k):
     values = {
         info_nce(query, key, negatives, 0.1): math.log(k + 1),
         jcl(query, key.unsqueeze(1).expand(3, 5, 2), negatives, 0.1, 4.0): math.log(k + 1),
+        vanilla(query, key.unsqueeze(1).expand(3, 5, 2), negatives, 0.1): math.log(k + 1),
         sce(query, key, negatives, 0.1, 0.05, 0.5): math.log(k + 1),
         ressl(query, key, negatives, 0.1, 0.05): math.log(k),
         ceil(query, key, negatives, 0.1): math.log((k + 1) / k),
@@ -361,14 +379,16 @@ def test_a_positive_of_probability_one_is_exact():
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("name", [*CONTRASTS, "jcl", "sequence_contrast"])
+@pytest.mark.parametrize("name", [*CONTRASTS, *JOINT, "sequence_contrast"])
 def test_huge_logits_do_not_overflow(name, sign):
     query, key, negatives = contrast_inputs(3, 4, 2, dtype=torch.float32)
     if name == "sequence_contrast":
         decoded, other, entries, lengths = sequence_inputs(3, 4, 5, 5, 2, dtype=torch.float32)
         query, loss = decoded, sequence_contrast(decoded, 1e4 * sign * other, 1e4 * entries, lengths, 0.01)
-    elif name == "jcl":
-        loss = jcl(query, 100 * sign * torch.stack([key, negatives[:3]], dim=1), 100 * negatives, 0.01, 4.0)
+    elif name in JOINT:
+        fast, _, settings = JOINT[name]
+        keys = 100 * sign * torch.stack([key, negatives[:3]], dim=1)
+        loss = fast(query, keys, 100 * negatives, **settings | {"temperature": 0.01})
     else:
         fast, _, settings = CONTRASTS[name]
         loss = fast(query, 100 * sign * key, 100 * negatives, **settings | {"temperature": 0.01})
@@ -380,17 +400,18 @@ def test_huge_logits_do_not_overflow(name, sign):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("name", [*CONTRASTS, "jcl", "attraction", "reconstruction", "sequence_contrast"])
+@pytest.mark.parametrize("name", [*CONTRASTS, *JOINT, "attraction", "reconstruction", "sequence_contrast"])
 def test_autocast_leaves_the_loss_in_float32(name, dtype):
     query, key, negatives = (tensor.detach().to(dtype) for tensor in contrast_inputs(8, 40, 16))
+    keys = joint_inputs(8, 3, 40, 16)[1].detach().to(dtype)
     *sequences, lengths = sequence_inputs(4, 6, 5, 5, 3)
     sequences = [tensor.detach().to(dtype) for tensor in sequences]
     objective, tensors = {
-        "jcl": (partial(jcl, temperature=0.1, strength=4.0), [query, key.unsqueeze(1).expand(-1, 2, -1), negatives]),
         "attraction": (attraction, [query, key]),
         "reconstruction": (partial(reconstruction, lengths=lengths), sequences[:2]),
         "sequence_contrast": (partial(sequence_contrast, lengths=lengths, temperature=0.1), sequences),
         **{label: (partial(fast, **given), [query, key, negatives]) for label, (fast, _, given) in CONTRASTS.items()},
+        **{label: (partial(fast, **given), [query, keys, negatives]) for label, (fast, _, given) in JOINT.items()},
     }[name]
     tensors[0].requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -439,17 +460,6 @@ def test_sequence_contrast_never_makes_all_differences():
     assert used <= max(n * k, n * t * d, k * t * d)
 
 
-@pytest.mark.parametrize(
-    "n, k, d, sizes", [(4, 21, 6, [5, 5, 5, 5, 1]), (3, 2, 5, [1, 1]), (1, 3, 2**20, [2, 1]), (1, 2, 2**22, [1, 1])]
-)
-def test_differences_are_all_those_of_a_few_entries_after_another(n, k, d, sizes):
-    sequences, entries = torch.randn(n, d), torch.randn(k, d)
-    parts = [(rows, difference.clone()) for rows, difference in objectives._differences(sequences, entries)]
-    assert [difference.shape[1] for _, difference in parts] == sizes
-    assert torch.equal(torch.cat([entries[rows] for rows, _ in parts]), entries)
-    assert torch.equal(torch.cat([difference for _, difference in parts], dim=1), sequences[:, None] - entries)
-
-
 def test_sequence_contrast_reads_no_value_back_from_the_device():
     decoded, key_decoded = torch.empty(2, 32, 50, 150, device="meta", requires_grad=True)
     negatives, lengths = torch.empty(2048, 50, 150, device="meta"), torch.empty(32, dtype=torch.int64, device="meta")
@@ -462,6 +472,13 @@ def test_contrast_never_joins_positive_and_negatives(name):
     fast, _, settings = CONTRASTS[name]
     query, key, negatives = contrast_inputs(7, 60, 3)
     assert largest_tensor(partial(fast, **settings), query, key, negatives) == 7 * 60
+
+
+@pytest.mark.parametrize("name", JOINT)
+def test_objective_of_several_keys_never_joins_positives_and_negatives(name):
+    fast, _, settings = JOINT[name]
+    query, keys, negatives = joint_inputs(7, 3, 60, 3)
+    assert largest_tensor(partial(fast, **settings), query, keys, negatives) == 7 * 60
 
 
 def test_jcl_makes_no_covariance():
@@ -502,6 +519,11 @@ BAD = [
     (jcl, [zeros(4, 8), zeros(4, 2, 8), zeros(5, 8), 0.1, -1.0], "strength=-1.0"),
     (jcl, [zeros(4, 8), zeros(4, 2, 8), zeros(5, 8), 0.1, math.inf], "strength=inf"),
     (jcl, [zeros(4, 8), zeros(4, 2, 8), zeros(5, 8), 0.0, 1.0], "temperature=0.0"),
+    (vanilla, [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.1], r"keys has shape \(4, 8\); it should be \(N, M, d\)"),
+    (vanilla, [zeros(4, 8), zeros(4, 0, 8), zeros(5, 8), 0.1], "M=0; give at least one positive key"),
+    (vanilla, [zeros(4, 8), zeros(3, 2, 8), zeros(5, 8), 0.1], "N=3 in keys but N=4 in query"),
+    (vanilla, [zeros(4, 8), zeros(4, 2, 8), zeros(5, 3), 0.1], "d=3 in negatives but d=8 in query"),
+    (vanilla, [zeros(4, 8), zeros(4, 2, 8), zeros(5, 8), math.nan], "temperature=nan"),
     (attraction, [zeros(4, 8), zeros(4, 7)], "d=7 in target but d=8 in query"),
     (attraction, [zeros(0, 8), zeros(0, 8)], "N=0; .* non-empty batch"),
     (reconstruction, [zeros(2, 5, 3), zeros(2, 6, 3), lengths_of(1, 2)], "T=6 in sequence but T=5 in decoded"),

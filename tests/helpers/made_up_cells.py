@@ -9,7 +9,7 @@ from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS as IMAGE_PRESETS
 from repro.run.export import COLUMNS
 from repro.run.table import entry_of
-from repro.skeleton.pretrain import PRESETS as SKELETON_PRESETS
+from repro.skeleton.recipe import PRESETS as SKELETON_PRESETS
 from repro.tables import TABLES
 
 COUNT = itertools.count()
@@ -30,13 +30,13 @@ def skeleton(objectives, linear=50.0, *, table="taxonomy", dataset="ucla", prese
 
 
 def image(method, linear=50.0, *, table="image_methods", dataset=PART, preset="quick", seed=0, departures=None,
-          **changes):
+          spread=0.5, **changes):
     """A cell of an image table; `changes` are what the table varies, `departures` what else its entry names."""
     plain, subset = dataset.partition(" (")[0], " (" in dataset
     usual = IMAGE_PRESETS[preset](plain, method, subset=subset)
     recipe = usual.replace(**changes, **(departures or {}))
     entry = entry_of(method, recipe, usual, TABLES[table].varied)
-    metrics = {"linear": linear, "knn1": linear, "embedding_spread": 0.5}
+    metrics = {"linear": linear, "knn1": linear, "embedding_spread": spread}
     return _row(table, entry, recipe, dataset, preset, seed, metrics)
 
 

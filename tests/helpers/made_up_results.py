@@ -98,7 +98,9 @@ def _images(sign, seed, noisy):
     for query, key in itertools.product((0.1, 0.2), (0.03, 0.05, 0.07, 0.1)):
         value = 45 + sign * (15 + 5 * (key in (0.05, 0.07)) + 3 * (query == 0.2))
         made.append(image("sce", noisy(value), table="temperature_grid", seed=seed, temperature=query,
-                          key_temperature=key))
+                          key_temperature=key, spread=noisy(50 + 40 * sign) / 100))
+    made.append(image("ressl", noisy(45), table="temperature_grid", seed=seed, temperature=0.1, key_temperature=0.1,
+                      spread=noisy(50) / 100))
     for row in printed("sce_temperature_long").query("dataset == 'CIFAR10'").itertuples():
         value = row.top1 if sign > 0 else 150 - row.top1
         made.append(image("sce", noisy(value), table="temperature_grid", dataset="cifar10", preset="paper", seed=seed,

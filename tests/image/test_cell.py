@@ -14,9 +14,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from tqdm import tqdm
 
 from repro import cli
-from repro.image import augment, cell, tables
+from repro.image import augment, cell, table_cells
 from repro.image.augment import NORMALISATION, CentredView, ShiftedView
-from repro.image.model import load
+from repro.image.model import load, load_view
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import smoke
 from repro.run.device import threads
@@ -202,7 +202,7 @@ def test_evaluating_changes_nothing_and_repeats_itself(data):
 def store(tmp_path, monkeypatch, data):
     """An empty store; every recipe's data are the made-up ones."""
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    for module in (cell, tables):
+    for module in (cell, table_cells):
         monkeypatch.setattr(module, "data_of", lambda _: data)
     return Store(tmp_path / "runs")
 
@@ -273,6 +273,7 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, c
     assert weights(monkeypatch, capsys, chosen.key, "--output", path) == (0, f"{path}\n", "")
     model, recipe = cell.trained_model(chosen.key, store)
     assert recipe == chosen.recipe and not model.training
+    assert load_view(path) == CentredView(8, DIGITS, 8)
     again, read, learned = cell.resumed(chosen, CPU), load(path), Pretrainer(chosen.recipe, data, 5, CPU)
     assert learned.taken == 0 and again.taken == 4
     index = torch.arange(len(data.images))

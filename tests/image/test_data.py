@@ -31,7 +31,7 @@ def folders(tmp_path, monkeypatch):
     return tmp_path
 
 
-def pixels(count, size=4):
+def pixels(count, size=32):
     return RNG.integers(0, 256, (count, size, size, 3), dtype=np.uint8)
 
 
@@ -172,13 +172,13 @@ def test_stl10_pre_trains_on_its_unlabeled_images(folders, monkeypatch):
 
 def tiny_files():
     """Tiny-ImageNet of two classes: three training, two validation and one test image."""
-    train, val = pixels(3, 8), pixels(2, 8)
+    train, val = pixels(3, 64), pixels(2, 64)
     files = {
         "train/n02/images/n02_0.JPEG": png(train[1]), "train/n01/images/n01_0.JPEG": png(train[0]),
         "train/n02/images/n02_1.JPEG": png(train[2]), "train/n01/n01_boxes.txt": b"n01_0.JPEG\t0\t0\t1\t1\n",
         "val/images/val_0.JPEG": png(val[1]), "val/images/val_1.JPEG": png(val[0]),
         "val/val_annotations.txt": b"val_0.JPEG\tn02\t0\t0\t1\t1\nval_1.JPEG\tn01\t0\t0\t1\t1\n",
-        "test/images/test_0.JPEG": png(pixels(1, 8)[0]), "wnids.txt": b"n02\nn01\n",
+        "test/images/test_0.JPEG": png(pixels(1, 64)[0]), "wnids.txt": b"n02\nn01\n",
     }
     return {f"tiny-imagenet-200/{name}": content for name, content in files.items()}, np.concatenate([train, val])
 
@@ -230,7 +230,7 @@ def test_a_copy_as_arrays(folders):
     assert found.name == "cifar10 (mine.npz)" and found.classes == data.CLASSES["cifar10"]
     assert data.load("cifar10", subset=True).digest == found.digest
     assert data.describe(found) == (
-        "cifar10 (mine.npz): 7 images of 4 x 4, 10 classes; 5 for pretrain, 5 for train, 2 for test"
+        "cifar10 (mine.npz): 7 images of 32 x 32, 10 classes; 5 for pretrain, 5 for train, 2 for test"
     )
     grey = data.take_in("cifar10", saved(folders / "grey.npz", arrays(x_train=values["x_train"][..., 0],
                                                                      x_test=values["x_test"][..., 0])))
@@ -245,12 +245,12 @@ def test_a_copy_as_arrays(folders):
     [
         ({"y_test": None}, "lacks y_test"),
         ({"x_train": pixels(5).astype(float)}, "images are float64"),
-        ({"x_train": pixels(5)[..., :2]}, r"images are uint8 \(5, 4, 4, 2\)"),
+        ({"x_train": pixels(5)[..., :2]}, r"images are uint8 \(5, 32, 32, 2\)"),
         ({"y_train": np.arange(4)}, r"5 images have labels int64 \(4,\)"),
         ({"y_train": np.arange(5.0)}, "labels float64"),
         ({"y_test": np.array([0, 10])}, "labels run from 0 to 10, expected 0 to 9"),
         ({"y_test": np.array([0, -1])}, "labels run from -1"),
-        ({"x_test": pixels(2, 5)}, r"x_train holds \(3, 4, 4\), x_test \(3, 5, 5\)"),
+        ({"x_test": pixels(2, 5)}, r"x_train holds \(3, 32, 32\), x_test \(3, 5, 5\)"),
         ({"x_train": np.array([{}] * 5)}, "Object arrays cannot be loaded"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -264,12 +264,13 @@ def test_arrays_of_another_form_are_refused_and_lose_nothing(folders, changes, m
 
 @pytest.mark.parametrize("name", ["cifar100", "tiny_imagenet"])
 def test_labels_of_classes_that_have_numbers_are_in_range_too(folders, name):
-    most = data.NUMBERED[name]
-    found = data.take_in(name, saved(folders / "mine.npz", arrays(y_train=np.array([0, 1, 2, 3, most - 1]))))
+    side, most = data.FORMS[name]
+    images = {"x_train": pixels(5, side), "x_test": pixels(2, side)}
+    found = data.take_in(name, saved(folders / "mine.npz", arrays(y_train=np.array([0, 1, 2, 3, most - 1]), **images)))
     assert len(found.classes) == most  # most of them without an image
     for label in (most, 2**62, -1):
         with pytest.raises(ValueError, match=rf"worse\.npz: labels run from .*, expected 0 to {most - 1}"):
-            data.take_in(name, saved(folders / "worse.npz", arrays(y_train=np.array([0, 1, 2, 3, label]))))
+            data.take_in(name, saved(folders / "worse.npz", arrays(y_train=np.array([0, 1, 2, 3, label]), **images)))
 
 
 @pytest.mark.parametrize("part", ["train", "test"])
@@ -329,15 +330,27 @@ def test_a_copy_that_was_damaged_since_is_named_with_the_command_that_mends_it(f
 @pytest.mark.parametrize("outer", ["", "copy/"])
 def test_a_copy_in_class_folders(folders, form, outer):
     images = pixels(4)
-    names = ("train/cat/1.png", "train/dog/0.png", "train/dog/1.png", "val/cat/0.png")
-    files = {f"{outer}{name}": png(image) for name, image in zip(names, images, strict=True)}
-    files |= {f"{outer}train/cat/._1.png": b"", f"{outer}notes.txt": b"mine"}
-    path = folders / f"mine.{form}"
-    if form == "folder":
+    names = ("train/{0}/1.png", "train/{1}/0.png", "train/{1}/1.png", "val/{0}/0.png")
+    for name, classes, labels in (
+        ("cifar10", ("cat", "dog"), [3, 5, 5, 3]),
+        ("cifar100", ("apple", "bear"), [0, 1, 1, 0]),  # whose class names are not known beforehand
+    ):
+        files = {outer + name.format(*classes): png(image) for name, image in zip(names, images, strict=True)}
+        files |= {f"{outer}train/{classes[0]}/._1.png": b"", f"{outer}notes.txt": b"mine"}
+        found = data.take_in(name, packed(folders / f"{name}.{form}", files))
+        same_as(found, images, labels)
+        assert found.test.tolist() == [False, False, False, True]
+        assert found.classes == (data.CLASSES["cifar10"] if name == "cifar10" else classes)
+
+
+def packed(path, files):
+    """Files as a folder, zip or tar archive, whichever the suffix says."""
+    form = path.suffix
+    if form == ".folder":
         for name, content in files.items():
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             (path / name).write_bytes(content)
-    elif form == "zip":
+    elif form == ".zip":
         zipped(path, files)
     else:
         with tarfile.open(path, "w:xz") as archive:
@@ -345,11 +358,53 @@ def test_a_copy_in_class_folders(folders, form, outer):
                 member = tarfile.TarInfo(name)
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
-    found = data.take_in("cifar10", path)
-    same_as(found, images, [3, 5, 5, 3])
-    assert found.test.tolist() == [False, False, False, True]
-    folders_alone = data.take_in("cifar100", path)  # whose class names are not known beforehand
-    assert folders_alone.classes == ("cat", "dog") and folders_alone.labels.tolist() == [0, 1, 1, 0]
+    return path
+
+
+NUMBERED = [f"class {number}" for number in range(100)]
+
+
+@pytest.mark.parametrize(
+    "name, changes, message",
+    [
+        ("cifar100", {"class_names": data.CLASSES["cifar10"]}, "10 classes, airplane to truck, .*the 100 of cifar100"),
+        ("cifar10", {"class_names": NUMBERED}, "100 classes, class 0 to class 99, .*the 10 of cifar10: airplane, auto"),
+        ("cifar100", {"y_test": np.array([0, 100])}, "labels run from 0 to 100, expected 0 to 99"),
+        ("cifar100", {"class_names": np.array([{}])}, "Object arrays"),
+        ("stl10", {}, r"mine\.npz has pictures of 32 x 32 pixels, expected 96 x 96; take it in as the .*cifar10"),
+        ("stl10", {"x_train": pixels(5, 96), "x_test": pixels(2, 96), "class_names": data.CLASSES["cifar10"]},
+         "airplane to truck, expected the 10 of stl10"),
+        ("tiny_imagenet", {}, "expected 64 x 64"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_arrays_of_another_data_set_are_refused(folders, name, changes, message):
+    with pytest.raises(ValueError, match=message):
+        data.take_in(name, saved(folders / "mine.npz", arrays(**changes)))
+    assert not list((folders / "runs").rglob("*.npz"))
+
+
+def test_class_names_of_the_whole_data_set_are_accepted(folders):
+    path = saved(folders / "mine.npz", arrays(class_names=NUMBERED))
+    assert data.take_in("cifar100", path).labels.tolist() == [0, 1, 2, 3, 4, 9, 0]
+    path = saved(folders / "mine.npz", arrays(class_names=data.CLASSES["cifar10"]))
+    assert data.take_in("cifar10", path).classes == data.CLASSES["cifar10"]
+
+
+@pytest.mark.parametrize(
+    "classes, size, message",
+    [
+        (["cat", "dog"], (32, 32), "2 classes, cat to dog, expected the 100 of cifar100"),
+        ([f"{number:03}" for number in range(101)], (32, 32), "101 classes, 000 to 100"),
+        (["apple", "bear"], (200, 300), "200 x 300 pixels, expected 32 x 32"),
+    ],
+    ids=["cifar10", "many", "size"],
+)
+def test_class_folders_of_another_data_set_are_refused(folders, classes, size, message):
+    picture = png(np.zeros((*size, 3), dtype=np.uint8))
+    path = zipped(folders / "mine.zip", {f"train/{name}/0.png": picture for name in classes})
+    with pytest.raises(ValueError, match=message):
+        data.take_in("cifar100", path)
 
 
 @pytest.mark.parametrize(
@@ -373,10 +428,19 @@ def test_files_that_are_nothing_of_the_kind(folders):
         (folders / name).write_bytes(os.urandom(200))
         with pytest.raises(ValueError, match=name):
             data.take_in("cifar10", folders / name)
+    (folders / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"notes\.txt is no \.npz, zip or tar archive.*x_train, .*train/CLASS/\*\.png"):
+        data.take_in("cifar10", folders / "notes.txt")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         data.take_in("cifar10", folders / "nothing.npz")
     with pytest.raises(ValueError, match="dataset='digits'"):
         data.take_in("digits", folders / "noise.npz")
+
+
+@pytest.mark.parametrize("name", data.LEFT_IN_FILES)
+def test_imagenet_is_not_taken_in(folders, name):
+    with pytest.raises(ValueError, match=rf"{name} is not taken in: .*imagenet.train and .*imagenet.val; .*--subset"):
+        data.take_in(name, folders)
 
 
 def jpeg(width, height, mode="RGB"):

@@ -2,6 +2,8 @@
 
 import copy
 import json
+import os
+import stat
 
 import pytest
 import safetensors
@@ -10,7 +12,11 @@ import torch
 import torchvision
 from torch import nn
 
-from repro.image.model import HEADS, TRUNKS, ImageModel, load, projection_head, save, trunk
+from repro.image.augment import CentredView
+from repro.image.model import HEADS, TRUNKS, ImageModel, load, load_view, projection_head, save, trunk
+from repro.image.operations import Normalisation
+
+VIEW = CentredView(8, Normalisation((0.5, 0.4, 0.3), (0.2, 0.25, 0.3)), 9)
 
 
 def parameters(module):
@@ -224,7 +230,7 @@ def test_a_training_batch_that_the_groups_do_not_divide_raises(count, groups):
 @pytest.fixture
 def written(model, tmp_path):
     path = tmp_path / "folder" / "weights.safetensors"
-    save(path, model, {"epochs": 200, "temperature": 0.1, "layout": None})
+    save(path, model, {"epochs": 200, "temperature": 0.1, "layout": None}, VIEW)
     return path
 
 
@@ -232,7 +238,7 @@ def written(model, tmp_path):
 def test_weights_there_and_back(tmp_path, layout):
     torch.manual_seed(1)
     trained = with_history(ImageModel("resnet18", True, "sce", 16, groups=2).to(memory_format=layout))
-    save(tmp_path / "weights", trained.train(), {})
+    save(tmp_path / "weights", trained.train(), {}, VIEW)
     found = load(str(tmp_path / "weights"))
     assert not found.training
     assert list(found.state_dict()) == list(trained.state_dict())
@@ -251,6 +257,35 @@ def test_the_metadata_say_what_the_file_holds(written):
     assert json.loads(metadata["architecture"]) == {
         "name": "resnet18", "small": True, "head": "sce", "projection": 16,
     }
+    assert json.loads(metadata["view"]) == {
+        "resize": 9, "size": 8, "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.25, 0.3],
+    }
+
+
+def test_the_view_there_and_back(written):
+    assert load_view(written) == VIEW
+    pixels = torch.randint(0, 256, (2, 3, 9, 18), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    first = (pixels[:, :, :8, 5:13] / 255 - torch.tensor([0.5, 0.4, 0.3]).view(3, 1, 1))
+    expected = first / torch.tensor([0.2, 0.25, 0.3]).view(3, 1, 1)
+    torch.testing.assert_close(load_view(written)(pixels), expected)
+
+
+@pytest.mark.parametrize("view", [{}, {"size": 8, "resize": 4, "mean": [0, 0, 0], "std": [1, 1, 1]}, [3]], ids=str)
+def test_a_view_that_cannot_be_made_is_an_error(tmp_path, view):
+    path = tmp_path / "other.safetensors"
+    safetensors.torch.save_file({"weight": torch.zeros(2)}, path, metadata={"view": json.dumps(view)})
+    with pytest.raises(ValueError, match=r"other.safetensors describes a view that cannot be made .*export it again"):
+        load_view(path)
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027])
+def test_a_file_has_the_permissions_of_any_new_one(tmp_path, model, mask):
+    before = os.umask(mask)
+    try:
+        save(tmp_path / "weights", model, {}, VIEW)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "weights").stat().st_mode) == 0o666 & ~mask
 
 
 def test_loading_draws_no_random_numbers(written):
@@ -262,7 +297,7 @@ def test_loading_draws_no_random_numbers(written):
 def test_a_save_that_fails_leaves_the_old_file(written, model):
     before = written.read_bytes()
     with pytest.raises(TypeError, match="not JSON serializable"):
-        save(written, model, {"when": object()})
+        save(written, model, {"when": object()}, VIEW)
     assert written.read_bytes() == before
     assert list(written.parent.iterdir()) == [written]
 
@@ -271,6 +306,8 @@ def test_a_save_that_fails_leaves_the_old_file(written, model):
 def test_no_file_is_an_error_with_the_next_step(tmp_path, name):
     with pytest.raises(FileNotFoundError, match="is not a file; write one with `repro results weights KEY`"):
         load(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="is not a file"):
+        load_view(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -288,8 +325,9 @@ def test_a_file_in_another_format_or_cut_short_is_an_error(written, damage):
 def test_a_foreign_safetensors_file_is_an_error(tmp_path, metadata):
     path = tmp_path / "foreign.safetensors"
     safetensors.torch.save_file({"weight": torch.zeros(2)}, path, metadata=metadata)
-    with pytest.raises(ValueError, match=r"foreign.safetensors does not say which model it holds"):
-        load(path)
+    for read in (load, load_view):
+        with pytest.raises(ValueError, match=r"foreign.safetensors does not say which model it holds"):
+            read(path)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +346,7 @@ def test_a_foreign_safetensors_file_is_an_error(tmp_path, metadata):
 def test_a_file_that_describes_another_model_is_an_error(model, tmp_path, architecture, message):
     other = copy.copy(model)
     other.architecture = model.architecture | architecture
-    save(tmp_path / "other", other, {})
+    save(tmp_path / "other", other, {}, VIEW)
     with pytest.raises(ValueError, match=message):
         load(tmp_path / "other")
 

@@ -17,6 +17,7 @@ import torchvision
 from made_up_images import made_up
 from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
+from states import assert_equal_states
 from torch import nn
 from torch.nn.functional import cosine_similarity, cross_entropy, log_softmax, normalize, softmax
 from tqdm import tqdm
@@ -557,23 +558,15 @@ def test_a_batch_that_processes_cannot_share_is_refused(monkeypatch):
         learner()
 
 
+@pytest.mark.parametrize(("groups", "processes"), [(1, 2), (8, 16)])
+def test_ghost_groups_that_processes_cannot_share_are_refused(monkeypatch, groups, processes):
+    monkeypatch.setattr(pretrain, "process", lambda: (0, processes))
+    message = rf"groups={groups} cannot be divided among {processes} processes.*--variant ghost_groups .* 8 groups"
+    with pytest.raises(ValueError, match=message):
+        learner(groups=groups, batch=16)
+
+
 # ---------------------------------------------------------------------------------------------- resuming
-
-
-def assert_equal_states(first, second):
-    """Equal bit by bit, whatever the nesting."""
-    assert type(first) is type(second)
-    if isinstance(first, torch.Tensor):
-        assert first.dtype == second.dtype and torch.equal(first, second)
-    elif isinstance(first, dict):
-        assert list(first) == list(second)
-        for name in first:
-            assert_equal_states(first[name], second[name])
-    elif isinstance(first, (list, tuple)):
-        for one, other in zip(first, second, strict=True):
-            assert_equal_states(one, other)
-    else:
-        assert first == second or (first != first and second != second)
 
 
 @pytest.mark.parametrize(

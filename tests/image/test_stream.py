@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torchvision.transforms import v2
 
-from repro.image import augment, files, stream
+from repro.image import draws, files, operations, stream
 from repro.image.augment import IMAGENET, CentredView, ShiftedView, View
 
 CPU = torch.device("cpu")
@@ -66,7 +66,7 @@ def by_hand(pictures, place, number, view):
         mixed = int(np.random.SeedSequence([*SEED, place, number]).generate_state(1)[0])
         generator = torch.Generator().manual_seed(mixed)
         sides = (torch.tensor([side]) for side in (picture.height, picture.width))
-        box, = augment.draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator).tolist()
+        box, = draws.draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator).tolist()
         made = v2.functional.resized_crop(picture, *box, [view.size, view.size])
     return v2.functional.pil_to_tensor(made)
 
@@ -88,8 +88,8 @@ def test_a_crop_is_within_a_level_of_that_of_a_resident_image(size):
         made = stream.cropped(picture, view, torch.Generator().manual_seed(seed))
         sides = (torch.tensor([side]) for side in reversed(size))
         generator = torch.Generator().manual_seed(seed)
-        box = augment.draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator)
-        other = augment.resized_crop(augment.as_float(image), box, torch.tensor([False]), 32)[0] * 255
+        box = draws.draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator)
+        other = operations.resized_crop(operations.as_float(image), box, torch.tensor([False]), 32)[0] * 255
         difference = v2.functional.pil_to_tensor(made) - other
         assert difference.abs().max() <= 1.001 and difference.square().mean().sqrt() < 0.5
 
@@ -103,9 +103,9 @@ def test_what_is_left_for_the_device_does_not_crop():
             torch.testing.assert_close(left(images), expected, rtol=0, atol=1e-6)
             continue
         unchanged = torch.full((6,), view.size)
-        draws = left.draw(unchanged, unchanged, torch.Generator().manual_seed(0))
-        assert draws.boxes.tolist() == [[0, 0, view.size, view.size]] * 6
-        upright = left.apply(images, draws._replace(flipped=torch.zeros(6, dtype=torch.bool)))
+        drawn = left.draw(unchanged, unchanged, torch.Generator().manual_seed(0))
+        assert drawn.boxes.tolist() == [[0, 0, view.size, view.size]] * 6
+        upright = left.apply(images, drawn._replace(flipped=torch.zeros(6, dtype=torch.bool)))
         torch.testing.assert_close(upright, expected, rtol=0, atol=1e-6)
         assert left.flip == view.flip
 
@@ -114,7 +114,7 @@ def test_what_is_left_for_the_device_does_not_crop():
 def test_the_neutral_crop_is_the_identity(size):
     images = torch.rand(2, 3, size, size)
     box = torch.tensor([[0, 0, size, size]] * 2)
-    assert torch.equal(augment.resized_crop(images, box, torch.tensor([False, False]), size), images)
+    assert torch.equal(operations.resized_crop(images, box, torch.tensor([False, False]), size), images)
 
 
 def test_neither_workers_nor_batches_nor_resuming_change_a_picture(pictures, whole):

@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 from made_up_images import made_up
 from pandas import DataFrame
+from stored_cells import refuse, stored
 
 from repro import manifest
-from repro.image import tables
+from repro.image import pretrain, table_cells, table_layouts, tables
 from repro.image.pretrain import VERSION
 from repro.image.recipe import METHODS, VARIANTS, paper, quick, smoke
 from repro.report import printed
@@ -22,7 +23,7 @@ from repro.report.printed import as_printed
 from repro.run.store import Cell
 
 HEAD = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
-TAIL = [*HEAD, *tables.MEASURES]
+TAIL = [*HEAD, *table_layouts.MEASURES]
 LAYOUTS = {
     "image_methods": ["method", *TAIL],
     "temperature_grid": ["method", "temperature", "key_temperature", *TAIL],
@@ -54,7 +55,28 @@ def any_data(monkeypatch):
         name = f"{recipe.dataset} (subset)" if recipe.subset else recipe.dataset
         return dataclasses.replace(made_up(), name=name, digest=f"digest of {name}")
 
-    monkeypatch.setattr(tables, "data_of", named)
+    monkeypatch.setattr(table_cells, "data_of", named)
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_a_misspelt_parameter_is_told_from_those_there_are(any_data, name):
+    table = tables.TABLES[name]
+    message = rf"'sedes' is not a parameter of {name}_cells; they are dataset, preset, .*; did you mean 'seeds'\?"
+    for made in (table.run, table.cells):
+        with pytest.raises(TypeError, match=message):
+            made("digits", preset="smoke", sedes="0")
+    with pytest.raises(TypeError, match=r"'zzz' is not a parameter .*precision$"):
+        table.cells(zzz=1)
+    assert table.cells("digits", preset="smoke", seeds="1")[0].seed == 1
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_what_processes_cannot_share_is_refused_before_anything_is_trained(any_data, monkeypatch, capsys, name):
+    monkeypatch.setattr(pretrain, "process", lambda: (0, 2))
+    with pytest.raises(ValueError, match=r"groups=1 cannot be divided among 2 processes.*--variant ghost_groups"):
+        tables.TABLES[name].run(preset="smoke", engine="inline", device="cpu")
+    assert capsys.readouterr().err == ""
+    assert table_cells.image_methods_cells("digits", preset="smoke", methods="sce", variant="ghost_groups")
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +268,7 @@ def test_the_key_changes_with_nothing_else():
 
 def test_the_version_of_the_pretrainer_is_part_of_every_key(monkeypatch):
     before = tables.image_methods_cells(methods="moco")[0]
-    monkeypatch.setattr(tables, "VERSION", VERSION + 1)
+    monkeypatch.setattr(table_cells, "VERSION", VERSION + 1)
     after = tables.image_methods_cells(methods="moco")[0]
     assert before.key != after.key and before.recipe == after.recipe
 
@@ -352,19 +374,6 @@ def test_rows_say_what_departs_from_the_preset():
 # ---------------------------------------------------------------------------------------------- end to end
 
 
-def stored(folder, table="image_methods"):
-    """recipe.json and result.json of every run, by (entry, seed)."""
-    found = {}
-    for path in folder.glob(f"{table}/*/result.json"):
-        described = json.loads(path.with_name("recipe.json").read_text())
-        found[described["entry"], described["seed"]] = described, json.loads(path.read_text())
-    return found
-
-
-def refuse(*_, **__):
-    raise AssertionError("a finished cell was trained again")
-
-
 def test_a_small_table_of_all_methods(trained):
     folder, table = trained
     assert list(table.columns) == LAYOUTS["image_methods"]
@@ -372,7 +381,7 @@ def test_a_small_table_of_all_methods(trained):
     assert table["n_seeds"].tolist() == [2] * len(METHODS)
     assert set(table["preset"]) == {"smoke"} and set(table["dataset"]) == {"digits"}
     assert table[["published", "difference"]].isna().all(axis=None)
-    found = stored(folder)
+    found = stored(folder, "image_methods")
     assert set(found) == {(name, seed) for name in METHODS for seed in (0, 1)}
     for row in table.itertuples():
         pair = [found[row.method, seed][1] for seed in (0, 1)]
@@ -383,7 +392,7 @@ def test_a_small_table_of_all_methods(trained):
 
 
 def test_results_hold_finite_numbers_and_text_and_the_cost(trained):
-    for (name, _), (described, result) in stored(trained[0]).items():
+    for (name, _), (described, result) in stored(trained[0], "image_methods").items():
         assert described["recipe"] == smoke("digits", name).to_dict()
         cost = result.pop("cost")
         assert set(result) == {"linear", "knn1", "embedding_spread", "select"}
@@ -404,14 +413,14 @@ def test_a_second_call_trains_nothing(trained, monkeypatch):
     again = tables.image_methods(preset="smoke", methods=",".join(METHODS), seeds="0,1")
     pd.testing.assert_frame_equal(again, table)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before
-    with pytest.raises(AssertionError, match="trained again"):
+    with pytest.raises(AssertionError, match="a cell was trained"):
         tables.image_methods(preset="smoke", methods="moco", seeds="2")
 
 
 def test_the_same_cells_elsewhere_give_the_same_results(trained, runs):
     tables.image_methods(preset="smoke", methods="sce,supervised", seeds="1", device="cpu")
-    expected = stored(trained[0])
-    for place, (described, result) in stored(runs).items():
+    expected = stored(trained[0], "image_methods")
+    for place, (described, result) in stored(runs, "image_methods").items():
         assert described == expected[place][0]
         assert result.pop("cost") and expected[place][1].pop("cost")
         assert result == expected[place][1]
@@ -421,10 +430,10 @@ def test_tables_share_equal_cells(trained, monkeypatch):
     folder, _ = trained
     monkeypatch.setenv("REPRO_RUNS", str(folder))
     monkeypatch.setattr(tables, "train", refuse)
-    found = stored(folder)
+    found = stored(folder, "image_methods")
     jcl = tables.positive_keys(preset="smoke", keys="5", strengths="4", temperatures="0.2")
     assert jcl["ours"].tolist() == [found["jcl", 0][1]["linear"]] * 3
-    with pytest.raises(AssertionError, match="trained again"):
+    with pytest.raises(AssertionError, match="a cell was trained"):
         tables.positive_keys(preset="smoke", keys="2", strengths="4", temperatures="0.2")
 
 
@@ -491,7 +500,7 @@ def test_row_optima_of_what_was_run_and_of_all_that_is_printed():
     table = DataFrame(grid, columns=["temperature", "key_temperature", "ours", "published"]).assign(method="sce")
     ressl = DataFrame([{"temperature": 0.1, "key_temperature": 0.1, "ours": 99.0, "method": "ressl"}])
     both = pd.concat([table, ressl], ignore_index=True).assign(dataset="cifar10 (part.npz)")
-    found = tables.row_optima(both)
+    found = table_layouts.row_optima(both)
     assert found.iloc[0].tolist() == [0.1, 0.03, 60.0, 0.06, 90.20]
     assert found.iloc[1, :3].tolist() == [0.15, 0.1, 50.0] and found.iloc[1, 3:].isna().all()
-    assert tables.row_optima(ressl).empty
+    assert table_layouts.row_optima(ressl).empty

@@ -4,23 +4,18 @@ import base64
 import inspect
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 
 import nbformat
 import pandas as pd
 import pytest
+from executed_notebooks import FOLDER, READING, begin, execute, outputs, printed
 from PIL import Image
 
-from repro import manifest
 from repro.report import explored_runs, figures
 from repro.skeleton import data as skeleton_data
 from repro.tables import TABLES
 
-FOLDER = manifest.project_root() / "notebooks"
-READING = ("claims", "glm")  # they train nothing; see test_reading.py
 NOTEBOOKS = sorted(path for path in FOLDER.glob("*.ipynb") if path.stem not in READING)
 EMBEDDED = {  # data set of a notebook by default, with the number of cells of its smoke run
     "taxonomy": ("synthetic", 16), "encoder_collapse": ("synthetic", 10), "temperature_grid": ("digits", 9),
@@ -47,29 +42,6 @@ each_and_those_that_read = pytest.mark.parametrize("path", sorted(FOLDER.glob("*
 
 def code_cells(path):
     return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-
-
-def execute(name, folder, **parameters):
-    """Run a notebook as a reader would: (finished process, executed notebook), its runs below `folder`."""
-    arguments = [part for item in parameters.items() for part in ("-p", *map(str, item))]
-    command = [sys.executable, "-m", "papermill", str(FOLDER / f"{name}.ipynb"), str(folder / f"{name}.ipynb")]
-    environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
-                                "IPYTHONDIR": str(folder / "ipython")}
-    process = subprocess.run([*command, *arguments, "--no-progress-bar"], env=environment, cwd=folder,
-                             capture_output=True, text=True, timeout=300)
-    return process, nbformat.read(folder / f"{name}.ipynb", as_version=4)
-
-
-def outputs(notebook, kind):
-    """Contents of a MIME type over all cells."""
-    found = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
-    return [data[kind] for data in found if kind in data]
-
-
-def printed(notebook):
-    texts = [output["text"] for cell in notebook.cells for output in cell.get("outputs", [])
-             if output.output_type == "stream" and output.name == "stdout"]
-    return "".join(texts)
 
 
 def rows(notebook):
@@ -134,16 +106,6 @@ def test_its_second_cell_holds_typed_and_commented_parameters(path):
     assert path.stem in READING or values["dataset"] == EMBEDDED[path.stem][0]
 
 
-def begin(path, **changes):
-    """Run the cells up to the third, with parameters put where papermill puts them."""
-    _, parameters, check = nbformat.read(path, as_version=4).cells[:3]
-    namespace = {}
-    exec(parameters.source, namespace)
-    namespace |= changes
-    exec(check.source.replace("%matplotlib inline", ""), namespace)
-    return namespace["settings"]
-
-
 @every_notebook
 @pytest.mark.parametrize(
     ("changes", "message"),
@@ -163,7 +125,7 @@ def begin(path, **changes):
 def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     with pytest.raises(ValueError, match=message):
-        begin(path, **changes)
+        begin(path.stem, **changes)
     assert not (tmp_path / "runs").exists()
 
 
@@ -194,7 +156,7 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
 def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        begin(FOLDER / f"{name}.ipynb", **changes)
+        begin(name, **changes)
     assert {path.name for path in (tmp_path / "runs").glob("*")} <= {"prepared"}
 
 
@@ -233,7 +195,7 @@ def test_missing_data_stop_the_third_cell(path, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
     name, archive = ABSENT[path.stem]
     with pytest.raises(FileNotFoundError, match=archive):
-        begin(path, dataset=name)
+        begin(path.stem, dataset=name)
     assert not (tmp_path / "runs").exists()
 
 
@@ -242,13 +204,13 @@ def test_runs_that_cannot_be_written_stop_the_third_cell(path, tmp_path, monkeyp
     (tmp_path / "runs").touch()
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     with pytest.raises(OSError, match=r"runs, the folder of runs, cannot be written .* point REPRO_RUNS at another"):
-        begin(path)
+        begin(path.stem)
 
 
 @every_notebook
 def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(path, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    settings = begin(path, seeds="0,7", **SMOKE)
+    settings = begin(path.stem, seeds="0,7", **SMOKE)["settings"]
     assert (settings["seeds"], settings["preset"], settings["device"]) == ("0,7", "smoke", "cpu")
     text = capsys.readouterr().out
     dataset, count = EMBEDDED[path.stem]

@@ -21,7 +21,7 @@ FIGURES = manifest.project_root() / "figures"
 HERE = [  # decided by cells or logs alone
     "T4", "T6", "T9", "T10", "T12", "T13", "T15", "T16", "T17",
     *(f"C{number}" for number in (*range(3, 15), 16, 18, 20, 23, 25, 27)),
-    "S4", "S6", "S9", "S10", "J3", "J10", "J11", "J12", "J13",
+    "S4", "S6", "S9", "S10", "S15", "J3", "J10", "J11", "J12", "J13",
 ]
 ASIDE = ("T4", "T10")  # which contradict T6 and T9
 WITHOUT_SEEDS = ("T4", "T6", "T16", "J3")  # whose test is over objectives, depths or draws
@@ -175,6 +175,20 @@ def test_a_value_of_a_sweep_that_was_not_run_may_be_the_best(number, missing, tm
     gone = cells["recipe"].map(lambda recipe: missing.items() <= json.loads(recipe).items())
     row = judged(cells[~gone | (cells["table"] != "positive_keys")], tmp_path).loc[number]
     assert row["verdict"] == UNDECIDED and row["evidence"].endswith(f"over {next(iter(missing.values())):g}")
+
+
+@pytest.mark.parametrize(("linear", "spread", "verdict"), [
+    (45.0, 0.1, HOLDS), (45.0, 0.95, UNDECIDED), (45.0, 0.99, FAILS), (62.0, 0.1, FAILS),
+])
+def test_a_collapse_is_one_of_accuracy_and_of_spread(linear, spread, verdict, tmp_path):
+    equal = {"table": "temperature_grid", "temperature": 0.1, "key_temperature": 0.1}
+    rows = [image("sce", 60.0 + seed, seed=seed, spread=0.95 + seed / 1000, **equal) for seed in (0, 1, 2)]
+    rows += [image("ressl", linear + 1.5 * seed, seed=seed, spread=spread + seed / 900, **equal) for seed in (0, 1, 2)]
+    row = judged(frame(*rows), tmp_path).loc["S15"]
+    assert row[["verdict", "level"]].tolist() == [verdict, QUICK]
+    assert f"accuracy {59.5 - linear:+.2f}" in row["evidence"] and "embedding spread" in row["evidence"]
+    other = image("ressl", 45.0, spread=0.1, **equal | {"key_temperature": 0.05})
+    assert judged(frame(*rows[:3], other), tmp_path).loc["S15", "verdict"] == NOT_RUN
 
 
 def test_smoke_runs_say_nothing(tmp_path):

@@ -190,18 +190,29 @@ def test_the_column_in_the_results_is_that_of_its_table():
 
 
 def test_image_accuracies_in_the_results_are_those_of_their_tables():
-    """Methods by name, a point of the grid by both temperatures, "SCE, 0.1 and 0.03"; "± 0.4" of several seeds."""
+    """Methods by name, a point of the grid by both temperatures, "SCE, 0.1 and 0.03", of JCL
+    the number of keys, "JCL, 9 keys"; "± 0.4" of several seeds."""
     known = {}
     for path in FIGURES.glob("image_methods_cifar10_*.csv"):
         known |= {named(row.method): row for row in pd.read_csv(path).itertuples()}
     for path in FIGURES.glob("temperature_grid_cifar10_*.csv"):
         known |= {f"{named(row.method)}, {row.temperature:g} and {row.key_temperature:g}": row
                   for row in pd.read_csv(path).itertuples()}
+    for path in FIGURES.glob("positive_keys_cifar10_*.csv"):
+        swept = pd.read_csv(path).query("varied == 'keys'")
+        known |= {f"JCL, {row.keys} key{'s' * (row.keys > 1)}": row for row in swept.itertuples()}
     told = dict(told_table("method", "linear", under="## Images"))
     assert len(told) >= 5 and set(told) <= set(known), f"RESULTS.md names one of {', '.join(known)}"
     for name, text in told.items():
         deviation = "" if pd.isna(known[name].std) else f" ± {known[name].std:.1f}"
         assert text == f"{known[name].ours:.1f}{deviation}", name
+
+
+def test_medians_of_similarities_in_the_results_are_those_of_their_figure():
+    images = table("similarity_variance_images_cifar10_cifar10_lossless_subset_npz")
+    medians = images.groupby("model")["similarity"].median()
+    told = re.search(r"median of ([\d.]+) for JCL and ([\d.]+) for MoCo v2", (ROOT / "RESULTS.md").read_text())
+    assert told.groups() == (f"{medians['JCL']:.3f}", f"{medians['MoCo v2']:.3f}")
 
 
 def named(method):

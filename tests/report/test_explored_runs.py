@@ -22,7 +22,7 @@ from repro.report.explored_runs import (
 )
 from repro.run.store import Store, write_json
 from repro.skeleton.cell import data_of
-from repro.skeleton.pretrain import paper
+from repro.skeleton.recipe import paper
 from repro.skeleton.tables import taxonomy_cells
 
 CPU = torch.device("cpu")

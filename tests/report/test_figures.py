@@ -18,7 +18,7 @@ from repro.report import figures, style
 from repro.report.elements import seeds_in_words, spread_in_words
 from repro.report.logs import FROZEN
 from repro.report.printed import printed
-from repro.skeleton.pretrain import SUBSETS
+from repro.skeleton.recipe import SUBSETS
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
 BONES = [(0, 1), (1, 2), (1, 3)]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from drawn import assert_legible, lines
+from drawn import assert_legible, assert_settled, lines
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import Rectangle
 from pandas import DataFrame
@@ -69,8 +69,13 @@ def sampled_table() -> DataFrame:
         "outside": 0.86,
         "outside_std": 0.09 / np.sqrt(keys),
         "closed_form": 0.88,
+        "repeats": 100,
+        "positives": 5,
+        "strength": 4.0,
+        "temperature": 0.2,
         "dataset": "digits",
         "preset": "quick",
+        "seed": 2,
     })
 
 
@@ -78,7 +83,9 @@ def agreement_table(images=1000, d=512) -> DataFrame:
     generator = np.random.default_rng(0)
     models = [generator.beta(30, 3, images), generator.beta(20, 5, images)]
     table = DataFrame({"model": np.repeat(["JCL", "MoCo v2"], images), "similarity": np.concatenate(models)})
-    return table.assign(variance=(1 - table["similarity"]) / d, d=d, dataset="cifar10 (mine.npz)", preset="quick")
+    seeds = np.tile(np.arange(2), images)
+    table = table.assign(variance=(1 - table["similarity"]) / d, d=d, seed=seeds, preset="quick")
+    return table.assign(dataset="cifar10 (mine.npz)")
 
 
 NOT_RUN = {"ours": np.nan, "std": np.nan, "n_seeds": 0}
@@ -134,16 +141,7 @@ def test_no_text_overlaps_or_leaves_the_figure(name, table):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_reader_s_settings_change_nothing_and_the_table_stays_as_it_was(name, tmp_path):
-    draw, table = getattr(image_figures, name), TABLES[name]()
-    before = table.copy()
-    written = [path.read_bytes() for path in style.save(draw(table), tmp_path / "figure", "caption", {})]
-    pd.testing.assert_frame_equal(table, before)
-    with matplotlib.rc_context({"font.size": 20, "ytick.labelsize": 20}):
-        figure = draw(table)
-        figure.draw_without_rendering()
-        assert_legible(figure)
-        again = style.save(figure, tmp_path / "figure", "caption", {})
-    assert [path.read_bytes() for path in again] == written
+    assert_settled(getattr(image_figures, name), TABLES[name](), tmp_path)
 
 
 def test_every_figure_has_a_caption():
@@ -176,7 +174,7 @@ def test_grid_shows_every_value_and_marks_the_best_of_each_row():
     np.testing.assert_allclose(mesh(found["SCE, printed"]).get_array(), expected)
     np.testing.assert_allclose(mesh(found["SCE, ours"]).get_array(), expected - 3)
     texts = [text.get_text() for text in found["SCE, ours"].texts]
-    assert texts == [f"{value - 3:.2f}\n\N{PLUS-MINUS SIGN}0.25" for value in expected.ravel()]
+    assert texts == [f"{value - 3:.2f}\n\N{PLUS-MINUS SIGN}0.2" for value in expected.ravel()]
     assert [text.get_text() for text in found["SCE, printed"].texts] == [f"{value:.2f}" for value in expected.ravel()]
     for name in ("SCE, ours", "SCE, printed"):
         assert framed(found[name], style.INK) == {(3, 0), (7, 1)}
@@ -190,6 +188,15 @@ def test_ressl_cells_stand_in_their_own_row_and_missing_ones_are_blank():
     np.testing.assert_array_equal(values.compressed(), [88.0, 87.0, 20.0])
     assert axes.patch.get_hatch() and len(axes.texts) == 3
     assert framed(axes, style.INK) == {(1, 0)} and framed(axes, style.VERMILLION) == {(7, 0)}
+
+
+def test_spreads_stand_where_temperatures_agree_and_a_single_cell_is_no_best():
+    table = grid_table().query("method == 'sce' or key_temperature == 0.1").copy()
+    table["embedding_spread"] = np.where(table["method"] == "sce", 0.956, 0.143)
+    found = panels(image_figures.temperature_grid(table))
+    name, = (name for name in found if name.startswith("ReSSL"))
+    assert name.endswith("\nspread of embeddings at $\\tau_m = \\tau$: 0.14, of SCE 0.96")
+    assert framed(found[name], style.INK) == set() and framed(found[name], style.VERMILLION) == {(7, 0)}
 
 
 def test_ours_and_printed_share_colours_in_a_reproduction_alone():
@@ -272,8 +279,11 @@ def test_positive_keys_needs_something_varied():
 @pytest.mark.parametrize("name", ["objective_parts", "sampled_keys", "similarity_variance"])
 def test_figures_of_logs_say_where_these_come_from(name):
     title = getattr(image_figures, name)(TABLES[name]()).get_suptitle()
-    said = {"objective_parts": "cifar10, paper recipe, seed 3\n", "sampled_keys": "digits, quick recipe\nembedded data",
-            "similarity_variance": "cifar10 (mine.npz)\nquick recipe: not a reproduction"}
+    said = {
+        "objective_parts": "cifar10, paper recipe, seed 3\n",
+        "sampled_keys": "digits, quick recipe, seed 2\nembedded data",
+        "similarity_variance": "cifar10 (mine.npz), seeds 0, 1\nquick recipe: not a reproduction",
+    }
     assert said[name] in title
 
 
@@ -282,8 +292,9 @@ def test_sampled_keys_plots_the_table_and_keeps_the_means_apart():
     figure = image_figures.sampled_keys(table.sample(frac=1, random_state=0))
     found = lines(figure, 0)
     np.testing.assert_array_equal(found["mean inside the logarithm"], table["inside"])
-    np.testing.assert_array_equal(found["mean of M InfoNCE losses"], table["outside"])
+    np.testing.assert_array_equal(found["mean of $M$ InfoNCE losses"], table["outside"])
     assert set(found["closed form (Eq. M.8)"]) == {0.88}
+    assert figure.get_suptitle().endswith("JCL, $M'$ = 5, $\\lambda$ = 4, $\\tau$ = 0.2")
     low, high = figure.axes[0].get_ylim()
     assert 0.85 < low < 0.86 and 0.88 < high < 0.89 and figure.axes[0].get_xscale() == "log"
 
@@ -307,7 +318,10 @@ def test_histograms_count_every_image_and_mark_the_medians():
     assert all(a != b for a, b in itertools.combinations(styles, 2))
     assert "d = 512" in figure.axes[1].get_title(loc="left")
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert labels[0].startswith("JCL, 999 images, median 0.9") and labels[1].startswith("MoCo v2, 1,000 images")
+    assert labels[0].startswith("JCL, 2 x 499 images, median 0.9") and labels[1].startswith("MoCo v2, 2 x 500 images")
+    single = image_figures.similarity_variance(agreement_table().assign(seed=0))
+    labels = [text.get_text() for text in single.axes[0].get_legend().get_texts()]
+    assert [label.rsplit(", ", 1)[0] for label in labels] == ["JCL, 1,000 images", "MoCo v2, 1,000 images"]
 
 
 def test_histograms_of_features_of_two_sizes_are_refused():

@@ -11,20 +11,20 @@ from repro.image.recipe import PRESETS
 from repro.report import logs
 from repro.run.finished import read_table
 from repro.run.store import Cell, Store
-from repro.skeleton.pretrain import PRESETS as SKELETON_PRESETS
+from repro.skeleton.recipe import PRESETS as SKELETON_PRESETS
 
 STEPS = [{"step": step, "InfoNCE": 4.0 - step / 100, "ReSSL": 3.0, "Ceil": 0.5, "loss": 3.7, "knn1": 50.0,
           "seconds": 1.0} for step in (10, 20, 30, 40)]
 
 
 def finish(store, method="sce", *, table="temperature_grid", preset="quick", dataset="digits", seed=0, steps=STEPS,
-           entry=None):
+           entry=None, finished="2024-05-01", **changes):
     """A finished cell with a progress file; returns its folder."""
-    recipe = PRESETS[preset]("digits", method, epochs=2, weight=0.25)
+    recipe = PRESETS[preset]("digits", method, **{"epochs": 2, "weight": 0.25} | changes)
     run = store.run(Cell(table, entry or method, recipe, seed, preset, dataset, "digest", 1))
     with run.claim():
         (run.folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in steps))
-        run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01"}})
+        run.finish({"linear": 50.0, "cost": {"finished": finished}})
     return run
 
 
@@ -60,43 +60,66 @@ def test_parts_of_a_cell_nobody_trained(store):
 
 def test_export_takes_the_first_cell_of_sce_of_the_fullest_preset(store, tmp_path):
     finish(store, "ressl")
-    finish(store, seed=1, entry="sce, b")
-    finish(store, seed=2, entry="sce, a", steps=STEPS[:2])
+    finish(store, entry="sce, temperature=0.1, key_temperature=0.03, warmup=1", warmup=1)
+    finish(store, seed=1, entry="sce, temperature=0.1, key_temperature=0.05")
+    first = "sce, temperature=0.1, key_temperature=0.03"
+    finish(store, seed=2, entry=first, finished="2024-05-03", steps=STEPS[:2])
+    finish(store, seed=2, entry=first, finished="2024-05-02", learning_rate=0.25)  # of an earlier default
     finish(store, preset="paper", seed=4)
     finish(store, preset="smoke", dataset="cifar10 (subset)")
     path, = logs.export(store, tmp_path / "figures")
     assert path == tmp_path / "figures" / "objective_parts_digits.csv"
     found = pd.read_csv(path)
     assert found["InfoNCE"].tolist() == [3.9, 3.8]
-    assert set(found["entry"]) == {"sce, a"} and set(found["preset"]) == {"quick"}
+    assert set(found["entry"]) == {first} and set(found["preset"]) == {"quick"}
 
 
 def test_export_joins_the_images_of_all_models(store, tmp_path):
-    keys = []
-    for method, value in (("jcl", 0.9), ("moco", 0.8)):
-        run = finish(store, method, table="similarity_variance", dataset="cifar10 (subset)")
-        keys += [run.cell.key] * 3
+    keys = {}
+    for entry, value, changes in (
+        ("jcl, keys=9", 0.9, {"finished": "2024-05-02"}),
+        ("jcl, keys=9, ramp=False", 0.1, {"ramp": False}),
+        ("jcl, keys=9, ramp=False", 0.1, {"ramp": False, "preset": "paper", "seed": 0}),
+        ("jcl, keys=9, ramp=False", 0.1, {"ramp": False, "preset": "paper", "seed": 1}),
+        ("jcl, keys=9, ramp=False", 0.1, {"ramp": False, "preset": "paper", "seed": 2}),
+        ("moco, keys=1", 0.8, {}),
+        ("jcl, keys=9", 0.2, {"learning_rate": 0.25}),  # trained before, with another default
+    ):
+        method = entry.partition(",")[0]
+        run = finish(store, method, table="similarity_variance", dataset="cifar10 (subset)", entry=entry, **changes)
+        keys[value] = [run.cell.key] * 3
         rows = pd.DataFrame({"model": method, "seed": 0, "d": 512, "similarity": [value] * 3, "variance": 1e-4,
                              "preset": "quick"})
         rows.to_csv(run.folder / "similarity.csv", index=False)
-    finish(store, "moco", table="similarity_variance", dataset="cifar10 (subset)", seed=1)  # its images not yet seen
+    finish(store, "moco", table="similarity_variance", dataset="cifar10 (subset)", seed=1,
+           entry="moco, keys=1")  # its images not yet seen
     path, = logs.export(store, tmp_path / "figures")
     assert path.name == "similarity_variance_images_cifar10_subset.csv"
     found = pd.read_csv(path)
     assert found.groupby("model")["similarity"].agg(["count", "first"]).to_numpy().tolist() == [[3, 0.9], [3, 0.8]]
-    assert set(found["preset"]) == {"quick"} and found["key"].tolist() == keys
+    assert set(found["preset"]) == {"quick"} and found["key"].tolist() == keys[0.9] + keys[0.8]
 
 
 def test_export_takes_the_bound_of_the_cell_with_most_keys(store, tmp_path):
-    for keys, value in ((2, 1.0), (9, 3.0), (5, 2.0)):
-        recipe = PRESETS["quick"]("digits", "jcl", keys=keys)
-        run = store.run(Cell("positive_keys", f"jcl, keys={keys}", recipe, 0, "quick", "digits", "digest", 1))
-        with run.claim():
-            if keys != 9:  # of which nothing was drawn
-                pd.DataFrame({"keys": [1], "closed_form": [value]}).to_csv(run.folder / "sampled_keys.csv", index=False)
-            run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01"}})
+    for number, value, ending, changes in (
+        (2, 1.0, "", {}),
+        (9, None, "", {}),  # of which nothing was drawn
+        (5, 2.0, "", {"finished": "2024-05-02"}),
+        (5, 4.0, "", {"learning_rate": 0.25}),  # of an earlier default
+        (7, 3.0, ", ramp=False", {"ramp": False}),
+    ):
+        entry = f"jcl, keys={number}, strength=4.0, temperature=0.2{ending}"
+        run = finish(store, "jcl", table="positive_keys", entry=entry, keys=number, **changes)
+        if value:
+            pd.DataFrame({"keys": [1], "closed_form": [value]}).to_csv(run.folder / "sampled_keys.csv", index=False)
     path, = logs.export(store, tmp_path / "figures")
     assert path.name == "sampled_keys_digits.csv" and pd.read_csv(path)["closed_form"].tolist() == [2.0]
+
+
+def test_export_of_departing_cells_alone_writes_nothing(store, tmp_path):
+    run = finish(store, "jcl", table="similarity_variance", entry="jcl, keys=9, ramp=False", ramp=False)
+    pd.DataFrame({"model": ["JCL"], "similarity": 0.5}).to_csv(run.folder / "similarity.csv", index=False)
+    assert logs.export(store, tmp_path / "figures") == []
 
 
 def contrast(store, objectives="CE+CD", ending="", *, seed=0, preset="paper", values=(6.0, 5.0, 4.0, 3.0), **changes):

@@ -16,7 +16,7 @@ from repro.image.recipe import PRESETS as IMAGE_PRESETS
 from repro.report.redraw import CAPTIONS, draw, most_complete, redraw, with_layout
 from repro.run.export import COLUMNS, read_cells, results
 from repro.run.table import entry_of
-from repro.skeleton.pretrain import METHODS, PRESETS, VARIANTS
+from repro.skeleton.recipe import METHODS, PRESETS, VARIANTS
 from repro.skeleton.tables import taxonomy_table
 from repro.tables import TABLES
 

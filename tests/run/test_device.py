@@ -1,5 +1,6 @@
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -55,6 +56,22 @@ def test_the_memory_of_a_real_device():
     assert device.fits(free // 4, held.device) and not device.fits(whole, held.device)
 
 
+@pytest.mark.parametrize(
+    ("most", "gigabytes", "cores", "expected"),
+    [
+        (1, [], 4, 0), (8, [], 4, 0), (1, [4], 1, 1), (1, [4, 4], 1, 2),
+        (8, [141], 16, 8), (8, [141], 6, 6), (8, [24], 16, 3), (8, [4], 16, 1), (8, [141], 1, 1),
+        (8, [141, 141], 64, 16), (8, [141, 16], 64, 4), (8, [141, 141], 6, 6), (8, [141, 141], 1, 2),
+    ],
+)
+def test_processes_share_gpus_as_far_as_memory_and_cores_go_round(monkeypatch, most, gigabytes, cores, expected):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(gigabytes))
+    properties = [SimpleNamespace(total_memory=each * 10**9) for each in gigabytes]
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: properties[number])
+    monkeypatch.setattr(device, "cores", lambda: cores)
+    assert device.gpu_places(most) == expected
+
+
 def test_threads_inside_the_block_alone():
     before = torch.get_num_threads()
     for count in (1, 3):
@@ -66,15 +83,23 @@ def test_threads_inside_the_block_alone():
     assert torch.get_num_threads() == before
 
 
-@pytest.mark.parametrize("usual", [True, False])
-def test_factors_keep_their_bits_inside_the_block_alone(usual, monkeypatch):
+@pytest.mark.parametrize(("usual", "products"), [(True, "highest"), (False, "high"), (True, "medium")])
+def test_factors_keep_their_bits_inside_the_block_alone(usual, products, monkeypatch):
+    def state():
+        return torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
+
+    before = torch.get_float32_matmul_precision()
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", usual)
-    with device.full_precision():
-        assert not torch.backends.cudnn.allow_tf32
-    assert torch.backends.cudnn.allow_tf32 == usual
-    with pytest.raises(KeyError), device.full_precision():
-        raise KeyError
-    assert torch.backends.cudnn.allow_tf32 == usual
+    torch.set_float32_matmul_precision(products)
+    try:
+        with device.full_precision():
+            assert state() == (False, "highest")
+        assert state() == (usual, products)
+        with pytest.raises(KeyError), device.full_precision():
+            raise KeyError
+        assert state() == (usual, products)
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

@@ -1,6 +1,7 @@
 import dataclasses
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from repro.run.engine import pool_of, run_cells
 from repro.run.fit import NonFiniteLoss
 from repro.run.local import Local
 from repro.run.store import Cell, Run, Store
+from repro.skeleton.recipe import SkeletonRecipe
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -339,6 +341,33 @@ def test_how_many_work(monkeypatch, name, workers, threads, preset, device, coun
     assert pool == (Local(count) if count > 1 else None)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Idle(Threaded):
+    cells_per_gpu = 8
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "gpus", "preset", "count"),
+    [
+        ("auto", "auto", 1, "quick", 8), ("local", "auto", 1, "smoke", 8), ("auto", "auto", 3, "paper", 24),
+        ("auto", 16, 1, "quick", 16), ("auto", 1, 1, "quick", 1), ("auto", "auto", 1, "smoke", 1),
+        ("inline", "auto", 1, "quick", 1),
+    ],
+)
+def test_cells_that_leave_a_gpu_idle_share_it(monkeypatch, name, workers, gpus, preset, count):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=141 * 10**9))
+    monkeypatch.setattr("repro.run.device.cores", lambda: 64)
+    cells = [dataclasses.replace(CELLS[0], recipe=Idle(), preset=preset)]
+    pool = pool_of(name, workers, cells, torch.device("cuda"))
+    assert pool == (Local(count) if count > 1 else None)
+
+
+def test_how_many_share_a_gpu_is_no_part_of_a_recipe():
+    assert (Recipe.cells_per_gpu, Idle().cells_per_gpu, SkeletonRecipe.cells_per_gpu) == (1, 8, 8)
+    assert Idle().canonical() == Threaded().canonical()
+
+
 @pytest.mark.parametrize("gpus", [0, 1])
 def test_a_single_gpu_trains_in_this_process(monkeypatch, gpus):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
@@ -360,6 +389,21 @@ def test_dask_takes_an_address_a_number_or_its_own_configuration(monkeypatch):
     assert chosen("auto", "cuda") == Cluster(4, None, "cuda")
     with dask.config.set({"scheduler-address": "tcp://other:1"}):
         assert chosen("auto") == Cluster(3, "tcp://other:1", "cpu") and chosen(2) == Cluster(2, None, "cpu")
+
+
+def test_dask_workers_of_this_machine_take_turns_with_its_gpus(store, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert Cluster(4, None, "cuda")._gpus() == 2
+    assert Cluster(4, "tcp://host:8786", "cuda")._gpus() == Cluster(4, None, "cpu")._gpus() == 0
+
+    taken = []
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    for number, each in enumerate(CELLS[:3]):
+        monkeypatch.setattr(distributed, "get_worker", lambda number=number: SimpleNamespace(name=number))
+        assert cluster._settle(each, Trainer(), store, 2)
+    assert cluster._settle(CELLS[3], Trainer(), store, 0)
+    assert taken == [0, 1, 0]
 
 
 def test_dask_is_asked_for_where_it_is_not_installed(monkeypatch):

@@ -3,9 +3,10 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from repro.run.evaluate import cosine_rates, dropping_rates, linear_probe, nearest_neighbour
+from repro.run.evaluate import cosine_rates, dropping_rates, linear_probe, nearest_neighbour, spread, standardised
 
 USUAL = {"epochs": 3, "batch": 16, "learning_rate": 0.5, "momentum": 0.9, "final_rate": 0.01, "seed": 0}
 
@@ -200,3 +201,22 @@ def test_scale_and_chunk_do_not_matter():
         assert nearest_neighbour(*train, *test, chunk=chunk) == expected
     scales = torch.linspace(0.01, 100, 150, dtype=torch.float64)[:, None]
     assert nearest_neighbour(train[0] * scales, train[1], test[0] * 1e3, test[1]) == expected
+
+
+def test_standardised_features_are_those_of_scikit_learn():
+    (reference, _), (features, _) = clouds(40, seed=1), clouds(15, seed=2)
+    expected = StandardScaler().fit(reference.numpy()).transform(features.numpy())
+    np.testing.assert_allclose(standardised(features, reference).numpy(), expected, rtol=1e-12)
+
+
+def test_a_coordinate_that_never_changes_is_only_shifted():
+    reference = torch.tensor([[1.0, 5.0], [3.0, 5.0]])
+    found = standardised(torch.tensor([[1.0, 5.0], [3.0, 5.0], [9.0, 6.0]]), reference)
+    assert found.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 1.0]]
+
+
+def test_points_spread_from_nowhere_to_everywhere():
+    opposite = torch.tensor([[0.6, 0.8], [-0.6, -0.8]], dtype=torch.float64)
+    assert spread(opposite) == pytest.approx(1) and spread(opposite[:1].expand(7, -1)) == 0
+    points, _ = clouds(30)
+    assert spread(points) == pytest.approx(np.sqrt((points.numpy().std(axis=0) ** 2).sum()))

@@ -15,6 +15,7 @@ from repro.run import fit as fitting
 from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
 from repro.skeleton import pretrain
 from repro.skeleton.data import SkeletonSet
+from repro.skeleton.recipe import smoke
 
 
 class Interrupted(Exception):
@@ -412,6 +413,40 @@ def test_a_checkpoint_that_would_run_code_is_not_loaded(two, capsys):
     assert "checkpoint.pt is damaged (" in capsys.readouterr().err
 
 
+def test_a_checkpoint_without_a_hash_as_the_first_version_wrote_it_is_set_aside(tmp_path, undisturbed, capsys):
+    train(Walk(), tmp_path)
+    state = load_checkpoint(tmp_path)
+    torch.save(state, tmp_path / "checkpoint.pt")
+    capsys.readouterr()
+    train(Walk(), tmp_path)
+    assert "checkpoint.pt is damaged (" in capsys.readouterr().err
+    same(load_checkpoint(tmp_path)["learner"], undisturbed[0])
+
+
+@pytest.mark.parametrize("change", [
+    lambda state: {name: part for name, part in state.items() if name != "taken"},
+    lambda state: state | {"scaler": 1.0}, lambda state: state | {"weight": torch.zeros(6)},
+], ids=["a part less", "a part more", "another shape"])
+def test_the_state_of_another_version_is_refused_and_left(tmp_path, undisturbed, change):
+    folder = tmp_path / "cell"
+    folder.mkdir()
+    with pytest.raises(Interrupted):
+        train(Walk(fails_at=11), folder, checkpoint_seconds=0)
+    state = load_checkpoint(folder)
+    save_checkpoint(folder, state | {"learner": change(state["learner"])})
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(ValueError) as raised:
+        train(Walk(), folder)
+    message = str(raised.value)
+    assert message.startswith(f"{folder} was begun by another version of this project, whose state does not fit (")
+    assert message.endswith("); move that folder away, and the cell starts anew")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    folder.rename(tmp_path / "away")
+    folder.mkdir()
+    train(Walk(), folder)
+    same(load_checkpoint(folder)["learner"], undisturbed[0])
+
+
 # deaths while a checkpoint is written
 
 
@@ -544,7 +579,7 @@ def test_the_term_behind_a_total_that_is_not_finite_is_named(tmp_path, monkeypat
     everyone = torch.ones(n, dtype=torch.bool)
     frames, lengths = torch.randn(n * 4, 6, generator=torch.Generator().manual_seed(0)), torch.full((n,), 4)
     data = SkeletonSet("small", frames, lengths, nobody, everyone, ~everyone, nobody, nobody, ("a",), (), "d1")
-    recipe = pretrain.smoke("synthetic", "AE+AD", batch=4)
+    recipe = smoke("synthetic", "AE+AD", batch=4)
     learner = pretrain.Pretrainer(recipe, data, seed=0, device=torch.device("cpu"))
     with pytest.raises(NonFiniteLoss, match=r"^AD is nan at step 1;"):
         train(learner, tmp_path)

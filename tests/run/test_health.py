@@ -107,8 +107,8 @@ def test_a_missing_description_is_a_damaged_one(root, finished):
 
 
 def test_a_cell_in_the_folder_of_another(root, finished):
-    description = json.loads((finished.folder / "recipe.json").read_text()) | {"key": "fedcba9876543210"}
-    (finished.folder / "recipe.json").write_text(json.dumps(description))
+    described = CELL.describe() | {"key": "fedcba9876543210"}
+    (finished.folder / "recipe.json").write_text(json.dumps(described))
     problem, = examine(root).problems
     assert problem.what == f"{finished.folder} holds the cell fedcba9876543210" and problem.repair is None
 
@@ -131,6 +131,14 @@ def test_the_lock_of_a_dead_process_is_free_and_its_leftover_goes(root, run):
     assert problem.what.startswith(f"{run.folder / '.checkpoint.pt.0123456789abcdef'} was left by a process")
     problem.repair()
     assert examine(root).problems == [] and (run.folder / "progress.jsonl").exists()
+
+
+def test_a_leftover_in_a_part_of_a_cell_goes_too(root, finished):
+    (finished.folder / "ucf101-1").mkdir()
+    (finished.folder / "ucf101-1" / LEFTOVER).touch()
+    problem, = examine(root).problems
+    problem.repair()
+    assert examine(root).problems == [] and (finished.folder / "ucf101-1").is_dir()
 
 
 def test_a_cell_claimed_after_it_was_looked_at_is_left_alone(root, finished):

@@ -4,25 +4,23 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
+from nursery import Nursery, until
 
 from repro.run.fit import load_checkpoint
 
 # Brings cells to their results as a table would, with a checkpoint after every report, on small data of its own. All
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways, the third
-# prints and diverges, the fourth kills its process. Imports take seconds, so one process does them and forks one that
-# works, in a folder and on cells by seed, for every line "start FOLDER CELLS WORKERS"; "wait PID" gives how that one
-# ended. Each writes its table as JSON, after what it says. WORKERS is a number, or the address of a dask scheduler that
-# "start FOLDER scheduler" starts and "start FOLDER worker ADDRESS" joins; they write down their own. A file "hold" in
-# the folder keeps cells from being trained.
-NURSERY = """
-import functools, os, signal, sys, time, traceback
+# prints and diverges, the fourth kills its process. Each process of the nursery trains cells by seed with a number of
+# workers and writes its table as JSON, after what it says. Instead of the number there may be "dask", or the address of
+# a scheduler of dask, which another process is ("scheduler"), and others its workers ("worker", its address); they
+# write down their own. A file "hold" in the folder keeps cells from being trained.
+SMALL_TABLE = """
+import functools, os, signal, time
 from pathlib import Path
 
 import torch
@@ -34,7 +32,8 @@ from repro.run.local import Local
 from repro.run.store import Cell, Store
 from repro.skeleton import cell as skeleton_cell
 from repro.skeleton.data import SkeletonSet
-from repro.skeleton.pretrain import VERSION, Pretrainer, paper
+from repro.skeleton.pretrain import VERSION, Pretrainer
+from repro.skeleton.recipe import paper
 
 EPOCHS = int(os.environ["EPOCHS"])
 SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
@@ -98,79 +97,33 @@ def serve(root, what, address=""):
     asyncio.run(run())
 
 
-def work(root, seeds, workers):
+def work(root, what, rest="1"):
+    if what in ("scheduler", "worker"):
+        return serve(root, what, rest)
     cells = [Cell("taxonomy", RECIPES[seed].select, RECIPES[seed], seed, "smoke", "synthetic", "d1", VERSION)
-             for seed in map(int, seeds)]
-    pool = Cluster(1, workers, "cpu") if "://" in workers else Local(int(workers)) if int(workers) > 1 else None
+             for seed in map(int, what)]
+    if rest == "dask" or "://" in rest:
+        pool = Cluster(2, rest if "://" in rest else None, "cpu")
+    else:
+        pool = Local(int(rest)) if int(rest) > 1 else None
     print(run_cells(cells, train_and_remember, Store(root), pool=pool).to_json())
 
 
-def child(root, *arguments):
-    status = 1
-    try:
-        for stream, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(root / f"{os.getpid()}.{name}", os.O_WRONLY | os.O_CREAT), stream)
-        os.environ["REPRO_RUNS"] = str(root)
-        (serve if arguments[0] in ("scheduler", "worker") else work)(root, *arguments)
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        os._exit(status)
-
-
-def main():
+def warm_up():
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
-    for line in sys.stdin:
-        command, first, *rest = line.split()
-        if command == "start":
-            pid = os.fork()
-            if pid == 0:
-                child(Path(first), *rest)
-            print(pid, flush=True)
-        else:
-            print(os.waitstatus_to_exitcode(os.waitpid(int(first), 0)[1]), flush=True)
 """
 EPOCHS = 20  # of 3 steps; each ends with a report, a line of progress and a checkpoint
 
 
-class Nursery:
-    """Starts and buries processes."""
-
-    def __init__(self, folder: Path) -> None:
-        (folder / "nursery.py").write_text(NURSERY)
-        self.parent = subprocess.Popen(
-            [sys.executable, "-u", "-c", "import nursery; nursery.main()"],
-            cwd=folder,
-            env=os.environ | {"REPRO_RUNS": str(folder), "REPRO_DATA": str(folder), "EPOCHS": str(EPOCHS)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.alive: set[int] = set()
-
-    def _ask(self, line: str) -> int:
-        self.parent.stdin.write(f"{line}\n")
-        self.parent.stdin.flush()
-        return int(self.parent.stdout.readline())
-
-    def start(self, root: Path, cells: str, workers: int | str = 1) -> int:
-        """The id of a new process."""
-        self.alive.add(pid := self._ask(f"start {root} {cells} {workers}"))
-        return pid
+class Small(Nursery):
+    """Trains the small table."""
 
     def serve(self, root: Path, what: str, address: str = "") -> tuple[int, str]:
         """The id and the address of a new scheduler or worker of dask, once it is there."""
-        self.alive.add(pid := self._ask(f"start {root} {what} {address}"))
+        pid = self.start(root, what, address)
         path = root / f"{what}-{pid}"
         until(lambda: path.exists() and path.read_text())
         return pid, path.read_text()
-
-    def status(self, pid: int) -> int:
-        """Wait for a process; how it ended."""
-        self.alive.remove(pid)
-        return self._ask(f"wait {pid}")
 
     def end(self, root: Path, pid: int) -> tuple[list[str], dict]:
         """Wait for a process that ends by itself: what it said, and its table."""
@@ -178,30 +131,14 @@ class Nursery:
         *said, table = (root / f"{pid}.out").read_text().splitlines()
         return said, json.loads(table)
 
-    def kill(self, pid: int) -> None:
-        """Kill a process that is at work."""
-        os.kill(pid, signal.SIGKILL)
-        assert self.status(pid) == -signal.SIGKILL, "it ended before it was killed"
-
-    def close(self) -> None:
-        for pid in tuple(self.alive):
-            self.kill(pid)
-        self.parent.communicate()
-
 
 @pytest.fixture(scope="module")
 def nursery(tmp_path_factory):
-    nursery = Nursery(tmp_path_factory.mktemp("nursery"))
+    folder = tmp_path_factory.mktemp("nursery")
+    (folder / "small_table.py").write_text(SMALL_TABLE)
+    nursery = Small("small_table", folder, EPOCHS=str(EPOCHS))
     yield nursery
     nursery.close()
-
-
-def until(condition, seconds=60.0) -> None:
-    """Look every millisecond until the condition holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.001)
 
 
 def progress_lines(root: Path) -> int:
@@ -309,17 +246,19 @@ def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
     assert said == [] and "damaged" not in "".join(path.read_text() for path in tmp_path.glob("*.out")), message
 
 
-def test_two_processes_that_ask_at_once_train_a_cell_once(tmp_path, nursery, undisturbed):
-    cells, expected = only_first(undisturbed)
-    both = [nursery.start(tmp_path, "0") for _ in range(2)]
-    ended = {pid: nursery.end(tmp_path, pid) for pid in both}
-    assert [table for _, table in ended.values()] == [expected] * 2
-    assert_same(outcome(tmp_path), cells, "shared")
-    (trainer,) = events(tmp_path, "trains")
+def test_ten_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery, undisturbed):
+    (tmp_path / "hold").touch()
+    asking = [nursery.start(tmp_path, "01") for _ in range(10)]
+    until(lambda: sum((tmp_path / f"{pid}.out").read_text().startswith("waiting for process ")
+                      for pid in asking if (tmp_path / f"{pid}.out").exists()) == 8)
+    (tmp_path / "hold").unlink()
+    ended = {pid: nursery.end(tmp_path, pid) for pid in asking}
+    assert [table for _, table in ended.values()] == [undisturbed[1]] * 10
+    assert_same(outcome(tmp_path), undisturbed[0], "shared")
+    assert len(set(events(tmp_path, "trains"))) == len(events(tmp_path, "trains")) == 2
     assert events(tmp_path, "resumes") == []
-    assert ended.pop(trainer)[0] == []
-    (((waiting,), _),) = ended.values()
-    assert waiting.startswith("waiting for ") and "which trains last, seed 0, in " in waiting
+    said = [line for lines, _ in ended.values() for line in lines]
+    assert all(" which trains last, seed 0, in " in line or " which trains best" in line for line in said)
 
 
 def test_a_process_says_for_whom_it_waits_and_takes_over_when_that_one_is_killed(tmp_path, nursery, undisturbed):
@@ -340,7 +279,7 @@ def test_a_process_says_for_whom_it_waits_and_takes_over_when_that_one_is_killed
 
 def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_up_for(tmp_path, nursery, undisturbed):
     (tmp_path / "hold").touch()
-    first = nursery.start(tmp_path, "01", workers=2)
+    first = nursery.start(tmp_path, "01", 2)
     until(lambda: len(events(tmp_path, "trains")) == 2)
     workers = events(tmp_path, "trains")
     assert len({first, *workers}) == 3
@@ -351,7 +290,7 @@ def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_u
     assert half_done(tmp_path) == 2
 
     (tmp_path / "hold").touch()
-    second = nursery.start(tmp_path, "01", workers=2)
+    second = nursery.start(tmp_path, "01", 2)
     until(lambda: len(events(tmp_path, "trains")) == 4)
     (tmp_path / "hold").unlink()
     until(lambda: len(events(tmp_path, "resumes")) == 2)
@@ -364,8 +303,39 @@ def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_u
     assert len(events(tmp_path, "resumes")) == 3 and len(events(tmp_path, "trains")) == 5
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery, undisturbed, workers):
+    pid = nursery.start(tmp_path, "01", workers)
+    until(lambda: half_done(tmp_path))
+    trainers = events(tmp_path, "trains")
+    began = time.monotonic()
+    os.kill(pid, signal.SIGINT)
+    nursery.status(pid)
+    assert time.monotonic() - began < 2 and not any(map(is_alive, trainers))
+    errors = (tmp_path / f"{pid}.err").read_text()
+    assert f"asked for again, the table goes on from the last checkpoints in {tmp_path}\n" in errors
+    assert errors.count("Traceback") == 1 and errors.endswith("KeyboardInterrupt\n")  # here no command catches it
+    assert nursery.end(tmp_path, nursery.start(tmp_path, "01"))[1] == undisturbed[1]
+    assert_same(outcome(tmp_path), undisturbed[0], "after Ctrl-C")
+    assert events(tmp_path, "resumes")
+
+
+def test_ctrl_c_ends_a_dask_cluster_of_this_machine_whatever_its_workers_do(tmp_path, nursery):
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    (tmp_path / "hold").touch()
+    pid = nursery.start(tmp_path, "01", "dask")
+    until(lambda: len(events(tmp_path, "trains")) == 2)
+    began = time.monotonic()
+    os.kill(pid, signal.SIGINT)
+    nursery.status(pid)
+    assert time.monotonic() - began < 2
+    assert not any(map(is_alive, events(tmp_path, "trains")))
+    assert f"asked for again, the table goes on from the last checkpoints in {tmp_path}\n" in (
+        tmp_path / f"{pid}.err").read_text()
+
+
 def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undisturbed):
-    pid = nursery.start(tmp_path, "20", workers=2)
+    pid = nursery.start(tmp_path, "20", 2)
     until(lambda: not is_alive(pid), seconds=30)
     assert nursery.status(pid) == 1
     errors = (tmp_path / f"{pid}.err").read_text()
@@ -380,7 +350,7 @@ def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undis
 def test_a_cell_that_kills_its_process_is_tried_twice_and_named_while_the_others_are_done(
     tmp_path, nursery, undisturbed
 ):
-    pid = nursery.start(tmp_path, "30", workers=2)
+    pid = nursery.start(tmp_path, "30", 2)
     assert nursery.status(pid) == 1
     errors = (tmp_path / f"{pid}.err").read_text()
     assert "ChildProcessError: 1 of 2 cells failed, the others are done:\n  last, seed 3: its process was " in errors

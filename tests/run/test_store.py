@@ -124,9 +124,9 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
     def write(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with pytest.raises(OSError, match=r"No space left on device: '.*/file\.txt'"):
+    with pytest.raises(OSError, match=r"No space left on device \(make room there, .*\): '.*/file\.txt'") as raised:
         write_atomically(tmp_path / "file.txt", write)
-    assert list(tmp_path.iterdir()) == []
+    assert raised.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []
 
 
 def test_content_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
@@ -209,6 +209,32 @@ def test_claim_is_released_by_an_exception(store):
         assert claimed
 
 
+def test_a_claim_drops_what_killed_processes_left_half_written(store):
+    run = store.run(CELL)
+    (run.folder / "part").mkdir(parents=True)
+    for place in (run.folder, run.folder / "part"):
+        (place / ".checkpoint.pt.0123456789abcdef").touch()
+        (place / "progress.jsonl").touch()
+    with run.claim():
+        assert not list(run.folder.rglob(".*")) and len(list(run.folder.rglob("progress.jsonl"))) == 2
+
+
+def test_a_kill_at_the_end_leaves_nothing_that_only_resuming_needed(store, monkeypatch):
+    run = store.run(CELL)
+    run.folder.mkdir(parents=True)
+    (run.folder / "checkpoint.previous.pt").touch()
+
+    def killed(source, target):
+        os.link(source, target)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run.finish({"linear": 50.0, "cost": {}})
+    assert run.result == {"linear": 50.0, "cost": {}} and not (run.folder / "checkpoint.previous.pt").exists()
+
+
 def test_claim_is_exclusive_between_processes(store, start):
     run, holder = store.run(EMPTY_CELL), start("hold")
     held_by(holder)
@@ -289,8 +315,8 @@ DAMAGED = ["", "{", "[]", '{"linear": 50.0, "co', "\x00" * 20, "not json"]
 @pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_result_is_named(store, content):
     run = store.run(CELL)
-    run.finish({"linear": 50.0, "cost": {}})
-    (run.folder / "recipe.json").write_text("{}")
+    with run.claim():
+        run.finish({"linear": 50.0, "cost": {}})
     path = run.folder / "result.json"
     path.write_text(content)
     for read in (lambda: run.result, lambda: store.twin(CELL), store.finished):

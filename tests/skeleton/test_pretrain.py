@@ -20,18 +20,8 @@ from repro.run.fit import NonFiniteLoss, fit
 from repro.skeleton.augment import apply_shear, shear_matrices, temporal_flip
 from repro.skeleton.cell import evaluate
 from repro.skeleton.data import SkeletonSet
-from repro.skeleton.pretrain import (
-    METHODS,
-    PRESETS,
-    SUBSETS,
-    TERMS,
-    VARIANTS,
-    Pretrainer,
-    SkeletonRecipe,
-    paper,
-    precision_of,
-    quick,
-)
+from repro.skeleton.pretrain import Pretrainer, precision_of
+from repro.skeleton.recipe import METHODS, PRESETS, SUBSETS, TERMS, VARIANTS, SkeletonRecipe, paper, quick
 
 FRAMES, FEATURES, SAMPLES = 12, 6, 21
 TINY = {"units": 7, "projection": 5, "dictionary": 11, "sequence_dictionary": 9, "batch": 4, "td_crop": 8,

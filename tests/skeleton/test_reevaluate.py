@@ -10,7 +10,8 @@ import torch
 from repro.run.engine import run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton import cell, reevaluate
-from repro.skeleton.pretrain import VERSION, quick
+from repro.skeleton.pretrain import VERSION
+from repro.skeleton.recipe import quick
 from repro.skeleton.reevaluate import evaluate_again
 
 CPU = torch.device("cpu")

@@ -11,7 +11,8 @@ from repro.run import device
 from repro.run.export import read_cells
 from repro.run.store import Cell
 from repro.skeleton.data import load
-from repro.skeleton.pretrain import METHODS, VERSION, Pretrainer, SkeletonRecipe, paper, quick
+from repro.skeleton.pretrain import VERSION, Pretrainer
+from repro.skeleton.recipe import METHODS, SkeletonRecipe, paper, quick
 from repro.skeleton.sequences import Sequences
 from repro.skeleton.tables import TABLES
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from repro.skeleton import data, synthetic
+from repro.skeleton import actions, data, kinematics, performers, sensor, synthetic
 
 
 @pytest.fixture(scope="module")
@@ -20,25 +20,25 @@ def generated():
 
 def take(code, seed=0, left_handed=False):
     rng = np.random.Generator(np.random.PCG64(seed))
-    person = synthetic.draw_person(rng, left_handed=left_handed)
-    label = list(synthetic.ACTIONS).index(code)
-    positions, seconds = synthetic.perform(synthetic.ACTIONS[code], person, person.manner[label], rng)
+    person = performers.draw_person(rng, left_handed=left_handed)
+    label = list(actions.ACTIONS).index(code)
+    positions, seconds = performers.perform(actions.ACTIONS[code], person, person.manner[label], rng)
     return person, positions, seconds
 
 
 def still(**degrees):
     """Three frames of a person of median build in one posture, facing +z."""
     offsets = np.zeros((20, 3))
-    for joint, offset in synthetic.HALF.items():
+    for joint, offset in kinematics.HALF.items():
         offsets[joint] = offset
-        if synthetic.MIRRORED[joint] != joint:
-            offsets[synthetic.MIRRORED[joint]] = np.array(offset) * (-1, 1, 1)
-    angles = {channel: np.full(3, np.radians(degrees.get(channel, 0))) for channel in synthetic.CHANNELS}
-    return synthetic.kinematics(angles, np.zeros(3), offsets)[0]
+        if kinematics.MIRRORED[joint] != joint:
+            offsets[kinematics.MIRRORED[joint]] = np.array(offset) * (-1, 1, 1)
+    angles = {channel: np.full(3, np.radians(degrees.get(channel, 0))) for channel in actions.CHANNELS}
+    return kinematics.kinematics(angles, np.zeros(3), offsets)[0]
 
 
 def bone_lengths(positions):
-    parents, joints = np.array(synthetic.BONES).T
+    parents, joints = np.array(kinematics.BONES).T
     return np.linalg.norm(positions[..., joints, :] - positions[..., parents, :], axis=-1)
 
 
@@ -46,7 +46,7 @@ def test_layout(loaded):
     assert loaded.sequences.shape == (1200, 50, 60) and loaded.sequences.dtype == torch.float32
     assert loaded.sequences.isfinite().all() and loaded.sequences.abs().max() == 1
     assert loaded.train.sum() == 800 and loaded.test.sum() == 400 and not (loaded.train & loaded.test).any()
-    assert list(synthetic.ACTIONS) == list(data.UCLA_ACTIONS) and len(loaded.actions) == 10
+    assert list(actions.ACTIONS) == list(data.UCLA_ACTIONS) and len(loaded.actions) == 10
 
 
 def test_everybody_does_everything_before_every_camera(loaded):
@@ -79,7 +79,7 @@ def test_no_take_repeats_another(loaded):
     assert len(rows) == 1200
 
 
-@pytest.mark.parametrize("code", list(synthetic.ACTIONS))
+@pytest.mark.parametrize("code", list(actions.ACTIONS))
 def test_bones_keep_their_lengths(code):
     person, positions, _ = take(code, seed=code)
     lengths = bone_lengths(positions)
@@ -90,12 +90,12 @@ def test_bones_keep_their_lengths(code):
 def accumulated(offsets):
     """Rest positions, every joint the sum of the offsets from the hip centre to it."""
     positions = np.zeros((20, 3))
-    for parent, joint in synthetic.BONES:
+    for parent, joint in kinematics.BONES:
         positions[joint] = positions[parent] + offsets[joint]
     return positions
 
 
-@pytest.mark.parametrize("code", list(synthetic.ACTIONS))
+@pytest.mark.parametrize("code", list(actions.ACTIONS))
 def test_the_lower_foot_stands_still_on_the_floor(code):
     _, positions, _ = take(code, seed=code)
     ankles = positions[:, [14, 18]]
@@ -130,10 +130,10 @@ def test_roll_brings_the_hand_inwards(side, hand, inwards):
 
 
 def test_heading_turns_to_the_left():
-    angles = {channel: np.zeros(2) for channel in synthetic.CHANNELS}
+    angles = {channel: np.zeros(2) for channel in actions.CHANNELS}
     rng = np.random.Generator(np.random.PCG64(0))
-    offsets = synthetic.draw_person(rng, left_handed=False).offsets
-    turned = synthetic.kinematics(angles, np.full(2, np.pi / 2), offsets)[0]
+    offsets = performers.draw_person(rng, left_handed=False).offsets
+    turned = kinematics.kinematics(angles, np.full(2, np.pi / 2), offsets)[0]
     toe = turned[15] - turned[14]
     assert toe[0] > 0.05 and turned[4, 2] < turned[8, 2]       # facing +x, the left shoulder is away from +z
 
@@ -156,25 +156,25 @@ def test_left_handed_people_mirror_the_action():
 
 def test_camera_sees_a_point_where_it_is():
     target = np.array([0, 0.8, 0])
-    for *pose, _ in synthetic.CAMERAS:
-        np.testing.assert_allclose(synthetic.to_camera(target, *pose), [0, 0, pose[-1]], atol=1e-12)
+    for *pose, _ in sensor.CAMERAS:
+        np.testing.assert_allclose(sensor.to_camera(target, *pose), [0, 0, pose[-1]], atol=1e-12)
     points = np.array([[0.3, 0.8, 0], [0, 1.8, 0], [0, 0.8, 1]])
-    seen = synthetic.to_camera(points, 0, 0, 2)
+    seen = sensor.to_camera(points, 0, 0, 2)
     np.testing.assert_allclose(seen, [[-0.3, 0, 2], [0, 1, 2], [0, 0, 1]], atol=1e-12)
 
 
 def test_glide_rests_in_every_posture():
     moments, values = np.array([0, 0.4, 1]), np.array([[0.0], [10.0], [-5.0]])
     clock = np.array([-1, 0, 0.2, 0.4, 1, 2])[:, None]
-    np.testing.assert_allclose(synthetic.glide(clock, moments, values)[:, 0], [0, 0, 5, 10, -5, -5], atol=1e-12)
-    near = synthetic.glide(np.array([[0.4 - 1e-4], [0.4 + 1e-4]]), moments, values)[:, 0]
+    np.testing.assert_allclose(performers.glide(clock, moments, values)[:, 0], [0, 0, 5, 10, -5, -5], atol=1e-12)
+    near = performers.glide(np.array([[0.4 - 1e-4], [0.4 + 1e-4]]), moments, values)[:, 0]
     np.testing.assert_allclose(near, 10, atol=1e-6)
 
 
 def test_hidden_joints_are_those_behind_the_trunk():
     frames = np.full((1, 20, 3), [0, 0, 2.5])
     frames[0, 12], frames[0, 16], frames[0, 7] = [0, 0, 2.6], [0, 0, 2.4], [0.6, 0, 2.7]
-    hidden = synthetic._hidden(frames)[0]
+    hidden = sensor._hidden(frames)[0]
     assert hidden[12] > 0.9 and hidden[16] < 0.1 and hidden[7] < 0.1
 
 

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import itertools
-import json
 import math
 import re
 from types import SimpleNamespace
@@ -15,16 +14,18 @@ import torch
 from pandas import DataFrame
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
+from stored_cells import refuse, stored
 from tqdm import tqdm
 
 from repro import manifest
 from repro.report.elements import heading
 from repro.run.device import threads
-from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour
+from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour, standardised
 from repro.run.fit import fit
 from repro.run.store import Cell
 from repro.skeleton import cell, selection, tables
-from repro.skeleton.pretrain import VARIANTS, VERSION, Pretrainer, paper, smoke
+from repro.skeleton.pretrain import VERSION, Pretrainer
+from repro.skeleton.recipe import VARIANTS, paper, smoke
 from repro.skeleton.selection import BestOnTest
 from repro.skeleton.selection import accuracy_on_test as knn_accuracy
 
@@ -428,19 +429,6 @@ def test_one_seed_has_no_deviation():
 # ---------------------------------------------------------------------------------------------- end to end
 
 
-def stored(folder, table="taxonomy"):
-    """recipe.json and result.json of every run, by (entry, seed)."""
-    found = {}
-    for path in folder.glob(f"{table}/*/result.json"):
-        described = json.loads(path.with_name("recipe.json").read_text())
-        found[described["entry"], described["seed"]] = described, json.loads(path.read_text())
-    return found
-
-
-def refuse(*_, **__):
-    raise AssertionError("a finished cell was trained again")
-
-
 def test_a_small_table(trained):
     folder, table = trained
     assert list(table.columns) == TAXONOMY
@@ -449,7 +437,7 @@ def test_a_small_table(trained):
     assert table["n_seeds"].tolist() == [2, 2]
     assert set(table["preset"]) == {"smoke"} and set(table["dataset"]) == {"synthetic"}
     assert table[["published", "difference"]].isna().all(axis=None)
-    found = stored(folder)
+    found = stored(folder, "taxonomy")
     assert set(found) == {(name, seed) for name in ("AE+CE", "random") for seed in (0, 1)}
     for row in table.itertuples():
         pair = [found[row.objectives, seed][1] for seed in (0, 1)]
@@ -461,7 +449,7 @@ def test_a_small_table(trained):
 
 
 def test_results_hold_finite_numbers_and_text_and_the_cost(trained):
-    for (name, _), (_, result) in stored(trained[0]).items():
+    for (name, _), (_, result) in stored(trained[0], "taxonomy").items():
         cost = result.pop("cost")
         accuracies = {f"{name}{part}" for name in ("linear", "linear_standardised", "knn1") for part in ("", "_unseen")}
         assert set(result) == {*accuracies, "embedding_spread", "readout_spread", "select"}
@@ -484,14 +472,14 @@ def test_a_second_call_trains_nothing(trained, monkeypatch):
     again = tables.taxonomy("synthetic", preset="smoke", objectives="AE+CE,random", seeds="0,1")
     pd.testing.assert_frame_equal(again, table)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before
-    with pytest.raises(AssertionError, match="trained again"):
+    with pytest.raises(AssertionError, match="a cell was trained"):
         tables.taxonomy("synthetic", preset="smoke", objectives="CD")
 
 
 def test_the_same_cell_elsewhere_gives_the_same_result(trained):
     tables.taxonomy("synthetic", preset="smoke", objectives="AE+CE", seeds="1", device="cpu")
-    (described, result), = stored(manifest.runs_root()).values()
-    expected_description, expected = stored(trained[0])["AE+CE", 1]
+    (described, result), = stored(manifest.runs_root(), "taxonomy").values()
+    expected_description, expected = stored(trained[0], "taxonomy")["AE+CE", 1]
     assert described == expected_description
     for values in (result, expected):
         values.pop("cost")
@@ -519,8 +507,8 @@ def test_tables_share_equal_cells(trained, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(folder))
     monkeypatch.setattr(tables, "train", refuse)
     table = tables.encoder_collapse("synthetic", preset="smoke", layers=1, methods="random")
-    assert table["ours"].item() == stored(folder)["random", 0][1]["linear"]
-    with pytest.raises(AssertionError, match="trained again"):
+    assert table["ours"].item() == stored(folder, "taxonomy")["random", 0][1]["linear"]
+    with pytest.raises(AssertionError, match="a cell was trained"):
         tables.encoder_collapse("synthetic", preset="smoke", layers=1, methods="AE")
 
 
@@ -578,7 +566,7 @@ def test_accuracies_with_and_without_repeats_are_those_of_probes_of_their_own(da
     assert int(data.repeated.sum()) == 30
     pretrainer = Pretrainer(smoke("synthetic", "random", probe_epochs=4, batch=64, select=select), data, 1, CPU)
     readouts, _ = pretrainer.features(data)
-    found, scaled = cell.evaluate(pretrainer, data, 1), cell.standardised(readouts, data.train)
+    found, scaled = cell.evaluate(pretrainer, data, 1), standardised(readouts, readouts[data.train])
     for ending, tested in (("", data.test), ("_unseen", data.test & ~data.repeated)):
         for name, features, rate in (("linear", readouts, 2.0), ("linear_standardised", scaled, 0.1)):
             split = (features[data.train], data.labels[data.train], features[tested], data.labels[tested])
@@ -638,7 +626,7 @@ def test_the_second_probe_is_linear_on_standardised_readouts(data, one_thread):
     pretrainer = Pretrainer(smoke("synthetic", "random", probe_epochs=3, batch=64), data, 4, CPU)
     readouts, _ = pretrainer.features(data)
     scaled = torch.from_numpy(StandardScaler().fit(readouts[data.train].numpy()).transform(readouts.numpy()))
-    assert torch.allclose(cell.standardised(readouts, data.train), scaled, atol=1e-5)
+    assert torch.allclose(standardised(readouts, readouts[data.train]), scaled, atol=1e-5)
     pretrainer.features = lambda _: (readouts * 1000 + 7, readouts)
     unseen = data.test & ~data.repeated
     for name, tested in (("linear_standardised", data.test), ("linear_standardised_unseen", unseen)):
@@ -646,12 +634,6 @@ def test_the_second_probe_is_linear_on_standardised_readouts(data, one_thread):
         expected = linear_probe(*split, classes=10, batch=128, rates=cosine_rates(3, 0.1, 0.01), momentum=0.9, seed=4)
         one_sample = 100 / int(tested.sum())
         assert cell.evaluate(pretrainer, data, 4)[name] == pytest.approx(expected[-1], abs=1.01 * one_sample)
-
-
-def test_a_constant_coordinate_is_only_shifted():
-    features = torch.tensor([[1.0, 5.0], [3.0, 5.0], [9.0, 6.0]])
-    found = cell.standardised(features, torch.tensor([True, True, False]))
-    assert found.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 1.0]]
 
 
 def test_the_spread_of_readouts_is_relative_to_their_norm(data, one_thread):
@@ -744,10 +726,10 @@ def test_without_a_look_at_the_test_split_the_last_weights_stay(data, one_thread
 
 def test_best_on_test_end_to_end(trained, runs):
     best = tables.taxonomy("synthetic", preset="smoke", objectives="AE+CE,random", seeds="0", select="best_on_test")
-    found = stored(runs)
+    found = stored(runs, "taxonomy")
     assert set(found) == {(f"{name}, select=best_on_test", 0) for name in ("AE+CE", "random")}
     for row in best.itertuples():  # smoke takes fewer epochs than lie between two looks: same features, best epoch
-        _, last = stored(trained[0])[row.objectives, 0]
+        _, last = stored(trained[0], "taxonomy")[row.objectives, 0]
         _, ours = found[f"{row.objectives}, select=best_on_test", 0]
         assert row.ours == ours["linear"] >= last["linear"]
         assert ours["knn1"] == last["knn1"]

@@ -6,7 +6,8 @@ import torch
 from repro import manifest
 from repro.run import device
 from repro.skeleton.cell import data_of, evaluate
-from repro.skeleton.pretrain import Pretrainer, paper
+from repro.skeleton.pretrain import Pretrainer
+from repro.skeleton.recipe import paper
 
 REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
 pytestmark = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")

@@ -1,0 +1,81 @@
+"""Our numbers beside the printed ones, in the rows and columns of the image papers' tables."""
+
+import numpy as np
+from pandas import DataFrame, Series, concat
+
+from repro.image.table_cells import BASE, GRID, SWEEPS
+from repro.report.printed import sce_grid
+from repro.run.table import with_measures
+
+MEASURES = ["knn1", "embedding_spread"]  # shown behind the linear probe
+FORWARDS = 3  # of the query, its backward pass counted twice; each key adds one (JCL)
+
+
+def image_methods_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `image_methods` from finished cells.
+
+    Args:
+        results: one row per cell with entry, seed, linear, knn1, embedding_spread and the table's fields.
+        preset, dataset: of these cells.
+    """
+    entries = results.drop_duplicates("entry").set_index("entry")
+    rows = DataFrame({"method": entries["method"]})
+    departures = [entry[len(method) + 2 :] for entry, method in rows["method"].items()]
+    if any(departures):
+        rows["departures"] = departures
+    published = Series(float("nan"), index=rows.index)
+    return with_measures(rows, results, published, preset, dataset, MEASURES)
+
+
+def temperature_grid_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `temperature_grid` from finished cells; `results` as for `image_methods_table`."""
+    rows = results.drop_duplicates("entry").set_index("entry")[["method", *GRID]]
+    printed, places = sce_grid(dataset), zip(rows["method"], *(rows[name] for name in GRID), strict=True)
+    values = [printed.get(tuple(place), np.nan) if method == "sce" else np.nan for method, *place in places]
+    published = Series(values, index=rows.index, dtype=float)
+    return with_measures(rows, results, published, preset, dataset, MEASURES)
+
+
+def row_optima(table: DataFrame) -> DataFrame:
+    """The best key temperature for every temperature of SCE, ours beside the printed one.
+
+    Args:
+        table: of `temperature_grid`.
+
+    Returns:
+        One row per temperature: temperature, key_temperature, ours, printed_key_temperature, published; the last two
+        NaN where nothing may be compared. Ours is the best of what was run, printed the best of all that is printed.
+        Of equal accuracies the lowest key temperature.
+    """
+    rows = []
+    for temperature, row in table[table["method"] == "sce"].sort_values("key_temperature").groupby("temperature"):
+        ours = row.set_index("key_temperature")["ours"].dropna()
+        found = {"temperature": temperature, "key_temperature": ours.idxmax(), "ours": ours.max()}
+        if row["published"].notna().any():
+            printed = sce_grid(row["dataset"].iloc[0]).loc[temperature].sort_index()
+            found |= {"printed_key_temperature": printed.idxmax(), "published": printed.max()}
+        rows.append(found)
+    return DataFrame(rows, columns=["temperature", "key_temperature", "ours", "printed_key_temperature", "published"])
+
+
+def positive_keys_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `positive_keys` from finished cells; `results` as for `image_methods_table`."""
+    rows = results.drop_duplicates("entry").set_index("entry")[["method", *SWEEPS]]
+    rows["encoder_forwards"] = FORWARDS + rows["keys"]
+    published = Series(float("nan"), index=rows.index)
+    points = with_measures(rows, results, published, preset, dataset, MEASURES)
+    sweeps = []
+    for place, name in enumerate(SWEEPS):
+        others = [other for other in range(len(SWEEPS)) if other != place]
+        at_base = [points[SWEEPS[other]] == BASE[other] for other in others]
+        sweep = points[at_base[0] & at_base[1]].sort_values(name)
+        sweeps.append(sweep.assign(varied=name))
+    table = concat(sweeps, ignore_index=True)
+    return table[["varied", *table.columns.drop("varied")]]
+
+
+def similarity_variance_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """The table of `similarity_variance` from finished cells; `results` as for `image_methods_table`."""
+    rows = results.drop_duplicates("entry").set_index("entry")[["method", "keys"]]
+    published = Series(float("nan"), index=rows.index)
+    return with_measures(rows, results, published, preset, dataset, MEASURES)

@@ -1,0 +1,280 @@
+"""Trunks against torchvision's networks and counts by hand."""
+
+import copy
+
+import pytest
+import torch
+import torchvision
+from small_encoders import encoder, inputs, parameters, with_history
+from torch import nn
+from torchvision.models.video.resnet import Conv2Plus1D
+
+from repro.audiovisual.model import Encoder
+from repro.audiovisual.trunks import CONVOLUTIONS, TRUNKS
+
+VOLUMES = [name for name, trunk in TRUNKS.items() if len(trunk.axes) == 3]
+# The layers of a ResNet-18 and their parameters, counted by hand: for every stage inputs, outputs, and whether the
+# first block's shortcut is convolved.
+STAGES = [(64, 64, False), (64, 128, True), (128, 256, True), (256, 512, True)]
+
+
+def by_hand(stem, kernel):
+    """Parameters of a ResNet-18 whose wide convolution of a to b channels has kernel(a, b) of them, normalisation of
+    channels in its middle included."""
+    count = stem
+    for before, after, convolved in STAGES:
+        count += kernel(before, after) + 3 * kernel(after, after) + 4 * 2 * after
+        count += (before * after + 2 * after) * convolved
+    return count
+
+
+def in_space_and_time(before, after, middle=None):
+    middle = middle or int(27 * before * after / (9 * before + 3 * after))
+    return 9 * before * middle + 2 * middle + 3 * middle * after
+
+
+R2PLUS1D_STEM = 3 * 49 * 45 + 2 * 45 + 45 * 3 * 64 + 2 * 64
+
+
+@pytest.mark.parametrize(
+    ("trunk", "width", "count"),
+    [
+        ("r3d18", 512, by_hand(3 * 7**3 * 64 + 2 * 64, lambda before, after: 27 * before * after)),
+        ("r2plus1d18", 512, by_hand(R2PLUS1D_STEM, in_space_and_time)),
+        ("audio18", 512, by_hand(2 * 80 + 80 * 7 * 64 + 2 * 64, lambda before, after: 3 * before * after)),
+        ("small_video", 128, 75 * 8 + 27 * (8 * 16 + 16 * 32 + 32 * 128) + 2 * (8 + 16 + 32 + 128)),
+        ("small_audio", 128, 160 + 80 * 5 * 32 + 3 * (32 * 64 + 64 * 64 + 64 * 128) + 2 * (32 + 64 + 64 + 128)),
+        (
+            "small_image",
+            512,
+            25 * 16 + 9 * (16 * 32 + 32 * 64 + 64 * 128) + 2 * (16 + 32 + 64 + 128) + 9 * 128 * 512 + 2 * 512,
+        ),
+    ],
+)
+def test_parameter_counts_by_hand(trunk, width, count):
+    with torch.device("meta"):
+        assert parameters(Encoder(trunk, width)) == count
+
+
+def test_the_published_parameter_counts():
+    with torch.device("meta"):
+        video, factorised = (parameters(Encoder(trunk, 512)) for trunk in ("r3d18", "r2plus1d18"))
+        torchvisions = parameters(torchvision.models.video.r2plus1d_18()) - 513 * 400
+    assert video == 33_203_904  # 33.20 million
+    assert factorised == pytest.approx(video, rel=0.002)  # the middle channels are chosen so that they agree
+    assert torchvisions == 31_300_125
+    # Where a stage begins, the middle of torchvision's second convolution has the channels of the first one's.
+    middles = {128: 230, 256: 460, 512: 921}
+    fewer = [in_space_and_time(after, after) - in_space_and_time(after, after, middles[after]) for after in middles]
+    assert factorised - torchvisions == sum(fewer)
+
+
+@pytest.mark.parametrize(
+    ("trunk", "shape", "expected"),
+    [  # channels and lengths of the axes after the stem and every stage
+        ("r3d18", (16, 112, 112), [(8, 28, 28), (8, 28, 28), (4, 14, 14), (2, 7, 7), (1, 4, 4)]),
+        ("r3d18", (16, 224, 224), [(8, 56, 56), (8, 56, 56), (4, 28, 28), (2, 14, 14), (1, 7, 7)]),
+        ("r3d18", (32, 224, 224), [(16, 56, 56), (16, 56, 56), (8, 28, 28), (4, 14, 14), (2, 7, 7)]),
+        ("r2plus1d18", (16, 112, 112), [(16, 56, 56), (16, 56, 56), (8, 28, 28), (4, 14, 14), (2, 7, 7)]),
+        ("audio18", (48,), [(12,), (12,), (6,), (3,), (2,)]),
+        ("audio18", (16,), [(4,), (4,), (2,), (1,), (1,)]),
+        ("small_video", (8, 24, 24), [(8, 12, 12), (4, 6, 6), (2, 3, 3), (1, 2, 2)]),
+        ("small_image", (96, 96), [(48, 48), (24, 24), (12, 12), (6, 6), (3, 3)]),
+    ],
+)
+def test_shapes_of_the_maps(trunk, shape, expected):
+    with torch.device("meta"):
+        network, found = Encoder(trunk, 512).eval(), []
+        stages = network.layers[1:] if trunk == "small_video" else network.layers  # what moves is seen first
+        for part in stages[: len(expected)]:
+            part.register_forward_hook(lambda *call: found.append(tuple(call[-1].shape[2:])))
+        if trunk == "audio18":  # its stem begins with the normalisation of the bands
+            network.layers[0][0].register_forward_hook(lambda *call: found.clear())
+        features = network.features(torch.empty(2, TRUNKS[trunk].channels, *shape))
+    assert found == expected
+    assert features.shape == (2, 512)
+
+
+def test_a_clip_of_the_released_size():
+    clip = torch.randn(1, 3, 16, 112, 112)
+    features = encoder("r3d18").eval().features(clip)
+    assert features.shape == (1, 32)
+    assert features.isfinite().all()
+
+
+def torchvisions(name):
+    """Torchvision's network with the parts in which ours differs."""
+    if name == "audio18":
+        network = torchvision.models.resnet18()
+        network.conv1 = nn.Conv2d(80, 64, 7, 2, 3, bias=False)
+    elif name == "r3d18":
+        network = torchvision.models.video.r3d_18()
+        convolution = nn.Conv3d(3, 64, 7, (1, 2, 2), 3, bias=False)
+        network.stem = nn.Sequential(convolution, nn.BatchNorm3d(64), nn.ReLU(), nn.MaxPool3d(3, 2, 1))
+    else:
+        network = torchvision.models.video.r2plus1d_18()
+        for first, channels in ((network.layer2[0], 128), (network.layer3[0], 256), (network.layer4[0], 512)):
+            first.conv2[0] = Conv2Plus1D(channels, channels, 27 * channels**2 // (12 * channels))
+    network.fc = nn.Identity()
+    return network
+
+
+def in_the_middle_column(weights):
+    """One-dimensional kernels as two-dimensional ones that do the same to pictures one pixel wide."""
+    if weights.ndim != 3:
+        return weights
+    size = weights.shape[2]
+    wide = weights.new_zeros(*weights.shape, size)
+    wide[..., size // 2] = weights
+    return wide
+
+
+@pytest.mark.parametrize("trunk", ["r3d18", "r2plus1d18", "audio18"])
+def test_features_are_those_of_torchvisions_network(trunk):
+    own, batch = encoder(trunk, 512), inputs(trunk, 3)
+    skipped = 5 if trunk == "audio18" else 0  # the normalisation of the bands, which torchvision's network lacks
+    with torch.device("meta"):
+        expected = torchvisions(trunk)
+    state = [in_the_middle_column(value.clone()) for value in own.layers.state_dict().values()][skipped:]
+    expected.load_state_dict(dict(zip(expected.state_dict(), state, strict=True)), assign=True)
+    for training in (True, False):
+        own.train(training)
+        expected.train(training)
+        normalised = copy.deepcopy(own.layers[0][0])(batch)[..., None] if skipped else batch
+        torch.testing.assert_close(own.features(batch), expected(normalised), rtol=1e-3, atol=1e-3)
+    buffers = zip([*own.layers.buffers()][3 if skipped else 0:], expected.buffers(), strict=True)
+    for own_value, value in buffers:
+        torch.testing.assert_close(own_value, value, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("trunk", "width", "fan"), [("r3d18", 64, 8 * 343), ("small_image", 512, 16 * 25)])
+def test_convolutions_start_with_the_spread_of_their_fan_out(trunk, width, fan):
+    weights = encoder(trunk, width).layers[0][0].weight
+    assert weights.std().item() == pytest.approx((2 / fan) ** 0.5, rel=0.1)
+    assert weights.mean().item() == pytest.approx(0, abs=0.2 * (2 / fan) ** 0.5)
+
+
+def test_the_audio_network_starts_with_the_spread_of_xavier():
+    network = encoder("audio18", 512).layers
+    assert network[0][1].weight.std().item() == pytest.approx((2 / (7 * (80 + 64))) ** 0.5, rel=0.02)
+    assert network[4][0].shortcut[0].weight.std().item() == pytest.approx((2 / (256 + 512)) ** 0.5, rel=0.02)
+
+
+@pytest.mark.parametrize("trunk", TRUNKS)
+def test_equal_seeds_start_equal_and_others_do_not(trunk):
+    one, same = encoder(trunk).state_dict(), encoder(trunk).state_dict()
+    torch.manual_seed(1)
+    other = Encoder(trunk, 32).state_dict()
+    for name, value in one.items():
+        assert torch.equal(value, same[name]), name
+        assert value.ndim < 2 or not torch.equal(value, other[name]), name
+
+
+def test_the_small_encoder_of_video_sees_what_moves_alone():
+    """A scene that stands still adds nothing, whatever it is; what moves counts wherever it is in time."""
+    network = encoder("small_video").double().eval()
+    clip, scene = torch.randn(2, 3, 8, 24, 24, dtype=torch.float64), torch.randn(2, 3, 1, 24, 24, dtype=torch.float64)
+    torch.testing.assert_close(network.features(clip + 5 * scene), network.features(clip))
+    assert not torch.allclose(network.features(clip.flip(2)), network.features(clip))
+
+
+@pytest.mark.parametrize(
+    ("trunk", "shape"),
+    [
+        ("r3d18", (3, 1, 8, 8)),
+        ("r2plus1d18", (3, 1, 1, 1)),
+        ("audio18", (80, 1)),
+        ("small_video", (3, 1, 24, 24)),
+        ("small_audio", (80, 1)),
+        ("small_image", (1, 1, 1)),
+        ("small_image", (1, 31, 93)),
+    ],
+)
+def test_one_frame_and_odd_lengths(trunk, shape):
+    features = encoder(trunk).eval().features(torch.randn(2, *shape))
+    assert features.shape == (2, 32)
+    assert features.isfinite().all()
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("trunk", [*VOLUMES, "small_image"])
+def test_channels_last_gives_the_same_features_and_normalisation_keeps_it(trunk, groups):
+    layout = torch.channels_last_3d if trunk in VOLUMES else torch.channels_last
+    network, batch, kept = encoder(trunk, groups=groups), inputs(trunk, 8), []
+    last = copy.deepcopy(network).to(memory_format=layout)
+
+    def compare(part, inputs, output):  # torch itself leaves the layout in some convolutions
+        if inputs[0].is_contiguous(memory_format=layout):
+            kept.append(output.is_contiguous(memory_format=layout))
+
+    for part in last.modules():
+        if isinstance(part, (nn.BatchNorm2d, nn.BatchNorm3d)):
+            part.register_forward_hook(compare)
+    found = last.features(batch.contiguous(memory_format=layout))
+    torch.testing.assert_close(found, network.features(batch), rtol=1e-3, atol=1e-3)
+    assert len(kept) >= 4
+    assert all(kept)
+
+
+def test_pictures_keep_where_things_are():
+    network = with_history(encoder("small_image", 64).double(), [inputs("small_image", 8, dtype=torch.float64)])
+    left = torch.zeros(1, 1, 28, 56, dtype=torch.float64)
+    left[..., 8:20, 8:20] = 1
+    right = left.roll(28, dims=3)
+    assert not torch.allclose(network.features(left), network.features(right), rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("trunk", "shape", "width", "limit"),
+    [
+        ("small_video", (3, 8, 24, 24), 128, 2e6),
+        ("small_audio", (32, 64), 128, 0.5e6),
+        ("small_image", (1, 96, 96), 512, 9 * 1.1e6),
+    ],
+)
+def test_the_small_encoders_are_small(trunk, shape, width, limit):
+    multiplications = []
+
+    def count(part, _, output):
+        multiplications.append(output.numel() * part.weight[0].numel())
+
+    with torch.device("meta"):
+        network = Encoder(trunk, width, channels=shape[0]).eval()
+        for part in network.modules():
+            if getattr(part, "weight", None) is not None and part.weight.ndim > 1:
+                part.register_forward_hook(count)
+        network.features(torch.empty(1, *shape))
+    assert 0.8 * limit < sum(multiplications) < limit
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("kernel", [3, 5])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_convolutions_of_a_single_position_are_torchs(axes, kernel, stride):
+    torchs = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1](6, 8, kernel, stride, kernel // 2, bias=False)
+    ours = CONVOLUTIONS[axes](6, 8, kernel, stride, kernel // 2, bias=False)
+    ours.load_state_dict(torchs.state_dict())
+    for side in (1, 2):
+        maps = torch.randn(5, 6, *[side] * axes, generator=torch.Generator().manual_seed(0))
+        found, expected = ours(maps), torchs(maps)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+        gradients = [torch.autograd.grad(each.square().sum(), layer.weight)[0]
+                     for each, layer in ((found, ours), (expected, torchs))]
+        torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-5)
+
+
+def test_bfloat16_gradients_of_one_small_digit_are_finite_and_repeat_themselves():
+    """Its last convolution sees one position."""
+    encoder, found = Encoder("small_image", 512), []
+    pictures = torch.rand(16, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    for _ in range(10):
+        unset = [torch.full((size,), float("nan")) for size in (1000, 73728)]  # memory that is used again
+        del unset
+        encoder.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            features = encoder(pictures)
+        features.float().square().sum().backward()
+        found.append([parameter.grad.clone() for parameter in encoder.parameters()])
+    for gradients in found:
+        assert all(torch.equal(*pair) for pair in zip(gradients, found[0], strict=True))
+        assert all(gradient.isfinite().all() for gradient in gradients)

@@ -1,0 +1,134 @@
+"""Whether a device computes what the CPU computes: a cell of each kind at its smoke preset, trained on both.
+
+Random numbers of a CPU and a GPU differ, so views are drawn on the CPU here, or not random at all. What is compared is
+every loss of every step and the features afterwards, in float32.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from repro.audiovisual import augment
+from repro.audiovisual import pretrain as audiovisual
+from repro.audiovisual import recipe as audiovisual_recipe
+from repro.image import pretrain as image
+from repro.image import recipe as image_recipe
+from repro.image.augment import ShiftedView, View
+from repro.skeleton import cell as skeleton_cell
+from repro.skeleton import pretrain as skeleton
+from repro.skeleton import recipe as skeleton_recipe
+from tests.benchmarks import image_throughput as images
+from tests.benchmarks.gpu import clips
+from tests.benchmarks.gpu.captured import Captured
+from tests.benchmarks.stopwatch import wait
+
+CPU = torch.device("cpu")
+TOLERANCE = {"losses": 2e-3, "features": 1e-2}  # relative; the optimiser magnifies the last bits
+COUNTED = ("knn1", "categories")               # terms that jump from one whole number to the next
+
+
+class Learner(Protocol):
+    """What is compared."""
+
+    terms: tuple[str, ...]
+    total_steps: int
+
+    def step(self) -> Tensor:
+        """Take a step; the value of every term."""
+
+
+def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, Any]]]:
+    """What is compared, by name."""
+    return {
+        "skeletons": lambda: skeletons_on(device),
+        "skeletons, captured": lambda: captured_on(device),
+        "images": lambda: images_on(device),
+        "clips": lambda: clips_on(device),
+    }
+
+
+def skeletons_on(device: torch.device) -> dict[str, Any]:
+    """All four terms, sequences as they are."""
+    recipe = skeleton_recipe.smoke("synthetic", "AE+CE+AD+CD", precision="float32", flip=0.0, shear=0.0)
+    data = skeleton_cell.data_of(recipe)
+    learners = [skeleton.Pretrainer(recipe, data, 0, each) for each in (CPU, device)]
+    found = compared(*learners, lambda learner: learner.features(data)[0])
+    return found | {"accuracies": [skeleton_cell.evaluate(each, data, 0) for each in learners]}
+
+
+def captured_on(device: torch.device) -> dict[str, Any]:
+    """Steps that are recorded and replayed beside plain ones, both on the device, with its random numbers."""
+    recipe = skeleton_recipe.smoke("synthetic", "AE+CE+AD+CD", precision="float32", epochs=1, batch=64)
+    data = skeleton_cell.data_of(recipe)
+    learners = [kind(recipe, data, 0, device) for kind in (skeleton.Pretrainer, Captured)]
+    return compared(*learners, lambda learner: learner.features(data)[0])
+
+
+class ImagesDrawnOnCpu(image.Pretrainer):
+    """Random parameters of views are those of a CPU."""
+
+    def _drawn(self, view: View | ShiftedView, pictures: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        heights, widths = (torch.full((count,), side) for side in pictures.shape[2:])
+        draws = view.draw(heights, widths, self.shuffle_generator)
+        drawn = view.apply(pictures, type(draws)(*(rows.to(self.device) for rows in draws)))
+        return drawn.contiguous(memory_format=self._memory_format())
+
+
+def images_on(device: torch.device) -> dict[str, Any]:
+    """SCE, which holds InfoNCE, ReSSL and Ceil."""
+    recipe = image_recipe.smoke("cifar10", "sce", precision="float32", batch=8)
+    data = images.made_up(24)
+    learners = [ImagesDrawnOnCpu(recipe, data, 0, each) for each in (CPU, device)]
+    index = torch.arange(len(data.labels))
+    return compared(*learners, lambda learner: learner.features(index, learner.centred()))
+
+
+class ClipsDrawnOnCpu(audiovisual.Pretrainer):
+    """Random parameters of views are those of a CPU."""
+
+    def _augmented(self, view: Tensor) -> Tensor:
+        view = view.to(self.device)
+        if view.ndim == 5:
+            size, height, width = self.recipe.size, *view.shape[3:]
+            own = self.shuffle_generator
+            draws = augment.draw(len(view), height, width, size, self.recipe.greyscale, generator=own)
+            view = augment.apply(view, augment.Draws(*(each.to(self.device) for each in draws)), size)
+        return augment.channels_last(view)
+
+
+def clips_on(device: torch.device) -> dict[str, Any]:
+    """Selection by loss, the one without random numbers: the choice of the others is made of the device's."""
+    changes = {"precision": "float32", "sampler": "ohem", "dictionary": 32, "pool": 64}
+    recipe = audiovisual_recipe.smoke("synthetic", "cmacc", **changes)
+    data = clips.made_up(64, recipe.size + 4, recipe.window, CPU)
+    learners = [ClipsDrawnOnCpu(recipe, data, 0, each) for each in (CPU, device)]
+    index = torch.arange(32)
+
+    @torch.no_grad()
+    def features(learner: audiovisual.Pretrainer) -> Tensor:
+        learner.towers.eval()
+        view = augment.centred(learner.data.centred("video", index)[:, 0], recipe.size)
+        return learner.towers("video", view)[1]
+
+    return compared(*learners, features)
+
+
+def compared(first: Learner, second: Learner, features: Callable[[Learner], Tensor]) -> dict[str, Any]:
+    """The largest relative differences of losses, over all steps of both, and of the features they arrive at."""
+    losses = [place for place, name in enumerate(first.terms) if not name.startswith(COUNTED)]
+    differences = []
+    for _ in range(first.total_steps):
+        expected, found = (_done(learner)[losses] for learner in (first, second))
+        differences.append(float(((found - expected).abs() / expected.abs().clamp(min=1e-3)).max()))
+    expected, found = (features(learner).cpu() for learner in (first, second))
+    off = {"losses": max(differences), "features": float((found - expected).norm() / expected.norm())}
+    equal = all(off[name] <= limit for name, limit in TOLERANCE.items())
+    return {"steps": len(differences), "difference": off, "tolerance": TOLERANCE, "equal": equal}
+
+
+def _done(learner: Learner) -> Tensor:
+    values = learner.step()
+    wait(values.device)
+    return values.cpu()

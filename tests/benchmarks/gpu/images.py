@@ -1,0 +1,103 @@
+"""Images per second: training with MoCo v2 beside a plain loop in float32, and making views.
+
+The plain loop has torchvision's ResNet-18 and torch's own parts in float32, one tensor at a time: a momentum update per
+parameter, logits of positive and negatives concatenated, a copy of the dictionary. Both take our views of images in
+device memory.
+"""
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torchvision
+from torch import Tensor, nn
+from torch.nn import functional
+
+from repro.image.augment import NORMALISATION, strong
+from repro.image.pretrain import Pretrainer
+from tests.benchmarks import image_throughput
+from tests.benchmarks.gpu.limits import operations
+from tests.benchmarks.stopwatch import seconds
+
+ENTRIES, TEMPERATURE, MOMENTUM = 4096, 0.2, 0.99
+STEMS = {"small": (512, 32), "stock": (256, 224)}  # images of a batch, and pixels of a side of the views
+TINY = {"small": (2, 8)}
+
+
+def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, Any]]]:
+    """What is measured, by name."""
+    settings = TINY if tiny else STEMS
+    found = {f"{stem} stem": lambda stem=stem: training(stem, *settings[stem], device, tiny) for stem in settings}
+    return found | {"views": lambda: {
+        f"{size} pixels": views(count, size, device) for count, size in settings.values()
+    }}
+
+
+def training(stem: str, batch: int, size: int, device: torch.device, tiny: bool) -> dict[str, Any]:
+    """Images per second of the plain loop and of ours in every setting."""
+    changes = {"size": size, "resize": size}
+    learners = {
+        name: image_throughput.learner(stem, batch, device, **changes, **own)
+        for name, own in image_throughput.SETTINGS.items()
+    }
+    loops = {"plain float32": plain(stem, batch, size, device)}
+    loops |= {name: _steps(each) for name, each in learners.items()}
+    rates = image_throughput.throughput(loops, batch, 1 if tiny else 10, device)
+    first, *_ = rates.values()
+    amount = operations(learners["float32"].step)
+    return {
+        "images a second": rates,
+        "times": {name: rate / first for name, rate in rates.items()},
+        "work": [
+            {"path": f"images, {size} pixels, {name}", "limit": learners[name].recipe.precision, "amount": amount,
+             "seconds": batch / rates[name]}
+            for name in learners
+        ],
+    }
+
+
+def views(count: int, size: int, device: torch.device) -> float:
+    """Images per second of the strong view, of images somewhat larger than it."""
+    side = size * 8 // 7
+    images = torch.randint(0, 256, (count, 3, side, side), dtype=torch.uint8, device=device)
+    view, generator = strong(size, NORMALISATION["imagenet"]), torch.Generator(device).manual_seed(0)
+    return count / seconds(lambda: view(images, generator), device)
+
+
+def plain(stem: str, batch: int, size: int, device: torch.device) -> Iterator[None]:
+    """A step at a time."""
+    trunk = torchvision.models.resnet18()
+    trunk.fc = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 128))
+    if stem == "small":
+        trunk.conv1, trunk.maxpool = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.Identity()
+    model = trunk.to(device)
+    follower = copy.deepcopy(model).requires_grad_(False)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.06, momentum=0.9, weight_decay=5e-4)
+    entries = functional.normalize(torch.randn(ENTRIES, 128, device=device), dim=1)
+    images = image_throughput.made_up(4 * batch).images.to(device)
+    view, generator = strong(size, NORMALISATION["cifar10"]), torch.Generator(device).manual_seed(0)
+    for pictures in itertools.cycle(images.split(batch)):
+        query = functional.normalize(model(view(pictures, generator)), dim=1)
+        with torch.no_grad():
+            for own, other in zip(follower.parameters(), model.parameters(), strict=True):
+                own.data = MOMENTUM * own.data + (1 - MOMENTUM) * other.data
+            key = functional.normalize(follower(view(pictures, generator)), dim=1)
+        loss = _contrast(query, key, entries.clone())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        entries = torch.cat([entries[batch:], key])
+        yield
+
+
+def _contrast(query: Tensor, key: Tensor, entries: Tensor) -> Tensor:
+    logits = torch.cat([(query * key).sum(1, keepdim=True), query @ entries.T], dim=1) / TEMPERATURE
+    return functional.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.int64, device=logits.device))
+
+
+def _steps(learner: Pretrainer) -> Iterator[None]:
+    while True:
+        learner.step()
+        yield

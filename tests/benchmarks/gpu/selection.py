@@ -1,0 +1,61 @@
+"""Selection of negatives at CM-ACC's size: its time, how that grows, and how often it waits for the device."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tests.benchmarks import selection
+from tests.benchmarks.stopwatch import seconds
+
+SIZES = {"pool": (9600, 19200, 38400, 76800), "chosen": (32, 64, 128, 256), "features": (128, 256, 512, 1024)}
+TINY = {"pool": 300, "chosen": 8, "features": 16}
+
+
+def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, Any]]]:
+    """What is measured, by name."""
+    usual = TINY if tiny else {"pool": selection.POOL, "chosen": selection.CHOSEN, "features": selection.FEATURES}
+    sizes = {name: (value, 2 * value) for name, value in usual.items()} if tiny else SIZES
+    parts = {"paper size": lambda: at_paper_size(device, usual), "waiting": lambda: waiting(device, usual)}
+    return parts | {
+        f"by {name}": lambda name=name: {
+            str(value): seconds(selection.selection(device, **usual | {name: value}), device) for value in sizes[name]
+        }
+        for name in sizes
+    }
+
+
+def at_paper_size(device: torch.device, usual: dict[str, int]) -> dict[str, Any]:
+    """Seconds beside the goal, memory, and the bytes that every round reads: both factors of all candidates."""
+    work = selection.selection(device, **usual)
+    taken = seconds(work, device, repeats=15)
+    read = 4 * usual["pool"] * (usual["features"] + min(selection.QUERIES, usual["features"])) * usual["chosen"]
+    return {
+        "seconds": taken, "goal": selection.SECONDS["cuda"], "megabytes": selection.peak(work, device),
+        "work": [{"path": "selection of negatives", "limit": "copy", "amount": read, "seconds": taken}],
+    }
+
+
+def waiting(device: torch.device, usual: dict[str, int]) -> dict[str, Any]:
+    """How often the host waits in one call, which checks its arguments, and how much more often for twice the rows."""
+    once, twice = (
+        waits(selection.selection(device, **usual | {"chosen": count * usual["chosen"]}), device) for count in (1, 2)
+    )
+    return {"waits of a call": once, "waits of the rounds": twice - once}
+
+
+def waits(work: Callable[[], Tensor], device: torch.device) -> int:
+    """How often the host waits for the device in a call; 0 on a CPU."""
+    work()
+    if device.type != "cuda":
+        return 0
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            work()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    return sum("synchronizing" in str(each.message) for each in said)

@@ -1,0 +1,124 @@
+"""What the printed tables of images, video and sound cost: operations of all passes through the encoders, counted.
+
+    python3 -m tests.benchmarks.paper_cost
+
+Torch counts a pass of one item through a trunk without computing it; a multiplication and an addition are two
+operations. Pre-training takes, for every item and step, three passes of the query (one forwards, two of that size
+backwards) and one of each key, of which JCL has M'. CM-ACC encodes its pool besides, once an epoch. Fine-tuning takes
+three passes an item, a test one for every window. Left out are heads, losses, selection, probes on stored features,
+and the taxonomy: the time of recurrent networks is not in their operations. Hours follow from an assumed rate of useful
+operations of one GPU; multiply them with the ratio of this rate to yours.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from repro import manifest
+from repro.audiovisual import MODALITIES
+from repro.audiovisual import recipe as audiovisual
+from repro.audiovisual.model import Encoder
+from repro.audiovisual.recipe import AudioVisualRecipe
+from repro.audiovisual.table_cells import APPROACHES, PRINTED_APPROACHES
+from repro.image import recipe as image
+from repro.image.model import trunk
+from repro.image.recipe import ImageRecipe
+from repro.image.tables import LONG_SWEEPS, PRINTED_KEY_TEMPERATURES
+
+RATES = {"bfloat16": 60e12, "float32": 20e12}  # operations a second, assumed of a GPU of the H100's kind
+QUERY, KEY = 3, 1  # passes
+BANDS, FRAMES_A_SECOND, COLUMNS_A_SECOND = 80, 10, 100  # of log-mel spectrograms and video
+IMAGES = {"imagenet100": 127_000}  # about; other sets as their manifests expect them
+CLIPS = {"kinetics_sound": 22_000, "kinetics700": 240_000, "audioset": 1_800_000}  # CM-ACC, Table 6
+FINETUNED = {"ucf101": (9_537, 3_783), "hmdb51": (3_570, 1_530), "esc50": (1_600, 400)}  # recordings to train, to test
+
+
+class Table(NamedTuple):
+    """A printed table with one seed: its name, number of cells, operations of all, and the recipe's precision."""
+
+    name: str
+    cells: int
+    operations: float
+    precision: str
+
+
+def operations(network: torch.nn.Module, *shape: int) -> int:
+    """Operations of a forward pass of one item of this shape through a network on the device "meta"."""
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network.eval()(torch.empty(1, *shape, device="meta"))
+    return counter.get_total_flops()
+
+
+def pretrained(recipe: ImageRecipe) -> float:
+    """Operations of pre-training a cell on images."""
+    with torch.device("meta"):
+        network = trunk(recipe.trunk, recipe.small)
+    expected = manifest.load_manifest(recipe.dataset).splits["standard"].expect
+    images = IMAGES.get(recipe.dataset) or sum(expected.get(part, 0) for part in ("train", "unlabeled"))
+    passes = QUERY + KEY * recipe.keys
+    return operations(network, 3, recipe.size, recipe.size) * passes * images * recipe.epochs
+
+
+def cell(recipe: AudioVisualRecipe) -> float:
+    """Operations of pre-training and fine-tuning a cell of CM-ACC's tables."""
+    passes = {"scratch": 0, "supervised": QUERY}.get(recipe.method, QUERY + KEY)
+    items = passes * CLIPS[recipe.dataset] + (recipe.pool if recipe.method == "cmacc" else 0)
+    total = sum(one_window(recipe, modality, recipe.window) * items * recipe.epochs for modality in MODALITIES)
+    for target in recipe.targets.split(","):
+        train, test = FINETUNED[target]
+        finetuning = QUERY * train * recipe.finetune_epochs + test * recipe.finetune_windows
+        total += one_window(recipe, "audio" if target == "esc50" else "video", recipe.finetune_window) * finetuning
+    return total
+
+
+def one_window(recipe: AudioVisualRecipe, modality: str, frames: int) -> int:
+    """Operations of a forward pass of as many frames, or as much sound."""
+    with torch.device("meta"):
+        encoder = Encoder(recipe.video_trunk if modality == "video" else recipe.audio_trunk, recipe.width)
+    sound = (BANDS, frames * COLUMNS_A_SECOND // FRAMES_A_SECOND)
+    return operations(encoder, *((3, frames, recipe.size, recipe.size) if modality == "video" else sound))
+
+
+def image_tables() -> Iterator[Table]:
+    """Those of SCE and JCL."""
+    for dataset in ("cifar10", "cifar100", "stl10", "tiny_imagenet"):
+        recipe, cells = image.paper(dataset, "sce"), 2 * len(PRINTED_KEY_TEMPERATURES.split(","))
+        yield Table(f"SCE, temperatures, {dataset}", cells, cells * pretrained(recipe), recipe.precision)
+    sweep = [image.paper("imagenet100", "jcl", keys=int(keys)) for keys in LONG_SWEEPS["keys"].split(",")]
+    others = sum(len(LONG_SWEEPS[name].split(",")) - 1 for name in ("strengths", "temperatures"))
+    ablations = [*sweep, *[image.paper("imagenet100", "jcl")] * others]
+    yield summed("JCL, ablations, imagenet100", ablations, map(pretrained, ablations))
+    whole = [image.paper("imagenet", "jcl")]
+    yield summed("JCL, ResNet-50, imagenet, five keys", whole, map(pretrained, whole))
+
+
+def audiovisual_tables() -> Iterator[Table]:
+    """Those of CM-ACC."""
+    rows = [APPROACHES[name] for name in PRINTED_APPROACHES.split(",")]
+    first = [audiovisual.paper("kinetics_sound", method, **changes) for _, method, changes in rows]
+    yield summed("CM-ACC, Tables 1 and 2, kinetics_sound", first, map(cell, first))
+    third = [audiovisual.paper("kinetics700", "cmacc", batch=batch) for batch in (32, 64, 128) for _ in range(3)]
+    yield summed("CM-ACC, Table 3, kinetics700", third, map(cell, third))
+    for dataset in ("kinetics_sound", "kinetics700", "audioset"):
+        recipes = [audiovisual.paper(dataset, "cmacc")]
+        yield summed(f"CM-ACC, Tables 4 to 6, {dataset}, one split", recipes, map(cell, recipes))
+
+
+def summed(name: str, recipes: list[ImageRecipe] | list[AudioVisualRecipe], each: Iterable[float]) -> Table:
+    """The table of these cells."""
+    return Table(name, len(recipes), sum(each), recipes[0].precision)
+
+
+def main() -> None:
+    """Print a line per table."""
+    print(f"{'printed table, one seed':<48}{'cells':>6}{'1e15 operations':>18}{'GPU hours':>11}  at 1e12 a second")
+    for table in (*image_tables(), *audiovisual_tables()):
+        rate = RATES[table.precision]
+        petas, hours = table.operations / 1e15, table.operations / rate / 3600
+        print(f"{table.name:<48}{table.cells:>6}{petas:>18,.0f}{hours:>11,.0f}  {rate / 1e12:.0f} ({table.precision})")
+
+
+if __name__ == "__main__":
+    main()

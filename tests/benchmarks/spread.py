@@ -1,0 +1,9 @@
+"""How far the rounds of a measurement lie apart."""
+
+import statistics
+from collections.abc import Sequence
+
+
+def spread(values: Sequence[float], form: str) -> str:
+    """Least, median and most of at least one value, each in a format such as ".2f"."""
+    return " / ".join(format(value, form) for value in (min(values), statistics.median(values), max(values)))

@@ -1,0 +1,122 @@
+"""The benchmark of a GPU, tried on a CPU: all sections run, what runs at once computes what runs alone; the figure."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from drawn import assert_legible
+
+from tests.benchmarks.gpu.apart import apart, measured
+from tests.benchmarks.gpu.distances import distances, short
+
+ROOT = Path(__file__).parents[2]
+MISSING = ("av", "IPython", "kornia", "librosa", "lightly", "matplotlib", "papermill", "pooch", "seaborn", "sklearn",
+           "statsmodels")
+PARTS = {
+    "limits": ["copy", "float32", "bfloat16"],
+    "skeletons": ["one after another", "profile", "processes", "captured", "streams"],
+    "selection": ["paper size", "waiting", "by pool", "by chosen", "by features"],
+    "images": ["small stem", "views"],
+    "clips": ["xmoco, bfloat16", "cmacc, bfloat16", "cmacc, float32"],
+    "equality": ["skeletons", "skeletons, captured", "images", "clips"],
+    "column": ["taxonomy"],
+}
+SCRIPT = """
+import runpy, sys
+sys.modules.update(dict.fromkeys({missing}))
+sys.argv[1:] = ["--device", "cpu", "--output", {output!r}, "--sections", {sections!r}]
+runpy.run_module("tests.benchmarks.gpu", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What a run without the libraries that a machine may lack has written."""
+    folder = tmp_path_factory.mktemp("gpu")
+    output = folder / "results" / "gpu.json"
+    script = SCRIPT.format(missing=MISSING, output=str(output), sections=",".join(PARTS))
+    own = {"REPRO_RUNS": str(folder), "REPRO_DATA": str(folder), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "matplotlib is not installed: no figure" in done.stderr
+    assert [path.name for path in output.parent.iterdir()] == ["gpu.json"]
+    return json.loads(output.read_text())
+
+
+def test_every_part_of_every_section_finds_something(found):
+    assert set(found) == {*PARTS, "distances"}
+    for name, parts in PARTS.items():
+        assert list(found[name]) == ["hardware", *parts]
+        for part in parts:
+            assert "error" not in found[name][part], found[name][part]
+            assert found[name][part].pop("seconds in all") > 0 and found[name][part]
+
+
+def test_cells_at_once_compute_what_each_computes_alone(found):
+    for way in ("processes", "captured", "streams"):
+        runs = list(found["skeletons"][way]["at once"].values())
+        assert all(run["times"] > 0 for run in runs)
+        compared = [run["difference"] for run in runs if "difference" in run]
+        assert compared and max(compared) < 1e-5
+
+
+def test_a_device_equals_itself(found):
+    for part in PARTS["equality"]:
+        assert found["equality"][part]["equal"] and found["equality"][part]["steps"] >= 2
+    assert found["equality"]["skeletons"]["difference"] == {"losses": 0, "features": 0}
+
+
+def test_every_hot_path_has_a_share_of_its_limit(found):
+    paths = [each["path"] for each in found["distances"]]
+    assert len(set(paths)) == len(paths)
+    assert {path.partition(",")[0] for path in paths} == {"skeletons", "selection of negatives", "images", "clips"}
+    assert all(0 < each["share"] < math.inf for each in found["distances"])
+
+
+def test_the_figure_of_a_run_is_legible(found, tmp_path):
+    from tests.benchmarks.gpu import figure
+
+    assert_legible(figure.draw(found))
+    figure.save(found, tmp_path / "gpu")
+    assert (tmp_path / "gpu.png").read_bytes().startswith(b"\x89PNG")
+    figure.draw({})  # and of none
+
+
+def test_a_part_that_fails_leaves_the_others_alone(capsys):
+    def fail():
+        raise RuntimeError("no such kernel")
+
+    found = dict(measured({"first": lambda: {"rate": 1.0}, "bad": fail, "last": lambda: {"rate": 2.0}}))
+    assert [part.pop("seconds in all") >= 0 for part in found.values()] == [True] * 3
+    assert found == {"first": {"rate": 1.0}, "bad": {"error": "RuntimeError: no such kernel"}, "last": {"rate": 2.0}}
+    assert "no such kernel" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ending", "error"),
+    [("", None), ("sys.exit(3)", "its process ended with status 3"),
+     ("subprocess.run(['sleep', '60'])", "stopped after 2 s")],
+)
+def test_a_process_that_fails_or_hangs_loses_only_what_it_has_not_found(ending, error):
+    script = f"import subprocess, sys; print('[\"copy\", {{\"rate\": 5}}]', flush=True); {ending}"
+    start = time.monotonic()
+    found = apart([sys.executable, "-c", script], 2 if error and "stopped" in error else 60)
+    assert time.monotonic() - start < 30
+    assert found == {"copy": {"rate": 5}} | ({"error": error} if error else {})
+
+
+def test_a_share_is_the_rate_over_that_of_the_limit():
+    work = {"path": "a step", "limit": "float32", "amount": 30.0, "seconds": 2.0}
+    unknown = work | {"limit": "bfloat16"}
+    found = {
+        "limits": {"hardware": {}, "float32": {"rate": 60.0}, "bfloat16": {"error": "no"}},
+        "images": {"small": {"work": [work, unknown], "table": "long"}, "error": "stopped after 70 s"},
+    }
+    assert distances(found) == [{"path": "a step", "limit": "float32", "share": 0.25}]
+    assert short(found)["images"] == {"small": {}, "error": "stopped after 70 s"}

@@ -1,0 +1,58 @@
+"""Kill a small cell of each modality at thirty random moments, run it again to its end, and compare bit by bit.
+
+    python3 -m tests.campaigns.faults
+
+writes tests/campaigns/faults.csv, a line for each; what the columns are, `kills.Trial` says. A cell is data prepared,
+trained, saved, evaluated and stored by the commands a reader gives, see `small_cells`; five moments are drawn from each
+phase of an undisturbed run, uniformly over the time it takes, and every third run is killed twice. Where the machine is
+busy a kill may hit the phase before or after. The disk is slowed down, so that files are hit half written or not yet
+moved. Compared are all files that are left (results, states, logs without their times, prepared arrays) and what is
+printed. Three moments of each modality are tested every time (tests/run/test_faults.py).
+"""
+
+import csv
+import dataclasses
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from kills import Trial, trial, undisturbed
+from nursery import Nursery
+from small_cells import COMMANDS, make_data
+from tqdm import tqdm
+
+TRIALS = 30
+RESULTS = Path(__file__).with_suffix(".csv")
+
+
+def main() -> int:
+    """Run all trials; returns how many ended otherwise than undisturbed."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        make_data(folder / "data")
+        nursery = Nursery("small_cells", folder, REPRO_DATA=str(folder / "data"))
+        trials = [each for modality in COMMANDS for each in killed(nursery, folder / modality, modality)]
+        nursery.close()
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(field.name for field in dataclasses.fields(Trial))
+        writer.writerows((*dataclasses.astuple(each)[:-1], " ".join(each.differences)) for each in trials)
+    print(Counter((each.modality, each.hit, each.identical) for each in trials))
+    return sum(not each.identical for each in trials)
+
+
+def killed(nursery: Nursery, folder: Path, modality: str) -> list[Trial]:
+    """The trials of a modality."""
+    expected = undisturbed(nursery, folder, modality)
+    trials = []
+    for number in tqdm(range(TRIALS), desc=modality):
+        root = folder.with_name(f"{modality}-{number}")
+        trials.append(trial(nursery, root, modality, number, expected))
+        shutil.rmtree(root)
+    return trials
+
+
+if __name__ == "__main__":
+    sys.exit(main())

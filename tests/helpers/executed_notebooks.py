@@ -1,0 +1,46 @@
+"""Notebooks as a reader runs them, and what they show."""
+
+import os
+import subprocess
+import sys
+
+import nbformat
+
+from repro import manifest
+
+FOLDER = manifest.project_root() / "notebooks"
+READING = ("claims", "glm")  # they train nothing
+
+
+def begin(name, **changes):
+    """Run the cells up to the third, with parameters put where papermill puts them; returns the names they leave."""
+    _, parameters, check = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells[:3]
+    namespace = {}
+    exec(parameters.source, namespace)
+    namespace |= changes
+    exec(check.source.replace("%matplotlib inline", ""), namespace)
+    return namespace
+
+
+def execute(name, folder, **parameters):
+    """Run a notebook with papermill: (finished process, executed notebook), its runs below `folder`."""
+    arguments = [part for item in parameters.items() for part in ("-p", *map(str, item))]
+    command = [sys.executable, "-m", "papermill", str(FOLDER / f"{name}.ipynb"), str(folder / f"{name}.ipynb")]
+    environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
+                                "IPYTHONDIR": str(folder / "ipython")}
+    process = subprocess.run([*command, *arguments, "--no-progress-bar"], env=environment, cwd=folder,
+                             capture_output=True, text=True, timeout=300)
+    return process, nbformat.read(folder / f"{name}.ipynb", as_version=4)
+
+
+def outputs(notebook, kind):
+    """Contents of a MIME type over all cells."""
+    found = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [data[kind] for data in found if kind in data]
+
+
+def printed(notebook):
+    """All that was printed, joined."""
+    texts = [output["text"] for cell in notebook.cells for output in cell.get("outputs", [])
+             if output.output_type == "stream" and output.name == "stdout"]
+    return "".join(texts)

@@ -1,0 +1,178 @@
+"""A small cell killed at a drawn moment, run again to its end, and compared with an undisturbed one."""
+
+import dataclasses
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nursery import Nursery, until
+from small_cells import PHASES
+from states import assert_equal_states
+
+from repro.run.fit import load_checkpoint
+
+TWICE = 3  # every third run that is killed is killed once more
+
+
+class Moment(NamedTuple):
+    """When to kill: so many seconds after the phases file has so many lines."""
+
+    lines: int
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Undisturbed:
+    """A run that nothing disturbed.
+
+    Attributes:
+        runs: its folder of runs.
+        phases: (time, phase) as each began, to the end.
+        outcome: what it left, see `outcome`.
+    """
+
+    runs: Path
+    phases: list[tuple[float, str]]
+    outcome: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """What came of a run that was killed.
+
+    Attributes:
+        modality, number: which trial.
+        aimed: the phase that the moment was drawn in.
+        hit: the phase that was killed.
+        seconds: from the start to the kill.
+        reports: lines of progress that there were then.
+        half_written: temporary files that it left.
+        hit_again: the phase that the second kill hit, if there was one: "end" if it came too late.
+        runs: how many it took to the end.
+        identical: whether the end is that of an undisturbed run.
+        differences: files that are otherwise, or the error that it ended with.
+    """
+
+    modality: str
+    number: int
+    aimed: str
+    hit: str
+    seconds: float
+    reports: int
+    half_written: int
+    hit_again: str
+    runs: int
+    identical: bool
+    differences: tuple[str, ...]
+
+
+def undisturbed(nursery: Nursery, root: Path, modality: str) -> Undisturbed:
+    """A run on a slow disk, from nothing to its end, in a new folder."""
+    root.mkdir()
+    left = finished(nursery, root, modality, "slow")
+    return Undisturbed(root / "runs", phases(root), left)
+
+
+def trial(nursery: Nursery, root: Path, modality: str, number: int, expected: Undisturbed) -> Trial:
+    """Kill a run in a new folder at the moment drawn for that number, give its command again, and compare.
+
+    A moment that comes too late, as the run is faster than the undisturbed one was, is drawn again.
+    """
+    draw, aimed, hit = random.Random(f"{modality} {number}"), PHASES[number % len(PHASES)], "end"
+    while hit == "end":
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir()
+        seconds = _killed(nursery, root, modality, _drawn(draw, aimed, expected.phases))
+        hit = phases(root)[-1][1]
+    runs, hit_again = 2, ""
+    reports = sum(path.read_bytes().count(b"\n") for path in root.rglob("progress.jsonl"))
+    half_written = sum(path.name.startswith(".") for path in root.rglob("*"))
+    if number % TWICE == 0:
+        whole = expected.phases[-1][0] - expected.phases[0][0]
+        _killed(nursery, root, modality, Moment(len(phases(root)) + 1, draw.uniform(0, whole)))
+        hit_again, runs = phases(root)[-1][1], 3
+    try:
+        different = differences(finished(nursery, root, modality), expected.outcome)
+    except AssertionError as error:  # it did not come to its end
+        different = [str(error).splitlines()[-1]]
+    return Trial(modality, number, aimed, hit, round(seconds, 3), reports, half_written, hit_again, runs,
+                 not different, tuple(different))
+
+
+def finished(nursery: Nursery, root: Path, modality: str, *options: str) -> dict[str, Any]:
+    """Give the command that begins a run or goes on with it, and wait for its end; what there is then."""
+    pid = nursery.start(root, modality, *options)
+    status = nursery.status(pid)
+    assert status == 0, (root / f"{pid}.err").read_text()
+    return outcome(root / "runs", (root / f"{pid}.out").read_text())
+
+
+def outcome(runs: Path, printed: str) -> dict[str, Any]:
+    """All that is in a folder of runs and must not depend on what happened on the way, and what was printed."""
+    found: dict[str, Any] = {"printed": printed.replace(str(runs), "")}
+    for path in sorted(path for path in runs.rglob("*") if path.is_file()):
+        if path.name not in ("lock", "owner.json") and path.suffix != ".lock":
+            found[str(path.relative_to(runs))] = _timeless(path)
+    return found
+
+
+def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
+    """Names of what is otherwise, missing, or too much."""
+    return sorted(name for name in found.keys() | expected.keys()
+                  if name not in found or name not in expected or not _equal(found[name], expected[name]))
+
+
+def _timeless(path: Path) -> Any:
+    """The contents of a file without times and costs."""
+    if path.name == "checkpoint.pt":
+        state = load_checkpoint(path.parent)
+        return {name: value for name, value in state.items() if name != "seconds"}
+    if path.name == "result.json":
+        result = json.loads(path.read_text())
+        return result | {"cost": result["cost"]["steps"]}
+    if path.name == "progress.jsonl":
+        lines = map(json.loads, path.read_text().splitlines())
+        return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+    return path.read_bytes()
+
+
+def _equal(first: Any, second: Any) -> bool:
+    try:
+        assert_equal_states(first, second)
+    except AssertionError:
+        return False
+    return True
+
+
+def phases(root: Path) -> list[tuple[float, str]]:
+    """(time, phase) of all phases that have begun in a folder."""
+    file = root / "phases"
+    lines = file.read_text().split("\n")[:-1] if file.exists() else []
+    return [(float(time), name) for time, name in map(str.split, lines)]
+
+
+def _drawn(draw: random.Random, aimed: str, phases: list[tuple[float, str]]) -> Moment:
+    """A moment drawn uniformly from all times at which an undisturbed run is in a phase."""
+    times = [(number, end - begin) for number, ((begin, name), (end, _)) in enumerate(pairwise(phases), start=1)
+             if name == aimed]
+    lines = draw.choices([number for number, _ in times], [seconds for _, seconds in times])[0]
+    return Moment(lines, draw.uniform(0, dict(times)[lines]))
+
+
+def _killed(nursery: Nursery, root: Path, modality: str, moment: Moment) -> float:
+    """Start a run on a slow disk and kill it at a moment; how long it lived. It may have ended by itself before."""
+    began, pid = time.monotonic(), nursery.start(root, modality, "slow")
+    until(lambda: len(phases(root)) >= moment.lines)
+    time.sleep(moment.seconds)
+    os.kill(pid, signal.SIGKILL)
+    lived = time.monotonic() - began
+    status = nursery.status(pid)
+    assert status in (0, -signal.SIGKILL), (root / f"{pid}.err").read_text()
+    return lived

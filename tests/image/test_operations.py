@@ -1,0 +1,152 @@
+"""What views do to images, sample by sample, against torchvision's v2 operations."""
+
+import itertools
+
+import pytest
+import torch
+from PIL import Image, ImageFilter
+from slow_operations import ADJUST, RATIO, assert_near, blurred, cropped, each, generator, jittered, pictures, sides
+from torchvision.models import ResNet18_Weights
+from torchvision.transforms.v2 import functional
+
+from repro.image.augment import IMAGENET, NORMALISATION
+from repro.image.draws import draw_boxes, draw_factors
+from repro.image.operations import (
+    HUE,
+    as_float,
+    colour_jitter,
+    gaussian_blur,
+    greyscale,
+    normalise,
+    resized_crop,
+    shift_hue,
+    shifted_crop,
+)
+
+ORDERS = torch.tensor(list(itertools.permutations(range(4))))
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "size"), [(32, 32, 32), (12, 40, 32), (96, 96, 96), (200, 150, 32), (375, 500, 224), (9, 7, 1)]
+)
+def test_resized_crop_is_that_of_torchvision(height, width, size):
+    images = as_float(pictures(8, height, width))
+    boxes = draw_boxes(*sides(8, height, width), scale=(0.02, 1.0), ratio=RATIO, generator=generator(1))
+    boxes[0] = torch.tensor([0, 0, height, width])
+    boxes[1] = torch.tensor([height - 1, width - 1, 1, 1])
+    boxes[2] = torch.tensor([height // 2, 0, 1, width])
+    flipped = torch.arange(8) % 2 == 1
+    expected = each(cropped, images, boxes, flipped, [size] * 8)
+    assert_near(resized_crop(images, boxes, flipped, size), expected, 1e-6)
+
+
+def test_resized_crop_by_hand():
+    image = torch.tensor([[0.0, 0.5, 1.0, 0.25]]).expand(1, 3, 2, 4)
+    box = torch.tensor([[0, 1, 2, 2]])  # the columns 0.5 and 1
+    enlarged = resized_crop(image, box, torch.tensor([False]), 4)
+    assert_near(enlarged, torch.tensor([0.5, 0.625, 0.875, 1.0]).expand(1, 3, 4, 4), 1e-7)
+    mirrored = resized_crop(image, box, torch.tensor([True]), 4)
+    assert_near(mirrored, torch.tensor([1.0, 0.875, 0.625, 0.5]).expand(1, 3, 4, 4), 1e-7)
+
+
+def test_a_crop_of_everything_is_the_image():
+    images = as_float(pictures(5))
+    boxes, upright = torch.tensor([0, 0, 32, 32]).expand(5, 4), torch.zeros(5, dtype=torch.bool)
+    assert torch.equal(resized_crop(images, boxes, upright, 32), images)
+    assert torch.equal(resized_crop(images, boxes, ~upright, 32), images.flip(3))
+
+
+def test_shifted_crop_is_a_crop_of_the_padded_image():
+    images = as_float(pictures(81, 6, 9))
+    shifts = torch.cartesian_prod(torch.arange(-4, 5), torch.arange(-4, 5))
+    flipped = torch.rand(81, generator=generator()) < 0.5
+
+    def reference(image, shift, flip):
+        down, right = shift.tolist()
+        crop = functional.crop(functional.pad(image, 4), 4 + down, 4 + right, 6, 9)
+        return functional.horizontal_flip(crop) if flip else crop
+
+    assert torch.equal(shifted_crop(images, shifts, flipped), each(reference, images, shifts, flipped))
+
+
+@pytest.mark.parametrize(
+    ("strength", "tolerance"), [((0.4, 0.4, 0.4, 0.1), 2e-6), ((1.0, 1.0, 1.0, 0.5), 5e-6)]
+)
+def test_colour_jitter_is_that_of_torchvision_in_every_order(strength, tolerance):
+    images = as_float(pictures(96, 16, 16))
+    order = ORDERS.repeat(4, 1)
+    factors = draw_factors(96, 1.0, strength, generator(1))
+    assert_near(colour_jitter(images, factors, order), each(jittered, images, factors, order), tolerance)
+
+
+@pytest.mark.parametrize("operation", list(ADJUST))
+@pytest.mark.parametrize("end", [0, 1])
+def test_each_colour_operation_at_the_ends_of_its_range(operation, end):
+    images = as_float(pictures(24, 16, 16))
+    factors = torch.tensor([1.0, 1.0, 1.0, 0.0]).repeat(24, 1)
+    factors[:, operation] = (-0.5, 0.5)[end] if operation == HUE else (0.0, 2.0)[end]
+    changed = colour_jitter(images, factors, ORDERS)
+    assert_near(changed, each(lambda image: ADJUST[operation](image, factors[0, operation].item()), images), 2e-6)
+    assert not torch.allclose(changed, images, atol=1e-2)
+
+
+def test_hue_is_that_of_torchvision_for_every_colour():
+    level = torch.linspace(0, 1, 9)
+    colours = torch.cartesian_prod(level, level, level).T.reshape(1, 3, 27, 27).repeat(41, 1, 1, 1)
+    shift = torch.linspace(-0.5, 0.5, 41)
+    expected = each(lambda image, turns: functional.adjust_hue(image, turns.item()), colours, shift)
+    assert_near(shift_hue(colours, shift), expected, 2e-6)
+
+
+def test_hue_turns_red_into_green_into_blue_by_thirds():
+    red, green, blue = torch.eye(3)[:, :, None, None].unbind(0)
+    third = torch.tensor([1 / 3])
+    for colour, following in ((red, green), (green, blue), (blue, red)):
+        assert_near(shift_hue(colour[None], third), following[None], 1e-6)
+        assert_near(shift_hue(following[None], -third), colour[None], 1e-6)
+
+
+def test_hue_of_almost_grey_pixels_is_finite_and_stays_almost_grey():
+    grey = torch.tensor([0.0, 1e-30, 0.3, 1.0])[:, None, None, None].repeat(1, 3, 1, 4)
+    grey[:, :, 0, 1:] += torch.tensor([1e-12, 6e-8, -6e-8]) * torch.tensor([[1.0], [0.0], [2.0]])
+    assert_near(shift_hue(grey, torch.tensor([0.5, -0.1, 0.3, 0.1])), grey, 1e-6)
+
+
+def test_neutral_parameters_leave_images_as_they_are():
+    images = as_float(pictures(24))
+    neutral = torch.tensor([1.0, 1.0, 1.0, 0.0]).repeat(24, 1)
+    assert_near(colour_jitter(images, neutral, ORDERS), images, 1e-6)
+    assert torch.equal(greyscale(images, torch.zeros(24, dtype=torch.bool)), images)
+    assert torch.equal(gaussian_blur(images, torch.zeros(24)), images)
+
+
+def test_greyscale_is_that_of_torchvision():
+    images = as_float(pictures(6))
+    chosen = torch.tensor([True, False, True, True, False, True])
+    expected = torch.where(chosen[:, None, None, None], functional.rgb_to_grayscale(images, 3), images)
+    assert torch.equal(greyscale(images, chosen), expected)
+
+
+@pytest.mark.parametrize(("height", "width"), [(32, 32), (224, 224), (40, 12), (8, 8), (3, 2), (1, 1)])
+def test_blur_is_that_of_torchvision_with_a_kernel_of_23_or_the_largest_that_fits(height, width):
+    sigma = torch.tensor([0.1, 2.0, 0.0, 1e-4, 0.5, 1.0])
+    images = as_float(pictures(6, height, width))
+    assert_near(gaussian_blur(images, sigma), each(blurred, images, sigma), 2e-6)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
+def test_blur_is_about_that_of_pil_away_from_the_border(sigma):
+    image = pictures(1, 64, 64)
+    expected = Image.fromarray(image[0].permute(1, 2, 0).numpy()).filter(ImageFilter.GaussianBlur(sigma))
+    difference = gaussian_blur(as_float(image), torch.tensor([sigma])) - functional.to_dtype(
+        functional.pil_to_tensor(expected), torch.float32, scale=True
+    )
+    assert difference[:, :, 12:-12, 12:-12].square().mean().sqrt() < 2.5 / 255
+
+
+def test_normalisation_is_that_of_torchvision():
+    images = as_float(pictures())
+    for each_of in NORMALISATION.values():
+        assert torch.equal(normalise(images, each_of), functional.normalize(images, *map(list, each_of)))
+    released = ResNet18_Weights.DEFAULT.transforms()
+    assert (released.mean, released.std) == tuple(map(list, IMAGENET))

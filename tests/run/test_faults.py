@@ -1,0 +1,154 @@
+"""Small cells of all modalities under kills, Ctrl-C, full disks and folders that cannot be written."""
+
+import functools
+import os
+import re
+import shutil
+import signal
+import time
+
+import pytest
+from disks import read_only, small_disk
+from kills import differences, finished, outcome, phases, trial, undisturbed
+from nursery import Nursery, until
+from small_cells import make_data
+
+MOMENTS = {"skeleton": (6, 8, 22), "image": (13, 3, 28), "audiovisual": (24, 14, 16)}  # of tests.campaigns.faults
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Files of all three modalities."""
+    folder = tmp_path_factory.mktemp("data")
+    make_data(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory, data):
+    nursery = Nursery("small_cells", tmp_path_factory.mktemp("nursery"), REPRO_DATA=str(data))
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture(scope="module")
+def expected(nursery, tmp_path_factory):
+    """By modality, a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    return functools.cache(lambda modality: undisturbed(nursery, folder / modality, modality))
+
+
+@pytest.mark.parametrize("modality", MOMENTS)
+def test_a_killed_cell_ends_as_an_undisturbed_one(tmp_path, nursery, expected, modality):
+    trials = [trial(nursery, tmp_path / f"{number}", modality, number, expected(modality))
+              for number in MOMENTS[modality]]
+    assert all(each.identical for each in trials), trials
+
+
+@pytest.mark.parametrize(("modality", "phase", "file"), [
+    ("skeleton", "training", "progress.jsonl"), ("image", "evaluation", "checkpoint.pt"),
+    ("audiovisual", "preparation", "24.jsonl"),
+])
+def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery, expected, modality, phase, file):
+    undisturbed = expected(modality)
+    pid = nursery.start(tmp_path, modality, "slow")
+    until(lambda: phase in [name for _, name in phases(tmp_path)] and list(tmp_path.rglob(file)))
+    began = time.monotonic()
+    os.kill(pid, signal.SIGINT)
+    assert nursery.status(pid) == 130 and time.monotonic() - began < 2
+    *said, last = (tmp_path / f"{pid}.err").read_text().splitlines()
+    assert last == "repro: stopped; nothing finished is lost, give the same command again to go on"
+    where = f"asked for again, the table goes on from the last checkpoints in {tmp_path / 'runs'}"
+    assert (said[-1] == where) == (phase != "preparation") and not any("Traceback" in line for line in said)
+    assert differences(finished(nursery, tmp_path, modality), undisturbed.outcome) == []
+
+
+def failed(nursery, root, modality, *options):
+    """The last line of a command that ends with an error."""
+    pid = nursery.start(root, modality, *options)
+    assert nursery.status(pid) == 2
+    errors = (root / f"{pid}.err").read_text()
+    assert "Traceback" not in errors
+    return errors.splitlines()[-1]
+
+
+def assert_goes_on(nursery, root, modality, undisturbed):
+    """Given again, the command ends as if undisturbed, with no checkpoint saved twice."""
+    before = [name for _, name in phases(root)]
+    assert differences(finished(nursery, root, modality), undisturbed.outcome) == []
+    saved = [name for _, name in phases(root)].count("checkpoint") - (before[-1] == "checkpoint")
+    assert saved == [name for _, name in undisturbed.phases].count("checkpoint")
+
+
+@pytest.mark.parametrize(("modality", "pages", "phase", "file"), [  # pages of 4 KiB: the disk's size
+    ("skeleton", 64, "preparation", r"0000\d\.npz"), ("skeleton", 140, "preparation", r"authors\.npy"),
+    ("image", 4, "preparation", r"part\.npz\.npz"), ("image", 9, "training", r"progress\.jsonl"),
+    ("image", 18, "checkpoint", r"checkpoint\.pt"), ("audiovisual", 300, "preparation", r"24\.(frames|mel)"),
+    ("audiovisual", 440, "checkpoint", r"checkpoint\.pt"),
+])
+def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, nursery, expected, modality, pages, phase, file):
+    undisturbed = expected(modality)
+    with small_disk(tmp_path / "runs", 4096 * pages) as resize:
+        error = failed(nursery, tmp_path, modality)
+        assert re.fullmatch(r"repro: \[Errno 28\] No space left on device \(make room there, then give the same "
+                            rf"command again, and it goes on where it was\): '{tmp_path}/runs/\S*{file}'", error)
+        assert phases(tmp_path)[-1][1] == phase
+        resize(2**27)
+        assert_goes_on(nursery, tmp_path, modality, undisturbed)
+
+
+@pytest.mark.parametrize(("modality", "most", "file"), [
+    ("skeleton", 100_000, r"authors\.npy"), ("image", 30_000, r"checkpoint\.pt"),
+    ("audiovisual", 3_000, r"index\.partial"), ("audiovisual", 100_000, r"24\.frames"),
+])
+def test_a_limit_on_the_size_of_files_is_an_error_that_says_what_to_do(
+    tmp_path, nursery, expected, modality, most, file
+):
+    undisturbed = expected(modality)
+    error = failed(nursery, tmp_path, modality, f"limit={most}")
+    assert re.fullmatch(rf"repro: \[Errno 27\] File too large \(allow larger files, see `ulimit -f`, .*\): '\S*{file}'",
+                        error)
+    assert_goes_on(nursery, tmp_path, modality, undisturbed)
+
+
+def test_where_runs_cannot_be_written_nothing_is_begun(tmp_path, nursery):
+    (tmp_path / "runs").mkdir()
+    with read_only(tmp_path / "runs"):
+        error = failed(nursery, tmp_path, "skeleton")
+    assert re.fullmatch(rf"repro: {tmp_path}/runs, the folder of runs, cannot be written \((Read-only file system|"
+                        r"Permission denied)\); make room or give yourself the right to write there, or point "
+                        r"REPRO_RUNS at another folder", error)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize("modality", MOMENTS)
+def test_finished_cells_are_read_where_nothing_can_be_written(tmp_path, nursery, expected, modality):
+    undisturbed = expected(modality)
+    shutil.copytree(undisturbed.runs, tmp_path / "runs")
+    with read_only(tmp_path / "runs"):
+        pid = nursery.start(tmp_path, modality, "prepared")
+        assert nursery.status(pid) == 0
+    assert undisturbed.outcome["printed"].endswith((tmp_path / f"{pid}.out").read_text())
+    assert differences(outcome(tmp_path / "runs", undisturbed.outcome["printed"]), undisturbed.outcome) == []
+
+
+def test_the_cell_of_another_user_is_named_and_can_be_taken_up_later(tmp_path, nursery, expected):
+    undisturbed = expected("image")
+    pid = nursery.start(tmp_path, "image")
+    until(lambda: list(tmp_path.rglob("checkpoint.pt")))
+    nursery.kill(pid)
+    folder = next(tmp_path.rglob("checkpoint.pt")).parent
+    with read_only(folder):
+        error = failed(nursery, tmp_path, "image")
+    assert re.fullmatch(r"repro: \[Errno \d+\] (Read-only file system|Permission denied) \(give yourself the right to "
+                        rf"write there, .*\): '{folder}/\S+'", error)
+    assert differences(finished(nursery, tmp_path, "image"), undisturbed.outcome) == []
+
+
+def test_data_may_be_read_only(tmp_path, nursery, expected, data):
+    before = {path: path.stat().st_mtime_ns for path in data.rglob("*")}
+    with read_only(data):
+        for modality in MOMENTS:
+            (tmp_path / modality).mkdir()
+            assert differences(finished(nursery, tmp_path / modality, modality), expected(modality).outcome) == []
+    assert {path: path.stat().st_mtime_ns for path in data.rglob("*")} == before

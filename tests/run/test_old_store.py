@@ -1,0 +1,71 @@
+"""Folders of runs from earlier versions: what they hold is left alone or refused by name, never taken for today's.
+
+`old_store` was written by the first version that had tables (commit bfeb9e9); time and device are made up, checkpoints
+left out.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from smoke_runs import smoke_runs
+
+from repro.report import stored
+from repro.run.export import results
+from repro.run.health import examine
+from repro.run.store import Store
+from repro.skeleton.pretrain import VERSION
+
+OLD = Path(__file__).with_name("old_store")
+RANDOM, TRAINED = "4b860631c7126871", "a2e1477e17493715"
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    shutil.copytree(OLD, tmp_path / "runs")
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    return Store(tmp_path / "runs")
+
+
+def contents(root):
+    return {path.relative_to(root): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def test_cells_of_an_earlier_version_are_read_with_their_version(store):
+    found = {cell["key"]: cell for cell in store.finished()}
+    assert {key: (cell["entry"], cell["version"]) for key, cell in found.items()} == {
+        RANDOM: ("random", 1), TRAINED: ("CE+AD", 1)
+    }
+    assert found[TRAINED]["result"]["linear"] == 43.5 and VERSION > 1
+    health = examine(store.root)
+    assert (health.finished, health.unfinished, health.problems) == (2, [], [])
+
+
+def test_a_table_trains_anew_and_leaves_them_alone(store):
+    before = contents(OLD)
+    (store.root / "taxonomy" / TRAINED / "result.json").unlink()  # half-done
+    del before[Path("taxonomy", TRAINED, "result.json")]
+    cell, = smoke_runs(store.root, "random")
+    assert cell.key not in (RANDOM, TRAINED) and cell.version == VERSION
+    left = contents(store.root)
+    assert {path: left[path] for path in before} == before
+    cells = stored.everything()
+    assert {RANDOM, cell.key} <= set(cells["key"])
+    shown = results(cells[cells["preset"] == "smoke"], "taxonomy", "synthetic")
+    assert shown.loc[shown["entry"] == "random", "key"].tolist() == [cell.key]  # the one finished last
+
+
+@pytest.mark.parametrize(("file", "name"), [("recipe.json", "digest"), ("recipe.json", "version"),
+                                            ("result.json", "cost")])
+def test_what_lacks_a_part_that_is_written_today_is_named_and_set_aside(store, file, name):
+    path = store.root / "taxonomy" / RANDOM / file
+    written = json.loads(path.read_text())
+    del written[name]
+    path.write_text(json.dumps(written))
+    with pytest.raises(ValueError, match=rf"{path} cannot be read \(it lacks {name}\); `repro doctor --repair` sets"):
+        store.finished()
+    problem, = examine(store.root).problems
+    assert f"{path} cannot be read (it lacks {name})" in problem.what
+    problem.repair()
+    assert [cell["key"] for cell in store.finished()] == [TRAINED]
