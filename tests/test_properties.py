@@ -25,7 +25,7 @@ from repro.run.export import COLUMNS, read_cells
 from repro.run.json_files import parse_json
 from repro.run.store import read_result, write_json
 from repro.skeleton import data, ntu
-from repro.skeleton.pretrain import SkeletonRecipe
+from repro.skeleton.recipe import SkeletonRecipe
 
 ANY = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers(), max_size=2))
 NUMERALS = st.text("0123456789 ,.-+e_x٣²", max_size=12)

@@ -158,7 +158,7 @@ def take_in(name: str, path: Path) -> ImageSet:
 
 
 def _check_copy(name: str, path: Path, pictures: Pictures) -> None:
-    """Raise unless size and classes of the pictures can be those of the data set, and there are some to train and test."""
+    """Raise unless the pictures have the size and classes of the data set, and some are to train and some to test."""
     side, number = FORMS[name]
     height, width = pictures.images.shape[2:]
     advice = f"take it in as the data set it is a copy of ({', '.join(READERS)}), or bring it into the form of {name}"

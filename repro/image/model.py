@@ -179,9 +179,14 @@ def load_view(path: Path) -> CentredView:
     with _opened(Path(path)) as file:
         seen = _described(path, file, "view")
     try:
-        normalisation = Normalisation(tuple(seen["mean"]), tuple(seen["std"]))
-        return CentredView(seen["size"], normalisation, seen["resize"])
-    except (KeyError, TypeError, ValueError) as error:
+        size, resize, mean, std = (seen[name] for name in ("size", "resize", "mean", "std"))
+        colours = torch.tensor([mean, std], dtype=torch.float64)
+        if colours.shape != (2, 3) or not colours.isfinite().all() or not (colours[1] > 0).all():
+            raise ValueError(f"mean={mean}, std={std} should be three finite numbers each, std above 0")
+        if not type(size) is type(resize) is int:
+            raise ValueError(f"size={size}, resize={resize} should be whole numbers of pixels")
+        return CentredView(size, Normalisation(tuple(mean), tuple(std)), resize)
+    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} describes a view that cannot be made ({error}); export it again") from error
 
 
@@ -203,7 +208,7 @@ def _described(path: Path, file: Any, name: str) -> Any:
     """One of the JSON texts in the metadata of an opened file."""
     try:
         return json.loads((file.metadata() or {})[name])
-    except (KeyError, json.JSONDecodeError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} does not say which model it holds, or of which images: it has no {name!r}; files of "
             "`repro results weights KEY` do, in their metadata"

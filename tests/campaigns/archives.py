@@ -40,12 +40,12 @@ def skeletons() -> dict[str, bytes]:
 
 @functools.cache
 def pictures() -> dict[str, bytes]:
-    """Five pictures of 4 x 5 pixels in class folders, two of them for test."""
+    """Five pictures of 32 x 32 pixels in class folders, two of them for test."""
     return {f"{part}/{kind}/{number}.png": encoded(number) for number, (part, kind) in enumerate(
         (("train", "cat"), ("train", "dog"), ("train", "dog"), ("test", "cat"), ("test", "dog")))}
 
 
-def pixels(number: int, height: int = 4, width: int = 5) -> np.ndarray:
+def pixels(number: int, height: int = 32, width: int = 32) -> np.ndarray:
     """Noise, (height, width, 3) uint8."""
     return np.random.default_rng(number).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
@@ -121,7 +121,7 @@ def read_picture(contents: bytes, folder: Path, kind: str) -> None:
 def arrays() -> list[bytes]:
     """Copies of CIFAR-10 as arrays, in colour and in grey."""
     copies = []
-    for shape in ((4, 4, 3), (4, 4)):
+    for shape in ((32, 32, 3), (32, 32)):
         file, draw = io.BytesIO(), np.random.default_rng(0)
         images = {name: draw.integers(0, 256, (count, *shape), dtype=np.uint8)
                   for name, count in (("x_train", 6), ("x_test", 3))}

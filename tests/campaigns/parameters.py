@@ -26,7 +26,7 @@ from repro.image import recipe as image
 from repro.run.engine import pool_of
 from repro.run.store import Cell
 from repro.run.table import Table
-from repro.skeleton import pretrain as skeleton
+from repro.skeleton import recipe as skeleton
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, Refused
 
@@ -199,8 +199,8 @@ def _light_data(folder: Path) -> Iterator[None]:
     os.environ["COLUMNS"] = "1000"  # so that messages of typer are not wrapped
     load = cell._load
 
-    def lightly(name: str, *options: Any) -> Any:
-        return blank() if name == "synthetic" else load(name, *options)
+    def lightly(name: str, root: Path, **options: Any) -> Any:
+        return blank() if name == "synthetic" else load(name, root, **options)
 
     with mock.patch.object(cell, "_load", lightly):
         yield

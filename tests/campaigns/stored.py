@@ -19,13 +19,15 @@ import torch
 from repro.audiovisual import prepare
 from repro.image import data as image_data
 from repro.image import model
+from repro.image.augment import CentredView
+from repro.image.operations import Normalisation
 from repro.report import logs
 from repro.run import fit
 from repro.run.export import finished_cells
 from repro.run.health import examine
 from repro.run.store import Cell, Store, trained
 from repro.skeleton import ntu_prepare
-from repro.skeleton.pretrain import quick
+from repro.skeleton.recipe import quick
 from tests.campaigns import archives, lists, mutations
 from tests.campaigns.kinds import Kind, Refused, write
 from tests.helpers import made_clips, made_up_images
@@ -34,6 +36,7 @@ from tests.helpers.states import assert_equal_states
 STATE = {"step": 6, "seconds": 1.5, "learner": {"weight": torch.arange(300.0), "taken": 6, "names": ["a", "b"]}}
 BEFORE = {"step": 3, "seconds": 0.5, "learner": {}}
 CELL = Cell("taxonomy", "CE", quick("synthetic", "CE"), 0, "quick", "synthetic", "d1", 1)
+VIEW = CentredView(8, Normalisation((0.5, 0.4, 0.3), (0.2, 0.25, 0.3)), 9)
 RESULT = {"linear": 50.0, "knn1": 48, "select": "last", "cost": {"seconds": 2.5, "commit": "c", "finished": "2024"}}
 LINE = {"step": 3, "of": 6, "CE": 1.5, "loss": 1.5, "seconds": 0.5}
 
@@ -74,7 +77,7 @@ def weights() -> bytes:
     """Released weights of a tiny encoder."""
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         made_up_images.use_tiny_trunk(patch)
-        model.save(Path(folder) / "a", model.ImageModel("resnet18", True, "moco_v2", 4), {"epochs": 3})
+        model.save(Path(folder) / "a", model.ImageModel("resnet18", True, "moco_v2", 4), {"epochs": 3}, VIEW)
         return (Path(folder) / "a").read_bytes()
 
 
@@ -92,7 +95,7 @@ def read_weights(contents: bytes, folder: Path) -> None:
     path = write(folder / "encoder.safetensors", contents)
     with pytest.MonkeyPatch.context() as patch:
         made_up_images.use_tiny_trunk(patch)
-        found = model.load(path).state_dict()
+        found, view = model.load(path).state_dict(), model.load_view(path)
     size, = struct.unpack("<Q", contents[:8])
     stated = json.loads(contents[8 : 8 + size])
     kinds = {"F32": np.float32, "I64": np.int64}
@@ -101,6 +104,10 @@ def read_weights(contents: bytes, folder: Path) -> None:
         values = np.frombuffer(contents[8 + size + start : 8 + size + end], kinds[stated[name]["dtype"]])
         np.testing.assert_array_equal(tensor.numpy().ravel(), values)
         assert tensor.isfinite().all(), f"{name} is not finite"
+    seen = json.loads(stated["__metadata__"]["view"])
+    assert seen == {"size": view.size, "resize": view.resize, "mean": list(view.normalisation.mean),
+                    "std": list(view.normalisation.std)}
+    assert view(torch.zeros(1, 3, 8, 8)).isfinite().all()
 
 
 def results() -> list[dict[str, bytes]]:

@@ -321,6 +321,20 @@ def test_a_file_in_another_format_or_cut_short_is_an_error(written, damage):
         load(written)
 
 
+@pytest.mark.parametrize(("change", "message"), [
+    ({"mean": [0.5, 0.5]}, "."), ({"std": [0.2, 0.0, 0.2]}, "std above 0"), ({"mean": "abc"}, "."),
+    ({"mean": [float("nan")] * 3}, "three finite numbers"), ({"std": [1.0]}, "."), ({"size": 8.5}, "whole numbers"),
+    ({"resize": 7}, "resize=7 should be at least size=8"), ({"size": True}, "whole numbers"),
+    ({"size": 0}, "at least 1"), ({"mean": [10**400] * 3}, "."), ({"mean": [[0.5] * 3] * 3}, "."),
+])
+def test_a_view_that_cannot_be_made_is_refused(tmp_path, change, message):
+    path = tmp_path / "odd.safetensors"
+    seen = {"size": 8, "resize": 9, "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.25, 0.3]} | change
+    safetensors.torch.save_file({"weight": torch.zeros(2)}, path, metadata={"view": json.dumps(seen)})
+    with pytest.raises(ValueError, match=rf"odd\.safetensors describes a view that cannot be made \(.*({message})"):
+        load_view(path)
+
+
 @pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"architecture": "resnet18"}])
 def test_a_foreign_safetensors_file_is_an_error(tmp_path, metadata):
     path = tmp_path / "foreign.safetensors"
