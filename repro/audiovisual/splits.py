@@ -309,8 +309,8 @@ def _values(file: str, lines: Sequence[str]) -> list[tuple[int, list[str]]]:
 
 def _number_class(file: str, line: int, numbers: dict[str, int], name: str, text: str) -> None:
     """Give a class its number, which is no other one's."""
-    number = numbers.setdefault(name, _number(file, line, text))
-    if number != _number(file, line, text) or list(numbers.values()).count(number) > 1:
+    number = _number(file, line, text)
+    if numbers.setdefault(name, number) != number or list(numbers.values()).count(number) > 1:
         raise ValueError(f"{file}, line {line}: {name!r} has the number {text}, of another class, or a second one")
 
 

@@ -276,7 +276,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
-                if not info.filename.endswith("/"):
+                if not info.filename.endswith("/"):  # `is_dir` fails where a name is empty
                     room.take(info.file_size)
                     yield info.filename, manifest.read_member(archive, info)
     else:

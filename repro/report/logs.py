@@ -21,8 +21,6 @@ FROZEN = ", td_queue=frozen_noise"  # ends an entry whose dictionary of decoded 
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
 TEXTS = ("key", "dataset", "preset", "entry", "departures", "method", "model", "sampler", "query", "modality",
          "category", "nearest_category")  # columns of logs that hold no numbers
-
-
 AGAIN = ("export it again where its cells were trained, with `repro results export`, or restore it from version "
          "control")
 

@@ -1,7 +1,9 @@
 """Finished cells as rows of one table, `figures/cells.csv`, from which every figure is redrawn without training."""
 
 import csv
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from repro.recipe import parse_number
-from repro.run.json_files import check_metrics, parse_json
+from repro.run.json_files import check_metrics, check_parts, parse_json
 from repro.run.store import Store, write_atomically
 
 
@@ -18,6 +20,10 @@ class MixedSeeds(ValueError):
 
 
 COLUMNS = ["key", "table", "entry", "seed", "preset", "dataset", "digest", "recipe", "metrics", "cost", "commit"]
+check_cost = functools.partial(check_parts, parts={"finished": str, "commit": str})
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {  # of the columns that are JSON objects
+    "recipe": functools.partial(check_parts, parts={}), "metrics": check_metrics, "cost": check_cost,
+}
 
 
 def finished_cells(store: Store) -> DataFrame:
@@ -107,13 +113,9 @@ def _checked(line: int, row: list[str]) -> list[str]:
         raise ValueError(f"line {line}: {len(row)} values, expected {len(COLUMNS)}")
     values = dict(zip(COLUMNS, row, strict=True))
     parse_number(f"line {line}: seed", values["seed"])
-    for name in ("recipe", "metrics", "cost"):
+    for name, check in CHECKS.items():
         try:
-            found = parse_json(values[name])
-            if name == "metrics":
-                check_metrics(found)
-            if name == "cost" and not isinstance(found.get("finished"), str):
-                raise ValueError("it does not say when the cell was finished")
+            check(parse_json(values[name]))
         except ValueError as error:
             raise ValueError(f"line {line}: {name}: {error}") from error
     return row
@@ -141,9 +143,11 @@ def _differing(seeds: DataFrame) -> list[str]:
 def _row(cell: dict[str, Any]) -> dict[str, Any]:
     result = dict(cell["result"])
     cost = result.pop("cost")
-    if not all(isinstance(cost.get(name), str) for name in ("finished", "commit")):
-        raise ValueError(f"the result of {cell['table']}/{cell['key']} does not say when and with which commit it was "
-                         "finished; delete its result.json and run the table again")
+    try:
+        check_cost(cost)
+    except ValueError as error:
+        raise ValueError(f"the cost of {cell['table']}/{cell['key']} is damaged ({error}); delete result.json there "
+                         "and run the table again") from error
     encoded = {"recipe": cell["recipe"], "metrics": result, "cost": cost}
     row = cell | {name: json.dumps(value, sort_keys=True) for name, value in encoded.items()}
     return {name: (row | {"commit": cost["commit"]})[name] for name in COLUMNS}

@@ -177,7 +177,7 @@ def cut(text):
     (lambda text: text.replace("50.0", "NaN"), "line 2: metrics: NaN is not a finite number"),
     (lambda text: text.replace("50.0", "null"), "line 2: metrics: linear is None"),
     (lambda text: text.replace("50.0", "50.0}"), "line 2: metrics: Extra data"),
-    (lambda text: text.replace("finished", "ended"), "line 2: cost: it does not say when the cell was finished"),
+    (lambda text: text.replace("finished", "ended"), "line 2: cost: it lacks finished"),
     (lambda text: text[:-20], "unexpected end of data"),
 ])
 def test_a_damaged_row_is_named_with_its_line(store, tmp_path, damage, message):
@@ -201,7 +201,7 @@ def test_a_file_of_cells_that_is_no_text_is_named(tmp_path):
 def test_a_result_that_does_not_say_when_it_was_finished_is_named(store):
     cell = finish(store, "CE")
     (store.run(cell).folder / "result.json").write_text('{"linear": 50.0, "cost": {"commit": "c"}}')
-    with pytest.raises(ValueError, match=f"the result of .*{cell.key} does not say when and with which commit"):
+    with pytest.raises(ValueError, match=rf"the cost of .*{cell.key} is damaged \(it lacks finished\); delete result"):
         finished_cells(store)
 
 
