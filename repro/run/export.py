@@ -20,9 +20,10 @@ class MixedSeeds(ValueError):
 
 
 COLUMNS = ["key", "table", "entry", "seed", "preset", "dataset", "digest", "recipe", "metrics", "cost", "commit"]
-check_cost = functools.partial(check_parts, parts={"finished": str, "commit": str})
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {  # of the columns that are JSON objects
-    "recipe": functools.partial(check_parts, parts={}), "metrics": check_metrics, "cost": check_cost,
+    "recipe": functools.partial(check_parts, parts={}),
+    "metrics": check_metrics,
+    "cost": functools.partial(check_parts, parts={"finished": str}),
 }
 
 
@@ -144,7 +145,7 @@ def _row(cell: dict[str, Any]) -> dict[str, Any]:
     result = dict(cell["result"])
     cost = result.pop("cost")
     try:
-        check_cost(cost)
+        check_parts(cost, {"finished": str, "commit": str})
     except ValueError as error:
         raise ValueError(f"the cost of {cell['table']}/{cell['key']} is damaged ({error}); delete result.json there "
                          "and run the table again") from error

@@ -36,7 +36,7 @@ def table(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
 
 
 def errors(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
-    """A row per kind and error, the most frequent first; refusals seen less than `RARE` times are one row together."""
+    """A row per kind and error, the most frequent first; refusals seen fewer than `RARE` times are one row together."""
     counts = Counter((outcome.kind, outcome.result, outcome.error) for outcome in outcomes if outcome.error)
     for (kind, result, error), count in list(counts.items()):
         if count < RARE and result == "refused":
