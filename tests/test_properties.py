@@ -135,7 +135,7 @@ def test_any_members_of_an_archive_are_read_as_they_were_packed(folder, files, m
 @given(st.dictionaries(st.text(), st.one_of(st.integers(1 - 2**63, 2**63 - 1), st.floats(), st.text())))
 @tried(200)
 def test_any_result_is_read_back_unless_a_number_is_not_finite(folder, result):
-    result.pop("cost", None)
+    result["cost"] = {}
     finite = all(math.isfinite(value) for value in result.values() if isinstance(value, float))
     if finite:
         write_json(folder / "result.json", result)
