@@ -350,7 +350,7 @@ def doctor(
 def _check_options(
     name: str, given: Iterable[str], allowed: Iterable[str], others: Callable[[str], list[str]] = lambda option: []
 ) -> None:
-    """Raise ValueError, naming those there are and `others` with it, unless a table or data set has all options given."""
+    """Raise ValueError, naming those there are and which `others` have it, unless all options given are there."""
     known = [_option(parameter) for parameter in allowed]
     for parameter in given:
         if _option(parameter) not in known:
