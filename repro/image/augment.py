@@ -243,7 +243,7 @@ class CentredView:
 def _check_images(images: Tensor, generator: torch.Generator | None = None) -> None:
     """Raise unless the images are (N, 3, H, W) of uint8 or floating point, and the generator on their device."""
     if not isinstance(images, Tensor):
-        raise TypeError(f"images are {type(images).__name__}; give a tensor (N, 3, H, W), as torch.from_numpy makes one")
+        raise TypeError(f"images are {type(images).__name__}; give a tensor (N, 3, H, W): torch.from_numpy")
     if images.ndim != 4 or images.shape[1] != 3 or images.numel() == 0:
         raise ValueError(f"images have shape {tuple(images.shape)}; they should be (N, 3, H, W), all sizes >= 1")
     if images.dtype != torch.uint8 and not images.is_floating_point():
