@@ -1,20 +1,27 @@
 """Data sets as declared in data_manifests/: where they come from, where they lie, and whether they are complete."""
 
 import hashlib
+import lzma
 import os
+import reprlib
+import struct
+import types
+import typing
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
 import yaml
 
 from repro.recipe import choose
 
 ACCESS = ("automatic", "form", "derived", "embedded")
-CORRUPT = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)     # what a damaged zip raises
+CORRUPT = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, UnicodeDecodeError, EOFError,
+           NotImplementedError)                                                # what a damaged zip raises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +68,29 @@ class Split:
         kept: samples left after the data set's own rules (a least length, a list of unusable ones), if they drop any.
     """
 
-    train: Mapping[str, Any]
-    test: Mapping[str, Any]
-    expect: Mapping[str, int]
-    kept: Mapping[str, int] = field(default_factory=dict)
+    train: Mapping[str, list]
+    test: Mapping[str, list]
+    expect: Mapping[str, int | None]
+    kept: Mapping[str, int | None] = field(default_factory=dict)
+
+    def masks(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Which samples are "train" and which "test", (n,) bool each: those whose columns all have declared values.
+
+        Raises:
+            ValueError: if there is no column or no such one, or a sample is both.
+        """
+        found = {}
+        for part, wanted in (("train", self.train), ("test", self.test)):
+            if not wanted:
+                raise ValueError(f"{part} names no column; choose among {', '.join(columns)}")
+            chosen = [np.isin(columns[choose(f"column of {part}", name, columns)], values)
+                      for name, values in wanted.items()]
+            found[part] = np.all(chosen, axis=0)
+        both = int((found["train"] & found["test"]).sum())
+        if both:
+            raise ValueError(f"{both:,} samples are for train and for test, by {dict(self.train)} and "
+                             f"{dict(self.test)}; declare parts without a common sample")
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,15 +161,22 @@ def load_manifest(name: str) -> Manifest:
     """Read data_manifests/<name>.yaml.
 
     Raises:
-        ValueError: if no such data set is declared, its file misses a field or has one that does not exist, or an
-            archive is to be fetched otherwise than over https and with a checksum.
+        ValueError: if no such data set is declared, its file misses a field, has one that does not exist or is of
+            another type, or an archive lies elsewhere than below the data root or is to be fetched otherwise than over
+            https and with a checksum.
     """
     path = project_root() / "data_manifests" / f"{choose('dataset', name, names())}.yaml"
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise ValueError(f"{path} is not YAML ({error}); restore it from version control") from error
     values = _checked(Manifest, values, f"{path}")
     files = tuple(Archive(**_checked(Archive, entry, f"{path}, files")) for entry in values["files"])
     splits = {key: Split(**_checked(Split, entry, f"{path}, {key}")) for key, entry in values["splits"].items()}
     for archive in files:
+        for place in filter(None, (archive.name, archive.folder)):
+            if PurePosixPath(place).is_absolute() or ".." in PurePosixPath(place).parts:
+                raise ValueError(f"{path}: {place!r} leads out of the data root; name a place below it")
         if archive.url and not (archive.url.startswith("https://") and archive.md5):
             raise ValueError(f"{path}: {archive.url} should be fetched over https:// and have an md5; declare both")
     choose(f"{path}: access", values["access"], ACCESS)
@@ -155,6 +188,45 @@ def load_manifest(name: str) -> Manifest:
 def location(archive: Archive, root: Path) -> Path | None:
     """Where `archive` lies below the data root: the archive itself, else the folder it unpacks to, else None."""
     return next((found for found in archive.places(root) if found.exists()), None)
+
+
+def open_zip(path: Path) -> zipfile.ZipFile:
+    """A zip archive whose list of members has been read.
+
+    Raises:
+        ValueError: if it is truncated or damaged there.
+        OSError: if it cannot be opened.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
+        if all(member.filename for member in archive.infolist()):
+            return archive
+        archive.close()
+        raise zipfile.BadZipFile("a member has no name")
+    except (*CORRUPT, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.filename:  # one that is damaged names no file
+            raise
+        raise ValueError(f"{path} is truncated or damaged ({error}); fetch the archive again") from error
+
+
+def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """The contents of a member of a zip archive: as many bytes as it announces, whatever it would unpack to.
+
+    Raises:
+        ValueError: if it is damaged or encrypted, or cannot be read for another reason.
+    """
+    if member.compress_type == zipfile.ZIP_LZMA:
+        raise ValueError("is packed with LZMA, which may take any amount of memory; pack it with deflate")
+    try:
+        with archive.open(member) as file:
+            contents = file.read(member.file_size + 1)  # with one more, `zipfile` looks at the checksum
+        if len(contents) != member.file_size:
+            raise zipfile.BadZipFile(f"{len(contents):,} of {member.file_size:,} bytes")
+        return contents
+    except CORRUPT as error:
+        raise ValueError(f"the archive is damaged here ({error})") from error
+    except (OSError, RuntimeError) as error:  # the latter if it is encrypted
+        raise ValueError(f"cannot be read ({error})") from error
 
 
 def read_members(path: Path, most: int | None = None) -> list[tuple[str, bytes]]:
@@ -170,20 +242,19 @@ def read_members(path: Path, most: int | None = None) -> list[tuple[str, bytes]]
     if path.is_dir():
         found = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()]
         return [(name, file.read_bytes()) for name, file in visible(found, path.name)]
-    member = "its list of members"
-    try:
-        with zipfile.ZipFile(path) as archive:
-            found = [(info.filename, info) for info in archive.infolist() if not info.is_dir()]
-            found = visible(found, path.stem)
-            announced = sum(info.file_size for _, info in found)
-            if most is not None and announced > most:
-                raise ValueError(f"{path} unpacks to {announced:,} bytes, expected {most:,}; fetch the archive again")
-            contents = []
-            for member, info in found:
-                contents.append((member, archive.read(info)))
-            return contents
-    except (*CORRUPT, RuntimeError) as error:  # RuntimeError: it is encrypted
-        raise ValueError(f"{path} is truncated or damaged, at {member} ({error}); fetch the archive again") from error
+    contents = []
+    with open_zip(path) as archive:
+        found = visible([(info.filename, info) for info in archive.infolist() if not info.is_dir()], path.stem)
+        announced = sum(info.file_size for _, info in found)
+        if most is not None and announced > most:
+            raise ValueError(f"{path} unpacks to {announced:,} bytes, expected {most:,}; fetch the archive again")
+        for member, info in found:
+            try:
+                contents.append((member, read_member(archive, info)))
+            except ValueError as error:
+                raise ValueError(
+                    f"{path} is truncated or damaged, at {member} ({error}); fetch the archive again") from error
+    return contents
 
 
 def content_digest(members: Iterable[tuple[str, bytes]]) -> str:
@@ -257,9 +328,9 @@ def visible(found: list[tuple[str, Any]], folder: str) -> list[tuple[str, Any]]:
 
 
 def _checked(kind: type, values: Any, where: str) -> dict[str, Any]:
-    """`values` if it is a mapping with every field that `kind` requires and no other."""
+    """`values` if it is a mapping with every field that `kind` requires, of its type, and no other."""
     if not isinstance(values, dict):
-        raise ValueError(f"{where}: expected fields of {kind.__name__}, found {values!r}")
+        raise ValueError(f"{where}: expected fields of {kind.__name__}, found {reprlib.repr(values)}")
     known = {entry.name: entry for entry in fields(kind)}
     for name in values:
         choose(f"{where}: field", name, known)
@@ -267,4 +338,23 @@ def _checked(kind: type, values: Any, where: str) -> dict[str, Any]:
                if name not in values and entry.default is MISSING and entry.default_factory is MISSING]
     if missing:
         raise ValueError(f"{where}: missing {', '.join(missing)}; the fields are {', '.join(known)}")
+    hints = typing.get_type_hints(kind)
+    for name, value in values.items():
+        if not _fits(value, hints[name]):
+            expected = getattr(hints[name], "__name__", hints[name])
+            raise ValueError(f"{where}: {name} is {reprlib.repr(value)}, expected {expected}, not empty or negative")
     return values
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value of YAML is of the type that a field declares; texts are not empty, numbers not negative."""
+    if isinstance(hint, types.UnionType):
+        return any(_fits(value, each) for each in typing.get_args(hint))
+    if typing.get_origin(hint) is Mapping:
+        names, values = typing.get_args(hint)
+        return isinstance(value, dict) and all(_fits(name, names) and _fits(value[name], values) for name in value)
+    if hint is str:
+        return isinstance(value, str) and value.strip() != ""
+    if hint is int:
+        return type(value) is int and value >= 0
+    return value is None if hint is types.NoneType else isinstance(value, dict if hint is Split else list)

@@ -1,7 +1,6 @@
 """Which declared data sets are here, and whether they are what their manifests declare."""
 
 import hashlib
-import zipfile
 from pathlib import Path
 
 from repro import manifest
@@ -44,8 +43,8 @@ def difference(archive: Archive, path: Path) -> str | None:
         return None if any(path.iterdir()) else "is empty"
     try:
         sizes = _sizes(path)
-    except manifest.CORRUPT as error:
-        return f"is truncated or damaged ({error})"
+    except ValueError as error:
+        return f"is truncated or damaged ({error.__cause__})"
     if not sizes:
         return "is empty"
     if archive.members is None:
@@ -107,7 +106,7 @@ def _sizes(path: Path) -> list[int]:
     if path.is_dir():
         files = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()]
         return [file.stat().st_size for _, file in manifest.visible(files, path.name)]
-    with zipfile.ZipFile(path) as archive:
+    with manifest.open_zip(path) as archive:
         members = [(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()]
         return [size for _, size in manifest.visible(members, path.stem)]
 

@@ -4,13 +4,15 @@ import dataclasses
 import difflib
 import json
 import math
+import reprlib
 import types
 import typing
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
-LARGEST = 2**32 - 1  # seeds of every library go up to here
+LARGEST = 2**32 - 1  # of a whole number; seeds of every library go up to here
+DIGITS = 1000        # of a number given as text; int() takes no more than 4,300
 
 
 def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
@@ -35,10 +37,12 @@ def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
         ValueError: naming the parameter and the value.
     """
     text = str(value).strip()
-    if isinstance(value, bool) or not text.isdecimal() or int(text) < least:
+    if isinstance(value, bool) or not text.isdecimal():
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
-    if int(text) > LARGEST:
+    if len(text) > DIGITS or int(text) > LARGEST:
         raise ValueError(f"{parameter}={value!r} should be at most {LARGEST}")
+    if int(text) < least:
+        raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
     return int(text)
 
 
@@ -127,7 +131,7 @@ class Recipe:
 
     Raises:
         TypeError: if a value has not the type its field declares, or a field is unknown.
-        ValueError: if a value is not among those its field allows.
+        ValueError: if a value is not among those its field allows, or a whole number larger than `LARGEST`.
     """
 
     cells_per_gpu: ClassVar[int] = 1
@@ -137,6 +141,8 @@ class Recipe:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             expected = _members(hints[field.name])
+            if type(value) is int and abs(value) > LARGEST:
+                raise ValueError(f"{field.name}={reprlib.repr(value)} should be at most {LARGEST}")
             if float in expected and type(value) is int:
                 object.__setattr__(self, field.name, float(value))
             elif type(value) not in expected:

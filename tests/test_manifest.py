@@ -1,10 +1,13 @@
+import tracemalloc
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from repro import manifest
+from tests.campaigns import mutations
 
 FILES = {"b/2.txt": b"two", "a.txt": b"one", "c.bin": bytes(range(256)) * 40}
 
@@ -237,3 +240,114 @@ def test_committed_ntu_counts():
     assert splits["xview"].kept == {"train": 37646, "test": 18932}
     people = [set(getattr(splits["xsub"], part)["subjects"]) for part in ("train", "test")]
     assert people[0] | people[1] == set(range(1, 41)) and [len(part) for part in people] == [20, 20]
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"title": None}, r"things\.yaml: title is None, expected str"), ({"title": " "}, "title is ' ', expected str"),
+    ({"licence": 3}, "licence is 3, expected str"), ({"files": None}, "files is None, expected tuple"),
+    ({"splits": [1]}, r"splits is \[1\], expected"), ({"splits": {"only": None}}, "splits is {'only': None}, expected"),
+    ({"files": [{"name": "a.zip", "members": "3"}]}, r"files: members is '3', expected int \| None"),
+    ({"files": [{"name": "a.zip", "bytes": True}]}, "bytes is True, expected"),
+    ({"files": [{"name": "a.zip", "size": -1}]}, "size is -1, expected .* not empty or negative"),
+    ({"files": [{"name": "a.zip", "bytes": float("inf")}]}, "bytes is inf, expected"),
+    ({"files": [{"name": "../a.zip"}]}, "'../a.zip' leads out of the data root; name a place below it"),
+    ({"files": [{"name": "a.zip", "folder": "/etc"}]}, "'/etc' leads out of the data root"),
+    ({"splits": {"only": {"train": {"views": 1}, "test": {}, "expect": {}}}}, "only: train is {'views': 1}, expected"),
+    ({"splits": {"only": {"train": {}, "test": {}, "expect": {"train": "2"}}}}, "expect is {'train': '2'}, expected"),
+])
+def test_a_field_of_another_type_raises(project, change, message):
+    with pytest.raises(ValueError, match=message):
+        project(declared(**change))
+
+
+@pytest.mark.parametrize("text", [
+    b"name: [", b"name: \x00", b"\xff\xfe", b"a: b: c", b"- things", b"", b"[" * 10_000, b"x: &x [*x, *y]",
+])
+def test_what_is_no_yaml_of_ours_is_named(project, tmp_path, text):
+    path = tmp_path / "data_manifests" / "things.yaml"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match=f"{path}"):
+        manifest.load_manifest("things")
+
+
+COLUMNS = {"views": np.array([1, 2, 3, 1]), "subjects": np.array([1, 1, 2, 2])}
+
+
+def split(train, test):
+    return manifest.Split(train=train, test=test, expect={})
+
+
+def test_masks_take_the_samples_whose_columns_all_agree():
+    found = split({"views": [1, 2], "subjects": [1]}, {"views": [3, 4]}).masks(COLUMNS)
+    assert found["train"].tolist() == [True, True, False, False]
+    assert found["test"].tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize(("train", "test", "message"), [
+    ({"views": [1, 2]}, {"views": [2, 3]}, "1 samples are for train and for test, by .* without a common sample"),
+    ({"views": [1]}, {"subjects": [1, 2]}, "2 samples are for train and for test"),
+    ({"view": [1]}, {"views": [2]}, "column of train='view' is not one of: views, subjects; did you mean 'views'"),
+    ({"views": [1]}, {}, "test names no column; choose among views, subjects"),
+])
+def test_splits_that_overlap_or_select_by_nothing_are_refused(train, test, message):
+    with pytest.raises(ValueError, match=message):
+        split(train, test).masks(COLUMNS)
+
+
+def test_declared_parts_may_overlap_where_no_sample_does():
+    found = split({"views": [1], "subjects": [1]}, {"views": [1], "subjects": [2]}).masks(COLUMNS)
+    assert not (found["train"] & found["test"]).any()
+
+
+def test_a_member_that_unpacks_to_more_than_it_announces_takes_no_memory(tmp_path):
+    path = tmp_path / "things.zip"
+    path.write_bytes(mutations.lying_bomb("a.txt"))
+    with zipfile.ZipFile(path) as archive:
+        assert archive.getinfo("a.txt").file_size == 1000 < path.stat().st_size
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged, at a\.txt \(the archive is damaged"):
+        manifest.read_members(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**24  # of 2 GiB
+
+
+def test_a_member_packed_with_lzma_is_refused(tmp_path):
+    path = tmp_path / "things.zip"
+    path.write_bytes(mutations.zipped([("a.txt", b"one" * 99)], zipfile.ZIP_LZMA))
+    with pytest.raises(ValueError, match=r"at a\.txt \(is packed with LZMA, which may take any amount of memory"):
+        manifest.read_members(path)
+
+
+def test_a_member_without_a_name_is_damage(tmp_path):
+    path = tmp_path / "things.zip"
+    path.write_bytes(mutations.zipped([("a.txt", b"one"), ("", b"two")]))
+    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged \(a member has no name\)"):
+        manifest.open_zip(path)
+
+
+def test_a_member_whose_place_lies_before_the_archive_is_damage(tmp_path):
+    path = write_zip(tmp_path / "things.zip", FILES)
+    contents = bytearray(path.read_bytes())
+    place = contents.rindex(b"PK\x05\x06") + 16
+    contents[place : place + 4] = (2**32 - 2).to_bytes(4, "little")
+    path.write_bytes(contents)
+    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged.*; fetch the archive again"):
+        manifest.read_members(path)
+
+
+def test_an_archive_that_may_not_be_opened_is_no_damage(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.zip"):
+        manifest.open_zip(tmp_path / "none.zip")
+
+
+@pytest.mark.parametrize("fields", [{24: 0}, {20: 0}, {16: 0, 20: 0}])
+def test_a_member_that_lost_bytes_is_damage_even_if_none_is_left(tmp_path, fields):
+    path = tmp_path / "things.zip"
+    contents = bytearray(mutations.zipped([("a.txt", b"one " * 99)]))
+    start = contents.index(mutations.CENTRAL)
+    for offset, number in fields.items():  # checksum, packed and unpacked size
+        contents[start + offset : start + offset + 4] = number.to_bytes(4, "little")
+    path.write_bytes(contents)
+    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged, at a\.txt \(the archive is damaged"):
+        manifest.read_members(path)

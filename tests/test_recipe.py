@@ -213,3 +213,17 @@ def test_described_names_every_source_and_what_left_it():
         ("crop", None, "chosen here (default 50)"),
         ("twice", False, "paper"),
     ]
+
+
+@pytest.mark.parametrize("value", ["9" * 11, "9" * 5000, 2**32, "4294967296"])
+def test_a_number_of_any_length_that_is_too_large_is_refused_by_name(value):
+    with pytest.raises(ValueError, match=r"^layers=.* should be at most 4294967295$"):
+        parse_number("layers", value)
+    assert parse_number("layers", "0" * 99 + "7") == 7
+
+
+@pytest.mark.parametrize("field", ["epochs", "rate", "crop"])
+@pytest.mark.parametrize("value", [2**32, -(2**32), 10**400])
+def test_a_field_that_is_far_too_large_is_refused_by_name(field, value):
+    with pytest.raises(ValueError, match=rf"^{field}=.* should be at most 4294967295$"):
+        Small(**{field: value})

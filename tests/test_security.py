@@ -5,6 +5,8 @@ import hashlib
 import io
 import pickle
 import struct
+import subprocess
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from repro import manifest
 from repro.audiovisual import data as audiovisual_data
@@ -117,7 +120,7 @@ def test_arrays_run_no_code(tmp_path):
     path = tmp_path / "copy.npz"
     np.savez(path, x_train=np.array([Harmful(tmp_path / "made")], dtype=object), y_train=0, x_test=0, y_test=0)
     with pytest.raises(ValueError, match=r"copy\.npz is not an \.npz of images and labels: Object arrays"):
-        readers.numpy_file(path, None)
+        readers.numpy_file(path, 10)
     assert not (tmp_path / "made").exists()
 
 
@@ -169,11 +172,53 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, p
         list(read(path))
 
 
-def test_a_picture_of_absurd_size_is_refused(tmp_path):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def chunk(kind, data):
+    """A part of a PNG file."""
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
+
+def test_a_picture_of_absurd_size_is_refused(tmp_path):
     header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
     chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(100))) + chunk(b"IEND", b"")
     with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture .*decompression bomb"):
         read_rgb(io.BytesIO(b"\x89PNG\r\n\x1a\n" + chunks), "x.png")
+
+
+@pytest.mark.parametrize(("pixels", "warned"), [(9_000 * 9_000, False), (10_000 * 10_000, True)])
+def test_pictures_are_refused_from_the_size_on_of_which_pillow_warns(tmp_path, pixels, warned):
+    """Also where warnings are no errors."""
+    side = int(pixels**0.5)
+    header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
+    path = tmp_path / "x.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) +
+                     chunk(b"IEND", b""))
+    code = f"from repro.image.files import read_rgb; from pathlib import Path; read_rgb(Path({str(path)!r}), 'x.png')"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    error = process.stderr.splitlines()[-1]
+    assert error.startswith("ValueError: x.png cannot be read as a picture")
+    assert ("decompression bomb" in error) == warned
+
+
+@pytest.mark.parametrize("kind", ["gif", "bmp", "ppm", "tiff", "eps"])
+def test_what_is_no_jpeg_or_png_file_reaches_no_other_decoder(tmp_path, kind):
+    picture = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(picture, kind)
+    with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture \(cannot identify image file"):
+        read_rgb(io.BytesIO(picture.getvalue()), "x.png")
+
+
+@pytest.mark.parametrize("shorter", [0, 1], ids=["whole", "without the last byte of zlib's own checksum"])
+def test_a_flipped_bit_in_a_png_file_is_noticed(shorter):
+    picture = io.BytesIO()
+    noise = np.random.default_rng(0).integers(0, 256, (9, 9, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(picture, "png")
+    whole = picture.getvalue()
+    start = whole.index(b"IDAT") + 4
+    end = start + int.from_bytes(whole[start - 8 : start - 4], "big")
+    np.testing.assert_array_equal(np.asarray(read_rgb(io.BytesIO(whole), "x.png")), noise)
+    for place in range(start, end):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        damaged[start - 5] -= shorter  # the last byte of the part's length
+        with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture"):
+            read_rgb(io.BytesIO(damaged), "x.png")

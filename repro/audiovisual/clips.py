@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from repro.audiovisual import MODALITIES
+from repro.labels import check_labels
 from repro.recipe import choose
 from repro.run.device import fits
 
@@ -39,7 +40,8 @@ class Clips:
             pinned memory, from which a copy does not hold up the host.
 
     Raises:
-        ValueError: if shapes or types are not as above, or an item has sound shorter than a frame.
+        ValueError: if shapes or types are not as above, a label has no class, parts overlap, or an item has sound
+            shorter than a frame.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Clips:
             if found.dtype != dtype or found.shape != shape:
                 raise ValueError(f"{self.name}: {name} is {found.dtype} of shape {tuple(found.shape)}; with {items} "
                                  f"labels it should be {dtype} of shape {shape}")
+        check_labels(self.name, self.labels, len(self.classes), self.train, self.test, least=-1)
         for name in ("rows_per_frame", "window"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:

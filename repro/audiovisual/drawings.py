@@ -156,7 +156,7 @@ def _shrunk(contents: bytes, name: str) -> np.ndarray:
     try:
         with Image.open(io.BytesIO(contents)) as image:
             return area_average(~np.asarray(image.convert("1")), CELL)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise ValueError(f"{name} cannot be read as a picture ({error}); fetch the archive again") from error
 
 

@@ -37,7 +37,7 @@ def opened(file: BinaryIO) -> Iterator[Any]:
     kind = _kind(file.read(16))
     file.seek(0)
     try:
-        with av.open(file, format=kind) as container:
+        with av.open(file, format=kind, metadata_errors="replace") as container:  # titles may be of any encoding
             yield container
     except av.error.FFmpegError as error:
         raise Unusable(f"damaged {kind} ({error.strerror})") from error

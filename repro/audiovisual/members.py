@@ -38,14 +38,17 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
         order = torch.randperm(len(found), generator=torch.Generator().manual_seed(DRAW))
         found = found[order[: recipe.clips].sort().values]
     _refuse_large_crop(recipe, data)
+    limit = f" (clips={recipe.clips})" if recipe.clips else ""
     if recipe.batch > len(found):
-        raise ValueError(f"batch={recipe.batch} exceeds the {len(found)} training pairs of {data.name}; lower it")
+        raise ValueError(
+            f"batch={recipe.batch} exceeds the {len(found)} training pairs of {data.name}{limit}; lower it"
+        )
     if recipe.method == "cmacc":
         spare = max(0, min(recipe.pool, len(found)) - recipe.dictionary) * max(1, recipe.pool // len(found))
         if spare < recipe.batch:
             raise ValueError(
                 f"dictionary={recipe.dictionary} may hold all but {spare} candidates of pool={recipe.pool}, drawn from "
-                f"{len(found)} pairs, and batch={recipe.batch} are selected; choose a smaller dictionary"
+                f"{len(found)} pairs{limit}, and batch={recipe.batch} are selected; choose a smaller dictionary"
             )
     return found
 

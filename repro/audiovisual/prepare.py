@@ -281,7 +281,7 @@ def _prepared(name: str, found: _Found, base: Base, subset: bool) -> Prepared:
     names = np.array([record["name"] for record in kept])
     places = np.searchsorted(np.array(found.listing.names), names)
     declared = manifest.load_manifest(name).splits
-    masks = {key: {part: mask[places] for part, mask in splits.masks(split, found.listing.columns).items()}
+    masks = {key: {part: mask[places] for part, mask in split.masks(found.listing.columns).items()}
              for key, split in declared.items()}
     labels = found.listing.labels[places]
     notes = {record["name"]: (*record["notes"], *_also(found.notes, record["name"])) for record in kept}

@@ -24,6 +24,7 @@ BANDS = 80
 FLOOR = 1e-6
 SAMPLES_PER_FRAME = SAMPLING // video.RATE
 ROWS_PER_FRAME = SAMPLES_PER_FRAME // HOP
+LOUDEST = 100                 # times full scale
 JUMP = 0.05                   # seconds; a time stamp off by less is rounding, and the sound goes on without a gap
 
 
@@ -76,8 +77,10 @@ def read(contents: bytes) -> Track | None:
     samples = np.zeros(max(place + len(block) for place, block in blocks), dtype=np.float32)
     for place, block in blocks:
         samples[place : place + len(block)] = block
-    if not np.isfinite(samples).all():
-        raise media.Unusable("a sample of its sound is not finite")
+    loud = np.flatnonzero(~(np.abs(samples) <= LOUDEST))  # or not a number
+    if len(loud):
+        at, found = loud[0] / rate, samples[loud[0]]
+        raise media.Unusable(f"a sample of its sound, at {at:.2f} s, is {found:g}; full scale is 1")
     return Track(samples, rate, start)
 
 
@@ -123,7 +126,8 @@ class _Mean:
             parts = [part.to_ndarray() for part in self.converter.resample(frame)]
         except ValueError as error:
             raise media.Unusable("the channels or the format of its sound change on the way") from error
-        return np.concatenate(parts, axis=1).mean(axis=0) if parts else np.empty(0, dtype=np.float32)
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found when all is read
+            return np.concatenate(parts, axis=1).mean(axis=0) if parts else np.empty(0, dtype=np.float32)
 
 
 def _resampled(samples: np.ndarray, rate: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from repro.audiovisual.media import Unusable
-from repro.manifest import CORRUPT
+from repro.manifest import open_zip, read_member
 
 LARGEST = 2**28               # bytes of a file that is read; a clip of ten seconds has about a million
 
@@ -78,14 +78,12 @@ def read(entry: Entry) -> bytes:
         if entry.member is None:
             with open(entry.path, "rb") as file:
                 return file.read(LARGEST)
-        with _archive(Path(entry.path)).open(entry.member) as file:
-            return file.read(entry.size)  # as much as it announces, whatever it would unpack to
-    except CORRUPT as error:
-        raise Unusable(f"the archive is damaged here ({error})") from error
+        archive = _archive(Path(entry.path))
+        return read_member(archive, archive.getinfo(entry.member))
     except OSError as error:
         raise Unusable(f"cannot be read ({error.strerror})") from error
-    except RuntimeError as error:  # it is encrypted
-        raise Unusable(f"cannot be read ({error})") from error
+    except ValueError as error:
+        raise Unusable(f"{error}") from error
 
 
 def _refuse_large(entry: Entry) -> None:
@@ -116,11 +114,7 @@ def _walk(folder: Path, above: frozenset[tuple[int, int]] = frozenset()) -> Iter
 
 def _members(path: Path) -> Iterator[Entry]:
     """The files in an archive."""
-    try:
-        members = _archive(path).infolist()
-    except CORRUPT as error:
-        raise ValueError(f"{path} is truncated or damaged ({error}); fetch the archive again") from error
-    for member in members:
+    for member in _archive(path).infolist():
         parts = PurePosixPath(member.filename).parts
         if member.filename.startswith("/") or ".." in parts or "\\" in member.filename:
             raise ValueError(f"{path}: its member {member.filename!r} leads out of the archive; it is not an official "
@@ -141,4 +135,4 @@ def _archive(path: Path) -> zipfile.ZipFile:
 
 @functools.lru_cache(maxsize=4)
 def _opened(path: Path, _version: tuple[int, ...]) -> zipfile.ZipFile:
-    return zipfile.ZipFile(path)
+    return open_zip(path)

@@ -6,20 +6,21 @@ AudioSet.
 """
 
 import csv
-import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from repro.manifest import Split, load_manifest, project_root
+from repro.manifest import load_manifest, project_root
+from repro.recipe import choose
 
 VIDEOS = (".mp4", ".avi", ".mkv", ".webm")
 SOUNDS = (".wav", ".ogg")
 AUDIOSET_LISTS = {"balanced_train_segments.csv": "train", "unbalanced_train_segments.csv": "train",
                   "eval_segments.csv": "eval"}
 YOUTUBE_ID = 11               # characters
+DIGITS = 9                    # of the longest number
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +74,21 @@ def ucf101(texts: Mapping[str, str]) -> Listing:
     """
     numbers = {}
     for line, (number, name) in _rows("classInd.txt", texts, 2):
-        numbers[name] = _number("classInd.txt", line, number) - 1
+        _number_class("classInd.txt", line, numbers, name, number)
     classes = tuple(sorted(numbers, key=numbers.get))
+    places = {name: place for place, name in enumerate(classes)}
     labels: dict[str, int] = {}
     parts: dict[str, dict[str, str]] = {f"list{number}": {} for number in (1, 2, 3)}
     for number, part in ((number, part) for number in (1, 2, 3) for part in ("train", "test")):
         file = f"{part}list0{number}.txt"
-        for line, (place, *_) in _rows(file, texts, 2 if part == "train" else 1):
+        for line, (place, *stated) in _rows(file, texts, 2 if part == "train" else 1):
             folder, _, clip = place.rpartition("/")
-            if folder not in numbers or not clip.endswith(".avi"):
+            if folder not in places or not clip.endswith(".avi"):
                 raise ValueError(f"{file}, line {line}: {place!r} is not CLASS/CLIP.avi with a class of classInd.txt")
+            if stated and _number(file, line, *stated) != numbers[folder]:
+                raise ValueError(f"{file}, line {line}: {folder} has the number {numbers[folder]} in classInd.txt")
             name = clip.removesuffix(".avi")
-            if name in parts[f"list{number}"] or labels.setdefault(name, numbers[folder]) != numbers[folder]:
+            if name in parts[f"list{number}"] or labels.setdefault(name, places[folder]) != places[folder]:
                 raise ValueError(f"{file}, line {line}: {name} is listed before, in this split or of another class")
             parts[f"list{number}"][name] = part
     columns = {column: [found.get(name, "") for name in sorted(labels)] for column, found in parts.items()}
@@ -121,20 +125,20 @@ def esc50(texts: Mapping[str, str]) -> Listing:
 
     Raises:
         FileNotFoundError: if it is missing.
-        ValueError: if columns are missing, or a clip is listed twice.
+        ValueError: if columns are missing, a value has another form, or a clip is listed twice.
     """
-    rows = _table("esc50.csv", texts, ("filename", "fold", "target", "category", "esc10"))
-    names = {}
-    for line, row in rows:
+    file, numbers, categories, folds, small = "esc50.csv", {}, {}, {}, {}
+    for line, row in _table(file, texts, ("filename", "fold", "target", "category", "esc10")):
         clip = esc_clip(row["filename"].removesuffix(".wav"))
-        if names.setdefault(clip, row) is not row:
-            raise ValueError(f"esc50.csv, line {line}: {clip} is listed before")
-    targets = {_number("esc50.csv", line, row["target"]): row["category"] for line, row in rows}
-    classes = tuple(targets[target] for target in sorted(targets))
-    labels = {clip: classes.index(row["category"]) for clip, row in names.items()}
-    columns = {"fold": [_number("esc50.csv", 1, names[clip]["fold"]) for clip in sorted(names)],
-               "esc10": [names[clip]["esc10"].lower() == "true" for clip in sorted(names)]}
-    return _listing(labels, classes, columns, dict.fromkeys(names, 5.0))
+        if clip in categories:
+            raise ValueError(f"{file}, line {line}: {clip} is listed before")
+        _number_class(file, line, numbers, row["category"], row["target"])
+        categories[clip], folds[clip] = row["category"], _number(file, line, row["fold"])
+        small[clip] = choose(f"{file}, line {line}: esc10", row["esc10"].lower(), ("true", "false")) == "true"
+    classes = tuple(sorted(numbers, key=numbers.get))
+    labels = {clip: classes.index(category) for clip, category in categories.items()}
+    columns = {"fold": [folds[clip] for clip in sorted(labels)], "esc10": [small[clip] for clip in sorted(labels)]}
+    return _listing(labels, classes, columns, dict.fromkeys(labels, 5.0))
 
 
 def esc_clip(stem: str) -> str:
@@ -163,7 +167,7 @@ def kinetics(texts: Mapping[str, str], only: tuple[str, ...] | None = None) -> L
         raise FileNotFoundError("none of its lists train.csv, val.csv, test.csv is there")
     for part in present:
         for line, row in _table(f"{part}.csv", texts, ("youtube_id", "time_start", "time_end")):
-            start, end = (_seconds(f"{part}.csv", line, row[name]) for name in ("time_start", "time_end"))
+            start, end = _times(f"{part}.csv", line, row["time_start"], row["time_end"])
             name, label = f"{row['youtube_id']}_{int(start):06d}_{int(end):06d}", (row.get("label") or "").strip()
             first = found.setdefault(name, (label, part, end - start))
             if first[:2] != (label, part):
@@ -202,12 +206,10 @@ def audioset(texts: Mapping[str, str]) -> Listing:
         raise FileNotFoundError(f"none of its lists {', '.join(AUDIOSET_LISTS)} is there")
     for file in present:
         lines, rows = texts[file].splitlines(), 0
-        for line, row in enumerate(csv.reader(lines, skipinitialspace=True), 1):
-            if not row or row[0].startswith("#"):
-                continue
+        for line, row in _values(file, lines):
             if len(row) != 4 or len(row[0]) != YOUTUBE_ID or row[0] in parts:
                 raise ValueError(f"{file}, line {line}: {row} should be a new YTID, start, end and labels")
-            start, end = (_seconds(file, line, value) for value in row[1:3])
+            start, end = _times(file, line, *row[1:3])
             parts[row[0]], seconds[row[0]], rows = AUDIOSET_LISTS[file], end - start, rows + 1
         announced = re.search(r"num_segs=(\d+)", "\n".join(lines[:3]))
         if announced and int(announced[1]) != rows:
@@ -221,18 +223,10 @@ def audioset_clip(stem: str) -> str:
     return stem[:YOUTUBE_ID] if stem[YOUTUBE_ID : YOUTUBE_ID + 1] in ("", "_") else stem
 
 
-def masks(split: Split, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Which clips are "train" and which "test", (n,) bool each: those whose columns all have declared values."""
-    return {
-        part: np.all([np.isin(columns[name], values) for name, values in getattr(split, part).items()], axis=0)
-        for part in ("train", "test")
-    }
-
-
 def check(name: str, listing: Listing) -> None:
     """Raise ValueError unless the lists of a data set name as many clips and classes as its manifest declares."""
     for key, split in load_manifest(name).splits.items():
-        found = {part: int(mask.sum()) for part, mask in masks(split, listing.columns).items()}
+        found = {part: int(mask.sum()) for part, mask in split.masks(listing.columns).items()}
         found |= {"unused": len(listing.names) - sum(found.values()), "classes": len(listing.classes)}
         expected = {part: number for part, number in split.expect.items() if number is not None}
         if any(found[part] != number for part, number in expected.items()):
@@ -286,26 +280,57 @@ def _rows(file: str, texts: Mapping[str, str], columns: int) -> list[tuple[int, 
 
 def _table(file: str, texts: Mapping[str, str], needed: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
     """Line numbers and rows of a table with a header."""
-    reader = csv.DictReader(io.StringIO(_text(file, texts)))
-    missing = [name for name in needed if name not in (reader.fieldnames or ())]
+    lines = _values(file, _text(file, texts).splitlines())
+    header = lines[0][1] if lines else []
+    missing = [name for name in needed if name not in header]
     if missing:
-        raise ValueError(f"{file} lacks the columns {', '.join(missing)}; it has {reader.fieldnames}")
-    rows = [(reader.line_num, row) for row in reader]
-    for line, row in rows:
-        if any(row[name] is None for name in needed):
-            raise ValueError(f"{file}, line {line}: has fewer values than columns; truncated?")
+        raise ValueError(f"{file} lacks the columns {', '.join(missing)}; it has {header}")
+    for line, values in lines:
+        if len(values) != len(header):
+            raise ValueError(f"{file}, line {line}: has {len(values)} values for {len(header)} columns; truncated?")
+    return [(line, dict(zip(header, values, strict=True))) for line, values in lines[1:]]
+
+
+def _values(file: str, lines: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """Line numbers and values of the lines of a csv file that are neither blank nor comments.
+
+    Every line by itself: a quotation mark too many would make one value of all that follow.
+    """
+    rows = []
+    for line, text in enumerate(lines, 1):
+        if not text.strip() or text.startswith("#"):
+            continue
+        try:
+            rows.append((line, next(csv.reader([text], skipinitialspace=True, strict=True))))
+        except csv.Error as error:
+            raise ValueError(f"{file}, line {line}: {error}; fetch it again") from error
     return rows
 
 
+def _number_class(file: str, line: int, numbers: dict[str, int], name: str, text: str) -> None:
+    """Give a class its number, which is no other one's."""
+    number = _number(file, line, text)
+    if numbers.setdefault(name, number) != number or list(numbers.values()).count(number) > 1:
+        raise ValueError(f"{file}, line {line}: {name!r} has the number {text}, of another class, or a second one")
+
+
 def _number(file: str, line: int, text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(f"{file}, line {line}: {text!r} should be a whole number")
+    if not text.isdecimal() or len(text) > DIGITS:
+        raise ValueError(f"{file}, line {line}: {text!r} should be a whole number of at most {DIGITS} digits")
     return int(text)
+
+
+def _times(file: str, line: int, *texts: str) -> tuple[float, float]:
+    """When a clip starts and ends."""
+    start, end = (_seconds(file, line, text) for text in texts)
+    if not start < end:
+        raise ValueError(f"{file}, line {line}: ends at {end:g} s, before it has started at {start:g} s")
+    return start, end
 
 
 def _seconds(file: str, line: int, text: str) -> float:
     try:
-        value = float(text)
+        value = float(text.replace("_", "?"))  # float() reads 1_0 as 10
     except ValueError:
         value = float("nan")
     if not 0 <= value < 10**6:

@@ -1,7 +1,6 @@
 """One cell of the image tables: train, evaluate, and say what it cost."""
 
 import functools
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from repro.run.cost import begin, cost
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
 from repro.run.finished import checkpoint, folders
 from repro.run.fit import fit
-from repro.run.store import Cell, Run, Store
+from repro.run.store import Cell, Run, Store, read_description
 
 
 def data_of(recipe: ImageRecipe) -> ImageSet:
@@ -112,7 +111,7 @@ def trained_model(key: str, store: Store) -> tuple[ImageModel, ImageRecipe]:
     """
     state = checkpoint(key, store)
     folder = folders(key, store)[0]
-    stored = json.loads((folder / "recipe.json").read_text())
+    stored = read_description(folder / "recipe.json")
     if "trunk" not in stored["recipe"]:
         raise ValueError(f"key={key!r} is a cell of {stored['table']}; weights are those of image tables")
     recipe = ImageRecipe.from_dict(stored["recipe"])

@@ -17,6 +17,7 @@ from repro import manifest
 from repro.image import readers
 from repro.image.files import Files
 from repro.image.readers import PARTS, Pictures
+from repro.labels import check_labels
 from repro.recipe import choose
 from repro.report import printed
 from repro.run.parallel import alone, made_once
@@ -58,6 +59,9 @@ class ImageSet:
         train, test: (n,) bool, of the linear probe.
         classes: names of the classes.
         digest: hex sha256 of images, labels and parts; of ImageNet of the classes, and of the files' paths and sizes.
+
+    Raises:
+        ValueError: if a label has no class, or parts overlap.
     """
 
     name: str
@@ -68,6 +72,9 @@ class ImageSet:
     test: Tensor
     classes: tuple[str, ...]
     digest: str
+
+    def __post_init__(self) -> None:
+        check_labels(self.name, self.labels, len(self.classes), self.train, self.test, least=-1)
 
 
 def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> ImageSet:
@@ -83,7 +90,7 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
             official ones would lie.
 
     Raises:
-        ValueError: if the name is unknown, or the files are not the official distribution.
+        ValueError: if the name is unknown, the files are not the official distribution, or a copy is damaged.
         FileNotFoundError: if the files are missing, saying where they come from and go to.
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
@@ -98,7 +105,11 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
         copy = manifest.copy_of(name)
         if copy is None:
             raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
-        return _image_set(f"{name} ({copy.stem})", *_read(copy))
+        try:
+            found = _read(copy)
+        except readers.DAMAGED as error:
+            raise ValueError(f"{copy} is damaged ({error}); run `repro data import {name} FILE` again") from error
+        return _image_set(f"{name} ({copy.stem})", *found)
     path, = manifest.require(declared, root)
     return _image_set(name, *_prepared(declared, path))
 
@@ -130,7 +141,7 @@ def take_in(name: str, path: Path) -> ImageSet:
                          "zip or tar archive")
     classes = CLASSES.get(name)
     if path.suffix == ".npz":
-        pictures = readers.numpy_file(path, classes)
+        pictures = readers.numpy_file(path, classes or FORMS[name][1])
     elif name == "tiny_imagenet":
         pictures = readers.tiny_imagenet(path)
     else:
@@ -147,13 +158,13 @@ def take_in(name: str, path: Path) -> ImageSet:
 
 
 def _check_copy(name: str, path: Path, pictures: Pictures) -> None:
-    """Raise unless the pictures' size and the classes can be those of a part of the data set."""
+    """Raise unless the pictures have the size and classes of the data set, and some are to train and some to test."""
     side, number = FORMS[name]
     height, width = pictures.images.shape[2:]
     advice = f"take it in as the data set it is a copy of ({', '.join(READERS)}), or bring it into the form of {name}"
     if (height, width) != (side, side):
         raise ValueError(f"{path} has pictures of {height} x {width} pixels, expected {side} x {side}; {advice}")
-    given, known = _class_names(path), CLASSES.get(name)
+    given, known = readers.class_names(path) if path.suffix == ".npz" else (), CLASSES.get(name)
     names = given or pictures.classes
     if known:
         fits = names == known
@@ -163,17 +174,9 @@ def _check_copy(name: str, path: Path, pictures: Pictures) -> None:
     if not fits:
         expected = f"the {number} of {name}{': ' + ', '.join(known) if known else ''}"
         raise ValueError(f"{path} has {len(names)} classes, {names[0]} to {names[-1]}, expected {expected}; {advice}")
-
-
-def _class_names(path: Path) -> tuple[str, ...]:
-    """What an `.npz` calls the classes of the data set; nothing if it does not, or has another form."""
-    if path.suffix != ".npz":
-        return ()
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return tuple(map(str, file["class_names"].ravel())) if "class_names" in file.files else ()
-    except readers.DAMAGED as error:
-        raise ValueError(f"{path} is not an .npz of images and labels: class_names: {error}") from error
+    for place in (PARTS.index("train"), PARTS.index("test")):
+        if not (pictures.part == place).any():
+            raise ValueError(f"{path} holds no image for {PARTS[place]}; add some")
 
 
 def describe(data: ImageSet) -> str:

@@ -1,12 +1,17 @@
 """Pictures that stay in their files until they are asked for."""
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from PIL import Image
+
+KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tried
+ABSURD = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +43,16 @@ def read_rgb(file: Path | BinaryIO, name: str) -> Image.Image:
     """A picture as red, green and blue, whatever colours it is stored in.
 
     Raises:
-        ValueError: if it is truncated or no picture, calling it `name`.
+        ValueError: if it is truncated, damaged or no JPEG or PNG file, calling it `name`.
     """
     try:
-        with Image.open(file) as image:
+        with Image.open(file, formats=KINDS) as image:
+            if image.format != "PNG":
+                return image.convert("RGB")
+            image.verify()    # by its checksums, which decoding passes over
+        if not isinstance(file, Path):
+            file.seek(0)
+        with Image.open(file, formats=KINDS) as image:
             return image.convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, *ABSURD) as error:
         raise ValueError(f"{name} cannot be read as a picture ({error}); fetch it again or leave it out") from error

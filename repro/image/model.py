@@ -146,7 +146,7 @@ def load(path: Path) -> ImageModel:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is not in the safetensors format, or not a whole model as `save` writes it.
+        ValueError: if it is not in the safetensors format, not a whole model as `save` writes it, or not finite.
     """
     with _opened(Path(path)) as file:
         architecture = _described(path, file, "architecture")
@@ -154,7 +154,7 @@ def load(path: Path) -> ImageModel:
     try:
         with torch.device("meta"):  # neither memory nor random numbers for weights that are replaced
             model = ImageModel(**architecture)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # the last of negative sizes
         raise ValueError(f"{path} describes a model that cannot be made ({error}); export it again") from error
     expected = {name: weight.shape for name, weight in model.state_dict().items()}
     found = {name: weight.shape for name, weight in weights.items()}
@@ -164,6 +164,8 @@ def load(path: Path) -> ImageModel:
                 f"{path} does not hold the weights of {architecture}: {name} has "
                 f"{_size(found.get(name))} in the file and {_size(expected.get(name))} in the model; export it again"
             )
+        if not weights[name].isfinite().all():
+            raise ValueError(f"{path} is damaged: {name} is not finite; export it again")
     model.load_state_dict(weights, assign=True)
     return model.eval()
 
@@ -177,9 +179,14 @@ def load_view(path: Path) -> CentredView:
     with _opened(Path(path)) as file:
         seen = _described(path, file, "view")
     try:
-        normalisation = Normalisation(tuple(seen["mean"]), tuple(seen["std"]))
-        return CentredView(seen["size"], normalisation, seen["resize"])
-    except (KeyError, TypeError, ValueError) as error:
+        size, resize, mean, std = (seen[name] for name in ("size", "resize", "mean", "std"))
+        colours = torch.tensor([mean, std], dtype=torch.float64)
+        if colours.shape != (2, 3) or not colours.isfinite().all() or not (colours[1] > 0).all():
+            raise ValueError(f"mean={mean}, std={std} should be three finite numbers each, std above 0")
+        if not type(size) is type(resize) is int:
+            raise ValueError(f"size={size}, resize={resize} should be whole numbers of pixels")
+        return CentredView(size, Normalisation(tuple(mean), tuple(std)), resize)
+    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} describes a view that cannot be made ({error}); export it again") from error
 
 
@@ -201,7 +208,7 @@ def _described(path: Path, file: Any, name: str) -> Any:
     """One of the JSON texts in the metadata of an opened file."""
     try:
         return json.loads((file.metadata() or {})[name])
-    except (KeyError, json.JSONDecodeError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} does not say which model it holds, or of which images: it has no {name!r}; files of "
             "`repro results weights KEY` do, in their metadata"

@@ -7,7 +7,7 @@ import os
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -113,37 +113,60 @@ def tiny_imagenet(path: Path) -> Pictures:
     return _labelled(path, sorted(rows, key=lambda row: row[:3]), classes=None)
 
 
-def numpy_file(path: Path, classes: Sequence[str] | None) -> Pictures:
+def numpy_file(path: Path, classes: Sequence[str] | int) -> Pictures:
     """Images and labels from an `.npz`: x_train, y_train, x_test and y_test; other arrays in it are not looked at.
 
     Args:
         path: x_... are uint8 (n, H, W, 3) or (n, H, W), y_... whole numbers (n,).
-        classes: of the data set, in the order of the labels.
+        classes: of the data set, in the order of the labels; or how many there are at most, which are then numbers.
 
     Raises:
         ValueError: if the file is damaged, an array is missing or has another form, or a label has no class.
     """
-    names = ("x_train", "y_train", "x_test", "y_test")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            missing = [name for name in names if name not in file.files]
-            if missing:
-                raise ValueError(f"it lacks {', '.join(missing)}, has {', '.join(file.files)}")
-            images, labels, more, further = (file[name] for name in names)
-    except DAMAGED as error:
-        raise ValueError(f"{path} is not an .npz of images and labels: {error}") from error
+    wanted = ("x_train", "y_train", "x_test", "y_test")
+    with _npz(path) as file:
+        missing = [name for name in wanted if name not in file.files]
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}, has {', '.join(file.files)}")
+        images, labels, more, further = found = [file[name] for name in wanted]
+        if not all(isinstance(array, np.ndarray) for array in found):
+            raise ValueError(f"{', '.join(wanted)} are not all arrays")
     parts = [(_channels_first(path, images), labels), (_channels_first(path, more), further)]
     for pictures, numbers in parts:
         if numbers.shape != (len(pictures),) or not np.issubdtype(numbers.dtype, np.integer):
             raise ValueError(f"{path}: {len(pictures)} images have labels {numbers.dtype} {numbers.shape}")
     labels = np.concatenate([numbers for _, numbers in parts]).astype(np.int64)
-    names = tuple(classes) if classes else tuple(map(str, range(labels.max(initial=0) + 1)))
-    if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(names):
-        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {len(names) - 1}")
+    most = classes if isinstance(classes, int) else len(classes)
+    if labels.min(initial=0) < 0 or labels.max(initial=0) >= most:
+        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {most - 1}")
+    names = tuple(map(str, range(labels.max(initial=0) + 1))) if isinstance(classes, int) else tuple(classes)
     if parts[0][0].shape[1:] != parts[1][0].shape[1:]:
         raise ValueError(f"{path}: x_train holds {parts[0][0].shape[1:]}, x_test {parts[1][0].shape[1:]}")
     part = np.repeat([0, 1], [len(pictures) for pictures, _ in parts])
     return Pictures(np.concatenate([pictures for pictures, _ in parts]), labels, part, names)
+
+
+def class_names(path: Path) -> tuple[str, ...]:
+    """What an `.npz` calls the classes of the whole data set, in `class_names`; nothing if it has no such array.
+
+    Raises:
+        ValueError: as `numpy_file`.
+    """
+    with _npz(path) as file:
+        return tuple(map(str, file["class_names"].ravel())) if "class_names" in file.files else ()
+
+
+@contextlib.contextmanager
+def _npz(path: Path) -> Iterator[Mapping[str, np.ndarray]]:
+    """An `.npz` as NumPy opens it, which reads an array when it is asked for."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            room = _Room()
+            for member in file.zip.infolist():
+                room.take(member.file_size)
+            yield file
+    except Exception as error:  # NumPy raises many kinds for what it cannot read
+        raise ValueError(f"{path} is not an .npz of images and labels: {error}") from error
 
 
 def class_folders(path: Path, classes: Sequence[str] | None) -> Pictures:
@@ -253,9 +276,9 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
-                if not info.is_dir():
+                if not info.filename.endswith("/"):  # `is_dir` fails where a name is empty
                     room.take(info.file_size)
-                    yield info.filename, archive.read(info)
+                    yield info.filename, manifest.read_member(archive, info)
     else:
         with tarfile.open(path) as archive:
             for member in archive:

@@ -59,8 +59,15 @@ def _drawn(folder: Path, stem: str, files: list[str]) -> Drawn:
 
 
 def _results(path: Path) -> DataFrame | None:
-    """A table of results; None if the file has other columns, is a log."""
-    table = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    """A table of results; None if the file has other columns, is a log.
+
+    Raises:
+        ValueError: if the file is damaged, naming it.
+    """
+    try:
+        table = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({str(error).strip()}); draw it again with `repro figures`") from error
     return table if set(table.columns) >= RESULTS and len(table) else None
 
 
@@ -72,7 +79,7 @@ def _metadata(path: Path) -> tuple[str, dict[str, Any]]:
     """
     try:
         tree = ElementTree.parse(path)
-    except ElementTree.ParseError as error:
+        caption, source = (tree.findtext(f".//{DUBLIN_CORE}{name}", default="") for name in ("description", "source"))
+        return caption, json.loads(source) if source else {}
+    except (ElementTree.ParseError, ValueError) as error:
         raise ValueError(f"{path} is damaged ({error}); draw it again with `repro figures`") from error
-    caption, source = (tree.findtext(f".//{DUBLIN_CORE}{name}", default="") for name in ("description", "source"))
-    return caption, json.loads(source) if source else {}

@@ -1,21 +1,28 @@
 """What figures need beside results, from the folders of finished cells; exported as CSV files of their own."""
 
+import csv
 import functools
-import json
+import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
 from repro import manifest
+from repro.run.finished import read_table
+from repro.run.json_files import parse_json
 from repro.run.store import Cell, Store, write_atomically
 
 FROZEN = ", td_queue=frozen_noise"  # ends an entry whose dictionary of decoded sequences is never refreshed
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
+TEXTS = ("key", "dataset", "preset", "entry", "departures", "method", "model", "sampler", "query", "modality",
+         "category", "nearest_category")  # columns of logs that hold no numbers
+AGAIN = ("export it again where its cells were trained, with `repro results export`, or restore it from version "
+         "control")
 
 
 class Log(NamedTuple):
@@ -25,12 +32,14 @@ class Log(NamedTuple):
         table: whose cells have it.
         choose: which of these count, of one data set and finished, smoke runs left out.
         collect: makes the log from the store and these.
+        columns: that its figure needs, besides those that name its cells.
         join: puts what the file has so far and the log together, in this order; without it the log replaces the file.
     """
 
     table: str
     choose: Callable[[list[dict]], list[dict]]
     collect: Callable[[Store, list[dict]], DataFrame]
+    columns: tuple[str, ...]
     join: Callable[[DataFrame, DataFrame], DataFrame] | None = None
 
 
@@ -70,18 +79,33 @@ def category_curves(cells: list[Cell]) -> DataFrame:
     return found
 
 
-def read(path: Path) -> DataFrame:
-    """An exported log.
+def read(path: Path, columns: Sequence[str] = ()) -> DataFrame:
+    """An exported log, with these columns and those that name its cells.
 
     Raises:
-        ValueError: if it does not say which cells it comes from.
+        ValueError: if the file is damaged, a column is missing, or a value is no finite number where one should be.
     """
-    log = pd.read_csv(path, dtype={"key": str})
-    missing = [name for name in NAMED if name not in log]
+    try:
+        text = path.read_text(encoding="utf-8")
+        _check_lines(csv.reader(io.StringIO(text), strict=True))
+        log = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False)
+    except (csv.Error, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); {AGAIN}") from error
+    missing = [name for name in (*NAMED, *columns) if name not in log]
     if missing:
-        raise ValueError(f"{path} has no column {missing[0]!r}; export it again where its cells were trained, with "
-                         "`repro results export`, or restore it from version control")
+        raise ValueError(f"{path} has no column {missing[0]!r}; {AGAIN}")
+    for name in log.columns.difference(TEXTS):
+        if log[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all():
+            raise ValueError(f"{path} is damaged ({name!r} holds other than finite numbers); {AGAIN}")
     return log
+
+
+def _check_lines(reader: Any) -> None:
+    """Raise ValueError unless every line has a value for each column."""
+    columns = len(next(reader, []))
+    for row in reader:
+        if len(row) != columns:
+            raise ValueError(f"line {reader.line_num}: {len(row)} values for {columns} columns")
 
 
 def export(store: Store, folder: Path) -> list[Path]:
@@ -100,7 +124,7 @@ def export(store: Store, folder: Path) -> list[Path]:
             if not log.empty:
                 path = folder / f"{name}_{slug(dataset)}.csv"
                 if wanted.join and path.exists():
-                    log = wanted.join(read(path), log)
+                    log = wanted.join(read(path, wanted.columns), log)
                 write_atomically(path, lambda temporary, log=log: log.to_csv(temporary, index=False))
                 written.append(path)
     return written
@@ -180,7 +204,7 @@ def _categories(store: Store, cells: list[dict]) -> DataFrame:
     for cell in cells:
         path = _progress(store.root, cell["key"])
         if path:
-            counts, recipe = _log(path)[["step", "categories_video", "categories_audio"]], cell["recipe"]
+            counts, recipe = _log(path, ("step", "categories_video", "categories_audio")), cell["recipe"]
             counts = counts.assign(**{name: recipe[name] for name in varied}, expected=cell["result"]["expected"])
             departing = departures(recipe | {"target": ""}, cell["entry"], varied, cell["dataset"])
             parts.append(_named(counts, cell).assign(departures=departing))
@@ -198,7 +222,7 @@ def _parts_of_first(store: Store, cells: list[dict]) -> DataFrame:
 
 def _joined(name: str, store: Store, cells: list[dict]) -> DataFrame:
     paths = [store.root / cell["table"] / cell["key"] / name for cell in cells]
-    parts = [_named(pd.read_csv(path), cell) for path, cell in zip(paths, cells, strict=True) if path.exists()]
+    parts = [_named(read_table(path), cell) for path, cell in zip(paths, cells, strict=True) if path.exists()]
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
@@ -231,7 +255,7 @@ def _named(rows: DataFrame, cell: dict) -> DataFrame:
 
 def _by_epoch(path: Path, cell: dict, terms: list[str]) -> DataFrame:
     """One row per epoch of a finished cell: epoch, from 1, and the means of the terms."""
-    log = _log(path)
+    log = _log(path, ("step", *terms))
     epochs = np.ceil(log["step"] * cell["recipe"]["epochs"] / log["step"].iloc[-1]).astype(int).rename("epoch")
     return log.groupby(epochs)[terms].mean().reset_index()
 
@@ -241,19 +265,54 @@ def _progress(root: Path, key: str) -> Path | None:
     return next(iter(sorted(root.glob(f"*/{key}/progress.jsonl"))), None)
 
 
-def _log(path: Path) -> DataFrame:
-    """The lines of a progress.jsonl."""
-    return DataFrame([json.loads(line) for line in path.read_text().splitlines()])
+def _log(path: Path, columns: Sequence[str]) -> DataFrame:
+    """Columns of the lines of a progress.jsonl.
+
+    Raises:
+        ValueError: if a line is damaged, or lacks a column.
+    """
+    rows = []
+    try:
+        for line in path.read_text().splitlines():
+            values = parse_json(line)
+            rows.append({name: values[name] for name in columns})
+            if not all(type(value) in (int, float) for value in rows[-1].values()):
+                raise TypeError(f"{rows.pop()} are not all numbers")
+        if not rows:
+            raise ValueError("it is empty")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} cannot be read beyond line {len(rows)} ({type(error).__name__}: {error}); delete "
+                         "that folder and run the table again") from error
+    return DataFrame(rows)
 
 
 FIGURES = {
-    "category_curves": Log("category_diversity", _by_batch, _categories),
-    "pretext_accuracy": Log("transfer", _latest, functools.partial(_seeds_of_first, "pretext_accuracy.csv")),
-    "selected_negatives": Log("transfer", _latest, functools.partial(_first, "selected_negatives.csv")),
-    "objective_parts": Log("temperature_grid", _without_departures, _parts_of_first),
-    "similarity_variance_images": Log(
-        "similarity_variance", _without_departures, functools.partial(_joined, "similarity.csv")
+    "category_curves": Log(
+        "category_diversity", _by_batch, _categories,
+        ("step", "categories_video", "categories_audio", "sampler", "batch", "expected"),
     ),
-    "sampled_keys": Log("positive_keys", _without_departures, _of_most_keys),
-    "sequence_contrast": Log("taxonomy", _contrasting_decoders, _contrast_by_epoch, _first_seeds),
+    "pretext_accuracy": Log(
+        "transfer", _latest, functools.partial(_seeds_of_first, "pretext_accuracy.csv"),
+        ("query", "category", "pairs", "accuracy", "accuracy_renewed", "method"),
+    ),
+    "selected_negatives": Log(
+        "transfer", _latest, functools.partial(_first, "selected_negatives.csv"),
+        ("modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller", "nearest", "nearest_category"),
+    ),
+    "objective_parts": Log(
+        "temperature_grid", _without_departures, _parts_of_first,
+        ("epoch", "InfoNCE", "ReSSL", "Ceil", "loss", "weight"),
+    ),
+    "similarity_variance_images": Log(
+        "similarity_variance", _without_departures, functools.partial(_joined, "similarity.csv"),
+        ("model", "d", "similarity", "variance"),
+    ),
+    "sampled_keys": Log(
+        "positive_keys", _without_departures, _of_most_keys,
+        ("keys", "inside", "inside_std", "outside", "outside_std", "closed_form"),
+    ),
+    "sequence_contrast": Log(
+        "taxonomy", _contrasting_decoders, _contrast_by_epoch, ("epoch", "CD", "sequence_dictionary", "entry"),
+        _first_seeds,
+    ),
 }

@@ -73,7 +73,7 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
             written += _write(folder, "taxonomy_variants", rows, pd.concat([away, beside]))
     for name, figure in LOGS.items():
         for path in sorted(folder.glob(f"{name}_*.csv")):
-            log = logs.read(path)
+            log = logs.read(path, logs.FIGURES[name].columns)
             if figure == "selected_negatives" and only(log, "dataset") != "synthetic":
                 continue
             written += _save(draw_log(figure, log), path.with_suffix(""), figure, log)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from tqdm.auto import tqdm
 
 from repro.run.fit import NonFiniteLoss
@@ -36,7 +37,10 @@ def settle_quietly(cell: Cell, train: Train, store: Store) -> bool | NonFiniteLo
 
 
 def attempt(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exception]:
-    """Bring every cell to its result in this process, waiting for those of others; returns what diverged, by key."""
+    """Bring every cell to its result in this process, waiting for those of others; returns what failed, by key.
+
+    That is, what diverged or is too large for the memory of the device; any other error ends it.
+    """
     failed: dict[str, Exception] = {}
     waiting = [store.run(cell) for cell in cells]
     with tqdm(total=len(cells), desc="cells", unit="cell") as finished, tqdm(unit="step", leave=False) as steps:
@@ -44,7 +48,11 @@ def attempt(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exce
             held = []
             for run in waiting:
                 steps.set_description(f"{run.cell.entry}, seed {run.cell.seed}")
-                outcome = settle(run, functools.partial(train, run, steps), store)
+                outcome: bool | Exception
+                try:
+                    outcome = settle(run, functools.partial(train, run, steps), store)
+                except (MemoryError, RuntimeError) as error:
+                    outcome = _too_large(error)
                 if outcome is False:
                     held.append(run)
                     continue
@@ -55,6 +63,14 @@ def attempt(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exce
                 waiting[0].wait(finished.write)
             waiting = held
     return failed
+
+
+def _too_large(error: Exception) -> MemoryError:
+    """What to do about memory that is not there; raises other errors. On a CPU, torch has no kind of its own for it."""
+    if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and "can't allocate memory" not in str(error):
+        raise error
+    what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0] or "out of memory"
+    return MemoryError(f"{what}; choose a smaller batch, dictionary or network")
 
 
 def failure(cell: Cell, error: Exception) -> Exception:

@@ -1,12 +1,17 @@
 """Finished cells as rows of one table, `figures/cells.csv`, from which every figure is redrawn without training."""
 
+import csv
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
 
+from repro.recipe import parse_number
+from repro.run.json_files import check_metrics, check_parts, parse_json
 from repro.run.store import Store, write_atomically
 
 
@@ -15,6 +20,11 @@ class MixedSeeds(ValueError):
 
 
 COLUMNS = ["key", "table", "entry", "seed", "preset", "dataset", "digest", "recipe", "metrics", "cost", "commit"]
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {  # of the columns that are JSON objects
+    "recipe": functools.partial(check_parts, parts={}),
+    "metrics": check_metrics,
+    "cost": functools.partial(check_parts, parts={"finished": str}),
+}
 
 
 def finished_cells(store: Store) -> DataFrame:
@@ -26,15 +36,20 @@ def read_cells(path: Path) -> DataFrame:
     """The exported cells of `path`, none if it does not exist.
 
     Raises:
-        ValueError: if the file has other columns than ours.
+        ValueError: if the file is damaged or has other columns than ours; with the line, if a value is none of ours.
     """
     if not path.exists():
         return DataFrame(columns=COLUMNS)
-    cells = pd.read_csv(path, dtype=dict.fromkeys(COLUMNS, str) | {"seed": int}, keep_default_na=False)
-    if list(cells.columns) != COLUMNS:
-        found = list(cells.columns)
-        raise ValueError(f"{path} has the columns {found}, expected {COLUMNS}; restore it from version control")
-    return cells
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            rows = [_checked(reader.line_num, row) for row in reader] if header == COLUMNS else []
+    except (csv.Error, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); restore it from version control") from error
+    if header != COLUMNS:
+        raise ValueError(f"{path} has the columns {header}, expected {COLUMNS}; restore it from version control")
+    return DataFrame(rows, columns=COLUMNS).astype({"seed": int})
 
 
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
@@ -89,6 +104,24 @@ def without_mixed(cells: DataFrame) -> tuple[DataFrame, list[str]]:
     return pd.concat(kept).sort_index(), told
 
 
+def _checked(line: int, row: list[str]) -> list[str]:
+    """The values of a row.
+
+    Raises:
+        ValueError: if it is cut, or what should be a number or JSON is something else.
+    """
+    if len(row) != len(COLUMNS):
+        raise ValueError(f"line {line}: {len(row)} values, expected {len(COLUMNS)}")
+    values = dict(zip(COLUMNS, row, strict=True))
+    parse_number(f"line {line}: seed", values["seed"])
+    for name, check in CHECKS.items():
+        try:
+            check(parse_json(values[name]))
+        except ValueError as error:
+            raise ValueError(f"line {line}: {name}: {error}") from error
+    return row
+
+
 def _mixed(entry: str, seeds: DataFrame) -> str:
     """What differs between the seeds of an entry, and the keys of their cells."""
     seeds = seeds.sort_values("seed")
@@ -111,6 +144,11 @@ def _differing(seeds: DataFrame) -> list[str]:
 def _row(cell: dict[str, Any]) -> dict[str, Any]:
     result = dict(cell["result"])
     cost = result.pop("cost")
+    try:
+        check_parts(cost, {"finished": str, "commit": str})
+    except ValueError as error:
+        raise ValueError(f"the cost of {cell['table']}/{cell['key']} is damaged ({error}); delete result.json there "
+                         "and run the table again") from error
     encoded = {"recipe": cell["recipe"], "metrics": result, "cost": cost}
     row = cell | {name: json.dumps(value, sort_keys=True) for name, value in encoded.items()}
     return {name: (row | {"commit": cost["commit"]})[name] for name in COLUMNS}

@@ -46,4 +46,16 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
         with devices.threads(cell.recipe.threads), devices.full_precision():
             found = compute().assign(dataset=cell.dataset, preset=cell.preset)
         devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
-    return pd.read_csv(path).assign(seed=cell.seed)
+    return read_table(path).assign(seed=cell.seed)
+
+
+def read_table(path: Path) -> DataFrame:
+    """A file that `kept` has made.
+
+    Raises:
+        ValueError: if it is damaged; the message names it.
+    """
+    try:
+        return pd.read_csv(path)
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read ({str(error).strip()}); delete it, and it is made again") from error

@@ -22,6 +22,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from repro.run.device import first, from_first
+from repro.run.json_files import parse_json
 from repro.run.store import naming, write_atomically
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
@@ -185,12 +186,12 @@ def _truncate_progress(path: Path, step: int) -> None:
     """Drop the lines after `step`, which will be written again, and a line cut off by a crash."""
     if not path.exists():
         return
-    kept = [line for line in path.read_text().splitlines() if _step_of(line) <= step]
+    kept = [line for line in path.read_text(errors="replace").splitlines() if _step_of(line) <= step]
     write_atomically(path, lambda temporary: temporary.write_text("".join(line + "\n" for line in kept)))
 
 
 def _step_of(line: str) -> float:
     try:
-        return json.loads(line)["step"]
-    except ValueError:
+        return float(parse_json(line)["step"])
+    except (ValueError, KeyError, TypeError):
         return math.inf

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import filelock
 
-from repro.run.store import PARTS, owner, read_json, trained
+from repro.run.store import owner, read_description, read_result, trained
 
 KEY = re.compile(r"[0-9a-f]{16}")                  # the folder of a cell
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")      # of `store.write_atomically`, and of the report
@@ -124,15 +124,15 @@ def _damaged(folder: Path) -> Problem | None:
     """
     if not (folder / "result.json").exists():
         return None
-    for name in ("result.json", "recipe.json"):
+    for name, read in (("result.json", read_result), ("recipe.json", read_description)):
         try:
-            found = read_json(folder / name, PARTS[name])
+            found = read(folder / name)
         except ValueError as error:
             aside = functools.partial(_guarded, folder, functools.partial(_set_aside, folder))
             remedy = "set result.json and recipe.json there aside as *.damaged.json; then run the table again"
             return Problem(f"{error}".partition("; ")[0], remedy, aside)
-        if name == "recipe.json" and found.get("key") != folder.name:
-            return Problem(f"{folder} holds the cell {found.get('key')}", "move it to the folder of that name")
+        if name == "recipe.json" and found["key"] != folder.name:
+            return Problem(f"{folder} holds the cell {found['key']}", "move it to the folder of that name")
     return None
 
 

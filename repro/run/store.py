@@ -17,13 +17,15 @@ import secrets
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+import typing
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import filelock
 
 from repro.recipe import Recipe
+from repro.run.json_files import check_metrics, check_parts, parse_json
 
 AGAIN = "then give the same command again, and it goes on where it was"
 REMEDIES = {
@@ -129,10 +131,7 @@ class Cell:
         return dataclasses.asdict(self) | {"key": self.key, "recipe": self.recipe.to_dict()}
 
 
-PARTS = {  # what the files of a finished cell have today, besides accuracies
-    "recipe.json": ("key", *(field.name for field in dataclasses.fields(Cell))),
-    "result.json": ("cost",),
-}
+PARTS = {**typing.get_type_hints(Cell), "recipe": dict, "key": str}  # of `recipe.json`
 
 
 class Run:
@@ -152,7 +151,7 @@ class Run:
 
     def read(self) -> dict[str, Any]:
         """The stored result of a complete cell; raises as `result`, also where it is not complete."""
-        return read_json(self.folder / "result.json")
+        return read_result(self.folder / "result.json")
 
     @property
     def trained(self) -> float:
@@ -240,7 +239,7 @@ class Store:
     def twin(self, cell: Cell) -> dict[str, Any] | None:
         """The result of the same cell finished for another table, if there is one: equal keys, equal results."""
         for path in sorted(self.root.glob(f"*/{cell.key}/result.json")):
-            return read_json(path)
+            return read_result(path)
         return None
 
     def finished(self) -> list[dict[str, Any]]:
@@ -250,8 +249,7 @@ class Store:
             ValueError: if a stored file is damaged or of another version that wrote other parts; the message names it.
         """
         return [
-            read_json(path.with_name("recipe.json"), PARTS["recipe.json"])
-            | {"result": read_json(path, PARTS["result.json"])}
+            read_description(path.with_name("recipe.json")) | {"result": read_result(path)}
             for path in sorted(self.root.glob("*/*/result.json"))
         ]
 
@@ -259,35 +257,46 @@ class Store:
 def trained(folder: Path) -> float:
     """Part of the steps of a cell without a result that is done, from 0 to 1, as far as the log in its folder says."""
     try:
-        last = json.loads((folder / "progress.jsonl").read_text().splitlines()[-1])
-        return last["step"] / last["of"]
-    except (OSError, IndexError, ValueError, KeyError):  # not begun, or just being written
+        last = parse_json((folder / "progress.jsonl").read_text().splitlines()[-1])
+        return min(1.0, max(0.0, last["step"] / last["of"]))
+    except (OSError, IndexError, ValueError, KeyError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
 
 
 def owner(folder: Path) -> str:
     """Who claimed the cell of a folder last, in words."""
     try:
-        found = json.loads((folder / "owner.json").read_text())
+        found = parse_json((folder / "owner.json").read_text())
         return f"process {found['process']} on {found['host']} (since {found['since']})"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError):
         return "another process"
 
 
-def read_json(path: Path, parts: Sequence[str] = ()) -> dict[str, Any]:
-    """The object in a file of ours.
+def read_description(path: Path) -> dict[str, Any]:
+    """The content of a `recipe.json`, as `Cell.describe` gives it.
 
     Raises:
         ValueError: if the file is damaged, or lacks one of the parts, as that of another version may; the message
             names it.
     """
+    return _read(path, lambda described: check_parts(described, PARTS))
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """The content of a `result.json`; raises as `read_description`."""
+    return _read(path, _check_result)
+
+
+def _check_result(result: dict[str, Any]) -> None:
+    """Raise ValueError unless a result holds "cost", and otherwise numbers and texts."""
+    check_metrics({name: value for name, value in result.items() if name != "cost"})
+    check_parts(result, {"cost": dict})
+
+
+def _read(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text())
-        if not isinstance(value, dict):
-            raise ValueError(f"it holds a {type(value).__name__}")
-        missing = [name for name in parts if name not in value]
-        if missing:
-            raise ValueError(f"it lacks {', '.join(missing)}")
+        value = parse_json(path.read_text(encoding="utf-8"))
+        check(value)
     except (OSError, ValueError) as error:
         next_step = "`repro doctor --repair` sets it aside; then run the table again"
         raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from repro import manifest
+from repro.labels import check_labels
 from repro.recipe import choose
 from repro.run.parallel import made_once
 from repro.skeleton import kinematics, ntu, ntu_prepare, splits, synthetic
-from repro.skeleton.pipelines import FRAMES, transform
+from repro.skeleton.pipelines import FRAMES, rounded, transform
 from repro.skeleton.sequences import Sequences
 
 LONGER_THAN = 10              # recordings of at most this many frames are left out
@@ -46,6 +47,9 @@ class SkeletonSet:
         actions: names of the classes.
         bones: pairs of joints to connect in a drawing.
         digest: hex sha256 of frames (padded for `synthetic` and `ucla`), lengths, labels, train and test.
+
+    Raises:
+        ValueError: if frames are not those of the lengths, a label has no class, or parts overlap.
     """
 
     name: str
@@ -64,6 +68,7 @@ class SkeletonSet:
         rows, shape = int(self.lengths.sum()), tuple(self.frames.shape)
         if len(shape) != 2 or shape[0] != rows:
             raise ValueError(f"frames have shape {shape}, expected ({rows}, D): all sequences, no padding")
+        check_labels(self.name, self.labels, len(self.actions), self.train, self.test)
 
     @functools.cached_property
     def sequences(self) -> Tensor:
@@ -180,7 +185,7 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
         ValueError: if the numbers of training and test recordings, before or after the length rule, are not those of
             the split, or a recording cannot be transformed (named).
     """
-    masks = splits.masks(split, {"views": recordings.views, "subjects": recordings.subjects})
+    masks = split.masks({"views": recordings.views, "subjects": recordings.subjects})
     kept = recordings.lengths > LONGER_THAN
     splits.check_counts(name, "", masks, split.expect)
     masks = {part: mask[kept] for part, mask in masks.items()}
@@ -191,7 +196,7 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
     for row, index in enumerate(np.flatnonzero(kept)):
         frames = recordings.frames[ends[index] - recordings.lengths[index]:ends[index]]
         try:
-            frames = transform(frames, pipeline)
+            frames = rounded(functools.partial(transform, pipeline=pipeline), frames)
         except ValueError as error:
             raise ValueError(f"{name}, recording {recordings.names[index]}: {error}") from error
         lengths[row] = len(frames)
@@ -211,7 +216,7 @@ def _of_prepared(name: str, prepared: ntu_prepare.Prepared, split: manifest.Spli
         ValueError: if nothing is left to train or to test.
     """
     columns = ntu.columns(prepared.names)
-    masks = splits.masks(split, columns)
+    masks = split.masks(columns)
     for part, mask in masks.items():
         if not mask.any():
             raise ValueError(f"{name}: none of its {len(mask)} recordings belongs to {part}; add some, "
@@ -256,15 +261,17 @@ def _ucla_frames(contents: bytes, label: int, where: str) -> np.ndarray:
     """(T, 20, 3) float64 from one JSON file whose label should be `label` (from 0)."""
     try:
         values = json.loads(contents)
-        frames = np.array(values["skeletons"], dtype=np.float64)
-        found = values["label"] - 1
-    except (ValueError, KeyError, TypeError) as error:
+        stated, skeletons = values["label"], np.array(values["skeletons"], dtype=object)
+        if not {type(stated), *map(type, skeletons.flat)} <= {int, float}:  # NumPy would read "1" and true as numbers
+            raise TypeError("the label or a coordinate is no number")
+        frames = skeletons.astype(np.float64)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{where}: cannot be read as a skeleton file ({type(error).__name__}: {error}); "
                          "fetch the archive again") from error
     if frames.ndim != 3 or frames.shape[1:] != (kinematics.JOINTS, 3) or not len(frames):
         raise ValueError(f"{where}: skeletons have shape {frames.shape}, expected (frames, {kinematics.JOINTS}, 3)")
-    if found != label:
-        raise ValueError(f"{where}: label is {found + 1}, expected {label + 1} from the file's name")
+    if stated != label + 1:
+        raise ValueError(f"{where}: label is {stated}, expected {label + 1} from the file's name")
     finite = np.isfinite(frames).all(axis=(1, 2))
     if not finite.all():
         raise ValueError(f"{where}: a coordinate of frame {np.argmin(finite)} is not finite; fetch the archive again")

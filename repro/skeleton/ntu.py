@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from repro.manifest import CORRUPT
+from repro.manifest import open_zip, read_member
 
 JOINTS = 25
 DIGITS = 20                   # of the largest id of 64 bits; longer numbers are damage
@@ -99,11 +99,12 @@ def read(path: Path, member: Member) -> bytes:
     if member.size > MOST_BYTES:
         raise ValueError(f"has {member.size:,} bytes, at most {MOST_BYTES:,} are read")
     try:
-        return (path / member.place).read_bytes() if path.is_dir() else _archive(path).read(member.place)
-    except CORRUPT as error:
-        raise ValueError(f"the archive is damaged here ({error})") from error
-    except (OSError, RuntimeError) as error:  # the latter if it is encrypted
+        if path.is_dir():
+            return (path / member.place).read_bytes()
+        archive = _archive(path)
+    except OSError as error:
         raise ValueError(f"cannot be read ({error})") from error
+    return read_member(archive, archive.getinfo(member.place))
 
 
 def parse(contents: bytes) -> Bodies:
@@ -212,10 +213,7 @@ def _is_sample(name: str) -> bool:
 def _entries(path: Path) -> list[tuple[str, int]]:
     """(place, size) of every file in a folder or zip."""
     if not path.is_dir():
-        try:
-            return [(info.filename, info.file_size) for info in _archive(path).infolist() if not info.is_dir()]
-        except CORRUPT as error:
-            raise ValueError(f"{path} is truncated or damaged ({error}); fetch the archive again") from error
+        return [(info.filename, info.file_size) for info in _archive(path).infolist() if not info.is_dir()]
     found = []
     for folder, _, files in os.walk(path):
         inside = os.path.relpath(folder, path).replace(os.sep, "/")
@@ -232,4 +230,4 @@ def _archive(path: Path) -> zipfile.ZipFile:
 
 @functools.lru_cache(maxsize=1)
 def _opened(path: Path, _version: tuple[int, ...]) -> zipfile.ZipFile:
-    return zipfile.ZipFile(path)
+    return open_zip(path)

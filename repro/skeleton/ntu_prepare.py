@@ -23,7 +23,7 @@ from repro.recipe import choose
 from repro.run.parallel import alone, run_jobs
 from repro.run.store import write_atomically
 from repro.skeleton import ntu, splits
-from repro.skeleton.pipelines import authors, predict_cluster
+from repro.skeleton.pipelines import authors, predict_cluster, rounded
 
 FORMAT = 2                    # raise when the same files would be prepared otherwise
 CHUNK = 256                   # recordings per shard
@@ -86,7 +86,7 @@ def prepare(
     index.parent.mkdir(parents=True, exist_ok=True)
     with alone(index.with_suffix(".lock")):
         prepared = None
-        with contextlib.suppress(FileNotFoundError, *manifest.CORRUPT, ValueError, KeyError):
+        with contextlib.suppress(OSError, *manifest.CORRUPT, ValueError, KeyError):
             prepared = _read(index)  # not there, or damaged since: made again
         if prepared:
             shutil.rmtree(folder, ignore_errors=True)  # left by a kill after the index was written
@@ -124,7 +124,7 @@ def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
         prepared = _read(index)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"data set 'ntu' is not prepared for pipeline {pipeline!r}: {command} first") from error
-    except (*manifest.CORRUPT, ValueError, KeyError) as error:
+    except (OSError, *manifest.CORRUPT, ValueError, KeyError) as error:
         raise ValueError(f"{index.with_suffix('.npy')} or its index is damaged ({error}); {command} again") from error
     check(prepared.names, subset=subset, kept=True)
     return prepared
@@ -156,7 +156,7 @@ def check(names: Sequence[str], *, subset: bool, kept: bool) -> None:
     for protocol, split in manifest.load_manifest("ntu").splits.items():
         rule = f" with a usable skeleton, protocol {protocol}," if kept else f" of protocol {protocol}"
         expected = (split.kept if kept else None) or split.expect
-        splits.check_counts("ntu", rule, splits.masks(split, columns), expected, "; a part of them needs --subset")
+        splits.check_counts("ntu", rule, split.masks(columns), expected, "; a part of them needs --subset")
 
 
 def unusable() -> frozenset[str]:
@@ -171,7 +171,7 @@ def describe(prepared: Prepared) -> list[str]:
     lines = [f"{len(prepared.names):,} recordings with {len(prepared.frames):,} frames of {prepared.frames.shape[1]} "
              f"coordinates, {prepared.lengths.min()} to {prepared.lengths.max()} frames each"]
     for protocol, split in manifest.load_manifest("ntu").splits.items():
-        found = {part: int(mask.sum()) for part, mask in splits.masks(split, columns).items()}
+        found = {part: int(mask.sum()) for part, mask in split.masks(columns).items()}
         expected = f"a subset, {split.kept['train']:,} / {split.kept['test']:,} are declared"
         verdict = "as declared" if found == split.kept else expected
         lines.append(f"{protocol}: {found['train']:,} train / {found['test']:,} test, {verdict}")
@@ -268,7 +268,7 @@ def _sequence(path: Path, member: ntu.Member, pipeline: str) -> tuple[np.ndarray
     """
     try:
         contents = ntu.read(path, member)
-        sequence = PIPELINES[pipeline][0](ntu.parse(contents)).astype(np.float32)
+        sequence = rounded(PIPELINES[pipeline][0], ntu.parse(contents))
     except Exception as error:
         error.add_note(f"in {member.place} of {path}")
         raise

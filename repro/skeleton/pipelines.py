@@ -1,5 +1,8 @@
 """What happens to the coordinates of a recording before training. NumPy alone, float64, one recording at a time."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 
 from repro.skeleton.ntu import JOINTS, Bodies
@@ -10,6 +13,22 @@ LONGEST = 300                 # frames of the longest recording of NTU RGB+D, an
 FEWEST = 12                   # frames of a body that is taken for one
 WIDTH = 0.8                   # of a body across, by its height: a wider one is taken for noise ...
 WIDE_FRAMES = 0.69754         # ... if it is wider in this share of its frames
+
+Recording = TypeVar("Recording")
+
+
+def rounded(pipeline: Callable[[Recording], np.ndarray], recording: Recording) -> np.ndarray:
+    """What a pipeline makes of a recording, (T, ...) float32.
+
+    Raises:
+        ValueError: as the pipeline; or with the frame, if coordinates are so large that they are not finite then.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        sequence = pipeline(recording).astype(np.float32)
+    finite = np.isfinite(sequence).reshape(len(sequence), -1).all(axis=1)
+    if not finite.all():
+        raise ValueError(f"its coordinates are so large that frame {np.argmin(finite)} of the sequence is not finite")
+    return sequence
 
 
 def transform(frames: np.ndarray, pipeline: str) -> np.ndarray:

@@ -1,18 +1,8 @@
-"""Which recordings train and which test, and whether they are as many as there should be. NumPy alone."""
+"""Whether recordings for training and test are as many as there should be. NumPy alone."""
 
 from collections.abc import Mapping
 
 import numpy as np
-
-from repro.manifest import Split
-
-
-def masks(split: Split, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Which recordings are "train" and which "test", (n,) bool each: those whose columns all have declared values."""
-    return {
-        part: np.all([np.isin(columns[name], values) for name, values in getattr(split, part).items()], axis=0)
-        for part in ("train", "test")
-    }
 
 
 def check_counts(

@@ -37,7 +37,7 @@ def clips(name="esc50", count=40, frames=6, unlabelled=3) -> Clips:
     everything = torch.ones(count, dtype=torch.bool)
     labels = categories.where(torch.arange(count) >= unlabelled, -1)
     return Clips(
-        name, "made up", CATEGORIES, labels, labels, everything, everything, everything, pictures.clamp(0, 255).byte(),
+        name, "made up", CATEGORIES, labels, labels, everything, everything, ~everything, pictures.clamp(0, 255).byte(),
         offsets, pitch + torch.randn(pitch.shape, generator=draws), 2 * offsets, rows_per_frame=2, window=4,
     )
 

@@ -246,6 +246,22 @@ def test_too_few_recordings_are_refused(train, test):
         tuner("audio", data=made_up(pretrain=3, train=train, test=test))
 
 
+def test_a_class_without_recordings_is_tuned_and_tested_with_the_others():
+    data = made_up(train=20, test=20)
+    empty = dataclasses.replace(data, train=data.train & (data.labels != 1))
+    fast = tuner("audio", data=empty)
+    assert fast.classifier.out_features == 3 and trace(fast, fast.total_steps).isfinite().all()
+    assert 0 <= fast.accuracy() <= 100
+
+
+def test_labels_out_of_range_and_parts_that_overlap_are_refused():
+    data = made_up(train=8, test=4)
+    with pytest.raises(ValueError, match="synthetic: label 3 should be from -1 to 2"):
+        dataclasses.replace(data, labels=data.labels + 1)
+    with pytest.raises(ValueError, match="synthetic: 4 samples are for train and for test"):
+        dataclasses.replace(data, train=data.train | data.test)
+
+
 def test_sound_alone_is_enough_for_sound():
     fast = tuner("audio", data=made_up(train=8, test=4, without=["video"]))
     assert trace(fast, 2).isfinite().all()

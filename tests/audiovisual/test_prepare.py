@@ -3,21 +3,24 @@
 import errno
 import io
 import json
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import zipfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
-from made_clips import mp4_with_sound, ogg, silent_avi, wav
+from made_clips import grey, mp4_with_sound, ogg, silent_avi, tone, wav, write
 
 from repro import manifest
-from repro.audiovisual import arrays, index, prepare, sound, sources, video
+from repro.audiovisual import arrays, data, index, prepare, sound, sources, video
 
 CLIPS = {"Biking": ["v_a", "v_c", "v_e"], "Archery": ["v_b", "v_d"]}
 LISTS = {"classInd.txt": "1 Archery\n2 Biking\n"}
@@ -243,6 +246,38 @@ def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(distributi
     assert ready(root, subset=True, skip_bad=True).names.tolist() == ["v_b", "v_d", "v_e"]
     distribution()
     assert ready(root).names.tolist() == ["v_a", "v_b", "v_c", "v_d", "v_e"] and left_behind(tmp_path) == WHOLE
+
+
+def test_sound_that_is_not_finite_is_a_bad_file_with_its_time(distribution):
+    samples = tone(1.8)
+    samples[0, 8000] = np.nan
+    pictures = [grey(60) for _ in range(45)]
+    loud = write("matroska", pictures, [Fraction(number, 25) for number in range(45)], samples, sound_codec="pcm_f32le",
+                 codec="ffv1")
+    files = {name: contents for name, contents in SILENT.items() if name != "Any/v_b.avi"} | {"Any/v_b.mkv": loud}
+    with pytest.raises(ValueError, match=r"v_b: a sample of its sound, at 0\.50 s, is nan; full scale is 1"):
+        ready(distribution(files))
+
+
+def test_a_clip_of_one_picture_is_a_clip_of_one_frame(distribution):
+    files = {name: contents for name, contents in SILENT.items() if name != "Any/v_b.avi"}
+    made = ready(distribution(files | {"Any/v_b.mp4": mp4_with_sound(0.04)}))
+    assert np.diff(made.first_frame).tolist() == [18, 1, 18, 17, 17]
+    assert made.notes["v_b"] == ("1 frames, a view has 16",) and np.isfinite(made.mel).all()
+    clips = data._clips(made, "split1", 16)
+    view = clips.view("video", torch.tensor([1, 1]), torch.Generator())
+    assert view.shape == (2, 3, 16, 24, 32) and (view == view[:, :, :1]).all()
+    assert clips.view("audio", torch.tensor([1]), torch.Generator()).isfinite().all()
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.05, 0.1, 0.15])
+def test_sound_alone_of_any_length_is_a_clip(distribution, seconds):
+    files = {f"audio/{name}": wav(seconds) for name in ("1-7-A-0.wav", "2-8-A-1.wav", "2-9-A-0.wav")}
+    made = prepare.prepare("esc50", distribution(files, {"esc50.csv": ESC}, "esc50"), subset=True)
+    frames = max(1, math.ceil(seconds * 10))
+    assert np.diff(made.first_row).tolist() == [10 * frames] * 3 and np.isfinite(made.mel).all()
+    clips = data._clips(made, "fold1", 16)
+    assert clips.view("audio", torch.arange(3), torch.Generator()).shape == (3, 80, 160)
 
 
 def test_files_mended_without_changing_their_size_are_read_again(distribution, monkeypatch):

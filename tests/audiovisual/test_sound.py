@@ -126,11 +126,18 @@ def test_rates_out_of_range_are_refused():
             sound._check_rate(rate)
 
 
-def test_sound_that_is_not_finite_is_refused():
-    samples = tone(0.2)
-    samples[0, 1500] = np.nan
-    with pytest.raises(media.Unusable, match="not finite"):
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, -1e20, 32_767])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_sound_that_is_not_finite_or_of_another_scale_is_refused_with_its_time(value, channels):
+    samples = tone(0.2, channels=channels)
+    samples[0, 1500] = value
+    with pytest.raises(media.Unusable, match=r"a sample of its sound, at 0\.09 s, is .*; full scale is 1"):
         sound.read(write("wav", sound=samples, sound_codec="pcm_f32le"))
+
+
+def test_loud_sound_has_finite_rows():
+    track = sound.read(write("wav", sound=tone(0.2, loudness=99.0), sound_codec="pcm_f32le"))
+    assert np.isfinite(sound.log_mel(sound.aligned(track, track.start, 2))).all()
 
 
 def test_sound_that_lasts_too_long_is_refused():

@@ -42,7 +42,7 @@ def test_ucf101():
     assert listing.labels.tolist() == [1, 0, 0] and np.isnan(listing.seconds).all()
     assert listing.columns["list2"].tolist() == ["test", "train", "train"]
     split = manifest.Split(train={"list3": ["train"]}, test={"list3": ["test"]}, expect={})
-    found = splits.masks(split, listing.columns)
+    found = split.masks(listing.columns)
     assert found["train"].tolist() == [True, False, True] and found["test"].tolist() == [False, True, False]
 
 
@@ -96,16 +96,33 @@ def test_audioset():
     (splits.ucf101, UCF | {"testlist01.txt": "Biking/v_b.avi"}, ValueError, "v_b is listed before"),
     (splits.ucf101, UCF | {"testlist01.txt": "Archery/v_c.avi"}, ValueError, "v_c is listed before.*of another class"),
     (splits.ucf101, UCF | {"trainlist01.txt": "Biking/v_b.avi"}, ValueError, "should be 2 words"),
+    (splits.ucf101, UCF | {"classInd.txt": "1 Biking\n1 Archery"}, ValueError, "'Archery' has the number 1, of anoth"),
+    (splits.ucf101, UCF | {"classInd.txt": "1 Biking\n2 Archery\n3 Biking"}, ValueError, "line 3: 'Biking' has the nu"),
+    (splits.ucf101, UCF | {"classInd.txt": f"{'9' * 5000} Biking\n2 Archery"}, ValueError, "of at most 9 digits"),
+    (splits.ucf101, UCF | {"trainlist01.txt": "Biking/v_b.avi 2"}, ValueError, "line 1: Biking has the number 1 in cl"),
     (splits.hmdb51, {}, FileNotFoundError, "none of its lists such as brush_hair_test_split1.txt"),
     (splits.hmdb51, {"run_test_split1.txt": "a.avi 1"}, FileNotFoundError, "run_test_split2.txt is not there"),
     (splits.hmdb51, HMDB | {"run_test_split2.txt": "a.avi 3"}, ValueError, "line 1: a.avi 3 should be a new clip"),
     (splits.esc50, {}, FileNotFoundError, "its list esc50.csv is not there"),
     (splits.esc50, {"esc50.csv": "filename,fold\n"}, ValueError, "lacks the columns target, category, esc10"),
     (splits.esc50, {"esc50.csv": ESC + "1-17-A-1.wav,1,1,rooster,False,17,A\n"}, ValueError, "1-17-A is listed before"),
-    (splits.esc50, {"esc50.csv": ESC + "1-19-A-1.wav,1\n"}, ValueError, "line 5: has fewer values than columns"),
+    (splits.esc50, {"esc50.csv": ESC + "1-19-A-1.wav,1\n"}, ValueError, "line 5: has 2 values for 7 columns"),
+    (splits.esc50, {"esc50.csv": ESC + "1-19-A-1.wav,1,1,rooster,False,17,A,B\n"}, ValueError, "line 5: has 8 values"),
+    (splits.esc50, {"esc50.csv": ESC + "1-19-A-1.wav,1,1,crow,False,17,A\n"}, ValueError, "'crow' has the number 1"),
+    (splits.esc50, {"esc50.csv": ESC + "1-19-A-2.wav,1,2,dog,False,17,A\n"}, ValueError, "'dog' has the number 2"),
+    (splits.esc50, {"esc50.csv": ESC + "1-19-A-1.wav,one,1,rooster,False,17,A\n"}, ValueError, "line 5: 'one' shou"),
+    (splits.esc50, {"esc50.csv": ESC + "1-19-A-1.wav,1,1,rooster,yes,17,A\n"}, ValueError,
+     "line 5: esc10='yes' is not one of: true, false"),
+    (splits.esc50, {"esc50.csv": ESC + '1-19-A-1.wav,1,1,"rooster,False,17,A\n'}, ValueError, "line 5: unexpected"),
+    (splits.esc50, {"esc50.csv": ESC + f"{'x' * 200_000},1,1,rooster,False,17,A\n"}, ValueError, "line 5: field larg"),
     (splits.kinetics, {}, FileNotFoundError, "none of its lists train.csv, val.csv, test.csv is there"),
     (splits.kinetics, {"train.csv": "youtube_id,time_start,time_end\na,now,2"}, ValueError, "'now' should be a time"),
     (splits.kinetics, {"train.csv": "youtube_id,time_start,time_end\na,1,nan"}, ValueError, "'nan' should be a time"),
+    (splits.kinetics, {"train.csv": "youtube_id,time_start,time_end\na,1_0,20"}, ValueError, "'1_0' should be a time"),
+    (splits.kinetics, {"train.csv": "youtube_id,time_start,time_end\na,20,10"}, ValueError, "line 2: ends at 10 s"),
+    (splits.audioset, {"eval_segments.csv": '--4gqARaEJE, 5, 5, "x"'}, ValueError, "line 1: ends at 5 s"),
+    (splits.audioset, {"eval_segments.csv": AUDIOSET["eval_segments.csv"].replace('cd_"', "cd_")}, ValueError,
+     "line 4: unexpected end of data; fetch it again"),
     (splits.audioset, {}, FileNotFoundError, "none of its lists balanced_train_segments.csv"),
     (splits.audioset, {"eval_segments.csv": "short, 1, 2, x"}, ValueError, "line 1:.*should be a new YTID"),
     (splits.audioset, {"eval_segments.csv": AUDIOSET["eval_segments.csv"].replace("segs=1", "segs=20371")}, ValueError,
@@ -114,6 +131,18 @@ def test_audioset():
 def test_other_lists_are_refused(read, texts, error, message):
     with pytest.raises(error, match=message):
         read(texts)
+
+
+def test_labels_are_places_among_the_classes_whatever_their_numbers():
+    numbers = {"classInd.txt": "5 Biking\n17 Archery\n"}
+    lists = {name: text.replace(".avi 1", ".avi 5").replace(".avi 2", ".avi 17") for name, text in UCF.items()}
+    found = splits.ucf101(lists | numbers)
+    assert found.classes == ("Biking", "Archery") and found.labels.tolist() == splits.ucf101(UCF).labels.tolist()
+
+
+def test_a_quotation_mark_in_a_comment_hides_no_segment():
+    commented = {name: text.replace("num_segs", '", num_segs') for name, text in AUDIOSET.items()}
+    assert splits.audioset(commented).names == splits.audioset(AUDIOSET).names
 
 
 def test_counts_are_those_of_the_manifest():

@@ -5,6 +5,7 @@ import io
 import math
 from fractions import Fraction
 
+import av
 import numpy as np
 import pytest
 from made_clips import grey, ogg, silent_avi, wav, write
@@ -214,3 +215,23 @@ def test_truncated_files_of_sound_are_refused(share):
 def test_of_an_unknown_size_nothing_is_said():
     for size in (b"\0\0\0\0", b"\xff\xff\xff\xff"):
         media.refuse_cut(wav()[:4] + size + wav()[8:])
+
+
+def test_titles_in_another_encoding_are_no_obstacle():
+    """FFmpeg hands them over as they are, and many programs write Latin-1."""
+    titled = matroska_with_title("caf\u00e9 noir")
+    damaged = titled.replace("caf\u00e9".encode(), b"caf\xe9\xe9")
+    assert damaged != titled
+    assert len(decoded(damaged).frames) == len(decoded(titled).frames) == 2
+
+
+def matroska_with_title(title):
+    target = io.BytesIO()
+    with av.open(target, "w", format="matroska", options={}) as container:
+        container.metadata["title"] = title
+        stream = container.add_stream("ffv1", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 32, 24, "bgr0"
+        for _ in range(2):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(grey(50), format="rgb24")))
+        container.mux(stream.encode(None))
+    return target.getvalue()

@@ -107,8 +107,8 @@ def made_up(count: int) -> ImageSet:
     """Noise; nothing is learned from it."""
     draws = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8, generator=draws)
-    every, labels = torch.ones(count, dtype=torch.bool), torch.arange(count) % 10
-    return ImageSet("made-up", images, labels, every, every, labels == 0, tuple("0123456789"), "made up")
+    every, test = torch.ones(count, dtype=torch.bool), torch.arange(count) % 10 == 0
+    return ImageSet("made-up", images, torch.arange(count) % 10, every, ~test, test, tuple("0123456789"), "made up")
 
 
 def plain(stem: str, batch: int) -> Iterator[None]:

@@ -13,5 +13,5 @@ def made_up(lengths: Tensor, features: int) -> SkeletonSet:
     ones, every = torch.ones_like(lengths), torch.ones(len(lengths), dtype=torch.bool)
     return SkeletonSet(
         name="made-up", frames=frames, lengths=lengths, labels=ones, train=every, test=~every, views=ones,
-        subjects=ones, actions=("a",), bones=((0, 1),), digest="made up",
+        subjects=ones, actions=("a", "b"), bones=((0, 1),), digest="made up",
     )

@@ -64,3 +64,15 @@ def changed(line, replacement, frames=TWO):
     lines = text(frames).split(b"\r\n")
     lines[line] = replacement(lines[line]) if callable(replacement) else replacement
     return b"\r\n".join(lines)
+
+
+def slow_read(contents):
+    """[(id, frame, (25, 3) joints)], read value by value."""
+    lines = iter(contents.splitlines())
+    found = []
+    for frame in range(int(next(lines))):
+        for _ in range(int(next(lines))):
+            number = int(next(lines).split()[0])
+            joints = [[np.float32(value) for value in next(lines).split()[:3]] for _ in range(int(next(lines)))]
+            found.append((number, frame, joints))
+    return found

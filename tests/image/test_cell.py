@@ -172,6 +172,18 @@ def test_the_spread_is_zero_for_equal_embeddings_and_one_without_a_preferred_dir
         assert cell.evaluate(pretrainer, 0)["embedding_spread"] == pytest.approx(expected, abs=0.01)
 
 
+def test_a_class_without_training_images_is_never_right_for_the_nearest_neighbour(data):
+    empty = dataclasses.replace(data, train=data.train & (data.labels != 1))
+    found = cell.evaluate(learner(empty, "random"), 0)
+    known = (empty.labels[empty.test] != 1).double().mean().item()
+    assert 0 <= found["knn1"] <= 100 * known and 0 <= found["linear"] <= 100 and found["embedding_spread"] >= 0
+    assert trace_is_finite(learner(empty, "supervised"))
+
+
+def trace_is_finite(learner, steps=3):
+    return all(learner.step().isfinite().all() for _ in range(steps))
+
+
 def test_evaluating_changes_nothing_and_repeats_itself(data):
     pretrainer = learner(data, "jcl", keys=2, probe_view="crop")
     pretrainer.step()

@@ -18,6 +18,7 @@ from torchvision import datasets
 
 from repro import manifest
 from repro.image import data, readers
+from tests.campaigns import mutations
 
 REAL = manifest.data_root()
 RNG = np.random.default_rng(0)
@@ -261,6 +262,70 @@ def test_arrays_of_another_form_are_refused_and_lose_nothing(folders, changes, m
     assert data.load("cifar10", subset=True).digest == kept.digest
 
 
+@pytest.mark.parametrize("name", ["cifar100", "tiny_imagenet"])
+def test_labels_of_classes_that_have_numbers_are_in_range_too(folders, name):
+    side, most = data.FORMS[name]
+    images = {"x_train": pixels(5, side), "x_test": pixels(2, side)}
+    found = data.take_in(name, saved(folders / "mine.npz", arrays(y_train=np.array([0, 1, 2, 3, most - 1]), **images)))
+    assert len(found.classes) == most  # most of them without an image
+    for label in (most, 2**62, -1):
+        with pytest.raises(ValueError, match=rf"worse\.npz: labels run from .*, expected 0 to {most - 1}"):
+            data.take_in(name, saved(folders / "worse.npz", arrays(y_train=np.array([0, 1, 2, 3, label]), **images)))
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_a_copy_without_images_for_a_part_is_refused(folders, part):
+    empty = {f"x_{part}": pixels(0), f"y_{part}": np.zeros(0, np.int64)}
+    with pytest.raises(ValueError, match=rf"mine\.npz holds no image for {part}; add some"):
+        data.take_in("cifar10", saved(folders / "mine.npz", arrays(**empty)))
+    picture = png(pixels(1)[0])
+    with zipfile.ZipFile(folders / "mine.zip", "w") as archive:
+        archive.writestr(f"{'test' if part == 'train' else 'train'}/cat/1.png", picture)
+    with pytest.raises(ValueError, match=rf"mine\.zip holds no image for {part}; add some"):
+        data.take_in("cifar10", folders / "mine.zip")
+
+
+def npy(header, values=b""):
+    """A file of NumPy with a description of its own."""
+    described = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(described).to_bytes(2, "little") + described + values
+
+
+HUGE = "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 4, 4, 3)}"
+
+
+@pytest.mark.parametrize("contents", [
+    b"no array", npy("{'descr'"), npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), npy(HUGE % 2**40),
+    npy(HUGE % 2**70), npy(HUGE % -1), npy("["), npy(HUGE % 5, bytes(3)),
+], ids=["text", "cut", "object", "huge", "larger", "negative", "bracket", "short"])
+def test_arrays_that_numpy_cannot_read_are_refused_by_name(folders, contents):
+    members = {name: contents if name == "x_train" else None for name in ("x_train", "y_train", "x_test", "y_test")}
+    path = saved(folders / "mine.npz", arrays())
+    with zipfile.ZipFile(path) as archive:
+        members = {name: value or archive.read(f"{name}.npy") for name, value in members.items()}
+    path.write_bytes(mutations.zipped([(f"{name}.npy", value) for name, value in members.items()]))
+    with pytest.raises(ValueError, match=r"mine\.npz is not an \.npz of images and labels: ."):
+        data.take_in("cifar10", path)
+
+
+def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
+    monkeypatch.setattr(readers, "LARGEST", 1000)
+    with pytest.raises(ValueError, match=r"mine\.npz is not an \.npz .*: it unpacks to more than 1,000 bytes"):
+        data.take_in("cifar10", saved(folders / "mine.npz", arrays(x_train=pixels(50), y_train=np.zeros(50, int))))
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-30], lambda content: b"", lambda content: b"x" * 99,
+                                    lambda content: content.replace(b"labels", b"lapels")])
+def test_a_copy_that_was_damaged_since_is_named_with_the_command_that_mends_it(folders, damage):
+    original = saved(folders / "mine.npz", arrays())
+    before = data.take_in("cifar10", original).digest
+    kept, = (folders / "runs" / "prepared" / "cifar10-imported").iterdir()
+    kept.write_bytes(damage(kept.read_bytes()))
+    with pytest.raises(ValueError, match=rf"{kept} is damaged .*; run `repro data import cifar10 FILE` again"):
+        data.load("cifar10", subset=True)
+    assert data.take_in("cifar10", original).digest == before
+
+
 @pytest.mark.parametrize("form", ["folder", "zip", "tar.xz"])
 @pytest.mark.parametrize("outer", ["", "copy/"])
 def test_a_copy_in_class_folders(folders, form, outer):
@@ -304,8 +369,8 @@ NUMBERED = [f"class {number}" for number in range(100)]
     [
         ("cifar100", {"class_names": data.CLASSES["cifar10"]}, "10 classes, airplane to truck, .*the 100 of cifar100"),
         ("cifar10", {"class_names": NUMBERED}, "100 classes, class 0 to class 99, .*the 10 of cifar10: airplane, auto"),
-        ("cifar100", {"y_test": np.array([0, 100])}, "101 classes, 0 to 100, .*100 of cifar100; take it in as"),
-        ("cifar100", {"class_names": np.array([{}])}, "class_names: Object arrays"),
+        ("cifar100", {"y_test": np.array([0, 100])}, "labels run from 0 to 100, expected 0 to 99"),
+        ("cifar100", {"class_names": np.array([{}])}, "Object arrays"),
         ("stl10", {}, r"mine\.npz has pictures of 32 x 32 pixels, expected 96 x 96; take it in as the .*cifar10"),
         ("stl10", {"x_train": pixels(5, 96), "x_test": pixels(2, 96), "class_names": data.CLASSES["cifar10"]},
          "airplane to truck, expected the 10 of stl10"),

@@ -321,6 +321,20 @@ def test_a_file_in_another_format_or_cut_short_is_an_error(written, damage):
         load(written)
 
 
+@pytest.mark.parametrize(("change", "message"), [
+    ({"mean": [0.5, 0.5]}, "."), ({"std": [0.2, 0.0, 0.2]}, "std above 0"), ({"mean": "abc"}, "."),
+    ({"mean": [float("nan")] * 3}, "three finite numbers"), ({"std": [1.0]}, "."), ({"size": 8.5}, "whole numbers"),
+    ({"resize": 7}, "resize=7 should be at least size=8"), ({"size": True}, "whole numbers"),
+    ({"size": 0}, "at least 1"), ({"mean": [10**400] * 3}, "."), ({"mean": [[0.5] * 3] * 3}, "."),
+])
+def test_a_view_that_cannot_be_made_is_refused(tmp_path, change, message):
+    path = tmp_path / "odd.safetensors"
+    seen = {"size": 8, "resize": 9, "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.25, 0.3]} | change
+    safetensors.torch.save_file({"weight": torch.zeros(2)}, path, metadata={"view": json.dumps(seen)})
+    with pytest.raises(ValueError, match=rf"odd\.safetensors describes a view that cannot be made \(.*({message})"):
+        load_view(path)
+
+
 @pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"architecture": "resnet18"}])
 def test_a_foreign_safetensors_file_is_an_error(tmp_path, metadata):
     path = tmp_path / "foreign.safetensors"
@@ -335,6 +349,9 @@ def test_a_foreign_safetensors_file_is_an_error(tmp_path, metadata):
     [
         ({"name": "resnet34"}, "cannot be made .*resnet34.* is not one of"),
         ({"layers": 3}, "cannot be made .*layers"),
+        ({"projection": -3}, "cannot be made"), ({"projection": "x"}, "cannot be made"),
+        ({"projection": 10**9}, r"head.3.bias has the shape \(16,\) in the file and the shape \(1000000000,\)"),
+        ({"projection": 2**70}, "cannot be made"),
         ({"projection": 8}, r"head.3.bias has the shape \(16,\) in the file and the shape \(8,\) in the model"),
         ({"head": "moco_v2"}, r"head.0.bias has no place in the file and the shape \(512,\) in the model"),
         ({"small": False}, r"trunk.conv1.weight has the shape \(64, 3, 3, 3\) in the file"),
@@ -354,4 +371,15 @@ def test_a_file_with_weights_to_spare_is_an_error(written, model):
     weights = model.state_dict() | {"head.9.weight": torch.zeros(3)}
     safetensors.torch.save_file(weights, written, metadata=metadata)
     with pytest.raises(ValueError, match=r"head.9.weight has the shape \(3,\) in the file and no place in the model"):
+        load(written)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["trunk.conv1.weight", "trunk.bn1.running_var", "head.3.bias"])
+def test_weights_that_are_not_finite_are_an_error(written, name, value):
+    with safetensors.safe_open(written, framework="pt") as file:
+        metadata, weights = file.metadata(), {each: file.get_tensor(each) for each in file.keys()}  # noqa: SIM118
+    weights[name].view(-1)[-1] = value
+    safetensors.torch.save_file(weights, written, metadata=metadata)
+    with pytest.raises(ValueError, match=rf"weights\.safetensors is damaged: {name} is not finite; export it again"):
         load(written)

@@ -433,7 +433,7 @@ def numbers(views):
 @pytest.mark.parametrize("method", ["moco", "supervised"])
 def test_every_epoch_is_a_permutation_without_its_rest(method):
     even = torch.arange(42) % 2 == 0
-    data = numbered(42, pretrain=even, train=~even, test=torch.arange(42) < 4)
+    data = numbered(42, pretrain=even, train=~even, test=even & (torch.arange(42) < 4))
     fast = learner(method, data=data, query_view="weak", key_view="weak")
     members = set(range(0 if method == "moco" else 1, 42, 2))
     queries = watched(fast.model if method == "moco" else fast.model.trunk)
@@ -525,6 +525,31 @@ def test_a_batch_larger_than_the_split_is_refused(method, available):
     message = rf"batch=26 exceeds the {available} training images of digits; choose a smaller batch"
     with pytest.raises(ValueError, match=message):
         learner(method, data=data, batch=26)
+
+
+@pytest.mark.parametrize("method", ["moco", "sce", "jcl"])
+def test_a_dictionary_larger_than_the_data_keeps_their_earlier_keys(method):
+    fast = learner(method, dictionary=200)
+    assert len(fast.members) == 20
+    before = fast.dictionary.entries.clone()
+    assert trace(fast, 3 * fast.steps_per_epoch).isfinite().all()
+    written = 3 * fast.steps_per_epoch * fast.recipe.batch
+    changed = (fast.dictionary.entries != before).any(1)
+    assert written > len(fast.members) and changed[:written].all() and not changed[written:].any()
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_images_of_one_pixel_are_trained_on(method):
+    fast = learner(method, data=made_up(size=1))
+    assert trace(fast, 2).isfinite().all()
+
+
+def test_labels_out_of_range_and_parts_that_overlap_are_refused():
+    data = made_up(unlabeled=3)
+    with pytest.raises(ValueError, match="digits: label 3 should be from -1 to 2"):
+        dataclasses.replace(data, labels=data.labels.where(data.labels != 2, 3))
+    with pytest.raises(ValueError, match="digits: 9 samples are for train and for test"):
+        dataclasses.replace(data, train=data.train | data.test)
 
 
 def test_a_batch_that_processes_cannot_share_is_refused(monkeypatch):

@@ -54,6 +54,13 @@ def test_a_damaged_figure_is_named(tmp_path):
         read(tmp_path)
 
 
+@pytest.mark.parametrize("content", ["", 'a,b\n"1', "a\n1,2\n3,4,5\n"])
+def test_a_damaged_table_is_named(tmp_path, content):
+    (tmp_path / "taxonomy_ucla.csv").write_text(content)
+    with pytest.raises(ValueError, match=r"taxonomy_ucla\.csv is damaged .*`repro figures`"):
+        read(tmp_path)
+
+
 def test_every_committed_figure_says_where_it_comes_from():
     committed = {each.stem: each for each in read(manifest.project_root() / "figures")}
     assert committed["taxonomy_ucla"].provenance["preset"] == "paper"

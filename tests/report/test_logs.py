@@ -5,9 +5,11 @@ import json
 import pandas as pd
 import pytest
 
+from repro import manifest
 from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS
 from repro.report import logs
+from repro.run.finished import read_table
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import PRESETS as SKELETON_PRESETS
 
@@ -194,6 +196,7 @@ def test_export_of_categories_along_training(store, tmp_path):
     diverse(store, "ohem", 32, preset="smoke")
     path, = logs.export(store, tmp_path / "figures")
     assert path.name == "category_curves_synthetic.csv"
+    assert path.read_text().splitlines()[1].startswith("5,29.0,28.0,gradient,32,25.5,")
     found = logs.read(path)
     assert list(found.columns) == ["step", "categories_video", "categories_audio", "sampler", "batch", "expected",
                                    "key", "seed", "dataset", "preset"]
@@ -240,6 +243,44 @@ def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
     assert logs.read(path)["key"].tolist() == ["1234567890123456"]
 
 
+@pytest.mark.parametrize(("damage", "message"), [
+    (lambda text: text.replace("0.25", "x"), "is damaged .'weight' holds other than finite numbers"),
+    (lambda text: text.replace("0.25", ""), "is damaged .'weight' holds other than finite numbers"),
+    (lambda text: text.replace("0.25", "inf"), "is damaged .'weight' holds other than finite numbers"),
+    (lambda text: text.replace("0.25", "nan"), "is damaged .'weight' holds other than finite numbers"),
+    (lambda text: text.replace(",digits,quick\n", "\n", 1), "cannot be read .line 2: 9 values for 11 columns"),
+    (lambda text: text.replace("digits,quick\n", "digits,quick,more\n"), "cannot be read .line 2: 12 values"),
+    (lambda text: text.replace("weight", "wait"), "has no column 'weight'"), (lambda text: "", "cannot be read"),
+    (lambda text: text.replace("sce", '"sce'), "cannot be read"),
+])
+def test_a_damaged_log_is_named(store, tmp_path, damage, message):
+    finish(store)
+    path, = logs.export(store, tmp_path / "figures")
+    columns = logs.FIGURES["objective_parts"].columns
+    assert len(logs.read(path, columns)) == 2
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(ValueError, match=rf"objective_parts_digits\.csv ({message}).*export it again where its cells"):
+        logs.read(path, columns)
+
+
+@pytest.mark.parametrize("line", [
+    "{", "3", '{"step": 40}', '{"step": 40, "InfoNCE": NaN}', "[" * 100_000, json.dumps(STEPS[0] | {"ReSSL": "3.0"}),
+])
+def test_a_damaged_line_of_a_run_s_log_is_named(store, line):
+    run = finish(store)
+    with (run.folder / "progress.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(ValueError, match=r"progress\.jsonl cannot be read beyond line 4 .*; delete that folder"):
+        logs.objective_parts(run.cell)
+
+
+def test_every_committed_log_is_read_with_its_columns():
+    figures = manifest.project_root() / "figures"
+    found = {name: [logs.read(path, log.columns) for path in figures.glob(f"{name}_*.csv")]
+             for name, log in logs.FIGURES.items()}
+    assert sum(map(bool, found.values())) >= 5 and all(len(log) for read in found.values() for log in read)
+
+
 def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
     for method, seed in (("cmacc", 1), ("cmacc", 0), ("cmacc", 2), ("xmoco", 0), ("smoco", 0)):
         recipe = AUDIOVISUAL_PRESETS["quick"]("synthetic", method)
@@ -270,3 +311,11 @@ def test_export_of_nothing(store, tmp_path):
 )
 def test_labels_in_names_of_files(label, expected):
     assert logs.slug(label) == expected
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2,3\n4,5,6,7\n", "a\n\"x"])
+def test_a_damaged_table_of_a_run_is_named(tmp_path, content):
+    path = tmp_path / "similarity.csv"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"similarity\.csv cannot be read \(.*\); delete it, and it is made again"):
+        read_table(path)

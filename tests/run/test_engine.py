@@ -106,6 +106,21 @@ def test_a_diverging_cell_does_not_stop_the_others_and_is_named_at_the_end(store
     assert found["linear"].tolist() == [value(each) for each in CELLS]
 
 
+@pytest.mark.parametrize("ask", [lambda run: torch.empty(2**60), lambda run: bytearray(2**62)], ids=["torch", "python"])
+def test_a_cell_too_large_for_memory_does_not_stop_the_others_and_is_named_at_the_end(store, ask):
+    with pytest.raises(ChildProcessError) as raised:
+        run_cells(CELLS, Trainer(AE=ask), store)
+    summary, *failed = str(raised.value).splitlines()
+    assert summary == "2 of 5 cells failed, the others are done:"
+    for seed, line in enumerate(failed):
+        assert line.startswith(f"  AE, seed {seed}: MemoryError: ")
+        assert line.endswith("; choose a smaller batch, dictionary or network")
+    for each in CELLS:
+        assert (store.run(each).result is None) == (each.entry == "AE")
+    found = run_cells(CELLS, Trainer(), store)
+    assert found["linear"].tolist() == [value(each) for each in CELLS]
+
+
 def test_another_error_stops_at_once_and_leaves_the_cell_free(store):
     def fail(run):
         raise RuntimeError("out of memory")

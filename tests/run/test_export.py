@@ -166,6 +166,45 @@ def test_other_columns_are_refused_and_the_file_is_left(store, tmp_path, change)
     assert path.read_bytes() == before
 
 
+def cut(text):
+    return text.rpartition(",")[0] + "\n"
+
+
+@pytest.mark.parametrize(("damage", "message"), [
+    (lambda text: text.replace(",0,", ",x,", 1), "line 2: seed='x' should be a whole number"),
+    (lambda text: text.replace(",0,", ",-1,", 1), "line 2: seed='-1' should be a whole number"),
+    (cut, "line 2: 10 values, expected 11"), (lambda text: text.rstrip("\n") + ",more\n", "line 2: 12 values"),
+    (lambda text: text.replace("50.0", "NaN"), "line 2: metrics: NaN is not a finite number"),
+    (lambda text: text.replace("50.0", "null"), "line 2: metrics: linear is None"),
+    (lambda text: text.replace("50.0", "50.0}"), "line 2: metrics: Extra data"),
+    (lambda text: text.replace("finished", "ended"), "line 2: cost: it lacks finished"),
+    (lambda text: text[:-20], "unexpected end of data"),
+])
+def test_a_damaged_row_is_named_with_its_line(store, tmp_path, damage, message):
+    path = tmp_path / "cells.csv"
+    finish(store, "CE", linear=50.0)
+    export(store, path)
+    text = path.read_text()
+    path.write_text(damage(text))
+    assert path.read_text() != text
+    with pytest.raises(ValueError, match=rf"cells\.csv cannot be read \(.*{message}.*\); restore it from version"):
+        read_cells(path)
+
+
+def test_a_file_of_cells_that_is_no_text_is_named(tmp_path):
+    path = tmp_path / "cells.csv"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match=r"cells\.csv cannot be read \('utf-8' codec .*; restore it"):
+        read_cells(path)
+
+
+def test_a_result_that_does_not_say_when_it_was_finished_is_named(store):
+    cell = finish(store, "CE")
+    (store.run(cell).folder / "result.json").write_text('{"linear": 50.0, "cost": {"commit": "c"}}')
+    with pytest.raises(ValueError, match=rf"the cost of .*{cell.key} is damaged \(it lacks finished\); delete result"):
+        finished_cells(store)
+
+
 def test_results_spread_the_metrics_of_one_table_and_data_set(store):
     finish(store, "AE", 1, linear=61.0)
     finish(store, "AE", 0, linear=60.0)

@@ -237,14 +237,15 @@ def test_resuming_many_times_gives_the_undisturbed_run(tmp_path, undisturbed, se
     assert progress(tmp_path) == undisturbed[1], f"interrupted before the steps {steps}"
 
 
-TAILS = ['{"step": 12, "lo', '{"step": 12', "{", "\x00\x00\x00", '{"step": 12, "loss": 1.0}\n{"st']
+TAILS = ['{"step": 12, "lo', '{"step": 12', "{", "\x00\x00\x00", '{"step": 12, "loss": 1.0}\n{"st', "3", "[]",
+         '{"loss": 1}', '{"step": null}', '{"step": "x"}', '{"step": NaN}', "\udcff"]
 
 
 @pytest.mark.parametrize("tail", TAILS)
 def test_what_a_crash_left_after_the_checkpoint_is_dropped(tmp_path, undisturbed, tail):
     with pytest.raises(Interrupted):
         train(Walk(fails_at=11), tmp_path, checkpoint_seconds=0)
-    with (tmp_path / "progress.jsonl").open("a") as file:
+    with (tmp_path / "progress.jsonl").open("a", errors="surrogateescape") as file:
         file.write(tail)
     train(Walk(), tmp_path)
     assert progress(tmp_path) == undisturbed[1]

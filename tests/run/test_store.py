@@ -334,6 +334,49 @@ def test_binary_garbage_in_a_result_is_named(store):
         _ = run.result
 
 
+@pytest.mark.parametrize(("content", "message"), [
+    ('{"linear": NaN}', "NaN is not a finite number"), ('{"linear": -Infinity}', "-Infinity is not a finite number"),
+    ('{"linear": 1e999}', "1e999 is not a finite number"), (f'{{"linear": {"9" * 30}}}', "is too large"),
+    (f'{{"linear": {"9" * 5000}}}', "integer string conversion"), ('{"linear": null}', "linear is None"),
+    ('{"linear": true}', "linear is True"), ('{"linear": [50.0]}', r"linear is \[50.0\]"), ('{"cost": 3}', "cost is 3"),
+    ("[" * 100_000, "it is nested too deeply"), ("3", "it holds a int"),
+])
+def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, content, message):
+    run = store.run(CELL)
+    with run.claim():
+        run.finish({"linear": 50.0, "select": "last", "cost": {"seconds": 1.0}})
+    assert store.finished()[0]["result"] == {"linear": 50.0, "select": "last", "cost": {"seconds": 1.0}}
+    (run.folder / "result.json").write_text(content)
+    for read in (lambda: run.result, lambda: store.twin(CELL), store.finished):
+        with pytest.raises(ValueError, match=rf"result\.json cannot be read \(.*{message}.*doctor --repair"):
+            read()
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"recipe": None}, "recipe is None"), ({"seed": "0"}, "seed is '0'"), ({"seed": True}, "seed is True"),
+    ({"digest": 3}, "digest is 3"), ({"key": None}, "key is None"), ({"version": 1.0}, "version is 1.0"),
+])
+def test_a_description_with_fields_of_another_type_is_named(store, change, message):
+    run = store.run(CELL)
+    with run.claim():
+        run.finish({"linear": 50.0, "cost": {}})
+    (run.folder / "recipe.json").write_text(json.dumps(CELL.describe() | change))
+    with pytest.raises(ValueError, match=rf"recipe\.json cannot be read \({message}\)"):
+        store.finished()
+
+
+@pytest.mark.parametrize(("text", "share"), [
+    ("", 0), ("{", 0), ("3", 0), ('{"step": 3}', 0), ('{"step": 3, "of": 0}', 0), ('{"step": "3", "of": 6}', 0),
+    ('{"step": 3, "of": 6}', 0.5), ('{"step": 30, "of": 6}', 1), ('{"step": -3, "of": 6}', 0),
+    ('{"step": NaN, "of": 6}', 0), ("[" * 100_000, 0),
+])
+def test_how_much_is_trained_is_a_share_whatever_the_log_holds(store, text, share):
+    run = store.run(CELL)
+    run.folder.mkdir(parents=True)
+    (run.folder / "progress.jsonl").write_text(f'{{"step": 1, "of": 6}}\n{text}\n' if text else "")
+    assert run.trained == share
+
+
 def test_twin_is_the_same_cell_of_any_table(store):
     other = dataclasses.replace(CELL, table="encoder_collapse", entry="AE, layers=1", preset="paper")
     assert store.twin(CELL) is None

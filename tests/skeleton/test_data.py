@@ -1,4 +1,3 @@
-import json
 import logging
 import os
 import threading
@@ -9,28 +8,13 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from ucla_files import body, recording
 
 from repro import manifest
 from repro.skeleton import data, pipelines
 
 REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
 needs_ucla = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
-
-
-def body(length, seed=0):
-    """(length, 20, 3) of a standing figure with random joints, hips across and spine up."""
-    rng = np.random.default_rng(seed)
-    frames = rng.normal(0, 0.3, (1, 20, 3)) + np.cumsum(rng.normal(0, 0.02, (length, 20, 3)), axis=0) + [0, 0, 2.5]
-    frames[:, 1] = frames[:, 0] + [0.01, 0.07, -0.01]
-    frames[:, 12], frames[:, 16] = frames[:, 0] + [-0.08, -0.05, 0.02], frames[:, 0] + [0.08, -0.06, -0.01]
-    return frames.round(6)
-
-
-def recording(name, frames, **changes):
-    """(file name, JSON) in the official format."""
-    label = list(data.UCLA_ACTIONS).index(int(name[1:3])) + 1
-    values = {"file_name": name, "skeletons": np.asarray(frames).tolist(), "label": label} | changes
-    return f"{name}.json", json.dumps(values).encode()
 
 
 SMALL = dict(recording(name, body(length, length)) for name, length in (
@@ -250,6 +234,46 @@ def infinite():
 def test_faulty_member_is_named(member, message):
     with pytest.raises(ValueError, match=message):
         data.parse_ucla([recording("a02_s01_e00_v01", body(3)), member], "where")
+
+
+NO_NUMBER = "cannot be read as a skeleton file .TypeError: the label or a coordinate is no number"
+
+
+def with_value(text, place=7):
+    """A recording in which the text of a value stands in the place of a coordinate."""
+    name, contents = recording("a01_s01_e00_v01", np.full((12, 20, 3), 0.5))
+    values = contents.decode().split("0.5")
+    return name, ("0.5".join(values[:place]) + text + "0.5".join(values[place:])).encode()
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ('"0.25"', NO_NUMBER), ("true", NO_NUMBER), ("null", NO_NUMBER), ("[0.25]", NO_NUMBER),
+    ("9" * 400, "cannot be read as a skeleton file .OverflowError"), ("9" * 5000, "cannot be read as a skeleton file"),
+    ("[" * 100_000, "cannot be read as a skeleton file .RecursionError"),
+    ("NaN", "a coordinate of frame 0 is not finite"), ("-Infinity", "a coordinate of frame 0 is not finite"),
+    ("1e999", "a coordinate of frame 0 is not finite"),
+])
+def test_what_is_no_finite_number_is_no_coordinate(text, message):
+    with pytest.raises(ValueError, match=f"where, a01_s01_e00_v01.json: {message}"):
+        data.parse_ucla([with_value(text)], "where")
+
+
+@pytest.mark.parametrize("label", [True, "1", None, [1]])
+def test_what_is_no_number_is_no_label(label):
+    with pytest.raises(ValueError, match=r"a01_s01_e00_v01\.json: cannot be read as a skeleton file .TypeError"):
+        data.parse_ucla([recording("a01_s01_e00_v01", body(12), label=label)], "where")
+
+
+@pytest.mark.parametrize(("pipeline", "frame", "value"), [
+    ("raw", 3, 1e39), ("raw", 49, -3e307), ("unscaled", 3, 1e300), ("unscaled", 3, -1e39), ("interpolate", 3, 1e39),
+])
+def test_coordinates_that_a_pipeline_cannot_hold_are_refused_with_recording_and_frame(pipeline, frame, value):
+    frames = body(50)
+    frames[frame, 1, 1] = value
+    read = data.parse_ucla([recording("a01_s01_e00_v01", frames), recording("a01_s01_e00_v02", body(12))], "where")
+    only = manifest.Split(train={"views": [1]}, test={"views": [2]}, expect={"train": 1, "test": 1})
+    with pytest.raises(ValueError, match=rf"ucla, recording a01_s01_e00_v01: .*so large that frame {frame} of the seq"):
+        data.prepare("ucla", read, only, pipeline)
 
 
 def test_one_frame_is_read_and_left_out(distribution):

@@ -4,10 +4,10 @@ import zipfile
 
 import numpy as np
 import pytest
-from ntu_files import AGAIN, COMING, CROWD, FIRST, ONE, TWO, changed, text
+from ntu_files import AGAIN, COMING, CROWD, FIRST, ONE, TWO, changed, slow_read, text
 
 from repro import manifest
-from repro.skeleton import ntu, ntu_prepare, splits
+from repro.skeleton import ntu, ntu_prepare
 
 LISTS = manifest.data_root() / "ntu"
 needs_lists = pytest.mark.skipif(not LISTS.exists(), reason="the name lists of NTU RGB+D are not below REPRO_DATA")
@@ -16,18 +16,6 @@ NO_IDS = [[(0, joints) for _, joints in bodies] for bodies in TWO]
 SOME = {"one": ONE, "two": TWO, "coming": COMING, "again": AGAIN, "crowd": CROWD, "nobody": [[], [], []], "empty": [],
         "same id": SAME_ID, "no ids": NO_IDS}
 NAMES = ["S001C001P001R001A001", "S017C003P040R002A060"]
-
-
-def slow_read(contents):
-    """[(id, frame, (25, 3) joints)], read value by value."""
-    lines = iter(contents.decode().replace("\r\n", "\n").split("\n"))
-    found = []
-    for frame in range(int(next(lines))):
-        for _ in range(int(next(lines))):
-            number = int(next(lines).split()[0])
-            joints = [[np.float32(value) for value in next(lines).split()[:3]] for _ in range(int(next(lines)))]
-            found.append((number, frame, joints))
-    return found
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
@@ -197,7 +185,7 @@ def test_counts_of_the_official_names():
     with pytest.raises(ValueError, match=r"with a usable skeleton, protocol xsub, are .*a part of them needs --subset"):
         ntu_prepare.check(available[1:], subset=False, kept=True)
     for protocol, expected in {"xsub": (40091, 16487), "xview": (37646, 18932)}.items():
-        found = splits.masks(manifest.load_manifest("ntu").splits[protocol], ntu.columns(available))
+        found = manifest.load_manifest("ntu").splits[protocol].masks(ntu.columns(available))
         assert (found["train"].sum(), found["test"].sum()) == expected
         assert (found["train"] ^ found["test"]).all()
     assert all(ntu._is_sample(name) for name in every)

@@ -322,6 +322,27 @@ def test_a_damaged_member_of_the_archive_is_named(distribution):
         ntu_prepare.prepare(root)
 
 
+@pytest.mark.parametrize("pipeline", ["authors", "predict_cluster"])
+def test_a_recording_of_one_frame_is_a_sequence_of_one_frame(distribution, pipeline):
+    root = distribution(FILES | {"S001C001P001R001A001": recording((FIRST, 0, body(1)))})
+    ntu_prepare.prepare(root, pipeline=pipeline)
+    loaded = data.load("ntu", root, pipeline=pipeline)
+    assert loaded.lengths[0] == 1 and loaded.sequences[0, 0].isfinite().all() and loaded.sequences[0, 0].any()
+    fast = Pretrainer(paper("ntu", "AE+CE+AD+CD", units=8, batch=4, dictionary=8, sequence_dictionary=6), loaded, 0,
+                      torch.device("cpu"))
+    assert fast.step().isfinite().all()
+
+
+def test_coordinates_too_large_for_a_pipeline_are_a_bad_file_with_its_frame(distribution):
+    huge = body(6)
+    huge[:, :, 0], huge[4, 7, 0] = -3.4e38, 3.4e38
+    root = distribution(FILES | {"S001C002P001R001A050": recording((FIRST, 0, huge))})
+    with pytest.raises(ValueError, match=r"S001C002P001R001A050: .*so large that frame 4 of the sequence is not"):
+        ntu_prepare.prepare(root)
+    prepared = ntu_prepare.prepare(root, subset=True, skip_bad=True)
+    assert list(prepared.bad) == ["S001C002P001R001A050"] and np.isfinite(prepared.frames).all()
+
+
 @pytest.mark.parametrize(("name", "message"), [
     ("notes.txt", "notes.txt is not a file of NTU RGB"), ("S018C001P001R001A001.skeleton", "S018C001P001R001A001"),
     ("S001C001P001R001A061.skeleton", "A061.skeleton is not a file of NTU RGB"),

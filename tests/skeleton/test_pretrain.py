@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from repro.run.fit import NonFiniteLoss, fit
 from repro.skeleton.augment import apply_shear, shear_matrices, temporal_flip
+from repro.skeleton.cell import evaluate
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import Pretrainer, precision_of
 from repro.skeleton.recipe import METHODS, PRESETS, SUBSETS, TERMS, VARIANTS, SkeletonRecipe, paper, quick
@@ -461,6 +462,38 @@ def test_a_batch_larger_than_the_training_split_is_an_error():
         learner("CE", batch=19)
 
 
+@pytest.mark.parametrize("objectives", ["CE", "AE+CE+AD+CD"])
+def test_a_dictionary_larger_than_the_data_keeps_their_earlier_keys(objectives):
+    fast = learner(objectives, dictionary=200, sequence_dictionary=150)
+    assert len(fast.train) == 18
+    before = fast.dictionary.entries.clone()
+    steps = 3 * fast.steps_per_epoch
+    assert torch.stack([fast.step() for _ in range(steps)]).isfinite().all()
+    written = steps * fast.recipe.batch
+    assert written > len(fast.train) and int(fast.dictionary.pointer) == written
+    changed = (fast.dictionary.entries != before).any(1)
+    assert changed[:written].all() and not changed[written:].any()  # of every sample, one key per epoch
+
+
+def test_a_class_without_training_sequences_is_never_right_for_the_nearest_neighbour():
+    data = made_up(60)
+    empty = dataclasses.replace(data, train=data.train & (data.labels != 1))
+    fast = learner("random", data=empty, probe_epochs=3)
+    found = evaluate(fast, empty, 0)
+    numbers = [value for value in found.values() if not isinstance(value, str)]
+    assert numbers and all(math.isfinite(number) for number in numbers)
+    known = (empty.labels[empty.test] != 1).double().mean().item()
+    assert 0 <= found["knn1"] <= 100 * known and 0 <= found["linear"] <= 100
+
+
+def test_labels_out_of_range_and_parts_that_overlap_are_refused():
+    data = made_up()
+    with pytest.raises(ValueError, match="made-up: label 3 should be from 0 to 2"):
+        dataclasses.replace(data, labels=data.labels + 1)
+    with pytest.raises(ValueError, match="made-up: 3 samples are for train and for test, the first of them 5"):
+        dataclasses.replace(data, train=torch.ones_like(data.train))
+
+
 def test_random_initialisation_takes_no_step(tmp_path):
     fast = learner("random")
     assert fast.total_steps == 0
@@ -721,6 +754,9 @@ def test_only_the_presets_below_the_paper_change_sizes():
         ({"td_crop": 0}, "td_crop=0 should be at least 1"),
         ({"temperature": 0.0}, "temperature=0.0 should be at least 1e-06"),
         ({"temperature": float("nan")}, "temperature=nan should be finite"),
+        ({"temperature": float("inf")}, "temperature=inf should be finite"),
+        ({"learning_rate": float("inf")}, "learning_rate=inf should be finite"),
+        ({"units": 2**40}, "units=1099511627776 should be at most 4294967295"),
         ({"learning_rate": -1e-3}, "learning_rate=-0.001 should be at least 0"),
         ({"probe_standardised_rate": -1.0}, "probe_standardised_rate=-1.0 should be at least 0"),
     ],

@@ -1,0 +1,218 @@
+"""Archives and pictures: zips of skeletons, clips and pictures, tar archives, arrays of NumPy, PNG and JPEG."""
+
+import ast
+import functools
+import io
+import struct
+import tarfile
+import zipfile
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from PIL import Image
+
+from repro import manifest
+from repro.audiovisual import sources
+from repro.image import data
+from repro.image.files import read_rgb
+from repro.skeleton import ntu, ntu_prepare
+from tests.campaigns import mutations
+from tests.campaigns.kinds import Kind, write
+from tests.helpers import ntu_files
+
+TEXTS = {"things/a.txt": b"one" * 400, "things/b/2.txt": bytes(range(256)) * 8, "things/c.txt": b"three"}
+PACKED = {"cifar10": "my copy", "png": "picture.png", "jpeg": "picture.jpeg"}
+ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+
+
+def zip_of(files: dict[str, bytes]) -> bytes:
+    """A sound zip."""
+    return mutations.zipped(list(files.items()))
+
+
+@functools.cache
+def skeletons() -> dict[str, bytes]:
+    """Two recordings of NTU RGB+D."""
+    return {f"nturgb+d_skeletons/S001C00{camera}P001R001A001.skeleton": ntu_files.text(recording)
+            for camera, recording in ((1, ntu_files.ONE), (2, ntu_files.TWO))}
+
+
+@functools.cache
+def pictures() -> dict[str, bytes]:
+    """Five pictures of 32 x 32 pixels in class folders, two of them for test."""
+    return {f"{part}/{kind}/{number}.png": encoded(number) for number, (part, kind) in enumerate(
+        (("train", "cat"), ("train", "dog"), ("train", "dog"), ("test", "cat"), ("test", "dog")))}
+
+
+def pixels(number: int, height: int = 32, width: int = 32) -> np.ndarray:
+    """Noise, (height, width, 3) uint8."""
+    return np.random.default_rng(number).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def encoded(number: int, kind: str = "png", **size: int) -> bytes:
+    """The file of such a picture."""
+    file = io.BytesIO()
+    Image.fromarray(pixels(number, **size)).save(file, kind)
+    return file.getvalue()
+
+
+def read_texts(contents: bytes, folder: Path) -> None:
+    """The members of an archive, of which the manifest declares so many bytes."""
+    path = write(folder / "things.zip", contents)
+    found = manifest.read_members(path, most=sum(map(len, TEXTS.values())))
+    _stated((data for _, data in found), [*TEXTS.values(), *(text[:-1] for text in TEXTS.values())])
+
+
+def read_skeletons(contents: bytes, folder: Path) -> None:
+    """Prepare NTU RGB+D from its archive."""
+    write(folder / "data" / "ntu" / "nturgbd_skeletons_s001_to_s017.zip", contents)
+    prepared = ntu_prepare.prepare(subset=True)
+    known = [ntu_prepare.rounded(ntu_prepare.authors, ntu.parse(each)).tobytes() for each in skeletons().values()]
+    sequences = np.split(prepared.frames, prepared.lengths.cumsum()[:-1])
+    _stated((sequence.tobytes() for sequence in sequences), known)
+
+
+def read_clips(contents: bytes, folder: Path) -> None:
+    """The files of a data set of recordings in an archive."""
+    write(folder / "things.zip", contents)
+    for entry in sources.entries([folder]):
+        assert ".." not in Path(entry.member).parts and not Path(entry.member).is_absolute(), entry.place
+        _stated([sources.read(entry)], [*TEXTS.values(), *(text[:-1] for text in TEXTS.values()), mutations.BOMB,
+                          zip_of(TEXTS)])
+
+
+def read_pictures(contents: bytes, folder: Path) -> None:
+    """Take in a copy of CIFAR-10 in class folders."""
+    copy = data.take_in("cifar10", write(folder / "my copy", contents))
+    _stated((image.numpy().transpose(1, 2, 0).tobytes() for image in copy.images), [
+        pixels(number).tobytes() for number in range(5)])
+    of_classes = {pixels(number).tobytes(): name.split("/")[1] for number, name in enumerate(pictures())}
+    for image, label in zip(copy.images, copy.labels.tolist(), strict=True):
+        known = of_classes[image.numpy().transpose(1, 2, 0).tobytes()]
+        assert copy.classes[label] == known, f"a picture of {known} has the label of {copy.classes[label]}"
+
+
+def tars() -> list[bytes]:
+    """The pictures in a tar archive, plain and packed."""
+    return [tar_of(list(pictures().items()), mode) for mode in ("w", "w:gz", "w:xz", "w:bz2")]
+
+
+def tar_of(members: list[tuple[str, bytes]], mode: str = "w") -> bytes:
+    """A tar archive of members."""
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode=mode) as archive:
+        for name, contents in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(contents)
+            archive.addfile(info, io.BytesIO(contents))
+    return target.getvalue()
+
+
+def read_picture(contents: bytes, folder: Path, kind: str) -> None:
+    """One picture; a checksum guards the pixels of a PNG."""
+    path = write(folder / PACKED[kind], contents)
+    found = np.asarray(read_rgb(path, f"{path}"))
+    assert found.dtype == np.uint8 and found.ndim == 3 and found.shape[2] == 3 and found.size
+    if kind == "png":
+        _stated([found.tobytes()], [pixels(number, 24, 32).tobytes() for number in range(2)])
+
+
+def arrays() -> list[bytes]:
+    """Copies of CIFAR-10 as arrays, in colour and in grey."""
+    copies = []
+    for shape in ((32, 32, 3), (32, 32)):
+        file, draw = io.BytesIO(), np.random.default_rng(0)
+        images = {name: draw.integers(0, 256, (count, *shape), dtype=np.uint8)
+                  for name, count in (("x_train", 6), ("x_test", 3))}
+        np.savez_compressed(file, **images, y_train=np.arange(6), y_test=np.arange(3, dtype=np.uint8))
+        copies.append(file.getvalue())
+    return copies
+
+
+def damage_arrays(contents: bytes, draw: Random) -> bytes:
+    """Damage in the archive, or in an array whose checksum is right."""
+    if draw.random() < 0.3:
+        return mutations.of_bytes(contents, draw)
+    with zipfile.ZipFile(io.BytesIO(contents)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = draw.choice(list(members))
+    members[name] = _of_array(members[name], draw)
+    return mutations.zipped(list(members.items()))
+
+
+def _of_array(contents: bytes, draw: Random) -> bytes:
+    """Another word of an array's description, other values, or other bytes."""
+    length = 10 + struct.unpack("<H", contents[8:10])[0]
+    match draw.randrange(3):
+        case 0:
+            described = mutations.of_text(contents[10:length].rstrip(), draw)
+            shown = described + b" " * (-(10 + len(described) + 1) % 64) + b"\n"
+            return contents[:8] + struct.pack("<H", len(shown) & 0xFFFF) + shown + contents[length:]
+        case 1:
+            file, kinds = io.BytesIO(), ("int8", "uint8", "uint64", "float32", "float64", "bool", "U3", ">i8", "c8")
+            values = np.array([draw.choice((0, 1, 9, 10, 255, 2**31, 2**62)) for _ in range(draw.choice((0, 1, 3, 6)))])
+            with np.errstate(invalid="ignore", over="ignore"):
+                np.save(file, values.astype(draw.choice(kinds)), allow_pickle=False)
+            return file.getvalue()
+    return mutations.of_bytes(contents, draw)
+
+
+def read_arrays(contents: bytes, folder: Path) -> None:
+    """Take in a copy of CIFAR-10, or of CIFAR-100, as arrays."""
+    path = write(folder / "copy.npz", contents)
+    for name, classes in (("cifar100", 100), ("cifar10", 10)):
+        copy = data.take_in(name, path)
+        stated = _stated_arrays(contents)
+        images = np.concatenate([stated["x_train"], stated["x_test"]])
+        images = images if images.ndim == 4 else np.repeat(images[..., None], 3, axis=3)
+        np.testing.assert_array_equal(copy.images.numpy().transpose(0, 2, 3, 1), images)
+        labels = [int(label) for part in ("y_train", "y_test") for label in stated[part]]
+        assert copy.labels.tolist() == labels and len(copy.classes) <= classes and copy.train.any() and copy.test.any()
+
+
+def _stated_arrays(contents: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an `.npz`, read by the letter of their format."""
+    found = {}
+    with zipfile.ZipFile(io.BytesIO(contents)) as archive:
+        for name in ARRAYS:
+            array = archive.read(f"{name}.npy")
+            size, = struct.unpack("<H" if array[6] == 1 else "<I", array[8 : 10 if array[6] == 1 else 12])
+            start = (10 if array[6] == 1 else 12) + size
+            described = ast.literal_eval(array[start - size : start].decode())
+            kind, count = np.dtype(described["descr"]), int(np.prod(described["shape"], dtype=int))
+            values = np.frombuffer(array[start : start + count * kind.itemsize], kind)
+            found[name] = values.reshape(described["shape"], order="F" if described["fortran_order"] else "C")
+    return found
+
+
+def _stated(found, known) -> None:
+    """Raise AssertionError unless everything that was found is among the contents that were packed."""
+    for each in found:
+        assert each in known, f"{len(each)} bytes are read that nobody packed: {each[:40]!r}"
+
+
+def _archive(read, files, named) -> Kind:
+    return Kind(lambda: [zip_of(files())], lambda _, draw: mutations.of_archive(files(), draw), read, [named])
+
+
+def _tarred(contents: bytes, draw: Random) -> bytes:
+    """Damage to an archive, or other members in it."""
+    if draw.random() < 0.6:
+        return mutations.of_bytes(contents, draw)
+    edit = draw.choice([edit for edit in mutations.MEMBER_EDITS if edit])
+    return tar_of(edit(list(pictures().items()), draw), draw.choice(("w", "w:gz")))
+
+
+KINDS = {
+    "zip of a data set": _archive(read_texts, lambda: TEXTS, "things.zip"),
+    "zip of skeletons": _archive(read_skeletons, skeletons, "nturgbd_skeletons_s001_to_s017.zip"),
+    "zip of clips": _archive(read_clips, lambda: TEXTS, ""),  # preparation names the file
+    "zip of pictures": _archive(read_pictures, pictures, "my copy"),
+    "tar of pictures": Kind(tars, _tarred, read_pictures, ["my copy"]),
+    "npz of pictures": Kind(arrays, damage_arrays, read_arrays, ["copy.npz"]),
+    "png": Kind(lambda: [encoded(number, height=24, width=32) for number in range(2)], mutations.of_bytes,
+                functools.partial(read_picture, kind="png"), ["picture.png"]),
+    "jpeg": Kind(lambda: [encoded(number, "jpeg", height=24, width=32) for number in range(2)], mutations.of_bytes,
+                 functools.partial(read_picture, kind="jpeg"), ["picture.jpeg"]),
+}

@@ -1,0 +1,104 @@
+"""Recordings: MP4, AVI, Matroska, WAV and Ogg. FFmpeg decodes them, which may end the process."""
+
+import functools
+import io
+import math
+import wave
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from repro.audiovisual import media, sound, video
+from repro.audiovisual.decode import Clip, decode
+from tests.campaigns import mutations
+from tests.campaigns.kinds import Kind
+from tests.helpers import made_clips
+
+SIZE = 24                     # pixels, of decoded pictures
+
+
+def decoded(contents: bytes, needs: str) -> Clip:
+    """A file as preparation decodes it; whoever calls names it."""
+    about = media.describe(io.BytesIO(contents), needs)
+    return decode(contents, about, needs=needs, size=SIZE, listed=math.nan)
+
+
+def read_video(contents: bytes, folder: Path) -> None:
+    """Pictures, ten per second, and sound that runs beside them; a second reading gives the same."""
+    clip = decoded(contents, "video")
+    count = len(clip.frames)
+    assert clip.frames.shape == (count, SIZE, video.width(SIZE), 3) and clip.frames.dtype == np.uint8
+    assert 0 < count <= media.LONGEST * video.RATE
+    _check_sound(clip, sound.ROWS_PER_FRAME * count)
+    again = decoded(contents, "video")
+    np.testing.assert_array_equal(clip.frames, again.frames)
+    np.testing.assert_array_equal(clip.mel, again.mel)
+
+
+def read_sound(contents: bytes, folder: Path) -> None:
+    """Sound alone; of plain WAV the samples are those that the standard library reads."""
+    clip = decoded(contents, "audio")
+    assert len(clip.frames) == 0
+    _check_sound(clip, len(clip.mel))
+    track = sound.read(contents)
+    assert np.isfinite(track.samples).all() and len(clip.mel) % sound.ROWS_PER_FRAME == 0
+    stated = _stated_samples(contents)
+    if stated is not None:
+        samples, rate = stated
+        assert track.rate == rate and track.start == Fraction(0)
+        count = min(len(samples), len(track.samples))
+        assert abs(len(samples) - len(track.samples)) <= 1, f"{len(track.samples)} of {len(samples)} samples"
+        np.testing.assert_allclose(track.samples[:count], samples[:count], atol=1e-6)
+
+
+def _check_sound(clip: Clip, rows: int) -> None:
+    assert clip.mel.shape in ((rows, sound.BANDS), (0, sound.BANDS)) and clip.mel.dtype == np.float32
+    assert np.isfinite(clip.mel).all(), "mel is not finite"
+    assert (clip.mel >= np.float32(math.log(sound.FLOOR)) - 1e-4).all(), "mel lies below silence"
+
+
+def _stated_samples(contents: bytes) -> tuple[np.ndarray, int] | None:
+    """The mean of the channels of a WAV of 16 bits, and its rate; None if it is no such file, or damaged."""
+    try:
+        with wave.open(io.BytesIO(contents)) as file:
+            if file.getsampwidth() != 2 or len(contents) < 8 + int.from_bytes(contents[4:8], "little"):
+                return None
+            samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+            samples = samples[: len(samples) // file.getnchannels() * file.getnchannels()]
+            mean = (samples.reshape(-1, file.getnchannels()) / np.float32(2**15)).mean(axis=1)
+            return (mean, file.getframerate()) if file.getnframes() else None
+    except (wave.Error, EOFError, ValueError):
+        return None
+
+
+@functools.cache
+def floats() -> bytes:
+    """A WAV of 32-bit floats, in which NaN and huge samples can stand."""
+    return made_clips.write("wav", sound=made_clips.tone(0.3), sound_codec="pcm_f32le")
+
+
+@functools.cache
+def mpeg4() -> bytes:
+    """An AVI of MPEG-4 pictures with sound."""
+    pictures = [made_clips.grey(40 + 5 * number) for number in range(12)]
+    return made_clips.write("avi", pictures, [Fraction(number, 25) for number in range(12)], made_clips.tone(0.48),
+                            base=Fraction(1, 25))
+
+
+@functools.cache
+def matroska() -> bytes:
+    """A Matroska file with pictures of VP9 and sound of Opus."""
+    pictures = [made_clips.grey(40 + 5 * number) for number in range(8)]
+    return made_clips.write("matroska", pictures, [Fraction(number, 25) for number in range(8)],
+                            made_clips.tone(0.32, 48_000), sampling=48_000, codec="libvpx-vp9", sound_codec="libopus")
+
+
+KINDS = {
+    "mp4": Kind(lambda: [made_clips.mp4_with_sound(), made_clips.mp4_with_sound(codec="mpeg4")], mutations.of_bytes,
+                read_video),
+    "avi": Kind(lambda: [made_clips.silent_avi(), mpeg4()], mutations.of_bytes, read_video),
+    "matroska": Kind(lambda: [matroska()], mutations.of_bytes, read_video),
+    "wav": Kind(lambda: [made_clips.wav(), made_clips.wav(0.3, 44_100, 2), floats()], mutations.of_bytes, read_sound),
+    "ogg": Kind(lambda: [made_clips.ogg()], mutations.of_bytes, read_sound),
+}

@@ -1,0 +1,267 @@
+"""Lists of data sets, the manifests that declare these, and the table of exported results."""
+
+import csv
+import dataclasses
+import functools
+import io
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+import yaml
+
+from repro import manifest
+from repro.audiovisual import prepare, splits
+from repro.report import logs
+from repro.run import export
+from tests.campaigns import mutations
+from tests.campaigns.kinds import Kind, write
+from tests.helpers import made_up_cells
+from tests.helpers.made_clips import wav
+
+MANIFESTS = manifest.project_root() / "data_manifests"
+YOUTUBE = ("-aaaaaaaaaa", "bbbbbbbbbb0", "cccccccccc1", "dddddddddd2")
+CLASSES = {"Biking": ["v_a", "v_c", "v_e"], "Archery": ["v_b", "v_d"]}
+
+Texts = dict[str, str]
+
+
+def _ucf101() -> Texts:
+    texts = {"classInd.txt": "1 Archery\r\n2 Biking\r\n"}
+    for number, tested in ((1, "v_a v_b"), (2, "v_c v_d"), (3, "v_e v_b")):
+        placed = [(kind, clip) for kind, clips in CLASSES.items() for clip in clips]
+        texts[f"trainlist0{number}.txt"] = "".join(
+            f"{kind}/{clip}.avi {1 + (kind == 'Biking')}\n" for kind, clip in placed if clip not in tested)
+        texts[f"testlist0{number}.txt"] = "".join(f"{kind}/{clip}.avi\n" for kind, clip in placed if clip in tested)
+    return texts
+
+
+def _hmdb51() -> Texts:
+    return {f"{kind}_test_split{number}.txt": "".join(f"{clip}.avi {(place + number) % 3} \n"
+                                                      for place, clip in enumerate(clips))
+            for kind, clips in CLASSES.items() for number in (1, 2, 3)}
+
+
+def _esc50() -> Texts:
+    rows = [f"{1 + place % 5}-{place}-A-{place % 2}.wav,{1 + place % 5},{place % 2},{('dog', 'cat')[place % 2]},"
+            f"{place < 3},{place},A\n" for place in range(6)]
+    return {"esc50.csv": "filename,fold,target,category,esc10,src_file,take\n" + "".join(rows)}
+
+
+def _kinetics() -> Texts:
+    header = "label,youtube_id,time_start,time_end,split\n"
+    rows = [f'"playing, {kind}",{name},{place},{place + 10},train\n'
+            for place, (name, kind) in enumerate(zip(YOUTUBE, ("drums", "piano", "drums", "harp"), strict=True))]
+    return {"train.csv": header + "".join(rows[:3]), "val.csv": header + rows[3]}
+
+
+def _audioset() -> Texts:
+    comments = "# Segments csv created Sun Mar  5 10:54:31 2017\n# num_ytids={0}, num_segs={0}, num_unique_labels=2\n" \
+               "# YTID, start_seconds, end_seconds, positive_labels\n"
+    rows = [f'{name}, {place}.000, {place + 10}.000, "/m/09x0r,/t/dd00088"\n' for place, name in enumerate(YOUTUBE)]
+    return {"balanced_train_segments.csv": comments.format(3) + "".join(rows[:3]),
+            "eval_segments.csv": comments.format(1) + rows[3]}
+
+
+def _stated_ucf101(texts: Texts) -> dict[str, Any]:
+    """(class, part in each of the three splits) of every clip."""
+    known = {line.split()[1] for line in texts["classInd.txt"].splitlines() if line.strip()}
+    found: dict[str, Any] = {}
+    for number in (1, 2, 3):
+        for part in ("train", "test"):
+            for line in filter(str.strip, texts[f"{part}list0{number}.txt"].splitlines()):
+                kind, clip = line.split()[0].removesuffix(".avi").rsplit("/", 1)
+                assert kind in known
+                found.setdefault(clip, [kind, {}])[1][f"list{number}"] = part
+    return {clip: (kind, [parts.get(f"list{number}", "") for number in (1, 2, 3)]) for clip, (kind, parts)
+            in found.items()}
+
+
+def _stated_hmdb51(texts: Texts) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, text in texts.items():
+        kind, number = re.fullmatch(r"(.+)_test_split(\d)\.txt", name).groups()
+        for line in filter(str.strip, text.splitlines()):
+            clip, use = line.split()
+            found.setdefault(clip.removesuffix(".avi"), [kind, {}])[1][f"id{number}"] = int(use)
+    return {clip: (kind, [uses.get(f"id{number}", 0) for number in (1, 2, 3)]) for clip, (kind, uses) in found.items()}
+
+
+def _rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def _lines(text: str) -> list[dict[str, str]]:
+    """The same of a table in which no value goes on in the next line."""
+    header, *lines = [next(csv.reader([line], skipinitialspace=True)) for line in text.splitlines() if line.strip()]
+    return [dict(zip(header, line, strict=True)) for line in lines]
+
+
+def _stated_esc50(texts: Texts) -> dict[str, Any]:
+    return {"-".join(row["filename"].removesuffix(".wav").split("-")[:3]):
+            (row["category"], [{"true": True, "false": False}[row["esc10"].lower()], int(row["fold"])])
+            for row in _lines(texts["esc50.csv"])}
+
+
+def _stated_kinetics(texts: Texts) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in ("train", "val", "test"):
+        for row in _lines(texts[f"{part}.csv"]) if f"{part}.csv" in texts else ():
+            start, end = float(row["time_start"]), float(row["time_end"])
+            assert end > start, f"a clip from {start} to {end}"
+            name = f"{row['youtube_id']}_{int(start):06d}_{int(end):06d}"
+            found.setdefault(name, ((row.get("label") or "").strip() or None, [part]))
+    return found
+
+
+def _stated_audioset(texts: Texts) -> dict[str, Any]:
+    found = {}
+    for name, text in texts.items():
+        for line in text.splitlines():
+            if line.strip() and not line.startswith("#"):
+                clip, start, end, _ = line.split(", ", 3)
+                assert float(end) > float(start), f"a clip from {start} to {end}"
+                found[clip] = (None, ["eval" if name.startswith("eval") else "train"])
+    return found
+
+
+SETS: dict[str, tuple[Callable[[], Texts], Callable[[Texts], dict], str]] = {
+    "ucf101": (_ucf101, _stated_ucf101, "v_a.avi"),
+    "hmdb51": (_hmdb51, _stated_hmdb51, "v_a.avi"),
+    "esc50": (_esc50, _stated_esc50, "1-0-A-0.wav"),
+    "kinetics700": (_kinetics, _stated_kinetics, f"{YOUTUBE[0]}_000000_000010.mp4"),
+    "audioset": (_audioset, _stated_audioset, f"{YOUTUBE[0]}.mp4"),
+}
+
+
+def damage_texts(texts: Texts, draw: Random) -> dict[str, bytes]:
+    """One list with other words, lines or bytes; now and then it is not there."""
+    name, found = draw.choice(list(texts)), {file: text.encode() for file, text in texts.items()}
+    if draw.random() < 0.05:
+        del found[name]
+        return found
+    return found | {name: mutations.of_text(found[name], draw)}
+
+
+def read_lists(texts: dict[str, bytes | str], folder: Path, name: str) -> None:
+    """What the lists say of their clips, of which one is there."""
+    _, stated, clip = SETS[name]
+    root = folder / "data"
+    for file, text in texts.items():
+        write(root / name / "lists" / file, text if isinstance(text, bytes) else text.encode())
+    write(root / name / clip, wav())
+    listing = prepare._find(name, root, True).listing
+    assert len(set(listing.names)) == len(listing.names) == len(listing.labels)
+    columns = [listing.columns[column].tolist() for column in sorted(listing.columns)]
+    found = {each: (listing.classes[label] if label >= 0 else None, [column[row] for column in columns])
+             for row, (each, label) in enumerate(zip(listing.names, listing.labels.tolist(), strict=True))}
+    decoded = {file: (text if isinstance(text, bytes) else text.encode()).decode("utf-8-sig")
+               for file, text in texts.items()}
+    assert found == stated({file: text for file, text in decoded.items() if re.fullmatch(
+        splits.LAYOUTS[name].lists, file)})
+    for split in manifest.load_manifest(name).splits.values():
+        parts = split.masks(listing.columns)
+        assert not (parts["train"] & parts["test"]).any()
+
+
+def manifests() -> list[dict[str, Any]]:
+    """All committed ones, as text."""
+    return [path.read_bytes() for path in sorted(MANIFESTS.glob("*.yaml"))]
+
+
+def damage_manifest(contents: bytes, draw: Random) -> bytes:
+    """Other values, or another text."""
+    if draw.random() < 0.6:
+        tree = mutations.of_value(yaml.safe_load(contents), draw)
+        return yaml.safe_dump(tree, allow_unicode=True, sort_keys=False).encode()
+    return mutations.of_text(contents, draw)
+
+
+def read_manifest(contents: bytes, folder: Path) -> None:
+    """A declaration in the place of one that is committed."""
+    name = re.search(rb"^name: (\w+)", contents, re.MULTILINE)
+    name = name[1].decode() if name and (MANIFESTS / f"{name[1].decode()}.yaml").exists() else "ucla"
+    write(folder / "data_manifests" / f"{name}.yaml", contents)
+    with mock.patch.object(manifest, "project_root", lambda: folder):
+        found = dataclasses.asdict(manifest.load_manifest(name))
+    stated = yaml.safe_load(contents)
+    for key in ("name", "title", "access", "source", "licence"):
+        assert found[key] == stated[key] and type(stated[key]) is str and stated[key], key
+    assert len(found["files"]) == len(stated["files"])
+    for file, entry in zip(found["files"], stated["files"], strict=True):
+        assert {key: value for key, value in file.items() if value is not None} == {
+            key: value for key, value in entry.items() if value is not None}
+        assert not Path(file["name"]).is_absolute() and ".." not in Path(file["name"]).parts, file["name"]
+        assert all(file[key] is None or (type(file[key]) is int and file[key] >= 0)
+                   for key in ("members", "bytes", "size")), file
+        assert all(file[key] is None or type(file[key]) is str for key in ("digest", "folder", "url", "md5")), file
+    assert list(found["splits"]) == list(stated["splits"])
+    for split, entry in zip(found["splits"].values(), stated["splits"].values(), strict=True):
+        assert {key: value for key, value in split.items() if value != {}} == {
+            key: value for key, value in entry.items() if value != {}}
+        for counts in (split["expect"], split["kept"]):
+            assert all(value is None or (type(value) is int and value >= 0) for value in counts.values()), counts
+
+
+@functools.cache
+def cells() -> list[bytes]:
+    """Exported results of the three modalities."""
+    rows = [made_up_cells.skeleton("CE", seed=seed) for seed in (0, 1)] + [made_up_cells.skeleton("AE", layers=2)]
+    rows += [made_up_cells.image("sce"), made_up_cells.sounding("cross_modal", "smoco", {"ucf101": 40.0})]
+    return [made_up_cells.frame(*rows).to_csv(index=False).encode()]
+
+
+def read_cells(contents: bytes, folder: Path) -> None:
+    """Read exported results and gather those of each table."""
+    path = write(folder / "cells.csv", contents)
+    found = export.read_cells(path)
+    stated = _rows(contents.decode())
+    assert len(found) == len(stated)
+    for row, text in zip(found.to_dict("records"), stated, strict=True):
+        assert {name: str(value) for name, value in row.items()} == {
+            name: str(int(value)) if name == "seed" else value for name, value in text.items()}
+        numbers = [value for value in json.loads(row["metrics"]).values() if type(value) is not str]
+        assert all(type(value) in (int, float) and math.isfinite(value) for value in numbers), numbers
+        assert type(json.loads(row["recipe"])) is dict and row["seed"] >= 0
+    kept, _ = export.without_mixed(export.merged(found, found[:0]))
+    for (table, dataset), _ in kept.groupby(["table", "dataset"]):
+        gathered = export.results(kept, table, dataset)
+        assert set(gathered["key"]) <= set(found["key"])
+
+
+def log_files() -> list[bytes]:
+    """A committed log."""
+    path = next(iter(sorted((manifest.project_root() / "figures").glob("category_curves_*.csv"))))
+    return [b"".join(path.read_bytes().splitlines(keepends=True)[:6])]
+
+
+def read_log(contents: bytes, folder: Path) -> None:
+    """Read the log of a figure."""
+    path = write(folder / "log.csv", contents)
+    found = logs.read(path, logs.FIGURES["category_curves"].columns)
+    stated = _rows(contents.decode())
+    assert len(found) == len(stated) and found["key"].tolist() == [row["key"] for row in stated]
+    for name in ("step", "categories_video", "categories_audio", "expected"):
+        assert [float(value) for value in found[name]] == [float(row[name]) for row in stated], name
+
+
+def _listed(name: str) -> Kind:
+    made, *_ = SETS[name]
+    return Kind(lambda: [made()], damage_texts, lambda texts, folder: read_lists(texts, folder, name))
+
+
+KINDS = {
+    "split files of ucf101": _listed("ucf101"),
+    "split files of hmdb51": _listed("hmdb51"),
+    "csv of esc50": _listed("esc50"),
+    "csv of kinetics": _listed("kinetics700"),
+    "csv of audioset": _listed("audioset"),
+    "csv of results": Kind(cells, mutations.of_text, read_cells, ["cells.csv"]),
+    "csv of a log": Kind(log_files, mutations.of_text, read_log, ["log.csv"]),
+    "manifest yaml": Kind(manifests, damage_manifest, read_manifest, [".yaml"]),
+}

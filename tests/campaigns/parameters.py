@@ -1,0 +1,226 @@
+"""Parameters: fields of recipes, those of notebooks, options of the command line."""
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import io
+import math
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+import torch
+from pandas import DataFrame
+
+from repro import cli, notebook, tables
+from repro.audiovisual import cell
+from repro.audiovisual import recipe as audiovisual
+from repro.audiovisual.clips import Clips
+from repro.image import recipe as image
+from repro.run.engine import pool_of
+from repro.run.store import Cell
+from repro.run.table import Table
+from repro.skeleton import recipe as skeleton
+from tests.campaigns import mutations
+from tests.campaigns.kinds import Kind, Refused
+
+RECIPES = [("SkeletonRecipe", skeleton.quick("ucla", "AE+CE")), ("ImageRecipe", image.quick("cifar10", "jcl")),
+           ("AudioVisualRecipe", audiovisual.quick("synthetic", "cmacc"))]
+FIELDS = {  # of recipes, which parameters of tables list numbers for
+    "layers": "layers", "units": "units", "learning_rate": "learning_rate", "temperatures": "temperature",
+    "key_temperatures": "key_temperature", "keys": "keys", "strengths": "strength", "batches": "batch",
+    "dictionaries": "dictionary", "characters": "characters", "split": "split", "iterations": "iterations",
+    "clips": "clips", "redundancy": "redundancy",
+}
+NUMBERS = (
+    "0", "1", "2", "3", "8", "16", "32", "500", "0.1", "0.5", "0.999", "1,2", "0,1,2", "0.1,0.2", "2,2", "1.5", "-1",
+    "nan", "inf", "1e999", "1e-9", "9" * 30, "9" * 5000, "4294967295", "4294967296", "1_0", "٣", "", "1;2", " 2 ",
+)
+WORDS = [word for word in mutations.WORDS if "\0" not in word and len(word) < 10_000]  # as a shell can hand them over
+COMMANDS = [
+    ["run", "taxonomy", "--preset", "smoke", "--objectives", "CE,AE", "--seeds", "0,1", "--layers", "2"],
+    ["run", "taxonomy", "--preset", "smoke", "--units", "8", "--learning-rate", "0.01", "--variant", "mlp_head"],
+    ["run", "encoder_collapse", "--preset", "smoke", "--layers", "1,2", "--methods", "random,AE", "--workers", "2"],
+    ["run", "temperature_grid", "--preset", "smoke", "--temperatures", "0.1,0.2", "--key-temperatures", "0.05"],
+    ["run", "positive_keys", "--preset", "smoke", "--keys", "1,2", "--strengths", "0,4", "--temperatures", "0.2"],
+    ["run", "ohem_vs_active", "--preset", "smoke", "--samplers", "random", "--batches", "16", "--device", "cpu"],
+    ["run", "mutual_information", "--preset", "smoke", "--characters", "2", "--engine", "inline"],
+    ["run", "transfer", "--preset", "smoke", "--targets", "synthetic_video", "--split", "1", "--clips", "500"],
+    ["recipe", "image_methods", "--dataset", "cifar10", "--preset", "quick", "--method", "sce"],
+]
+
+
+def recipes() -> list[dict[str, Any]]:
+    """The fields of recipes, and which one's they are."""
+    return [{"recipe": name, "fields": recipe.to_dict()} for name, recipe in RECIPES]
+
+
+def damage_recipe(stored: dict[str, Any], draw: Random) -> dict[str, Any]:
+    """Other values, a field less, or one of another name."""
+    fields = mutations.of_value(stored["fields"], draw)
+    return stored | {"fields": fields if type(fields) is dict else {"epochs": fields}}
+
+
+def read_recipe(stored: dict[str, Any], folder: Path) -> None:
+    """Make the recipe again; its fields are those given, finite numbers among them, the others the defaults."""
+    before = dict(RECIPES)[stored["recipe"]]
+    changed = {name for name in {*stored["fields"], *before.to_dict()}
+               if repr(stored["fields"].get(name)) != repr(before.to_dict().get(name))}
+    try:
+        found = type(before).from_dict(stored["fields"]).to_dict()
+    except (ValueError, TypeError) as error:
+        assert any(name in str(error) for name in changed), f"{error} names none of {changed}"
+        raise
+    for name, value in stored["fields"].items():
+        assert found[name] == value and isinstance(found[name], bool) == isinstance(value, bool), name
+        assert not isinstance(found[name], float) or math.isfinite(found[name]), f"{name} is {value}"
+
+
+def namespaces() -> list[dict[str, Any]]:
+    """The parameters of every notebook that has a table."""
+    found = []
+    for name, table in tables.TABLES.items():
+        usual = {each.name: each.default for each in inspect.signature(table.cells).parameters.values()}
+        found.append({"table": name} | usual | {"preset": "smoke", "device": "cpu"})
+    return found
+
+
+def damage_namespace(namespace: dict[str, Any], draw: Random) -> dict[str, Any]:
+    """Another value, or a name more."""
+    changed, names = dict(namespace), [name for name in namespace if name != "table"]
+    for _ in range(draw.choice((1, 1, 2))):
+        name, numbered = draw.choice(names), [name for name in names if name in FIELDS or name == "seeds"]
+        match draw.randrange(8):
+            case 0:
+                changed[f"{name}s"] = changed[name]
+            case 1:
+                changed[name] = f"{changed[name]},{draw.choice(WORDS)}"
+            case 2:
+                changed[name] = draw.choice(WORDS)
+            case 3:
+                changed[name] = draw.choice(mutations.VALUES)
+            case _:
+                changed[draw.choice(numbered)] = draw.choice(NUMBERS)
+    return changed
+
+
+def read_namespace(namespace: dict[str, Any], folder: Path) -> None:
+    """Run a notebook's third cell; the cells of its table are those asked for."""
+    table = tables.TABLES[namespace["table"]]
+    usual = next(each for each in namespaces() if each["table"] == namespace["table"])
+    given = {name: value for name, value in namespace.items() if name != "table"}
+    changed = [name for name in given if name not in usual or given[name] is not usual[name]]
+    try:
+        with _light_data(folder), contextlib.redirect_stdout(io.StringIO()):
+            settings = notebook.begin(dict(given), table.cells)
+            cells = notebook.behind(settings, table.cells)
+    except (ValueError, TypeError, OSError) as error:
+        assert any(name in str(error) or FIELDS.get(name, name) in str(error) for name in changed), f"{error}"
+        raise
+    assert settings == given
+    _check_cells(cells, given)
+
+
+def _check_cells(cells: list[Cell], given: dict[str, Any]) -> None:
+    """Raise AssertionError unless the cells have the numbers that were asked for, and, but in sweeps, no others."""
+    assert {each.seed for each in cells} == _numbers(given.get("seeds", "0"))
+    for name in FIELDS.keys() & given.keys():
+        if given[name] != "auto":
+            found, wanted = {getattr(each.recipe, FIELDS[name]) for each in cells}, _numbers(given[name])
+            assert found == wanted or (cells[0].table == "positive_keys" and found > wanted), name
+
+
+def _numbers(value: Any) -> set[float]:
+    return {float(part) for part in str(value).split(",")}
+
+
+def damage_command(words: list[str], draw: Random) -> list[str]:
+    """Another value, a misspelt word, a word more or less."""
+    changed, place = list(words), draw.randrange(len(words))
+    values = [each for each, word in enumerate(words) if words[each - 1].startswith("--")]
+    match draw.randrange(10):
+        case 0:
+            changed[place] = changed[place][:-1]
+        case 1:
+            del changed[place]
+        case 2:
+            changed.insert(place, changed[place])
+        case 3:
+            changed[place] = draw.choice(WORDS)
+        case 4:
+            changed[draw.choice(values)] += "," + draw.choice(NUMBERS)
+        case _:
+            changed[draw.choice(values)] = draw.choice(NUMBERS)
+    return changed
+
+
+def read_command(words: list[str], folder: Path) -> None:
+    """Give a command; tables list their cells and train nothing."""
+    with _light_data(folder), contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.dict(tables.TABLES, {name: dataclasses.replace(table, run=_listing(table))
+                                                            for name, table in tables.TABLES.items()}))
+        stack.enter_context(mock.patch.object(sys, "argv", ["repro", *words]))
+        said, _ = (stack.enter_context(redirect(io.StringIO()))
+                   for redirect in (contextlib.redirect_stderr, contextlib.redirect_stdout))
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as ended:
+            status = ended.code
+    if status:
+        message = re.sub("[─-╿]+", "", said.getvalue().rpartition(" Error ")[2]).strip()  # what typer frames
+        assert status == 2 and "Traceback" not in message, f"{status}: {message}"
+        assert message.startswith("repro: ") or "Error" in said.getvalue(), message
+        raise Refused(message)
+
+
+def _listing(table: Table) -> Any:
+    def run(*, engine: str, workers: str, device: str, **choices: Any) -> DataFrame:
+        accepted = inspect.signature(table.cells).parameters
+        given = choices | ({"device": device} if "device" in accepted else {})
+        cells = table.cells(**given)
+        pool_of(engine, workers, cells, cli.devices.resolve(device))
+        _check_cells(cells, given)
+        return DataFrame({"entry": [each.entry for each in cells]})
+
+    return run
+
+
+@contextlib.contextmanager
+def _light_data(folder: Path) -> Iterator[None]:
+    """One folder for all inputs, so that embedded data are made once; no clips, which take the longest, are made."""
+    os.environ["REPRO_RUNS"], os.environ["REPRO_DATA"] = str(folder.parent / "runs"), str(folder.parent / "data")
+    os.environ["COLUMNS"] = "1000"  # so that messages of typer are not wrapped
+    load = cell._load
+
+    def lightly(name: str, root: Path, **options: Any) -> Any:
+        return blank() if name == "synthetic" else load(name, root, **options)
+
+    with mock.patch.object(cell, "_load", lightly):
+        yield
+
+
+@functools.cache
+def blank(clips: int = 2000, frames: int = 8) -> Clips:
+    """As many clips as the embedded ones, in the dark and silent."""
+    there, offsets = torch.ones(clips, dtype=torch.bool), torch.arange(clips + 1)
+    labels = torch.arange(clips) % 10
+    return Clips(
+        name="synthetic", digest="blank", classes=tuple("abcdefghij"), labels=labels, categories=labels, pretrain=there,
+        train=there, test=~there, frames=torch.zeros(clips * frames, 24, 24, 3, dtype=torch.uint8),
+        first_frame=offsets * frames, mel=torch.zeros(clips * frames, 4), first_row=offsets * frames, rows_per_frame=1,
+        window=frames,
+    )
+
+
+KINDS = {
+    "recipe fields": Kind(recipes, damage_recipe, read_recipe),
+    "notebook parameters": Kind(namespaces, damage_namespace, read_namespace),
+    "command line": Kind(lambda: COMMANDS, damage_command, read_command),
+}

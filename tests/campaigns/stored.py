@@ -1,0 +1,244 @@
+"""Files of ours that a disk may have damaged: checkpoints, released weights, results and prepared arrays."""
+
+import contextlib
+import functools
+import hashlib
+import io
+import json
+import math
+import struct
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from repro.audiovisual import prepare
+from repro.image import data as image_data
+from repro.image import model
+from repro.image.augment import CentredView
+from repro.image.operations import Normalisation
+from repro.report import logs
+from repro.run import fit
+from repro.run.export import finished_cells
+from repro.run.health import examine
+from repro.run.store import Cell, Store, trained
+from repro.skeleton import ntu_prepare
+from repro.skeleton.recipe import quick
+from tests.campaigns import archives, lists, mutations
+from tests.campaigns.kinds import Kind, Refused, write
+from tests.helpers import made_clips, made_up_images
+from tests.helpers.states import assert_equal_states
+
+STATE = {"step": 6, "seconds": 1.5, "learner": {"weight": torch.arange(300.0), "taken": 6, "names": ["a", "b"]}}
+BEFORE = {"step": 3, "seconds": 0.5, "learner": {}}
+CELL = Cell("taxonomy", "CE", quick("synthetic", "CE"), 0, "quick", "synthetic", "d1", 1)
+VIEW = CentredView(8, Normalisation((0.5, 0.4, 0.3), (0.2, 0.25, 0.3)), 9)
+RESULT = {"linear": 50.0, "knn1": 48, "select": "last", "cost": {"seconds": 2.5, "commit": "c", "finished": "2024"}}
+LINE = {"step": 3, "of": 6, "CE": 1.5, "loss": 1.5, "seconds": 0.5}
+
+
+@functools.cache
+def checkpoint() -> bytes:
+    """A checkpoint with its digest."""
+    with tempfile.TemporaryDirectory() as folder:
+        fit.save_checkpoint(Path(folder), STATE)
+        return (Path(folder) / "checkpoint.pt").read_bytes()
+
+
+def damage_checkpoint(contents: bytes, draw: Random) -> bytes:
+    """Other bytes; now and then with the digest that belongs to them, as only ill will would have it."""
+    if draw.random() < 0.3:
+        archive = mutations.of_bytes(contents[: -fit.DIGEST], draw)
+        return archive + hashlib.sha256(archive).digest()
+    return mutations.of_bytes(contents, draw)
+
+
+def read_checkpoint(contents: bytes, folder: Path) -> None:
+    """Load it in front of an earlier one, which is fallen back to."""
+    fit.save_checkpoint(folder, BEFORE)
+    (folder / "checkpoint.pt").rename(folder / "checkpoint.previous.pt")
+    write(folder / "checkpoint.pt", contents)
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        state = fit.load_checkpoint(folder)
+    if (folder / "checkpoint.damaged.pt").exists():
+        assert_equal_states(state, BEFORE)
+        raise Refused(said.getvalue())
+    if contents[: -fit.DIGEST] == checkpoint()[: -fit.DIGEST]:
+        assert_equal_states(state, STATE)
+    assert type(state) is dict and state.keys() == STATE.keys()
+
+
+@functools.cache
+def weights() -> bytes:
+    """Released weights of a tiny encoder."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        made_up_images.use_tiny_trunk(patch)
+        model.save(Path(folder) / "a", model.ImageModel("resnet18", True, "moco_v2", 4), {"epochs": 3}, VIEW)
+        return (Path(folder) / "a").read_bytes()
+
+
+def damage_weights(contents: bytes, draw: Random) -> bytes:
+    """Other bytes, or another description of model or tensors."""
+    if draw.random() < 0.5:
+        return mutations.of_bytes(contents, draw)
+    size, = struct.unpack("<Q", contents[:8])
+    header = mutations.of_json(contents[8 : 8 + size], draw)
+    return struct.pack("<Q", len(header)) + header + contents[8 + size :]
+
+
+def read_weights(contents: bytes, folder: Path) -> None:
+    """Load the encoder; its weights are those that the file states."""
+    path = write(folder / "encoder.safetensors", contents)
+    with pytest.MonkeyPatch.context() as patch:
+        made_up_images.use_tiny_trunk(patch)
+        found, view = model.load(path).state_dict(), model.load_view(path)
+    size, = struct.unpack("<Q", contents[:8])
+    stated = json.loads(contents[8 : 8 + size])
+    kinds = {"F32": np.float32, "I64": np.int64}
+    for name, tensor in found.items():
+        start, end = stated[name]["data_offsets"]
+        values = np.frombuffer(contents[8 + size + start : 8 + size + end], kinds[stated[name]["dtype"]])
+        np.testing.assert_array_equal(tensor.numpy().ravel(), values)
+        assert tensor.isfinite().all(), f"{name} is not finite"
+    seen = json.loads(stated["__metadata__"]["view"])
+    assert seen == {"size": view.size, "resize": view.resize, "mean": list(view.normalisation.mean),
+                    "std": list(view.normalisation.std)}
+    assert view(torch.zeros(1, 3, 8, 8)).isfinite().all()
+
+
+def results() -> list[dict[str, bytes]]:
+    """The folder of a finished cell."""
+    texts = {"result.json": RESULT, "recipe.json": CELL.describe(), "owner.json": {"process": 1, "host": "h"}}
+    found = {name: json.dumps(value, indent=1).encode() for name, value in texts.items()}
+    return [found | {"progress.jsonl": b"".join(json.dumps(LINE | {"step": step}).encode() + b"\n" for step in (3, 6))}]
+
+
+def damage_results(files: dict[str, bytes], draw: Random) -> dict[str, bytes]:
+    """One of the files with other values, words or bytes."""
+    name = draw.choice(("result.json", "result.json", *files))
+    damage = mutations.of_text if name == "progress.jsonl" else mutations.of_json
+    return files | {name: damage(files[name], draw)}
+
+
+def read_results(files: dict[str, bytes], folder: Path) -> None:
+    """Read the cell as tables, exports, figures, waiting processes and the doctor do."""
+    store = Store(folder / "runs")
+    run = store.run(CELL)
+    for name, contents in files.items():
+        write(run.folder / name, contents)
+    assert 0 <= trained(run.folder) <= 1 and run.owner
+    fit._truncate_progress(run.folder / "progress.jsonl", 6)
+    health = examine(store.root)
+    try:
+        cell, = store.finished()
+        result = run.result
+    except ValueError as error:
+        assert health.problems and health.finished == 0, "the doctor overlooks it"
+        raise error
+    assert len(health.problems) == (cell["key"] != CELL.key)
+    stated = {name: json.loads(files[f"{name}.json"]) for name in ("result", "recipe")}
+    assert cell == stated["recipe"] | {"result": result} and result == stated["result"]
+    assert all(math.isfinite(value) for value in result.values() if type(value) in (int, float))
+    row, = finished_cells(store).to_dict("records")
+    assert json.loads(row["metrics"]) == {name: value for name, value in result.items() if name != "cost"}
+    means = logs._by_epoch(run.folder / "progress.jsonl", CELL.describe(), ["CE", "loss"])
+    assert np.isfinite(means.to_numpy()).all()
+
+
+@functools.cache
+def prepared_ntu() -> dict[str, bytes]:
+    """What preparing two recordings of NTU RGB+D leaves."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_RUNS", f"{folder}/runs")
+        _recordings(Path(folder))
+        ntu_prepare.prepare(Path(folder), subset=True)
+        place, = (path for path in (Path(folder) / "runs" / "prepared").iterdir() if path.is_dir())
+        return {f"prepared/{place.name}/{name}": (place / name).read_bytes() for name in ("authors.npz", "authors.npy")}
+
+
+@functools.cache
+def prepared_images() -> dict[str, bytes]:
+    """What taking in a copy of CIFAR-10 leaves."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_RUNS", f"{folder}/runs")
+        image_data.take_in("cifar10", write(Path(folder) / "copy.npz", archives.arrays()[0]))
+        path, = (Path(folder) / "runs" / "prepared" / "cifar10-imported").iterdir()
+        return {f"prepared/cifar10-imported/{path.name}": path.read_bytes()}
+
+
+@functools.cache
+def prepared_clips() -> dict[str, bytes]:
+    """What preparing five clips of UCF101 leaves, without the pictures, of which nothing but the size is looked at."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_RUNS", f"{folder}/runs")
+        _clips(Path(folder))
+        prepare.prepare("ucf101", Path(folder), size=24, subset=True)
+        place, = (path for path in (Path(folder) / "runs" / "prepared").iterdir() if path.is_dir())
+        return {f"prepared/{place.name}/{path.name}": path.read_bytes() for path in sorted(place.iterdir())}
+
+
+def _clips(root: Path) -> None:
+    for name, text in lists._ucf101().items():
+        write(root / "ucf101" / name, text.encode())
+    for clip in "abcde":
+        write(root / "ucf101" / f"v_{clip}.avi", made_clips.silent_avi())
+
+
+def _recordings(root: Path) -> None:
+    for name, contents in archives.skeletons().items():
+        write(root / "ntu" / name, contents)
+
+
+def damage_prepared(files: dict[str, bytes], draw: Random) -> dict[str, bytes]:
+    """One of the files with other bytes; of pictures and sound none, of which the size alone is looked at."""
+    name = draw.choice([name for name in files if not name.endswith((".frames", ".mel"))])
+    return files | {name: mutations.of_bytes(files[name], draw)}
+
+
+def read_prepared(files: dict[str, bytes], folder: Path) -> None:
+    """Load what was prepared: it is what was prepared, or said to be damaged, and then made again."""
+    for name, contents in files.items():
+        write(folder / "runs" / name, contents)
+    if any("cifar10" in name for name in files):
+        copy = image_data.load("cifar10", subset=True)
+        with np.load(io.BytesIO(archives.arrays()[0])) as stated:
+            np.testing.assert_array_equal(copy.images.numpy().transpose(0, 2, 3, 1),
+                                          np.concatenate([stated["x_train"], stated["x_test"]]))
+            assert copy.labels.tolist() == [*stated["y_train"], *stated["y_test"]]
+        return
+    if any("ucf101" in name for name in files):
+        _clips(folder / "data")
+        try:
+            _are_clips(prepare.load("ucf101", size=24, subset=True))
+        finally:
+            _are_clips(prepare.prepare("ucf101", size=24, subset=True))
+        return
+    _recordings(folder / "data")
+    try:
+        _are_as_prepared(ntu_prepare.load(pipeline="authors", subset=True))
+    finally:
+        _are_as_prepared(ntu_prepare.prepare(subset=True))
+
+
+def _are_clips(found: Any) -> None:
+    stated = next(each for name, each in prepared_clips().items() if name.endswith(".frames"))
+    assert found.frames.tobytes() == stated and found.names.tolist() == [f"v_{clip}" for clip in "abcde"]
+
+
+def _are_as_prepared(found: Any) -> None:
+    stated = np.load(io.BytesIO(next(each for name, each in prepared_ntu().items() if name.endswith(".npy"))))
+    np.testing.assert_array_equal(found.frames, stated)
+    assert found.names.tolist() == [f"S001C00{camera}P001R001A001" for camera in (1, 2)]
+
+
+KINDS = {
+    "checkpoint": Kind(lambda: [checkpoint()], damage_checkpoint, read_checkpoint, ["checkpoint.pt"]),
+    "safetensors": Kind(lambda: [weights()], damage_weights, read_weights, ["encoder.safetensors"]),
+    "result files": Kind(results, damage_results, read_results, [CELL.key]),
+    "prepared arrays": Kind(lambda: [prepared_ntu(), prepared_images(), prepared_clips()], damage_prepared,
+                            read_prepared, ["prepared"]),
+}

@@ -1,0 +1,219 @@
+"""What holds of any input, tried on inputs that hypothesis makes up: it reads to what it states, or is refused by name.
+
+`tests/campaigns/fuzz.py` damages whole files instead.
+"""
+
+import csv
+import io
+import json
+import math
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from ntu_files import text as ntu_text
+
+from repro import manifest
+from repro.audiovisual import sound, splits
+from repro.audiovisual.recipe import AudioVisualRecipe
+from repro.image.recipe import ImageRecipe
+from repro.recipe import LARGEST, Recipe, parse_number, parse_numbers
+from repro.run.export import COLUMNS, read_cells
+from repro.run.json_files import parse_json
+from repro.run.store import read_result, write_json
+from repro.skeleton import data, ntu
+from repro.skeleton.recipe import SkeletonRecipe
+
+ANY = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers(), max_size=2))
+NUMERALS = st.text("0123456789 ,.-+e_x٣²", max_size=12)
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+NAMES = st.text("abcXYZ019_-é ", min_size=1, max_size=8).filter(lambda name: name.strip() == name)
+LINE = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp", "Cs")), max_size=12)  # of a text
+
+
+def tried(examples):
+    """The same inputs every time, kept nowhere."""
+    return settings(max_examples=examples, derandomize=True, database=None, deadline=None,
+                    suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("properties")
+
+
+@given(st.one_of(ANY, NUMERALS), st.integers(0, 3))
+@tried(400)
+def test_a_number_is_the_one_that_is_written_or_refused_by_name(value, least):
+    try:
+        found = parse_number("layers", value, least=least)
+    except ValueError as error:
+        assert str(error).startswith(f"layers={value!r} should be")
+        text = str(value).strip()
+        assert type(value) is bool or not text.isdecimal() or not least <= int(text) <= LARGEST
+    else:
+        assert type(found) is int and found == int(str(value)) and least <= found <= LARGEST
+
+
+@given(st.one_of(ANY, NUMERALS, st.lists(st.integers(0, 9), min_size=1).map(lambda found: ",".join(map(str, found)))))
+@tried(400)
+def test_a_list_of_numbers_is_the_one_that_is_written_or_refused_by_name(value):
+    try:
+        found = parse_numbers("seeds", value)
+    except ValueError as error:
+        assert str(error).startswith(f"seeds={value!r} ")
+    else:
+        assert found == [int(part) for part in str(value).split(",")] and len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("kind", [SkeletonRecipe, ImageRecipe, AudioVisualRecipe], ids=lambda kind: kind.__name__)
+@given(st.data())
+@tried(300)
+def test_a_field_of_a_recipe_has_the_value_given_or_is_refused_by_name(kind: type[Recipe], data):
+    name = data.draw(st.sampled_from([*kind().to_dict(), "epoch"]))
+    value = data.draw(ANY)
+    try:
+        found = kind.from_dict({name: value}).to_dict()
+    except (ValueError, TypeError) as error:
+        assert name in str(error)
+    else:
+        assert found == kind().to_dict() | {name: value} and isinstance(found[name], bool) == isinstance(value, bool)
+        assert not isinstance(value, float) or math.isfinite(value)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 2**63), arrays.arrays(np.float32, (25, 3), elements=FLOATS)),
+                         max_size=3), max_size=4), st.sampled_from(["\n", "\r\n"]), st.sampled_from([".9g", ".17e"]))
+@tried(100)
+def test_any_recording_of_ntu_is_read_to_the_last_bit(frames, end, numbers):
+    found = ntu.parse(ntu_text(frames, end, numbers))
+    bodies = [(number, joints) for frame in frames for number, joints in frame]
+    order = list(dict.fromkeys(number for number, _ in bodies))
+    assert found.frames == len(frames) and found.frame.tolist() == [t for t, frame in enumerate(frames) for _ in frame]
+    assert found.body.tolist() == [order.index(number) for number, _ in bodies]
+    assert found.joints.tobytes() == b"".join((joints + np.float32(0)).tobytes() for _, joints in bodies) or (
+        found.joints == np.array([joints for _, joints in bodies])).all()  # -0 is 0
+
+
+@given(st.one_of(st.binary(max_size=200), st.text("0123456789 .-e\n", max_size=200).map(str.encode)))
+@tried(400)
+def test_any_bytes_are_no_recording_of_ntu_with_a_reason(contents):
+    try:
+        found = ntu.parse(contents)
+    except ValueError as error:
+        assert "line " in str(error) or "frame" in str(error)
+    else:
+        assert np.isfinite(found.joints).all() and found.frames == int(contents.split()[0])
+
+
+@given(arrays.arrays(np.float64, st.tuples(st.integers(1, 3), st.just(20), st.just(3)),
+                     elements=st.floats(allow_nan=False, allow_infinity=False)))
+@tried(100)
+def test_any_recording_of_ucla_is_read_to_the_last_bit(frames):
+    contents = json.dumps({"skeletons": frames.tolist(), "label": 1}).encode()
+    found = data.parse_ucla([("a01_s02_e03_v04.json", contents)], "where")
+    np.testing.assert_array_equal(found.frames, frames)
+    assert (found.lengths.tolist(), found.subjects.tolist(), found.views.tolist()) == ([len(frames)], [2], [4])
+
+
+@given(st.dictionaries(NAMES, st.binary(max_size=300), min_size=1, max_size=5), st.sampled_from([0, 8, 12]))
+@tried(100)
+def test_any_members_of_an_archive_are_read_as_they_were_packed(folder, files, method):
+    path = folder / "things.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, contents in files.items():
+            archive.writestr(name, contents)
+    shown = {name: contents for name, contents in files.items() if not name.startswith(".")}
+    assert manifest.read_members(path) == sorted(shown.items())
+    if sum(map(len, shown.values())):
+        with pytest.raises(ValueError, match=r"things\.zip unpacks to"):
+            manifest.read_members(path, most=sum(map(len, shown.values())) - 1)
+
+
+@given(st.dictionaries(st.text(), st.one_of(st.integers(1 - 2**63, 2**63 - 1), st.floats(), st.text())))
+@tried(200)
+def test_any_result_is_read_back_unless_a_number_is_not_finite(folder, result):
+    result["cost"] = {}
+    finite = all(math.isfinite(value) for value in result.values() if isinstance(value, float))
+    if finite:
+        write_json(folder / "result.json", result)
+        assert read_result(folder / "result.json") == result
+        return
+    with pytest.raises(ValueError):
+        write_json(folder / "result.json", result)
+    (folder / "result.json").write_text(json.dumps(result))
+    with pytest.raises(ValueError, match=r"result\.json cannot be read .*is not a finite number"):
+        read_result(folder / "result.json")
+
+
+@given(st.text(max_size=60))
+@tried(300)
+def test_any_text_is_an_object_of_finite_numbers_or_refused(text):
+    try:
+        found = parse_json(text)
+    except ValueError:
+        return
+    assert found == json.loads(text)
+
+
+@given(st.lists(st.tuples(*[st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=8)] * 8,
+                          st.integers(0, LARGEST), st.floats(allow_nan=False, allow_infinity=False)), max_size=4))
+@tried(100)
+def test_any_exported_cells_are_read_back(folder, drawn):
+    rows = []
+    for *texts, seed, linear in drawn:
+        row = dict(zip(COLUMNS, (*texts, "", "", ""), strict=True)) | {"seed": seed, "commit": texts[-1]}
+        rows.append(row | {"recipe": "{}", "metrics": json.dumps({"linear": linear}), "cost": '{"finished": "2024"}'})
+    path = folder / "cells.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    assert read_cells(path).to_dict("records") == rows
+
+
+VALUES = st.lists(st.integers(0, 4), max_size=3)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12),
+       *[st.dictionaries(st.sampled_from(["views", "subjects"]), VALUES, min_size=1)] * 2)
+@tried(300)
+def test_any_parts_of_a_split_are_those_of_a_loop_and_never_overlap(samples, train, test):
+    def selected(sample, wanted):
+        return all(sample[("views", "subjects").index(name)] in values for name, values in wanted.items())
+
+    columns = {name: np.array([sample[place] for sample in samples], dtype=int)
+               for place, name in enumerate(("views", "subjects"))}
+    expected = {part: [selected(sample, wanted) for sample in samples]
+                for part, wanted in (("train", train), ("test", test))}
+    both = [all(each) for each in zip(*expected.values(), strict=True)]
+    split = manifest.Split(train=train, test=test, expect={})
+    if any(both):
+        with pytest.raises(ValueError, match=f"^{sum(both)} samples are for train and for test"):
+            split.masks(columns)
+        return
+    assert {part: mask.tolist() for part, mask in split.masks(columns).items()} == expected
+
+
+@given(st.dictionaries(st.text("abc-_0", min_size=11, max_size=11), st.tuples(LINE, st.integers(0, 900)), max_size=5))
+@tried(200)
+def test_any_labels_in_a_list_of_kinetics_are_read_as_they_are_written(rows):
+    written = io.StringIO()
+    writer = csv.writer(written, quoting=csv.QUOTE_ALL)
+    writer.writerow(["label", "youtube_id", "time_start", "time_end"])
+    writer.writerows([label, name, start, start + 10] for name, (label, start) in rows.items())
+    listing = splits.kinetics({"train.csv": written.getvalue()})
+    found = {name: listing.classes[label] if label >= 0 else "" for name, label in
+             zip(listing.names, listing.labels.tolist(), strict=True)}
+    assert found == {f"{name}_{start:06d}_{start + 10:06d}": label.strip() for name, (label, start) in rows.items()}
+
+
+@given(arrays.arrays(np.float32, st.integers(0, 5).map(lambda frames: 1600 * frames),
+                     elements=st.floats(-sound.LOUDEST, sound.LOUDEST, width=32)))
+@tried(30)
+def test_the_rows_of_any_sound_are_finite_and_not_below_silence(samples):
+    rows = sound.log_mel(samples)
+    assert rows.shape == (len(samples) // sound.HOP, sound.BANDS) and np.isfinite(rows).all()
+    assert (rows >= np.float32(math.log(sound.FLOOR)) - 1e-5).all()
