@@ -4,7 +4,7 @@ import inspect
 import json
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -102,7 +102,7 @@ def run(
     chosen = _table(table)
     # Options are parameters so that `--help` lists them; those of the table are handed on by name.
     given = {name: value for name, value in context.params.items() if name not in SHARED and value is not None}
-    _check_options(table, given, inspect.signature(chosen.cells).parameters)
+    _check_options(table, given, inspect.signature(chosen.cells).parameters, _tables_with)
     choices = given | {"preset": preset, "seeds": seeds, "device": device}
     Store(manifest.runs_root()).require_usable()
     with devices.process_group(devices.resolve(device)):
@@ -120,18 +120,21 @@ def recipe(
     dataset: Annotated[str | None, typer.Option(help="A name in `repro data list`.")] = None,
     preset: Annotated[str, typer.Option(help="paper | quick | smoke")] = "paper",
     method: Annotated[str | None, typer.Option(help="one of the table's methods or objectives")] = None,
+    subset: Annotated[bool, typer.Option("--subset", help="of a part of the data set")] = False,
 ) -> None:
-    """Print every hyper-parameter of a table's recipes with its source.
+    """Print every hyper-parameter of a table's recipe for one method with its source, and the other methods there are.
 
-    Example: repro recipe taxonomy --dataset ucla --preset quick
+    Example: repro recipe taxonomy --dataset ucla --preset quick --method CE
     """
     chosen = _table(table)
     choose("preset", preset, chosen.presets)
     usual_dataset, usual_method = chosen.example
-    rows = chosen.presets[preset](dataset or usual_dataset, method or usual_method).described()
+    changes = {"subset": True} if subset else {}
+    rows = chosen.presets[preset](dataset or usual_dataset, method or usual_method, **changes).described()
     width = max(len(name) for name, _, _ in rows)
     for name, value, source in rows:
         print(f"{name:<{width}}  {value!s:<12}  {source}")
+    print(f"--method shows another one of: {', '.join(chosen.methods)}", file=sys.stderr)
 
 
 @data_app.command("list")
@@ -235,7 +238,9 @@ def results_export() -> None:
     path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())
     before = len(read_cells(path))
     cells = export(store, path)
-    print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new")
+    left_out = sum(cell["preset"] == "smoke" for cell in store.finished())
+    told = f"; left out, of smoke runs: {left_out}" if left_out else ""
+    print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{told}")
     for log in logs.export(store, path.parent):
         print(log)
 
@@ -312,9 +317,9 @@ def report(
 def claims() -> None:
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
 
-    A line each, broken on a terminal alone: id, verdict, level of the evidence, place and sentence in our words,
-    [what is compared], evidence, with the standard error (s.e.) of differences. Reads figures/ and REPRO_RUNS, trains
-    nothing.
+    A line each, broken on a terminal alone: id, verdict, level of the evidence, place and sentence in our words, in
+    brackets what is compared, evidence, with the standard error (s.e.) of differences. Reads figures/ and REPRO_RUNS,
+    trains nothing.
 
     Example: repro claims
     """
@@ -342,12 +347,27 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _check_options(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:
-    """Raise ValueError, naming those there are, unless a table or data set has all options given."""
-    known = [f"--{option.replace('_', '-')}" for option in allowed]
-    for option in (f"--{option.replace('_', '-')}" for option in given):
-        if option not in known:
-            raise ValueError(f"{name} has no option {option}; its options are {', '.join(known)}")
+def _check_options(
+    name: str, given: Iterable[str], allowed: Iterable[str], others: Callable[[str], list[str]] = lambda option: []
+) -> None:
+    """Raise ValueError, naming those there are and which `others` have it, unless all options given are there."""
+    known = [_option(parameter) for parameter in allowed]
+    for parameter in given:
+        if _option(parameter) not in known:
+            elsewhere = "".join(f"; {other} has it" for other in others(parameter))
+            told = f"its options are {', '.join(known)}{elsewhere}"
+            raise ValueError(f"{name} has no option {_option(parameter)}; {told}")
+
+
+def _option(parameter: str) -> str:
+    return f"--{parameter.replace('_', '-')}"
+
+
+def _tables_with(parameter: str) -> list[str]:
+    """The tables that have a parameter."""
+    from repro.tables import TABLES  # torchvision takes seconds to import
+
+    return [name for name, table in TABLES.items() if parameter in inspect.signature(table.cells).parameters]
 
 
 def _table(name: str) -> Table:

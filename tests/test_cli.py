@@ -133,8 +133,8 @@ def test_one_copy_of_a_data_set_at_a_time(repro, tmp_path):
 
 
 def test_recipe_names_every_value_and_its_source(repro):
-    status, out, _ = repro("recipe", "taxonomy")
-    assert status == 0
+    status, out, told = repro("recipe", "taxonomy")
+    assert status == 0 and told.startswith("--method shows another one of: random, AE, CE, AE+CE, AD, ")
     rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
     assert list(rows) == list(SkeletonRecipe().to_dict())
     assert rows["units"] == ["512", "paper, Table 1"]
@@ -149,6 +149,13 @@ def test_recipe_of_another_preset_says_what_it_changes(repro):
     assert rows["units"] == ["16", "chosen here (default 512)"]
     assert rows["dataset"] == ["synthetic", "chosen here (default ucla)"]
     assert rows["objectives"][0] == "AE" and rows["layers"] == ["1", "paper, Table 1"]
+
+
+@pytest.mark.parametrize(("options", "epochs"), [((), "10"), (("--subset",), "100")])
+def test_the_recipe_of_a_part_is_another_one(repro, options, epochs):
+    _, out, _ = repro("recipe", "image_methods", "--dataset", "cifar10", "--preset", "quick", *options)
+    rows = {line.split()[0]: line.split(maxsplit=2)[1] for line in out.splitlines()}
+    assert rows["epochs"] == epochs and rows["subset"] == str(bool(options))
 
 
 @pytest.mark.parametrize("name", audiovisual_tables.TABLES)
@@ -197,6 +204,7 @@ def test_recipes_of_cm_acc_are_printed_with_their_sources(repro, name):
         (["image_methods", "--variant", "four_keys"], "keys=4 needs the method jcl or vanilla; random has one key"),
         (["image_methods", "--dataset", "cifar10", "--subset"], "run `repro data import cifar10 FILE`"),
         (["image_methods", "--keys", "5"], "image_methods has no option --keys; its options are --dataset, --preset,"),
+        (["image_methods", "--keys", "5"], "; positive_keys has it"),
         (["temperature_grid", "--temperatures", "0"], "temperatures='0' should be a comma list of numbers from 1e-06"),
         (["temperature_grid", "--key-temperatures", "0.1,"], "key_temperatures='0.1,' should be a comma list"),
         (["temperature_grid", "--temperatures", "nan"], "temperatures='nan' should be a comma list of numbers"),

@@ -225,8 +225,15 @@ class CentredView:
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
-        """The view of every image (N, 3, H, W): (N, 3, size, size) float32, normalised. See `View`."""
+        """The view of every image (N, 3, H, W): (N, 3, size, size) float32, normalised. See `View`.
+
+        Raises:
+            TypeError, ValueError: as `View`; or if images of floating point are not all in [0, 1].
+        """
         _check_images(images)
+        if images.is_floating_point() and not (images.min() >= 0 and images.max() <= 1):
+            raise ValueError(f"images run from {images.min():g} to {images.max():g}; give floating point in [0, 1], or "
+                             "uint8 (0 to 255)")
         sides = [self.resize * side // min(images.shape[2:]) for side in images.shape[2:]]
         resized = interpolate(as_float(images), sides, mode="bilinear", antialias=True)
         top, left = (round((side - self.size) / 2) for side in sides)
@@ -235,6 +242,8 @@ class CentredView:
 
 def _check_images(images: Tensor, generator: torch.Generator | None = None) -> None:
     """Raise unless the images are (N, 3, H, W) of uint8 or floating point, and the generator on their device."""
+    if not isinstance(images, Tensor):
+        raise TypeError(f"images are {type(images).__name__}; give a tensor (N, 3, H, W): torch.from_numpy")
     if images.ndim != 4 or images.shape[1] != 3 or images.numel() == 0:
         raise ValueError(f"images have shape {tuple(images.shape)}; they should be (N, 3, H, W), all sizes >= 1")
     if images.dtype != torch.uint8 and not images.is_floating_point():

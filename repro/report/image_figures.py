@@ -87,8 +87,8 @@ def view_strip(views: dict[str, Tensor]) -> Figure:
 def temperature_grid(table: DataFrame) -> Figure:
     """Accuracy for every pair of temperatures, as heat maps with the values written in: SCE, ours and printed, ReSSL.
 
-    The best cell of each row of several is framed, unless the best of a printed row is not among the key temperatures
-    that were run. Cells in which both temperatures agree are dashed, missing ones are hatched.
+    The best cell of each row of several is framed; where the best of a printed row is not among the key temperatures
+    that were run, the title says where it is. Cells in which both temperatures agree are dashed, missing ones hatched.
     Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on embedded data.
     ReSSL has colours of its own, because a collapse would leave no difference between those of SCE; how far its
     embeddings and SCE's spread where both temperatures agree is in its title.
@@ -124,9 +124,9 @@ def temperature_grid(table: DataFrame) -> Figure:
     stack = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     key_temperatures = np.unique(table["key_temperature"])
     for axes, (name, rows, values, deviations, colours) in zip(stack, panels, strict=True):
-        axes.set_title(name, loc="left")
         known = printed.sce_grid(only(table, "dataset")) if values == "published" else _by_temperatures(rows, values)
         best = known.groupby("temperature").max().where(known.groupby("temperature").count() > 1)
+        axes.set_title(name + _elsewhere(known, key_temperatures), loc="left")
         _heat_map(axes, rows, values, deviations, colours, key_temperatures, best)
     stack[-1].set_xlabel(r"temperature of the target $\tau_m$")
     marks = [
@@ -319,13 +319,26 @@ def _heat_map(
         text = f"{value:.2f}" if np.isnan(deviation) else f"{value:.2f}\n\N{PLUS-MINUS SIGN}{deviation:.1f}"
         axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", linespacing=1.0)
         equal = np.isclose(key_temperatures[column], temperatures[row])
-        for frame in [BEST] * int(value == best[temperatures[row]]) + [EQUAL] * int(equal):
-            axes.add_patch(Rectangle((column, row), 1, 1, fill=False, clip_on=False, **frame))
+        if value == best[temperatures[row]]:
+            axes.add_patch(Rectangle((column, row), 1, 1, fill=False, clip_on=False, **BEST))
+        if equal:  # inside the other frame, which the cell may have too
+            axes.add_patch(Rectangle((column + 0.03, row + 0.08), 0.94, 0.84, fill=False, clip_on=False, **EQUAL))
     axes.set(xticks=np.arange(len(key_temperatures)) + 0.5, xticklabels=[f"{value:.2f}" for value in key_temperatures])
     axes.set(yticks=np.arange(len(temperatures)) + 0.5, yticklabels=[rf"$\tau$ = {value:g}" for value in temperatures])
     axes.set_ylim(len(temperatures), 0)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+
+
+def _elsewhere(known: Series, key_temperatures: ArrayLike) -> str:
+    """A line for each row whose best value lies at a key temperature that is not drawn."""
+    known = known.dropna()
+    best = known.loc[known.groupby("temperature").idxmax()]
+    return "".join(
+        f"\nbest, not drawn, at $\\tau$ = {temperature:g}: {value:.2f} at $\\tau_m$ = {key_temperature:.2f}"
+        for (temperature, key_temperature), value in best.items()
+        if not np.isclose(key_temperature, key_temperatures).any()
+    )
 
 
 def _spreads(sce: DataFrame, ressl: DataFrame) -> str:

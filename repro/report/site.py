@@ -42,7 +42,7 @@ COLUMNS = {
     "n_seeds": "how many seeds",
     "usual": "ours with the recipe unchanged, the same seeds",
     "published": "the printed number; none belongs to embedded data",
-    "difference": "ours minus the printed number",
+    "difference": "ours minus the printed number, where the recipe and the data are those of the paper",
     "linear_unseen": "the probe without the test recordings that repeat a training recording",
     "linear_standardised": "the probe on readouts whose coordinates all have mean 0 and deviation 1 in training",
     "knn1": "accuracy of the nearest neighbour by cosine",
@@ -216,7 +216,7 @@ def _details(each: Drawn) -> dict:
     """What a result's own page shows beside its figure."""
     if each.table is None:
         return {"trusts": [], "summary": "", "header": []}
-    table = each.table.dropna(axis="columns", how="all")
+    table = each.table.assign(difference=trust.distances(each.table)).dropna(axis="columns", how="all")
     known = {*OBJECTIVES, "dataset"} | ({"preset"} if table["preset"].nunique() == 1 else set())
     table = table[[name for name in table if name not in known]]
     exact = {*each.table.columns[: each.table.columns.get_loc("ours")], "published"}

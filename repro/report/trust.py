@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from repro.report.elements import only
 from repro.report.figures import OBJECTIVES
-from repro.report.levels import EMBEDDED, PAPER, level_of, rank
+from repro.report.levels import PAPER, level_of, rank
 
 ENOUGH = 3  # seeds from which a mean and a deviation say something
 RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
@@ -24,7 +24,7 @@ class Trust(NamedTuple):
         entries, finished: how many there are, and how many have a number of ours.
         seeds: fewest and most seeds of a finished entry, (0, 0) if none is finished.
         enough: finished entries of `ENOUGH` seeds or more.
-        compared: finished entries that have a printed number.
+        compared: finished entries that have a printed number and may be held against it, see `distances`.
         median: of the absolute differences from these, in points; NaN if there are none.
         farthest: the entry with the largest one, and that difference, signed, in points; None if there are none.
     """
@@ -54,7 +54,7 @@ class Trust(NamedTuple):
     def distance_in_words(self) -> str:
         """How far the entries are from the printed numbers."""
         if self.farthest is None:
-            return "not comparable" if self.level == EMBEDDED else "nothing is printed"
+            return "nothing is printed" if level_of(self.dataset, self.preset) == PAPER else "not comparable"
         name, difference = self.farthest
         if self.compared == 1:
             return f"{difference:+.1f} points ({name}), the one number printed"
@@ -92,6 +92,12 @@ def at_a_glance(table: DataFrame) -> list[Trust]:
     return sorted(found, key=lambda each: rank(each.level))
 
 
+def distances(table: DataFrame) -> Series:
+    """`difference`, in points, of the entries by the paper's recipe on the official data; NaN for all others."""
+    pairs = zip(table["dataset"], table["preset"], strict=True)
+    return table["difference"].where([level_of(dataset, preset) == PAPER for dataset, preset in pairs])
+
+
 def reproduced(tables: Iterable[DataFrame]) -> Reproduced | None:
     """All finished entries by the paper's recipe on the official data; None if there are none.
 
@@ -121,7 +127,7 @@ def entry_names(table: DataFrame) -> list[str]:
 
 def _trust(rows: DataFrame, dataset: str, preset: str) -> Trust:
     finished, changed = rows[rows["ours"].notna()], "usual" in rows
-    compared = rows.assign(entry=entry_names(rows)).dropna(subset="difference")
+    compared = rows.assign(entry=entry_names(rows), difference=distances(rows)).dropna(subset="difference")
     compared = compared.sort_values("difference", key=abs, ascending=False, kind="stable")
     seeds = finished["n_seeds"].astype(int)
     return Trust(

@@ -27,7 +27,8 @@ def checkpoint(key: str, store: Store) -> dict[str, Any]:
     """
     found = folders(key, store)
     if not found:
-        raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`")
+        raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
+                         "cells of figures/cells.csv have no weights here until `repro run` has trained them")
     states = (load_checkpoint(folder) for folder in found)  # of a cell that answers to several tables, one has it
     state = next((state for state in states if state is not None), None)
     if state is None:

@@ -208,6 +208,18 @@ def test_images_of_other_shapes_raise(shape):
         CentredView(32, CIFAR10, resize=32)(torch.zeros(shape))
 
 
+@pytest.mark.parametrize("images", [torch.full((2, 3, 8, 8), 255.0), torch.full((2, 3, 8, 8), -0.1),
+                                    torch.full((2, 3, 8, 8), math.nan)], ids=["255", "-0.1", "nan"])
+def test_floating_point_outside_of_its_range_raises(images):
+    with pytest.raises(ValueError, match=r"images run from .*; give floating point in \[0, 1\], or uint8"):
+        CentredView(8, CIFAR10, resize=8)(images)
+
+
+def test_arrays_that_are_no_tensors_raise():
+    with pytest.raises(TypeError, match="images are ndarray; give a tensor"):
+        CentredView(8, CIFAR10, resize=8)(torch.zeros(2, 3, 8, 8).numpy())
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.int8])
 def test_images_of_other_types_raise(dtype):
     for view in (strong(32, CIFAR10), ShiftedView(CIFAR10)):

@@ -199,6 +199,14 @@ def test_spreads_stand_where_temperatures_agree_and_a_single_cell_is_no_best():
     assert framed(found[name], style.INK) == set() and framed(found[name], style.VERMILLION) == {(7, 0)}
 
 
+def test_the_best_printed_value_is_told_where_it_is_not_drawn():
+    table = grid_table("quick")
+    drawn = panels(image_figures.temperature_grid(table[table["key_temperature"].isin([0.05, 0.1])]))
+    told = [name.partition("\n")[2] for name in drawn if name.startswith("SCE, printed")]
+    assert told == [r"best, not drawn, at $\tau$ = 0.1: 90.20 at $\tau_m$ = 0.06"]
+    assert "SCE, ours" in drawn  # whose best is always drawn
+
+
 def test_ours_and_printed_share_colours_in_a_reproduction_alone():
     paper = panels(image_figures.temperature_grid(grid_table()))
     limits = [mesh(paper[name]).get_clim() for name in ("SCE, ours", "SCE, printed")]

@@ -36,9 +36,14 @@ def test_one_number_that_is_printed():
     assert found.distance_in_words() == "-0.2 points (CE), the one number printed"
 
 
-@pytest.mark.parametrize(("dataset", "words"), [("synthetic", "not comparable"), ("ucla", "nothing is printed")])
-def test_nothing_to_compare_with(dataset, words):
-    found, = at_a_glance(table(dataset=dataset, difference=NAN))
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"dataset": "synthetic", "difference": NAN}, "not comparable"),
+    ({"preset": "quick"}, "not comparable"),
+    ({"dataset": "ucla (subset)"}, "not comparable"),
+    ({"difference": NAN}, "nothing is printed"),
+])
+def test_nothing_to_compare_with(changes, words):
+    found, = at_a_glance(table(**changes))
     assert found.compared == 0 and math.isnan(found.median) and found.farthest is None
     assert found.distance_in_words() == words
 
