@@ -5,6 +5,7 @@ from pandas import DataFrame, Series, concat
 
 from repro.image.table_cells import BASE, GRID, SWEEPS
 from repro.report.printed import sce_grid
+from repro.report.stored import departures
 from repro.run.table import with_measures
 
 MEASURES = ["knn1", "embedding_spread"]  # shown behind the linear probe
@@ -18,18 +19,14 @@ def image_methods_table(results: DataFrame, preset: str, dataset: str) -> DataFr
         results: one row per cell with entry, seed, linear, knn1, embedding_spread and the table's fields.
         preset, dataset: of these cells.
     """
-    entries = results.drop_duplicates("entry").set_index("entry")
-    rows = DataFrame({"method": entries["method"]})
-    departures = [entry[len(method) + 2 :] for entry, method in rows["method"].items()]
-    if any(departures):
-        rows["departures"] = departures
+    rows = _entries(results, ["method"])
     published = Series(float("nan"), index=rows.index)
     return with_measures(rows, results, published, preset, dataset, MEASURES)
 
 
 def temperature_grid_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `temperature_grid` from finished cells; `results` as for `image_methods_table`."""
-    rows = results.drop_duplicates("entry").set_index("entry")[["method", *GRID]]
+    rows = _entries(results, ["method", *GRID])
     printed, places = sce_grid(dataset), zip(rows["method"], *(rows[name] for name in GRID), strict=True)
     values = [printed.get(tuple(place), np.nan) if method == "sce" else np.nan for method, *place in places]
     published = Series(values, index=rows.index, dtype=float)
@@ -60,8 +57,8 @@ def row_optima(table: DataFrame) -> DataFrame:
 
 def positive_keys_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `positive_keys` from finished cells; `results` as for `image_methods_table`."""
-    rows = results.drop_duplicates("entry").set_index("entry")[["method", *SWEEPS]]
-    rows["encoder_forwards"] = FORWARDS + rows["keys"]
+    rows = _entries(results, ["method", *SWEEPS])
+    rows.insert(1 + len(SWEEPS), "encoder_forwards", FORWARDS + rows["keys"])
     published = Series(float("nan"), index=rows.index)
     points = with_measures(rows, results, published, preset, dataset, MEASURES)
     sweeps = []
@@ -76,6 +73,14 @@ def positive_keys_table(results: DataFrame, preset: str, dataset: str) -> DataFr
 
 def similarity_variance_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `similarity_variance` from finished cells; `results` as for `image_methods_table`."""
-    rows = results.drop_duplicates("entry").set_index("entry")[["method", "keys"]]
+    rows = _entries(results, ["method", "keys"])
     published = Series(float("nan"), index=rows.index)
     return with_measures(rows, results, published, preset, dataset, MEASURES)
+
+
+def _entries(results: DataFrame, columns: list[str]) -> DataFrame:
+    """These columns of every entry, and where one departs from its preset in another field, `departures`, which."""
+    rows = results.drop_duplicates("entry").set_index("entry")[columns]
+    told = [", ".join(f"{name}={value}" for name, value in departures(entry).items() if name not in columns)
+            for entry in rows.index]
+    return rows.assign(departures=told) if any(told) else rows

@@ -54,7 +54,7 @@ class Trust(NamedTuple):
     def distance_in_words(self) -> str:
         """How far the entries are from the printed numbers."""
         if self.farthest is None:
-            return "nothing is printed" if level_of(self.dataset, self.preset) == PAPER else "not comparable"
+            return "nothing is printed" if self.level == PAPER else "not comparable"
         name, difference = self.farthest
         if self.compared == 1:
             return f"{difference:+.1f} points ({name}), the one number printed"
@@ -82,7 +82,8 @@ def at_a_glance(table: DataFrame) -> list[Trust]:
 
     Args:
         table: one row per entry: columns that name it, then at least those of `RESULTS`; numbers in percent. A column
-            `usual`, our number with the recipe unchanged, says that every entry departs from it.
+            `usual`, our number with the recipe unchanged, says that every entry departs from it, a column `departures`
+            which do, and how.
 
     Raises:
         ValueError: if the table holds several data sets, or none.
@@ -94,8 +95,8 @@ def at_a_glance(table: DataFrame) -> list[Trust]:
 
 def distances(table: DataFrame) -> Series:
     """`difference`, in points, of the entries by the paper's recipe on the official data; NaN for all others."""
-    pairs = zip(table["dataset"], table["preset"], strict=True)
-    return table["difference"].where([level_of(dataset, preset) == PAPER for dataset, preset in pairs])
+    settings = zip(table["dataset"], table["preset"], _changed(table), strict=True)
+    return table["difference"].where([level_of(*setting) == PAPER for setting in settings])
 
 
 def reproduced(tables: Iterable[DataFrame]) -> Reproduced | None:
@@ -106,7 +107,8 @@ def reproduced(tables: Iterable[DataFrame]) -> Reproduced | None:
     parts = []
     for table in tables:
         rows = table[(table["preset"] == "paper") & table["ours"].notna() & ~(table == "random").any(axis="columns")]
-        if len(rows) and level_of(only(table, "dataset"), "paper", "usual" in table) == PAPER:
+        rows = rows[~_changed(rows)]
+        if len(rows) and level_of(only(table, "dataset"), "paper") == PAPER:
             parts.append(rows[["n_seeds", "difference"]].astype(float))
     if not parts:
         return None
@@ -126,7 +128,7 @@ def entry_names(table: DataFrame) -> list[str]:
 
 
 def _trust(rows: DataFrame, dataset: str, preset: str) -> Trust:
-    finished, changed = rows[rows["ours"].notna()], "usual" in rows
+    finished, changed = rows[rows["ours"].notna()], bool(_changed(rows).all())
     compared = rows.assign(entry=entry_names(rows), difference=distances(rows)).dropna(subset="difference")
     compared = compared.sort_values("difference", key=abs, ascending=False, kind="stable")
     seeds = finished["n_seeds"].astype(int)
@@ -138,6 +140,13 @@ def _trust(rows: DataFrame, dataset: str, preset: str) -> Trust:
         median=float(compared["difference"].abs().median()),
         farthest=None if compared.empty else (compared["entry"].iloc[0], float(compared["difference"].iloc[0])),
     )
+
+
+def _changed(table: DataFrame) -> Series:
+    """Which entries depart from their recipe: all of a table of departures, else those that say so."""
+    if "usual" in table or "departures" not in table:
+        return Series("usual" in table, index=table.index)
+    return table["departures"].map(_given)
 
 
 def _given(value: object) -> bool:

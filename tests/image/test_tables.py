@@ -371,6 +371,16 @@ def test_rows_say_what_departs_from_the_preset():
     assert "departures" not in plain
 
 
+@pytest.mark.parametrize("name", ["temperature_grid", "positive_keys", "similarity_variance"])
+def test_rows_of_every_table_say_what_departs(name):
+    cells = getattr(tables, f"{name}_cells")
+    frame = laid_out(name, cells(variant="ghost_groups"))
+    assert frame.columns[frame.columns.get_loc("ours") - 1] == "departures"
+    assert set(frame["departures"]) == {"groups=8"}
+    assert frame.drop(columns="departures").columns.tolist() == LAYOUTS[name]
+    assert laid_out(name, cells()).columns.tolist() == LAYOUTS[name]
+
+
 # ---------------------------------------------------------------------------------------------- end to end
 
 

@@ -31,6 +31,14 @@ def test_a_table_at_a_glance():
     assert found.distance_in_words() == "median 3.5 points, largest +5.0 (CE); 2 compared"
 
 
+def test_entries_that_depart_are_not_held_against_the_print():
+    some = table(departures=["", "select=best_on_test", NAN])
+    found, = at_a_glance(some)
+    assert found.level == PAPER and (found.compared, found.farthest) == (1, ("random", -2.0))
+    assert reproduced([some]) is None  # of AD there is no number
+    assert reproduced([table(departures=["", NAN, ""])]).entries == 1
+
+
 def test_one_number_that_is_printed():
     found, = at_a_glance(table(difference=[NAN, -0.25, NAN]))
     assert found.distance_in_words() == "-0.2 points (CE), the one number printed"
@@ -40,6 +48,8 @@ def test_one_number_that_is_printed():
     ({"dataset": "synthetic", "difference": NAN}, "not comparable"),
     ({"preset": "quick"}, "not comparable"),
     ({"dataset": "ucla (subset)"}, "not comparable"),
+    ({"usual": 60.0}, "not comparable"),
+    ({"departures": "select=best_on_test"}, "not comparable"),
     ({"difference": NAN}, "nothing is printed"),
 ])
 def test_nothing_to_compare_with(changes, words):
