@@ -45,13 +45,14 @@ def similarity_and_variance(
         One row per image: similarity, the mean cosine over all pairs of views, a view with itself included; variance,
         the mean over the d coordinates of the biased variance, which is (1 - similarity) / d.
     """
-    found = []
-    with tqdm(total=min(images, int(data.pretrain.sum())), desc="images", unit="image", leave=False) as progress:
+    count = min(images, int(data.pretrain.sum()))
+    found = torch.empty(count, 2, dtype=torch.float64)  # at once, as thousands of small tensors would scatter the heap
+    with tqdm(total=count, desc="images", unit="image", leave=False) as progress:
         for z in _features(model, recipe, data, images, augmentations, seed, device):
-            pair = [values.cpu() for values in histograms.similarity_and_variance(z)]
-            found.append(torch.stack(pair, dim=1))
+            rows = slice(progress.n, progress.n + len(z))
+            found[rows] = torch.stack(histograms.similarity_and_variance(z), dim=1).cpu()
             progress.update(len(z))
-    return DataFrame(torch.cat(found).numpy(), columns=["similarity", "variance"])
+    return DataFrame(found.numpy(), columns=["similarity", "variance"])
 
 
 def sample(model: ImageModel, recipe: ImageRecipe, data: ImageSet, *, images: int = 8, seed: int = 0) -> Tensor:
