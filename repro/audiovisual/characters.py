@@ -11,16 +11,15 @@ Source: CM-ACC, Fig. 3a; Ozair et al. 2019.
 
 import dataclasses
 import functools
-import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from repro import manifest
+from repro import manifest, npz
 from repro.audiovisual import MODALITIES
 from repro.audiovisual.drawings import PARTS, Drawings, digits, omniglot
 from repro.recipe import choose, parse_number
@@ -227,7 +226,7 @@ def _set(name: str, drawings: Drawings, cells: list[int], pairs: int, test_pairs
     arrays |= {"drawings": drawings.images, "pairs": drawn, "labels": labels} | {each: lot == each for each in lots}
     alphabets = tuple(drawings.alphabets[cell] for cell in cells)
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return Characters(name, alphabets, **tensors, digest=_digest(alphabets, arrays))
+    return Characters(name, alphabets, **tensors, digest=npz.digest(dict(sorted(arrays.items())), f"{alphabets}"))
 
 
 def _draw(
@@ -262,11 +261,3 @@ def _renew(
 def _keys(drawn: np.ndarray) -> list[bytes]:
     """What tells pairs of drawings (2, n, cells) apart."""
     return [pair.tobytes() for pair in drawn.transpose(1, 0, 2)]
-
-
-def _digest(alphabets: tuple[tuple[str, ...], ...], arrays: Mapping[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(f"{alphabets}".encode())
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape}\0".encode())
-        digest.update(np.ascontiguousarray(array))
-    return digest.hexdigest()

@@ -10,7 +10,7 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor
 
-from repro import manifest
+from repro import manifest, npz
 from repro.audiovisual import discs, prepare, synthetic, video
 from repro.audiovisual.characters import DATASETS as CHARACTERS
 from repro.audiovisual.characters import load as load_characters
@@ -115,7 +115,7 @@ def stored_size(size: int) -> int:
 
 def _synthetic(redundancy: float, window: int) -> Clips:
     """The embedded clips, from their prepared arrays if the code that makes them has made them before."""
-    code = [Path(module.__file__).read_bytes() for module in (discs, synthetic)]
+    code = [Path(module.__file__).read_bytes() for module in (discs, npz, synthetic)]
     version = hashlib.sha256(b"".join([*code, repr(float(redundancy)).encode()])).hexdigest()[:16]
     kept = manifest.runs_root() / "prepared" / f"synthetic-clips-{version}.pt"
     clips = made_once(

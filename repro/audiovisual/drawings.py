@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from repro import manifest
+from repro import manifest, npz
 from repro.run.parallel import made_once
 
 PARTS = ("train", "validation", "held_out")        # of the drawings of a character
@@ -19,7 +19,6 @@ SHARES = (16, 18, 20)         # ends of the parts, of 20 drawings
 CELL = 32                     # pixels of a side that Omniglot's drawings of 105 are averaged to
 NAME = re.compile(r"([^/]+)/(character\d+)/\d+_(\d+)\.png")
 STORED = ("images", "counts", "names", "sizes")
-DAMAGED = (*manifest.CORRUPT, OSError, ValueError, KeyError)
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def omniglot(declared: manifest.Manifest, root: Path) -> Drawings:
         members = manifest.verified_members(declared, root)
         return _checked(parse_omniglot(members, split, f"{source}"), declared, f"{source}")
 
-    return made_once(path, _read, make, _write, DAMAGED)
+    return made_once(path, _read, make, _write, npz.DAMAGED)
 
 
 def parse_omniglot(members: list[tuple[str, bytes]], split: manifest.Split, where: str) -> Drawings:
@@ -168,13 +167,12 @@ def _part(number: int, split: manifest.Split) -> int:
 
 
 def _write(path: Path, drawings: Drawings) -> None:
-    with open(path, "wb") as file:
-        np.savez(file, **{name: np.array(getattr(drawings, name)) for name in STORED})
+    npz.write(path, {name: np.array(getattr(drawings, name)) for name in STORED})
 
 
 def _read(path: Path) -> Drawings:
-    with open(path, "rb") as file, np.load(file) as stored:
-        images, counts, names, sizes = (stored[name] for name in STORED)
+    stored = npz.read(path)
+    images, counts, names, sizes = (stored[name] for name in STORED)
     return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
 
 

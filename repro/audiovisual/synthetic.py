@@ -45,13 +45,13 @@ Pixels are whole numbers and log-mel is rounded to 1/256, far coarser than the l
 data the same on every machine.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from repro import npz
 from repro.audiovisual import discs
 from repro.audiovisual.clips import PARTS, Clips
 
@@ -173,7 +173,8 @@ def load(redundancy: float = 0.5, window: int = 8) -> Clips:
     }
     name = "synthetic" if redundancy == 0.5 else f"synthetic (redundancy {redundancy:g})"
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return Clips(name, _digest(arrays), tuple(MOTIONS), **tensors, rows_per_frame=discs.ROWS_PER_FRAME, window=window)
+    sizes = {"rows_per_frame": discs.ROWS_PER_FRAME, "window": window}
+    return Clips(name, npz.digest(arrays), tuple(MOTIONS), **tensors, **sizes)
 
 
 def make(scenes: discs.Scenes, part: str) -> tuple[np.ndarray, np.ndarray]:
@@ -328,12 +329,3 @@ def _sound(scenes: discs.Scenes, material: dict[str, np.ndarray], rng: np.random
 def _generator(part: str, number: int) -> np.random.Generator:
     """The source of randomness `number` of a part."""
     return np.random.Generator(np.random.PCG64([SEED, PARTS.index(part), number]))
-
-
-def _digest(arrays: dict[str, np.ndarray]) -> str:
-    """Hex sha256 over names, types, shapes and contents."""
-    digest = hashlib.sha256()
-    for name, array in arrays.items():
-        digest.update(f"{name} {array.dtype.str} {array.shape}\0".encode())
-        digest.update(np.ascontiguousarray(array))
-    return digest.hexdigest()

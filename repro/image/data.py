@@ -13,13 +13,12 @@ import torch
 from torch import Tensor
 from torchvision import datasets
 
-from repro import manifest
-from repro.image import readers
+from repro import manifest, npz
+from repro.image import imagenet, readers
 from repro.image.files import Files
 from repro.image.readers import PARTS, Pictures
 from repro.labels import check_labels
 from repro.recipe import choose
-from repro.report import printed
 from repro.run.parallel import alone, made_once
 from repro.run.store import write_atomically
 
@@ -41,7 +40,6 @@ FORMS = {                     # side of the pictures in pixels, and number of cl
     "stl10": (96, 10),
     "tiny_imagenet": (64, 200),
 }
-PER_CLASS = (732, 1300)       # least and most training images that ILSVRC 2012 has of a class
 STORED = ("images", "labels", "part", "classes", "digest")
 
 
@@ -107,7 +105,7 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
             raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
         try:
             found = _read(copy)
-        except readers.DAMAGED as error:
+        except npz.DAMAGED as error:
             raise ValueError(f"{copy} is damaged ({error}); run `repro data import {name} FILE` again") from error
         return _image_set(f"{name} ({copy.stem})", *found)
     path, = manifest.require(declared, root)
@@ -129,7 +127,7 @@ def take_in(name: str, path: Path) -> ImageSet:
         FileNotFoundError: if there is no such file.
     """
     if name in LEFT_IN_FILES:
-        places = " and ".join(f"{manifest.data_root() / 'imagenet' / place}" for place in readers.PLACES)
+        places = " and ".join(f"{manifest.data_root() / 'imagenet' / place}" for place in imagenet.PLACES)
         raise ValueError(f"{name} is not taken in: its pictures stay in class folders in {places}; put yours there, "
                          f"and pass --subset (subset=True) if they are a part of {name}")
     choose("dataset", name, READERS)
@@ -190,17 +188,12 @@ def describe(data: ImageSet) -> str:
 def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> ImageSet:
     """ImageNet in its class folders, checked unless it is a subset, from its listing if that was made before."""
     folder = manifest.require(declared, root)[0].parent
-    classes = imagenet100_classes() if declared.name == "imagenet100" else None
-    folders = readers.imagenet_folders(folder, classes)
+    classes = imagenet.imagenet100_classes() if declared.name == "imagenet100" else None
+    folders = imagenet.class_folders(folder, classes)
     pictures, digest = _listing(declared.name, folder, folders)
     if not subset:
-        _check_ilsvrc(declared, folder, pictures)
+        imagenet.check_counts(declared, folder, pictures)
     return _image_set(f"{declared.name} (subset)" if subset else declared.name, pictures, digest, folder)
-
-
-def imagenet100_classes() -> tuple[str, ...]:
-    """WordNet ids of the classes of ImageNet-100, in the order of their labels."""
-    return tuple((printed.FOLDER / "imagenet100_classes.txt").read_text(encoding="utf-8").split())
 
 
 def _listing(name: str, root: Path, folders: list[Path]) -> tuple[Pictures, str]:
@@ -208,22 +201,7 @@ def _listing(name: str, root: Path, folders: list[Path]) -> tuple[Pictures, str]
     times = "".join(f"{folder} {folder.stat().st_mtime_ns}\n" for folder in folders)
     version = hashlib.sha256(times.encode()).hexdigest()[:16]
     kept = _prepared_folder() / f"{name}-{version}.npz"
-    return made_once(kept, _read, lambda: readers.imagenet(root, folders), _write, readers.DAMAGED)
-
-
-def _check_ilsvrc(declared: manifest.Manifest, folder: Path, pictures: Pictures) -> None:
-    """Raise unless the counts are those of ILSVRC 2012."""
-    expected, = (split.expect for split in declared.splits.values())
-    train = np.bincount(pictures.labels[pictures.part == PARTS.index("train")])
-    found = {"train": int(train.sum()), "test": int((pictures.part == PARTS.index("test")).sum())}
-    found |= {"classes": len(pictures.classes)}
-    least, most = PER_CLASS
-    if any(found[key] != value for key, value in expected.items()) or train.min() < least or train.max() > most:
-        raise ValueError(
-            f"{folder} has {found}, {train.min()} to {train.max()} training images of a class; {declared.name} has "
-            f"{dict(expected)}, {least} to {most} of a class; complete it from {declared.source}, or accept it with "
-            "subset=True"
-        )
+    return made_once(kept, _read, lambda: imagenet.listing(root, folders), _write, npz.DAMAGED)
 
 
 def _prepared_folder() -> Path:
@@ -235,7 +213,7 @@ def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
     found = path.stat()
     version = hashlib.sha256(f"{path} {found.st_size} {found.st_mtime_ns}".encode()).hexdigest()[:16]
     prepared = _prepared_folder() / f"{declared.name}-{version}.npz"
-    return made_once(prepared, _read, lambda: _official(declared, path), _write, readers.DAMAGED)
+    return made_once(prepared, _read, lambda: _official(declared, path), _write, npz.DAMAGED)
 
 
 def _official(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
@@ -256,16 +234,13 @@ def _official(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
 def _write(path: Path, made: tuple[Pictures, str]) -> None:
     """Fill a file with pictures and their digest."""
     pictures, digest = made
-    arrays = {"images": pictures.images, "labels": pictures.labels, "part": pictures.part}
-    arrays |= {"classes": np.array(pictures.classes), "digest": np.array(digest)}
-
-    with open(path, "wb") as file:
-        np.savez(file, **arrays)
+    values = (pictures.images, pictures.labels, pictures.part, np.array(pictures.classes), np.array(digest))
+    npz.write(path, dict(zip(STORED, values, strict=True)))
 
 
 def _read(path: Path) -> tuple[Pictures, str]:
-    with open(path, "rb") as file, np.load(file) as stored:
-        images, labels, part, classes, digest = (stored[name] for name in STORED)
+    stored = npz.read(path)
+    images, labels, part, classes, digest = (stored[name] for name in STORED)
     return Pictures(images, labels, part, tuple(map(str, classes))), str(digest)
 
 

@@ -1,13 +1,8 @@
-"""Image data sets in their official layouts, and copies people have of them, as arrays or as lists of files."""
+"""Image data sets in their official layouts, and copies people have of them, as arrays."""
 
-import contextlib
-import hashlib
 import io
-import os
-import tarfile
-import tempfile
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tokenize
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,15 +11,16 @@ import numpy as np
 from torchvision import datasets
 from tqdm.auto import tqdm
 
-from repro import manifest
+from repro import npz
+from repro.image import archives
 from repro.image.files import read_rgb
 from repro.recipe import choose
 
 PARTS = ("train", "test", "unlabeled")
 PICTURES = (".jpg", ".jpeg", ".png")
-PLACES = ("train", "val")     # folders of ImageNet, for the first two parts
-LARGEST = 2**33               # bytes that an archive may unpack to, all files together; STL-10 has 3.1e9
-DAMAGED = (*manifest.CORRUPT, tarfile.TarError, OSError, ValueError, KeyError)
+UNREADABLE = (                # what NumPy raises for a description of an array that is odd, or of no array; or warns of
+    *npz.DAMAGED, SyntaxError, tokenize.TokenError, TypeError, RuntimeError, OverflowError, MemoryError, Warning,
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ def cifar(path: Path, kind: type[datasets.CIFAR10]) -> Pictures:
     Raises:
         ValueError: if a file is missing or not the official one.
     """
-    with _unpacked(path) as root:
+    with archives.unpacked(path) as root:
         halves = [_official(path, lambda train=train: kind(root, train=train)) for train in (True, False)]
     images = np.concatenate([half.data for half in halves]).transpose(0, 3, 1, 2)
     labels = np.concatenate([half.targets for half in halves])
@@ -83,7 +79,7 @@ def stl10(path: Path) -> Pictures:
     Raises:
         ValueError: if a file is missing or not the official one.
     """
-    with _unpacked(path) as root:
+    with archives.unpacked(path) as root:
         parts = [_official(path, lambda split=split: datasets.STL10(root, split=split)) for split in PARTS]
     part = np.repeat([0, 1, 2], [len(each.data) for each in parts])
     labels = np.concatenate([each.labels for each in parts]).astype(np.int64)
@@ -98,7 +94,7 @@ def tiny_imagenet(path: Path) -> Pictures:
     Raises:
         ValueError: if the archive is damaged, or an image has no class or another size.
     """
-    members = dict(contents(path))
+    members = dict(archives.contents(path))
     lines = members.get("val/val_annotations.txt", b"").decode().splitlines()
     validation = {name: wnid for name, wnid, *_ in map(str.split, lines)}
     rows = []
@@ -124,13 +120,11 @@ def numpy_file(path: Path, classes: Sequence[str] | int) -> Pictures:
         ValueError: if the file is damaged, an array is missing or has another form, or a label has no class.
     """
     wanted = ("x_train", "y_train", "x_test", "y_test")
-    with _npz(path) as file:
-        missing = [name for name in wanted if name not in file.files]
-        if missing:
-            raise ValueError(f"it lacks {', '.join(missing)}, has {', '.join(file.files)}")
-        images, labels, more, further = found = [file[name] for name in wanted]
-        if not all(isinstance(array, np.ndarray) for array in found):
-            raise ValueError(f"{', '.join(wanted)} are not all arrays")
+    arrays = _npz(path, wanted)
+    missing = [name for name in wanted if name not in arrays]
+    if missing:
+        raise _no_npz(path, f"it lacks {', '.join(missing)}, has {', '.join(arrays)}")
+    images, labels, more, further = (arrays[name] for name in wanted)
     parts = [(_channels_first(path, images), labels), (_channels_first(path, more), further)]
     for pictures, numbers in parts:
         if numbers.shape != (len(pictures),) or not np.issubdtype(numbers.dtype, np.integer):
@@ -152,21 +146,32 @@ def class_names(path: Path) -> tuple[str, ...]:
     Raises:
         ValueError: as `numpy_file`.
     """
-    with _npz(path) as file:
-        return tuple(map(str, file["class_names"].ravel())) if "class_names" in file.files else ()
+    names = _npz(path, ("class_names",)).get("class_names")
+    return () if names is None else tuple(map(str, names.ravel()))
 
 
-@contextlib.contextmanager
-def _npz(path: Path) -> Iterator[Mapping[str, np.ndarray]]:
-    """An `.npz` as NumPy opens it, which reads an array when it is asked for."""
+def _npz(path: Path, wanted: Sequence[str]) -> dict[str, np.ndarray | None]:
+    """Those of the wanted arrays that an `.npz` has, by name, and None for every other one.
+
+    Raises:
+        ValueError: if the file is damaged, unpacks to too much, or something wanted is no array.
+    """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            room = _Room()
+        with open(path, "rb") as opened, np.load(opened) as file:
+            room = archives.Room()
             for member in file.zip.infolist():
                 room.take(member.file_size)
-            yield file
-    except Exception as error:  # NumPy raises many kinds for what it cannot read
-        raise ValueError(f"{path} is not an .npz of images and labels: {error}") from error
+            found = {name: file[name] if name in wanted else None for name in file.files}
+    except UNREADABLE as error:
+        raise _no_npz(path, error) from error
+    odd = [name for name in wanted if not isinstance(found.get(name), np.ndarray | None)]
+    if odd:
+        raise _no_npz(path, f"{', '.join(odd)} should be arrays")
+    return found
+
+
+def _no_npz(path: Path, why: object) -> ValueError:
+    return ValueError(f"{path} is not an .npz of images and labels: {why}")
 
 
 def class_folders(path: Path, classes: Sequence[str] | None) -> Pictures:
@@ -180,7 +185,7 @@ def class_folders(path: Path, classes: Sequence[str] | None) -> Pictures:
         ValueError: if the archive is damaged, a folder is no class, or an image has another size or cannot be read.
     """
     rows = []
-    for name, data in contents(path):
+    for name, data in archives.contents(path):
         place = PurePosixPath(name)
         if place.suffix.lower() not in PICTURES:
             continue
@@ -190,118 +195,6 @@ def class_folders(path: Path, classes: Sequence[str] | None) -> Pictures:
     if not rows:
         raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
     return _labelled(path, sorted(rows, key=lambda row: row[:3]), classes)
-
-
-def imagenet_folders(root: Path, classes: Sequence[str] | None) -> list[Path]:
-    """The folders `train/<class>`, then `val/<class>`, that there are of the given classes, or of all, sorted."""
-    folders = []
-    for place in PLACES:
-        present = {path.name for path in (root / place).iterdir() if path.is_dir() and not path.name.startswith(".")}
-        folders += [root / place / name for name in classes or sorted(present) if name in present]
-    return folders
-
-
-def imagenet(root: Path, folders: Sequence[Path]) -> tuple[Pictures, str]:
-    """The list of the pictures in class folders of ImageNet, and a digest of it. No picture is read.
-
-    Args:
-        root: of `train` and `val`.
-        folders: as `imagenet_folders` gives them; those without a picture are passed over.
-
-    Returns:
-        Pictures by part, class and name, with their paths for images; and the hex sha256 over the classes in the order
-        of the labels and over the sorted paths with their sizes.
-
-    Raises:
-        ValueError: if `train` and `val` do not have the same classes, or no picture.
-    """
-    with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
-        found = list(tqdm(pool.map(_listed, folders), total=len(folders), desc=f"listing {root}", unit="folder"))
-    filled = [folder for folder, (names, _) in zip(folders, found, strict=True) if len(names)]
-    train, val = ([folder.name for folder in filled if folder.parent == root / place] for place in PLACES)
-    if train != val or not train:
-        odd = ", ".join(sorted(set(train) ^ set(val))[:3]) or "none"
-        raise ValueError(
-            f"{root} has pictures of {len(train)} classes in train/<class>/ and of {len(val)} in val/<class>/; both "
-            f"need the same ones, at least one; in one alone: {odd}; put every picture into the folder of its class"
-        )
-    names, sizes = map(np.concatenate, zip(*found, strict=True))
-    counts = [len(names) for names, _ in found if len(names)]
-    labels = np.repeat(np.tile(np.arange(len(train)), len(PLACES)), counts)
-    part = np.repeat(np.repeat(np.arange(len(PLACES)), len(train)), counts)
-    return Pictures(names, labels, part, tuple(train)), _listing_digest(names, sizes, train)
-
-
-def contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    """(name, contents) of the files in a folder, zip or tar archive; a folder that holds all others is left out.
-
-    Raises:
-        ValueError: if the archive is damaged.
-    """
-    try:
-        files = list(_files(path))
-    except (*DAMAGED, RuntimeError) as error:  # RuntimeError: it is encrypted
-        raise ValueError(f"{path} is truncated or damaged ({error}); fetch it again") from error
-    visible = [(name, data) for name, data in files
-               if not any(part == "__MACOSX" or part.startswith("._") for part in name.split("/"))]
-    tops = {name.split("/", 1)[0] for name, _ in visible}
-    outer = f"{tops.pop()}/" if len(tops) == 1 and not tops & {"train", "test", "val"} else ""
-    for name, data in visible:
-        yield name.removeprefix(outer), data
-
-
-class _Room:
-    """What an archive may still unpack to; no member unpacks to more than it says."""
-
-    def __init__(self) -> None:
-        self.left = LARGEST
-
-    def take(self, size: int) -> None:
-        self.left -= size
-        if self.left < 0:
-            raise ValueError(f"it unpacks to more than {LARGEST:,} bytes")
-
-    def checked(self, member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
-        """A filter of `tarfile` that lets no member leave the folder either."""
-        self.take(member.size)
-        return tarfile.data_filter(member, folder)
-
-
-def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    room = _Room()
-    if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file():
-                yield file.relative_to(path).as_posix(), file.read_bytes()
-    elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                if not info.filename.endswith("/"):  # `is_dir` fails where a name is empty
-                    room.take(info.file_size)
-                    yield info.filename, manifest.read_member(archive, info)
-    else:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                room.take(member.size)
-                if member.isfile():
-                    yield member.name.removeprefix("./"), archive.extractfile(member).read()
-
-
-def _listed(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Paths (n,) bytes, from two folders above on, and sizes (n,) of the pictures in a folder, sorted by name."""
-    with os.scandir(folder) as entries:
-        found = sorted((entry.name, entry.stat().st_size) for entry in entries
-                       if entry.name.lower().endswith(PICTURES) and not entry.name.startswith("."))
-    names = [os.fsencode(f"{folder.parent.name}/{folder.name}/{name}") for name, _ in found]
-    return np.array(names, dtype="S"), np.array([size for _, size in found], dtype="<i8")
-
-
-def _listing_digest(names: np.ndarray, sizes: np.ndarray, classes: Sequence[str]) -> str:
-    order = names.argsort()
-    digest = hashlib.sha256(f"{names.dtype} {tuple(classes)}".encode())
-    digest.update(names[order])
-    digest.update(sizes[order])
-    return digest.hexdigest()
 
 
 def _labelled(path: Path, rows: list[tuple[bool, str, str, bytes]], classes: Sequence[str] | None) -> Pictures:
@@ -339,21 +232,6 @@ def _channels_first(path: Path, images: np.ndarray) -> np.ndarray:
     if images.ndim == 3:
         return np.repeat(images[:, None], 3, axis=1)
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
-
-
-@contextlib.contextmanager
-def _unpacked(path: Path) -> Iterator[Path]:
-    """The folder in which torchvision finds what `path`, an archive or the folder it unpacks to, holds."""
-    if path.is_dir():
-        yield path.parent
-        return
-    with tempfile.TemporaryDirectory(prefix="repro-") as folder:
-        try:
-            with tarfile.open(path) as archive:
-                archive.extractall(folder, filter=_Room().checked)
-        except DAMAGED as error:
-            raise ValueError(f"{path} is truncated or damaged ({error}); fetch it again") from error
-        yield Path(folder)
 
 
 def _official(path: Path, read: Callable) -> datasets.VisionDataset:

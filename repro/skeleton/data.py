@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro import manifest
+from repro import manifest, npz
 from repro.labels import check_labels
 from repro.recipe import choose
 from repro.run.parallel import made_once
@@ -202,7 +202,7 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
         lengths[row] = len(frames)
         sequences[row, :len(frames)] = frames.reshape(len(frames), -1)
     arrays = {"lengths": lengths, "labels": recordings.labels[kept], **masks}
-    digest = _array_digest({"sequences": sequences} | arrays)
+    digest = npz.digest({"sequences": sequences} | arrays)
     arrays |= {"frames": sequences[np.arange(FRAMES) < lengths[:, None]]}
     arrays |= {"views": recordings.views[kept], "subjects": recordings.subjects[kept]}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
@@ -222,7 +222,7 @@ def _of_prepared(name: str, prepared: ntu_prepare.Prepared, split: manifest.Spli
             raise ValueError(f"{name}: none of its {len(mask)} recordings belongs to {part}; add some, "
                              "or choose another protocol")
     arrays = {"lengths": prepared.lengths, **columns, **masks}
-    hashed = _array_digest({key: arrays[key] for key in ("lengths", "labels", "train", "test")})
+    hashed = npz.digest({key: arrays[key] for key in ("lengths", "labels", "train", "test")})
     digest = hashlib.sha256(f"{prepared.digest} {hashed}".encode()).hexdigest()
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
     frames = torch.from_numpy(prepared.frames)
@@ -292,20 +292,7 @@ def _stored(path: Path, make: Callable[[], Recordings]) -> Recordings:
     Processes that ask at the same time wait for one another; a damaged file is made again.
     """
     def read(path: Path) -> Recordings:
-        with open(path, "rb") as file, np.load(file) as stored:
-            return Recordings(**{entry.name: stored[entry.name] for entry in fields(Recordings)})
+        stored = npz.read(path)
+        return Recordings(**{entry.name: stored[entry.name] for entry in fields(Recordings)})
 
-    def write(path: Path, recordings: Recordings) -> None:
-        with open(path, "wb") as file:  # given a path, savez would add an ending
-            np.savez(file, **asdict(recordings))
-
-    return made_once(path, read, make, write, (*manifest.CORRUPT, ValueError, KeyError, OSError))
-
-
-def _array_digest(arrays: Mapping[str, np.ndarray]) -> str:
-    """Hex sha256 over names, types, shapes and contents."""
-    digest = hashlib.sha256()
-    for name, array in arrays.items():
-        digest.update(f"{name} {array.dtype.str} {array.shape}\0".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+    return made_once(path, read, make, lambda path, recordings: npz.write(path, asdict(recordings)), npz.DAMAGED)

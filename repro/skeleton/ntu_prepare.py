@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from tqdm.auto import tqdm
 
-from repro import manifest
+from repro import manifest, npz
 from repro.recipe import choose
 from repro.run.parallel import alone, run_jobs
 from repro.run.store import write_atomically
@@ -86,7 +86,7 @@ def prepare(
     index.parent.mkdir(parents=True, exist_ok=True)
     with alone(index.with_suffix(".lock")):
         prepared = None
-        with contextlib.suppress(OSError, *manifest.CORRUPT, ValueError, KeyError):
+        with contextlib.suppress(*npz.DAMAGED):
             prepared = _read(index)  # not there, or damaged since: made again
         if prepared:
             shutil.rmtree(folder, ignore_errors=True)  # left by a kill after the index was written
@@ -124,7 +124,7 @@ def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
         prepared = _read(index)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"data set 'ntu' is not prepared for pipeline {pipeline!r}: {command} first") from error
-    except (OSError, *manifest.CORRUPT, ValueError, KeyError) as error:
+    except npz.DAMAGED as error:
         raise ValueError(f"{index.with_suffix('.npy')} or its index is damaged ({error}); {command} again") from error
     check(prepared.names, subset=subset, kept=True)
     return prepared
@@ -204,10 +204,9 @@ def _read(index: Path) -> Prepared:
 
     Raises:
         FileNotFoundError: if there are none.
-        ValueError, KeyError, CORRUPT: if a file is damaged.
+        npz.DAMAGED: if a file is damaged.
     """
-    with open(index, "rb") as file, np.load(file) as stored:
-        values = {name: stored[name] for name in stored.files}
+    values = npz.read(index)
     frames = np.load(index.with_suffix(".npy"), mmap_mode="c")  # private: writing would not reach the file
     digest = hashlib.sha256()
     for part in np.array_split(frames, 1 + frames.nbytes // 2**26):
@@ -234,9 +233,8 @@ def _make_shards(path: Path, usable: list[ntu.Member], folder: Path, pipeline: s
 
 def _holds(shard: Path, chunk: list[ntu.Member]) -> bool:
     """Whether a shard is there, whole, and of these recordings: what it should hold may have changed since a kill."""
-    with contextlib.suppress(OSError, *manifest.CORRUPT, ValueError, KeyError), open(shard, "rb") as file:
-        with np.load(file) as part:
-            found = {name: part[name] for name in part.files}  # all of it, which shows damage
+    with contextlib.suppress(*npz.DAMAGED):
+        found = npz.read(shard)
         return sorted([*found["names"], *found["bad"]]) == [member.name for member in chunk]
     return False
 
@@ -325,8 +323,4 @@ def _assemble(shards: list[Path], index: Path, pipeline: str, bad: dict[str, str
 
 
 def _save(path: Path, **arrays: np.ndarray) -> None:
-    def write(temporary: Path) -> None:
-        with open(temporary, "wb") as file:
-            np.savez(file, **arrays)
-
-    write_atomically(path, write)
+    write_atomically(path, lambda temporary: npz.write(temporary, arrays))

@@ -17,7 +17,8 @@ from sklearn.datasets import load_digits
 from torchvision import datasets
 
 from repro import manifest
-from repro.image import data, readers
+from repro.image import archives, data, readers
+from repro.image.imagenet import imagenet100_classes
 from tests.campaigns import mutations
 
 REAL = manifest.data_root()
@@ -308,8 +309,14 @@ def test_arrays_that_numpy_cannot_read_are_refused_by_name(folders, contents):
         data.take_in("cifar10", path)
 
 
+def test_a_fault_of_the_program_is_not_blamed_on_the_file(folders, monkeypatch):
+    monkeypatch.setattr(archives.Room, "take", lambda room, size: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        data.take_in("cifar10", saved(folders / "mine.npz", arrays()))
+
+
 def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
-    monkeypatch.setattr(readers, "LARGEST", 1000)
+    monkeypatch.setattr(archives, "LARGEST", 1000)
     with pytest.raises(ValueError, match=r"mine\.npz is not an \.npz .*: it unpacks to more than 1,000 bytes"):
         data.take_in("cifar10", saved(folders / "mine.npz", arrays(x_train=pixels(50), y_train=np.zeros(50, int))))
 
@@ -449,7 +456,7 @@ def jpeg(width, height, mode="RGB"):
     return stream.getvalue()
 
 
-LISTED = data.imagenet100_classes()[:3]  # not in the order of their names
+LISTED = imagenet100_classes()[:3]  # not in the order of their names
 IMAGENET = {
     f"train/{LISTED[0]}/b.JPEG": jpeg(9, 7), f"train/{LISTED[0]}/a.JPEG": jpeg(4, 5, "L"),
     f"train/{LISTED[1]}/a.JPEG": jpeg(3, 8, "CMYK"), f"train/{LISTED[2]}/c.jpg": jpeg(6, 6),
@@ -499,14 +506,14 @@ def test_imagenet100_takes_its_classes_in_the_printed_order(imagenet):
     assert found.classes == LISTED and found.name == "imagenet100 (subset)"
     assert found.labels[found.train].tolist() == [0, 0, 1, 2] and found.labels[found.test].tolist() == [0, 1, 2]
     assert all(name.split("/")[1] == wnid for name, wnid, _ in listed(found))
-    assert len(set(data.imagenet100_classes())) == 100
+    assert len(set(imagenet100_classes())) == 100
 
 
 def test_imagenet_is_listed_once(imagenet, folders, monkeypatch):
     for name in ("imagenet100", "imagenet"):
         first = data.load(name, subset=True)
         with monkeypatch.context() as patched:
-            patched.delattr(readers, "imagenet")
+            patched.delattr("repro.image.imagenet.listing")
             again = data.load(name, subset=True)
         assert listed(again) == listed(first) and again.digest == first.digest
     kept, = (folders / "runs" / "prepared").glob("imagenet-*.npz")
@@ -554,7 +561,7 @@ def test_imagenet_is_checked_against_ilsvrc(imagenet, monkeypatch):
     declared(monkeypatch, "imagenet", train=5, test=4, classes=4)
     declared(monkeypatch, "imagenet100", test=3, classes=3)
     for bounds, fits in (((1, 2), True), ((2, 2), False), ((1, 1), False)):
-        monkeypatch.setattr(data, "PER_CLASS", bounds)
+        monkeypatch.setattr("repro.image.imagenet.PER_CLASS", bounds)
         for name in ("imagenet", "imagenet100"):
             if fits:
                 assert data.load(name).name == name

@@ -21,7 +21,7 @@ from filelock import FileLock
 from ntu_files import AGAIN, COMING, CROWD, FIRST, GHOST, LONG, ONE, SITTING, TWO, body, changed, recording, text
 from typer.testing import CliRunner
 
-from repro import cli, manifest
+from repro import cli, manifest, npz
 from repro.skeleton import data, ntu, ntu_prepare, pipelines, tables
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
@@ -404,7 +404,8 @@ def test_another_distribution_is_prepared_apart(distribution, tmp_path):
 SCRIPT = """
 import os, shutil, signal, sys, time
 from pathlib import Path
-from repro import manifest
+from repro import manifest, npz
+from repro import npz
 from repro.skeleton import ntu, ntu_prepare
 
 folder, workers, last = sys.argv[1:]
@@ -492,8 +493,9 @@ class Full(io.FileIO):
 def test_a_full_disk_is_an_error_that_names_the_file(distribution, tmp_path, monkeypatch, undisturbed, name, unread):
     root = distribution()
     with monkeypatch.context() as patched:
-        patched.setattr(ntu_prepare, "open", lambda path, mode: (Full if name in Path(path).name else open)(path, mode),
-                        raising=False)
+        for module in (ntu_prepare, npz):
+            patched.setattr(module, "open", lambda path, mode: (Full if name in Path(path).name else open)(path, mode),
+                            raising=False)
         with pytest.raises(OSError, match=f"No space left on device.*{name}'") as raised:
             ntu_prepare.prepare(root)
     assert raised.value.errno == errno.ENOSPC

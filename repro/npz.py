@@ -1,0 +1,36 @@
+"""Arrays under names: kept in `.npz` files, and told apart by a digest. NumPy alone."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from repro.manifest import CORRUPT
+
+DAMAGED = (*CORRUPT, OSError, ValueError, KeyError)  # what `read` raises where a file is missing or damaged
+
+
+def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Fill the file at a path, whatever its ending."""
+    with open(path, "wb") as file:  # given a path, savez would add an ending
+        np.savez(file, **arrays)
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of a file, which shows damage in any of them.
+
+    Raises:
+        DAMAGED: if it is missing or damaged.
+    """
+    with open(path, "rb") as file, np.load(file) as stored:  # given a path, load would leave a damaged file open
+        return {name: stored[name] for name in stored.files}
+
+
+def digest(arrays: Mapping[str, np.ndarray], beginning: str = "") -> str:
+    """Hex sha256 over a text, then names, types, shapes and contents in their order."""
+    found = hashlib.sha256(beginning.encode())
+    for name, array in arrays.items():
+        found.update(f"{name} {array.dtype.str} {array.shape}\0".encode())
+        found.update(np.ascontiguousarray(array))
+    return found.hexdigest()
