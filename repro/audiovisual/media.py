@@ -5,7 +5,6 @@ itself `.mp4` cannot have other files or addresses opened.
 """
 
 import contextlib
-import io
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, BinaryIO
@@ -127,11 +126,6 @@ def refuse_large(width: int, height: int) -> None:
     """Raise Unusable for pictures without an area, or of an absurd one."""
     if not 0 < width * height <= LARGEST_PICTURE:
         raise Unusable(f"its pictures are {width} x {height}, at most {LARGEST_PICTURE:,} pixels are read")
-
-
-def file_of(contents: bytes) -> BinaryIO:
-    """The contents of a file as a file."""
-    return io.BytesIO(contents)
 
 
 def _kind(head: bytes) -> str:

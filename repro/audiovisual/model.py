@@ -42,7 +42,7 @@ class Encoder(nn.Module):
             raise ValueError(f"channels={channels} should be at least 1")
         self.layers = kind.make(width, self.channels, groups)
 
-    def features(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:
         """Pooled features (N, C), in the precision they are computed in.
 
         Args:
@@ -66,10 +66,6 @@ class Encoder(nn.Module):
             return self.layers(inputs)
         groups = groups_here(self.groups, len(inputs))
         return dealt(self.layers(dealt(inputs, groups)), len(inputs) // groups)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """See `features`."""
-        return self.features(inputs)
 
 
 class Towers(nn.Module):
@@ -114,14 +110,14 @@ class Towers(nn.Module):
 
         Args:
             modality: "video" or "audio".
-            inputs: as in `Encoder.features`.
+            inputs: as an `Encoder` takes them.
 
         Raises:
             TypeError: if the inputs are integers.
             ValueError: if the modality is another one, or the inputs do not fit its encoder.
         """
         choose("modality", modality, MODALITIES)
-        features = self.trunks[modality].features(inputs)
+        features = self.trunks[modality](inputs)
         with torch.autocast(features.device.type, enabled=False):
             features = features.to(torch.promote_types(features.dtype, torch.float32))
             return self.heads[modality](features), features

@@ -8,6 +8,7 @@ because it starts later, there is silence, ln 1e-6.
 Source: CM-ACC prints LibROSA and 80 bands; sampling rate, window, hop and logarithm are assumed.
 """
 
+import io
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -57,7 +58,7 @@ def read(contents: bytes) -> Track | None:
         Unusable: if it is damaged, or the file is no clip.
     """
     blocks, rate, start, here = [], 0, Fraction(0), 0
-    with media.opened(media.file_of(contents)) as container:
+    with media.opened(io.BytesIO(contents)) as container:
         mean = _Mean()
         for frame in media.decoded(container, "audio"):
             if not blocks:

@@ -12,6 +12,7 @@ much.
 """
 
 import heapq
+import io
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def read(contents: bytes, size: int) -> Pictures:
     Raises:
         Unusable: if there are none, one of them is damaged, or the file is no clip.
     """
-    with media.opened(media.file_of(contents)) as container:
+    with media.opened(io.BytesIO(contents)) as container:
         timed = in_order(_timed(container))
         frames, start, end, count = shown(timed, _fitter(size))
     if not frames:

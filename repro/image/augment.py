@@ -115,14 +115,13 @@ class View:
             ValueError: if the images have another shape, or the generator is on another device.
         """
         _check_images(images, generator)
-        heights, widths = (torch.full((len(images),), side, device=images.device) for side in images.shape[2:])
-        return self.apply(images, self.draw(heights, widths, generator))
+        return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
 
-    def draw(self, heights: Tensor, widths: Tensor, generator: torch.Generator) -> Draws:
-        """Parameters of one view of each of N images, of sizes (N,) of their own in pixels."""
-        count = len(heights)
+    def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Draws:
+        """Parameters of one view of each of `count` images of height x width pixels, on the generator's device."""
+        sides = (torch.full((count,), side, device=generator.device) for side in (height, width))
         return Draws(
-            boxes=draw_boxes(heights, widths, scale=self.scale, ratio=self.ratio, generator=generator),
+            boxes=draw_boxes(*sides, scale=self.scale, ratio=self.ratio, generator=generator),
             flipped=draw_chosen(count, self.flip, generator),
             factors=draw_factors(count, self.jitter, self.strength, generator),
             order=draw_order(count, generator),
@@ -186,12 +185,10 @@ class ShiftedView:
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """An independent view of every image, of its own size: (N, 3, H, W) float32, normalised. See `View`."""
         _check_images(images, generator)
-        heights, widths = (torch.full((len(images),), side, device=images.device) for side in images.shape[2:])
-        return self.apply(images, self.draw(heights, widths, generator))
+        return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
 
-    def draw(self, heights: Tensor, widths: Tensor, generator: torch.Generator) -> Shifts:
-        """Parameters of one view of each of N images, whose sizes (N,) do not matter."""
-        count = len(heights)
+    def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Shifts:
+        """Parameters of one view of each of `count` images, whose size does not matter."""
         return Shifts(draw_shifts(count, self.padding, generator), draw_chosen(count, self.flip, generator))
 
     @torch.no_grad()

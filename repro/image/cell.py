@@ -64,11 +64,10 @@ def evaluate(pretrainer: Pretrainer, seed: int) -> dict[str, float | str]:
             coordinates, times the square root of its size: 1 for a mean of zero, 0 when all embeddings are equal.
         select: how the epoch of the probe was chosen.
     """
-    recipe, data, centred = pretrainer.recipe, pretrainer.data, pretrainer.centred()
+    recipe, data = pretrainer.recipe, pretrainer.data
     train_index, test_index = (split.nonzero().flatten() for split in (data.train, data.test))
     train_labels, test_labels = (data.labels[index].to(pretrainer.device) for index in (train_index, test_index))
-    test = pretrainer.features(test_index, centred)
-    train = pretrainer.features(train_index, centred)
+    train, test = (pretrainer.features(index) for index in (train_index, test_index))
     accuracies = linear_probe(
         train if recipe.probe_view == "centred" else _augmented(pretrainer, train_index, seed),
         train_labels,

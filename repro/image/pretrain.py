@@ -94,7 +94,7 @@ class Pretrainer:
         noise = unit_noise(recipe.dictionary, recipe.projection, generator=torch.Generator().manual_seed(entries))
         self.dictionary = Dictionary(noise)
         self.keys = MomentumEncoder(self.model, recipe.momentum)
-        for module in self._modules():
+        for module in (self.model, self.classifier, self.keys, self.dictionary):
             module.to(device, memory_format=self._memory_format())
         self.optimiser = torch.optim.SGD(
             [*self.model.parameters(), *self.classifier.parameters()],
@@ -235,8 +235,7 @@ class Pretrainer:
 
     def _drawn(self, view: View | ShiftedView, pictures: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """A view of the pictures; parameters are drawn for the whole batch of `count`, this process's are used."""
-        heights, widths = (torch.full((count,), side, device=self.device) for side in pictures.shape[2:])
-        draws = view.draw(heights, widths, generator)
+        draws = view.draw(count, *pictures.shape[2:], generator)
         drawn = view.apply(pictures, type(draws)(*(self._share(_padded(rows)) for rows in draws)))
         return drawn.contiguous(memory_format=self._memory_format())
 
@@ -250,19 +249,14 @@ class Pretrainer:
         """Accuracy in percent on the test split, of neighbours in the training split."""
         labels = self.data.labels.to(self.device)
         train, test = (split.nonzero().flatten() for split in (self.data.train, self.data.test))
-        view = self.centred()
-        parts = [(self.features(each, view), labels[each.to(self.device)]) for each in (train, test)]
+        parts = [(self.features(each), labels[each.to(self.device)]) for each in (train, test)]
         return nearest_neighbour(*itertools.chain(*parts))
-
-    def centred(self) -> CentredView:
-        """The view without randomness."""
-        return centred_view(self.recipe)
 
     @torch.no_grad()
     def features(
         self,
         index: Tensor,
-        view: View | CentredView | ShiftedView,
+        view: View | CentredView | ShiftedView | None = None,
         *,
         generator: torch.Generator | None = None,
         seed: Sequence[int] = (0,),
@@ -272,14 +266,14 @@ class Pretrainer:
 
         Args:
             index: (n,) of the images, on the CPU.
-            view: of every image.
+            view: of every image; by default the one without randomness.
             generator: of the view, on the device; none for a `CentredView`.
             seed: of what happens to images before the view, where they stay in files.
             batch: images encoded at a time, in all processes together.
         """
         self.model.eval()
         average_statistics(self.model)
-        source = batches_of(self.data, [view], self.device)
+        source = batches_of(self.data, [view or centred_view(self.recipe)], self.device)
         left, = source.views
         processes = process()[1]
         share, missing = self._share(_padded(index)), len(index)
@@ -321,9 +315,6 @@ class Pretrainer:
         self.shuffle_generator.set_state(state["shuffle_generator"])
         self.order, self.incoming = state["order"], iter(())
         self.taken, self.knn1 = state["taken"], state["knn1"]
-
-    def _modules(self) -> list[nn.Module]:
-        return [self.model, self.classifier, self.keys, self.dictionary]
 
     def _parts(self) -> dict[str, Any]:
         names = ("model", "classifier", "keys", "dictionary", "optimiser")

@@ -11,8 +11,8 @@ from repro.run.store import Cell
 from repro.run.table import checked_names, entry_of, resolved
 
 GRID = ("temperature", "key_temperature")
-SWEEPS = ("keys", "strength", "temperature")
-BASE = (5, 4.0, 0.2)  # of the three, where they do not vary (JCL supplement)
+BASE = {"keys": 5, "strength": 4.0, "temperature": 0.2}  # where they do not vary (JCL supplement)
+SWEEPS = tuple(BASE)
 LONG_SWEEPS = {"keys": "1,2,3,5,7,9", "strengths": "0,0.5,1,2,4,6,10", "temperatures": "0.07,0.1,0.2,0.3,0.5"}
 SHORT_SWEEPS = {"keys": "1,2,5,9", "strengths": "0,4,10", "temperatures": "0.1,0.2,0.5"}
 PRINTED_KEY_TEMPERATURES = "0.03,0.04,0.05,0.06,0.07,0.08,0.09,0.10"
@@ -124,15 +124,12 @@ def positive_keys_cells(
     usual = LONG_SWEEPS if preset == "paper" else SHORT_SWEEPS
     asked = {"keys": keys, "strengths": strengths, "temperatures": temperatures}
     texts = {name: usual[name] if value == "auto" else value for name, value in asked.items()}
-    points = [(number, *BASE[1:]) for number in parse_numbers("keys", texts["keys"], least=1)]
-    points += [(BASE[0], value, BASE[2]) for value in parse_fractions("strengths", texts["strengths"], least=0)]
-    points += [(*BASE[:2], value) for value in parse_fractions("temperatures", texts["temperatures"])]
+    points = [BASE | {"keys": number} for number in parse_numbers("keys", texts["keys"], least=1)]
+    points += [BASE | {"strength": value} for value in parse_fractions("strengths", texts["strengths"], least=0)]
+    points += [BASE | {"temperature": value} for value in parse_fractions("temperatures", texts["temperatures"])]
     changes = _changes(variant, select, subset, precision, varied=SWEEPS)
-    recipes = [
-        PRESETS[preset](dataset, "jcl", **changes | dict(zip(SWEEPS, point, strict=True)))
-        for point in dict.fromkeys(points)
-    ]
-    return _cells("positive_keys", recipes, preset, seeds, SWEEPS)
+    recipes = dict.fromkeys(PRESETS[preset](dataset, "jcl", **changes | point) for point in points)
+    return _cells("positive_keys", [*recipes], preset, seeds, SWEEPS)
 
 
 @checked_names
@@ -155,7 +152,7 @@ def similarity_variance_cells(
     """
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     changes = _changes(variant, "last", subset, precision, varied=SWEEPS)
-    jcl = PRESETS[preset](dataset, "jcl", keys=9, strength=BASE[1], temperature=BASE[2], **changes)
+    jcl = PRESETS[preset](dataset, "jcl", **changes | BASE | {"keys": 9})
     moco = PRESETS[preset](dataset, "moco", **changes)
     return _cells("similarity_variance", [jcl, moco], preset, seeds, ("keys",))
 

@@ -19,9 +19,7 @@ def image_methods_table(results: DataFrame, preset: str, dataset: str) -> DataFr
         results: one row per cell with entry, seed, linear, knn1, embedding_spread and the table's fields.
         preset, dataset: of these cells.
     """
-    rows = _entries(results, ["method"])
-    published = Series(float("nan"), index=rows.index)
-    return with_measures(rows, results, published, preset, dataset, MEASURES)
+    return _unprinted(_entries(results, ["method"]), results, preset, dataset)
 
 
 def temperature_grid_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -59,13 +57,11 @@ def positive_keys_table(results: DataFrame, preset: str, dataset: str) -> DataFr
     """The table of `positive_keys` from finished cells; `results` as for `image_methods_table`."""
     rows = _entries(results, ["method", *SWEEPS])
     rows.insert(1 + len(SWEEPS), "encoder_forwards", FORWARDS + rows["keys"])
-    published = Series(float("nan"), index=rows.index)
-    points = with_measures(rows, results, published, preset, dataset, MEASURES)
+    points = _unprinted(rows, results, preset, dataset)
     sweeps = []
-    for place, name in enumerate(SWEEPS):
-        others = [other for other in range(len(SWEEPS)) if other != place]
-        at_base = [points[SWEEPS[other]] == BASE[other] for other in others]
-        sweep = points[at_base[0] & at_base[1]].sort_values(name)
+    for name in BASE:
+        others = {other: value for other, value in BASE.items() if other != name}
+        sweep = points[(points[[*others]] == [*others.values()]).all(axis=1)].sort_values(name)
         sweeps.append(sweep.assign(varied=name))
     table = concat(sweeps, ignore_index=True)
     return table[["varied", *table.columns.drop("varied")]]
@@ -73,9 +69,12 @@ def positive_keys_table(results: DataFrame, preset: str, dataset: str) -> DataFr
 
 def similarity_variance_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     """The table of `similarity_variance` from finished cells; `results` as for `image_methods_table`."""
-    rows = _entries(results, ["method", "keys"])
-    published = Series(float("nan"), index=rows.index)
-    return with_measures(rows, results, published, preset, dataset, MEASURES)
+    return _unprinted(_entries(results, ["method", "keys"]), results, preset, dataset)
+
+
+def _unprinted(rows: DataFrame, results: DataFrame, preset: str, dataset: str) -> DataFrame:
+    """Our values by entry, where the paper prints curves or nothing."""
+    return with_measures(rows, results, Series(float("nan"), index=rows.index), preset, dataset, MEASURES)
 
 
 def _entries(results: DataFrame, columns: list[str]) -> DataFrame:

@@ -7,6 +7,8 @@ arm only.
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from repro.skeleton.kinematics import ARMS
 
 CHANNELS = (                  # degrees; "main" is the right side, mirrored afterwards for left-handed takes
@@ -16,8 +18,8 @@ CHANNELS = (                  # degrees; "main" is the right side, mirrored afte
     "other_raise", "other_spread", "other_roll", "other_elbow",
     "main_thigh", "main_knee", "other_thigh", "other_knee",        # thigh forwards from the vertical; bend
 )
-STANCE = dict(zip(CHANNELS, (2, 4, 5, 0, 0, 2, 9, 10, 15, 2, 9, 10, 15, 2, 4, 2, 4), strict=True))
-HABIT = dict(zip(CHANNELS, (3, 4, 6, 3, 2, 4, 4, 6, 7, 4, 4, 6, 7, 2, 2, 2, 2), strict=True))    # spread over people
+STANCE = np.array((2, 4, 5, 0, 0, 2, 9, 10, 15, 2, 9, 10, 15, 2, 4, 2, 4))     # by channel: at rest ...
+HABIT = np.array((3, 4, 6, 3, 2, 4, 4, 6, 7, 4, 4, 6, 7, 2, 2, 2, 2))          # ... and its spread over people
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,6 @@ def draw_person(rng: np.random.Generator, *, left_handed: bool) -> Person:
         offsets[joint] = proportions[joint] * np.array(offset)
         if MIRRORED[joint] != joint:
             offsets[MIRRORED[joint]] = offsets[joint] * (-1, 1, 1)
-    spread = np.array([HABIT[channel] for channel in CHANNELS])
     longest = max(len(action.postures) for action in ACTIONS.values())
     return Person(
         offsets=offsets,
@@ -55,8 +54,8 @@ def draw_person(rng: np.random.Generator, *, left_handed: bool) -> Person:
         amplitude=np.clip(rng.normal(1, 0.12), 0.75, 1.25),
         unsteadiness=np.exp(rng.normal(0, 0.2)),
         left_handed=left_handed,
-        posture=rng.normal(0, spread),
-        manner=rng.normal(0, 1.2 * spread, (len(ACTIONS), longest, len(CHANNELS))),
+        posture=rng.normal(0, HABIT),
+        manner=rng.normal(0, 1.2 * HABIT, (len(ACTIONS), longest, len(CHANNELS))),
     )
 
 
@@ -98,9 +97,8 @@ def postures_over_time(
     moments /= moments[-1]
     values = np.array([[posture.get(channel, 0.0) for channel in CHANNELS] for _, posture in action.postures])
     values *= person.amplitude * rng.normal(1, 0.08)
-    spread = np.array([HABIT[channel] for channel in CHANNELS])
-    values += [STANCE[channel] for channel in CHANNELS] + person.posture
-    values += manner[:len(moments)] + rng.normal(0, 0.8 * spread, values.shape)
+    values += STANCE + person.posture
+    values += manner[:len(moments)] + rng.normal(0, 0.8 * HABIT, values.shape)
     lags = rng.normal(0, 0.03, len(CHANNELS))                      # joints do not move in lockstep
     return glide(clock[:, None] - lags, moments, values)
 
@@ -144,6 +142,5 @@ def _add_gait(
 
 def _sway(times: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(T, channels) degrees: nobody stands still; slow oscillation of a quarter of the spread over people."""
-    spread = np.array([HABIT[channel] for channel in CHANNELS])
     speed, phase = rng.uniform(0.2, 0.6, len(CHANNELS)), rng.random(len(CHANNELS))
-    return 0.25 * spread * np.sin(2 * np.pi * (times[:, None] * speed + phase))
+    return 0.25 * HABIT * np.sin(2 * np.pi * (times[:, None] * speed + phase))

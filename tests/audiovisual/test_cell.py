@@ -16,7 +16,6 @@ from repro.audiovisual import cell
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import Pretrainer
 from repro.audiovisual.recipe import METHODS
-from repro.run.device import threads
 from repro.run.evaluate import cosine_rates, linear_probe
 from repro.run.fit import fit
 from repro.run.store import Cell, Store
@@ -25,12 +24,7 @@ CPU = torch.device("cpu")
 SMALL = {"finetune_epochs": 1, "finetune_batch": 5, "finetune_windows": 2, "iterations": 4}
 COVERAGE = {"categories_video", "categories_audio", "expected"}
 PROBES = {"linear", "linear_held_out"}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with threads(1):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -26,13 +26,7 @@ ALPHABETS = next(iter(DECLARED.splits.values())).train["alphabet"]
 SIZES = (5, 4, 4, 3, 3, 3, 2, 2, 2)                          # characters of the made-up alphabets
 NUMBERS = {"train": (1, 2, 3), "validation": (4, 5), "held_out": (6, 7)}    # of the made-up drawings
 SIDE = 21
-
-
-@pytest.fixture(autouse=True)
-def folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folders")
 
 
 def png(strokes):

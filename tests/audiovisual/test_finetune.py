@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from made_up_pairs import made_up, tiny
-from states import assert_equal_states
+from states import assert_equal_states, resumed_anywhere
 from torch import nn
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
@@ -15,18 +15,12 @@ from tqdm import tqdm
 from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.model import Encoder
-from repro.run.device import threads
 from repro.run.fit import NonFiniteLoss, fit
 
 CPU = torch.device("cpu")
 SMALL = {"finetune_epochs": 3, "finetune_batch": 5, "finetune_windows": 3, "finetune_learning_rate": 1e-2}
 CHANNELS = {"video": 3, "audio": 4}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with threads(1):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def trunk_of(modality, groups=1, seed=1):
@@ -275,18 +269,11 @@ def test_sound_alone_is_enough_for_sound():
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_fine_tuning_resumed_at_any_step_ends_with_the_same_bits(tmp_path, modality, precision):
-    make = {"finetune_epochs": 2, "precision": precision}
-    undisturbed, states = tuner(modality, **make), []
-    assert undisturbed.total_steps == 6
-    for step in range(6):
-        torch.save(undisturbed.state_dict(), tmp_path / f"{step}.pt")
-        states.append(undisturbed.step())
-    for step in range(6):
-        resumed = tuner(modality, **make)
-        resumed.load_state_dict(torch.load(tmp_path / f"{step}.pt", weights_only=True))
-        assert torch.equal(trace(resumed, 6 - step), torch.cat(states[step:])), step
-        assert_equal_states(resumed.state_dict(), undisturbed.state_dict())
-        assert resumed.accuracy() == undisturbed.accuracy()
+    def make():
+        return tuner(modality, finetune_epochs=2, precision=precision)
+
+    undisturbed, resumed = resumed_anywhere(make, tmp_path, steps=6)
+    assert {each.accuracy() for each in resumed} == {undisturbed.accuracy()}
 
 
 @pytest.mark.parametrize("modality", MODALITIES)

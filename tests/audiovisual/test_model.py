@@ -29,11 +29,10 @@ def batches(count=4, **options):
 def test_one_item_has_the_features_it_has_in_a_batch(trunk):
     batch = inputs(trunk, 5, dtype=torch.float64)
     network = with_history(encoder(trunk).double(), [batch + 1])
-    alone = network.features(batch[3:4])
+    alone = network(batch[3:4])
     assert alone.shape == (1, 32)
-    torch.testing.assert_close(alone, network.features(batch)[3:4])
-    assert torch.equal(network(batch), network.features(batch))
-    assert network.features(batch[:0]).shape == (0, 32)
+    torch.testing.assert_close(alone, network(batch)[3:4])
+    assert network(batch[:0]).shape == (0, 32)
 
 
 @pytest.mark.parametrize("trunk", TRUNKS)
@@ -43,21 +42,21 @@ def test_item_i_trains_in_group_i_mod_groups(trunk):
     apart, running = torch.empty(len(batch), 32, dtype=torch.float64), []
     for group in range(2):
         alone = copy.deepcopy(plain)
-        apart[group::2] = alone.features(batch[group::2])
+        apart[group::2] = alone(batch[group::2])
         running.append(torch.cat([value for name, value in alone.named_buffers() if "running" in name]))
-    found = ghost.features(batch)
+    found = ghost(batch)
     torch.testing.assert_close(found, apart)
     statistics = torch.cat([value for name, value in ghost.named_buffers() if "running" in name])
     torch.testing.assert_close(statistics, torch.stack(running).mean(0))
-    assert not torch.allclose(plain.features(batch), found)
+    assert not torch.allclose(plain(batch), found)
 
 
 @pytest.mark.parametrize("trunk", TRUNKS)
 def test_bfloat16_autocast_gives_close_features(trunk):
     network, batch = with_history(encoder(trunk), [inputs(trunk, 8) + 1]), inputs(trunk)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = network.features(batch)
-    expected = network.features(batch)
+        found = network(batch)
+    expected = network(batch)
     assert nn.functional.cosine_similarity(found.float(), expected).min() > 0.99
     torch.testing.assert_close(found.float().norm(dim=1), expected.norm(dim=1), rtol=0.05, atol=0)
 
@@ -114,7 +113,7 @@ def test_embeddings_are_the_last_layers_of_the_features():
     for modality, batch in batches().items():
         embedding, features = model.eval()(modality, batch)
         assert embedding.shape == (4, 5)
-        assert torch.equal(features, model.trunks[modality].features(batch))
+        assert torch.equal(features, model.trunks[modality](batch))
         head = model.heads[modality]
         for item, row in enumerate(features):
             for place in range(5):
@@ -186,7 +185,7 @@ def test_the_first_keys_are_made_by_the_last_layer_of_the_other_query_encoder():
     model = with_history(towers(), *({"video": batches(8)["video"]} | batches(8)).items())
     keys = MomentumEncoder(crossed(model), 0.9)
     for modality, batch in batches().items():
-        features = model.trunks[modality].features(batch)
+        features = model.trunks[modality](batch)
         key, own_features = keys(modality, batch)
         assert torch.equal(own_features, features)
         assert torch.equal(key, model.heads[other(modality)](features))

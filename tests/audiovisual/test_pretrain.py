@@ -10,7 +10,7 @@ import pytest
 import torch
 from made_up_pairs import grids, made_up, tiny
 from slow_pairs import Slow, aged, assert_same_training
-from states import assert_equal_states
+from states import assert_equal_states, resumed_anywhere
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from tqdm import tqdm
@@ -18,17 +18,11 @@ from tqdm import tqdm
 from repro.audiovisual import MODALITIES, augment, pretrain
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import METHODS, SELF_SUPERVISED, VARIANTS
-from repro.run.device import threads
 from repro.run.fit import NonFiniteLoss, fit
 
 CPU = torch.device("cpu")
 TRAINED = [method for method in METHODS if method != "scratch"]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with threads(1):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture
@@ -528,16 +522,7 @@ def test_contrast_lowers_its_loss(method):
 def test_a_training_resumed_at_any_step_ends_with_the_same_bits(tmp_path, method, dataset, changes):
     data = grids(train=16) if dataset == "multidigits" else made_up(pretrain=16)
     make = functools.partial(learner, method, dataset, data=data, epochs=2, dictionary=8, pool=16, **changes)
-    undisturbed, states = make(), []
-    assert undisturbed.total_steps == 4
-    for step in range(4):
-        torch.save(undisturbed.state_dict(), tmp_path / f"{step}.pt")
-        states.append(undisturbed.step())
-    for step in range(4):
-        resumed = make()
-        resumed.load_state_dict(torch.load(tmp_path / f"{step}.pt", weights_only=True))
-        assert torch.equal(trace(resumed, 4 - step), torch.stack(states[step:])), step
-        assert_equal_states(resumed.state_dict(), undisturbed.state_dict())
+    resumed_anywhere(make, tmp_path, steps=4)
 
 
 @pytest.mark.parametrize(("method", "changes"), [*((each, {}) for each in TRAINED), ("cmacc", {"renewed": True})])

@@ -32,19 +32,7 @@ RECORDED = [name for name in LAYOUTS if name != "mutual_information"]
 EMBEDDED = {name: "multidigits" if name == "mutual_information" else "synthetic" for name in LAYOUTS}
 SHRUNK = {"batch": 8, "dictionary": 16, "pool": 24, "width": 32, "embedding": 8, "size": 8, "window": 4,
           "finetune_window": 4, "finetune_batch": 5}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with threads(1):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def runs(tmp_path, monkeypatch):
-    """An empty folder for runs."""
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    return tmp_path / "runs"
+pytestmark = pytest.mark.usefixtures("one_thread", "runs")
 
 
 def small_data(recipe):

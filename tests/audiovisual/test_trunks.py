@@ -90,14 +90,14 @@ def test_shapes_of_the_maps(trunk, shape, expected):
             part.register_forward_hook(lambda *call: found.append(tuple(call[-1].shape[2:])))
         if trunk == "audio18":  # its stem begins with the normalisation of the bands
             network.layers[0][0].register_forward_hook(lambda *call: found.clear())
-        features = network.features(torch.empty(2, TRUNKS[trunk].channels, *shape))
+        features = network(torch.empty(2, TRUNKS[trunk].channels, *shape))
     assert found == expected
     assert features.shape == (2, 512)
 
 
 def test_a_clip_of_the_released_size():
     clip = torch.randn(1, 3, 16, 112, 112)
-    features = encoder("r3d18").eval().features(clip)
+    features = encoder("r3d18").eval()(clip)
     assert features.shape == (1, 32)
     assert features.isfinite().all()
 
@@ -141,7 +141,7 @@ def test_features_are_those_of_torchvisions_network(trunk):
         own.train(training)
         expected.train(training)
         normalised = copy.deepcopy(own.layers[0][0])(batch)[..., None] if skipped else batch
-        torch.testing.assert_close(own.features(batch), expected(normalised), rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(own(batch), expected(normalised), rtol=1e-3, atol=1e-3)
     buffers = zip([*own.layers.buffers()][3 if skipped else 0:], expected.buffers(), strict=True)
     for own_value, value in buffers:
         torch.testing.assert_close(own_value, value, rtol=1e-3, atol=1e-4)
@@ -174,8 +174,8 @@ def test_the_small_encoder_of_video_sees_what_moves_alone():
     """A scene that stands still adds nothing, whatever it is; what moves counts wherever it is in time."""
     network = encoder("small_video").double().eval()
     clip, scene = torch.randn(2, 3, 8, 24, 24, dtype=torch.float64), torch.randn(2, 3, 1, 24, 24, dtype=torch.float64)
-    torch.testing.assert_close(network.features(clip + 5 * scene), network.features(clip))
-    assert not torch.allclose(network.features(clip.flip(2)), network.features(clip))
+    torch.testing.assert_close(network(clip + 5 * scene), network(clip))
+    assert not torch.allclose(network(clip.flip(2)), network(clip))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_the_small_encoder_of_video_sees_what_moves_alone():
     ],
 )
 def test_one_frame_and_odd_lengths(trunk, shape):
-    features = encoder(trunk).eval().features(torch.randn(2, *shape))
+    features = encoder(trunk).eval()(torch.randn(2, *shape))
     assert features.shape == (2, 32)
     assert features.isfinite().all()
 
@@ -210,8 +210,8 @@ def test_channels_last_gives_the_same_features_and_normalisation_keeps_it(trunk,
     for part in last.modules():
         if isinstance(part, (nn.BatchNorm2d, nn.BatchNorm3d)):
             part.register_forward_hook(compare)
-    found = last.features(batch.contiguous(memory_format=layout))
-    torch.testing.assert_close(found, network.features(batch), rtol=1e-3, atol=1e-3)
+    found = last(batch.contiguous(memory_format=layout))
+    torch.testing.assert_close(found, network(batch), rtol=1e-3, atol=1e-3)
     assert len(kept) >= 4
     assert all(kept)
 
@@ -221,7 +221,7 @@ def test_pictures_keep_where_things_are():
     left = torch.zeros(1, 1, 28, 56, dtype=torch.float64)
     left[..., 8:20, 8:20] = 1
     right = left.roll(28, dims=3)
-    assert not torch.allclose(network.features(left), network.features(right), rtol=0.1)
+    assert not torch.allclose(network(left), network(right), rtol=0.1)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_the_small_encoders_are_small(trunk, shape, width, limit):
         for part in network.modules():
             if getattr(part, "weight", None) is not None and part.weight.ndim > 1:
                 part.register_forward_hook(count)
-        network.features(torch.empty(1, *shape))
+        network(torch.empty(1, *shape))
     assert 0.8 * limit < sum(multiplications) < limit
 
 

@@ -213,8 +213,11 @@ def test_truncated_files_of_sound_are_refused(share):
 
 
 def test_of_an_unknown_size_nothing_is_said():
+    cut = wav()[:-100]
+    with pytest.raises(media.Unusable, match="truncated"):
+        media.refuse_cut(cut)
     for size in (b"\0\0\0\0", b"\xff\xff\xff\xff"):
-        media.refuse_cut(wav()[:4] + size + wav()[8:])
+        assert media.refuse_cut(cut[:4] + size + cut[8:]) is None
 
 
 def test_titles_in_another_encoding_are_no_obstacle():

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from scipy import stats
-from slow_operations import CIFAR10, RATIO, assert_near, blurred, cropped, each, generator, jittered, pictures, sides
+from slow_operations import CIFAR10, RATIO, assert_near, blurred, cropped, each, generator, jittered, pictures
 from torch._subclasses import FakeTensorMode
 from torchvision.models import ResNet18_Weights
 from torchvision.transforms import v2
@@ -32,7 +32,7 @@ def test_images_are_normalised_by_the_published_constants():
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 def test_a_view_is_the_operations_of_torchvision_one_after_the_other(view, dtype):
     images = pictures(32, 40, 36)
-    draws = view.draw(*sides(32, 40, 36), generator(3))
+    draws = view.draw(32, 40, 36, generator(3))
 
     def reference(image, box, flip, factors, order, grey, sigma):
         image = functional.to_dtype(image, torch.float32, scale=True)
@@ -79,7 +79,7 @@ def test_a_centred_view_of_small_images_normalises_alone():
 
 
 def test_operations_of_a_view_are_chosen_independently():
-    draws = strong(32, CIFAR10).draw(*sides(40_000, 32, 32), generator())
+    draws = strong(32, CIFAR10).draw(40_000, 32, 32, generator())
     chosen = torch.stack([draws.flipped, draws.factors[:, BRIGHTNESS] != 1, draws.grey, draws.sigma > 0], dim=1)
     found = torch.bincount((chosen * torch.tensor([8, 4, 2, 1])).sum(1), minlength=16)
     expected = [
@@ -90,7 +90,7 @@ def test_operations_of_a_view_are_chosen_independently():
 
 
 def test_neighbouring_samples_are_drawn_independently():
-    draws = strong(32, CIFAR10).draw(*sides(10_000, 32, 32), generator())
+    draws = strong(32, CIFAR10).draw(10_000, 32, 32, generator())
     for parameter in (draws.boxes[:, 0], draws.boxes[:, 3], draws.flipped, draws.factors[:, HUE], draws.order[:, 0]):
         pair = torch.stack([parameter[:-1], parameter[1:]]).float()
         assert torch.corrcoef(pair)[0, 1].abs() < 5 / math.sqrt(10_000)
@@ -104,7 +104,7 @@ def test_samples_of_a_batch_have_randomness_of_their_own():
 
 def test_a_sample_does_not_depend_on_the_others_of_its_batch():
     images, view = pictures(12), strong(32, CIFAR10)
-    draws = view.draw(*sides(12, 32, 32), generator())
+    draws = view.draw(12, 32, 32, generator())
     together = view.apply(images, draws)
     for index in range(12):
         alone = view.apply(images[index : index + 1], Draws(*(each_of[index : index + 1] for each_of in draws)))
@@ -160,7 +160,7 @@ def test_nothing_waits_for_the_device():
 
 
 def test_a_view_stays_on_the_device_of_its_images():
-    draws = strong(32, CIFAR10).draw(*sides(4, 40, 36), generator())
+    draws = strong(32, CIFAR10).draw(4, 40, 36, generator())
     with FakeTensorMode() as mode:  # raises where tensors of two devices meet
         on_cuda = Draws(*(mode.from_tensor(each_of).to("cuda") for each_of in draws))
         images = torch.empty(4, 3, 40, 36, dtype=torch.uint8, device="cuda")

@@ -23,13 +23,7 @@ from tests.campaigns import mutations
 
 REAL = manifest.data_root()
 RNG = np.random.default_rng(0)
-
-
-@pytest.fixture(autouse=True)
-def folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folders")
 
 
 def pixels(count, size=32):

@@ -17,7 +17,7 @@ import torchvision
 from made_up_images import made_up
 from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
-from states import assert_equal_states
+from states import assert_equal_states, resumed_anywhere
 from torch import nn
 from torch.nn.functional import cosine_similarity, cross_entropy, log_softmax, normalize, softmax
 from tqdm import tqdm
@@ -28,7 +28,6 @@ from repro.image.data import load
 from repro.image.model import trunk
 from repro.image.pretrain import Pretrainer, learning_rate
 from repro.image.recipe import METHODS, VARIANTS, paper
-from repro.run.device import threads
 from repro.run.fit import NonFiniteLoss, fit
 
 CPU = torch.device("cpu")
@@ -36,12 +35,7 @@ DIGITS = NORMALISATION["digits"]
 TINY = {"size": 8, "resize": 10, "batch": 8, "epochs": 3, "dictionary": 20, "projection": 6, "momentum": 0.9,
         "warmup": 0, "learning_rate": 0.05, "precision": "float32", "channels_last": False, "groups": 1}
 TRAINED = [method for method in METHODS if method != "random"]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with threads(1):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(autouse=True)
@@ -578,16 +572,7 @@ def test_ghost_groups_that_processes_cannot_share_are_refused(monkeypatch, group
 def test_a_training_resumed_at_any_step_ends_with_the_same_bits(tmp_path, monkeypatch, method, changes):
     monkeypatch.setattr(pretrain, "MONITORED", 3)  # so that most steps log what an earlier one measured
     changes = {"epochs": 2, "warmup": 1, "dictionary": 11, "batch": 4, "learning_rate": 0.3} | changes
-    undisturbed, states = learner(method, **changes), []
-    assert undisturbed.total_steps == 10
-    for step in range(10):
-        torch.save(undisturbed.state_dict(), tmp_path / f"{step}.pt")
-        states.append(undisturbed.step())
-    for step in range(10):
-        resumed = learner(method, **changes)
-        resumed.load_state_dict(torch.load(tmp_path / f"{step}.pt", weights_only=True))
-        assert torch.equal(trace(resumed, 10 - step), torch.stack(states[step:])), step
-        assert_equal_states(resumed.state_dict(), undisturbed.state_dict())
+    resumed_anywhere(lambda: learner(method, **changes), tmp_path, steps=10)
 
 
 @pytest.mark.parametrize("method", TRAINED)
@@ -625,7 +610,7 @@ def test_features_are_those_of_the_trunk_in_the_order_asked_for(network):
     plain = network()
     plain.load_state_dict(fast.model.trunk.state_dict())
     expected = plain.eval()(centred_images(fast.data, index, fast.recipe))
-    found = fast.features(index, fast.centred())
+    found = fast.features(index)
     assert found.dtype == torch.float32 and not found.requires_grad
     torch.testing.assert_close(found, expected)
 
@@ -635,7 +620,7 @@ def test_features_do_not_depend_on_how_many_are_encoded_at_a_time(batch):
     fast = learner()
     trace(fast, 2)
     index = torch.arange(29).flip(0)
-    torch.testing.assert_close(fast.features(index, fast.centred(), batch=batch), fast.features(index, fast.centred()))
+    torch.testing.assert_close(fast.features(index, batch=batch), fast.features(index))
 
 
 @pytest.mark.parametrize("view", [ShiftedView(DIGITS), augment.probe(8, DIGITS)], ids=["shifted", "crop"])
@@ -654,14 +639,14 @@ def test_features_and_embeddings_change_nothing():
     fast = learner("sce")
     trace(fast, 2)
     before = copy.deepcopy(fast.state_dict())
-    fast.embed(fast.features(torch.arange(29), fast.centred()))
+    fast.embed(fast.features(torch.arange(29)))
     assert_equal_states(fast.state_dict(), before)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_features_and_embeddings_are_float32(precision):
     fast = learner("sce", precision=precision)
-    features = fast.features(torch.arange(29), fast.centred())
+    features = fast.features(torch.arange(29))
     embedded = fast.embed(features)
     assert features.dtype == embedded.dtype == torch.float32
     torch.testing.assert_close(embedded.norm(dim=1), torch.ones(29))
@@ -676,9 +661,9 @@ def test_the_logged_nearest_neighbour_is_that_of_the_test_split():
     fast = learner(data=fast.data, seed=1)
     train, test = (split.nonzero().flatten() for split in (fast.data.train, fast.data.test))
     references = KNeighborsClassifier(1, metric="cosine").fit(
-        fast.features(train, fast.centred()), fast.data.labels[train]
+        fast.features(train), fast.data.labels[train]
     )
-    expected = 100 * references.score(fast.features(test, fast.centred()), fast.data.labels[test])
+    expected = 100 * references.score(fast.features(test), fast.data.labels[test])
     assert 0 < expected < 100
     assert logged == pytest.approx(expected)
 

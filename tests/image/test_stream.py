@@ -102,8 +102,7 @@ def test_what_is_left_for_the_device_does_not_crop():
         if isinstance(view, CentredView):
             torch.testing.assert_close(left(images), expected, rtol=0, atol=1e-6)
             continue
-        unchanged = torch.full((6,), view.size)
-        drawn = left.draw(unchanged, unchanged, torch.Generator().manual_seed(0))
+        drawn = left.draw(6, view.size, view.size, torch.Generator().manual_seed(0))
         assert drawn.boxes.tolist() == [[0, 0, view.size, view.size]] * 6
         upright = left.apply(images, drawn._replace(flipped=torch.zeros(6, dtype=torch.bool)))
         torch.testing.assert_close(upright, expected, rtol=0, atol=1e-6)

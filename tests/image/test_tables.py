@@ -31,13 +31,7 @@ LAYOUTS = {
     "similarity_variance": ["method", "keys", *TAIL],
 }
 NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_imagenet": "Tiny-IN"}
-
-
-@pytest.fixture(autouse=True)
-def runs(tmp_path, monkeypatch):
-    """An empty folder for runs."""
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    return tmp_path / "runs"
+pytestmark = pytest.mark.usefixtures("runs")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -404,8 +404,7 @@ def test_another_distribution_is_prepared_apart(distribution, tmp_path):
 SCRIPT = """
 import os, shutil, signal, sys, time
 from pathlib import Path
-from repro import manifest, npz
-from repro import npz
+from repro import manifest
 from repro.skeleton import ntu, ntu_prepare
 
 folder, workers, last = sys.argv[1:]

@@ -12,6 +12,7 @@ import math
 
 import pytest
 import torch
+from states import assert_equal_states
 from torch import nn
 from torch.nn.functional import cosine_similarity
 from tqdm import tqdm
@@ -27,14 +28,7 @@ FRAMES, FEATURES, SAMPLES = 12, 6, 21
 TINY = {"units": 7, "projection": 5, "dictionary": 11, "sequence_dictionary": 9, "batch": 4, "td_crop": 8,
         "momentum": 0.9, "epochs": 3, "learning_rate": 0.01, "precision": "float32"}
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def made_up(samples=SAMPLES, frames=FRAMES, seed=0, shortest=1):
@@ -499,8 +493,8 @@ def test_random_initialisation_takes_no_step(tmp_path):
     assert fast.total_steps == 0
     before = copy.deepcopy(fast.model.state_dict())
     assert fit(fast, tmp_path, tqdm(disable=True))["steps"] == 0
-    assert_same(before, fast.model.state_dict())
-    assert_same(before, learner("AE+CE+AD+CD").model.state_dict())  # what training of any objective starts from
+    assert_equal_states(before, fast.model.state_dict())
+    assert_equal_states(before, learner("AE+CE+AD+CD").model.state_dict())  # what training of any objective starts from
 
 
 @pytest.mark.parametrize("frames", [1, 30, 12800])
@@ -547,22 +541,6 @@ def test_readouts_of_any_chunk_are_the_encoders():
 # ---------------------------------------------------------------------------------------------- seeds and states
 
 
-def assert_same(first, second, path=""):
-    """Two nested states, equal to the last bit."""
-    assert type(first) is type(second), path
-    if isinstance(first, torch.Tensor):
-        assert torch.equal(first, second), path
-    elif isinstance(first, dict):
-        assert list(first) == list(second), path
-        for name in first:
-            assert_same(first[name], second[name], f"{path}/{name}")
-    elif isinstance(first, list):
-        for number, pair in enumerate(zip(first, second, strict=True)):
-            assert_same(*pair, f"{path}/{number}")
-    else:
-        assert first == second, path
-
-
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_equal_seeds_give_equal_states(precision):
     first, second = (learner("AE+CE+AD+CD", seed=5, precision=precision) for _ in range(2))
@@ -570,7 +548,7 @@ def test_equal_seeds_give_equal_states(precision):
     for _ in range(6):
         assert torch.equal(first.step(), second.step())
         torch.rand(1)
-    assert_same(first.state_dict(), second.state_dict())
+    assert_equal_states(first.state_dict(), second.state_dict())
 
 
 def test_different_seeds_differ_in_weights_dictionaries_order_and_views():
@@ -602,7 +580,7 @@ def test_a_state_continues_to_the_last_bit(objectives, taken, tmp_path):
     resumed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     for _ in range(5):
         assert torch.equal(undisturbed.step(), resumed.step())
-    assert_same(undisturbed.state_dict(), resumed.state_dict())
+    assert_equal_states(undisturbed.state_dict(), resumed.state_dict())
 
 
 def test_a_saved_state_is_everything_that_changes():
@@ -614,7 +592,7 @@ def test_a_saved_state_is_everything_that_changes():
     fast.step()
     for name, value in fast.state_dict().items():
         with pytest.raises(AssertionError):
-            assert_same(before[name], value)
+            assert_equal_states(before[name], value)
 
 
 @pytest.mark.parametrize("packed", [True, False])

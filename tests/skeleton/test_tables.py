@@ -19,7 +19,6 @@ from tqdm import tqdm
 
 from repro import manifest
 from repro.report.elements import heading
-from repro.run.device import threads
 from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour, standardised
 from repro.run.fit import fit
 from repro.run.store import Cell
@@ -44,13 +43,7 @@ PRINTED = {
     "AE+CE+AD": 86.08,
 }
 PRINTED_DEPTHS = {"random": [52.01, 56.51, 60.17, 63.70, 60.11], "AE": [51.89, 32.04, 25.33, 28.45, 28.39]}
-
-
-@pytest.fixture(autouse=True)
-def runs(tmp_path, monkeypatch):
-    """An empty folder for runs."""
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    return tmp_path / "runs"
+pytestmark = pytest.mark.usefixtures("runs")
 
 
 @pytest.fixture(scope="module")
@@ -522,12 +515,6 @@ def data():
     parts = ("lengths", "labels", "train", "test", "views", "subjects")
     kept = (torch.arange(len(every.lengths)) % 5 == 0).repeat_interleave(every.lengths)
     return dataclasses.replace(every, frames=every.frames[kept], **{name: getattr(every, name)[::5] for name in parts})
-
-
-@pytest.fixture
-def one_thread():
-    with threads(1):
-        yield
 
 
 def test_the_probe_reports_its_last_epoch_or_its_best_one(data, one_thread, monkeypatch):

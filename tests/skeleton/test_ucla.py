@@ -10,12 +10,8 @@ from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
 
 REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
-pytestmark = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
-
-
-@pytest.fixture(autouse=True)
-def runs(tmp_path, monkeypatch):
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+pytestmark = [pytest.mark.usefixtures("runs"),
+              pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")]
 
 
 def test_random_initialisation_under_the_linear_probe():

@@ -70,8 +70,7 @@ class ImagesDrawnOnCpu(image.Pretrainer):
     """Random parameters of views are those of a CPU."""
 
     def _drawn(self, view: View | ShiftedView, pictures: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        heights, widths = (torch.full((count,), side) for side in pictures.shape[2:])
-        draws = view.draw(heights, widths, self.shuffle_generator)
+        draws = view.draw(count, *pictures.shape[2:], self.shuffle_generator)
         drawn = view.apply(pictures, type(draws)(*(rows.to(self.device) for rows in draws)))
         return drawn.contiguous(memory_format=self._memory_format())
 
@@ -82,7 +81,7 @@ def images_on(device: torch.device) -> dict[str, Any]:
     data = images.made_up(24)
     learners = [ImagesDrawnOnCpu(recipe, data, 0, each) for each in (CPU, device)]
     index = torch.arange(len(data.labels))
-    return compared(*learners, lambda learner: learner.features(index, learner.centred()))
+    return compared(*learners, lambda learner: learner.features(index))
 
 
 class ClipsDrawnOnCpu(audiovisual.Pretrainer):
