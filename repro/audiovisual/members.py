@@ -15,7 +15,7 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
 
     Supervised training, which has an encoder and a classifier for each modality on its own, takes all that are labelled
     and have the first modality; what lacks the other one counts in the first alone. Of more than `recipe.clips` so many
-    are drawn, the same for all cells.
+    are drawn, in every cell the same ones of the same candidates.
 
     Raises:
         ValueError: if the data lacks what the method needs, has too few pairs for batch, dictionary and pool, or

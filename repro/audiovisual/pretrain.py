@@ -179,7 +179,8 @@ class Pretrainer:
         """Let the pool's most telling items enter each dictionary; returns of how many categories they are.
 
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
-        The published code's selection takes the batch itself for candidates too, and excludes none.
+        The published code's selection takes the batch itself for candidates too, and excludes none. Rows of the pool
+        are chosen once; a pool larger than the set holds several views of a clip, of which two may enter together.
         """
         if self._pools_are_due():
             self._draw_pools()

@@ -27,6 +27,7 @@ APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 PRINTED_APPROACHES = "scratch,supervised,smoco,xmoco_plain,xmoco,cmacc_plain,cmacc_feature,cmacc"
 RECORDED = ("synthetic", *RECORDINGS)  # what all tables but `mutual_information` are on
+COUNTED = tuple(name for name in RECORDED if name not in ("audioset", "esc50"))  # of categories, with video and sound
 VARIED = {
     "cross_modal": ("extra_layer", "sampler", "targets"),
     "ohem_vs_active": ("sampler", "batch", "targets"),
@@ -185,8 +186,8 @@ def transfer_cells(
     Args:
         methods: comma list of "scratch", "supervised", "smoco", "xmoco" and "cmacc".
         trunks: comma list of video encoders, "r3d18" and "r2plus1d18"; "auto": the data set's.
-        targets: comma list of "ucf101", "hmdb51", "esc50", "synthetic_video" and "synthetic_audio"; "auto": those of
-            the data set's recipe.
+        targets: comma list of "ucf101", "hmdb51", "esc50", "esc10", "synthetic_video" and "synthetic_audio"; "auto":
+            those of the data set's recipe.
         split: comma list of official splits or folds, one encoder for each; 0, their mean with one encoder for all. A
             target that is also pre-trained on needs the former, as it sees the training part of its split alone.
         clips: pre-trained on so many, drawn at random once, or 0, all there are; "auto": the data set's, 240,000 of
@@ -225,14 +226,15 @@ def category_diversity_cells(
     """The cells behind `category_diversity`. Loads the data and trains nothing.
 
     Args:
+        dataset: as for `cross_modal_cells`, but not "audioset", whose clips have no categories here, nor "esc50", whose
+            have no pictures.
         iterations: steps of training; "auto": 300, 2 for smoke runs.
-        dataset, samplers, batches, redundancy, preset, seeds, variant, subset, precision: as for
-            `ohem_vs_active_cells`.
+        samplers, batches, redundancy, preset, seeds, variant, subset, precision: as for `ohem_vs_active_cells`.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    smoke = resolved(dataset, preset, RECORDED, PRESETS) == "smoke"
+    smoke = resolved(dataset, preset, COUNTED, PRESETS) == "smoke"
     usual: dict[str, Any] = {"targets": "", "iterations": 2 if smoke else 300}
     departures = {} if iterations == "auto" else {"iterations": parse_number("iterations", iterations, least=1)}
     departures |= _redundant(redundancy, dataset)

@@ -226,7 +226,7 @@ def asked(cells: list[Cell]) -> list[Cell]:
     """The cells whose queries have a positive in the other modality: those of XMoCo and CM-ACC.
 
     Raises:
-        ValueError: if no cell is of these methods.
+        ValueError: if no cell is of these methods, or one is of a data set without categories.
     """
     return _of_methods(cells, "xmoco", "cmacc")
 
@@ -235,7 +235,7 @@ def selecting(cells: list[Cell]) -> Cell:
     """The first cell of CM-ACC, whose negatives have gradients to select them by.
 
     Raises:
-        ValueError: if no cell is of CM-ACC.
+        ValueError: if no cell is of CM-ACC, or one is of a data set without categories.
     """
     return _of_methods(cells, "cmacc")[0]
 
@@ -246,6 +246,9 @@ def _of_methods(cells: list[Cell], *methods: str) -> list[Cell]:
     if not found:
         others = ", ".join(sorted({cell.recipe.method for cell in cells}))
         raise ValueError(f"of the cells, which are of {others}, one should be of {' or '.join(methods)}; choose others")
+    for data in (figure_data.data_of(cell.recipe) for cell in found):
+        if not data.classes:
+            raise ValueError(f"{data.name} has no categories to tell apart; choose another data set")
     return found
 
 

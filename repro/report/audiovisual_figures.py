@@ -60,6 +60,7 @@ TARGET_NAMES = NAMES | {
 PRINTED_LOOKS = {"scratch": (GREY, "v"), "others": (GREY, "o"), "supervised": (PURPLE, "^"), "CM-ACC": (GREEN, "D")}
 OPEN = {"markerfacecolor": "white"}
 NARROWEST = 2.0  # percentage points that an axis spans at least
+APART = 1.03     # factor between the places of two lines on a logarithmic axis, so that no error bar hides another
 
 
 @styled()
@@ -231,18 +232,20 @@ def _accuracies(table: DataFrame, across: str, name: str, looks: Mapping[str, Lo
     figure.suptitle(title)
     stack = list(figure.subplots(len(targets), 1, sharex=True, squeeze=False)[:, 0])
     for axes, target in zip(stack, targets, strict=True):
-        for each, rows in lines_of(table[table["target"] == target], name, looks):
+        lines = lines_of(table[table["target"] == target], name, looks)
+        for number, (each, rows) in enumerate(lines):
             label, colour, marker = looks[each]
-            draw_ours(axes, rows[across], rows, colour, marker, label, line="-")
-            draw_published(axes, rows[across], rows["published"], colour, marker, f"{label}, printed", line="--")
+            places = rows[across] * APART ** (number - (len(lines) - 1) / 2)
+            draw_ours(axes, places, rows, colour, marker, label, line="-")
+            draw_published(axes, places, rows["published"], colour, marker, f"{label}, printed", line="--")
         axes.set_xscale("log")
         axes.set_xticks(values, labels=[f"{value:,}" for value in values])
         axes.minorticks_off()
         axes.set_title(f"fine-tuned on {TARGET_NAMES.get(target, target)}", loc="left")
         axes.set_ylabel("accuracy (%)")
         axes.grid(axis="y")
-    lines = [Line2D([], [], color=GREY, marker="o", linestyle="--", label="printed", **OPEN)]
-    legend_below(figure, [*keys_of(looks, table[name]), *(lines if table["published"].notna().any() else [])], 2)
+    printed = [Line2D([], [], color=GREY, marker="o", linestyle="--", label="printed", **OPEN)]
+    legend_below(figure, [*keys_of(looks, table[name]), *(printed if table["published"].notna().any() else [])], 2)
     return figure, stack
 
 

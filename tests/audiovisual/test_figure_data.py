@@ -1,5 +1,6 @@
 """Pretext accuracy by category, and what samplers pick from one pool, against slow loops."""
 
+import dataclasses
 import functools
 import io
 
@@ -250,6 +251,17 @@ def test_what_cannot_be_shown_is_known_before_training():
         tables.asked([made["smoco"]])
     with pytest.raises(ValueError, match="which are of smoco, xmoco, one should be of cmacc"):
         tables.selecting([made["smoco"], made["xmoco"]])
+
+
+def test_a_set_without_categories_is_refused_before_training(monkeypatch):
+    """As AudioSet has none here."""
+    bare = dataclasses.replace(clips("audioset", unlabelled=40), classes=())
+    monkeypatch.setattr(figure_data, "data_of", lambda recipe: bare)
+    made = [Cell("transfer", method, paper("audioset", method), 9, "paper", "audioset", "made up", 1)
+            for method in ("xmoco", "cmacc")]
+    for chosen in (tables.asked, tables.selecting):
+        with pytest.raises(ValueError, match="audioset has no categories to tell apart; choose another data set"):
+            chosen(made)
 
 
 def test_pictures_are_frames_in_the_middle_of_clips():

@@ -127,6 +127,19 @@ def test_prepare_and_load(distribution, tmp_path):
     assert "split1: 3 train / 2 test" in said and "4 clips are kept and odd (4 no sound):\n  v_a: no sound" in said
 
 
+def test_the_training_part_of_a_split_alone_is_trained_with(distribution):
+    root = distribution()
+    made, digests = ready(root), set()
+    for name, masks in made.splits.items():
+        clips = data.load("ucf101", root, size=21, split=name)  # a crop of pictures 24 high
+        for part, expected in (("pretrain", "train"), ("train", "train"), ("test", "test")):
+            assert getattr(clips, part).tolist() == masks[expected].tolist(), (name, part)
+        assert clips.labels.tolist() == clips.categories.tolist() == made.labels.tolist()
+        digests.add(clips.digest)
+    assert len(digests) == 3
+    assert data.load("ucf101", root, size=21).test.tolist() == made.splits["split1"]["test"].tolist()
+
+
 def test_archive_workers_and_folder_give_the_same_set(distribution, tmp_path, monkeypatch):
     alone = ready(distribution())
     (tmp_path / "packed" / "ucf101").mkdir(parents=True)

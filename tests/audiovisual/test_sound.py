@@ -1,5 +1,6 @@
 """Sound: decoded, laid beside pictures, and made into mel rows."""
 
+import io
 import math
 from fractions import Fraction
 
@@ -8,6 +9,7 @@ import pytest
 from made_clips import grey, mp4_with_sound, ogg, silent_avi, tone, wav, write
 
 from repro.audiovisual import media, sound
+from repro.audiovisual.decode import decode
 
 SILENCE = math.log(1e-6)
 
@@ -118,6 +120,21 @@ def test_sound_that_starts_later_lies_beside_later_pictures(delay):
     assert track.start == Fraction(round(delay * 1000), 1000)
     loud = np.abs(sound.aligned(track, Fraction(0), 8)) > 0.01
     assert abs(loud.argmax() / 16_000 - delay) < 0.002
+
+
+@pytest.mark.parametrize(("pictures_start", "sound_start"), [(0.0, 0.0), (0.0, 0.3), (0.3, 0.0), (0.5, 0.2)])
+def test_a_decoded_clip_has_its_sound_at_the_time_of_its_pictures(pictures_start, sound_start):
+    """A tone that sets in half a second after the sound, which is silent before."""
+    samples = tone(1.5)
+    samples[:, :8000] = 0
+    times = [Fraction(round(pictures_start * 100), 100) + Fraction(n, 25) for n in range(30)]
+    contents = write("matroska", [grey(100)] * 30, times, samples, codec="ffv1", sound_codec="pcm_s16le",
+                     base=Fraction(1, 1000), sound_start=sound_start)
+    about = media.describe(io.BytesIO(contents), "video")
+    clip = decode(contents, about, needs="video", size=24, listed=math.nan)
+    assert len(clip.mel) == 10 * len(clip.frames) == 120
+    loud = clip.mel.max(1) > -3
+    assert abs(loud.argmax() - 100 * (sound_start + 0.5 - pictures_start)) <= 4  # rows; a window has six
 
 
 def test_rates_out_of_range_are_refused():

@@ -222,6 +222,16 @@ def test_prepared_clips_are_used_and_made_again_when_damaged(tmp_path, monkeypat
     assert torch.equal(load("synthetic", window=5).frames, first.frames) and len(made) == 2
 
 
+def test_prepared_clips_are_those_of_the_redundancy_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    made = {0.0: made_up(pretrain=10), 0.5: made_up(pretrain=20), 0.9: made_up(pretrain=30)}
+    asked = []
+    monkeypatch.setattr(synthetic, "load", lambda redundancy, window: asked.append(redundancy) or made[redundancy])
+    for redundancy in (0.5, 0.9, 0, 0.0, 0.9, 0.5):
+        assert load("synthetic", redundancy=redundancy).pretrain.sum() == made[redundancy].pretrain.sum()
+    assert asked == [0.5, 0.9, 0]  # the others were there
+
+
 def test_a_full_disk_is_said_of_prepared_clips(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(synthetic, "load", lambda *_: made_up())

@@ -65,6 +65,13 @@ def turns(work: Callable, files: list) -> list[float]:
     return times
 
 
+def decoded(contents: bytes) -> None:
+    """Decode all pictures and keep none: what the format costs at least."""
+    with media.opened(media.file_of(contents)) as container:
+        for _ in media.decoded(container, "video"):
+            pass
+
+
 def main() -> None:
     """Time index, pictures, sound and all of a clip."""
     name = sys.argv[1] if len(sys.argv) > 1 else None
@@ -77,7 +84,8 @@ def main() -> None:
         decode(contents, about[contents], needs=needs, size=size, listed=math.nan)
 
     works = {"index": lambda contents: media.describe(io.BytesIO(contents), needs)}
-    works |= {"pictures, size 128": functools.partial(video.read, size=128)} if needs == "video" else {}
+    if needs == "video":
+        works |= {"pictures, decoded": decoded, "pictures, size 128": functools.partial(video.read, size=128)}
     works["sound, decoded"] = sound.read
     for size in (128, 256) if needs == "video" else (128,):
         works[f"all, size {size}"] = functools.partial(whole, size=size)

@@ -20,7 +20,7 @@ from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton import tables
 from repro.skeleton.cell import train
-from tests.benchmarks.spread import spread
+from tests.benchmarks.spread import ratios, spread
 
 
 def cells_an_hour(cells: Sequence[Cell], engine: str, workers: int) -> float:
@@ -53,8 +53,7 @@ def main() -> None:
           f"{devices.cores()} cores; least / median / most of {options.rounds} rounds")
     print(f"{'engine':<8}{'workers':>8}  {'cells an hour':<26}ratio to one process")
     for (engine, workers), found in rates.items():
-        ratios = [rate / alone for rate, alone in zip(found, rates["inline", 1], strict=True)]
-        print(f"{engine:<8}{workers:>8}  {spread(found, '.0f'):<26}{spread(ratios, '.2f')}")
+        print(f"{engine:<8}{workers:>8}  {spread(found, '.0f'):<26}{ratios(found, rates['inline', 1])}")
 
 
 if __name__ == "__main__":

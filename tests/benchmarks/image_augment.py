@@ -21,6 +21,7 @@ from torchvision.transforms import v2
 
 from repro.image.augment import NORMALISATION, View, strong
 from repro.image.operations import KERNEL_SIZE
+from tests.benchmarks.spread import ratios
 
 
 def ours(view: View) -> Callable[[Tensor], Tensor]:
@@ -62,8 +63,8 @@ def kernel_size(view: View) -> int:
     return min(KERNEL_SIZE, 2 * view.size - 1)
 
 
-def rates(options: argparse.Namespace) -> dict[str, float]:
-    """Images per second, the median over rounds, by name."""
+def seconds(options: argparse.Namespace) -> dict[str, list[float]]:
+    """Seconds of a batch, of every round, by name."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     view = strong(options.size, NORMALISATION["cifar10"])
@@ -77,11 +78,11 @@ def rates(options: argparse.Namespace) -> dict[str, float]:
                 kind(images)
             if number >= options.warm_up:
                 taken[name].append(time.perf_counter() - start)
-    return {name: options.batch / statistics.median(seconds) for name, seconds in taken.items()}
+    return taken
 
 
 def main() -> None:
-    """Print images per second of each, and last the ratio of ours to kornia's."""
+    """Print images per second of each, and last the ratios of ours to the others."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=32)
     parser.add_argument("--batch", type=int, default=256)
@@ -89,11 +90,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--warm-up", type=int, default=3)
     options = parser.parse_args()
-    found = rates(options)
+    taken = seconds(options)
     print(f"{options.batch} images of {options.size} pixels, {options.threads} threads, images a second:")
-    for name, rate in found.items():
-        print(f"{name:<16}{rate:10,.0f}")
-    print(f"ours : kornia = {found['ours'] / found['kornia']:.2f}")
+    for name, found in taken.items():
+        print(f"{name:<16}{options.batch / statistics.median(found):10,.0f}")
+    print("ours to the others, least / median / most of the rounds: "
+          + "; ".join(f"{name} {ratios(taken[name], taken['ours'])}" for name in ("kornia", "v2 per sample")))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from repro.image.augment import NORMALISATION, strong
 from repro.image.files import Files
 from repro.image.stream import Streamed
 from repro.run.cost import peak_mb
-from tests.benchmarks.spread import spread
+from tests.benchmarks.spread import ratios, spread
 
 SIZE, BATCH, VIEWS, EPOCH = 224, 64, 2, 1_281_167
 
@@ -81,9 +81,9 @@ def main() -> None:
         last = peak_mb(torch.device("cpu"))
     print(f"{options.images} pictures of {length / 1000:.0f} kB; least / median / most of {options.rounds} rounds")
     for name, found in rates.items():
-        ratios = [each / alone for each, alone in zip(found, rates["decoding alone"], strict=True)]
         hours = EPOCH / statistics.median(found) / 3600
-        print(f"{name:<22}{spread(found, '.0f'):<20}images/s{spread(ratios, '.2f'):>22} x decoding alone"
+        beside = ratios(found, rates["decoding alone"])
+        print(f"{name:<22}{spread(found, '.0f'):<20}images/s{beside:>22} x decoding alone"
               f"{hours:6.1f} h for an epoch of ImageNet")
     print(f"memory at most: {first} MB after {options.rounds} rounds, {last} MB after four more passes")
 

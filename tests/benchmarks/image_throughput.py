@@ -4,7 +4,8 @@
 
 Two strong views of made-up images of 32 x 32 pixels, a dictionary of 4,096 keys. The plain loop has lightly's MoCo v2
 transform on PIL images in two worker processes, its projection head, memory bank and momentum update, float32 and
-torch's own memory format. All take a few steps in turns, several times; the median counts. Needs the group `bench`.
+torch's own memory format. All take a few steps in turns, several times: rates are medians, ratios least, median and
+most of the rounds. Needs the group `bench`.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from repro.image.convolution import TrimmedConv2d
 from repro.image.data import ImageSet
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import ImageRecipe, paper
+from tests.benchmarks.spread import ratios
 from tests.benchmarks.stopwatch import in_parts, wait
 
 CPU = torch.device("cpu")
@@ -53,10 +55,10 @@ def main() -> None:
         ours = {name: learner(stem, batch, **changes) for name, changes in SETTINGS.items()}
         ours["the same with whole kernels"] = with_whole_kernels(learner(stem, batch, **SETTINGS[BEST]))
         loops = {"lightly's parts": plain(stem, batch)} | {name: _steps(each) for name, each in ours.items()}
-        rates = throughput(loops, batch, options.steps)
-        first, *others = rates
-        print(f"{stem} stem, batch {batch}, {options.threads} threads: {first} {rates[first]:.0f} images/s; "
-              + "; ".join(f"{name} {rates[name]:.0f} ({rates[name] / rates[first]:.2f} times)" for name in others))
+        taken = seconds(loops, options.steps)
+        (first, slowest), *others = taken.items()
+        print(f"{stem} stem, batch {batch}, {options.threads} threads: {first} {rate(batch, slowest)} images/s; "
+              + "; ".join(f"{name} {rate(batch, found)} ({ratios(slowest, found)} times)" for name, found in others))
         for name, each in ours.items():
             print(f"  {name}: {_shares(each, options.steps)}")
 
@@ -69,11 +71,9 @@ SETTINGS = {
 BEST = "bfloat16, channels last"
 
 
-def throughput(
-    loops: dict[str, Iterator[None]], batch: int, steps: int, device: torch.device = CPU
-) -> dict[str, float]:
-    """Images per second, the median over rounds in which every loop takes its turn."""
-    seconds = {name: [] for name in loops}
+def seconds(loops: dict[str, Iterator[None]], steps: int, device: torch.device = CPU) -> dict[str, list[float]]:
+    """Seconds of a step, of every round in which every loop takes its turn."""
+    taken = {name: [] for name in loops}
     for loop in loops.values():
         next(loop)  # the first step allocates
         wait(device)
@@ -83,8 +83,13 @@ def throughput(
             for _ in range(steps):
                 next(loop)
             wait(device)
-            seconds[name].append((time.perf_counter() - start) / steps)
-    return {name: batch / statistics.median(found) for name, found in seconds.items()}
+            taken[name].append((time.perf_counter() - start) / steps)
+    return taken
+
+
+def rate(batch: int, taken: list[float]) -> str:
+    """Images per second, the median over rounds."""
+    return f"{batch / statistics.median(taken):.0f}"
 
 
 def learner(stem: str, batch: int, device: torch.device = CPU, **changes) -> Pretrainer:

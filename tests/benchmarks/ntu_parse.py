@@ -2,10 +2,10 @@
 
     python3 -m tests.benchmarks.ntu_parse
 
-Made-up recordings in the official format; CPU time of one core, the best of several turns. The plain script does what
-the readers in wide use do: a line at a time, every value through float() into dictionaries. These read from memory; a
-shard is what `repro data prepare ntu` makes of the same recordings: from files or out of a zip, read, parsed, put
-through the pipeline, hashed and written.
+Made-up recordings in the official format; CPU time of one core, the least, the median and the most of several turns.
+The plain script does what the readers in wide use do: a line at a time, every value through float() into dictionaries.
+These read from memory; a shard is what `repro data prepare ntu` makes of the same recordings: from files or out of a
+zip, read, parsed, put through the pipeline, hashed and written.
 """
 
 import functools
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from repro.skeleton import ntu, ntu_prepare
+from tests.benchmarks.spread import ratios, spread
 
 RECORDINGS, TURNS = 40, 5
 JOINT = ("x", "y", "z", "depthX", "depthY", "colorX", "colorY", "orientationW", "orientationX", "orientationY",
@@ -105,13 +106,14 @@ def main() -> None:
     works = {name: functools.partial(each, read, files) for name, read in readers.items()}
     with tempfile.TemporaryDirectory() as root:
         works |= shards(files, Path(root))
-        best = dict.fromkeys(works, float("inf"))
+        taken = {name: [] for name in works}
         for _ in range(TURNS):
             for name, work in works.items():
-                best[name] = min(best[name], cpu_seconds(work))
-    print(f"{RECORDINGS} recordings, {megabytes:.1f} MB of text, one core, best of {TURNS}")
-    for name, seconds in best.items():
-        print(f"{name:<22}{megabytes / seconds:7.1f} MB/s{best['plain script'] / seconds:7.2f} x plain script")
+                taken[name].append(cpu_seconds(work))
+    print(f"{RECORDINGS} recordings, {megabytes:.1f} MB of text, one core; least / median / most of {TURNS}")
+    for name, found in taken.items():
+        rates = spread([megabytes / seconds for seconds in found], ".1f")
+        print(f"{name:<22}{rates:<24}MB/s  {ratios(taken['plain script'], found)} x plain script")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@
 
 At CM-ACC's size: a pool of 38,400, 128 queries, 512 features, 128 rows to choose. Ours is the whole of `select`, with
 the posteriors and their factors. Plain seeding is `kmeans_plusplus` over as many points of 256 features. What is
-compared is run in turns within one process, and the best of the turns counts; on a busy machine look at the CPU time
-of one thread. On CUDA the time is that between two events on the device, which includes what it waits for the host.
-Scikit-learn, on the CPU alone, gets the gradients multiplied out before the clock starts, at a size at which they fit.
-Memory is what all tensors made within a call need at once: on the CPU counted by torch's profiler, on CUDA by its
-allocator. The last lines put the figures beside their limits, of which that of the CPU's time is for two cores.
+compared is run in turns within one process: times are the best of the turns, ratios least, median and most of them;
+on a busy machine look at the CPU time of one thread. On CUDA the time is that between two events on the device, which
+includes what it waits for the host. Scikit-learn, on the CPU alone, gets the gradients multiplied out before the clock
+starts, at a size at which they fit. Memory is what all tensors made within a call need at once: on the CPU counted by
+torch's profiler, on CUDA by its allocator. The last lines put the figures beside their limits, of which that of the
+CPU's time is for two cores.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from repro.contrast.negatives import gradient_factors, kmeans_plusplus, select
 from repro.run.device import hardware, resolve
+from tests.benchmarks.spread import ratios
 
 POOL, QUERIES, FEATURES, CHOSEN, PLAIN_FEATURES = 38400, 128, 512, 128, 256
 SMALL_POOL, SMALL_FEATURES = 2000, 64
@@ -83,18 +85,18 @@ def seconds(work: Callable[[], object], device: torch.device) -> float:
     return begin.elapsed_time(end) / 1000
 
 
-def best(
+def turns(
     works: dict[str, Callable[[], object]], repeats: int, device: torch.device
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Best time and best CPU time of every work, after a first call of each, in turns."""
-    found, cpu = dict.fromkeys(works, float("inf")), dict.fromkeys(works, float("inf"))
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Times and CPU times of every work, after a first call of each, in turns."""
+    found, cpu = {name: [] for name in works}, {name: [] for name in works}
     for turn in range(repeats + 1):
         for name, work in works.items():
             start_cpu = time.process_time()
             taken = seconds(work, device)
             if turn > 0:
-                found[name] = min(found[name], taken)
-                cpu[name] = min(cpu[name], time.process_time() - start_cpu)
+                found[name].append(taken)
+                cpu[name].append(time.process_time() - start_cpu)
     return found, cpu
 
 
@@ -121,10 +123,16 @@ def beside_sklearn(repeats: int) -> None:
     small = {
         "ours": selection(cpu_device, SMALL_POOL, features=SMALL_FEATURES), "scikit-learn": sklearn_on_materialised()
     }
-    wall, cpu = best(small, repeats, cpu_device)
+    taken, cpu = turns(small, repeats, cpu_device)
     print(f"pool {SMALL_POOL}, {SMALL_FEATURES} features; scikit-learn on materialised gradients")
     for name in small:
-        print(f"{name:<20}{wall[name]:9.4f} s{cpu[name]:9.4f} s CPU{wall[name] / wall['ours']:8.2f} x ours")
+        print(line(name, taken, cpu))
+
+
+def line(name: str, taken: dict[str, list[float]], cpu: dict[str, list[float]]) -> str:
+    """Best times of a work, and the ratios to ours."""
+    times = f"{min(taken[name]):9.4f} s{min(cpu[name]):9.4f} s CPU"
+    return f"{name:<20}{times}   {ratios(taken[name], taken['ours'])} x ours"
 
 
 def main() -> None:
@@ -150,17 +158,14 @@ def main() -> None:
         "normalised queries": selection(device, normalised=True),
         "feature": selection(device, strategy="feature"),
     }
-    taken, cpu = best(works, options.repeats, device)
+    taken, cpu = turns(works, options.repeats, device)
     memory = {name: peak(work, device) for name, work in works.items()}
     for name in works:
-        print(
-            f"{name:<20}{taken[name]:9.4f} s{cpu[name]:9.4f} s CPU{taken[name] / taken['ours']:8.2f} x ours"
-            f"{memory[name]:8.0f} MB"
-        )
-    print(f"time of ours: {taken['ours']:.4f} s, at most {SECONDS[device.type]} s")
+        print(f"{line(name, taken, cpu)}{memory[name]:8.0f} MB")
+    print(f"time of ours: {min(taken['ours']):.4f} s, at most {SECONDS[device.type]} s")
     print(f"memory of ours beyond the inputs: {memory['ours']:.0f} MB, at most {MEGABYTES} MB")
-    ratio = taken["ours"] / taken["plain"]
-    print(f"ours / plain seeding of {PLAIN_FEATURES} features: {ratio:.2f}, at most {TIMES_PLAIN}")
+    beside = ratios(taken["ours"], taken["plain"])
+    print(f"ours / plain seeding of {PLAIN_FEATURES} features: {beside}, at most {TIMES_PLAIN}")
 
 
 if __name__ == "__main__":

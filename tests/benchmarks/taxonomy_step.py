@@ -25,6 +25,7 @@ from torch.nn import functional
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
 from tests.benchmarks.made_up import made_up
+from tests.benchmarks.spread import ratios
 from tests.benchmarks.stopwatch import in_parts
 
 SEQUENCES, FRAMES, FEATURES = 1013, 50, 60
@@ -133,8 +134,8 @@ def learner(kind: type[Pretrainer], options: argparse.Namespace) -> Pretrainer:
     return kind(recipe, made_up(lengths(options.full), FEATURES), 0, torch.device("cpu"))
 
 
-def side_by_side(options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Milliseconds of every part and of the whole step, the median over steps, by name of the implementation."""
+def side_by_side(options: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
+    """Milliseconds of every part and of the whole step, of every step, by name of the implementation."""
     torch.set_num_threads(options.threads)
     learners = {"plain": learner(Plain, options), "ours": learner(Pretrainer, options)}
     tolerance = 1e-3 if options.precision == "float32" else 3e-2
@@ -148,7 +149,7 @@ def side_by_side(options: argparse.Namespace) -> dict[str, dict[str, float]]:
                 taken[name].append(watch.seconds | {"step": sum(watch.seconds.values())})
         torch.testing.assert_close(losses["ours"], losses["plain"], rtol=tolerance, atol=tolerance)
     return {
-        name: {part: 1e3 * statistics.median(step[part] for step in steps) for part in steps[0]}
+        name: {part: [1e3 * step[part] for step in steps] for part in steps[0]}
         for name, steps in taken.items()
     }
 
@@ -207,14 +208,15 @@ def main() -> None:
     print(f"sequences of {drawn.min()} to {drawn.max()} frames, {drawn.float().mean():.1f} on average: {origin}")
     print(f"{'':<24}{'plain':>8}{'ours':>8}")
     for part in parts["plain"]:
-        print(f"{part:<24}{parts['plain'][part]:8.1f}{parts['ours'][part]:8.1f}")
+        plain, ours = (statistics.median(parts[kind][part]) for kind in ("plain", "ours"))
+        print(f"{part:<24}{plain:8.1f}{ours:8.1f}")
     for kind in ("plain", "ours"):
         (found,) = processes(kind, options.threads, 1, arguments)
         print(f"{kind}: {found['peak']:.0f} MiB at its peak, of which imports {found['imported']:.0f}")
     for count, threads in ((1, 2), (2, 1)):
         rate = sum(found["rate"] for found in processes("ours", threads, count, arguments))
         print(f"processes x threads {count} x {threads}: {3600 * rate / STEPS_OF_A_CELL:.2f} cells an hour")
-    print(f"plain : ours = {parts['plain']['step'] / parts['ours']['step']:.2f}")
+    print(f"plain : ours, least / median / most of the steps: {ratios(parts['plain']['step'], parts['ours']['step'])}")
 
 
 if __name__ == "__main__":

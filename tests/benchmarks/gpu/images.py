@@ -7,6 +7,7 @@ device memory.
 
 import copy
 import itertools
+import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,7 +45,8 @@ def training(stem: str, batch: int, size: int, device: torch.device, tiny: bool)
     }
     loops = {"plain float32": plain(stem, batch, size, device)}
     loops |= {name: _steps(each) for name, each in learners.items()}
-    rates = image_throughput.throughput(loops, batch, 1 if tiny else 10, device)
+    taken = image_throughput.seconds(loops, 1 if tiny else 10, device)
+    rates = {name: batch / statistics.median(found) for name, found in taken.items()}
     first, *_ = rates.values()
     amount = operations(learners["float32"].step)
     return {
