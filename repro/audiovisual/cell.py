@@ -55,12 +55,13 @@ def data_of(recipe: AudioVisualRecipe) -> Pairs:
     Raises:
         ValueError: if the recipe then asks for several splits, whose training parts differ.
     """
-    own = [TARGETS[name].splits[split - 1] for name, split in targets_of(recipe)
-           if TARGETS[name].dataset == recipe.dataset]
+    same = [(TARGETS[name], split) for name, split in targets_of(recipe) if TARGETS[name].dataset == recipe.dataset]
+    own = [target.splits[split - 1] for target, split in same]
     if len(set(own)) > 1:
         raise ValueError(
             f"split={recipe.split} would test on recordings of {recipe.dataset} that are pre-trained on, which are "
-            f"those of one split's training part; choose one target of this set, and one of {', '.join(map(str, own))}"
+            f"those of one split's training part; choose one target of this set, and a split from 1 to "
+            f"{len(same[0][0].splits)}"
         )
     chosen = {"window": recipe.window, "split": own[0] if own else None}
     return _load(recipe.dataset, manifest.data_root(), **chosen, **_options(recipe))
@@ -118,7 +119,7 @@ def _asked(recipe: AudioVisualRecipe, name: str, split: int) -> Pairs:
     try:
         return target_of(recipe, name, split)
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; or choose targets other than {name} of {recipe.targets}") from error
+        raise FileNotFoundError(f"{error}; or choose other targets than {name}") from error
 
 
 def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:

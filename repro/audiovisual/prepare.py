@@ -139,8 +139,9 @@ def describe(prepared: Prepared) -> list[str]:
     """What was prepared, in words: counts of every split, what is odd, what was left out, and why."""
     frames, rows = np.diff(prepared.first_frame), np.diff(prepared.first_row)
     height, width = prepared.frames.shape[1:3]
-    lines = [f"{prepared.name}: {len(prepared.names):,} clips of {len(prepared.classes)} classes; "
-             f"{int((frames > 0).sum()):,} with pictures ({width} x {height}, {len(prepared.frames):,} frames), "
+    filmed = f"{int((frames > 0).sum()):,} with pictures ({width} x {height}, {len(prepared.frames):,} frames), "
+    lines = [f"{prepared.name}: {len(prepared.names):,} clips of {len({*prepared.labels.tolist()} - {-1})} of the "
+             f"{len(prepared.classes)} classes; {filmed if len(prepared.frames) else ''}"
              f"{int((rows > 0).sum()):,} with sound ({len(prepared.mel):,} rows); "
              f"{(prepared.frames.nbytes + prepared.mel.nbytes) / 1e9:,.2f} GB"]
     lines += [f"{split}: {int(masks['train'].sum()):,} train / {int(masks['test'].sum()):,} test"

@@ -127,11 +127,12 @@ class AudioVisualRecipe(Recipe):
             raise ValueError(f"redundancy={self.redundancy} should be between 0 and 1, and less than 1")
         if self.batch % self.groups:
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
-        if self.pool % self.batch or self.dictionary % self.batch:
-            raise ValueError(
-                f"dictionary={self.dictionary} and pool={self.pool} should be multiples of batch={self.batch}, the "
-                "number of items that are encoded at a time"
-            )
+        for name, value in (("dictionary", self.dictionary), ("pool", self.pool)):
+            if value % self.batch:
+                raise ValueError(
+                    f"{name}={value} should be a multiple of batch={self.batch}, the number of items that are encoded "
+                    f"at a time; take {max(1, round(value / self.batch)) * self.batch}"
+                )
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""

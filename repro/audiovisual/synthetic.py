@@ -50,6 +50,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from repro import npz
 from repro.audiovisual import discs
@@ -185,7 +186,7 @@ def make(scenes: discs.Scenes, part: str) -> tuple[np.ndarray, np.ndarray]:
     """
     noise = [_generator(part, number) for number in (1, 2, 3)]    # each its own: chunks of any size draw the same
     frames, mel = [], []
-    for first in range(0, len(scenes["category"]), CHUNK):
+    for first in tqdm(range(0, len(scenes["category"]), CHUNK), desc=f"embedded clips, {part}", leave=False):
         chunk = {name: column[first:first + CHUNK] for name, column in scenes.items()}
         movement = discs.move(chunk)
         frames.append(discs.film(chunk, movement, noise[0]))

@@ -11,12 +11,17 @@ from torch import Tensor
 def check_shapes(advice: Mapping[str, str], /, **tensors: tuple[Tensor, str]) -> None:
     """Raise ValueError unless `name=(tensor, "N d")` has these axes, of one size per letter, all at least 1.
 
+    Raises TypeError for what is no tensor of real numbers.
+
     Args:
         advice: what to do about an axis, by its letter.
         tensors: with the letters of their axes.
     """
     known: dict[str, tuple[int, str]] = {}
     for name, (tensor, axes) in tensors.items():
+        if not isinstance(tensor, Tensor) or tensor.is_complex():
+            kind = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
+            raise TypeError(f"{name} is {kind}; it should be a torch.Tensor of real numbers")
         shape, letters = tuple(tensor.shape), axes.split()
         if len(shape) != len(letters):
             raise ValueError(f"{name} has shape {shape}; it should be ({', '.join(letters)})")

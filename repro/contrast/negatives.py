@@ -13,6 +13,7 @@ The rule of MoCo selects nothing: the keys of the batch enter the `Dictionary`, 
 
 import math
 import operator
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -238,11 +239,14 @@ def select(
         ValueError: if the strategy is unknown, sizes disagree or are 0, fewer than n_select candidates are admissible,
             a query that should be normalised has norm 0, t is not positive and finite, or "released" has fewer
             candidates than queries.
-        TypeError: if `excluded` is not bool.
+        TypeError: if `excluded` is not bool, `n_select` no whole number, `generator` no torch.Generator, or another
+            argument no tensor of real numbers.
 
     Source: CM-ACC, Alg. 2 and 3, Tables 2 and 3; "released" from the released code.
     """
     _check_strategy(strategy)
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator={generator!r} should be a torch.Generator on the device of the candidates")
     check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
     check_temperatures(temperature=temperature)
     free = _admissible(candidates, excluded)
@@ -293,6 +297,8 @@ def _check_strategy(strategy: str) -> None:
 
 def _check_count(n_select: int, *, rows: int, admissible: int) -> None:
     """Raise ValueError unless n_select rows can be chosen."""
+    if isinstance(n_select, bool) or not isinstance(n_select, Integral):
+        raise TypeError(f"n_select={n_select!r} should be a whole number")
     if not 0 <= n_select <= admissible:
         raise ValueError(
             f"n_select={n_select} should be between 0 and {admissible}, as many of the {rows} candidates as are "

@@ -59,7 +59,7 @@ TARGET_NAMES = NAMES | {
 }
 PRINTED_LOOKS = {"scratch": (GREY, "v"), "others": (GREY, "o"), "supervised": (PURPLE, "^"), "CM-ACC": (GREEN, "D")}
 OPEN = {"markerfacecolor": "white"}
-NARROWEST = 2.0  # percentage points that an axis spans at least
+NARROWEST = 10.0  # percentage points that an axis spans at least
 APART = 1.03     # factor between the places of two lines on a logarithmic axis, so that no error bar hides another
 
 
@@ -185,7 +185,7 @@ def transfer(table: DataFrame) -> Figure:
 
     Args:
         table: one row per method, encoder, split and target: method, video_trunk, split, target, ours, std, n_seeds,
-            published (percent), preset, dataset. On embedded data nothing printed is shown.
+            published (percent), preset, dataset. On embedded data, and on a part of a set, nothing printed is shown.
 
     Raises:
         ValueError: if the table is empty or mixes presets or data sets.
@@ -213,6 +213,7 @@ def transfer(table: DataFrame) -> Figure:
             axes.errorbar(row.ours, place, xerr=row.std, color=colour, marker=marker, markersize=5, elinewidth=0.8)
         named = ["none" if name == NOWHERE else name for name in names]
         axes.set(yticks=range(len(names)), yticklabels=named, ylim=(len(names) - 0.5, -0.5))
+        axes.set_ylabel("pre-trained on")
         _accuracy_across(axes, target)
     shown = [kind for kind in PRINTED_LOOKS if any((others["kind"] == kind).any() for others, _ in panels.values())]
     handles = [
@@ -262,11 +263,12 @@ def _accuracy_across(axes: Axes, target: str) -> None:
 
 
 def _printed_of(table: DataFrame, target: str) -> DataFrame:
-    """What Tables 4 to 6 print for a target, each number once: pretrain_set, accuracy, kind."""
-    column = NAMES.get(target)
+    """What Tables 4 to 6 print for a target, each number once: pretrain_set, accuracy, kind; of a part, nothing."""
+    column, dataset = NAMES.get(target), only(table, "dataset")
+    whole = dataset == manifest.plain(dataset) and not manifest.embedded(dataset)
     parts = [DataFrame({"pretrain_set": [], "accuracy": [], "kind": []})]
     for number, targets in TARGETS.items():
-        if column in targets and not manifest.embedded(only(table, "dataset")):
+        if column in targets and whole:
             rows = merged(number).dropna(subset=column)
             kind = rows["method"].map(_kind)
             parts.append(DataFrame({"pretrain_set": rows["pretrain_set"], "accuracy": rows[column], "kind": kind}))

@@ -123,7 +123,8 @@ def test_prepare_and_load(distribution, tmp_path):
     assert records[1]["video"] == {"codec": "h264", "width": 32, "height": 24, "frames": 45, "rate": "25"}
     assert records[1]["audio"] == {"codec": "aac", "rate": 16_000, "channels": 1} and records[0]["audio"] is None
     said = "\n".join(prepare.describe(made))
-    assert "ucf101: 5 clips of 2 classes; 5 with pictures (32 x 24, 88 frames), 1 with sound (180 rows)" in said
+    assert "ucf101: 5 clips of 2 of the 2 classes; " in said
+    assert "5 with pictures (32 x 24, 88 frames), 1 with sound (180 rows)" in said
     assert "split1: 3 train / 2 test" in said and "4 clips are kept and odd (4 no sound):\n  v_a: no sound" in said
 
 

@@ -126,6 +126,26 @@ def test_too_few_admissible_candidates_are_refused(strategy):
         select(strategy, *tensors, n_select=-1, excluded=excluded, generator=drawing(0))
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("given, message", [
+    ({"n_select": 2.5}, r"n_select=2\.5 should be a whole number"),
+    ({"n_select": True}, "n_select=True should be a whole number"),
+    ({"generator": 0}, r"generator=0 should be a torch\.Generator on the device of the candidates"),
+    ({"generator": None}, "generator=None should be"),
+])
+def test_arguments_of_another_kind_are_refused(strategy, given, message):
+    with pytest.raises(TypeError, match=message):
+        select(strategy, *arguments(8, 3, 4, 2), **{"n_select": 2, "excluded": None, "generator": drawing(0)} | given)
+
+
+@pytest.mark.parametrize("convert, kind", [(torch.Tensor.numpy, "ndarray"), (torch.Tensor.tolist, "list"),
+                                           (torch.Tensor.cfloat, r"torch\.complex64")])
+def test_what_is_no_tensor_of_real_numbers_is_refused(convert, kind):
+    candidates, *others = arguments(8, 3, 4, 2)
+    with pytest.raises(TypeError, match=rf"candidates is {kind}; it should be a torch\.Tensor of real numbers"):
+        select("gradient", convert(candidates), *others, n_select=2, excluded=None, generator=drawing(0))
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("place, name", [(0, "candidates"), (1, "queries"), (2, "query_inputs")])
 def test_values_that_are_not_finite_are_named(place, name, value):
