@@ -292,7 +292,8 @@ def figures() -> None:
 
     folder = manifest.project_root() / "figures"
     written = logs.export(Store(manifest.runs_root()), folder)
-    for path in [*written, *redraw(stored.everything(), folder), *glm_figures.redraw(stored.everything(), folder)]:
+    cells = stored.everything()
+    for path in [*written, *redraw(cells, folder), *glm_figures.redraw(cells, folder)]:
         print(path)
 
 
@@ -306,11 +307,12 @@ def report(
 
     Example: repro report --output report
     """
-    from repro.report.site import build  # nbconvert takes a second to import
+    from repro.report.claims import collected, judge, measured_discrepancies  # tables take seconds to import
+    from repro.report.site import build
 
-    runs = manifest.runs_root()
-    figures = manifest.project_root() / "figures"
-    print(build(output or runs / "report", figures, runs / "notebooks", *_checked()))
+    evidence, runs = collected(), manifest.runs_root()
+    checked = judge(evidence), measured_discrepancies(evidence)
+    print(build(output or runs / "report", manifest.project_root() / "figures", runs / "notebooks", *checked))
 
 
 @app.command()
@@ -374,16 +376,3 @@ def _table(name: str) -> Table:
     from repro.tables import TABLES  # torchvision takes seconds to import
 
     return TABLES[choose("table", name, TABLES)]
-
-
-def _checked() -> tuple[list, list]:
-    """The verdicts on what the papers say, and where they disagree with themselves, as rows of the report."""
-    from repro.report.claims import collected, judge, measured_discrepancies  # tables take seconds to import
-    from repro.report.site import Claim, Discrepancy
-
-    evidence = collected()
-    claims = [
-        Claim(row.id, row.paper, row.place, row.claim, row.predicate, row.verdict, row.level, row.evidence, row.figures)
-        for row in judge(evidence).itertuples()
-    ]
-    return claims, [Discrepancy(*row) for row in measured_discrepancies(evidence).itertuples(index=False)]
