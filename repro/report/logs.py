@@ -1,18 +1,18 @@
 """What figures need beside results, from the folders of finished cells; exported as CSV files of their own."""
 
-import csv
 import functools
 import io
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
 from repro import manifest
+from repro.run.csv_files import whole_lines
 from repro.run.finished import read_table
 from repro.run.json_files import parse_json
 from repro.run.store import Cell, Store, write_atomically
@@ -87,9 +87,9 @@ def read(path: Path, columns: Sequence[str] = ()) -> DataFrame:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        _check_lines(csv.reader(io.StringIO(text), strict=True))
+        list(whole_lines(io.StringIO(text)))  # pandas would pad a line that is cut
         log = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False)
-    except (csv.Error, ValueError) as error:
+    except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); {AGAIN}") from error
     missing = [name for name in (*NAMED, *columns) if name not in log]
     if missing:
@@ -98,14 +98,6 @@ def read(path: Path, columns: Sequence[str] = ()) -> DataFrame:
         if log[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all():
             raise ValueError(f"{path} is damaged ({name!r} holds other than finite numbers); {AGAIN}")
     return log
-
-
-def _check_lines(reader: Any) -> None:
-    """Raise ValueError unless every line has a value for each column."""
-    columns = len(next(reader, []))
-    for row in reader:
-        if len(row) != columns:
-            raise ValueError(f"line {reader.line_num}: {len(row)} values for {columns} columns")
 
 
 def export(store: Store, folder: Path) -> list[Path]:
