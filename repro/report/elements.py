@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame
 
 from repro import manifest
+from repro.report.style import COLUMN
 
 
 class Look(NamedTuple):
@@ -21,6 +22,20 @@ class Look(NamedTuple):
     label: str
     colour: str
     marker: str
+
+
+def stacked(title: str, height: float, rows: int, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure as wide as a column, with panels below one another.
+
+    Args:
+        title: above all of them.
+        height: inches.
+        rows: how many panels.
+        **options: of `Figure.subplots`.
+    """
+    figure = Figure(figsize=(COLUMN, height), layout="constrained")
+    figure.suptitle(title)
+    return figure, list(figure.subplots(rows, 1, squeeze=False, **options)[:, 0])
 
 
 def only(table: DataFrame, column: str) -> Any:
