@@ -58,12 +58,12 @@ def heading(table: DataFrame, seeds: str = "") -> str:
         seeds: in words; by default `seeds_in_words`, for which a table of results has what it takes.
     """
     seeds = seeds or seeds_in_words(table)
-    if departures(table):
-        seeds += f"\n{textwrap.fill('; '.join(departures(table)), 62)}"
+    if departures_in_words(table):
+        seeds += f"\n{textwrap.fill('; '.join(departures_in_words(table)), 62)}"
     return origin(table, seeds)
 
 
-def departures(table: DataFrame) -> list[str]:
+def departures_in_words(table: DataFrame) -> list[str]:
     """What departs from the preset in some row: ["td_queue=frozen_noise"], or nothing."""
     return sorted({*table.get("departures", ())} - {""})
 

@@ -12,6 +12,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from repro import manifest
+from repro.report.stored import departures
 from repro.run.csv_files import whole_lines
 from repro.run.finished import read_table
 from repro.run.json_files import parse_json
@@ -175,12 +176,7 @@ def _without_departures(cells: list[dict]) -> list[dict]:
     """Of cells whose entry names what their table varies alone, those of `_latest`."""
     from repro.tables import TABLES  # torchvision takes seconds to import
 
-    chosen = []
-    for cell in cells:
-        _, *named = cell["entry"].split(", ")
-        if {part.partition("=")[0] for part in named} <= set(TABLES[cell["table"]].varied):
-            chosen.append(cell)
-    return _latest(chosen)
+    return _latest([cell for cell in cells if departures(cell["entry"]).keys() <= set(TABLES[cell["table"]].varied)])
 
 
 def _by_batch(cells: list[dict]) -> list[dict]:
@@ -189,16 +185,15 @@ def _by_batch(cells: list[dict]) -> list[dict]:
 
 def _categories(store: Store, cells: list[dict]) -> DataFrame:
     """Distinct categories of the negatives selected in a step, at every report, and what uniform draws would give."""
-    from repro.audiovisual.table_cells import VARIED  # torchvision takes seconds to import
-    from repro.audiovisual.table_layouts import departures
+    from repro.audiovisual import table_cells, table_layouts  # torchvision takes seconds to import
 
-    parts, varied = [], VARIED["category_diversity"]
+    parts, varied = [], table_cells.VARIED["category_diversity"]
     for cell in cells:
         path = _progress(store.root, cell["key"])
         if path:
             counts, recipe = _log(path, ("step", "categories_video", "categories_audio")), cell["recipe"]
             counts = counts.assign(**{name: recipe[name] for name in varied}, expected=cell["result"]["expected"])
-            departing = departures(recipe | {"target": ""}, cell["entry"], varied, cell["dataset"])
+            departing = table_layouts.departures(recipe | {"target": ""}, cell["entry"], varied, cell["dataset"])
             parts.append(_named(counts, cell).assign(departures=departing))
     log = pd.concat(parts, ignore_index=True) if parts else DataFrame(columns=["departures"])
     return log if log["departures"].any() else log.drop(columns="departures")
