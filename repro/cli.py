@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from repro import download, manifest, present
 from repro.recipe import choose, parse_number
@@ -26,6 +27,8 @@ app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 NAMES = "taxonomy | encoder_collapse | image_methods | temperature_grid | positive_keys | similarity_variance"
 NAMES += " | cross_modal | ohem_vs_active | dictionary_size | mutual_information | transfer | category_diversity"
+METHODS = "a list; encoder_collapse: random,AE; image_methods: random,supervised,moco,ressl,sce,jcl,vanilla"
+METHODS += "; dictionary_size: smoco,xmoco,cmacc; mutual_information: scratch too; transfer: scratch,supervised too"
 SHARED = ("table", "preset", "seeds", "device", "engine", "workers", "plan")  # parameters of `run` that all tables have
 STOPPED = 130                 # the status that typer ends with at Ctrl-C
 PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
@@ -47,49 +50,40 @@ def main() -> None:
 @app.command()
 def run(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help=NAMES)],
-    dataset: Annotated[str | None, typer.Option(help="A name in `repro data list`; embedded data by default.")] = None,
-    preset: Annotated[str, typer.Option(help="auto | paper | quick | smoke")] = "auto",
-    seeds: Annotated[str, typer.Option(help="Comma list; the table shows mean and std.")] = "0",
-    device: Annotated[str, typer.Option(help="auto | cpu | cuda")] = "auto",
-    engine: Annotated[
-        str, typer.Option(help="auto | inline (this process) | local (worker processes) | dask (a cluster)")
-    ] = "auto",
-    workers: Annotated[
-        str, typer.Option(help="auto, the number of worker processes, or the address of dask's scheduler")
-    ] = "auto",
-    plan: Annotated[bool, typer.Option("--plan", help="train nothing; print what it would cost")] = False,
-    objectives: Annotated[str | None, typer.Option(help="taxonomy: all, or a list such as CE,CE+AD")] = None,
-    protocol: Annotated[str | None, typer.Option(help="taxonomy: a split of the data set")] = None,
-    layers: Annotated[str | None, typer.Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(help="encoder_collapse, image_methods, dictionary_size, mutual_information, transfer: a list"),
-    ] = None,
-    units: Annotated[str | None, typer.Option(help="taxonomy: hidden units")] = None,
-    learning_rate: Annotated[str | None, typer.Option(help="taxonomy: of Adam, or auto: the preset's")] = None,
-    pipeline: Annotated[str | None, typer.Option(help="taxonomy: what happens to the coordinates first")] = None,
-    temperatures: Annotated[str | None, typer.Option(help="temperature_grid, positive_keys: a comma list")] = None,
-    key_temperatures: Annotated[str | None, typer.Option(help="temperature_grid: a comma list")] = None,
-    keys: Annotated[str | None, typer.Option(help="positive_keys: a comma list")] = None,
-    strengths: Annotated[str | None, typer.Option(help="positive_keys: a comma list")] = None,
-    approaches: Annotated[str | None, typer.Option(help="cross_modal: a list such as xmoco,cmacc_plain,cmacc")] = None,
-    samplers: Annotated[str | None, typer.Option(help="ohem_vs_active, category_diversity: a comma list")] = None,
-    batches: Annotated[str | None, typer.Option(help="ohem_vs_active, category_diversity: a comma list")] = None,
-    dictionaries: Annotated[str | None, typer.Option(help="dictionary_size: a list, multiples of the batch")] = None,
-    characters: Annotated[str | None, typer.Option(help="mutual_information: a comma list of numbers to 9")] = None,
-    trunks: Annotated[str | None, typer.Option(help="transfer: r3d18, r2plus1d18 or both")] = None,
-    targets: Annotated[str | None, typer.Option(help="of CM-ACC: where to fine-tune, such as ucf101,esc50")] = None,
-    redundancy: Annotated[
-        str | None, typer.Option(help="ohem_vs_active, category_diversity: of the embedded clips, 0 to below 1")
-    ] = None,
-    clips: Annotated[str | None, typer.Option(help="transfer: pre-train on so many, drawn at random; 0: all")] = None,
-    split: Annotated[str | None, typer.Option(help="transfer: official splits or folds, 1,2,3; 0, their mean")] = None,
-    iterations: Annotated[str | None, typer.Option(help="category_diversity: steps of training")] = None,
-    variant: Annotated[str | None, typer.Option(help="where paper and code disagree")] = None,
-    select: Annotated[str | None, typer.Option(help="last | best_on_test")] = None,
-    subset: Annotated[bool | None, typer.Option("--subset", help="accept a part of the data set")] = None,
-    precision: Annotated[str | None, typer.Option(help="float32 | bfloat16; auto: the preset's")] = None,
+    table: Annotated[str, Argument(help=NAMES)],
+    dataset: Annotated[str | None, Option(help="A name in `repro data list`; embedded data by default.")] = None,
+    preset: Annotated[str, Option(help="auto | paper | quick | smoke")] = "auto",
+    seeds: Annotated[str, Option(help="Comma list; the table shows mean and std.")] = "0",
+    device: Annotated[str, Option(help="auto | cpu | cuda")] = "auto",
+    engine: Annotated[str, Option(help="auto | inline (this process) | local (processes) | dask (a cluster)")] = "auto",
+    workers: Annotated[str, Option(help="auto, the number of processes, or the address of dask's scheduler")] = "auto",
+    plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
+    objectives: Annotated[str | None, Option(help="taxonomy: all, or a list such as CE,CE+AD")] = None,
+    protocol: Annotated[str | None, Option(help="taxonomy: a split of the data set")] = None,
+    layers: Annotated[str | None, Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
+    methods: Annotated[str | None, Option(help=METHODS)] = None,
+    units: Annotated[str | None, Option(help="taxonomy: hidden units")] = None,
+    learning_rate: Annotated[str | None, Option(help="taxonomy: of Adam, or auto: the preset's")] = None,
+    pipeline: Annotated[str | None, Option(help="taxonomy: what happens to the coordinates first")] = None,
+    temperatures: Annotated[str | None, Option(help="temperature_grid, positive_keys: a comma list")] = None,
+    key_temperatures: Annotated[str | None, Option(help="temperature_grid: a comma list")] = None,
+    keys: Annotated[str | None, Option(help="positive_keys: a comma list")] = None,
+    strengths: Annotated[str | None, Option(help="positive_keys: a comma list")] = None,
+    approaches: Annotated[str | None, Option(help="cross_modal: a list such as xmoco,cmacc_plain,cmacc")] = None,
+    samplers: Annotated[str | None, Option(help="ohem_vs_active, category_diversity: a comma list")] = None,
+    batches: Annotated[str | None, Option(help="ohem_vs_active, category_diversity: a comma list")] = None,
+    dictionaries: Annotated[str | None, Option(help="dictionary_size: a list, multiples of the batch")] = None,
+    characters: Annotated[str | None, Option(help="mutual_information: a comma list of numbers to 9")] = None,
+    trunks: Annotated[str | None, Option(help="transfer: r3d18, r2plus1d18 or both")] = None,
+    targets: Annotated[str | None, Option(help="of CM-ACC: where to fine-tune, such as ucf101,esc50")] = None,
+    redundancy: Annotated[str | None, Option(help="as batches: of the embedded clips, 0 to below 1")] = None,
+    clips: Annotated[str | None, Option(help="transfer: pre-train on so many, drawn at random; 0: all")] = None,
+    split: Annotated[str | None, Option(help="transfer: official splits or folds, 1,2,3; 0, their mean")] = None,
+    iterations: Annotated[str | None, Option(help="category_diversity: steps of training")] = None,
+    variant: Annotated[str | None, Option(help="where paper and code disagree")] = None,
+    select: Annotated[str | None, Option(help="last | best_on_test")] = None,
+    subset: Annotated[bool | None, Option("--subset", help="accept a part of the data set")] = None,
+    precision: Annotated[str | None, Option(help="float32 | bfloat16; auto: the preset's")] = None,
 ) -> None:
     """Train what is missing of a table and print it. Started again it continues; started twice, the two share it.
 
@@ -116,11 +110,11 @@ def run(
 
 @app.command()
 def recipe(
-    table: Annotated[str, typer.Argument(help=NAMES)],
-    dataset: Annotated[str | None, typer.Option(help="A name in `repro data list`.")] = None,
-    preset: Annotated[str, typer.Option(help="paper | quick | smoke")] = "paper",
-    method: Annotated[str | None, typer.Option(help="one of the table's methods or objectives")] = None,
-    subset: Annotated[bool, typer.Option("--subset", help="of a part of the data set")] = False,
+    table: Annotated[str, Argument(help=NAMES)],
+    dataset: Annotated[str | None, Option(help="A name in `repro data list`.")] = None,
+    preset: Annotated[str, Option(help="paper | quick | smoke")] = "paper",
+    method: Annotated[str | None, Option(help="one of the table's methods or objectives")] = None,
+    subset: Annotated[bool, Option("--subset", help="of a part of the data set")] = False,
 ) -> None:
     """Print every hyper-parameter of a table's recipe for one method with its source, and the other methods there are.
 
@@ -153,7 +147,7 @@ def data_list() -> None:
 
 
 @data_app.command("download")
-def data_download(name: Annotated[str, typer.Argument(help="a data set with automatic access")]) -> None:
+def data_download(name: Annotated[str, Argument(help="a data set with automatic access")]) -> None:
     """Fetch a data set into REPRO_DATA and check it.
 
     Example: repro data download cifar10
@@ -164,8 +158,8 @@ def data_download(name: Annotated[str, typer.Argument(help="a data set with auto
 
 @data_app.command("import")
 def data_import(
-    name: Annotated[str, typer.Argument(help="cifar10 | cifar100 | stl10 | tiny_imagenet")],
-    file: Annotated[Path, typer.Argument(help=".npz of images and labels, or class folders (folder, zip, tar)")],
+    name: Annotated[str, Argument(help="cifar10 | cifar100 | stl10 | tiny_imagenet")],
+    file: Annotated[Path, Argument(help=".npz of images and labels, or class folders (folder, zip, tar)")],
 ) -> None:
     """Take in your own copy of an image data set, or a part of it, to be used with --subset.
 
@@ -186,12 +180,12 @@ def data_import(
 
 @data_app.command("prepare")
 def data_prepare(
-    name: Annotated[str, typer.Argument(help=f"{PREPARED}; the other sets are prepared when they are loaded")],
-    pipeline: Annotated[str | None, typer.Option(help="ntu: authors (the default) | predict_cluster")] = None,
-    size: Annotated[str | None, typer.Option(help="of recordings: height of pictures in pixels, usually 128")] = None,
-    subset: Annotated[bool, typer.Option("--subset", help="Accept an incomplete distribution.")] = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out bad files (ntu: with --subset).")] = False,
-    workers: Annotated[str, typer.Option(help="auto (one per core), or the number of processes that read")] = "auto",
+    name: Annotated[str, Argument(help=f"{PREPARED}; the other sets are prepared when they are loaded")],
+    pipeline: Annotated[str | None, Option(help="ntu: authors (the default) | predict_cluster")] = None,
+    size: Annotated[str | None, Option(help="of recordings: height of pictures in pixels, usually 128")] = None,
+    subset: Annotated[bool, Option("--subset", help="Accept an incomplete distribution.")] = False,
+    skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out bad files (ntu: with --subset).")] = False,
+    workers: Annotated[str, Option(help="auto (one per core), or the number of processes that read")] = "auto",
 ) -> None:
     """Read a large data set once and keep its arrays in REPRO_RUNS. Killed, it goes on when started again.
 
@@ -262,8 +256,8 @@ def results_evaluate() -> None:
 
 @results_app.command("weights")
 def results_weights(
-    key: Annotated[str, typer.Argument(help="of a finished cell of an image table, see `repro results list`")],
-    output: Annotated[Path | None, typer.Option(help="the file to write; KEY.safetensors by default")] = None,
+    key: Annotated[str, Argument(help="of a finished cell of an image table, see `repro results list`")],
+    output: Annotated[Path | None, Option(help="the file to write; KEY.safetensors by default")] = None,
 ) -> None:
     """Write the trained encoder of an image cell as safetensors, its recipe in the metadata, for use elsewhere.
 
@@ -292,13 +286,14 @@ def figures() -> None:
 
     folder = manifest.project_root() / "figures"
     written = logs.export(Store(manifest.runs_root()), folder)
-    for path in [*written, *redraw(stored.everything(), folder), *glm_figures.redraw(stored.everything(), folder)]:
+    cells = stored.everything()
+    for path in [*written, *redraw(cells, folder), *glm_figures.redraw(cells, folder)]:
         print(path)
 
 
 @app.command()
 def report(
-    output: Annotated[Path | None, typer.Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
+    output: Annotated[Path | None, Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
 ) -> None:
     """Write tables, figures, claims, discrepancies and executed notebooks as one static site; print its first page.
 
@@ -306,33 +301,40 @@ def report(
 
     Example: repro report --output report
     """
-    from repro.report.site import build  # nbconvert takes a second to import
+    from repro.report.claims import collected, judge, measured_discrepancies  # tables take seconds to import
+    from repro.report.site import build
 
-    runs = manifest.runs_root()
-    figures = manifest.project_root() / "figures"
-    print(build(output or runs / "report", figures, runs / "notebooks", *_checked()))
+    evidence, runs = collected(), manifest.runs_root()
+    checked = judge(evidence), measured_discrepancies(evidence)
+    print(build(output or runs / "report", manifest.project_root() / "figures", runs / "notebooks", *checked))
 
 
 @app.command()
-def claims() -> None:
+def claims(
+    paper: Annotated[str, Option(help="all | taxonomy | CM-ACC | SCE | JCL")] = "all",
+) -> None:
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
 
     A line each, broken on a terminal alone: id, verdict, level of the evidence, place and sentence in our words, in
     brackets what is compared, evidence, with the standard error (s.e.) of differences. Reads figures/ and REPRO_RUNS,
     trains nothing.
 
-    Example: repro claims
+    Example: repro claims --paper SCE
     """
-    from repro.report.claims import collected, judge, lines, measured_discrepancies  # tables take seconds to import
+    from repro.report.claims import PAPERS, collected, judge, lines, measured_discrepancies  # tables take seconds
 
-    evidence, terminal = collected(), sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else None
-    print("\n".join(lines(judge(evidence), measured_discrepancies(evidence), width)))
+    choose("paper", paper, ("all", *PAPERS))
+    evidence = collected()
+    tables = [judge(evidence), measured_discrepancies(evidence)]
+    if paper != "all":
+        tables = [table[table["paper"] == paper] for table in tables]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print("\n".join(lines(*tables, width)))
 
 
 @app.command()
 def doctor(
-    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended without loss.")] = False,
+    repair: Annotated[bool, Option("--repair", help="Mend what can be mended without loss.")] = False,
 ) -> None:
     """Print versions, devices, data and the state of the runs, and what is wrong; ends with status 1 if something is.
 
@@ -374,16 +376,3 @@ def _table(name: str) -> Table:
     from repro.tables import TABLES  # torchvision takes seconds to import
 
     return TABLES[choose("table", name, TABLES)]
-
-
-def _checked() -> tuple[list, list]:
-    """The verdicts on what the papers say, and where they disagree with themselves, as rows of the report."""
-    from repro.report.claims import collected, judge, measured_discrepancies  # tables take seconds to import
-    from repro.report.site import Claim, Discrepancy
-
-    evidence = collected()
-    claims = [
-        Claim(row.id, row.paper, row.place, row.claim, row.predicate, row.verdict, row.level, row.evidence, row.figures)
-        for row in judge(evidence).itertuples()
-    ]
-    return claims, [Discrepancy(*row) for row in measured_discrepancies(evidence).itertuples(index=False)]

@@ -62,7 +62,8 @@ def _mend(problem: Problem) -> str | None:
     try:
         problem.repair()
     except OSError as error:
-        return print(f"repro: {error}", file=sys.stderr)
+        print(f"repro: {error}", file=sys.stderr)
+        return None
     return f"done: {problem.remedy}"
 
 
@@ -103,9 +104,10 @@ def _installed(name: str) -> str | None:
 def _devices() -> Iterator[str | Problem]:
     hardware = devices.hardware(torch.device("cpu"))
     yield f"cpu: {hardware['device']}, {hardware['cores']} cores for this process"
-    if not torch.cuda.is_available():
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not count:
         yield "cuda: none; everything runs on the CPU, `--preset quick` is meant for it"
-    for number in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+    for number in range(count):
         free, total = torch.cuda.mem_get_info(number)
         yield f"cuda:{number}: {torch.cuda.get_device_name(number)}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free"
 

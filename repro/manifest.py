@@ -1,15 +1,10 @@
 """Data sets as declared in data_manifests/: where they come from, where they lie, and whether they are complete."""
 
-import hashlib
-import lzma
 import os
 import reprlib
-import struct
 import types
 import typing
-import zipfile
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,11 +12,13 @@ from typing import Any
 import numpy as np
 import yaml
 
+from repro.archives import CORRUPT as CORRUPT
+from repro.archives import content_digest, read_members
+from repro.archives import open_zip as open_zip
+from repro.archives import read_member as read_member
 from repro.recipe import choose
 
 ACCESS = ("automatic", "form", "derived", "embedded")
-CORRUPT = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, UnicodeDecodeError, EOFError,
-           NotImplementedError)                                                # what a damaged zip raises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,82 +187,6 @@ def location(archive: Archive, root: Path) -> Path | None:
     return next((found for found in archive.places(root) if found.exists()), None)
 
 
-def open_zip(path: Path) -> zipfile.ZipFile:
-    """A zip archive whose list of members has been read.
-
-    Raises:
-        ValueError: if it is truncated or damaged there.
-        OSError: if it cannot be opened.
-    """
-    try:
-        archive = zipfile.ZipFile(path)
-        if all(member.filename for member in archive.infolist()):
-            return archive
-        archive.close()
-        raise zipfile.BadZipFile("a member has no name")
-    except (*CORRUPT, ValueError, OSError) as error:
-        if isinstance(error, OSError) and error.filename:  # one that is damaged names no file
-            raise
-        raise ValueError(f"{path} is truncated or damaged ({error}); fetch the archive again") from error
-
-
-def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """The contents of a member of a zip archive: as many bytes as it announces, whatever it would unpack to.
-
-    Raises:
-        ValueError: if it is damaged or encrypted, or cannot be read for another reason.
-    """
-    if member.compress_type == zipfile.ZIP_LZMA:
-        raise ValueError("is packed with LZMA, which may take any amount of memory; pack it with deflate")
-    try:
-        with archive.open(member) as file:
-            contents = file.read(member.file_size + 1)  # with one more, `zipfile` looks at the checksum
-        if len(contents) != member.file_size:
-            raise zipfile.BadZipFile(f"{len(contents):,} of {member.file_size:,} bytes")
-        return contents
-    except CORRUPT as error:
-        raise ValueError(f"the archive is damaged here ({error})") from error
-    except (OSError, RuntimeError) as error:  # the latter if it is encrypted
-        raise ValueError(f"cannot be read ({error})") from error
-
-
-def read_members(path: Path, most: int | None = None) -> list[tuple[str, bytes]]:
-    """The files in an archive or folder as (name, contents), sorted by name.
-
-    Names use `/` and leave out a leading folder named as the archive, so that a zip and what it unpacks to agree.
-    Hidden files and the `__MACOSX` entries some packers add are passed over.
-
-    Raises:
-        ValueError: if the archive is truncated or damaged, naming the member where it is known, or says that it unpacks
-            to more than `most` bytes; a member never unpacks to more than it says.
-    """
-    if path.is_dir():
-        found = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()]
-        return [(name, file.read_bytes()) for name, file in visible(found, path.name)]
-    contents = []
-    with open_zip(path) as archive:
-        found = visible([(info.filename, info) for info in archive.infolist() if not info.is_dir()], path.stem)
-        announced = sum(info.file_size for _, info in found)
-        if most is not None and announced > most:
-            raise ValueError(f"{path} unpacks to {announced:,} bytes, expected {most:,}; fetch the archive again")
-        for member, info in found:
-            try:
-                contents.append((member, read_member(archive, info)))
-            except ValueError as error:
-                raise ValueError(
-                    f"{path} is truncated or damaged, at {member} ({error}); fetch the archive again") from error
-    return contents
-
-
-def content_digest(members: Iterable[tuple[str, bytes]]) -> str:
-    """Hex sha256 over (name, contents) pairs in the order given; the same for a zip and for what it unpacks to."""
-    digest = hashlib.sha256()
-    for name, contents in members:
-        digest.update(f"{name}\0{len(contents)}\0".encode())
-        digest.update(contents)
-    return digest.hexdigest()
-
-
 def require(manifest: Manifest, root: Path) -> list[Path]:
     """Where the files of a data set lie below `root`, in the manifest's order.
 
@@ -318,13 +239,6 @@ def next_step(manifest: Manifest, path: Path) -> str:
         return f"it is made from other data, see {manifest.source}; or point REPRO_DATA at a folder that has it"
     return (f"ask for {path.name} at {manifest.source} and put it into {path.parent}, "
             f"or point REPRO_DATA at a folder that has it")
-
-
-def visible(found: list[tuple[str, Any]], folder: str) -> list[tuple[str, Any]]:
-    """(name, handle) pairs without hidden files, names relative to `folder`, sorted by name."""
-    shown = [(name.removeprefix(f"{folder}/"), handle) for name, handle in found
-             if not any(part.startswith(".") or part == "__MACOSX" for part in name.split("/"))]
-    return sorted(shown, key=lambda pair: pair[0])
 
 
 def _checked(kind: type, values: Any, where: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from repro.recipe import choose
 from repro.run import device as devices
 from repro.run.cost import commit
 from repro.run.store import Store
+from repro.run.table import called
 
 PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
 
@@ -34,9 +35,9 @@ def begin(namespace: dict[str, Any], cells: Callable[..., list]) -> dict[str, An
         OSError: if REPRO_RUNS cannot be written.
     """
     settings, device = _checked(namespace, cells)
-    Store(manifest.runs_root()).require_usable()
-    planned = behind(settings, cells)
     store = Store(manifest.runs_root())
+    store.require_usable()
+    planned = behind(settings, cells)
     finished = sum(store.run(cell).result is not None for cell in planned)
     _print_environment(device)
     print(f"{len(planned)} cells of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
@@ -55,13 +56,12 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
     """
     settings, device = _checked(namespace, read)
     _print_environment(device)
-    return read(**{name: value for name, value in settings.items() if name in inspect.signature(read).parameters})
+    return called(read, settings)
 
 
 def behind(settings: dict[str, Any], cells: Callable[..., list]) -> list:
     """The cells behind a notebook's table, from the settings of `begin` and the function that lists them."""
-    accepted = inspect.signature(cells).parameters  # the device only where a recipe depends on it
-    return cells(**{name: value for name, value in settings.items() if name in accepted})
+    return called(cells, settings)
 
 
 def _checked(namespace: dict[str, Any], function: Callable[..., Any]) -> tuple[dict[str, Any], torch.device]:

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from repro import manifest
+from repro import archives, manifest
 from repro.manifest import Archive, Manifest
 
 
@@ -42,7 +42,7 @@ def difference(archive: Archive, path: Path) -> str | None:
     if path.is_dir() and archive.members is None:  # there may be millions
         return None if any(path.iterdir()) else "is empty"
     try:
-        sizes = _sizes(path)
+        sizes = archives.sizes(path)
     except ValueError as error:
         return f"is truncated or damaged ({error.__cause__})"
     if not sizes:
@@ -99,16 +99,6 @@ def _instead(path: Path, root: Path) -> str:
         return ""
     there = sorted(each.name for each in path.parent.iterdir() if not each.name.startswith("."))
     return f" (there, but not official: {', '.join(there[:3])}{', ...' if len(there) > 3 else ''})" if there else ""
-
-
-def _sizes(path: Path) -> list[int]:
-    """Bytes of every file in a zip or folder, hidden ones left out."""
-    if path.is_dir():
-        files = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()]
-        return [file.stat().st_size for _, file in manifest.visible(files, path.name)]
-    with manifest.open_zip(path) as archive:
-        members = [(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()]
-        return [size for _, size in manifest.visible(members, path.stem)]
 
 
 def _unequal(counts: dict[str, tuple[int, int | None]]) -> str:

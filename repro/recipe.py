@@ -24,10 +24,14 @@ def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
     allowed = list(allowed)
     if any(type(value) is type(option) and value == option for option in allowed):
         return value
-    close = difflib.get_close_matches(str(value), [str(option) for option in allowed], n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    options = ", ".join(str(option) for option in allowed)
-    raise ValueError(f"{parameter}={value!r} is not one of: {options}{hint}")
+    options = [str(option) for option in allowed]
+    raise ValueError(f"{parameter}={value!r} is not one of: {', '.join(options)}{closest(str(value), options)}")
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """The end of a message on a name that does not exist: "; did you mean 'taxonomy'?", or nothing if none is close."""
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
@@ -37,11 +41,10 @@ def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
         ValueError: naming the parameter and the value.
     """
     text = str(value).strip()
-    if isinstance(value, bool) or not text.isdecimal():
-        raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
-    if len(text) > DIGITS or int(text) > LARGEST:
+    whole = text.isdecimal() and not isinstance(value, bool)
+    if whole and (len(text) > DIGITS or int(text) > LARGEST):
         raise ValueError(f"{parameter}={value!r} should be at most {LARGEST}")
-    if int(text) < least:
+    if not whole or int(text) < least:
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
     return int(text)
 
@@ -140,7 +143,7 @@ class Recipe:
         hints = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            expected = _members(hints[field.name])
+            expected = _types(hints[field.name])
             if type(value) is int and abs(value) > LARGEST:
                 raise ValueError(f"{field.name}={reprlib.repr(value)} should be at most {LARGEST}")
             if float in expected and type(value) is int:
@@ -168,9 +171,8 @@ class Recipe:
         names = [field.name for field in dataclasses.fields(cls)]
         for name in values:
             if name not in names:
-                close = difflib.get_close_matches(name, names, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise TypeError(f"{name!r} is not a field of {cls.__name__}; its fields are {', '.join(names)}{hint}")
+                known = f"its fields are {', '.join(names)}{closest(name, names)}"
+                raise TypeError(f"{name!r} is not a field of {cls.__name__}; {known}")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -213,7 +215,7 @@ def _check_range(parameter: str, value: float, least: float, most: float) -> Non
         raise ValueError(f"{parameter}={value} should be {expected}")
 
 
-def _members(hint: Any) -> tuple[type, ...]:
+def _types(hint: Any) -> tuple[type, ...]:
     """The plain types a field's annotation admits: `int | None` gives (int, NoneType)."""
     if isinstance(hint, types.UnionType):
         return typing.get_args(hint)

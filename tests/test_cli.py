@@ -1,5 +1,6 @@
 import html
 import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from repro.run.export import MixedSeeds
 from repro.run.store import Cell, Store
 from repro.skeleton import tables
 from repro.skeleton.recipe import SkeletonRecipe, paper
+from repro.tables import TABLES
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +77,17 @@ def test_help_of_every_command_has_an_example(repro, command):
     status, out, _ = repro(*command, "--help")
     assert status == 0
     assert f"Example: repro {' '.join(command)}" in out
+
+
+def test_help_names_the_methods_of_every_table(repro):
+    listed = dict(part.split(": ") for part in cli.METHODS.removeprefix("a list; ").split("; "))
+    methods = {table: names.removesuffix(" too").split(",") for table, names in listed.items()}
+    for table in ("mutual_information", "transfer"):
+        methods[table] += methods["dictionary_size"]
+    for table, names in methods.items():
+        message = refused(repro("run", table, "--methods", "none", "--preset", "smoke"))
+        assert set(message.split("is not one of: ")[1].strip().split(", ")) == set(names), table
+    assert len(methods) == sum("methods" in inspect.signature(each.cells).parameters for each in TABLES.values())
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["data", "--help"], ["results", "--help"]])
@@ -440,6 +453,14 @@ def test_a_cell_of_other_data_does_not_stop_the_report(repro, one_cell_of_other_
 def test_a_table_with_a_cell_of_other_data_is_refused(one_cell_of_other_data):
     with pytest.raises(MixedSeeds, match=one_cell_of_other_data):
         glm_ours.our_results("ucla")
+
+
+def test_claims_of_one_paper(repro):
+    status, out, _ = repro("claims", "--paper", "JCL")
+    ids = [line.split()[0] for line in out.splitlines()]
+    assert status == 0
+    assert ids == [each.id for each in (*claims.CLAIMS, *claims.DISCREPANCIES) if each.paper == "JCL"]
+    assert "paper='jcl' is not one of: all, taxonomy, CM-ACC, SCE, JCL" in refused(repro("claims", "--paper", "jcl"))
 
 
 def test_claims_have_a_line_each_that_is_broken_on_a_terminal_alone(repro, monkeypatch):

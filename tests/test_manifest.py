@@ -1,30 +1,13 @@
-import tracemalloc
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from packed import FILES, write_folder, write_zip
 
 from repro import manifest
-from tests.campaigns import mutations
-
-FILES = {"b/2.txt": b"two", "a.txt": b"one", "c.bin": bytes(range(256)) * 40}
-
-
-def write_zip(path, files, folder="things"):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, contents in files.items():
-            archive.writestr(f"{folder}/{name}" if folder else name, contents)
-    return path
-
-
-def write_folder(path, files):
-    for name, contents in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(contents)
-    return path
+from repro.archives import content_digest
 
 
 def declared(**changes):
@@ -33,7 +16,7 @@ def declared(**changes):
         "name": "things", "title": "Things", "access": "form", "source": "https://example.org/things", "licence": "MIT",
         "files": [{
             "name": "box/things.zip", "bytes": sum(map(len, FILES.values())), "members": len(FILES),
-            "digest": manifest.content_digest(members),
+            "digest": content_digest(members),
         }],
         "splits": {"only": {"train": {"views": [1]}, "test": {"views": [2]}, "expect": {"train": 2, "test": 1}}},
     } | changes
@@ -111,43 +94,6 @@ def test_missing_field_raises(project):
         project(values)
 
 
-def test_zip_and_folder_have_the_same_members(tmp_path):
-    packed = manifest.read_members(write_zip(tmp_path / "things.zip", FILES))
-    flat = manifest.read_members(write_zip(tmp_path / "flat" / "things.zip", FILES, folder=""))
-    unpacked = manifest.read_members(write_folder(tmp_path / "things", FILES))
-    assert packed == flat == unpacked == sorted(FILES.items())
-    assert manifest.content_digest(packed) == manifest.content_digest(unpacked)
-
-
-def test_digest_sees_names_contents_and_borders():
-    digests = {manifest.content_digest(members) for members in (
-        [("a", b"xy"), ("b", b"z")], [("a", b"x"), ("b", b"yz")], [("a", b"xy"), ("c", b"z")], [("a", b"xy")],
-    )}
-    assert len(digests) == 4
-
-
-def test_what_packers_add_is_passed_over(tmp_path):
-    extra = {"__MACOSX/a.txt": b"?", ".DS_Store": b"?", "b/.hidden": b"?"}
-    assert manifest.read_members(write_zip(tmp_path / "things.zip", FILES | extra)) == sorted(FILES.items())
-
-
-@pytest.mark.parametrize("kept", [0, 10, 500, 5000])
-def test_truncated_zip_names_the_file(tmp_path, kept):
-    path = write_zip(tmp_path / "things.zip", FILES)
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged"):
-        manifest.read_members(path)
-
-
-def test_damaged_member_is_named(tmp_path):
-    path = write_zip(tmp_path / "things.zip", FILES)
-    contents = bytearray(path.read_bytes())
-    contents[contents.index(bytes(range(256))) + 5] ^= 1
-    path.write_bytes(contents)
-    with pytest.raises(ValueError, match=r"things.zip is truncated or damaged, at c\.bin"):
-        manifest.read_members(path)
-
-
 def test_missing_dataset_says_where_from_and_where_to(project, tmp_path):
     things = project(declared())
     with pytest.raises(FileNotFoundError) as caught:
@@ -184,16 +130,6 @@ def test_an_archive_that_unpacks_to_far_more_is_refused_unread(project, tmp_path
     monkeypatch.setattr(zipfile.ZipFile, "read", None)
     with pytest.raises(ValueError, match=f"{path} unpacks to 1,010,246 bytes, expected 10,246; fetch the archive"):
         manifest.verified_members(things, tmp_path)
-
-
-def test_an_encrypted_archive_is_named(tmp_path):
-    path = write_zip(tmp_path / "things.zip", {"a.txt": b"one"})
-    contents = bytearray(path.read_bytes())
-    for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # the bit that says so, in both headers
-        contents[contents.index(start) + flags] |= 1
-    path.write_bytes(contents)
-    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged, at a\.txt .*encrypted"):
-        manifest.read_members(path)
 
 
 def test_archive_goes_before_folder(project, tmp_path):
@@ -297,57 +233,3 @@ def test_splits_that_overlap_or_select_by_nothing_are_refused(train, test, messa
 def test_declared_parts_may_overlap_where_no_sample_does():
     found = split({"views": [1], "subjects": [1]}, {"views": [1], "subjects": [2]}).masks(COLUMNS)
     assert not (found["train"] & found["test"]).any()
-
-
-def test_a_member_that_unpacks_to_more_than_it_announces_takes_no_memory(tmp_path):
-    path = tmp_path / "things.zip"
-    path.write_bytes(mutations.lying_bomb("a.txt"))
-    with zipfile.ZipFile(path) as archive:
-        assert archive.getinfo("a.txt").file_size == 1000 < path.stat().st_size
-    tracemalloc.start()
-    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged, at a\.txt \(the archive is damaged"):
-        manifest.read_members(path)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 2**24  # of 2 GiB
-
-
-def test_a_member_packed_with_lzma_is_refused(tmp_path):
-    path = tmp_path / "things.zip"
-    path.write_bytes(mutations.zipped([("a.txt", b"one" * 99)], zipfile.ZIP_LZMA))
-    with pytest.raises(ValueError, match=r"at a\.txt \(is packed with LZMA, which may take any amount of memory"):
-        manifest.read_members(path)
-
-
-def test_a_member_without_a_name_is_damage(tmp_path):
-    path = tmp_path / "things.zip"
-    path.write_bytes(mutations.zipped([("a.txt", b"one"), ("", b"two")]))
-    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged \(a member has no name\)"):
-        manifest.open_zip(path)
-
-
-def test_a_member_whose_place_lies_before_the_archive_is_damage(tmp_path):
-    path = write_zip(tmp_path / "things.zip", FILES)
-    contents = bytearray(path.read_bytes())
-    place = contents.rindex(b"PK\x05\x06") + 16
-    contents[place : place + 4] = (2**32 - 2).to_bytes(4, "little")
-    path.write_bytes(contents)
-    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged.*; fetch the archive again"):
-        manifest.read_members(path)
-
-
-def test_an_archive_that_may_not_be_opened_is_no_damage(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"none\.zip"):
-        manifest.open_zip(tmp_path / "none.zip")
-
-
-@pytest.mark.parametrize("fields", [{24: 0}, {20: 0}, {16: 0, 20: 0}])
-def test_a_member_that_lost_bytes_is_damage_even_if_none_is_left(tmp_path, fields):
-    path = tmp_path / "things.zip"
-    contents = bytearray(mutations.zipped([("a.txt", b"one " * 99)]))
-    start = contents.index(mutations.CENTRAL)
-    for offset, number in fields.items():  # checksum, packed and unpacked size
-        contents[start + offset : start + offset + 4] = number.to_bytes(4, "little")
-    path.write_bytes(contents)
-    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged, at a\.txt \(the archive is damaged"):
-        manifest.read_members(path)

@@ -1,29 +1,12 @@
 """What is said of data sets that are here, in part, damaged, or not at all."""
 
 import hashlib
-import zipfile
 
 import pytest
 import yaml
+from packed import FILES, write_folder, write_zip
 
-from repro import manifest, present
-
-FILES = {"a.txt": b"one", "b/2.txt": b"two", "c.bin": bytes(range(256)) * 40}
-
-
-def pack(path, files=FILES):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, contents in files.items():
-            archive.writestr(name, contents)
-    return path
-
-
-def unpack(path, files=FILES):
-    for name, contents in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(contents)
-    return path
+from repro import archives, manifest, present
 
 
 @pytest.fixture
@@ -53,18 +36,18 @@ def test_nothing_and_embedded(state):
 
 
 def test_what_lies_beside_a_missing_archive_is_named(state, tmp_path):
-    pack(tmp_path / "data" / "box" / "part.npz")
+    write_zip(tmp_path / "data" / "box" / "part.npz")
     kind, step = state(**COUNTS)
     assert kind == "missing" and step.endswith("(there, but not official: part.npz)")
 
 
-@pytest.mark.parametrize("make", [lambda box: pack(box / "things.zip"), lambda box: unpack(box / "things")])
+@pytest.mark.parametrize("make", [lambda box: write_zip(box / "things.zip"), lambda box: write_folder(box / "things")])
 def test_complete_however_packed(state, tmp_path, make):
     make(tmp_path / "data" / "box")
     assert state(**COUNTS) == ("present", "")
 
 
-@pytest.mark.parametrize("make", [pack, lambda path, files: unpack(path.with_suffix(""), files)])
+@pytest.mark.parametrize("make", [write_zip, lambda path, files: write_folder(path.with_suffix(""), files)])
 def test_a_part_is_counted(state, tmp_path, make):
     make(tmp_path / "data" / "box" / "things.zip", {"a.txt": b"one"})
     kind, step = state(**COUNTS)
@@ -73,7 +56,7 @@ def test_a_part_is_counted(state, tmp_path, make):
 
 @pytest.mark.parametrize("kept", [0, 30, 5000])
 def test_half_a_zip_is_damaged(state, tmp_path, kept):
-    path = pack(tmp_path / "data" / "box" / "things.zip")
+    path = write_zip(tmp_path / "data" / "box" / "things.zip")
     path.write_bytes(path.read_bytes()[:kept])
     kind, step = state(access="automatic", **COUNTS)
     assert kind == "differs" and "things.zip is truncated or damaged" in step
@@ -95,16 +78,16 @@ def test_a_tar_archive_is_known_by_its_size(state, tmp_path):
 
 
 def test_what_nothing_is_declared_of_is_only_found(state, tmp_path):
-    unpack(tmp_path / "data" / "box" / "things")
+    write_folder(tmp_path / "data" / "box" / "things")
     assert state("things") == ("found", "what it holds is checked when it is prepared or loaded")
 
 
 def test_reading_shows_what_names_and_sizes_do_not(state, tmp_path):
-    digest = manifest.content_digest(sorted(FILES.items()))
-    path = pack(tmp_path / "data" / "box" / "things.zip")
+    digest = archives.content_digest(sorted(FILES.items()))
+    path = write_zip(tmp_path / "data" / "box" / "things.zip")
     assert state(**COUNTS, digest=digest)[0] == "present"
     assert present.verdict(manifest.load_manifest("things"), tmp_path / "data").startswith("verified")
-    pack(path, FILES | {"a.txt": b"eno"})
+    write_zip(path, FILES | {"a.txt": b"eno"})
     assert state(**COUNTS, digest=digest)[0] == "present"
     with pytest.raises(ValueError, match="digest"):
         present.verdict(manifest.load_manifest("things"), tmp_path / "data")

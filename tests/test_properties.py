@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from ntu_files import text as ntu_text
 
-from repro import manifest
+from repro import archives, manifest
 from repro.audiovisual import sound, splits
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.image.recipe import ImageRecipe
@@ -126,10 +126,10 @@ def test_any_members_of_an_archive_are_read_as_they_were_packed(folder, files, m
         for name, contents in files.items():
             archive.writestr(name, contents)
     shown = {name: contents for name, contents in files.items() if not name.startswith(".")}
-    assert manifest.read_members(path) == sorted(shown.items())
+    assert archives.read_members(path) == sorted(shown.items())
     if sum(map(len, shown.values())):
         with pytest.raises(ValueError, match=r"things\.zip unpacks to"):
-            manifest.read_members(path, most=sum(map(len, shown.values())) - 1)
+            archives.read_members(path, most=sum(map(len, shown.values())) - 1)
 
 
 @given(st.dictionaries(st.text(), st.one_of(st.integers(1 - 2**63, 2**63 - 1), st.floats(), st.text())))

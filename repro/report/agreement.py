@@ -4,7 +4,7 @@ import math
 
 from pandas import DataFrame, Series
 
-from repro.report.elements import departures, only
+from repro.report.elements import departures_in_words, only
 
 
 def rank_correlation(table: DataFrame) -> float:
@@ -59,7 +59,7 @@ def summary(table: DataFrame) -> str:
     compared = _trained(table)[["ours", "published"]].notna().all(axis=1).sum()
     if not compared:
         return "Nothing is compared: no printed number belongs to this data."
-    recipe = ", ".join([f"{only(table, 'preset').capitalize()} recipe", *departures(table)])
+    recipe = ", ".join([f"{only(table, 'preset').capitalize()} recipe", *departures_in_words(table)])
     correlation = rank_correlation(table)
     order = f"{recipe}: Spearman's correlation with the printed column is {correlation:.2f} ({compared} objectives)."
     deviation, freedom = seed_deviation(table), degrees_of_freedom(table)

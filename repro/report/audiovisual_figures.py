@@ -23,6 +23,7 @@ from repro.report.elements import (
     legend_below,
     lines_of,
     only,
+    stacked,
 )
 from repro.report.printed import printed
 from repro.report.state_of_the_art import merged
@@ -81,9 +82,7 @@ def cross_modal(table: DataFrame) -> Figure:
     approaches = list(dict.fromkeys(table["approach"]))
     targets = in_order(table["target"], TARGET_NAMES)
     height = 0.8 + (0.55 + 0.16 * len(approaches)) * len(targets)
-    figure = Figure(figsize=(COLUMN, height), layout="constrained")
-    figure.suptitle(title)
-    stack = figure.subplots(len(targets), 1, squeeze=False)[:, 0]
+    figure, stack = stacked(title, height, len(targets))
     for axes, target in zip(stack, targets, strict=True):
         rows = table[table["target"] == target]
         places = rows["approach"].map(approaches.index)
@@ -197,9 +196,7 @@ def transfer(table: DataFrame) -> Figure:
     panels = {target: (_printed_of(table, target), table[table["target"] == target]) for target in targets}
     sets = {target: _sets(*rows) for target, rows in panels.items()}
     heights = [0.6 + 0.14 * len(names) for names in sets.values()]
-    figure = Figure(figsize=(COLUMN, 0.9 + sum(heights)), layout="constrained")
-    figure.suptitle(title)
-    stack = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    figure, stack = stacked(title, 0.9 + sum(heights), len(panels), height_ratios=heights)
     for axes, (target, (others, ours)) in zip(stack, panels.items(), strict=True):
         names = sets[target]
         for kind, (colour, marker) in PRINTED_LOOKS.items():
@@ -229,9 +226,7 @@ def _accuracies(table: DataFrame, across: str, name: str, looks: Mapping[str, Lo
     title = heading(table)
     table = table.assign(published=comparable(table)).sort_values(across)
     targets, values = in_order(table["target"], TARGET_NAMES), sorted(set(table[across]))
-    figure = Figure(figsize=(COLUMN, 1.0 + 1.25 * len(targets)), layout="constrained")
-    figure.suptitle(title)
-    stack = list(figure.subplots(len(targets), 1, sharex=True, squeeze=False)[:, 0])
+    figure, stack = stacked(title, 1.0 + 1.25 * len(targets), len(targets), sharex=True)
     for axes, target in zip(stack, targets, strict=True):
         lines = lines_of(table[table["target"] == target], name, looks)
         for number, (each, rows) in enumerate(lines):

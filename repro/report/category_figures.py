@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from repro.report.audiovisual_figures import METHODS, SAMPLERS
-from repro.report.elements import heading, in_order, keys_of, legend_below, lines_of, only, origin
+from repro.report.elements import heading, in_order, keys_of, legend_below, lines_of, only, origin, stacked
 from repro.report.style import BLUE, COLUMN, INK, VERMILLION, settled, styled
 
 CAPTIONS = {
@@ -49,9 +49,7 @@ def category_diversity(table: DataFrame) -> Figure:
     batches = sorted(set(table["batch"]))
     samplers = [name for name in SAMPLERS if name in set(table["sampler"])]
     width = 0.8 / len(samplers)
-    figure = Figure(figsize=(COLUMN, 0.9 + 1.3 * len(modalities)), layout="constrained")
-    figure.suptitle(title)
-    stack = figure.subplots(len(modalities), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    figure, stack = stacked(title, 0.9 + 1.3 * len(modalities), len(modalities), sharex=True, sharey=True)
     for axes, modality in zip(stack, modalities, strict=True):
         for row in table[table["target"] == modality].itertuples():
             left = batches.index(row.batch) - 0.4 + samplers.index(row.sampler) * width
@@ -128,9 +126,7 @@ def pretext_accuracy(table: DataFrame) -> Figure:
     title = origin(table, f"{method}, {shown}")
     panels = {query: extremes(table[table["query"] == query]) for query in in_order(table["query"], MODALITIES)}
     heights = [0.6 + 0.14 * len(rows) for rows in panels.values()]
-    figure = Figure(figsize=(COLUMN, 0.8 + sum(heights)), layout="constrained")
-    figure.suptitle(title)
-    stack = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    figure, stack = stacked(title, 0.8 + sum(heights), len(panels), sharex=True, height_ratios=heights)
     for axes, (query, rows) in zip(stack, panels.items(), strict=True):
         _ranked(axes, rows)
         axes.set_title(f"queries of {query}", loc="left")

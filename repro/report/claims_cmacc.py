@@ -1,14 +1,13 @@
 """What the CM-ACC paper says: its sentences, and predicates over our cells."""
 
-import functools
 import math
 from collections.abc import Iterable
+from functools import partial
 
 from repro.report import claims_cmacc_tables as tables
 from repro.report.claims_cmacc_tables import BATCHES, TARGETS
-from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
-from repro.report.levels import level_of
-from repro.report.verdicts import NOT_RUN, SEEDS, Estimate, Finding, above, below, claims_of, paired, within
+from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, of_log
+from repro.report.verdicts import NOT_RUN, SEEDS, Estimate, Finding, above, below, claims_of, over_seeds, within
 
 APPROACHES = {  # fields of a recipe
     "SMoCo": {"method": "smoco"},
@@ -43,11 +42,9 @@ def similar_early(evidence: Evidence) -> Finding:
         means = early.groupby(["batch", "seed", "sampler"])["categories_video"].mean().unstack("sampler").dropna()
         if set(means) == {"gradient", "random"} and len(means):
             shares = 100 * (means["gradient"] - means["random"]) / means.index.get_level_values("batch")
-            found = {f"M = {batch}": paired(rows) if len(rows) > 1 else Estimate(rows.iloc[0], math.nan, 0, "1 seed")
-                     for batch, rows in shares.groupby(level="batch")}
+            found = {f"M = {batch}": over_seeds(rows) for batch, rows in shares.groupby(level="batch")}
             told = "; ".join(f"{name} {each}" for name, each in found.items())
-            dataset, preset = log["dataset"].iloc[0], log["preset"].iloc[0]
-            return Finding(within(found, 5.0), level_of(dataset, preset), f"{dataset}, {preset} recipe: {told} % of M")
+            return of_log(log, within(found, 5.0), f"{told} % of M")
     return Finding(NOT_RUN, "", "no log of category_diversity")
 
 
@@ -124,11 +121,7 @@ def samplers_here(setting: Setting, first: str, second: str) -> Estimates:
 
 def _here(table: str, compare, judge=above, *, numbers: bool = False, datasets: tuple[str, ...] = (), **given) -> Check:
     """A check of the cells of a table; `given` goes to what compares."""
-    return measured((table,), functools.partial(compare, **given), judge, datasets=datasets, numbers=numbers)
-
-
-def _printed(check, **given) -> Check:
-    return functools.partial(check, **given)
+    return measured((table,), partial(compare, **given), judge, datasets=datasets, numbers=numbers)
 
 
 OMNIGLOT = {"datasets": ("multiomniglot",)}
@@ -167,7 +160,7 @@ CLAIMS = [
     _claim(
         7, "Fig. 3a", "With fewer than three characters all methods reach about 99 %.",
         "mean accuracy within 2 points of 99 %, three methods, one and two characters; two one-sided t tests",
-        _here("mutual_information", easy_grids, functools.partial(within, tolerance=2.0), numbers=True, **OMNIGLOT),
+        _here("mutual_information", easy_grids, partial(within, tolerance=2.0), numbers=True, **OMNIGLOT),
         "mutual_information",
     ),
     _claim(
@@ -184,7 +177,7 @@ CLAIMS = [
     _claim(
         10, "Fig. 3a", "With six to nine characters XMoCo and SMoCo are about equal (trained here).",
         f"XMoCo minus SMoCo within {CLOSE:g} points at each number; two one-sided t tests",
-        _here("mutual_information", by_characters, functools.partial(within, tolerance=CLOSE), first="XMoCo",
+        _here("mutual_information", by_characters, partial(within, tolerance=CLOSE), first="XMoCo",
               second="SMoCo", characters=range(6, 10), **OMNIGLOT), "mutual_information",
     ),
     _claim(
@@ -206,13 +199,13 @@ CLAIMS = [
     _claim(
         14, "Fig. 3b", "Beyond about 10,000 keys active selection does not deteriorate (trained here).",
         f"accuracy of CM-ACC at the largest size beyond {LARGE} minus that at the largest up to it > -1 point; {SEEDS}",
-        _here("dictionary_size", dictionary_steps, functools.partial(above, margin=-1.0), methods=("CM-ACC",),
+        _here("dictionary_size", dictionary_steps, partial(above, margin=-1.0), methods=("CM-ACC",),
               past=True), "dictionary_size",
     ),
     _claim(
         15, "Table 1", "Contrast across modalities beats contrast within.",
         "printed: XMoCo without fcl minus SMoCo > 0 on three targets",
-        _printed(tables.printed_approaches, pairs=ACROSS), "cross_modal",
+        partial(tables.printed_approaches, pairs=ACROSS), "cross_modal",
     ),
     _claim(
         16, "Table 1", "Contrast across modalities beats contrast within (trained here).",
@@ -222,7 +215,7 @@ CLAIMS = [
     _claim(
         17, "Table 1", "The extra layer helps XMoCo and CM-ACC.",
         "printed: with minus without fcl > 0 on three targets",
-        _printed(tables.printed_approaches, pairs=LAYER), "cross_modal",
+        partial(tables.printed_approaches, pairs=LAYER), "cross_modal",
     ),
     _claim(
         18, "Table 1", "The extra layer helps XMoCo and CM-ACC (trained here).",
@@ -231,7 +224,7 @@ CLAIMS = [
     ),
     _claim(
         19, "Table 1", "Active negatives beat random ones.", "printed: CM-ACC minus XMoCo > 0 on three targets",
-        _printed(tables.printed_approaches, pairs=ACTIVE), "cross_modal",
+        partial(tables.printed_approaches, pairs=ACTIVE), "cross_modal",
     ),
     _claim(
         20, "Table 1", "Active negatives beat random ones (trained here).",
@@ -254,7 +247,7 @@ CLAIMS = [
     _claim(
         24, "Table 3", "Active selection beats random sampling for every M.",
         "printed: difference > 0 for M = 32, 64, 128 on two targets",
-        _printed(tables.printed_samplers, first="Active", second="Random"), "ohem_vs_active",
+        partial(tables.printed_samplers, first="Active", second="Random"), "ohem_vs_active",
     ),
     _claim(
         25, "Table 3", "Active selection beats random sampling for every M (trained here).",
@@ -264,7 +257,7 @@ CLAIMS = [
     _claim(
         26, "Table 3", "Hardest negatives (OHEM) are worse than random ones for every M.",
         "printed: random minus OHEM > 0 for M = 32, 64, 128 on two targets",
-        _printed(tables.printed_samplers, first="Random", second="OHEM"), "ohem_vs_active",
+        partial(tables.printed_samplers, first="Random", second="OHEM"), "ohem_vs_active",
     ),
     _claim(
         27, "Table 3", "Hardest negatives (OHEM) are worse than random ones for every M (trained here).",
@@ -285,7 +278,7 @@ CLAIMS = [
         30, "Table 4", "The printed gains are over the best comparable method.",
         "each is positive, and its number minus the best of other self-supervised rows with as many clips (N/A counted "
         "as 240K, 14K beside UCF/HMDB), to one digit",
-        _printed(tables.comparable_gains, number=4, targets=TARGETS[:2]), "transfer",
+        partial(tables.comparable_gains, number=4, targets=TARGETS[:2]), "transfer",
     ),
     _claim(
         31, "Table 4", "CM-ACC beats the best other method also with that method's network.",
@@ -295,7 +288,7 @@ CLAIMS = [
     _claim(
         32, "Table 5", "The printed gains are over the best comparable method.",
         "each is positive, and its number minus the best of other self-supervised rows with as many clips (N/A counted "
-        "as 240K), to one digit", _printed(tables.comparable_gains, number=5, targets=["ESC50"]), "transfer",
+        "as 240K), to one digit", partial(tables.comparable_gains, number=5, targets=["ESC50"]), "transfer",
     ),
     _claim(
         33, "Table 6", "More pre-training data make CM-ACC more accurate.",

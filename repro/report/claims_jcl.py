@@ -8,9 +8,9 @@ from torch.nn.functional import normalize
 
 from repro.image.table_cells import LONG_SWEEPS, SHORT_SWEEPS
 from repro.report.claims_sce import unprinted
-from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
+from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, of_log
 from repro.report.histograms import similarity_and_variance
-from repro.report.levels import CLOSED, PRINTED, level_of
+from repro.report.levels import CLOSED, PRINTED
 from repro.report.printed import printed
 from repro.report.sampled_keys import sampled_keys
 from repro.report.verdicts import (
@@ -22,7 +22,7 @@ from repro.report.verdicts import (
     claims_of,
     different,
     exactly,
-    paired,
+    over_seeds,
     within,
 )
 
@@ -74,9 +74,7 @@ def upper_bound_here(evidence: Evidence) -> Finding:
     """The same bound on the features of a trained model, as its log has it."""
     for log in evidence.logs("sampled_keys"):
         found = {"expected InfoNCE": gap(log, "outside", int(log["keys"].max()))}
-        dataset, preset = log["dataset"].iloc[0], log["preset"].iloc[0]
-        return Finding(above(found), level_of(dataset, preset), f"{dataset}, {preset} recipe: closed form "
-                       f"{_nats(log)} nats; above {_told(found)}")
+        return of_log(log, above(found), f"closed form {_nats(log)} nats; above {_told(found)}")
     return Finding(NOT_RUN, "", "no log of positive_keys")
 
 
@@ -125,12 +123,8 @@ def similarities_differ(evidence: Evidence) -> Finding:
         log = log.assign(seed=log.get("seed", 0))
         means = log.groupby(["seed", "model"])["similarity"].mean().unstack("model").dropna()
         if {"JCL", "MoCo v2"} <= set(means) and len(means):
-            change = means["JCL"] - means["MoCo v2"]
-            single = Estimate(float(change.mean()), float("nan"), 0, "1 seed")
-            found = {"JCL minus MoCo v2": paired(change) if len(change) > 1 else single}
-            dataset, preset = log["dataset"].iloc[0], log["preset"].iloc[0]
-            return Finding(different(found), level_of(dataset, preset), f"{dataset}, {preset} recipe: mean similarity, "
-                           f"{_told(found)}")
+            found = {"JCL minus MoCo v2": over_seeds(means["JCL"] - means["MoCo v2"])}
+            return of_log(log, different(found), f"mean similarity, {_told(found)}")
     return Finding(NOT_RUN, "", "no log of similarity_variance")
 
 

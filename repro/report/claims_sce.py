@@ -6,11 +6,10 @@ import torch
 from pandas import DataFrame
 from torch.nn.functional import normalize
 
-from repro import manifest
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
 from repro.report.evidence import Estimates, Evidence, Setting, measured
 from repro.report.levels import CLOSED, PRINTED
-from repro.report.printed import FOLDER, names, printed
+from repro.report.printed import FOLDER, SCE_NAMES, names, printed, sce_grid
 from repro.report.verdicts import (
     CANNOT,
     ROUNDING,
@@ -24,7 +23,6 @@ from repro.report.verdicts import (
     reproduced,
 )
 
-PRINTED_NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_imagenet": "Tiny-IN"}
 INTERIOR = ((0.05, 0.03), (0.07, 0.10))  # key temperatures inside the searched range, and the nearer end of it
 KEPT = 0.95  # share of the best accuracy of a row below which an encoder would be called collapsed
 SAME = 1e-3  # nats
@@ -104,10 +102,9 @@ def higher_wins_here(setting: Setting) -> Estimates:
 
 
 def grid_here(setting: Setting) -> Estimates:
-    grid = _grid()[lambda rows: rows["dataset"] == PRINTED_NAMES.get(manifest.plain(setting.dataset))]
-    return {f"{row.tau:g}, {row.tau_m:g}": setting.from_printed(
-        "temperature_grid", row.top1, method="sce", temperature=row.tau, key_temperature=row.tau_m)
-        for row in grid.itertuples()}
+    return {f"{query:g}, {key:g}": setting.from_printed(
+        "temperature_grid", value, method="sce", temperature=query, key_temperature=key)
+        for (query, key), value in sce_grid(setting.dataset).items()}
 
 
 def decomposition(evidence: Evidence) -> Finding:
@@ -213,7 +210,7 @@ CLAIMS = [
         10, "Table 2", "The printed accuracies of the grid.",
         "printed number inside the 95 % prediction interval of one more run of ours (jointly), which reaches at most "
         f"{WIDEST:g} points",
-        measured((GRID,), grid_here, functools.partial(reproduced, widest=WIDEST), datasets=tuple(PRINTED_NAMES),
+        measured((GRID,), grid_here, functools.partial(reproduced, widest=WIDEST), datasets=tuple(SCE_NAMES),
                  numbers=True), GRID,
     ),
     _claim(

@@ -66,8 +66,7 @@ def without_and_with_cd(accuracies: Series) -> Series:
 
 
 def cd_lowers(evidence: Evidence) -> Finding:
-    table = printed("taxonomy")
-    changes = without_and_with_cd(table.set_index(glm.names(table))["UCLA"])
+    changes = without_and_with_cd(glm.printed_by_objective()["UCLA"])
     lowered = paired(-changes, "pairs of printed objectives")
     return Finding(above({"": lowered}), PRINTED, f"lowered by {lowered}, in {(changes < 0).sum()} of {len(changes)}")
 
@@ -82,8 +81,7 @@ def cd_lowers_here(setting: Setting) -> Estimates:
 
 
 def best_printed(evidence: Evidence, columns: list[str]) -> Finding:
-    table = printed("taxonomy")
-    table = table.set_index(glm.names(table))[columns]
+    table = glm.printed_by_objective()[columns]
     best = table.idxmax()
     told = [f"{column}: {name} {table.loc[name, column]:.2f}" for column, name in best.items()]
     behind = [f"{table.loc[glm.BEST, column]:.2f} in {column}" for column in columns if best[column] != glm.BEST]
@@ -98,8 +96,7 @@ def best_here(setting: Setting) -> Estimates:
 
 
 def column_here(setting: Setting) -> Estimates:
-    table = printed("taxonomy")
-    values = table.set_index(glm.names(table))["UCLA"]
+    values = glm.printed_by_objective()["UCLA"]
     return {name: setting.from_printed("taxonomy", value, objectives=name) for name, value in values.items()}
 
 
@@ -142,9 +139,8 @@ def deeper_here(setting: Setting) -> Estimates:
 
 
 def same_in_both_tables(evidence: Evidence) -> Finding:
-    first, second = printed("taxonomy"), printed("taxonomy_depth_collapse")
-    one = first.set_index(glm.names(first)).loc["AE", "UCLA"]
-    two = second.set_index("layers").loc[1, "AE"]
+    one = glm.printed_by_objective().loc["AE", "UCLA"]
+    two = printed("taxonomy_depth_collapse").set_index("layers").loc[1, "AE"]
     return exactly(abs(one - two) < 0.01, PRINTED, f"Table 1: {one}, Table 2: {two}, {one - two:+.2f} points")
 
 

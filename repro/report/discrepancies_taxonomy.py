@@ -28,8 +28,7 @@ def earlier_numbers(evidence: Evidence) -> str:
 
 
 def ntu_numbers(evidence: Evidence) -> str:
-    table = printed("taxonomy")
-    values = table.set_index(glm.names(table))["NTU_1layer"]
+    values = glm.printed_by_objective()["NTU_1layer"]
     history = printed("taxonomy_repo_history").drop_duplicates("components_equivalent").set_index("model_name_in_repo")
     models = {"Moco-AE + latent similarity (MocoPlusAE)": "AE+CE+AD", "Moco-AE (MocoPlusAE sim=0)": "CE+AD",
               "Moco (MocoV2)": "CE", "TD_Con (TDCon)": "AD+CD"}
@@ -39,8 +38,7 @@ def ntu_numbers(evidence: Evidence) -> str:
 
 
 def transcription(evidence: Evidence) -> str:
-    table, history = printed("taxonomy"), printed("taxonomy_repo_history")
-    row = table.set_index(glm.names(table)).loc["CE+CD"]
+    row, history = glm.printed_by_objective().loc["CE+CD"], printed("taxonomy_repo_history")
     nearest = history["UCLA_1nn"].dropna().iloc[0]
     same = abs(100 * nearest - row["UCLA"]) < 0.01 and (history["NTU_xsub_linear"] == row["NTU_1layer"]).any()
     ours = evidence.setting("ucla", "paper", "taxonomy").values("taxonomy", objectives="CE+CD")

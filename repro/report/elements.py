@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame
 
 from repro import manifest
+from repro.report.style import COLUMN
 
 
 class Look(NamedTuple):
@@ -21,6 +22,20 @@ class Look(NamedTuple):
     label: str
     colour: str
     marker: str
+
+
+def stacked(title: str, height: float, rows: int, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure as wide as a column, with panels below one another.
+
+    Args:
+        title: above all of them.
+        height: inches.
+        rows: how many panels.
+        **options: of `Figure.subplots`.
+    """
+    figure = Figure(figsize=(COLUMN, height), layout="constrained")
+    figure.suptitle(title)
+    return figure, list(figure.subplots(rows, 1, squeeze=False, **options)[:, 0])
 
 
 def only(table: DataFrame, column: str) -> Any:
@@ -43,12 +58,12 @@ def heading(table: DataFrame, seeds: str = "") -> str:
         seeds: in words; by default `seeds_in_words`, for which a table of results has what it takes.
     """
     seeds = seeds or seeds_in_words(table)
-    if departures(table):
-        seeds += f"\n{textwrap.fill('; '.join(departures(table)), 62)}"
+    if departures_in_words(table):
+        seeds += f"\n{textwrap.fill('; '.join(departures_in_words(table)), 62)}"
     return origin(table, seeds)
 
 
-def departures(table: DataFrame) -> list[str]:
+def departures_in_words(table: DataFrame) -> list[str]:
     """What departs from the preset in some row: ["td_queue=frozen_noise"], or nothing."""
     return sorted({*table.get("departures", ())} - {""})
 

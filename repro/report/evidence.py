@@ -178,6 +178,12 @@ def measured(
     return check
 
 
+def of_log(log: DataFrame, verdict: str, told: str) -> Finding:
+    """A finding on the log of a figure."""
+    dataset, preset = log["dataset"].iloc[0], log["preset"].iloc[0]
+    return Finding(verdict, level_of(dataset, preset), f"{dataset}, {preset} recipe: {told}")
+
+
 def _found(setting: Setting, estimates: Estimates, verdict: str) -> Finding:
     told = [f"{name} {each}" for name, each in estimates.items() if each is not None]
     missing = [name for name, each in estimates.items() if each is None]

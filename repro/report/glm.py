@@ -154,6 +154,12 @@ def shown(table: DataFrame) -> Styler:
     return table.rename(columns=named).style.hide(axis="index").format(formats)
 
 
+def printed_by_objective() -> DataFrame:
+    """The printed table by objective: "AE+CE"."""
+    table = printed("taxonomy")
+    return table.set_index(names(table))
+
+
 def printed_columns() -> DataFrame:
     """The printed table with one more column, the mean of the four."""
     table = printed("taxonomy")

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.report.elements import forbidden, in_order, only
+from repro.report.elements import in_order, only, origin, stacked
 from repro.report.glm import BEST, MEAN, TERMS, specification_curve
 from repro.report.glm_ours import forest, usual_cells
 from repro.report.logs import slug
@@ -110,13 +110,9 @@ def effects(table: DataFrame) -> Figure:
     Raises:
         ValueError: if the table is empty or mixes presets or data sets.
     """
-    warning = forbidden(table)
-    preset = "" if only(table, "preset") in warning else f"{table['preset'].iloc[0]} recipe"
     apart = manifest.embedded(table["dataset"].iloc[0])
     panels = [(rows, source) for rows in in_order(table["rows"], ()) for source in (SOURCES if apart else [""])]
-    figure = Figure(figsize=(COLUMN, 1.0 + 1.25 * len(panels)), layout="constrained")
-    figure.suptitle("\n".join(filter(None, (", ".join(filter(None, (table["dataset"].iloc[0], preset))), warning))))
-    stack = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    figure, stack = stacked(origin(table), 1.0 + 1.25 * len(panels), len(panels), sharex=True)
     for axes, (rows, source) in zip(stack, panels, strict=True):
         chosen = table[(table["rows"] == rows) & ((table["source"] == source) | (not apart))]
         _intervals(axes, chosen)

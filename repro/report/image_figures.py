@@ -10,7 +10,7 @@ from pandas import DataFrame, Series
 from torch import Tensor
 
 from repro.report import printed
-from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin, seeds_named
+from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin, seeds_named, stacked
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 CAPTIONS = {
@@ -119,9 +119,8 @@ def temperature_grid(table: DataFrame) -> Figure:
     panels = [panel for panel in panels if not panel[1].empty]
     heights = [panel[1]["temperature"].nunique() for panel in panels]
 
-    figure = Figure(figsize=(COLUMN, 0.85 + 0.2 * len(panels) + 0.3 * sum(heights)), layout="constrained")
-    figure.suptitle(title)
-    stack = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    height = 0.85 + 0.2 * len(panels) + 0.3 * sum(heights)
+    figure, stack = stacked(title, height, len(panels), sharex=True, height_ratios=heights)
     key_temperatures = np.unique(table["key_temperature"])
     for axes, (name, rows, values, deviations, colours) in zip(stack, panels, strict=True):
         known = printed.sce_grid(only(table, "dataset")) if values == "published" else _by_temperatures(rows, values)
@@ -201,9 +200,7 @@ def positive_keys(table: DataFrame) -> Figure:
         varied = sorted(set(table["varied"]))
         raise ValueError(f"the figure needs rows that vary one of {', '.join(SYMBOLS)}; this table varies {varied}")
     panels = [each for each in panels if each[1][each[0]].nunique() > 1] or panels[:1]
-    figure = Figure(figsize=(COLUMN, 0.9 + 1.25 * len(panels)), layout="constrained")
-    figure.suptitle(title)
-    stack = figure.subplots(len(panels), 1, sharey=True, squeeze=False)[:, 0]
+    figure, stack = stacked(title, 0.9 + 1.25 * len(panels), len(panels), sharey=True)
     for axes, (varied, rows) in zip(stack, panels, strict=True):
         rows = rows.sort_values(varied)
         draw_ours(axes, rows[varied], rows, BLUE, "o", "JCL, ours", line="-")

@@ -1,18 +1,19 @@
 """What figures need beside results, from the folders of finished cells; exported as CSV files of their own."""
 
-import csv
 import functools
 import io
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
 from repro import manifest
+from repro.report.stored import departures
+from repro.run.csv_files import whole_lines
 from repro.run.finished import read_table
 from repro.run.json_files import parse_json
 from repro.run.store import Cell, Store, write_atomically
@@ -87,9 +88,9 @@ def read(path: Path, columns: Sequence[str] = ()) -> DataFrame:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        _check_lines(csv.reader(io.StringIO(text), strict=True))
+        list(whole_lines(io.StringIO(text)))  # pandas would pad a line that is cut
         log = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False)
-    except (csv.Error, ValueError) as error:
+    except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); {AGAIN}") from error
     missing = [name for name in (*NAMED, *columns) if name not in log]
     if missing:
@@ -98,14 +99,6 @@ def read(path: Path, columns: Sequence[str] = ()) -> DataFrame:
         if log[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all():
             raise ValueError(f"{path} is damaged ({name!r} holds other than finite numbers); {AGAIN}")
     return log
-
-
-def _check_lines(reader: Any) -> None:
-    """Raise ValueError unless every line has a value for each column."""
-    columns = len(next(reader, []))
-    for row in reader:
-        if len(row) != columns:
-            raise ValueError(f"line {reader.line_num}: {len(row)} values for {columns} columns")
 
 
 def export(store: Store, folder: Path) -> list[Path]:
@@ -183,12 +176,7 @@ def _without_departures(cells: list[dict]) -> list[dict]:
     """Of cells whose entry names what their table varies alone, those of `_latest`."""
     from repro.tables import TABLES  # torchvision takes seconds to import
 
-    chosen = []
-    for cell in cells:
-        _, *named = cell["entry"].split(", ")
-        if {part.partition("=")[0] for part in named} <= set(TABLES[cell["table"]].varied):
-            chosen.append(cell)
-    return _latest(chosen)
+    return _latest([cell for cell in cells if departures(cell["entry"]).keys() <= set(TABLES[cell["table"]].varied)])
 
 
 def _by_batch(cells: list[dict]) -> list[dict]:
@@ -197,16 +185,15 @@ def _by_batch(cells: list[dict]) -> list[dict]:
 
 def _categories(store: Store, cells: list[dict]) -> DataFrame:
     """Distinct categories of the negatives selected in a step, at every report, and what uniform draws would give."""
-    from repro.audiovisual.table_cells import VARIED  # torchvision takes seconds to import
-    from repro.audiovisual.table_layouts import departures
+    from repro.audiovisual import table_cells, table_layouts  # torchvision takes seconds to import
 
-    parts, varied = [], VARIED["category_diversity"]
+    parts, varied = [], table_cells.VARIED["category_diversity"]
     for cell in cells:
         path = _progress(store.root, cell["key"])
         if path:
             counts, recipe = _log(path, ("step", "categories_video", "categories_audio")), cell["recipe"]
             counts = counts.assign(**{name: recipe[name] for name in varied}, expected=cell["result"]["expected"])
-            departing = departures(recipe | {"target": ""}, cell["entry"], varied, cell["dataset"])
+            departing = table_layouts.departures(recipe | {"target": ""}, cell["entry"], varied, cell["dataset"])
             parts.append(_named(counts, cell).assign(departures=departing))
     log = pd.concat(parts, ignore_index=True) if parts else DataFrame(columns=["departures"])
     return log if log["departures"].any() else log.drop(columns="departures")

@@ -1,6 +1,5 @@
 """Every figure, and the table behind it, from exported cells: nothing is trained and no real data is needed."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ from repro.report import audiovisual_figures, category_figures, figures, image_f
 from repro.report.elements import only, spread_in_words
 from repro.report.logs import slug
 from repro.report.printed import printed
-from repro.report.stored import departures
+from repro.report.stored import departures, placed
 from repro.report.style import save
-from repro.run.export import results
 from repro.run.store import write_atomically
 from repro.skeleton.tables import taxonomy_variants
 from repro.tables import TABLES
@@ -60,7 +58,7 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
     written = []
     cells = cells[cells["preset"] != "smoke"]
     for (table, dataset), _ in cells.groupby(["table", "dataset"]):
-        found = with_layout(results(cells, table, dataset))
+        found = placed(cells, table, dataset)
         listed = _as_listed(found)
         for setting, group in found[listed].groupby(_settings(found[listed])):
             chosen = most_complete(group)
@@ -132,14 +130,6 @@ def draw_log(figure: str, log: DataFrame) -> Figure:
 def _function(figure: str) -> Callable[[DataFrame], Figure]:
     """What draws the figure of that name."""
     return next(getattr(module, figure) for module in MODULES if hasattr(module, figure))
-
-
-def with_layout(found: DataFrame) -> DataFrame:
-    """Cells of one table, as `repro.run.export.results` gives them, with the fields that place them in it."""
-    if found.empty:
-        return found
-    recipes = DataFrame(found["recipe"].map(json.loads).tolist(), index=found.index)
-    return found.join(recipes[list(TABLES[found["table"].iloc[0]].fields)])
 
 
 def most_complete(found: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
@@ -52,35 +52,6 @@ COLUMNS = {
 }
 
 
-class Claim(NamedTuple):
-    """A checkable sentence of a paper: its id, the paper and the place in it, our words for it, the predicate, which is
-    what is compared with tolerance and test, the verdict (one of `VERDICTS`), the level of the evidence, the evidence
-    itself, in words, and the files of figures that show it."""
-
-    id: str
-    paper: str
-    place: str
-    paraphrase: str
-    predicate: str
-    verdict: str
-    level: str
-    evidence: str
-    figures: Sequence[str]
-
-
-class Discrepancy(NamedTuple):
-    """A place where a paper disagrees with itself or its code: its id, the paper and the place in it, both sides, what
-    is taken here, and what we measured about it, in words, `NOT_MEASURED` if nothing."""
-
-    id: str
-    paper: str
-    place: str
-    paper_says: str
-    others_say: str
-    here: str
-    measured: str
-
-
 class Paper(NamedTuple):
     """What there is of a paper: its tables with their trust, and the names of those without a result."""
 
@@ -89,17 +60,15 @@ class Paper(NamedTuple):
     missing: list[str]
 
 
-def build(
-    output: Path, figures: Path, notebooks: Path, claims: Sequence[Claim], discrepancies: Sequence[Discrepancy]
-) -> Path:
+def build(output: Path, figures: Path, notebooks: Path, claims: DataFrame, discrepancies: DataFrame) -> Path:
     """Write the site and return its first page. A report that is there already is replaced as a whole.
 
     Args:
         output: the folder to write.
         figures: `figures/`, with tables, figures and cells.
         notebooks: executed notebooks; may be missing.
-        claims: what the papers say, with verdicts.
-        discrepancies: where the papers disagree with themselves or their code.
+        claims: what the papers say, with verdicts, of `claims.judge`.
+        discrepancies: where the papers disagree with themselves or their code, of `claims.measured_discrepancies`.
 
     Raises:
         ValueError: if `output` holds anything but a report, or a claim has a verdict that does not exist.
@@ -108,7 +77,7 @@ def build(
     _check_replaceable(output)
     temporary = output.with_name(f".{output.name}.{secrets.token_hex(8)}")
     try:
-        _write(temporary, figures, notebooks, claims, discrepancies)
+        _write(temporary, figures, notebooks, [*claims.itertuples()], [*discrepancies.itertuples()])
         if output.exists():
             shutil.rmtree(output)
         temporary.replace(output)
@@ -117,9 +86,8 @@ def build(
     return output / "index.html"
 
 
-def _write(
-    folder: Path, figures: Path, notebooks: Path, claims: Sequence[Claim], discrepancies: Sequence[Discrepancy]
-) -> None:
+def _write(folder: Path, figures: Path, notebooks: Path, claims: list[Any], discrepancies: list[Any]) -> None:
+    """The pages, and what they link to; claims and discrepancies as rows of their tables."""
     found = drawn.read(figures)
     ran = executed.read(notebooks, {name for each in found for name in each.files})
     _copy(figures, [*(name for each in found for name in each.files), CELLS], folder / "figures")
@@ -172,7 +140,7 @@ def _copy(source: Path, names: Sequence[str], target: Path) -> None:
             shutil.copyfile(source / name, target / name)
 
 
-def _overview(found: Sequence[Drawn], claims: Sequence[Claim]) -> dict:
+def _overview(found: Sequence[Drawn], claims: list[Any]) -> dict:
     """What the first page says of results and claims."""
     results = [each for each in found if each.table is not None]
     rows = [(each, glance) for each in results for glance in trust.at_a_glance(each.table)]
@@ -207,7 +175,7 @@ def _table(stem: str) -> str:
     return max(names, key=len, default="")
 
 
-def _by_paper(found: Sequence[Claim] | Sequence[Discrepancy]) -> dict[str, list[Claim] | list[Discrepancy]]:
+def _by_paper(found: list[Any]) -> dict[str, list[Any]]:
     papers = dict.fromkeys(each.paper for each in found)
     return {paper: [each for each in found if each.paper == paper] for paper in papers}
 

@@ -5,7 +5,7 @@ from pandas import DataFrame
 
 from repro import manifest
 from repro.report.comparison import METHODS, NAMES, NOWHERE, TARGETS, TRUNKS, comparison, pretrained_on
-from repro.report.elements import departures
+from repro.report.elements import departures_in_words
 
 SOUND = "ResNet-18"  # the encoder of sound, one-dimensional, whatever that of video is
 
@@ -43,7 +43,7 @@ def _ours(table: DataFrame, number: int) -> DataFrame:
         dataset, preset = found["dataset"].iloc[0], found["preset"].iloc[0]
         splits = sorted(set(found["split"]))
         where = "mean of all splits" if splits == [0] else f"split {', '.join(map(str, splits))}"
-        where = ", ".join([where, *departures(found)])
+        where = ", ".join([where, *departures_in_words(found)])
         row = {
             "method": METHODS.get(method, method),
             "architecture": SOUND if number == 5 else TRUNKS.get(trunk, trunk),

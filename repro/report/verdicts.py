@@ -147,6 +147,13 @@ def paired(differences: Series, what: str = "pairs") -> Estimate:
                     f"{len(differences)} {what}")
 
 
+def over_seeds(differences: Series) -> Estimate:
+    """The mean of differences, one of each seed; its error is unknown where there is one alone."""
+    if len(differences) > 1:
+        return paired(differences)
+    return Estimate(float(differences.mean()), math.nan, 0, "1 seed")
+
+
 def difference(first: Series, second: Series, deviation: Deviation) -> Estimate | None:
     """The first minus the second, both by seed: paired if they share two seeds, else with the pooled deviation."""
     if first.empty or second.empty:

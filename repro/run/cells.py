@@ -9,7 +9,7 @@ import torch
 from tqdm.auto import tqdm
 
 from repro.run.fit import NonFiniteLoss
-from repro.run.store import Cell, Run, Store
+from repro.run.store import REMEDIES, Cell, Run, Store
 
 Train = Callable[[Run, tqdm], dict[str, Any]]
 
@@ -29,11 +29,20 @@ def settle(run: Run, train: Callable[[], dict[str, Any]], store: Store) -> bool 
     return True
 
 
-def settle_quietly(cell: Cell, train: Train, store: Store) -> bool | NonFiniteLoss:
-    """`settle` as a worker does it, which shows no progress: whoever started it does."""
+def settle_quietly(cell: Cell, train: Train, store: Store) -> bool | NonFiniteLoss | OSError:
+    """`settle` as a worker does it, which shows no progress: whoever started it does.
+
+    Returns:
+        Also the error of a disk that is full or may not be written: another try would end in the same way.
+    """
     run = store.run(cell)
-    with tqdm(disable=True) as steps:
-        return settle(run, functools.partial(train, run, steps), store)
+    try:
+        with tqdm(disable=True) as steps:
+            return settle(run, functools.partial(train, run, steps), store)
+    except OSError as error:
+        if error.errno not in REMEDIES:
+            raise
+        return error
 
 
 def attempt(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exception]:

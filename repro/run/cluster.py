@@ -108,7 +108,7 @@ def scheduler_address(workers: str | int) -> str | None:
     return dask.config.get("scheduler-address", None) if workers == "auto" else None
 
 
-def _settle(cell: Cell, train: Train, store: Store, gpus: int) -> bool | NonFiniteLoss:
+def _settle(cell: Cell, train: Train, store: Store, gpus: int) -> bool | NonFiniteLoss | OSError:
     from distributed import get_worker
 
     with ONE_CELL:

@@ -1,6 +1,5 @@
 """Finished cells as rows of one table, `figures/cells.csv`, from which every figure is redrawn without training."""
 
-import csv
 import functools
 import json
 from collections.abc import Callable
@@ -11,6 +10,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from repro.recipe import parse_number
+from repro.run.csv_files import whole_lines
 from repro.run.json_files import check_metrics, check_parts, parse_json
 from repro.run.store import Store, write_atomically
 
@@ -42,10 +42,10 @@ def read_cells(path: Path) -> DataFrame:
         return DataFrame(columns=COLUMNS)
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            reader = csv.reader(file, strict=True)
-            header = next(reader, [])
-            rows = [_checked(reader.line_num, row) for row in reader] if header == COLUMNS else []
-    except (csv.Error, ValueError) as error:
+            lines = whole_lines(file)
+            _, header = next(lines)
+            rows = [_checked(line, row) for line, row in lines] if header == COLUMNS else []
+    except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); restore it from version control") from error
     if header != COLUMNS:
         raise ValueError(f"{path} has the columns {header}, expected {COLUMNS}; restore it from version control")
@@ -108,10 +108,8 @@ def _checked(line: int, row: list[str]) -> list[str]:
     """The values of a row.
 
     Raises:
-        ValueError: if it is cut, or what should be a number or JSON is something else.
+        ValueError: if what should be a number or JSON is something else.
     """
-    if len(row) != len(COLUMNS):
-        raise ValueError(f"line {line}: {len(row)} values, expected {len(COLUMNS)}")
     values = dict(zip(COLUMNS, row, strict=True))
     parse_number(f"line {line}: seed", values["seed"])
     for name, check in CHECKS.items():

@@ -76,6 +76,8 @@ def fit(
     done, seconds = _resume(learner, folder)
     if first():
         _truncate_progress(folder / "progress.jsonl", done)
+        if 0 < done < learner.total_steps:
+            tqdm.write(f"{folder} continues after step {done} of {learner.total_steps}", file=sys.stderr)
     interval = min(learner.steps_per_epoch, report_steps)
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []

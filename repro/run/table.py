@@ -1,23 +1,24 @@
 """What the tables of all papers share: cells from recipes, training them, our numbers beside the printed ones."""
 
 import dataclasses
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.recipe import Recipe, choose
+from repro.recipe import Recipe, choose, closest
 from repro.run import device as devices
 from repro.run.compare import beside
 from repro.run.engine import pool_of, run_cells
 from repro.run.fit import Learner
 from repro.run.plan import plan
 from repro.run.store import Cell, Store
+
+Returned = TypeVar("Returned")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,9 +60,8 @@ def checked_names(cells: Callable[..., list[Cell]]) -> Callable[..., list[Cell]]
     def checked(*values: Any, **choices: Any) -> list[Cell]:
         for name in choices:
             if name not in names:
-                close = difflib.get_close_matches(name, names, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise TypeError(f"{name!r} is not a parameter of {cells.__name__}; they are {', '.join(names)}{hint}")
+                known = f"they are {', '.join(names)}{closest(name, names)}"
+                raise TypeError(f"{name!r} is not a parameter of {cells.__name__}; {known}")
         return cells(*values, **choices)
 
     return checked
@@ -118,11 +118,16 @@ def planned(table: Table, choices: Mapping[str, Any], engine: str, workers: str 
         choices: parameters of the table's function, `device` among them.
         engine, workers: as a table's function takes them.
     """
-    accepted = inspect.signature(table.cells).parameters  # the device only where a recipe depends on it
-    cells = table.cells(**{name: value for name, value in choices.items() if name in accepted})
+    cells = called(table.cells, choices)
     where = devices.resolve(choices["device"])
     pool = pool_of(engine, workers, cells, where)
     return plan(cells, table.learners, Store(manifest.runs_root()), where, pool)
+
+
+def called(function: Callable[..., Returned], choices: Mapping[str, Any]) -> Returned:
+    """What a function makes of those choices that are its parameters; the device is one only of some tables' cells."""
+    accepted = inspect.signature(function).parameters
+    return function(**{name: value for name, value in choices.items() if name in accepted})
 
 
 def with_measures(

@@ -5,9 +5,9 @@ import io
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from pandas import DataFrame
 from PIL import Image
 
-from repro.report.site import Claim, Discrepancy
 from repro.report.verdicts import NOT_MEASURED, VERDICTS
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -58,17 +58,19 @@ def write_notebooks(folder, **notebooks):
 
 def claims():
     """One claim of every verdict, of two papers."""
-    return [
-        Claim(f"{paper[0]}{number}", paper, f"Table {number}", f"{verdict}: a < b", f"b - a > {number}", verdict,
-              "printed numbers", "1 < 2", ["taxonomy_ucla.png", "glm_specifications.png"][:number])
+    return DataFrame([
+        {"id": f"{paper[0]}{number}", "paper": paper, "place": f"Table {number}", "claim": f"{verdict}: a < b",
+         "predicate": f"b - a > {number}", "verdict": verdict, "level": "printed numbers", "evidence": "1 < 2",
+         "figures": ["taxonomy_ucla.png", "glm_specifications.png"][:number]}
         for number, verdict in enumerate(VERDICTS) for paper in ("SCE", "JCL")
-    ]
+    ])
 
 
 def discrepancies():
     """Two of each of two papers, the second of which is not measured."""
-    return [
-        Discrepancy(f"{paper[0]}-{number}", paper, f"Eq. {number}", f"{paper} has x < {number}", f"its code y{number}",
-                    f"as in the code{number}", measured)
+    return DataFrame([
+        {"id": f"{paper[0]}-{number}", "paper": paper, "place": f"Eq. {number}",
+         "paper_says": f"{paper} has x < {number}", "others_say": f"its code y{number}",
+         "here": f"as in the code{number}", "measured": measured}
         for paper in ("SCE", "JCL") for number, measured in ((1, "90.0 instead of 80.0 (2 seeds)"), (2, NOT_MEASURED))
-    ]
+    ])

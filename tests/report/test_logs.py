@@ -248,7 +248,7 @@ def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
     (lambda text: text.replace("0.25", ""), "is damaged .'weight' holds other than finite numbers"),
     (lambda text: text.replace("0.25", "inf"), "is damaged .'weight' holds other than finite numbers"),
     (lambda text: text.replace("0.25", "nan"), "is damaged .'weight' holds other than finite numbers"),
-    (lambda text: text.replace(",digits,quick\n", "\n", 1), "cannot be read .line 2: 9 values for 11 columns"),
+    (lambda text: text.replace(",digits,quick\n", "\n", 1), "cannot be read .line 2: 9 values, expected 11"),
     (lambda text: text.replace("digits,quick\n", "digits,quick,more\n"), "cannot be read .line 2: 12 values"),
     (lambda text: text.replace("weight", "wait"), "has no column 'weight'"), (lambda text: "", "cannot be read"),
     (lambda text: text.replace("sce", '"sce'), "cannot be read"),

@@ -13,8 +13,9 @@ from PIL import Image
 from repro.audiovisual import synthetic, table_cells
 from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS as IMAGE_PRESETS
-from repro.report.redraw import CAPTIONS, draw, most_complete, redraw, with_layout
-from repro.run.export import COLUMNS, read_cells, results
+from repro.report import stored
+from repro.report.redraw import CAPTIONS, draw, most_complete, redraw
+from repro.run.export import COLUMNS, read_cells
 from repro.run.table import entry_of
 from repro.skeleton.recipe import METHODS, PRESETS, VARIANTS
 from repro.skeleton.tables import taxonomy_table
@@ -258,7 +259,7 @@ def test_departures_alone_make_no_main_table(tmp_path):
 
 def test_choosing_the_cells_leaves_the_results_alone():
     cells = frame(*whole_table(), exported("CE", suffix=", head=mlp", head="mlp"))
-    found = with_layout(results(cells, "taxonomy", "ucla"))
+    found = stored.placed(cells, "taxonomy", "ucla")
     before = found.copy()
     assert len(most_complete(found)) == 16
     pd.testing.assert_frame_equal(found, before)
@@ -266,7 +267,7 @@ def test_choosing_the_cells_leaves_the_results_alone():
 
 @pytest.mark.parametrize(("dataset", "panels"), [("ucla", 2), ("synthetic", 3)])
 def test_printed_numbers_stand_apart_on_embedded_data(dataset, panels):
-    chosen = most_complete(with_layout(results(frame(*whole_table(dataset=dataset)), "taxonomy", dataset)))
+    chosen = most_complete(stored.placed(frame(*whole_table(dataset=dataset)), "taxonomy", dataset))
     table = TABLES["taxonomy"].layout(chosen, "quick", dataset)
     figure = draw("taxonomy", table)
     assert len(figure.axes) == panels
@@ -275,7 +276,7 @@ def test_printed_numbers_stand_apart_on_embedded_data(dataset, panels):
 
 
 def test_real_data_without_printed_numbers_have_no_panel_of_others():
-    cells = with_layout(results(frame(*whole_table(dataset="ntu")), "taxonomy", "ntu")).assign(units=64)
+    cells = stored.placed(frame(*whole_table(dataset="ntu")), "taxonomy", "ntu").assign(units=64)
     table = TABLES["taxonomy"].layout(cells, "quick", "ntu")
     assert table["published"].isna().all()
     assert len(draw("taxonomy", table).axes) == 2

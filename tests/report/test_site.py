@@ -14,6 +14,7 @@ from repro.report.site import build
 from repro.report.verdicts import VERDICTS
 
 FIGURES = manifest.project_root() / "figures"
+NONE = (pd.DataFrame(), pd.DataFrame())  # of claims, of discrepancies
 
 
 class Page(HTMLParser):
@@ -129,13 +130,13 @@ def test_every_page_leads_to_claims_and_discrepancies(site):
 
 def test_a_fresh_clone_says_how_to_get_notebooks(tmp_path):
     missing = tmp_path / "my runs" / "notebooks"
-    text = Page(build(tmp_path / "report", FIGURES, missing, [], [])).text
+    text = Page(build(tmp_path / "report", FIGURES, missing, *NONE)).text
     assert f"papermill notebooks/taxonomy.ipynb '{missing}/taxonomy.ipynb'" in text
     assert not missing.exists()
 
 
 def test_nothing_stored_at_all(tmp_path):
-    text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path / "notebooks", [], [])).text
+    text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path / "notebooks", *NONE)).text
     assert "No number of a trained network is of the level paper recipe, real data yet." in text
     assert "No result yet: taxonomy, encoder collapse." in text and "`" not in text
     assert "No figure is stored" in text and "0 claims" in text and "0 discrepancies" in text
@@ -144,13 +145,13 @@ def test_nothing_stored_at_all(tmp_path):
 def test_a_table_of_no_paper_is_not_lost(tmp_path):
     (tmp_path / "figures").mkdir()
     shutil.copy(FIGURES / "taxonomy_ucla.csv", tmp_path / "figures" / "novelty_ucla.csv")
-    text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path, [], [])).text
+    text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path, *NONE)).text
     assert "Other tables" in text and "novelty" in text
 
 
 def test_a_second_report_replaces_the_first_and_is_equal(tmp_path):
     made_up_report.write_notebooks(tmp_path / "notebooks", made=made_up_report.notebook())
-    arguments = (tmp_path / "report", FIGURES, tmp_path / "notebooks", [], [])
+    arguments = (tmp_path / "report", FIGURES, tmp_path / "notebooks", *NONE)
     build(*arguments)
     first = {path: path.read_bytes() for path in (tmp_path / "report").rglob("*.*")}
     (tmp_path / "report" / "results" / "left_over.html").write_text("old")
@@ -163,12 +164,12 @@ def test_a_second_report_replaces_the_first_and_is_equal(tmp_path):
 def test_a_folder_with_other_things_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("mine")
     with pytest.raises(ValueError, match="holds other things than a report; name a new or an empty folder"):
-        build(tmp_path, FIGURES, tmp_path, [], [])
+        build(tmp_path, FIGURES, tmp_path, *NONE)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_verdict_that_does_not_exist_is_refused_and_nothing_is_left(tmp_path):
-    claim = made_up_report.claims()[0]._replace(verdict="perhaps")
+    claims = made_up_report.claims().head(1).assign(verdict="perhaps")
     with pytest.raises(ValueError, match=r"verdict of claim S0='perhaps' is not one of: holds, fails"):
-        build(tmp_path / "report", FIGURES, tmp_path / "notebooks", [claim], [])
+        build(tmp_path / "report", FIGURES, tmp_path / "notebooks", claims, NONE[1])
     assert list(tmp_path.iterdir()) == []

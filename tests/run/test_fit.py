@@ -398,6 +398,16 @@ def test_two_damaged_checkpoints_start_anew(two, undisturbed, damage, capsys):
     assert progress(two) == undisturbed[1]
 
 
+def test_a_run_that_is_taken_up_again_says_after_which_step(tmp_path, capsys):
+    with pytest.raises(Interrupted):
+        train(Walk(fails_at=8), tmp_path, checkpoint_seconds=0)
+    assert capsys.readouterr().err == ""
+    train(Walk(), tmp_path)
+    assert capsys.readouterr().err == f"{tmp_path} continues after step 6 of 20\n"
+    train(Walk(), tmp_path)
+    assert capsys.readouterr().err == ""  # it was at its end
+
+
 def test_a_sound_previous_checkpoint_is_not_mentioned(two, capsys):
     capsys.readouterr()
     load_checkpoint(two)

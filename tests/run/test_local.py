@@ -11,7 +11,7 @@ import torch
 from repro.run.local import environment
 
 SCRIPT = """
-import dataclasses, json, os, sys
+import dataclasses, errno, json, os, sys
 from pathlib import Path
 
 import repro.run.local
@@ -29,12 +29,14 @@ def train(run, progress):
     if run.cell.seed == 2 and not (run.folder / "once").exists():
         (run.folder / "once").touch()
         os._exit(7)
+    if run.cell.seed == 4:
+        raise OSError(errno.ENOSPC, "No space left on device (make room there)", "runs/checkpoint.pt")
     return {"linear": 1.0, "cost": {}}
 
 
 def main():
     repro.run.local.torch.cuda.device_count = lambda: 2
-    cells = [Cell("taxonomy", "CE", Recipe(), seed, "quick", "synthetic", "d1", 1) for seed in range(4)]
+    cells = [Cell("taxonomy", "CE", Recipe(), seed, "quick", "synthetic", "d1", 1) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
     failed = Local(2)(cells, train, store)
     print(json.dumps([{cell.seed: str(failed[cell.key]) for cell in cells if cell.key in failed},
@@ -42,17 +44,18 @@ def main():
 """
 
 
-def test_an_error_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(tmp_path):
+def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-c", "import script; script.main()"]
     own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6"}
     done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
     failed, finished = json.loads(done.stdout.splitlines()[-1])
-    assert failed == {"1": "CE, seed 1: MemoryError: no room (tried 2 times)"}
-    assert finished == [True, False, True, True]
+    full = "OSError: [Errno 28] No space left on device (make room there): 'runs/checkpoint.pt'"
+    assert failed == {"1": "CE, seed 1: MemoryError: no room (tried 2 times)", "4": f"CE, seed 4: {full}"}
+    assert finished == [True, False, True, True, False]
     assert done.stderr.count("MemoryError: no room") == 2 and "Traceback" in done.stderr
     tried = [line.split() for line in (tmp_path / "tried.txt").read_text().splitlines()]
-    assert sorted(seed for seed, _, _ in tried) == ["0", "1", "1", "2", "2", "3"]
+    assert sorted(seed for seed, _, _ in tried) == ["0", "1", "1", "2", "2", "3", "4"]
     assert len({process for seed, process, _ in tried if seed in "12"}) == 4
     assert {gpu for _, _, gpu in tried} == {"4", "6"}
 
