@@ -105,7 +105,7 @@ def run(
             return
         made = chosen.run(engine=engine, workers=workers, **choices)
         if devices.first():
-            print(made.to_string(index=False, float_format="{:.4g}".format))
+            print(made.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
 
 
 @app.command()

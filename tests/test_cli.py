@@ -289,7 +289,7 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
     table = [dict(zip(columns, row.split(), strict=True)) for row in rows]
     assert sorted(row["objectives"] for row in table) == ["CE", "random"]
     for row in table:
-        assert 0 <= float(row["ours"]) <= 100 and row["published"] == "NaN" and row["n_seeds"] == "1"
+        assert 0 <= float(row["ours"]) <= 100 and row["published"] == "-" and row["n_seeds"] == "1"
         assert row["preset"] == "smoke" and row["dataset"] == "synthetic"
     results = sorted((tmp_path / "runs" / "taxonomy").glob("*/result.json"))
     assert len(results) == 2
