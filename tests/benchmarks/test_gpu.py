@@ -13,6 +13,7 @@ import torch
 from drawn import assert_legible
 from nursery import until
 
+from tests.benchmarks.gpu.__main__ import SECONDS, USUAL
 from tests.benchmarks.gpu.apart import apart, measured
 from tests.benchmarks.gpu.distances import distances, short
 from tests.benchmarks.gpu.skeletons import Column
@@ -150,6 +151,10 @@ def test_a_difference_that_is_not_a_number_is_not_overlooked():
     column.losses = {"CE": [1.0, 2.0]}
     assert column._difference("CE", [1.5, math.nan]) == math.inf
     assert column._difference("CE", [1.5, 2.0]) == 0.5
+
+
+def test_all_sections_stopped_in_the_end_leave_time_for_imports_and_the_figure():
+    assert sum(SECONDS[name] for name in USUAL) <= 9 * 60 - 20
 
 
 def test_a_share_is_the_rate_over_that_of_the_limit():

@@ -27,7 +27,7 @@ import torch
 from tests.benchmarks.gpu.apart import apart, measured
 from tests.benchmarks.gpu.distances import distances, short
 
-SECONDS = {"limits": 60, "skeletons": 240, "selection": 40, "images": 70, "clips": 70, "equality": 50, "column": 530}
+SECONDS = {"limits": 50, "skeletons": 240, "selection": 40, "images": 70, "clips": 70, "equality": 50, "column": 530}
 USUAL = [name for name in SECONDS if name != "column"]
 CONNECTIONS = {"CUDA_DEVICE_MAX_CONNECTIONS": "32"}  # queues of the device, so that as many streams do not share one
 
