@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 import torch
@@ -47,7 +48,7 @@ class Cluster:
         """Bring to their results all cells that no other command holds; returns what failed, by key.
 
         Raises:
-            OSError: if nobody answers at the address.
+            OSError: if nobody answers at the address, or the scheduler is lost.
         """
         with self._client() as client:
             if not client.nthreads():
@@ -56,7 +57,11 @@ class Cluster:
             options = {"retries": RETRIES, "resources": self._resources(), "pure": False}
             futures = client.map(_settle, list(cells), **shared, **options)
             watch(cells, store, lambda: all(future.done() for future in futures), f"cells, {client.scheduler.address}")
-            outcomes = [future.exception() or future.result() for future in futures]
+            try:
+                outcomes = [future.exception() or future.result() for future in futures]
+            except CancelledError as error:  # so dask says that the connection is lost
+                raise ConnectionError(f"the scheduler at {self.address} is lost; start it again, then give the same "
+                                      "command again, and the table goes on") from error
         failed = [(cell, each) for cell, each in zip(cells, outcomes, strict=True) if isinstance(each, Exception)]
         return {cell.key: failure(cell, each) for cell, each in failed}
 

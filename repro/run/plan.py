@@ -27,7 +27,8 @@ LEFT_OUT = "Pre-training and fine-tuning are included; loading data, probes, tes
 def plan(cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Pool | None) -> str:
     """Cells, steps, time and memory of each recipe of a table, and the time of all with the processes chosen, as text.
 
-    Nothing is kept: the steps are taken in a scratch folder, by the processes that would train.
+    Nothing is kept: the steps are taken in a scratch folder, by the processes that would train. As many cells as these
+    train at once are measured at once, where there are so many: beside others a step takes longer than alone.
 
     Args:
         cells: of the table.
@@ -43,12 +44,12 @@ def plan(cells: Sequence[Cell], learners: Learners, store: Store, device: torch.
         raise ValueError("a plan is made by one process; leave out torchrun")
     unique = list({cell.key: cell for cell in cells}.values())
     missing = [cell for cell in unique if store.run(cell).result is None and store.twin(cell) is None]
-    costs = _measured(missing, learners, store, device, pool)
-    times = [_seconds_left(store.run(cell), costs[cell.recipe.canonical()]) for cell in missing]
-    workers = min(len(missing), pool.count() if pool else 1)
     finished = f"{len(unique) - len(missing)} of {len(unique)} cells are finished"
     if not missing:
         return f"{finished}; nothing is left to train."
+    workers = min(len(missing), pool.count() if pool else 1)
+    costs = _measured(missing, learners, store, device, pool, workers)
+    times = [_seconds_left(store.run(cell), costs[cell.recipe.canonical()]) for cell in missing]
     table = _rows(missing, times, costs).to_string(index=False, float_format="{:.4g}".format)
     who = f"{workers} processes" if workers > 1 else "one process"
     memory = "" if device.type == "cuda" else f", {workers * max(cost['peak_mb'] for cost in costs.values()):.0f} MB"
@@ -57,19 +58,24 @@ def plan(cells: Sequence[Cell], learners: Learners, store: Store, device: torch.
 
 
 def _measured(
-    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Pool | None
+    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Pool | None, workers: int
 ) -> dict[str, dict[str, float]]:
-    """What `calibrate` finds of every recipe of the cells, by its canonical form."""
+    """What `calibrate` finds of every recipe of the cells, by its canonical form; the mean where several are measured.
+
+    Of every recipe that is one cell, and further ones only until there are as many as `workers`.
+    """
     first: dict[str, Cell] = {}
-    for cell in cells:
-        first.setdefault(cell.recipe.canonical(), cell)
-    recipes = list(first.values())
-    tqdm.write(f"measuring a few steps of {len(recipes)} recipes", file=sys.stderr)
+    further = [cell for cell in cells if first.setdefault(cell.recipe.canonical(), cell) is not cell]
+    chosen = [*first.values(), *further[: max(0, workers - len(first))]]
+    tqdm.write(f"measuring a few steps of {len(first)} recipes", file=sys.stderr)
     shared = store.root if isinstance(pool, Cluster) else None  # workers elsewhere see no other folder of ours
+    if shared:
+        shared.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=shared) as folder:
         scratch = Store(Path(folder))
-        complete(recipes, functools.partial(calibrate, learners=learners, device=device), scratch, pool)
-        return {recipe: scratch.run(cell).read()["cost"] for recipe, cell in first.items()}
+        complete(chosen, functools.partial(calibrate, learners=learners, device=device), scratch, pool)
+        found = DataFrame([scratch.run(cell).read()["cost"] for cell in chosen])
+    return found.groupby([cell.recipe.canonical() for cell in chosen]).mean().to_dict("index")
 
 
 def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.device) -> dict[str, dict[str, float]]:

@@ -9,17 +9,23 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from drawn import assert_legible
+from nursery import until
 
+from tests.benchmarks.gpu.__main__ import SECONDS, USUAL
 from tests.benchmarks.gpu.apart import apart, measured
 from tests.benchmarks.gpu.distances import distances, short
+from tests.benchmarks.gpu.skeletons import Column
+from tests.benchmarks.spread import largest
 
 ROOT = Path(__file__).parents[2]
-MISSING = ("av", "IPython", "kornia", "librosa", "lightly", "matplotlib", "papermill", "pooch", "seaborn", "sklearn",
+MISSING = ("av", "dask", "distributed", "IPython", "ipywidgets", "kornia", "librosa", "lightly", "matplotlib",
+           "nbconvert", "packaging", "papermill", "pooch", "requests", "safetensors", "seaborn", "sklearn",
            "statsmodels")
 PARTS = {
     "limits": ["copy", "float32", "bfloat16"],
-    "skeletons": ["one after another", "profile", "processes", "captured", "streams"],
+    "skeletons": ["one after another", "processes", "captured", "streams", "profile"],
     "selection": ["paper size", "waiting", "by pool", "by chosen", "by features"],
     "images": ["small stem", "views"],
     "clips": ["xmoco, bfloat16", "cmacc, bfloat16", "cmacc, float32"],
@@ -101,7 +107,8 @@ def test_a_part_that_fails_leaves_the_others_alone(capsys):
 @pytest.mark.parametrize(
     ("ending", "error"),
     [("", None), ("sys.exit(3)", "its process ended with status 3"),
-     ("subprocess.run(['sleep', '60'])", "stopped after 2 s")],
+     ("subprocess.run(['sleep', '60'])", "stopped after 2 s"),
+     ("print('[\"float32\", {', end='', flush=True); sys.exit(3)", "its process ended with status 3")],
 )
 def test_a_process_that_fails_or_hangs_loses_only_what_it_has_not_found(ending, error):
     script = f"import subprocess, sys; print('[\"copy\", {{\"rate\": 5}}]', flush=True); {ending}"
@@ -109,6 +116,45 @@ def test_a_process_that_fails_or_hangs_loses_only_what_it_has_not_found(ending, 
     found = apart([sys.executable, "-c", script], 2 if error and "stopped" in error else 60)
     assert time.monotonic() - start < 30
     assert found == {"copy": {"rate": 5}} | ({"error": error} if error else {})
+
+
+def test_a_package_of_the_same_name_elsewhere_does_not_stand_in_the_way(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "__init__.py").touch()  # as some libraries install one
+    command = [sys.executable, "-m", "tests.benchmarks.gpu.apart"]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(tmp_path)}, check=False)
+    assert done.returncode == 0
+
+
+def test_a_process_ends_with_an_interrupted_one(tmp_path):
+    script = (f"import pathlib, os, time; pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid())); "
+              "print('[\"copy\", 1, 2]', flush=True); time.sleep(60)")  # which is not a name and values
+    with pytest.raises(ValueError, match="too many values"):
+        apart([sys.executable, "-c", script], 60)
+    until(lambda: not Path("/proc", (tmp_path / "pid").read_text()).exists(), seconds=10)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
+def test_without_a_device_nothing_is_overwritten(tmp_path):
+    output = tmp_path / "gpu.json"
+    output.write_text('{"limits": {"copy": {"rate": 5}}}')
+    command = [sys.executable, "-m", "tests.benchmarks.gpu", "--output", str(output), "--sections", "limits"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "torch finds no CUDA device here" in done.stderr
+    assert json.loads(output.read_text()) == {"limits": {"copy": {"rate": 5}}}
+
+
+def test_a_difference_that_is_not_a_number_is_not_overlooked():
+    assert largest([0.5, math.nan]) == largest([math.nan, 0.5]) == math.inf
+    assert largest([0.5, 0.25]) == 0.5
+    column = Column(torch.device("cpu"), tiny=True)
+    column.losses = {"CE": [1.0, 2.0]}
+    assert column._difference("CE", [1.5, math.nan]) == math.inf
+    assert column._difference("CE", [1.5, 2.0]) == 0.5
+
+
+def test_all_sections_stopped_in_the_end_leave_time_for_imports_and_the_figure():
+    assert sum(SECONDS[name] for name in USUAL) <= 9 * 60 - 20
 
 
 def test_a_share_is_the_rate_over_that_of_the_limit():

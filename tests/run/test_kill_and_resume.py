@@ -378,3 +378,19 @@ def test_another_dask_worker_resumes_what_a_killed_one_has_begun(tmp_path, nurse
     assert resumed in set(workers) - {lost} and events(tmp_path, "trains") == [lost, other, resumed]
     for pid in (*(set(workers) - {lost}), scheduler):
         nursery.kill(pid)
+
+
+def test_a_lost_dask_scheduler_is_named(tmp_path, nursery):
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    (tmp_path / "hold").touch()
+    scheduler, address = nursery.serve(tmp_path, "scheduler")
+    worker, _ = nursery.serve(tmp_path, "worker", address)
+    command = nursery.start(tmp_path, "0", address)
+    until(lambda: events(tmp_path, "trains"))
+    nursery.kill(scheduler)
+    assert nursery.status(command) == 1
+    errors = (tmp_path / f"{command}.err").read_text()
+    assert errors.splitlines()[-1] == (f"ConnectionError: the scheduler at {address} is lost; start it again, then "
+                                       "give the same command again, and the table goes on")
+    os.kill(worker, signal.SIGKILL)
+    nursery.status(worker)

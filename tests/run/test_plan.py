@@ -8,6 +8,7 @@ import torch
 from repro.recipe import Recipe, setting
 from repro.run import device as devices
 from repro.run.cells import attempt
+from repro.run.cluster import Cluster
 from repro.run.plan import calibrate, duration, forecast, makespan, plan
 from repro.run.store import Cell, Store
 from repro.tables import TABLES
@@ -156,6 +157,36 @@ def test_a_cell_half_done_counts_half_and_processes_share(store):
     each, left = map(float, row.split()[-3:-1])
     assert 12 <= each < 24 and left == pytest.approx(2.5 * each, rel=1e-3)
     assert f"left are {left:.0f} min of training; with 2 processes about {1.5 * each:.0f} min, " in total
+
+
+@pytest.mark.parametrize(("workers", "measured", "minutes"), [(1, 2, 4), (2, 2, 4), (3, 3, 5), (9, 4, 6)])
+def test_as_many_cells_are_measured_at_once_as_will_be_trained(store, monkeypatch, workers, measured, minutes):
+    """Two recipes of two seeds, the second of which takes a minute longer: of each recipe the mean counts."""
+    given = []
+
+    class Pool:
+        def count(self):
+            return workers
+
+        def __call__(self, cells, train, store):
+            given.extend((each.recipe.steps, each.seed) for each in cells)
+            return attempt(cells, train, store)
+
+    def calibrated(run, progress, **others):
+        seconds = 60.0 * (1 + run.cell.seed)
+        return {"cost": {"steps": 1.0, "seconds": seconds, "seconds_after": 0.0, "peak_mb": 100.0}}
+
+    monkeypatch.setattr("repro.run.plan.calibrate", calibrated)
+    text = plan([cell(seed, steps=steps) for steps in (10, 20) for seed in (0, 1)], None, store, CPU, Pool())
+    assert given == [(10, 0), (20, 0), (10, 1), (20, 1)][:measured]
+    assert f"; left are {minutes} min of training; " in text
+
+
+def test_workers_of_a_cluster_find_the_scratch_folder_where_there_are_no_runs_yet(store, monkeypatch):
+    monkeypatch.setattr(Cluster, "__call__", lambda self, cells, train, store: attempt(cells, train, store))
+    text = plan([cell(0)], functools.partial(learners, calls=[]), store, CPU, Cluster(1, None, "cpu"))
+    assert "0 of 1 cells are finished" in text
+    assert list(store.root.iterdir()) == []
 
 
 def test_a_process_group_makes_no_plan(store, monkeypatch):

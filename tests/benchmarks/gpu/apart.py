@@ -28,17 +28,24 @@ def measured(parts: dict[str, Part]) -> Iterator[tuple[str, dict[str, Any]]]:
 def apart(command: Sequence[str], seconds: float) -> dict[str, Any]:
     """What a process finds, which prints a line [name, values] in JSON for every part, and is stopped after a time.
 
-    What it had found until then is kept; "error" says that it was stopped, or that it ended with an error.
+    What it had found until then is kept; "error" says that it was stopped, or that it ended with an error. It ends
+    with this process where that is interrupted.
     """
     found: dict[str, Any] = {}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         timer = threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))  # with the processes it started
         timer.start()
-        for line in process.stdout:
-            name, values = json.loads(line)
-            found[name] = values
-        status = process.wait()
-        timer.cancel()
+        try:
+            for line in process.stdout:
+                if line.endswith("\n"):  # not cut off by its end
+                    name, values = json.loads(line)
+                    found[name] = values
+            status = process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        finally:
+            timer.cancel()
     if status == -signal.SIGKILL:
         found["error"] = f"stopped after {seconds} s"
     elif status:

@@ -22,6 +22,7 @@ from repro.skeleton import recipe as skeleton_recipe
 from tests.benchmarks import image_throughput as images
 from tests.benchmarks.gpu import clips
 from tests.benchmarks.gpu.captured import Captured
+from tests.benchmarks.spread import largest
 from tests.benchmarks.stopwatch import wait
 
 CPU = torch.device("cpu")
@@ -122,7 +123,7 @@ def compared(first: Learner, second: Learner, features: Callable[[Learner], Tens
         expected, found = (_done(learner)[losses] for learner in (first, second))
         differences.append(float(((found - expected).abs() / expected.abs().clamp(min=1e-3)).max()))
     expected, found = (features(learner).cpu() for learner in (first, second))
-    off = {"losses": max(differences), "features": float((found - expected).norm() / expected.norm())}
+    off = {"losses": largest(differences), "features": float((found - expected).norm() / expected.norm())}
     equal = all(off[name] <= limit for name, limit in TOLERANCE.items())
     return {"steps": len(differences), "difference": off, "tolerance": TOLERANCE, "equal": equal}
 
