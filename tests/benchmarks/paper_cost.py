@@ -5,9 +5,13 @@
 Torch counts a pass of one item through a trunk without computing it; a multiplication and an addition are two
 operations. Pre-training takes, for every item and step, three passes of the query (one forwards, two of that size
 backwards) and one of each key, of which JCL has M'. CM-ACC encodes its pool besides, once an epoch. Fine-tuning takes
-three passes an item, a test one for every window. Left out are heads, losses, selection, probes on stored features,
-and the taxonomy: the time of recurrent networks is not in their operations. Hours follow from an assumed rate of useful
-operations of one GPU; multiply them with the ratio of this rate to yours.
+three passes an item, a test one for every window. Left out are heads, losses, selection and probes on stored features.
+Hours follow from an assumed rate of useful operations of one GPU; multiply them with the ratio of this rate to yours.
+
+The time of the taxonomy's recurrent networks is not in their operations: a frame waits for the one before. Counted are
+frames that wait for one another, three passes for every encoder and decoder that learns and one for those of keys, over
+the longest sequence of a batch (all frames on NW-UCLA, on NTU RGB+D as `ntu_epoch` assumes lengths); assumed is the
+time of one such frame in one layer. That is for cells one after another.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,13 +29,17 @@ from repro.audiovisual.table_cells import APPROACHES, PRINTED_APPROACHES
 from repro.image import recipe as image
 from repro.image.model import trunk
 from repro.image.recipe import ImageRecipe
-from repro.image.tables import LONG_SWEEPS, PRINTED_KEY_TEMPERATURES
+from repro.image.table_cells import LONG_SWEEPS, PRINTED_KEY_TEMPERATURES
+from repro.skeleton import recipe as skeleton
+from repro.skeleton.recipe import SkeletonRecipe
 
 RATES = {"bfloat16": 60e12, "float32": 20e12}  # operations a second, assumed of a GPU of the H100's kind
+FRAME = 20e-6      # seconds of a frame in one layer, assumed
 QUERY, KEY = 3, 1  # passes
 BANDS, FRAMES_A_SECOND, COLUMNS_A_SECOND = 80, 10, 100  # of log-mel spectrograms and video
 IMAGES = {"imagenet100": 127_000}  # about; other sets as their manifests expect them
 CLIPS = {"kinetics_sound": 22_000, "kinetics700": 240_000, "audioset": 1_800_000}  # CM-ACC, Table 6
+SEQUENCES = {"ucla": (1_013, 50), "ntu": (40_091, 167)}  # to train, and frames of the longest of 32 on average
 FINETUNED = {"ucf101": (9_537, 3_783), "hmdb51": (3_570, 1_530), "esc50": (1_600, 400)}  # recordings to train, to test
 
 
@@ -111,8 +119,29 @@ def summed(name: str, recipes: list[ImageRecipe] | list[AudioVisualRecipe], each
     return Table(name, len(recipes), sum(each), recipes[0].precision)
 
 
+def taxonomy_cell(recipe: SkeletonRecipe) -> float:
+    """Frames of all layers that wait for one another in pre-training a cell."""
+    decoding, contrast = recipe.has("AD") or recipe.has("CD"), recipe.has("CE") or recipe.has("CD")
+    passes = QUERY * (1 + decoding) + KEY * (contrast + recipe.has("CD"))
+    sequences, longest = SEQUENCES[recipe.dataset]
+    return passes * recipe.layers * longest * recipe.epochs * (sequences // recipe.batch)
+
+
+def taxonomy_tables() -> Iterator[tuple[str, int, float]]:
+    """Name, number of cells and frames that wait for one another, of the taxonomy's."""
+    for dataset, changes in (("ucla", {}), ("ntu", {}), ("ntu", {"layers": 3}), ("ntu", {"units": 1024})):
+        cells = [skeleton.paper(dataset, objectives, **changes) for objectives in skeleton.SUBSETS]
+        size = ", ".join(f"{value} {name}" for name, value in changes.items()) or "1 layer of 512 units"
+        yield f"taxonomy, {dataset}, {size}", len(cells), sum(map(taxonomy_cell, cells))
+    deep = [skeleton.paper("ucla", "AE", layers=layers) for layers in range(1, 6)]
+    yield "taxonomy, collapse by depth, ucla, AE", len(deep), sum(map(taxonomy_cell, deep))
+
+
 def main() -> None:
     """Print a line per table."""
+    print(f"{'printed table, one seed':<48}{'cells':>6}{'1e9 frames':>18}{'GPU hours':>11}  at {FRAME * 1e6:.0f} us")
+    for name, count, frames in taxonomy_tables():
+        print(f"{name:<48}{count:>6}{frames / 1e9:>18.2f}{frames * FRAME / 3600:>11.1f}")
     print(f"{'printed table, one seed':<48}{'cells':>6}{'1e15 operations':>18}{'GPU hours':>11}  at 1e12 a second")
     for table in (*image_tables(), *audiovisual_tables()):
         rate = RATES[table.precision]
