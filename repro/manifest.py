@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from repro.archives import CORRUPT as CORRUPT
 from repro.archives import content_digest, read_members
-from repro.archives import open_zip as open_zip
-from repro.archives import read_member as read_member
 from repro.recipe import choose
 
 ACCESS = ("automatic", "form", "derived", "embedded")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from repro.archives import open_zip, read_member
 from repro.audiovisual.media import Unusable
-from repro.manifest import open_zip, read_member
 
 LARGEST = 2**28               # bytes of a file that is read; a clip of ten seconds has about a million
 

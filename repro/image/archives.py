@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from repro import manifest, npz
+from repro import archives, npz
 
 LARGEST = 2**33               # bytes that an archive may unpack to, all files together; STL-10 has 3.1e9
 DAMAGED = (*npz.DAMAGED, tarfile.TarError)
@@ -79,7 +79,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
             for info in archive.infolist():
                 if not info.filename.endswith("/"):  # `is_dir` fails where a name is empty
                     room.take(info.file_size)
-                    yield info.filename, manifest.read_member(archive, info)
+                    yield info.filename, archives.read_member(archive, info)
     else:
         with tarfile.open(path) as archive:
             for member in archive:

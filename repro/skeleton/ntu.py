@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from repro.manifest import open_zip, read_member
+from repro.archives import open_zip, read_member
 
 JOINTS = 25
 DIGITS = 20                   # of the largest id of 64 bits; longer numbers are damage
