@@ -259,6 +259,18 @@ def test_approaches_in_the_results_are_those_of_their_table():
         assert numbers == [found[name, "synthetic_video"], found[name, "synthetic_audio"]]
 
 
+def test_grids_of_characters_in_the_results_are_those_of_their_table():
+    keyed = table("mutual_information_multiomniglot").set_index(["characters", "method"])
+    assert (keyed["n_seeds"] == 2).all() and (keyed["preset"] == "quick").all() and len(keyed) == 27
+    assert (keyed.loc[[1, 2], "ours"] >= 95).all()  # less would be undertrained
+    methods = ("smoco", "xmoco", "cmacc")
+    for characters, *numbers in told_table("characters", "SMoCo", "XMoCo", "CM-ACC", "never seen: SMoCo", "XMoCo",
+                                           "CM-ACC"):
+        rows = [keyed.loc[(int(characters), method)] for method in methods]
+        seen = [f"{row['ours']:.1f} \N{PLUS-MINUS SIGN} {row['std']:.1f}" for row in rows]
+        assert numbers == [*seen, *(f"{row['linear_held_out']:.1f}" for row in rows)]
+
+
 def test_keys_as_old_as_their_pool_in_the_results_are_those_of_the_cells():
     exported = read_cells(FIGURES / "cells.csv").query("table == 'transfer' and dataset == 'synthetic'")
     pooled = exported[exported["entry"].str.endswith(", renewed=False")]
