@@ -1,5 +1,7 @@
 """Fixtures that tests of several folders ask for by name."""
 
+import contextlib
+
 import pytest
 
 
@@ -10,6 +12,15 @@ def one_thread():
 
     with threads(1):
         yield
+
+
+@pytest.fixture
+def meta(monkeypatch):
+    """The device of tensors that have a shape and no values: whatever would wait for a GPU to read one, raises."""
+    import torch
+
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())  # refuses such a device
+    return torch.device("meta")
 
 
 @pytest.fixture

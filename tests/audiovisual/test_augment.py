@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torchvision.transforms import v2
 
 from repro.audiovisual import augment
@@ -46,6 +47,16 @@ def test_draws_are_uniform_and_cover_every_place():
         assert (counts / 30_000 - 1 / expected).abs().max() < 0.012  # four standard deviations
     assert draws.flip.float().mean().item() == pytest.approx(0.5, abs=0.012)
     assert draws.grey.float().mean().item() == pytest.approx(0.2, abs=0.01)
+
+
+def test_nothing_waits_for_the_device():
+    draws = torch.Generator().manual_seed(1)
+    with FakeTensorMode():  # raises where a value is read or a shape depends on one
+        frames, sound = torch.empty(4, 3, 2, 7, 9, dtype=torch.uint8), torch.empty(4, 6, 8)
+        assert augment.at_random(frames, 5, 0.2, generator=draws).shape == (4, 3, 2, 5, 5)
+        assert augment.at_random(sound, 5, 0.2, generator=draws).shape == (4, 6, 8)
+        with pytest.raises(DataDependentOutputException):
+            frames.max().item()
 
 
 def test_a_crop_of_the_whole_frame_leaves_nothing_to_choose():

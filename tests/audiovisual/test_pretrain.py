@@ -663,19 +663,42 @@ def test_nothing_is_materialised_beyond_factors_and_similarities(sampler):
     assert found <= max(120 * 32, weights, clips)
 
 
+def first_free(*_, n_select, excluded, **named):
+    """Instead of `select`, which waits for what it checks on entry."""
+    return excluded.int().argsort(stable=True)[:n_select]
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_a_step_reads_no_value(method, meta, monkeypatch):
+    """Views have a test of their own; these are not random."""
+    def augmented(view):
+        return augment.in_the_middle(view.to(meta), fast.recipe.size)
+
+    fast = learner(method, groups=2)
+    monkeypatch.setattr(pretrain, "select", first_free)
+    monkeypatch.setattr(fast, "device", meta)
+    monkeypatch.setattr(fast, "_augmented", augmented)
+    for module in (fast.towers, fast.classifiers, fast.keys, fast.dictionaries, fast.entries):
+        module.to(meta)
+    for name in ("counted", "categories"):
+        setattr(fast, name, getattr(fast, name).to(meta))
+    fast.optimiser = torch.optim.Adam([*fast.towers.parameters(), *fast.classifiers.parameters()])
+    for _ in range(fast.steps_per_epoch + 1):
+        assert fast.step().device == meta
+    monkeypatch.setattr(fast, "_augmented", lambda view: augmented(view) * augmented(view).max().item())
+    with pytest.raises(RuntimeError, match="meta"):
+        fast.step()
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 @pytest.mark.parametrize(
     ("dataset", "streamed"), [("synthetic", False), ("synthetic", True), ("multidigits", False)]
 )
 @pytest.mark.parametrize("method", TRAINED)
 def test_a_step_on_cuda_does_not_wait_for_the_device(method, dataset, streamed, monkeypatch):
-    """Except for what `select` checks on entry: here it is replaced by a choice of the first that are free."""
     if (method, dataset) == ("supervised", "multidigits"):
         pytest.skip("refused")
-    monkeypatch.setattr(
-        pretrain, "select",
-        lambda *_, n_select, excluded, **named: excluded.int().argsort(stable=True)[:n_select],
-    )
+    monkeypatch.setattr(pretrain, "select", first_free)
     monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: not streamed)
     fast = Pretrainer(tiny(method, dataset, groups=2), data_of(dataset), 0, torch.device("cuda"))
     assert fast.data.streamed == streamed

@@ -282,6 +282,25 @@ def test_supervision_leaves_keys_and_head_alone():
     assert not torch.equal(after["classifier"]["weight"], before["classifier"]["weight"])
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("method", TRAINED)
+def test_a_step_reads_no_value(method, groups, meta, monkeypatch):
+    """Views have a test of their own, and the neighbours that are looked at ten times in a training may wait."""
+    fast = learner(method, groups=groups)
+    images = torch.empty(8, 3, 8, 8, device=meta)
+    monkeypatch.setattr(fast, "device", meta)
+    monkeypatch.setattr(fast, "_augmented", lambda pictures: [images for _ in pictures])
+    monkeypatch.setattr(fast, "_nearest_neighbour", lambda: 0.0)
+    for module in (fast.model, fast.classifier, fast.keys, fast.dictionary):
+        module.to(meta)
+    fast.optimiser = torch.optim.SGD([*fast.model.parameters(), *fast.classifier.parameters()], lr=0.1)
+    for _ in range(fast.steps_per_epoch + 1):
+        assert fast.step().device == meta
+    monkeypatch.setattr(fast, "_augmented", lambda pictures: [images * images.max().item() for _ in pictures])
+    with pytest.raises(RuntimeError, match="meta"):
+        fast.step()
+
+
 # ---------------------------------------------------------------------------------------------- relations of methods
 
 

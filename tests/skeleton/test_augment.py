@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from scipy import stats
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from repro.skeleton.augment import apply_shear, augment, shear_matrices, temporal_flip
 
@@ -35,6 +36,15 @@ def slow_shear(sequence, matrix):
             for row in range(3):  # joint times matrix transposed: entry `row` is matrix[row] . joint
                 sheared[t, 3 * joint + row] = sum(matrix[row, c] * frame[3 * joint + c] for c in range(3))
     return sheared
+
+
+def test_nothing_waits_for_the_device():
+    draws = generator()
+    with FakeTensorMode():  # raises where a value is read or a shape depends on one
+        sequences, lengths = torch.empty(8, 12, 9), torch.empty(8, dtype=torch.int64)
+        assert augment(sequences, lengths, flip=0.5, shear=0.5, generator=draws).shape == (8, 12, 9)
+        with pytest.raises(DataDependentOutputException):
+            lengths.max().item()
 
 
 def test_flip_against_a_loop():

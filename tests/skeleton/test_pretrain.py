@@ -23,6 +23,7 @@ from repro.skeleton.cell import evaluate
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import Pretrainer, precision_of
 from repro.skeleton.recipe import METHODS, PRESETS, SUBSETS, TERMS, VARIANTS, SkeletonRecipe, paper, quick
+from repro.skeleton.sequences import Sequences
 
 FRAMES, FEATURES, SAMPLES = 12, 6, 21
 TINY = {"units": 7, "projection": 5, "dictionary": 11, "sequence_dictionary": 9, "batch": 4, "td_crop": 8,
@@ -366,6 +367,23 @@ def test_a_frozen_sequence_dictionary_never_moves():
 def trace(recipe, data, steps=3):
     fast = Pretrainer(recipe, data, 0, CPU)
     return torch.stack([fast.step() for _ in range(steps)])
+
+
+@pytest.mark.parametrize("changes", [{}, {"bidirectional": True, "units": 8}], ids=str)
+def test_a_step_reads_no_value(changes, meta, monkeypatch):
+    """Views have a test of their own."""
+    fast = learner("AE+CE+AD+CD", **changes)
+    monkeypatch.setattr(fast, "device", meta)
+    monkeypatch.setattr(fast, "sequences", Sequences(fast.data.frames, fast.data.lengths, meta))
+    monkeypatch.setattr(fast, "_view", lambda clean, lengths: clean)
+    for module in (fast.model, fast.dictionary, fast.sequence_dictionary, fast.keys):
+        module.to(meta)
+    fast.optimiser = torch.optim.Adam(fast.model.parameters())
+    for _ in range(fast.steps_per_epoch + 1):
+        assert fast.step().device == meta
+    monkeypatch.setattr(fast, "_view", lambda clean, lengths: clean * clean.max().item())
+    with pytest.raises(RuntimeError, match="meta"):
+        fast.step()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
