@@ -18,7 +18,7 @@ import filelock
 from repro.run.store import owner, read_description, read_result, trained
 
 KEY = re.compile(r"[0-9a-f]{16}")                  # the folder of a cell
-TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")      # of `store.write_atomically`, and of the report
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}|\.plan-\w{8}")  # of `store.write_atomically`, the report and a plan
 QUIET = 3600                                       # seconds; what has not changed for so long is not being written
 
 
@@ -58,7 +58,8 @@ def examine(root: Path) -> Health:
     """Look through the cells, and for temporary files, below a folder of runs; it may be missing."""
     health = Health()
     folders = [folder for pattern in ("*/*", "*/*/*") for folder in sorted(root.glob(pattern))
-               if folder.is_dir() and KEY.fullmatch(folder.name)]  # deeper ones are those of the explorer
+               if folder.is_dir() and KEY.fullmatch(folder.name)  # deeper ones are those of the explorer
+               and not TEMPORARY.fullmatch(folder.parents[1].name)]
     for folder in folders:
         _examine_cell(folder, health)
     for path in sorted(_temporary(root)):

@@ -60,8 +60,9 @@ def plan(cells: Sequence[Cell], learners: Learners, store: Store, device: torch.
 def _measured(
     cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Pool | None, workers: int
 ) -> dict[str, dict[str, float]]:
-    """What `calibrate` finds of every recipe of the cells, by its canonical form; the mean where several are measured.
+    """What `calibrate` finds of every recipe of the cells, by its canonical form.
 
+    Where several of its cells are measured, it is the mean of their times and the most memory that one of them takes.
     Of every recipe that is one cell, and further ones only until there are as many as `workers`.
     """
     first: dict[str, Cell] = {}
@@ -75,7 +76,8 @@ def _measured(
         scratch = Store(Path(folder))
         complete(chosen, functools.partial(calibrate, learners=learners, device=device), scratch, pool)
         found = DataFrame([scratch.run(cell).read()["cost"] for cell in chosen])
-    return found.groupby([cell.recipe.canonical() for cell in chosen]).mean().to_dict("index")
+    found = found.groupby([cell.recipe.canonical() for cell in chosen])
+    return found.mean().assign(peak_mb=found["peak_mb"].max()).to_dict("index")
 
 
 def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.device) -> dict[str, dict[str, float]]:

@@ -13,7 +13,7 @@ import torch
 from drawn import assert_legible
 from nursery import until
 
-from tests.benchmarks.gpu.__main__ import SECONDS, USUAL
+from tests.benchmarks.gpu.__main__ import SECONDS, USUAL, of_one_machine
 from tests.benchmarks.gpu.apart import apart, measured
 from tests.benchmarks.gpu.distances import distances, short
 from tests.benchmarks.gpu.skeletons import Column
@@ -155,6 +155,15 @@ def test_a_difference_that_is_not_a_number_is_not_overlooked():
 
 def test_all_sections_stopped_in_the_end_leave_time_for_imports_and_the_figure():
     assert sum(SECONDS[name] for name in USUAL) <= 9 * 60 - 20
+
+
+def test_what_was_measured_on_other_hardware_is_left_out(capsys):
+    here, there = {"device": "a", "torch": "2"}, {"device": "b", "torch": "2"}
+    found = {"limits": {"hardware": there}, "clips": {"hardware": here}, "images": {"error": "late"}, "distances": []}
+    kept = of_one_machine(found | {"selection": {"hardware": here}}, "selection")
+    assert list(kept) == ["clips", "images", "distances", "selection"]
+    assert "left out, as measured on other hardware: limits" in capsys.readouterr().err
+    assert of_one_machine(found, "images") == found  # it ended before it could say where it ran
 
 
 def test_a_share_is_the_rate_over_that_of_the_limit():

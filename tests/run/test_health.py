@@ -165,10 +165,17 @@ def test_temporary_files_elsewhere_are_left_for_an_hour(root, place):
     assert [path.name for path in folder.iterdir()] == [".mine"]
 
 
-def test_the_half_of_a_report_goes_with_what_is_in_it(root):
-    folder = root / ".report.0123456789abcdef"
-    folder.mkdir(parents=True)
-    (folder / "index.html").touch()
+@pytest.mark.parametrize(
+    ("name", "inside"),
+    [(".report.0123456789abcdef", "index.html"), (".plan-ab_9zzzz", "taxonomy/0123456789abcdef/result.json")],
+)
+def test_the_half_of_a_report_or_plan_goes_with_what_is_in_it(root, name, inside):
+    folder = root / name
+    (folder / inside).parent.mkdir(parents=True)
+    (folder / inside).touch()
     os.utime(folder, (0, 0))
-    examine(root).problems[0].repair()
+    health = examine(root)
+    assert (health.finished, health.unfinished) == (0, [])
+    problem, = health.problems
+    problem.repair()
     assert list(root.iterdir()) == []

@@ -161,7 +161,8 @@ def test_a_cell_half_done_counts_half_and_processes_share(store):
 
 @pytest.mark.parametrize(("workers", "measured", "minutes"), [(1, 2, 4), (2, 2, 4), (3, 3, 5), (9, 4, 6)])
 def test_as_many_cells_are_measured_at_once_as_will_be_trained(store, monkeypatch, workers, measured, minutes):
-    """Two recipes of two seeds, the second of which takes a minute longer: of each recipe the mean counts."""
+    """Two recipes of two seeds, the second of which takes a minute and 50 MB more: of each recipe the mean of the times
+    counts and the most memory."""
     given = []
 
     class Pool:
@@ -174,12 +175,14 @@ def test_as_many_cells_are_measured_at_once_as_will_be_trained(store, monkeypatc
 
     def calibrated(run, progress, **others):
         seconds = 60.0 * (1 + run.cell.seed)
-        return {"cost": {"steps": 1.0, "seconds": seconds, "seconds_after": 0.0, "peak_mb": 100.0}}
+        return {"cost": {"steps": 1.0, "seconds": seconds, "seconds_after": 0.0, "peak_mb": 100.0 + 50 * run.cell.seed}}
 
     monkeypatch.setattr("repro.run.plan.calibrate", calibrated)
     text = plan([cell(seed, steps=steps) for steps in (10, 20) for seed in (0, 1)], None, store, CPU, Pool())
     assert given == [(10, 0), (20, 0), (10, 1), (20, 1)][:measured]
     assert f"; left are {minutes} min of training; " in text
+    largest = 100 if measured == 2 else 150
+    assert f", {min(workers, 4) * largest} MB.\n" in text
 
 
 def test_workers_of_a_cluster_find_the_scratch_folder_where_there_are_no_runs_yet(store, monkeypatch):

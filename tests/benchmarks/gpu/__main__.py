@@ -5,8 +5,8 @@
 Sections, each of which tells in its module what it measures: limits, skeletons (the cells of a column at once),
 selection, images, clips, equality. On CUDA each has a process of its own, as an error there may spoil all that comes
 after it, and a time after which it is stopped; what is found is in the file as soon as a section ends. Sections that
-are not asked for stay as an earlier run left them. "column", a whole column of NW-UCLA with its probes, is asked for
-alone, since its goal is eight minutes: `--sections column`.
+are not asked for stay as an earlier run on the same hardware left them. "column", a whole column of NW-UCLA with its
+probes, is asked for alone, since its goal is eight minutes: `--sections column`.
 
 On a CPU, all sizes are tiny, which shows that everything runs and no more. Needs torch and what the package's core
 imports; matplotlib for the figure alone.
@@ -56,11 +56,24 @@ def main() -> None:
     for name in names:
         start = time.perf_counter()
         found[name] = in_own_process(name) if options.device == "cuda" else dict(section(name, options.device))
+        found = of_one_machine(found, name)
         found["distances"] = distances(found)
         options.output.write_text(json.dumps(found, indent=1) + "\n")
         print(f"{name}: {time.perf_counter() - start:.0f} s", *errors(found[name]), sep="\n  ", file=sys.stderr)
     print(json.dumps(short(found), indent=1))
     draw(found, options.output.with_suffix(""))
+
+
+def of_one_machine(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """Without the sections that were measured on other hardware, or with another torch, than one of them."""
+    def elsewhere(part: Any) -> bool:
+        return isinstance(part, dict) and part.get("hardware", here) != here
+
+    here = found[name].get("hardware")
+    dropped = [other for other, part in found.items() if here and elsewhere(part)]
+    if dropped:
+        print(f"left out, as measured on other hardware: {', '.join(dropped)}", file=sys.stderr)
+    return {other: part for other, part in found.items() if other not in dropped}
 
 
 def section(name: str, device: str) -> Iterator[tuple[str, dict[str, Any]]]:

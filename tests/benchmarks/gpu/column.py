@@ -11,7 +11,7 @@ import torch
 
 from repro.skeleton import data, tables
 
-GOAL = 8  # minutes
+GOAL = 8  # minutes, of NW-UCLA
 
 
 def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -28,7 +28,8 @@ def table(device: torch.device, tiny: bool) -> dict[str, Any]:
         found = tables.taxonomy(dataset, device=device.type, **choices)
         minutes = (time.perf_counter() - start) / 60
     accuracy = dict(zip(found["objectives"], found["ours"], strict=True))
-    return {"dataset": dataset, "minutes": minutes, "goal": GOAL, "accuracy": accuracy}
+    goal = GOAL if dataset == "ucla" else None  # the embedded skeletons are far fewer
+    return {"dataset": dataset, "minutes": minutes, "goal": goal, "accuracy": accuracy}
 
 
 def _dataset() -> str:

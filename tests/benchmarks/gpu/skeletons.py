@@ -136,6 +136,8 @@ class Column:
         order = "self_device_time_total" if on_device else "self_cpu_time_total"
         found = {"table": events.table(sort_by=order, row_limit=20, max_name_column_width=60)}
         kernels = [each for each in events if each.device_type == DeviceType.CUDA and not each.is_user_annotation]
+        if on_device and not kernels:
+            return found | {"error": "the profiler saw no kernel, so nothing is known of how busy the device is"}
         step = self.seconds[WHOLE] / self.setting.steps
         busy = sum(each.self_device_time_total for each in kernels) / 1e6 / steps
         return found | {"kernels a step": sum(each.count for each in kernels) / steps, "busy": busy / step}
