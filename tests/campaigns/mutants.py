@@ -6,7 +6,7 @@ A mutant differs from the code in one place: a comparison, an operator, a number
 true or false, or a statement left out. Errors' words and annotations stay. The tests of its module run first, then all
 others of tests/contrast; a failure kills it, or three minutes without an end. Mutants that compute the same as the
 original cannot be killed and count as survivors all the same. A process imports torch once and forks for every mutant,
-whose code lies in a copy of the package, which the processes that tests start see too. The counts go to
+whose code lies in a copy of the checkout, which the processes that tests start see too. The counts go to
 tests/campaigns/mutants.csv, the survivors, with line and change, to mutants_survivors.csv beside it.
 """
 
@@ -28,7 +28,8 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE, TESTS = ROOT / "repro" / "contrast", ROOT / "tests" / "contrast"
+COPIED = ("repro", "tests", "data_manifests", "pyproject.toml")
+PACKAGE = Path("repro", "contrast")
 COUNTS, SURVIVORS = (Path(__file__).with_name(name) for name in ("mutants.csv", "mutants_survivors.csv"))
 SECONDS = 180
 SWAPPED = {
@@ -59,18 +60,23 @@ class _Exchange(ast.NodeTransformer):
         return self.new if node is self.old else self.generic_visit(node)
 
 
-def mutants(path: Path) -> Iterator[Mutant]:
+def mutants(module: str) -> Iterator[Mutant]:
     """All mutants of a module, line by line."""
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(source(module))
     silent = set(_silent(tree))
     places = [node for node in ast.walk(tree) if hasattr(node, "lineno") and node not in silent]
     for node in sorted(places, key=lambda node: (node.lineno, node.col_offset)):
         for new in _instead_of(node):
             _Exchange(node, new).visit(tree)
-            source = ast.unparse(ast.fix_missing_locations(tree))
+            changed = ast.unparse(ast.fix_missing_locations(tree))
             _Exchange(new, node).visit(tree)
             before, after = (ast.unparse(each).splitlines()[0] for each in (node, new))
-            yield Mutant(path.stem, node.lineno, before, after, source)
+            yield Mutant(module, node.lineno, before, after, changed)
+
+
+def source(module: str) -> str:
+    """What a module of the package reads."""
+    return (ROOT / PACKAGE / f"{module}.py").read_text()
 
 
 def _silent(tree: ast.AST) -> Iterator[ast.AST]:
@@ -107,8 +113,8 @@ def _instead_of(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def kills(mutant: Mutant) -> bool:
-    """Whether the tests fail with the mutant in the package's place, run in a fork of this process."""
-    path = Path(os.environ["PYTHONPATH"]) / "repro" / "contrast" / f"{mutant.module}.py"
+    """Whether the tests fail with the mutant in the copy of the checkout, run in a fork of this process."""
+    path = PACKAGE / f"{mutant.module}.py"
     original = path.read_text()
     path.write_text(mutant.source)
     try:
@@ -128,9 +134,10 @@ def _tests_pass(module: str) -> int:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
-    own = [path for path in [TESTS / f"test_{module}.py"] if path.exists()]
-    others = sorted(set(TESTS.glob("test_*.py")) - set(own))
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
+    tests = Path("tests", "contrast")
+    own = [path for path in [tests / f"test_{module}.py"] if path.exists()]
+    others = sorted(set(tests.glob("test_*.py")) - set(own))
+    options = ["-x", "-q", "-p", "no:cacheprovider"]
     return int(any(pytest.main([*options, *map(str, files)]) for files in (own, others) if files))
 
 
@@ -147,13 +154,18 @@ def _status(child: int) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _begin() -> None:
-    """Let this worker, and the processes that its tests start, import a copy of the package of its own."""
-    folder = tempfile.mkdtemp(prefix="mutants-")
-    shutil.copytree(ROOT / "repro", Path(folder) / "repro", ignore=shutil.ignore_patterns("__pycache__"))
-    os.environ |= {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+def _begin(scratch: str) -> None:
+    """Let this worker, and the processes that its tests start, work in a copy of the checkout of its own."""
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, folder)
+    os.chdir(folder)
+    os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     sys.dont_write_bytecode = True
-    sys.path.insert(0, folder)
+    sys.path.insert(0, str(folder))
     import pytest  # noqa: F401  (once, for all that are forked)
     import scipy.stats  # noqa: F401
     import sklearn.cluster  # noqa: F401
@@ -164,11 +176,16 @@ def main() -> None:
     """Try all mutants and write what came of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--modules", default=",".join(sorted(path.stem for path in PACKAGE.glob("[!_]*.py"))))
+    modules = sorted(path.stem for path in (ROOT / PACKAGE).glob("[!_]*.py"))
+    parser.add_argument("--modules", default=",".join(modules))
     options = parser.parse_args()
     chosen = options.modules.split(",")
-    tried = [mutant for module in chosen for mutant in mutants(PACKAGE / f"{module}.py")]
-    with multiprocessing.get_context("spawn").Pool(options.processes, _begin) as pool:
+    tried = [mutant for module in chosen for mutant in mutants(module)]
+    pools = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as scratch, pools.Pool(options.processes, _begin, (scratch,)) as pool:
+        known = [Mutant(chosen[0], 1, "", "", text) for text in (source(chosen[0]), "raise RuntimeError")]
+        if pool.map(kills, known) != [False, True]:
+            parser.error("the tests do not pass as they are, or do not see what is changed; run them by hand")
         killed = list(tqdm(pool.imap(kills, tried), total=len(tried), unit="mutant"))
     survivors = [mutant for mutant, dead in zip(tried, killed, strict=True) if not dead]
     every, alive = (Counter(mutant.module for mutant in group) for group in (tried, survivors))
