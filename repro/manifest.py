@@ -126,9 +126,14 @@ def runs_root() -> Path:
     return Path(os.environ.get("REPRO_RUNS") or project_root() / "runs").expanduser().resolve()
 
 
+def prepared_root() -> Path:
+    """The folder of arrays made of the data sets' files."""
+    return runs_root() / "prepared"
+
+
 def imported(name: str) -> Path:
     """The folder of the one copy of a data set that `repro data import` has taken in, which is named after its file."""
-    return runs_root() / "prepared" / f"{name}-imported"
+    return prepared_root() / f"{name}-imported"
 
 
 def copy_of(name: str) -> Path | None:

@@ -117,7 +117,7 @@ def _synthetic(redundancy: float, window: int) -> Clips:
     """The embedded clips, from their prepared arrays if the code that makes them has made them before."""
     code = [Path(module.__file__).read_bytes() for module in (discs, npz, synthetic)]
     version = hashlib.sha256(b"".join([*code, repr(float(redundancy)).encode()])).hexdigest()[:16]
-    kept = manifest.runs_root() / "prepared" / f"synthetic-clips-{version}.pt"
+    kept = manifest.prepared_root() / f"synthetic-clips-{version}.pt"
     clips = made_once(
         kept,
         lambda path: Clips(**torch.load(path, weights_only=True)),

@@ -83,7 +83,7 @@ def omniglot(declared: manifest.Manifest, root: Path) -> Drawings:
     source, = manifest.require(declared, root)
     split, = declared.splits.values()
     version = hashlib.sha256(f"{declared.files[0].digest} {split} {CELL}".encode()).hexdigest()[:16]
-    path = manifest.runs_root() / "prepared" / f"{declared.name}-{version}.npz"
+    path = manifest.prepared_root() / f"{declared.name}-{version}.npz"
 
     def make() -> Drawings:
         members = manifest.verified_members(declared, root)

@@ -14,7 +14,7 @@ from repro.audiovisual.data import Pairs
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.run.ahead import Ahead, ahead
-from repro.run.device import restore_generator
+from repro.run.device import autocast, restore_generator
 
 
 class FineTuner:
@@ -132,7 +132,7 @@ class FineTuner:
         self.order_generator.set_state(order_state)
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
+        return autocast(self.device, self.recipe.precision)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue exactly."""

@@ -267,7 +267,7 @@ def _base(name: str, found: _Found, size: int) -> Base:
     if type(size) is not int or not least <= size <= most:
         raise ValueError(f"size={size!r} should be a whole number from {least} to {most}")
     listing = "\n".join([f"format {FORMAT}", *(item.name for item in found.items)])
-    folder = manifest.runs_root() / "prepared" / f"{name}-{hashlib.sha256(listing.encode()).hexdigest()[:16]}"
+    folder = manifest.prepared_root() / f"{name}-{hashlib.sha256(listing.encode()).hexdigest()[:16]}"
     return Base(folder / (f"{size}" if found.layout.needs == "video" else "sound"), found.layout.needs, size)
 
 

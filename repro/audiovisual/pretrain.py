@@ -19,7 +19,7 @@ from repro.contrast.momentum import MomentumEncoder, encode_shuffled
 from repro.contrast.negatives import NonFinite, select
 from repro.contrast.objectives import info_nce
 from repro.run.ahead import Ahead, ahead
-from repro.run.device import restore_generator
+from repro.run.device import autocast, restore_generator
 from repro.run.fit import NonFiniteLoss
 
 VERSION = 4  # raise when a change alters the numbers of an unchanged recipe
@@ -323,7 +323,7 @@ class Pretrainer:
         self.view_generator.set_state(view_state)
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
+        return autocast(self.device, self.recipe.precision)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue exactly, pools included: their encoder has moved on since they were drawn."""

@@ -200,19 +200,15 @@ def _listing(name: str, root: Path, folders: list[Path]) -> tuple[Pictures, str]
     """What the class folders hold; listed anew when a file came or went, which changes the time of its folder."""
     times = "".join(f"{folder} {folder.stat().st_mtime_ns}\n" for folder in folders)
     version = hashlib.sha256(times.encode()).hexdigest()[:16]
-    kept = _prepared_folder() / f"{name}-{version}.npz"
+    kept = manifest.prepared_root() / f"{name}-{version}.npz"
     return made_once(kept, _read, lambda: imagenet.listing(root, folders), _write, npz.DAMAGED)
-
-
-def _prepared_folder() -> Path:
-    return manifest.runs_root() / "prepared"
 
 
 def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
     """The official distribution, checked, from its prepared arrays if they were made before."""
     found = path.stat()
     version = hashlib.sha256(f"{path} {found.st_size} {found.st_mtime_ns}".encode()).hexdigest()[:16]
-    prepared = _prepared_folder() / f"{declared.name}-{version}.npz"
+    prepared = manifest.prepared_root() / f"{declared.name}-{version}.npz"
     return made_once(prepared, _read, lambda: _official(declared, path), _write, npz.DAMAGED)
 
 

@@ -28,7 +28,7 @@ from repro.image.batches import batches_of, on_device
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
 from repro.image.recipe import SELF_SUPERVISED, VARIANTS, ImageRecipe
-from repro.run.device import restore_generator
+from repro.run.device import autocast, restore_generator
 from repro.run.evaluate import nearest_neighbour
 
 VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
@@ -243,7 +243,7 @@ class Pretrainer:
         return torch.channels_last if self.recipe.channels_last else torch.contiguous_format
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
+        return autocast(self.device, self.recipe.precision)
 
     def _nearest_neighbour(self) -> float:
         """Accuracy in percent on the test split, of neighbours in the training split."""

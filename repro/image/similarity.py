@@ -14,6 +14,7 @@ from repro.image.data import ImageSet
 from repro.image.model import ImageModel
 from repro.image.recipe import ImageRecipe
 from repro.report import histograms
+from repro.run.device import autocast
 
 BATCH = 256  # views encoded at a time
 
@@ -85,6 +86,6 @@ def _features(
     model = model.to(device, memory_format=memory_format).eval()
     for pictures in source.batches(chosen, batch=max(1, BATCH // augmentations), seed=(seed,)):
         views = torch.cat([left(each, generator) for left, each in zip(source.views, pictures, strict=True)])
-        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+        with autocast(device, recipe.precision):
             features = model.features(views.contiguous(memory_format=memory_format))
         yield features.float().unflatten(0, (augmentations, -1)).transpose(0, 1)

@@ -6,7 +6,7 @@ import torch
 from pandas import DataFrame
 from torch.nn.functional import normalize
 
-from repro.image.table_cells import LONG_SWEEPS, SHORT_SWEEPS
+from repro.image.table_cells import BASE, LONG_SWEEPS, SHORT_SWEEPS
 from repro.report.claims_sce import unprinted
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, of_log
 from repro.report.histograms import similarity_and_variance
@@ -26,7 +26,6 @@ from repro.report.verdicts import (
     within,
 )
 
-BASE = {"keys": 5, "strength": 4.0, "temperature": 0.2}  # where they do not vary
 SWEPT = {"keys": "keys", "strength": "strengths", "temperature": "temperatures"}  # parameters that list the values
 REPEATS = 100
 CLOSE = 0.01  # nats

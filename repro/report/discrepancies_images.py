@@ -6,8 +6,8 @@ import torch
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import info_nce, jcl
+from repro.image.table_cells import BASE
 from repro.report import claims_sce
-from repro.report.claims_jcl import BASE
 from repro.report.discrepancies import Measure, departing, not_measured, paired_means
 from repro.report.evidence import Evidence
 from repro.report.printed import printed

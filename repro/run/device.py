@@ -111,6 +111,11 @@ def from_first(make: Callable[[], Any]) -> Any:
     return made[0]
 
 
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """A context whose matrix products and convolutions are computed in `precision`: "bfloat16" or "float32"."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
 def restore_generator(generator: torch.Generator, state: torch.Tensor) -> None:
     """Continue a generator from a state that it had before.
 

@@ -282,7 +282,7 @@ def _ucla(declared: manifest.Manifest, root: Path) -> Recordings:
     """NW-UCLA from its archive below `root`: verified every time, parsed once and kept among the prepared arrays."""
     archive = declared.files[0]
     members = manifest.verified_members(declared, root)
-    path = manifest.runs_root() / "prepared" / f"ucla-{archive.digest[:16]}.npz"
+    path = manifest.prepared_root() / f"ucla-{archive.digest[:16]}.npz"
     return _stored(path, lambda: parse_ucla(members, str(manifest.location(archive, root))))
 
 

@@ -196,7 +196,7 @@ def _index(usable: list[ntu.Member], pipeline: str) -> Path:
     """The index file of a distribution after a pipeline, in a folder that names and sizes of the usable files give."""
     listing = "\n".join([f"format {FORMAT}", *(f"{member.name} {member.size}" for member in usable)])
     digest = hashlib.sha256(listing.encode()).hexdigest()
-    return manifest.runs_root() / "prepared" / f"ntu-{digest[:16]}" / f"{pipeline}.npz"
+    return manifest.prepared_root() / f"ntu-{digest[:16]}" / f"{pipeline}.npz"
 
 
 def _read(index: Path) -> Prepared:

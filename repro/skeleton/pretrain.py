@@ -8,7 +8,7 @@ from torch import Tensor
 from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
 from repro.contrast.momentum import MomentumEncoder, follow
 from repro.contrast.objectives import attraction, info_nce, reconstruction, sequence_contrast
-from repro.run.device import restore_generator
+from repro.run.device import autocast, restore_generator
 from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.gru import Packing
@@ -112,8 +112,7 @@ class Pretrainer:
         return Packing(cpu_lengths) if self.device.type == "cpu" else None
 
     def _autocast(self) -> torch.autocast:
-        half = precision_of(self.recipe, self.device) == "bfloat16"
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
+        return autocast(self.device, precision_of(self.recipe, self.device))
 
     @torch.no_grad()
     def _keys(self, view: Tensor, cpu_lengths: Tensor) -> dict[str, Tensor]:
