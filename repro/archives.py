@@ -1,5 +1,6 @@
 """The files in zip archives that may be damaged, and in the folders these unpack to."""
 
+import functools
 import hashlib
 import lzma
 import struct
@@ -30,6 +31,21 @@ def open_zip(path: Path) -> zipfile.ZipFile:
         if isinstance(error, OSError) and error.filename:  # one that is damaged names no file
             raise
         raise ValueError(f"{path} is truncated or damaged ({error}); fetch the archive again") from error
+
+
+def open_zip_once(path: Path) -> zipfile.ZipFile:
+    """The same, opened once per process while the file stays the same: a list of 56,880 members takes a while.
+
+    Raises:
+        ValueError, OSError: as `open_zip`.
+    """
+    found = path.stat()
+    return _opened(path, (found.st_mtime_ns, found.st_size, found.st_ino))
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(path: Path, _version: tuple[int, ...]) -> zipfile.ZipFile:
+    return open_zip(path)
 
 
 def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:

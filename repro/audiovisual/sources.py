@@ -1,16 +1,14 @@
 """Files as they are distributed, in folders and in zip archives there, read without being unpacked."""
 
-import functools
 import io
 import os
 import stat
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from repro.archives import open_zip, read_member
+from repro.archives import open_zip_once, read_member
 from repro.audiovisual.media import Unusable
 
 LARGEST = 2**28               # bytes of a file that is read; a clip of ten seconds has about a million
@@ -78,7 +76,7 @@ def read(entry: Entry) -> bytes:
         if entry.member is None:
             with open(entry.path, "rb") as file:
                 return file.read(LARGEST)
-        archive = _archive(Path(entry.path))
+        archive = open_zip_once(Path(entry.path))
         return read_member(archive, archive.getinfo(entry.member))
     except OSError as error:
         raise Unusable(f"cannot be read ({error.strerror})") from error
@@ -114,7 +112,7 @@ def _walk(folder: Path, above: frozenset[tuple[int, int]] = frozenset()) -> Iter
 
 def _members(path: Path) -> Iterator[Entry]:
     """The files in an archive."""
-    for member in _archive(path).infolist():
+    for member in open_zip_once(path).infolist():
         parts = PurePosixPath(member.filename).parts
         if member.filename.startswith("/") or ".." in parts or "\\" in member.filename:
             raise ValueError(f"{path}: its member {member.filename!r} leads out of the archive; it is not an official "
@@ -125,14 +123,3 @@ def _members(path: Path) -> Iterator[Entry]:
 
 def _hidden(name: str) -> bool:
     return name.startswith(".") or name == "__MACOSX"
-
-
-def _archive(path: Path) -> zipfile.ZipFile:
-    """The archive, opened once per process while it stays the same: a list of many members takes a while."""
-    found = path.stat()
-    return _opened(path, (found.st_mtime_ns, found.st_size, found.st_ino))
-
-
-@functools.lru_cache(maxsize=4)
-def _opened(path: Path, _version: tuple[int, ...]) -> zipfile.ZipFile:
-    return open_zip(path)

@@ -1,17 +1,15 @@
 """NTU RGB+D 60 as it is distributed: the names of its files and its `.skeleton` text format. NumPy alone."""
 
 import contextlib
-import functools
 import os
 import re
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from repro.archives import open_zip, read_member
+from repro.archives import open_zip_once, read_member
 
 JOINTS = 25
 DIGITS = 20                   # of the largest id of 64 bits; longer numbers are damage
@@ -101,7 +99,7 @@ def read(path: Path, member: Member) -> bytes:
     try:
         if path.is_dir():
             return (path / member.place).read_bytes()
-        archive = _archive(path)
+        archive = open_zip_once(path)
     except OSError as error:
         raise ValueError(f"cannot be read ({error})") from error
     return read_member(archive, archive.getinfo(member.place))
@@ -213,21 +211,10 @@ def _is_sample(name: str) -> bool:
 def _entries(path: Path) -> list[tuple[str, int]]:
     """(place, size) of every file in a folder or zip."""
     if not path.is_dir():
-        return [(info.filename, info.file_size) for info in _archive(path).infolist() if not info.is_dir()]
+        return [(info.filename, info.file_size) for info in open_zip_once(path).infolist() if not info.is_dir()]
     found = []
     for folder, _, files in os.walk(path):
         inside = os.path.relpath(folder, path).replace(os.sep, "/")
         prefix = "" if inside == "." else f"{inside}/"
         found += [(f"{prefix}{file}", os.path.getsize(os.path.join(folder, file))) for file in files]
     return found
-
-
-def _archive(path: Path) -> zipfile.ZipFile:
-    """The archive, opened once per process while it stays the same: its list of 56,880 members takes a while."""
-    found = path.stat()
-    return _opened(path, (found.st_mtime_ns, found.st_size, found.st_ino))
-
-
-@functools.lru_cache(maxsize=1)
-def _opened(path: Path, _version: tuple[int, ...]) -> zipfile.ZipFile:
-    return open_zip(path)
