@@ -42,6 +42,11 @@ def test_every_line_is_an_exact_pin():
     assert [line for line in LINES if line.startswith("-")] == ["-e ."]
 
 
+def test_every_python_gets_the_same_versions():
+    names = [canonicalize_name(pin.name) for pin in PINS]
+    assert sorted(names) == sorted(set(names))  # what differs is at most whether it is there
+
+
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system[0])
 @pytest.mark.parametrize("python", PYTHONS)
 def test_every_dependency_has_one_pin_that_it_allows(python, system):

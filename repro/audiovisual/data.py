@@ -131,7 +131,7 @@ def _synthetic(redundancy: float, window: int) -> Clips:
 def _write(path: Path, clips: Clips) -> None:
     values, contents = {field.name: getattr(clips, field.name) for field in dataclasses.fields(clips)}, io.BytesIO()
     torch.save(values, contents)  # into a file on a full disk, torch would raise no OSError
-    path.write_bytes(contents.getbuffer())
+    path.write_bytes(contents.getvalue())
 
 
 def _clips(prepared: Prepared, split: str, window: int) -> Clips:
