@@ -23,6 +23,7 @@ from repro.audiovisual.arrays import Base
 from repro.audiovisual.index import Item
 from repro.recipe import choose
 from repro.run.parallel import alone
+from repro.run.store import TEMPORARY
 
 FORMAT = 1                    # raise when the same files would be prepared otherwise
 SHOWN = 20                    # files named in a message
@@ -110,8 +111,9 @@ def prepare(
     base = _base(name, found, size)
     base.path.parent.mkdir(parents=True, exist_ok=True)
     with alone(base.path.parent.with_suffix(".lock")):
-        for abandoned in base.path.parent.glob(".*"):  # by a kill
-            abandoned.unlink()
+        for path in base.path.parent.glob(".*"):
+            if TEMPORARY.fullmatch(path.name):  # left by a kill
+                path.unlink()
         records = index.scan(found.items, found.layout.needs, base.path.with_name("index.jsonl"), workers)
         refused = {each: record["reason"] for each, record in records.items() if record["reason"]}
         _refuse(name, refused, subset, skip_bad)

@@ -15,11 +15,10 @@ from pathlib import Path
 
 import filelock
 
-from repro.run.store import owner, read_description, read_result, trained
+from repro.run.store import TEMPORARY, acquire, owner, read_description, read_result, trained
 
-KEY = re.compile(r"[0-9a-f]{16}")                  # the folder of a cell
-TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}|\.plan-\w{8}")  # of `store.write_atomically`, the report and a plan
-QUIET = 3600                                       # seconds; what has not changed for so long is not being written
+KEY = re.compile(r"[0-9a-f]{16}")  # the folder of a cell
+QUIET = 3600                       # seconds; what has not changed for so long is not being written
 
 
 @dataclass(frozen=True)
@@ -91,19 +90,16 @@ def _held(folder: Path) -> Iterator[bool]:
 
     Of a lock that is another user's alone nobody can tell; a cell without a result then counts as held.
     """
-    lock = filelock.FileLock(folder / "lock")
     if not (folder / "lock").exists() or not os.access(folder / "lock", os.W_OK):
         yield not (folder / "lock").exists() or (folder / "result.json").exists()
         return
     try:
-        lock.acquire(timeout=0)
+        lock = acquire(folder / "lock")
     except filelock.Timeout:
         yield False
         return
-    try:
+    with lock:
         yield True
-    finally:
-        lock.release()
 
 
 def _guarded(folder: Path, change: Callable[[], object]) -> None:

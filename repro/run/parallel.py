@@ -16,10 +16,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 from tqdm.auto import tqdm
 
-from repro.run.store import write_atomically
+from repro.run.store import acquire, write_atomically
 
 Made = TypeVar("Made")
 log = logging.getLogger(__name__)
@@ -56,12 +56,11 @@ def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], workers:
 
 def alone(path: Path) -> contextlib.AbstractContextManager[object]:
     """Holds the lock at `path` as a context; says so if another process has it first."""
-    lock = FileLock(path)
     try:
-        return lock.acquire(timeout=0)
+        return acquire(path)
     except Timeout:
         tqdm.write(f"waiting for the process that prepares {path.with_suffix('')}", file=sys.stderr)
-        return lock.acquire()
+        return acquire(path, timeout=-1)
 
 
 def made_once(

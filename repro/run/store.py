@@ -13,6 +13,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import socket
 import tempfile
@@ -27,10 +28,12 @@ import filelock
 from repro.recipe import Recipe
 from repro.run.json_files import check_metrics, check_parts, parse_json
 
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}|\.plan-\w{8}")  # of `write_atomically`, the report and a plan
 AGAIN = "then give the same command again, and it goes on where it was"
 REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), f"make room there, {AGAIN}"),
     errno.EFBIG: f"allow larger files, see `ulimit -f`, {AGAIN}",
+    **dict.fromkeys((errno.ENOSYS, errno.ENOLCK), "set REPRO_RUNS to a folder on a file system that has locks"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), f"give yourself the right to write there, {AGAIN}"),
 }
 
@@ -53,6 +56,21 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def acquire(path: Path, timeout: float = 0) -> contextlib.AbstractContextManager[object]:
+    """Hold the lock at a path until the context ends, or the process, however it ends.
+
+    Args:
+        path: of the lock.
+        timeout: seconds to wait for who holds it; -1 for as long as it takes.
+
+    Raises:
+        filelock.Timeout: if another process still holds it then.
+        OSError: as `naming`, also if the file system has no locks; a file instead of one would outlive its process.
+    """
+    with naming(path):
+        return filelock.FileLock(path, fallback_to_soft=False).acquire(timeout=timeout)
 
 
 @contextlib.contextmanager
@@ -169,23 +187,21 @@ class Run:
 
         The lock belongs to the process: it is free again when the process ends, however it ends.
         """
-        lock = filelock.FileLock(self.folder / "lock")
         try:
-            with naming(self.folder / "lock"):
+            with naming(self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True)
-                lock.acquire(timeout=0)
+            lock = acquire(self.folder / "lock")
         except filelock.Timeout:
             yield False
             return
-        try:
-            for leftover in self.folder.rglob(".*"):  # of a process killed while it wrote
-                leftover.unlink()
+        with lock:
+            for path in self.folder.rglob(".*"):
+                if TEMPORARY.fullmatch(path.name):  # of a process killed while it wrote
+                    path.unlink()
             now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
             write_json(self.folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
             write_json(self.folder / "recipe.json", self.cell.describe())
             yield True
-        finally:
-            lock.release()
 
     @property
     def owner(self) -> str:
@@ -195,15 +211,12 @@ class Run:
     def wait(self, say: Callable[[str], None], seconds: float = 0.5) -> None:
         """Return once the cell is complete or nobody holds it any more; say at the start for whom we wait."""
         say(f"waiting for {self.owner}, which trains {self.cell.entry}, seed {self.cell.seed}, in {self.folder}")
-        lock = filelock.FileLock(self.folder / "lock")
         while self.result is None:
             try:
-                lock.acquire(timeout=0)
+                with acquire(self.folder / "lock"):
+                    return
             except filelock.Timeout:
                 time.sleep(seconds)
-                continue
-            lock.release()
-            return
 
 
 class Store:

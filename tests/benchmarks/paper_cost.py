@@ -5,8 +5,9 @@
 Torch counts a pass of one item through a trunk without computing it; a multiplication and an addition are two
 operations. Pre-training takes, for every item and step, three passes of the query (one forwards, two of that size
 backwards) and one of each key, of which JCL has M'. CM-ACC encodes its pool besides, once an epoch. Fine-tuning takes
-three passes an item, a test one for every window. Left out are heads, losses, selection and probes on stored features.
-Hours follow from an assumed rate of useful operations of one GPU; multiply them with the ratio of this rate to yours.
+three passes an item, a test one for every window. A probe that sees a new view of every image in every epoch takes a
+pass for each. Left out are heads, losses, selection, probes on stored features, and what passes over all images once or
+ten times: the features, the nearest neighbours that are watched. Hours follow from an assumed rate of useful operations of one GPU; multiply them with the ratio of this rate to yours.
 
 The time of the taxonomy's recurrent networks is not in their operations: a frame waits for the one before. Counted are
 frames that wait for one another, three passes for every encoder and decoder that learns and one for those of keys, over
@@ -59,14 +60,16 @@ def operations(network: torch.nn.Module, *shape: int) -> int:
     return counter.get_total_flops()
 
 
-def pretrained(recipe: ImageRecipe) -> float:
-    """Operations of pre-training a cell on images."""
+def image_cell(recipe: ImageRecipe) -> float:
+    """Operations of pre-training and probing a cell on images."""
     with torch.device("meta"):
         network = trunk(recipe.trunk, recipe.small)
     expected = manifest.load_manifest(recipe.dataset).splits["standard"].expect
-    images = IMAGES.get(recipe.dataset) or sum(expected.get(part, 0) for part in ("train", "unlabeled"))
-    passes = QUERY + KEY * recipe.keys
-    return operations(network, 3, recipe.size, recipe.size) * passes * images * recipe.epochs
+    labelled = IMAGES.get(recipe.dataset) or expected["train"]
+    images = labelled + expected.get("unlabeled", 0)
+    probed = 0 if recipe.probe_view == "centred" else labelled * recipe.probe_epochs
+    passes = (QUERY + KEY * recipe.keys) * images * recipe.epochs + probed
+    return operations(network, 3, recipe.size, recipe.size) * passes
 
 
 def cell(recipe: AudioVisualRecipe) -> float:
@@ -93,13 +96,13 @@ def image_tables() -> Iterator[Table]:
     """Those of SCE and JCL."""
     for dataset in ("cifar10", "cifar100", "stl10", "tiny_imagenet"):
         recipe, cells = image.paper(dataset, "sce"), 2 * len(PRINTED_KEY_TEMPERATURES.split(","))
-        yield Table(f"SCE, temperatures, {dataset}", cells, cells * pretrained(recipe), recipe.precision)
+        yield Table(f"SCE, temperatures, {dataset}", cells, cells * image_cell(recipe), recipe.precision)
     sweep = [image.paper("imagenet100", "jcl", keys=int(keys)) for keys in LONG_SWEEPS["keys"].split(",")]
     others = sum(len(LONG_SWEEPS[name].split(",")) - 1 for name in ("strengths", "temperatures"))
     ablations = [*sweep, *[image.paper("imagenet100", "jcl")] * others]
-    yield summed("JCL, ablations, imagenet100", ablations, map(pretrained, ablations))
+    yield summed("JCL, ablations, imagenet100", ablations, map(image_cell, ablations))
     whole = [image.paper("imagenet", "jcl")]
-    yield summed("JCL, ResNet-50, imagenet, five keys", whole, map(pretrained, whole))
+    yield summed("JCL, ResNet-50, imagenet, five keys", whole, map(image_cell, whole))
 
 
 def audiovisual_tables() -> Iterator[Table]:

@@ -255,6 +255,8 @@ def test_other_wrong_arguments_are_named():
     for index in (-1, 4):
         with pytest.raises(IndexError, match=f"index={index} should be between 0 and 3, for 4 rows"):
             pairwise_sq_distance(torch.ones(4, 2), torch.ones(4, 3), index)
+    with pytest.raises(ValueError, match="P=3 in b but P=4 in a"):
+        pairwise_sq_distance(torch.ones(4, 2), torch.ones(3, 3), 1)
 
 
 def test_a_query_without_direction_is_named():

@@ -339,6 +339,8 @@ def test_targets_and_predictions_check_what_they_are_given():
         prediction(query, key, negatives, -1.0)
     with pytest.raises(ValueError, match="d=3 in negatives but d=4 in key"):
         sce_target(key, negatives[:, :3], 0.1, 0.5)
+    with pytest.raises(ValueError, match="d=3 in negatives but d=4 in query"):
+        prediction(torch.ones(2, 4), torch.ones(2, 4), torch.ones(5, 3), 0.1)
 
 
 # Values known in advance

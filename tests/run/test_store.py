@@ -219,6 +219,26 @@ def test_a_claim_drops_what_killed_processes_left_half_written(store):
         assert not list(run.folder.rglob(".*")) and len(list(run.folder.rglob("progress.jsonl"))) == 2
 
 
+def test_a_claim_leaves_hidden_files_of_others_alone(store):
+    run = store.run(CELL)
+    (run.folder / ".ipynb_checkpoints").mkdir(parents=True)
+    (run.folder / ".notes").touch()
+    with run.claim() as claimed:
+        assert claimed
+    assert {path.name for path in run.folder.glob(".*")} == {".ipynb_checkpoints", ".notes"}
+
+
+def test_a_file_system_without_locks_is_refused(store, monkeypatch):
+    def missing(*_):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fcntl.flock", missing)
+    run = store.run(CELL)
+    with pytest.raises(OSError, match=r"to a folder on a file system that has locks.*lock'"), run.claim():
+        raise AssertionError("claimed")
+    assert not (run.folder / "owner.json").exists()
+
+
 def test_a_kill_at_the_end_leaves_nothing_that_only_resuming_needed(store, monkeypatch):
     run = store.run(CELL)
     run.folder.mkdir(parents=True)
