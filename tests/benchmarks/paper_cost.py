@@ -7,7 +7,8 @@ operations. Pre-training takes, for every item and step, three passes of the que
 backwards) and one of each key, of which JCL has M'. CM-ACC encodes its pool besides, once an epoch. Fine-tuning takes
 three passes an item, a test one for every window. A probe that sees a new view of every image in every epoch takes a
 pass for each. Left out are heads, losses, selection, probes on stored features, and what passes over all images once or
-ten times: the features, the nearest neighbours that are watched. Hours follow from an assumed rate of useful operations of one GPU; multiply them with the ratio of this rate to yours.
+ten times: the features, the nearest neighbours that are watched. Hours follow from an assumed rate of useful operations
+of one GPU; multiply them with the ratio of this rate to yours.
 
 The time of the taxonomy's recurrent networks is not in their operations: a frame waits for the one before. Counted are
 frames that wait for one another, three passes for every encoder and decoder that learns and one for those of keys, over
