@@ -95,10 +95,14 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
 
     Raises:
         ValueError: if a name is not one of these, `workers` neither a whole number of at least 1 nor an address, dask
-            is asked for and not installed, or an engine other than "inline" in a process group.
+            is asked for and not installed, an engine other than "inline" in a process group, or several workers there
+            or with "inline".
     """
     choose("engine", engine, ("auto", "inline") if grouped() else ENGINES)
-    if grouped():
+    if grouped() or engine == "inline":
+        if workers != "auto" and parse_number("workers", workers, least=1) > 1:
+            alone = "under torchrun" if grouped() else "with engine 'inline'"
+            raise ValueError(f"workers={workers} are not started {alone}; leave them out, or choose engine 'local'")
         return None
     address = scheduler_address(workers) if engine == "dask" else None
     recipe = cells[0].recipe
@@ -106,9 +110,9 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
     count = max(1, places) if workers == "auto" or address else parse_number("workers", workers, least=1)
     if engine == "dask":
         return Cluster(count, address, device.type)
-    if engine == "auto":
-        engine = "inline" if cells[0].preset == "smoke" else "local"
-    return Local(count) if engine == "local" and count > 1 else None
+    if engine == "auto" and workers == "auto" and cells[0].preset == "smoke":
+        return None
+    return Local(count) if count > 1 else None
 
 
 def _share(cells: Sequence[Cell], train: Train, store: Store, work: Work) -> dict[str, Exception]:

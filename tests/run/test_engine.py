@@ -325,12 +325,12 @@ def threaded(threads: int, preset: str) -> list[Cell]:
 @pytest.mark.parametrize(
     ("name", "workers", "threads", "preset", "device", "count"),
     [
-        ("inline", "auto", 1, "quick", "cpu", 1), ("inline", 4, 1, "quick", "cpu", 1),
+        ("inline", "auto", 1, "quick", "cpu", 1), ("inline", 1, 1, "quick", "cpu", 1),
         ("local", "auto", 1, "quick", "cpu", 6), ("local", "auto", 2, "quick", "cpu", 3),
         ("local", "auto", 4, "quick", "cpu", 1), ("local", "auto", 8, "quick", "cpu", 1),
         ("local", "auto", 1, "smoke", "cpu", 6), ("local", 3, 8, "smoke", "cpu", 3),
         ("local", "3", 8, "quick", "cuda", 3), ("auto", "auto", 1, "quick", "cpu", 6),
-        ("auto", 2, 1, "paper", "cpu", 2), ("auto", "2", 1, "smoke", "cpu", 1), ("auto", "auto", 1, "quick", "cuda", 4),
+        ("auto", 2, 1, "paper", "cpu", 2), ("auto", "2", 1, "smoke", "cpu", 2), ("auto", "auto", 1, "quick", "cuda", 4),
         ("local", "auto", 8, "quick", "cuda", 4), ("auto", "auto", 1, "smoke", "cuda", 1),
     ],
 )
@@ -339,6 +339,14 @@ def test_how_many_work(monkeypatch, name, workers, threads, preset, device, coun
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     pool = pool_of(name, workers, threaded(threads, preset), torch.device(device))
     assert pool == (Local(count) if count > 1 else None)
+
+
+@pytest.mark.parametrize(("group", "found"), [(False, "with engine 'inline'"), (True, "under torchrun")])
+def test_workers_that_would_not_be_started_are_refused(monkeypatch, group, found):
+    monkeypatch.setattr(engine, "grouped", lambda: group)
+    with pytest.raises(ValueError, match=f"workers=8 are not started {found}; leave them out"):
+        pool_of("inline", "8", threaded(1, "quick"), torch.device("cpu"))
+    assert pool_of("inline", "1", threaded(1, "quick"), torch.device("cpu")) is None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
