@@ -238,7 +238,8 @@ def next_step(manifest: Manifest, path: Path) -> str:
     if manifest.access == "automatic":
         return f"run `repro data download {manifest.name}`, or point REPRO_DATA at a folder that has it"
     if manifest.access == "derived":
-        return f"it is made from other data, see {manifest.source}; or point REPRO_DATA at a folder that has it"
+        return (f"it is part of other data: get these at {manifest.source}, "
+                f"or point REPRO_DATA at a folder that has them")
     return (f"ask for {path.name} at {manifest.source} and put it into {path.parent}, "
             f"or point REPRO_DATA at a folder that has it")
 

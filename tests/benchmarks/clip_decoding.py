@@ -1,6 +1,6 @@
 """How fast clips are prepared: the index and the parts of decoding, in one process.
 
-    python3 -m tests.benchmarks.clip_decoding [data set, its files below REPRO_DATA]
+    python3 -m tests.benchmarks.clip_decoding [DATASET, its files below REPRO_DATA]
 
 CPU time of one core per clip, and clips per second, the least, the median and the most of several turns; without a data
 set, made-up clips of ten seconds, 340 x 256 at 30 per second, H.264 and AAC, as those of Kinetics often are. Projected
@@ -8,11 +8,11 @@ are hours of one core, from the median, for the paper's numbers of clips: 240,00
 AudioSet.
 """
 
+import argparse
 import functools
 import io
 import math
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -20,7 +20,7 @@ from fractions import Fraction
 import av
 import numpy as np
 
-from repro.audiovisual import media, prepare, sound, sources, video
+from repro.audiovisual import media, prepare, sound, sources, splits, video
 from repro.audiovisual.decode import decode
 from tests.benchmarks.spread import spread
 
@@ -74,7 +74,9 @@ def decoded(contents: bytes) -> None:
 
 def main() -> None:
     """Time index, pictures, sound and all of a clip."""
-    name = sys.argv[1] if len(sys.argv) > 1 else None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("dataset", nargs="?", choices=tuple(splits.LAYOUTS), help="made-up clips without one")
+    name = parser.parse_args().dataset
     files = real(name) if name else [made_up()] * 4
     needs = "audio" if name == "esc50" else "video"
     about = {contents: media.describe(io.BytesIO(contents), needs) for contents in files}

@@ -8,6 +8,7 @@ These read from memory; a shard is what `repro data prepare ntu` makes of the sa
 zip, read, parsed, put through the pipeline, hashed and written.
 """
 
+import argparse
 import functools
 import tempfile
 import time
@@ -95,6 +96,7 @@ def cpu_seconds(work: Callable) -> float:
 
 def main() -> None:
     """Check that both read the same, then time them in turns."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     rng = np.random.default_rng(0)
     files = [written(rng) for _ in range(RECORDINGS)]
     for contents in files[:3]:
