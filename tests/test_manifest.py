@@ -103,7 +103,9 @@ def test_missing_dataset_says_where_from_and_where_to(project, tmp_path):
         assert part in message
 
 
-@pytest.mark.parametrize(("access", "step"), [("automatic", "repro data download things"), ("derived", "made from")])
+@pytest.mark.parametrize(
+    ("access", "step"), [("automatic", "repro data download things"), ("derived", "part of other data")]
+)
 def test_missing_dataset_names_the_step_of_its_access(project, tmp_path, access, step):
     with pytest.raises(FileNotFoundError, match=step):
         manifest.verified_members(project(declared(access=access)), tmp_path)
