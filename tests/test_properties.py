@@ -31,6 +31,12 @@ ANY = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(),
 NUMERALS = st.text("0123456789 ,.-+e_x٣²", max_size=12)
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 NAMES = st.text("abcXYZ019_-é ", min_size=1, max_size=8).filter(lambda name: name.strip() == name)
+VALUE = st.recursive(  # of JSON, with numbers that we write
+    st.one_of(st.none(), st.booleans(), st.integers(1 - 2**63, 2**63 - 1), st.text(),
+              st.floats(allow_nan=False, allow_infinity=False)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)), max_leaves=8)
+WRONG_NUMBER = st.one_of(st.sampled_from([math.nan, math.inf, -math.inf]), st.integers(min_value=2**63),
+                         st.integers(max_value=-(2**63)))
 LINE = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp", "Cs")), max_size=12)  # of a text
 
 
@@ -146,6 +152,28 @@ def test_any_result_is_read_back_unless_a_number_is_not_finite(folder, result):
     (folder / "result.json").write_text(json.dumps(result))
     with pytest.raises(ValueError, match=r"result\.json cannot be read .*is not a finite number"):
         read_result(folder / "result.json")
+
+
+@given(st.dictionaries(st.text(), VALUE, max_size=4))
+@tried(300)
+def test_any_object_of_finite_numbers_is_read_as_it_was_written(value):
+    assert json.dumps(parse_json(json.dumps(value))) == json.dumps(value)  # equality takes True for 1, -0.0 for 0
+
+
+@given(st.dictionaries(st.text(), VALUE, max_size=4), st.text(), WRONG_NUMBER, st.integers(0, 3))
+@tried(300)
+def test_an_object_is_refused_for_one_number_wherever_it_is(value, name, wrong, depth):
+    for _ in range(depth):
+        wrong = [None, wrong]
+    with pytest.raises(ValueError, match=r"is not a finite number|is too large"):
+        parse_json(json.dumps(value | {name: wrong}))
+
+
+@given(VALUE.filter(lambda value: not isinstance(value, dict)))
+@tried(200)
+def test_what_is_no_object_is_refused_by_its_type(value):
+    with pytest.raises(ValueError, match=f"it holds a {type(value).__name__}"):
+        parse_json(json.dumps(value))
 
 
 @given(st.text(max_size=60))

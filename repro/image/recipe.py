@@ -193,3 +193,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "constant_strength": {"ramp": False},  # JCL supplement, whose text has no ramp
     "four_keys": {"keys": 4},  # JCL, released code, which counts the query among five crops
 }
+CONCERNED: dict[str, tuple[str, ...]] = {  # the methods whose training each of them changes
+    "swapped_views": SELF_SUPERVISED,  # supervised training has no key, and sees the weak view anyway
+    "zero_logit": ("sce",),
+    "released_projection": SELF_SUPERVISED,
+    "ghost_groups": ("supervised", *SELF_SUPERVISED),
+    "constant_strength": ("jcl",),
+    "four_keys": SEVERAL_KEYS,
+}

@@ -5,10 +5,10 @@ from typing import Any
 from repro.image.cell import data_of
 from repro.image.data import DATASETS
 from repro.image.pretrain import VERSION, check_shared
-from repro.image.recipe import METHODS, PRESETS, VARIANTS, ImageRecipe
+from repro.image.recipe import CONCERNED, METHODS, PRESETS, VARIANTS, ImageRecipe
 from repro.recipe import choose, parse_fractions, parse_names, parse_numbers
 from repro.run.store import Cell
-from repro.run.table import checked_names, entry_of, resolved
+from repro.run.table import checked_names, entry_of, resolved, with_variant
 
 GRID = ("temperature", "key_temperature")
 BASE = {"keys": 5, "strength": 4.0, "temperature": 0.2}  # where they do not vary (JCL supplement)
@@ -38,7 +38,8 @@ def image_methods_cells(
         preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
         methods: comma list of "random", "supervised", "moco", "ressl", "sce", "jcl" and "vanilla".
         seeds: comma list of whole numbers.
-        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none".
+        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none". Methods that are
+            not trained with what it changes keep their usual cells; if all do, it is refused.
         select: "last" epoch of the probe, or "best_on_test" as the released codes did.
         subset: take the copy that `repro data import` has taken in, or a part of ImageNet; every entry then says so.
         precision: "float32", "bfloat16", or "auto": the preset's. A CPU without bfloat16 instructions is slow in it.
@@ -51,7 +52,7 @@ def image_methods_cells(
     changes = _changes(variant, select, subset, precision)
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     recipes = [PRESETS[preset](dataset, method, **changes) for method in chosen]
-    return _cells("image_methods", recipes, preset, seeds, shown=())
+    return _cells("image_methods", recipes, preset, seeds, variant, shown=())
 
 
 @checked_names
@@ -88,7 +89,7 @@ def temperature_grid_cells(
         PRESETS[preset](dataset, method, temperature=row, key_temperature=column, **changes)
         for method, row, column in pairs
     ]
-    return _cells("temperature_grid", recipes, preset, seeds, GRID)
+    return _cells("temperature_grid", recipes, preset, seeds, variant, GRID)
 
 
 @checked_names
@@ -129,7 +130,7 @@ def positive_keys_cells(
     points += [BASE | {"temperature": value} for value in parse_fractions("temperatures", texts["temperatures"])]
     changes = _changes(variant, select, subset, precision, varied=SWEEPS)
     recipes = dict.fromkeys(PRESETS[preset](dataset, "jcl", **changes | point) for point in points)
-    return _cells("positive_keys", [*recipes], preset, seeds, SWEEPS)
+    return _cells("positive_keys", [*recipes], preset, seeds, variant, SWEEPS)
 
 
 @checked_names
@@ -154,26 +155,29 @@ def similarity_variance_cells(
     changes = _changes(variant, "last", subset, precision, varied=SWEEPS)
     jcl = PRESETS[preset](dataset, "jcl", **changes | BASE | {"keys": 9})
     moco = PRESETS[preset](dataset, "moco", **changes)
-    return _cells("similarity_variance", [jcl, moco], preset, seeds, ("keys",))
+    return _cells("similarity_variance", [jcl, moco], preset, seeds, variant, ("keys",))
 
 
 def _changes(
     variant: str, select: str, subset: bool, precision: str, varied: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """What differs from the preset in all cells; no variant may change what the table varies."""
+    """What differs from the preset in all cells, whatever the variant, which may not change what the table varies."""
     allowed = [name for name, changed in VARIANTS.items() if changed.keys().isdisjoint(varied)]
     choose("variant", variant, ("none", *allowed))
     choose("precision", precision, ("auto", "float32", "bfloat16"))
-    changes = {"select": select, "subset": subset} | VARIANTS.get(variant, {})
-    return changes | ({} if precision == "auto" else {"precision": precision})
+    return {"select": select, "subset": subset} | ({} if precision == "auto" else {"precision": precision})
 
 
-def _cells(table: str, recipes: list[ImageRecipe], preset: str, seeds: str | int, shown: tuple[str, ...]) -> list[Cell]:
+def _cells(
+    table: str, recipes: list[ImageRecipe], preset: str, seeds: str | int, variant: str, shown: tuple[str, ...]
+) -> list[Cell]:
     """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns.
 
     Raises:
-        ValueError: if a process group cannot share a recipe's batch.
+        ValueError: if the variant changes no recipe, or a process group cannot share a recipe's batch.
     """
+    if variant != "none":
+        recipes = with_variant(recipes, "method", variant, VARIANTS[variant], CONCERNED[variant])
     for recipe in recipes:
         check_shared(recipe)
     data = data_of(recipes[0])

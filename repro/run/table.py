@@ -19,6 +19,7 @@ from repro.run.plan import plan
 from repro.run.store import Cell, Store
 
 Returned = TypeVar("Returned")
+Varied = TypeVar("Varied", bound=Recipe)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,6 +79,33 @@ def resolved(dataset: str, preset: str, datasets: Collection[str], presets: Coll
     if preset != "auto":
         return preset
     return "quick" if manifest.embedded(dataset) else "paper"
+
+
+def with_variant(
+    recipes: list[Varied], field: str, variant: str, changes: Mapping[str, Any], concerned: Collection[str]
+) -> list[Varied]:
+    """Recipes with what a variant changes where they are trained with it; the others as they are.
+
+    Args:
+        recipes: of a table's cells.
+        field: of theirs, that names the method, or the terms of an objective: "AE+CE".
+        variant, changes: its name, and the values of fields.
+        concerned: the methods, or terms, whose training it changes.
+
+    Raises:
+        ValueError: if it changes no recipe, naming the methods chosen and those to choose from.
+    """
+    varied = [
+        recipe if set(concerned).isdisjoint(getattr(recipe, field).split("+")) else recipe.replace(**changes)
+        for recipe in recipes
+    ]
+    if varied == recipes:
+        chosen = ", ".join(dict.fromkeys(getattr(recipe, field) for recipe in recipes))
+        raise ValueError(
+            f"variant={variant!r} changes nothing in the training of {chosen}; leave it out, or choose what it "
+            f"changes where the recipe is not so anyway: {', '.join(concerned)}"
+        )
+    return varied
 
 
 def entry_of(name: str, recipe: Recipe, usual: Recipe, shown: Sequence[str] = ()) -> str:

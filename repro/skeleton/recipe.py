@@ -23,6 +23,16 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "bidirectional": {"bidirectional": True},  # the repository's earlier auto-encoder for NW-UCLA; see model.py
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
 }
+# The objectives whose training each of them changes: those with one of these terms.
+CONCERNED: dict[str, tuple[str, ...]] = {
+    "sum_of_squares": ("AD",),
+    "denoising": ("AD",),
+    "frozen_noise": ("CD",),
+    "uncropped": ("CD",),
+    "mlp_head": ("AE", "CE"),
+    "bidirectional": ("random", *TERMS),  # whose features too are another encoder's
+    "ema_head_twice": ("CE",),
+}
 
 # What the recipes for NTU RGB+D change, with the source.
 NTU: Values = {

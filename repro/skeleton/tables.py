@@ -12,11 +12,11 @@ from repro.recipe import choose, distinct, parse_names, parse_number, parse_numb
 from repro.report.printed import printed
 from repro.run import device as devices
 from repro.run.store import Cell
-from repro.run.table import Table, checked_names, entry_of, resolved, trained, with_measures
+from repro.run.table import Table, checked_names, entry_of, resolved, trained, with_measures, with_variant
 from repro.skeleton.cell import data_of, learners, train
 from repro.skeleton.data import DATASETS, SkeletonSet
 from repro.skeleton.pretrain import VERSION, precision_of
-from repro.skeleton.recipe import METHODS, PRESETS, TERMS, VARIANTS, SkeletonRecipe
+from repro.skeleton.recipe import CONCERNED, METHODS, PRESETS, TERMS, VARIANTS, SkeletonRecipe
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
 MEASURES = [  # shown behind the linear probe; cells may lack a later one
@@ -125,8 +125,9 @@ def taxonomy_cells(
             layers, which the released job overrides with 9e-4, the preset's.
         pipeline: what happens to the coordinates before training, a name that `data.load` lists for the data set. For
             NTU RGB+D "authors" is "default".
-        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none". "uncropped" is
-            refused where no sequence is longer than the crop.
+        variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none". Objectives that
+            are not trained with what it changes keep their usual cells; if all do, it is refused, and so is "uncropped"
+            where no sequence is longer than the crop.
         select: "last" epoch, or "best_on_test" as the released code did.
         subset: accept a part of NTU RGB+D, whose label is then "ntu (subset)": no printed number belongs to it.
         precision: of matrix products on a CPU, "float32", "bfloat16", or "auto": the preset's. In bfloat16 a CPU that
@@ -144,11 +145,13 @@ def taxonomy_cells(
     where = devices.resolve(device)
     changes = {"layers": parse_number("layers", layers, least=1), "subset": subset}
     changes["pipeline"] = SAME_PIPELINES.get((dataset, pipeline), pipeline)
-    changes |= _as_given(select, precision, where) | VARIANTS.get(variant, {})
+    changes |= _as_given(select, precision, where)
     changes |= {} if units == "auto" else {"units": parse_number("units", units, least=1)}
     changes |= {} if learning_rate == "auto" else {"learning_rate": parse_rate(learning_rate)}
     changes["protocol"] = protocols[0] if protocol == "auto" else protocol
     recipes = [PRESETS[preset](dataset, name, **changes) for name in parse_objectives(objectives)]
+    if variant != "none":
+        recipes = with_variant(recipes, "objectives", variant, VARIANTS[variant], CONCERNED[variant])
     if variant == "uncropped":
         _check_longer(data_of(recipes[0]), PRESETS[preset](dataset, "CD").td_crop)
     return _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds), where)

@@ -27,7 +27,7 @@ from repro.image.augment import NORMALISATION, CentredView, ShiftedView
 from repro.image.data import load
 from repro.image.model import trunk
 from repro.image.pretrain import Pretrainer, learning_rate
-from repro.image.recipe import METHODS, VARIANTS, paper
+from repro.image.recipe import CONCERNED, METHODS, VARIANTS, paper
 from repro.run.fit import NonFiniteLoss, fit
 
 CPU = torch.device("cpu")
@@ -353,6 +353,21 @@ def test_every_variant_changes_the_numbers(variant):
     losses = [trace(each, 3)[:, -2] for each in (usual, changed)]
     assert losses[1].isfinite().all()
     assert not torch.allclose(*losses, rtol=1e-4)
+
+
+@pytest.mark.parametrize("method", TRAINED)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_variant_changes_the_methods_that_it_concerns(variant, method):
+    """Of `supervised`, whose classifier is drawn after the projection, with the usual classifier."""
+    if variant == "four_keys" and method not in CONCERNED[variant]:
+        with pytest.raises(ValueError, match=f"keys=4 needs the method jcl or vanilla; {method} has one key a query"):
+            tiny(method, **VARIANTS[variant])
+        return
+    common = {"batch": 16, "key_temperature": 1.0} if method != "supervised" else {"batch": 16}
+    usual, changed = (learner(method, **common | changes) for changes in ({}, VARIANTS[variant]))
+    changed.classifier.load_state_dict(usual.classifier.state_dict())
+    losses = [trace(each, 3)[:, -2] for each in (usual, changed)]
+    assert torch.equal(*losses) == (method not in CONCERNED[variant])
 
 
 # ---------------------------------------------------------------------------------------------- rates and strengths

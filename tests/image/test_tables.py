@@ -17,7 +17,7 @@ from stored_cells import refuse, stored
 from repro import manifest
 from repro.image import pretrain, table_cells, table_layouts, tables
 from repro.image.pretrain import VERSION
-from repro.image.recipe import METHODS, VARIANTS, paper, quick, smoke
+from repro.image.recipe import CONCERNED, METHODS, VARIANTS, paper, quick, smoke
 from repro.report import printed
 from repro.report.printed import as_printed
 from repro.run.store import Cell
@@ -70,7 +70,7 @@ def test_what_processes_cannot_share_is_refused_before_anything_is_trained(any_d
     with pytest.raises(ValueError, match=r"groups=1 cannot be divided among 2 processes.*--variant ghost_groups"):
         tables.TABLES[name].run(preset="smoke", engine="inline", device="cpu")
     assert capsys.readouterr().err == ""
-    assert table_cells.image_methods_cells("digits", preset="smoke", methods="sce", variant="ghost_groups")
+    assert table_cells.image_methods_cells("digits", preset="smoke", methods="random,sce", variant="ghost_groups")
 
 
 @pytest.fixture(scope="module")
@@ -197,18 +197,33 @@ def test_choices_reach_every_recipe(any_data, table):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_variants_reach_the_recipes_and_their_entries(variant):
     changes = VARIANTS[variant]
-    methods = ("jcl", "vanilla") if "keys" in changes else METHODS
-    for cell in tables.image_methods_cells(methods=",".join(methods), variant=variant):
+    for cell in tables.image_methods_cells(methods=",".join(METHODS), variant=variant):
         usual = quick("digits", cell.recipe.method)
+        if usual.method not in CONCERNED[variant]:
+            assert (cell.recipe, cell.entry) == (usual, usual.method)
+            continue
         assert cell.recipe == usual.replace(**changes)
         departures = {name: value for name, value in changes.items() if getattr(usual, name) != value}
         assert cell.entry == ", ".join([usual.method, *(f"{name}={value}" for name, value in departures.items())])
         assert departures
 
 
-def test_a_variant_of_several_keys_is_refused_where_a_query_has_one():
-    with pytest.raises(ValueError, match="keys=4 needs the method jcl or vanilla; moco has one key a query"):
-        tables.image_methods_cells(methods="jcl,moco", variant="four_keys")
+@pytest.mark.parametrize(
+    ("table", "choices", "message"),
+    [
+        ("image_methods", {"methods": "moco", "variant": "zero_logit"}, "of moco; leave it out, .* anyway: sce$"),
+        ("image_methods", {"methods": "random,sce", "variant": "four_keys"}, "of random, sce; .* anyway: jcl, "),
+        ("image_methods", {"methods": "random", "variant": "ghost_groups"}, "of random; .* anyway: supervised, moco"),
+        ("image_methods", {"methods": "supervised", "variant": "swapped_views"}, "of supervised; .* anyway: moco, "),
+        ("temperature_grid", {"variant": "constant_strength"}, "of sce, ressl; leave it out, .* anyway: jcl$"),
+        ("positive_keys", {"variant": "zero_logit"}, "of jcl; leave it out, .* anyway: sce$"),
+        ("similarity_variance", {"dataset": "imagenet100", "variant": "ghost_groups"}, "of jcl, moco; .* is not so"),
+        ("similarity_variance", {"variant": "zero_logit"}, "of jcl, moco; leave it out, .* anyway: sce$"),
+    ],
+)
+def test_a_variant_that_changes_no_method_is_refused(table, choices, message):
+    with pytest.raises(ValueError, match=f"variant='{choices['variant']}' changes nothing in the training {message}"):
+        tables.TABLES[table].cells(**choices)
 
 
 def test_a_variant_of_the_sweeps_keeps_what_varies():
@@ -360,7 +375,7 @@ def test_the_common_point_is_a_row_of_all_three_sweeps():
 def test_rows_say_what_departs_from_the_preset():
     frame = laid_out("image_methods", tables.image_methods_cells(methods="supervised,moco", variant="swapped_views"))
     assert list(frame.columns) == ["method", "departures", *TAIL]
-    assert frame["departures"].tolist() == ["key_view=strong", "query_view=weak"]  # what their recipes have not
+    assert frame["departures"].tolist() == ["", "query_view=weak"]  # what their recipes have not
     plain = laid_out("image_methods", tables.image_methods_cells(methods="moco,jcl"))
     assert "departures" not in plain
 

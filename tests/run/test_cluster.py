@@ -8,7 +8,8 @@ import sys
 import pytest
 
 SCRIPT = """
-import json, os
+import json, os, time
+from pathlib import Path
 
 from distributed import get_worker
 
@@ -16,25 +17,38 @@ from repro.recipe import Recipe
 from repro.run.cluster import Cluster
 from repro.run.store import Cell, Store
 
+ROOT = Path(os.environ["REPRO_RUNS"])
+
 
 def train(run, progress):
-    return {"linear": float(get_worker().name), "cost": {}}
+    worker, met = get_worker(), ROOT / f"met {run.cell.preset}"
+    met.mkdir(exist_ok=True)
+    (met / str(worker.name)).touch()
+    deadline = time.monotonic() + 60
+    while len(list(met.iterdir())) < 2 and time.monotonic() < deadline:  # else one could do all before the other begins
+        time.sleep(0.01)
+    resources = {"left": worker.state.available_resources, "has": worker.state.total_resources}
+    gpus = {name: float(found.get("GPU", -1)) for name, found in resources.items()}
+    return {"linear": float(worker.name), "cost": {}} | gpus
 
 
-def main():
-    cells = [Cell("taxonomy", "CE", Recipe(), seed, "quick", "synthetic", "d1", 1) for seed in range(4)]
-    store = Store(os.environ["REPRO_RUNS"])
-    failed = Cluster(2, None, "cuda")(cells, train, store)
-    print(json.dumps([len(failed), [store.run(cell).result["linear"] for cell in cells]]))
+def main(device):
+    cells = [Cell("taxonomy", "CE", Recipe(), seed, device, "synthetic", "d1", 1) for seed in range(4)]
+    store = Store(ROOT)
+    failed = Cluster(2, None, device)(cells, train, store)
+    results = [store.run(cell).result for cell in cells]
+    print(json.dumps([len(failed), *([each[name] for each in results] for name in ("linear", "left", "has"))]))
 """
 
 
-def test_workers_of_this_machine_have_numbers_by_which_they_take_turns_with_gpus(tmp_path):
+@pytest.mark.parametrize(("device", "gpus_left", "gpus"), [("cuda", 0, 1), ("cpu", -1, -1)])
+def test_workers_have_numbers_to_share_gpus_by_and_a_cell_takes_one_on_cuda_alone(device, gpus_left, gpus, tmp_path):
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, "-c", "import script; script.main()"]
+    command = [sys.executable, "-c", f"import script; script.main({device!r})"]
     own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
-    failed, names = json.loads(done.stdout.splitlines()[-1])
-    assert failed == 0 and set(names) <= {0.0, 1.0}
+    failed, names, left, has = json.loads(done.stdout.splitlines()[-1])
+    assert failed == 0 and set(names) == {0.0, 1.0}
+    assert set(left) == {gpus_left} and set(has) == {gpus}  # while a cell is trained; -1: there is no such resource

@@ -22,7 +22,17 @@ from repro.skeleton.augment import apply_shear, shear_matrices, temporal_flip
 from repro.skeleton.cell import evaluate
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import Pretrainer, precision_of
-from repro.skeleton.recipe import METHODS, PRESETS, SUBSETS, TERMS, VARIANTS, SkeletonRecipe, paper, quick
+from repro.skeleton.recipe import (
+    CONCERNED,
+    METHODS,
+    PRESETS,
+    SUBSETS,
+    TERMS,
+    VARIANTS,
+    SkeletonRecipe,
+    paper,
+    quick,
+)
 from repro.skeleton.sequences import Sequences
 
 FRAMES, FEATURES, SAMPLES = 12, 6, 21
@@ -415,6 +425,19 @@ def test_every_variant_changes_the_numbers(variant):
     usual, changed = (trace(chosen, data) for chosen in (recipe, recipe.replace(**VARIANTS[variant])))
     assert changed.isfinite().all()
     assert ((usual - changed).abs() > 1e-5 * usual.abs()).any(1)[-1]
+
+
+@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_variant_changes_the_terms_that_it_concerns(variant, term):
+    """With `mlp_head`, which draws more numbers before those of the decoder, the usual decoder."""
+    data = made_up(frames=60, shortest=55)
+    recipe = tiny(term, td_crop=50, units=8)
+    usual, changed = (Pretrainer(each, data, 0, CPU) for each in (recipe, recipe.replace(**VARIANTS[variant])))
+    for model, twin in ((usual.model, changed.model), (usual.keys.twin, changed.keys.twin)):
+        twin.decoder.load_state_dict(model.decoder.state_dict())
+    losses = [torch.stack([fast.step() for _ in range(3)]) for fast in (usual, changed)]
+    assert torch.equal(*losses) == (term not in CONCERNED[variant])
 
 
 def test_variants_are_differences_from_the_defaults():

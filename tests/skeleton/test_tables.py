@@ -24,7 +24,7 @@ from repro.run.fit import fit
 from repro.run.store import Cell
 from repro.skeleton import cell, selection, tables
 from repro.skeleton.pretrain import VERSION, Pretrainer
-from repro.skeleton.recipe import VARIANTS, paper, smoke
+from repro.skeleton.recipe import CONCERNED, VARIANTS, paper, smoke
 from repro.skeleton.selection import BestOnTest
 from repro.skeleton.selection import accuracy_on_test as knn_accuracy
 
@@ -133,10 +133,31 @@ def test_seeds_come_one_after_the_other_and_make_cells_of_their_own():
     ids=str,
 )
 def test_entries_say_what_departs_from_the_preset(choices, suffix):
-    found, = tables.taxonomy_cells("synthetic", preset="smoke", objectives="AD+CD", **choices)
-    usual, = tables.taxonomy_cells("synthetic", preset="smoke", objectives="AD+CD")
-    assert found.entry == "AD+CD" + suffix
+    found, = tables.taxonomy_cells("synthetic", preset="smoke", objectives="CE+AD+CD", **choices)
+    usual, = tables.taxonomy_cells("synthetic", preset="smoke", objectives="CE+AD+CD")
+    assert found.entry == "CE+AD+CD" + suffix
     assert (found.key == usual.key) == (suffix == "")
+
+
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "uncropped"])
+def test_objectives_that_a_variant_does_not_concern_keep_their_usual_cells(variant):
+    cells = tables.taxonomy_cells("synthetic", variant=variant)
+    for found, usual in zip(cells, tables.taxonomy_cells("synthetic"), strict=True):
+        concerned = any(term in usual.entry.split("+") for term in CONCERNED[variant])
+        assert found.recipe == (usual.recipe.replace(**VARIANTS[variant]) if concerned else usual.recipe)
+        assert (found.key == usual.key) == (found.entry == usual.entry) == (not concerned)
+
+
+@pytest.mark.parametrize(
+    ("variant", "objectives", "able"),
+    [("sum_of_squares", "CE", "AD"), ("denoising", "random,AE+CE", "AD"), ("frozen_noise", "CE+AD", "CD"),
+     ("uncropped", "AE,CE", "CD"), ("mlp_head", "random,AD+CD", "AE, CE"), ("ema_head_twice", "AE+CD", "CE")],
+)
+def test_a_variant_that_changes_no_objective_is_refused(variant, objectives, able):
+    chosen = re.escape(objectives.replace(",", ", "))
+    message = f"variant='{variant}' changes nothing in the training of {chosen}; leave it out, .* anyway: {able}$"
+    with pytest.raises(ValueError, match=message):
+        tables.taxonomy_cells("synthetic", objectives=objectives, variant=variant)
 
 
 def test_parameters_reach_the_recipe():
@@ -727,7 +748,7 @@ def test_best_on_test_end_to_end(trained, runs):
 @pytest.mark.parametrize(("choice", "label"), [({"select": "best_on_test"}, "best_on_test"),
                                                ({"variant": "frozen_noise"}, "frozen_noise")], ids=str)
 def test_a_table_says_what_departs_from_the_preset(choice, label):
-    table = tables.taxonomy("synthetic", preset="smoke", objectives="random", **choice)
+    table = tables.taxonomy("synthetic", preset="smoke", objectives="random,CD", **choice)
     assert label in table.to_string()
 
 
