@@ -50,7 +50,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from repro import npz
 from repro.audiovisual import discs

@@ -163,12 +163,13 @@ def objective_parts(log: DataFrame) -> Figure:
         f"\nloss and weighted sum differ by at most {difference:.1g} nats"
     )
     axes = figure.subplots()
+    mark = "" if len(log) > 1 else "_"  # a line through one epoch would not be seen
     for term, colour, line in (("InfoNCE", BLUE, "--"), ("ReSSL", VERMILLION, "-."), ("Ceil", GREEN, ":")):
-        axes.plot(log["epoch"], log[term], color=colour, linestyle=line, label=term)
-    axes.plot(log["epoch"], log["loss"], color=INK, label="loss")
+        axes.plot(log["epoch"], log[term], color=colour, linestyle=line, marker=mark, label=term)
+    axes.plot(log["epoch"], log["loss"], color=INK, marker=mark, label="loss")
     looks = {"marker": "o", "markerfacecolor": "white", "linestyle": "none", "markevery": 1 + len(log) // 20}
     axes.plot(log["epoch"], recomposed, color=PURPLE, label="weighted sum", **looks)
-    axes.locator_params(axis="x", integer=True)
+    axes.locator_params(axis="x", integer=True, min_n_ticks=1)
     axes.set(xlabel="epoch", ylabel="mean over the epoch (nats)")
     axes.grid(axis="y")
     legend_above(axes, columns=3)
