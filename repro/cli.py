@@ -45,9 +45,6 @@ def main() -> None:
     except (ValueError, TypeError, OSError, FloatingPointError) as error:
         print(f"repro: {error}", file=sys.stderr)
         sys.exit(2)
-    except MemoryError as error:
-        print(f"repro: out of memory ({error}); end other programs, or take fewer --workers", file=sys.stderr)
-        sys.exit(2)
 
 
 @app.command()

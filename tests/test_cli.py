@@ -53,14 +53,6 @@ def refused(ended: tuple[int, str, str]) -> str:
     return errors
 
 
-def test_memory_that_is_missing_is_an_error_without_a_traceback(repro, monkeypatch):
-    def examined():
-        raise MemoryError("Unable to allocate 8 GiB")
-
-    monkeypatch.setattr("repro.manifest.names", examined)
-    assert "out of memory (Unable to allocate 8 GiB); end other programs" in refused(repro("data", "list"))
-
-
 def commands() -> list[list[str]]:
     """Every command as the words a user types."""
 

@@ -9,22 +9,21 @@ from pathlib import Path
 
 from repro import archives, npz
 
-UNPACKED = 2**33              # bytes that an archive may unpack to on disk, all files together; STL-10 has 3.1e9
-HELD = 2**30                  # bytes of files that are held in memory together; those of Tiny-ImageNet have 0.3e9
+LARGEST = 2**33               # bytes that an archive may unpack to, all files together; STL-10 has 3.1e9
 DAMAGED = (*npz.DAMAGED, tarfile.TarError)
 
 
 class Room:
-    """What an archive may still unpack to, of so many bytes; no member unpacks to more than it says."""
+    """What an archive may still unpack to; no member unpacks to more than it says."""
 
-    def __init__(self, most: int) -> None:
-        self.most = self.left = most
+    def __init__(self) -> None:
+        self.left = LARGEST
 
     def take(self, size: int) -> None:
         """Raise ValueError if there is no room for so many bytes more."""
         self.left -= size
         if self.left < 0:
-            raise ValueError(f"it unpacks to more than {self.most:,} bytes")
+            raise ValueError(f"it unpacks to more than {LARGEST:,} bytes")
 
     def checked(self, member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
         """A filter of `tarfile` that lets no member leave the folder either."""
@@ -36,7 +35,7 @@ def contents(path: Path) -> Iterator[tuple[str, bytes]]:
     """(name, contents) of the files in a folder, zip or tar archive; a folder that holds all others is left out.
 
     Raises:
-        ValueError: if the archive is damaged, or its files together are too large.
+        ValueError: if the archive is damaged.
     """
     try:
         files = list(_files(path))
@@ -63,26 +62,24 @@ def unpacked(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="repro-") as folder:
         try:
             with tarfile.open(path) as archive:
-                archive.extractall(folder, filter=Room(UNPACKED).checked)
+                archive.extractall(folder, filter=Room().checked)
         except DAMAGED as error:
             raise ValueError(f"{path} is truncated or damaged ({error}); fetch it again") from error
         yield Path(folder)
 
 
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    room = Room(HELD)
+    room = Room()
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if file.is_file():
-                room.take(file.stat().st_size)
                 yield file.relative_to(path).as_posix(), file.read_bytes()
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            infos = [info for info in archive.infolist() if not info.filename.endswith("/")]  # names may be empty
-            for info in infos:
-                room.take(info.file_size)
-            for info in infos:
-                yield info.filename, archives.read_member(archive, info)
+            for info in archive.infolist():
+                if not info.filename.endswith("/"):  # `is_dir` fails where a name is empty
+                    room.take(info.file_size)
+                    yield info.filename, archives.read_member(archive, info)
     else:
         with tarfile.open(path) as archive:
             for member in archive:

@@ -18,7 +18,6 @@ from repro.recipe import choose
 
 PARTS = ("train", "test", "unlabeled")
 PICTURES = (".jpg", ".jpeg", ".png")
-LARGEST_ARRAYS = 2**32        # bytes of all arrays of an `.npz`; STL-10's have 3.1e9
 UNREADABLE = (                # what NumPy raises for a description of an array that is odd, or of no array; or warns of
     *npz.DAMAGED, SyntaxError, tokenize.TokenError, TypeError, RuntimeError, OverflowError, MemoryError, Warning,
 )
@@ -159,7 +158,7 @@ def _npz(path: Path, wanted: Sequence[str]) -> dict[str, np.ndarray | None]:
     """
     try:
         with open(path, "rb") as opened, np.load(opened) as file:
-            room = archives.Room(LARGEST_ARRAYS)
+            room = archives.Room()
             for member in file.zip.infolist():
                 room.take(member.file_size)
             found = {name: file[name] if name in wanted else None for name in file.files}

@@ -310,7 +310,7 @@ def test_a_fault_of_the_program_is_not_blamed_on_the_file(folders, monkeypatch):
 
 
 def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
-    monkeypatch.setattr(readers, "LARGEST_ARRAYS", 1000)
+    monkeypatch.setattr(archives, "LARGEST", 1000)
     with pytest.raises(ValueError, match=r"mine\.npz is not an \.npz .*: it unpacks to more than 1,000 bytes"):
         data.take_in("cifar10", saved(folders / "mine.npz", arrays(x_train=pixels(50), y_train=np.zeros(50, int))))
 
