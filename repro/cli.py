@@ -35,7 +35,10 @@ PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | es
 
 
 def main() -> None:
-    """Run the command line; an error a reader can mend is printed without a traceback and ends with status 2."""
+    """Run the command line; an error a reader can mend is printed without a traceback and ends with status 2.
+
+    So does memory that is not there, with status 1, as nothing need be wrong with what was given.
+    """
     try:
         app()
     except SystemExit as end:
@@ -45,6 +48,10 @@ def main() -> None:
     except (ValueError, TypeError, OSError, FloatingPointError) as error:
         print(f"repro: {error}", file=sys.stderr)
         sys.exit(2)
+    except MemoryError as error:
+        what = f"out of memory ({error})" if f"{error}" else "out of memory"
+        print(f"repro: {what}; end other programs, or go on where there is more memory", file=sys.stderr)
+        sys.exit(1)
 
 
 @app.command()

@@ -408,6 +408,17 @@ def test_an_error_of_the_disk_is_one_a_reader_can_mend(repro, tmp_path):
         assert message.endswith("or point REPRO_RUNS at another folder")
 
 
+@pytest.mark.parametrize(("error", "what"), [
+    (MemoryError(), "out of memory"), (MemoryError("cannot allocate 3 GiB"), "out of memory (cannot allocate 3 GiB)"),
+])
+def test_memory_that_is_not_there_is_told_in_a_line(repro, monkeypatch, error, what):
+    def status():
+        raise error
+
+    monkeypatch.setattr(cli.present, "status", status)
+    assert repro("data", "list") == (1, "", f"repro: {what}; end other programs, or go on where there is more memory\n")
+
+
 def test_a_real_process_ends_with_status_2_and_no_traceback(tmp_path):
     environment = os.environ | {"REPRO_DATA": str(tmp_path), "REPRO_RUNS": str(tmp_path)}
     command = [sys.executable, "-m", "repro", "run", "taxonomy", "--preset", "smok"]

@@ -2,8 +2,6 @@
 
 import functools
 import hashlib
-import tarfile
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,31 +12,31 @@ from torch import Tensor
 from torchvision import datasets
 
 from repro import manifest, npz
-from repro.image import imagenet, readers
+from repro.image import archives, imagenet, readers
 from repro.image.files import Files
-from repro.image.readers import PARTS, Pictures
+from repro.image.readers import PARTS, Form, Pictures
 from repro.labels import check_labels
 from repro.recipe import choose
 from repro.run.parallel import alone, made_once
 from repro.run.store import write_atomically
 
+FORMS = {
+    "cifar10": Form(side=32, classes=10, images=60_000),
+    "cifar100": Form(side=32, classes=100, images=60_000),
+    "stl10": Form(side=96, classes=10, images=13_000),
+    "tiny_imagenet": Form(side=64, classes=200, images=110_000),
+}
 READERS: dict[str, Callable[[Path], Pictures]] = {
     "cifar10": functools.partial(readers.cifar, kind=datasets.CIFAR10),
     "cifar100": functools.partial(readers.cifar, kind=datasets.CIFAR100),
     "stl10": readers.stl10,
-    "tiny_imagenet": readers.tiny_imagenet,
+    "tiny_imagenet": functools.partial(readers.tiny_imagenet, form=FORMS["tiny_imagenet"]),
 }
 LEFT_IN_FILES = ("imagenet", "imagenet100")
 DATASETS = ("digits", *READERS, *LEFT_IN_FILES)
 CLASSES = {                   # of copies; those of other sets are the folders found, or the numbers
     "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     "stl10": ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"),
-}
-FORMS = {                     # side of the pictures in pixels, and number of classes
-    "cifar10": (32, 10),
-    "cifar100": (32, 100),
-    "stl10": (96, 10),
-    "tiny_imagenet": (64, 200),
 }
 STORED = ("images", "labels", "part", "classes", "digest")
 
@@ -123,7 +121,7 @@ def take_in(name: str, path: Path) -> ImageSet:
 
     Raises:
         ValueError: if the name is unknown, the file has none of these forms, or its pictures or classes are those of
-            another data set, naming what is wrong.
+            another data set or too many, naming what is wrong.
         FileNotFoundError: if there is no such file.
     """
     if name in LEFT_IN_FILES:
@@ -133,17 +131,17 @@ def take_in(name: str, path: Path) -> ImageSet:
     choose("dataset", name, READERS)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    if path.is_file() and path.suffix != ".npz" and not (zipfile.is_zipfile(path) or tarfile.is_tarfile(path)):
+    if path.is_file() and path.suffix != ".npz" and not archives.recognised(path):
         raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
                          "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
                          "zip or tar archive")
     classes = CLASSES.get(name)
     if path.suffix == ".npz":
-        pictures = readers.numpy_file(path, classes or FORMS[name][1])
+        pictures = readers.numpy_file(path, FORMS[name], classes)
     elif name == "tiny_imagenet":
-        pictures = readers.tiny_imagenet(path)
+        pictures = readers.tiny_imagenet(path, FORMS[name])
     else:
-        pictures = readers.class_folders(path, classes)
+        pictures = readers.class_folders(path, FORMS[name], classes)
     _check_copy(name, path, pictures)
     copy = manifest.imported(name) / f"{path.name}.npz"
     copy.parent.mkdir(parents=True, exist_ok=True)
@@ -156,12 +154,9 @@ def take_in(name: str, path: Path) -> ImageSet:
 
 
 def _check_copy(name: str, path: Path, pictures: Pictures) -> None:
-    """Raise unless the pictures have the size and classes of the data set, and some are to train and some to test."""
-    side, number = FORMS[name]
-    height, width = pictures.images.shape[2:]
+    """Raise unless the pictures have the classes of the data set, and some are to train and some to test."""
+    number = FORMS[name].classes
     advice = f"take it in as the data set it is a copy of ({', '.join(READERS)}), or bring it into the form of {name}"
-    if (height, width) != (side, side):
-        raise ValueError(f"{path} has pictures of {height} x {width} pixels, expected {side} x {side}; {advice}")
     given, known = readers.class_names(path) if path.suffix == ".npz" else (), CLASSES.get(name)
     names = given or pictures.classes
     if known:

@@ -1,7 +1,9 @@
 """Pictures that stay in their files until they are asked for."""
 
+import contextlib
 import os
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -45,7 +47,7 @@ def read_rgb(file: Path | BinaryIO, name: str) -> Image.Image:
     Raises:
         ValueError: if it is truncated, damaged or no JPEG or PNG file, calling it `name`.
     """
-    try:
+    with _calling(name):
         with Image.open(file, formats=KINDS) as image:
             if image.format != "PNG":
                 return image.convert("RGB")
@@ -54,5 +56,21 @@ def read_rgb(file: Path | BinaryIO, name: str) -> Image.Image:
             file.seek(0)
         with Image.open(file, formats=KINDS) as image:
             return image.convert("RGB")
+
+
+def size(file: Path | BinaryIO, name: str) -> tuple[int, int]:
+    """Height and width of a picture in pixels, as it announces them; nothing is decoded.
+
+    Raises:
+        ValueError: as `read_rgb`.
+    """
+    with _calling(name), Image.open(file, formats=KINDS) as image:
+        return image.height, image.width
+
+
+@contextlib.contextmanager
+def _calling(name: str) -> Iterator[None]:
+    try:
+        yield
     except (OSError, SyntaxError, ValueError, *ABSURD) as error:
         raise ValueError(f"{name} cannot be read as a picture ({error}); fetch it again or leave it out") from error

@@ -1,11 +1,14 @@
 """Image data sets in their official layouts, and copies people have of them, as arrays."""
 
+import functools
 import io
+import itertools
 import tokenize
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 from torchvision import datasets
@@ -13,14 +16,32 @@ from tqdm.auto import tqdm
 
 from repro import npz
 from repro.image import archives
-from repro.image.files import read_rgb
+from repro.image.files import read_rgb, size
 from repro.recipe import choose
 
 PARTS = ("train", "test", "unlabeled")
 PICTURES = (".jpg", ".jpeg", ".png")
+AT_ONCE = 64                  # files of pictures that are held at a time
+LARGEST_NAMES = 2**20         # bytes that the array of the classes' names may take
+MOST_NAMES = 1000
+HEADERS = 2**16               # bytes that the descriptions of the arrays take at most
 UNREADABLE = (                # what NumPy raises for a description of an array that is odd, or of no array; or warns of
     *npz.DAMAGED, SyntaxError, tokenize.TokenError, TypeError, RuntimeError, OverflowError, MemoryError, Warning,
 )
+
+
+class Form(NamedTuple):
+    """What the pictures of a data set are; a copy, or a copy of a part, has no others and no more of them.
+
+    Attributes:
+        side: their height and width in pixels.
+        classes: how many there are.
+        images: how many have labels.
+    """
+
+    side: int
+    classes: int
+    images: int
 
 
 @dataclass(frozen=True)
@@ -86,56 +107,61 @@ def stl10(path: Path) -> Pictures:
     return Pictures(np.concatenate([each.data for each in parts]), labels, part, tuple(parts[0].classes))
 
 
-def tiny_imagenet(path: Path) -> Pictures:
+def tiny_imagenet(path: Path, form: Form) -> Pictures:
     """Tiny-ImageNet from its archive or folder: `train/<class>/images/`, `val/images/` and `val/val_annotations.txt`.
 
     The validation images are for test; classes are WordNet ids, sorted.
 
     Raises:
-        ValueError: if the archive is damaged, or an image has no class or another size.
+        ValueError: if the archive is damaged, an image has no class or another size, or there are too many.
     """
-    members = dict(archives.contents(path))
+    members = dict(archives.contents(path, lambda name: name == "val/val_annotations.txt"))
     lines = members.get("val/val_annotations.txt", b"").decode().splitlines()
     validation = {name: wnid for name, wnid, *_ in map(str.split, lines)}
     rows = []
-    for name, data in members.items():
+
+    def labelled(name: str) -> bool:
+        return _is_picture(name) and PurePosixPath(name).parts[0] != "test"  # whose classes were never published
+
+    for name, image in _decoded(path, form, labelled):
         place = PurePosixPath(name)
-        if place.suffix.lower() not in PICTURES or place.parts[0] == "test":  # whose classes were never published
-            continue
         wnid = place.parts[1] if place.parts[0] == "train" else validation.get(place.name)
         if wnid is None:
             raise ValueError(f"{path}: {name} is not in val/val_annotations.txt; fetch the archive again")
-        rows.append((place.parts[0] != "train", wnid, name, data))
-    return _labelled(path, sorted(rows, key=lambda row: row[:3]), classes=None)
+        rows.append((place.parts[0] != "train", wnid, name, image))
+    return _labelled(path, rows, classes=None)
 
 
-def numpy_file(path: Path, classes: Sequence[str] | int) -> Pictures:
+def numpy_file(path: Path, form: Form, classes: Sequence[str] | None) -> Pictures:
     """Images and labels from an `.npz`: x_train, y_train, x_test and y_test; other arrays in it are not looked at.
 
     Args:
         path: x_... are uint8 (n, H, W, 3) or (n, H, W), y_... whole numbers (n,).
-        classes: of the data set, in the order of the labels; or how many there are at most, which are then numbers.
+        form: of the data set.
+        classes: of the data set, in the order of the labels; None takes numbers.
 
     Raises:
-        ValueError: if the file is damaged, an array is missing or has another form, or a label has no class.
+        ValueError: if the file is damaged, an array is missing or has another form, there are too many images, or a
+            label has no class.
     """
     wanted = ("x_train", "y_train", "x_test", "y_test")
-    arrays = _npz(path, wanted)
+    arrays = _npz(path, wanted, form.images * (3 * form.side**2 + 8) + HEADERS)
     missing = [name for name in wanted if name not in arrays]
     if missing:
         raise _no_npz(path, f"it lacks {', '.join(missing)}, has {', '.join(arrays)}")
     images, labels, more, further = (arrays[name] for name in wanted)
-    parts = [(_channels_first(path, images), labels), (_channels_first(path, more), further)]
+    for pictures in (images, more):
+        _check_images(path, pictures, form)
+    if len(images) + len(more) > form.images:
+        raise _too_many(path, form)
+    parts = [(_channels_first(images), labels), (_channels_first(more), further)]
     for pictures, numbers in parts:
         if numbers.shape != (len(pictures),) or not np.issubdtype(numbers.dtype, np.integer):
             raise ValueError(f"{path}: {len(pictures)} images have labels {numbers.dtype} {numbers.shape}")
     labels = np.concatenate([numbers for _, numbers in parts]).astype(np.int64)
-    most = classes if isinstance(classes, int) else len(classes)
-    if labels.min(initial=0) < 0 or labels.max(initial=0) >= most:
-        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {most - 1}")
-    names = tuple(map(str, range(labels.max(initial=0) + 1))) if isinstance(classes, int) else tuple(classes)
-    if parts[0][0].shape[1:] != parts[1][0].shape[1:]:
-        raise ValueError(f"{path}: x_train holds {parts[0][0].shape[1:]}, x_test {parts[1][0].shape[1:]}")
+    if labels.min(initial=0) < 0 or labels.max(initial=0) >= form.classes:
+        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {form.classes - 1}")
+    names = tuple(classes or map(str, range(labels.max(initial=0) + 1)))
     part = np.repeat([0, 1], [len(pictures) for pictures, _ in parts])
     return Pictures(np.concatenate([pictures for pictures, _ in parts]), labels, part, names)
 
@@ -146,21 +172,24 @@ def class_names(path: Path) -> tuple[str, ...]:
     Raises:
         ValueError: as `numpy_file`.
     """
-    names = _npz(path, ("class_names",)).get("class_names")
+    names = _npz(path, ("class_names",), LARGEST_NAMES).get("class_names")
+    if names is not None and names.size > MOST_NAMES:
+        raise _no_npz(path, f"class_names has {names.size:,} names, at most {MOST_NAMES:,} are read")
     return () if names is None else tuple(map(str, names.ravel()))
 
 
-def _npz(path: Path, wanted: Sequence[str]) -> dict[str, np.ndarray | None]:
+def _npz(path: Path, wanted: Sequence[str], most: int) -> dict[str, np.ndarray | None]:
     """Those of the wanted arrays that an `.npz` has, by name, and None for every other one.
 
     Raises:
-        ValueError: if the file is damaged, unpacks to too much, or something wanted is no array.
+        ValueError: if the file is damaged, what is wanted announces more than `most` bytes, or is no array.
     """
     try:
         with open(path, "rb") as opened, np.load(opened) as file:
-            room = archives.Room()
-            for member in file.zip.infolist():
-                room.take(member.file_size)
+            announced = sum(member.file_size for member in file.zip.infolist()
+                            if member.filename.removesuffix(".npy") in wanted)
+            if announced > most:
+                raise ValueError(f"{', '.join(wanted)} unpack to {announced:,} bytes, at most {most:,} are read")
             found = {name: file[name] if name in wanted else None for name in file.files}
     except UNREADABLE as error:
         raise _no_npz(path, error) from error
@@ -174,61 +203,85 @@ def _no_npz(path: Path, why: object) -> ValueError:
     return ValueError(f"{path} is not an .npz of images and labels: {why}")
 
 
-def class_folders(path: Path, classes: Sequence[str] | None) -> Pictures:
+def class_folders(path: Path, form: Form, classes: Sequence[str] | None) -> Pictures:
     """Images in class folders, `train/<class>/` and `test/<class>/` (or `val/`), from a folder, zip or tar archive.
 
     Args:
         path: of the folder or archive.
+        form: of the data set.
         classes: of the data set, in the order of the labels; None takes the folders, sorted.
 
     Raises:
-        ValueError: if the archive is damaged, a folder is no class, or an image has another size or cannot be read.
+        ValueError: if the archive is damaged, a folder is no class, an image has another size or cannot be read, or
+            there are too many.
     """
     rows = []
-    for name, data in archives.contents(path):
+    for name, image in _decoded(path, form, _is_picture):
         place = PurePosixPath(name)
-        if place.suffix.lower() not in PICTURES:
-            continue
         if len(place.parts) != 3 or place.parts[0] not in ("train", "test", "val"):
             raise ValueError(f"{path}: {name} does not lie in train/<class>/, test/<class>/ or val/<class>/")
-        rows.append((place.parts[0] != "train", place.parts[1], name, data))
-    if not rows:
-        raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
-    return _labelled(path, sorted(rows, key=lambda row: row[:3]), classes)
+        rows.append((place.parts[0] != "train", place.parts[1], name, image))
+    return _labelled(path, rows, classes)
 
 
-def _labelled(path: Path, rows: list[tuple[bool, str, str, bytes]], classes: Sequence[str] | None) -> Pictures:
-    """Pictures from rows of (for test, class, name, contents)."""
+def _labelled(path: Path, rows: list[tuple[bool, str, str, np.ndarray]], classes: Sequence[str] | None) -> Pictures:
+    """Pictures from rows of (for test, class, name, image), sorted."""
+    rows = sorted(rows, key=lambda row: row[:3])
     names = tuple(classes) if classes else tuple(sorted({wnid for _, wnid, _, _ in rows}))
     places = {name: place for place, name in enumerate(names)}
     for _, wnid, name, _ in rows:
         if wnid not in places:
             choose(f"{path}: class of {name}", wnid, names)
-    images = _decoded([(f"{path}: {name}", data) for _, _, name, data in rows])
     labels = np.array([places[wnid] for _, wnid, _, _ in rows], dtype=np.int64)
-    return Pictures(images, labels, np.array([int(test) for test, *_ in rows]), names)
+    return Pictures(np.stack([image for *_, image in rows]), labels, np.array([int(test) for test, *_ in rows]), names)
 
 
-def _decoded(files: list[tuple[str, bytes]]) -> np.ndarray:
-    """(n, 3, H, W) uint8 from (name, contents) of pictures of one size, decoded by several threads."""
-    with ThreadPoolExecutor() as pool:
-        found = list(tqdm(pool.map(_picture, files), total=len(files), desc="decoding", unit="image"))
-    for (name, _), image in zip(files, found, strict=True):
-        if image.shape != found[0].shape:
-            raise ValueError(f"{name} has shape {image.shape}, the first one {found[0].shape}; sizes should agree")
-    return np.stack(found)
+def _is_picture(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in PICTURES
 
 
-def _picture(file: tuple[str, bytes]) -> np.ndarray:
+def _decoded(path: Path, form: Form, wanted: Callable[[str], bool]) -> list[tuple[str, np.ndarray]]:
+    """Name and (3, H, W) uint8 of the pictures in a folder or archive, decoded a few at a time by several threads."""
+    found, files = [], archives.contents(path, wanted)
+    with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image") as progress:
+        while few := list(itertools.islice(files, AT_ONCE)):
+            found += pool.map(functools.partial(_picture, path, form), few)
+            progress.update(len(few))
+            if len(found) > form.images:
+                raise _too_many(path, form)
+    if not found:
+        raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
+    return found
+
+
+def _picture(path: Path, form: Form, file: tuple[str, bytes]) -> tuple[str, np.ndarray]:
     name, data = file
-    return np.asarray(read_rgb(io.BytesIO(data), name)).transpose(2, 0, 1)
+    called, stream = f"{path}: {name}", io.BytesIO(data)
+    _check_size(called, size(stream, called), form)
+    stream.seek(0)
+    return name, np.asarray(read_rgb(stream, called)).transpose(2, 0, 1)
 
 
-def _channels_first(path: Path, images: np.ndarray) -> np.ndarray:
-    """(n, 3, H, W) from (n, H, W, 3) or (n, H, W)."""
+def _check_images(path: Path, images: np.ndarray, form: Form) -> None:
+    """Raise unless they are uint8 (n, H, W, 3) or (n, H, W) of the right size."""
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
         found = f"{images.dtype} {images.shape}"
         raise ValueError(f"{path}: images are {found}, expected uint8 (n, height, width, 3) or (n, height, width)")
+    _check_size(f"{path}", images.shape[1:3], form)
+
+
+def _check_size(name: str, found: tuple[int, ...], form: Form) -> None:
+    if found != (form.side, form.side):
+        expected = f"{form.side} x {form.side}; take it in as the data set it is a copy of, or scale its pictures"
+        raise ValueError(f"{name} has {found[0]} x {found[1]} pixels, expected {expected}")
+
+
+def _too_many(path: Path, form: Form) -> ValueError:
+    return ValueError(f"{path} holds more images than the {form.images:,} of the data set; leave some out")
+
+
+def _channels_first(images: np.ndarray) -> np.ndarray:
+    """(n, 3, H, W) from (n, H, W, 3) or (n, H, W)."""
     if images.ndim == 3:
         return np.repeat(images[:, None], 3, axis=1)
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2))

@@ -27,6 +27,7 @@ LOCAL, CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
 NAMES = ("../outside.txt", "/etc/outside.txt", "a/../../outside.txt", "..\\outside.txt", "C:\\outside.txt", ".hidden",
          "__MACOSX/x", "a//b", "", "con", "x" * 300, "é.txt", "a\nb.txt")
 BOMB = bytes(2**23)            # packed, 8 kB
+HUGE = 2**31
 
 
 def of_bytes(contents: bytes, draw: Random) -> bytes:
@@ -73,7 +74,7 @@ def of_archive(files: Mapping[str, bytes], draw: Random) -> bytes:
     """A zip of some files, damaged or built with intent."""
     members = list(files.items())
     if draw.random() < 0.03:
-        return lying_bomb(draw.choice(members)[0])
+        return bomb(draw.choice(members)[0], draw.choice((1000, HUGE)))
     edit = draw.choice(MEMBER_EDITS)
     packed = zipped(edit(members, draw) if edit else members, draw.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
     if edit is None:
@@ -94,14 +95,14 @@ def zipped(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_DEFLATED)
 
 
 @functools.cache
-def lying_bomb(name: str) -> bytes:
-    """A zip whose only member announces a thousand bytes and unpacks to 2 GiB."""
+def bomb(name: str, announced: int) -> bytes:
+    """A zip whose only member unpacks to 2 GiB, which is what it announces, or not."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     block = packer.compress(bytes(2**24)) + packer.flush(zlib.Z_FULL_FLUSH)  # which may be repeated
     found = bytearray(zipped([(name, block * 128 + packer.flush())], zipfile.ZIP_STORED))
     for start, method, size in ((found.index(LOCAL), 8, 22), (found.rindex(CENTRAL), 10, 24)):
         struct.pack_into("<H", found, start + method, zipfile.ZIP_DEFLATED)
-        struct.pack_into("<I", found, start + size, 1000)
+        struct.pack_into("<I", found, start + size, announced)
     return bytes(found)
 
 

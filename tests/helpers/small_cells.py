@@ -161,7 +161,7 @@ def make_small(patch: MonkeyPatch) -> None:
     undone.
     """
     use_tiny_trunk(patch)
-    patch.setitem(image_data.FORMS, "cifar10", (8, 10))
+    patch.setitem(image_data.FORMS, "cifar10", image_data.FORMS["cifar10"]._replace(side=8))
     for module, chunk in ((ntu_prepare, 6), (arrays, 4), (index, 4)):
         patch.setattr(module, "CHUNK", chunk)
     for module, tiny in TINY.items():

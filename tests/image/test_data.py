@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 from torchvision import datasets
 
 from repro import manifest
-from repro.image import archives, data, readers
+from repro.image import data, readers
 from repro.image.imagenet import imagenet100_classes
 from tests.campaigns import mutations
 
@@ -245,7 +245,7 @@ def test_a_copy_as_arrays(folders):
         ({"y_train": np.arange(5.0)}, "labels float64"),
         ({"y_test": np.array([0, 10])}, "labels run from 0 to 10, expected 0 to 9"),
         ({"y_test": np.array([0, -1])}, "labels run from -1"),
-        ({"x_test": pixels(2, 5)}, r"x_train holds \(3, 32, 32\), x_test \(3, 5, 5\)"),
+        ({"x_test": pixels(2, 5)}, r"bad\.npz has 5 x 5 pixels, expected 32 x 32"),
         ({"x_train": np.array([{}] * 5)}, "Object arrays cannot be loaded"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -259,7 +259,7 @@ def test_arrays_of_another_form_are_refused_and_lose_nothing(folders, changes, m
 
 @pytest.mark.parametrize("name", ["cifar100", "tiny_imagenet"])
 def test_labels_of_classes_that_have_numbers_are_in_range_too(folders, name):
-    side, most = data.FORMS[name]
+    side, most, _ = data.FORMS[name]
     images = {"x_train": pixels(5, side), "x_test": pixels(2, side)}
     found = data.take_in(name, saved(folders / "mine.npz", arrays(y_train=np.array([0, 1, 2, 3, most - 1]), **images)))
     assert len(found.classes) == most  # most of them without an image
@@ -304,15 +304,38 @@ def test_arrays_that_numpy_cannot_read_are_refused_by_name(folders, contents):
 
 
 def test_a_fault_of_the_program_is_not_blamed_on_the_file(folders, monkeypatch):
-    monkeypatch.setattr(archives.Room, "take", lambda room, size: 1 / 0)
+    monkeypatch.setattr(np, "load", lambda file: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         data.take_in("cifar10", saved(folders / "mine.npz", arrays()))
 
 
 def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
-    monkeypatch.setattr(archives, "LARGEST", 1000)
-    with pytest.raises(ValueError, match=r"mine\.npz is not an \.npz .*: it unpacks to more than 1,000 bytes"):
-        data.take_in("cifar10", saved(folders / "mine.npz", arrays(x_train=pixels(50), y_train=np.zeros(50, int))))
+    monkeypatch.setitem(data.FORMS, "cifar10", data.FORMS["cifar10"]._replace(images=51))
+    for count, message in ((100, r"mine\.npz is not an \.npz .*: x_train, .* unpack to 3\d\d,\d+ bytes, at most 222,"),
+                           (50, r"mine\.npz holds more images than the 51 of the data set; leave some out")):
+        mine = arrays(x_train=pixels(count), y_train=np.zeros(count, int))
+        with pytest.raises(ValueError, match=message):
+            data.take_in("cifar10", saved(folders / "mine.npz", mine))
+    mine = arrays(x_train=pixels(49), y_train=np.zeros(49, int))
+    assert len(data.take_in("cifar10", saved(folders / "mine.npz", mine)).images) == 51
+
+
+@pytest.mark.parametrize("form", ["folder", "zip", "tar.xz"])
+def test_more_images_than_the_data_set_has_are_refused(folders, monkeypatch, form):
+    pictures = [png(image) for image in pixels(4)]
+    files = {f"{part}/cat/{number}.png": each for part in ("train", "test") for number, each in enumerate(pictures)}
+    path = packed(folders / f"mine.{form}", files)
+    monkeypatch.setitem(data.FORMS, "cifar10", data.FORMS["cifar10"]._replace(images=8))
+    assert len(data.take_in("cifar10", path).images) == 8
+    monkeypatch.setitem(data.FORMS, "cifar10", data.FORMS["cifar10"]._replace(images=7))
+    with pytest.raises(ValueError, match=rf"mine\.{form} holds more images than the 7 of the data set; leave some out"):
+        data.take_in("cifar10", path)
+
+
+@pytest.mark.parametrize("name", data.FORMS)
+def test_a_copy_may_have_as_many_images_as_the_data_set(name):
+    split, = manifest.load_manifest(name).splits.values()
+    assert data.FORMS[name].images == split.expect["train"] + split.expect["test"]
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-30], lambda content: b"", lambda content: b"x" * 99,
@@ -372,7 +395,7 @@ NUMBERED = [f"class {number}" for number in range(100)]
         ("cifar10", {"class_names": NUMBERED}, "100 classes, class 0 to class 99, .*the 10 of cifar10: airplane, auto"),
         ("cifar100", {"y_test": np.array([0, 100])}, "labels run from 0 to 100, expected 0 to 99"),
         ("cifar100", {"class_names": np.array([{}])}, "Object arrays"),
-        ("stl10", {}, r"mine\.npz has pictures of 32 x 32 pixels, expected 96 x 96; take it in as the .*cifar10"),
+        ("stl10", {}, r"mine\.npz has 32 x 32 pixels, expected 96 x 96; take it in as the data set it is a copy of"),
         ("stl10", {"x_train": pixels(5, 96), "x_test": pixels(2, 96), "class_names": data.CLASSES["cifar10"]},
          "airplane to truck, expected the 10 of stl10"),
         ("tiny_imagenet", {}, "expected 64 x 64"),
@@ -412,7 +435,8 @@ def test_class_folders_of_another_data_set_are_refused(folders, classes, size, m
     "files, message",
     [
         ({"train/cut/0.png": png(pixels(1)[0])}, "did you mean 'cat'"),
-        ({"train/cat/0.png": png(pixels(1)[0]), "train/dog/0.png": png(pixels(1, 5)[0])}, "sizes should agree"),
+        ({"train/cat/0.png": png(pixels(1)[0]), "train/dog/0.png": png(pixels(1, 5)[0])},
+         r"bad\.zip: train/dog/0\.png has 5 x 5 pixels, expected 32 x 32"),
         ({"train/cat/0.png": png(pixels(1)[0])[:40]}, "train/cat/0.png cannot be read as a picture"),
         ({"train/0.png": png(pixels(1)[0])}, "does not lie in train/<class>/"),
         ({"train/cat/0.txt": b""}, "holds no image"),
