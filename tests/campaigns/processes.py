@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,27 +59,31 @@ def campaign(inputs: Iterable[tuple[str, int]], module: str) -> Iterator[Outcome
 
 
 def _in_a_process(inputs: Sequence[tuple[str, int]], module: str) -> Iterator[Outcome]:
-    """The outcomes of the inputs, up to one that ends the process or exceeds twice its time."""
+    """The outcomes of the inputs, up to one that ends the process or exceeds twice its time.
+
+    The folder for what the process writes is made and removed here: a process that ends by itself would leave it.
+    """
     command = [sys.executable, "-m", module, "--child"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    environment = os.environ | {"OMP_NUM_THREADS": "1"} | FREED_AT_ONCE
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
-    try:
-        process.stdin.write(json.dumps(inputs).encode())
-        process.stdin.close()
-        lines = _lines(process)
-        if next(lines, None) != "ready":
-            raise RuntimeError(f"the process ended with status {process.wait()} before the first input")
-        for kind, number in inputs:
-            line = next(lines, None)
-            if line is None:
-                yield Outcome(kind, number, "failed", _ending(process))
-                return
-            yield Outcome(*json.loads(line))
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": folder} | FREED_AT_ONCE
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
+        try:
+            process.stdin.write(json.dumps(inputs).encode())
+            process.stdin.close()
+            lines = _lines(process)
+            if next(lines, None) != "ready":
+                raise RuntimeError(f"the process ended with status {process.wait()} before the first input")
+            for kind, number in inputs:
+                line = next(lines, None)
+                if line is None:
+                    yield Outcome(kind, number, "failed", _ending(process))
+                    return
+                yield Outcome(*json.loads(line))
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
 
 
 def _lines(process: subprocess.Popen) -> Iterator[str]:
@@ -108,16 +113,17 @@ def _ending(process: subprocess.Popen) -> str:
 def child(kinds: Mapping[str, Kind]) -> None:
     """Try the inputs that standard input names; an outcome a line on standard output."""
     inputs, report, said = json.load(sys.stdin), os.fdopen(os.dup(1), "w", buffering=1), os.dup(2)
-    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
+    folder = Path(tempfile.gettempdir())
+    with open(os.devnull, "w") as nowhere:
         for stream in (1, 2):  # what libraries print is no part of the report
             os.dup2(nowhere.fileno(), stream)
         try:
             signal.signal(signal.SIGALRM, _too_long)
-            _try_sound({kind: kinds[kind] for kind, _ in inputs}, Path(folder))
+            _try_sound({kind: kinds[kind] for kind, _ in inputs}, folder)
             report.write("ready\n")
             _limit_memory()
             for kind, number in inputs:
-                report.write(json.dumps(_try(kinds[kind], kind, number, Path(folder))) + "\n")
+                report.write(json.dumps(_try(kinds[kind], kind, number, folder)) + "\n")
         except BaseException:
             os.dup2(said, 2)
             raise
@@ -161,6 +167,8 @@ def attempt(kind: Kind, found: object, folder: Path, seconds: float) -> tuple[st
         return "failed", f"does not name {missing[0]}: {_trace(error)}" if missing else _trace(error)
     except BaseException as error:
         return "failed", _trace(error)
+    finally:
+        shutil.rmtree(folder)  # thousands of inputs are gigabytes
     return "read", ""
 
 
