@@ -110,9 +110,8 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
     count = max(1, places) if workers == "auto" or address else parse_number("workers", workers, least=1)
     if engine == "dask":
         return Cluster(count, address, device.type)
-    if engine == "auto" and workers == "auto" and cells[0].preset == "smoke":
-        return None
-    return Local(count) if count > 1 else None
+    small = count == 1 or (workers == "auto" and cells[0].preset == "smoke")
+    return None if engine == "auto" and small else Local(count)
 
 
 def _share(cells: Sequence[Cell], train: Train, store: Store, work: Work) -> dict[str, Exception]:

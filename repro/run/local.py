@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from repro.run.cells import Train, attempt, failure, watch
+from repro.run.cells import Train, failure, watch
 from repro.run.store import Cell, Store
 
 TRIES = 2  # a cell whose process is lost is given to another one, once
@@ -25,7 +25,7 @@ class Local:
     """Worker processes on this machine; they take turns with its GPUs, and each uses one of them.
 
     Attributes:
-        workers: how many there are at most. A single one is this process.
+        workers: how many there are at most.
     """
 
     workers: int
@@ -37,8 +37,6 @@ class Local:
     def __call__(self, cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exception]:
         """Bring to their results all cells that no other command holds; returns what failed, by key."""
         count = min(self.workers, len(cells))
-        if count == 1:
-            return attempt(cells, train, store)
         waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
         failed: dict[str, Exception] = {}
         for cell in cells:
@@ -47,7 +45,8 @@ class Local:
         with ThreadPoolExecutor(count) as threads:
             try:
                 serving = [threads.submit(_serve, worker, waiting, train, store, failed) for worker in workers]
-                watch(cells, store, lambda: all(each.done() for each in serving), f"cells, {count} workers")
+                words = f"cells, {count} worker{'s' * (count > 1)}"
+                watch(cells, store, lambda: all(each.done() for each in serving), words)
             finally:
                 for worker in workers:
                     worker.stop()

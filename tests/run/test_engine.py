@@ -338,7 +338,7 @@ def test_how_many_work(monkeypatch, name, workers, threads, preset, device, coun
     monkeypatch.setattr(engine, "cores", lambda: 6)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     pool = pool_of(name, workers, threaded(threads, preset), torch.device(device))
-    assert pool == (Local(count) if count > 1 else None)
+    assert pool == (Local(count) if name == "local" or count > 1 else None)
 
 
 @pytest.mark.parametrize(("group", "found"), [(False, "with engine 'inline'"), (True, "under torchrun")])
@@ -368,7 +368,7 @@ def test_cells_that_leave_a_gpu_idle_share_it(monkeypatch, name, workers, gpus, 
     monkeypatch.setattr("repro.run.device.cores", lambda: 64)
     cells = [dataclasses.replace(CELLS[0], recipe=Idle(), preset=preset)]
     pool = pool_of(name, workers, cells, torch.device("cuda"))
-    assert pool == (Local(count) if count > 1 else None)
+    assert pool == (Local(count) if name == "local" or count > 1 else None)
 
 
 def test_how_many_share_a_gpu_is_no_part_of_a_recipe():
@@ -377,10 +377,10 @@ def test_how_many_share_a_gpu_is_no_part_of_a_recipe():
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
-def test_a_single_gpu_trains_in_this_process(monkeypatch, gpus):
+def test_a_single_gpu_trains_in_this_process_unless_a_worker_is_asked_for(monkeypatch, gpus):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
-    for name in ("auto", "local"):
-        assert pool_of(name, "auto", threaded(1, "quick"), torch.device("cuda")) is None
+    assert pool_of("auto", "auto", threaded(1, "quick"), torch.device("cuda")) is None
+    assert pool_of("local", "auto", threaded(1, "quick"), torch.device("cuda")) == Local(1)
 
 
 def test_dask_takes_an_address_a_number_or_its_own_configuration(monkeypatch):

@@ -34,19 +34,22 @@ def train(run, progress):
     return {"linear": 1.0, "cost": {}}
 
 
-def main():
+def main(workers):
     repro.run.local.torch.cuda.device_count = lambda: 2
     cells = [Cell("taxonomy", "CE", Recipe(), seed, "quick", "synthetic", "d1", 1) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
-    failed = Local(2)(cells, train, store)
+    failed = Local(workers)(cells, train, store)
     print(json.dumps([{cell.seed: str(failed[cell.key]) for cell in cells if cell.key in failed},
                       [store.run(cell).result is not None for cell in cells]]))
 """
 
 
-def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(tmp_path):
+@pytest.mark.parametrize(("workers", "gpus"), [(1, {"4"}), (2, {"4", "6"})])
+def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(
+    tmp_path, workers, gpus
+):
     (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, "-c", "import script; script.main()"]
+    command = [sys.executable, "-c", f"import script; script.main({workers})"]
     own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6"}
     done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
     failed, finished = json.loads(done.stdout.splitlines()[-1])
@@ -57,7 +60,7 @@ def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_
     tried = [line.split() for line in (tmp_path / "tried.txt").read_text().splitlines()]
     assert sorted(seed for seed, _, _ in tried) == ["0", "1", "1", "2", "2", "3", "4"]
     assert len({process for seed, process, _ in tried if seed in "12"}) == 4
-    assert {gpu for _, _, gpu in tried} == {"4", "6"}
+    assert {gpu for _, _, gpu in tried} == gpus
 
 
 @pytest.mark.parametrize(
