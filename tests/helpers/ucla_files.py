@@ -1,4 +1,4 @@
-"""Recordings of NW-UCLA made up in the official format."""
+"""Recordings of NW-UCLA made up in the official format, and the view transform of the released code, done slowly."""
 
 import json
 
@@ -21,3 +21,13 @@ def recording(name, frames, **changes):
     label = list(data.UCLA_ACTIONS).index(int(name[1:3])) + 1
     values = {"file_name": name, "skeletons": np.asarray(frames).tolist(), "label": label} | changes
     return f"{name}.json", json.dumps(values).encode()
+
+
+def slow_view_invariant(frames):
+    """The released code's transform, a joint at a time, with an explicit inverse."""
+    first = frames[0]
+    e1 = (first[1] - first[0]) / np.linalg.norm(first[1] - first[0])
+    e2 = (first[12] - first[16]) - np.dot(first[12] - first[16], e1) * e1
+    e2 /= np.linalg.norm(e2)
+    inverse = np.linalg.inv(np.stack([e2, np.cross(e2, e1), e1], axis=1))
+    return np.array([[inverse @ (joint - first[0]) for joint in frame] for frame in frames])

@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from ucla_files import body, recording
+from ucla_files import body, recording, slow_view_invariant
 
 from repro import manifest
 from repro.skeleton import data, pipelines
-
-REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
-needs_ucla = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
-
 
 SMALL = dict(recording(name, body(length, length)) for name, length in (
     ("a01_s01_e00_v01", 1), ("a01_s01_e01_v01", 10), ("a02_s01_e00_v01", 11), ("a12_s02_e00_v02", 51),
@@ -50,90 +46,6 @@ def distribution(tmp_path, monkeypatch):
         return root
 
     return write
-
-
-def slow_view_invariant(frames):
-    """The released code's transform, a joint at a time, with an explicit inverse."""
-    first = frames[0]
-    e1 = (first[1] - first[0]) / np.linalg.norm(first[1] - first[0])
-    e2 = (first[12] - first[16]) - np.dot(first[12] - first[16], e1) * e1
-    e2 /= np.linalg.norm(e2)
-    inverse = np.linalg.inv(np.stack([e2, np.cross(e2, e1), e1], axis=1))
-    return np.array([[inverse @ (joint - first[0]) for joint in frame] for frame in frames])
-
-
-@pytest.mark.parametrize(("length", "seed"), [(1, 0), (2, 1), (37, 2)])
-def test_view_transform_against_the_slow_one(length, seed):
-    frames = body(length, seed)
-    np.testing.assert_allclose(pipelines.view_invariant(frames), slow_view_invariant(frames), rtol=0, atol=1e-12)
-
-
-def test_view_transform_is_a_reflection():
-    frames = body(2)
-    frames[1, :3] = frames[0, 0] + np.eye(3)                 # images of the axes: the rows of R
-    rotation = pipelines.view_invariant(frames)[1, :3]
-    assert np.linalg.det(rotation) == pytest.approx(-1, abs=1e-12)
-    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
-
-
-def test_view_transform_puts_the_first_body_upright_at_the_origin():
-    frames = body(5)
-    moved = pipelines.view_invariant(frames)
-    assert (moved[0, 0] == 0).all()
-    spine = np.linalg.norm(frames[0, 1] - frames[0, 0])
-    np.testing.assert_allclose(moved[0, 1], [0, 0, spine], atol=1e-12)
-    assert (moved[0, 12] - moved[0, 16])[0] > 0
-    assert (moved[0, 12] - moved[0, 16])[1] == pytest.approx(0, abs=1e-12)
-
-
-def test_view_transform_forgets_where_the_camera_stood():
-    frames = body(6)
-    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
-    turn *= np.sign(np.linalg.det(turn))                     # a rotation, no reflection
-    moved = frames @ turn.T + [1, 2, 3]
-    np.testing.assert_allclose(pipelines.view_invariant(moved), pipelines.view_invariant(frames), atol=1e-12)
-
-
-@pytest.mark.parametrize(("joint", "message"), [(1, "joints 0 and 1 coincide"), (12, "do not lie across the spine")])
-def test_view_transform_without_a_frame_of_reference(joint, message):
-    frames = body(3)
-    frames[0, joint] = frames[0, {1: 0, 12: 16}[joint]]
-    with pytest.raises(ValueError, match=message):
-        pipelines.view_invariant(frames)
-
-
-def test_scale_maps_each_axis_by_itself():
-    frames = body(12) * [1, 10, 0.1]
-    scaled = pipelines.scale(frames)
-    for axis in range(3):
-        values = frames[..., axis]
-        expected = 2 * (values - values.min()) / (values.max() - values.min()) - 1
-        np.testing.assert_allclose(scaled[..., axis], expected, atol=1e-12)
-        assert scaled[..., axis].min() == -1 and scaled[..., axis].max() == 1
-
-
-def test_scale_of_a_flat_recording_raises():
-    with pytest.raises(ValueError, match="all joints agree in coordinate 1"):
-        pipelines.scale(body(12) * [1, 0, 1])
-
-
-@pytest.mark.parametrize(("length", "step", "kept"), [
-    (1, 1, 1), (49, 1, 49), (50, 1, 50), (51, 1, 50), (99, 1, 50), (100, 2, 50), (149, 2, 50), (150, 3, 50),
-    (201, 4, 50),
-])
-def test_thin_out_takes_every_floor_th_frame(length, step, kept):
-    frames = np.arange(length)
-    np.testing.assert_array_equal(pipelines.thin_out(frames), [step * index for index in range(kept)])
-
-
-@pytest.mark.parametrize("length", [2, 11, 50, 51, 149])
-def test_interpolate_against_numpy(length):
-    frames = body(length)
-    moments = np.linspace(0, length - 1, 50)
-    expected = np.stack([
-        np.interp(moments, np.arange(length), column) for column in frames.reshape(length, -1).T
-    ], axis=1).reshape(50, 20, 3)
-    np.testing.assert_allclose(pipelines.interpolate(frames), expected, rtol=0, atol=1e-12)
 
 
 def test_load_small_distribution(distribution):
@@ -354,68 +266,3 @@ def test_two_at_once_parse_once(distribution, monkeypatch):
     for thread in threads:
         thread.join()
     assert len(parsed) == 1 and len(results) == 3 and len(set(results)) == 1
-
-
-@pytest.fixture(scope="module")
-def ucla(tmp_path_factory):
-    """The real recordings and the set of the default pipeline, prepared in a folder of their own."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("REPRO_RUNS", str(tmp_path_factory.mktemp("runs")))
-        loaded = data.load("ucla")
-        with np.load(stored_in(manifest.runs_root())) as arrays:
-            return data.Recordings(**arrays), loaded
-
-
-def stored_in(runs):
-    (path,) = (runs / "prepared").glob("ucla-*.npz")
-    return path
-
-
-@needs_ucla
-def test_real_counts_and_lengths(ucla):
-    recordings, loaded = ucla
-    assert (recordings.views < 3).sum() == 1020 and (recordings.views == 3).sum() == 464
-    assert loaded.train.sum() == 1013 and loaded.test.sum() == 460
-    kept = recordings.lengths[recordings.lengths > 10]
-    assert kept.min() == 11 and kept.max() == 201
-    assert (kept > 50).mean() == pytest.approx(0.228, abs=5e-4)
-    views = recordings.views[recordings.lengths > 10]
-    assert (kept > 50)[views < 3].mean() == pytest.approx(0.269, abs=5e-4)
-    assert (kept > 50)[views == 3].mean() == pytest.approx(0.137, abs=5e-4)
-
-
-@needs_ucla
-def test_real_sequences_are_scaled_and_padded(ucla):
-    _, loaded = ucla
-    assert loaded.sequences.isfinite().all() and loaded.sequences.abs().max() == 1
-    assert loaded.lengths.min() == 11 and loaded.lengths.max() == 50
-    padding = torch.arange(50) >= loaded.lengths[:, None]
-    assert (loaded.sequences[padding] == 0).all()
-    assert loaded.labels.unique().tolist() == list(range(10))
-    assert loaded.subjects.unique().tolist() == list(range(1, 11))
-
-
-@needs_ucla
-def test_real_joints_are_those_of_kinect(ucla):
-    recordings, _ = ucla
-    x, y, _ = np.median(recordings.frames - recordings.frames[:, :1], axis=0).T
-    assert y[1] > 0 and y[2] > y[1] and y[3] > y[2]            # spine, shoulder centre, head
-    for hip in (12, 16):
-        assert 0 > y[hip] > y[hip + 1] > y[hip + 2] > y[hip + 3]
-    for left, right in ((4, 8), (12, 16)):                     # facing the camera, the left side is at its right, x < 0
-        assert x[left] < 0 < x[right]
-
-
-@needs_ucla
-def test_real_views_2_and_3_repeat_each_other_in_two_actions(ucla):
-    _, loaded = ucla
-    rows = {sequence.numpy().tobytes() for sequence in loaded.sequences[loaded.train]}
-    repeated = torch.tensor([sequence.numpy().tobytes() in rows for sequence in loaded.sequences[loaded.test]])
-    labels = loaded.labels[loaded.test]
-    assert repeated.sum() == 93 and torch.equal(repeated, (labels == 1) | (labels == 2))
-
-
-@needs_ucla
-def test_real_digest(ucla):
-    _, loaded = ucla
-    assert loaded.digest.startswith("140e1d68448e")
