@@ -1,3 +1,4 @@
+import dataclasses
 import logging
 import os
 import threading
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from made_up_skeletons import made_up
 from ucla_files import body, recording, slow_view_invariant
 
 from repro import manifest
@@ -266,3 +268,11 @@ def test_two_at_once_parse_once(distribution, monkeypatch):
     for thread in threads:
         thread.join()
     assert len(parsed) == 1 and len(results) == 3 and len(set(results)) == 1
+
+
+def test_labels_out_of_range_and_parts_that_overlap_are_refused():
+    data = made_up()
+    with pytest.raises(ValueError, match="made-up: label 3 should be from 0 to 2"):
+        dataclasses.replace(data, labels=data.labels + 1)
+    with pytest.raises(ValueError, match="made-up: 3 samples are for train and for test, the first of them 5"):
+        dataclasses.replace(data, train=torch.ones_like(data.train))

@@ -1,0 +1,158 @@
+"""Trainings as a whole: the order of their batches, equal seeds, states that continue, and how they end."""
+
+import copy
+import itertools
+import json
+
+import pytest
+import torch
+from made_up_skeletons import learner, made_up
+from states import assert_equal_states
+from tqdm import tqdm
+
+from repro.run.fit import NonFiniteLoss, fit
+from repro.skeleton.recipe import TERMS
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+# ---------------------------------------------------------------------------------------------- order and size
+
+
+def seen(fast, steps):
+    """Indices among the training sequences of each step's batch."""
+    every, its_lengths = fast.data.sequences[fast.train], fast.data.lengths[fast.train]
+    batches = []
+    for _ in range(steps):
+        sequences, lengths, _ = fast._next_batch()
+        found = []
+        for sequence, length in zip(sequences, lengths, strict=True):
+            frames = sequences.shape[1]
+            same = (every[:, :frames] == sequence).flatten(1).all(1) & (its_lengths == length)
+            found += same.nonzero().flatten().tolist()
+        assert len(found) == len(sequences)
+        batches.append(found)
+    return batches
+
+
+def test_an_epoch_shows_every_sequence_at_most_once_and_drops_the_rest():
+    fast = learner("AE", data=made_up(24), batch=6)  # 20 training sequences: 3 batches, 2 left over
+    assert len(fast.train) == 20
+    assert (fast.steps_per_epoch, fast.total_steps) == (3, 9)
+    epochs = [list(itertools.chain(*seen(fast, 3))) for _ in range(8)]
+    for epoch in epochs:
+        assert len(epoch) == len(set(epoch)) == 18
+    assert len({tuple(epoch) for epoch in epochs}) == 8
+    assert set(itertools.chain(*epochs)) == set(range(20))
+
+
+def test_training_never_sees_the_test_split():
+    data = made_up()
+    data.frames[data.test.repeat_interleave(data.lengths)] = float("nan")
+    fast = learner("AE+CE+AD+CD", data=data)
+    for _ in range(2 * fast.steps_per_epoch):
+        assert fast.step().isfinite().all()
+
+
+def test_a_batch_as_large_as_the_training_split():
+    fast = learner("CE", batch=18)
+    assert (len(fast.train), fast.steps_per_epoch) == (18, 1)
+    assert sorted(seen(fast, 1)[0]) == list(range(18))
+
+
+def test_a_batch_larger_than_the_training_split_is_an_error():
+    with pytest.raises(ValueError, match="batch=19 exceeds the 18 training sequences of made-up"):
+        learner("CE", batch=19)
+
+
+# ---------------------------------------------------------------------------------------------- seeds and states
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_equal_seeds_give_equal_states(precision):
+    first, second = (learner("AE+CE+AD+CD", seed=5, precision=precision) for _ in range(2))
+    torch.manual_seed(1)  # the global generator plays no part
+    for _ in range(6):
+        assert torch.equal(first.step(), second.step())
+        torch.rand(1)
+    assert_equal_states(first.state_dict(), second.state_dict())
+
+
+def test_different_seeds_differ_in_weights_dictionaries_order_and_views():
+    first, second = learner("AE+CE+AD+CD", seed=0), learner("AE+CE+AD+CD", seed=1)
+    for name in ("encoder.gru.weight_hh_l0", "head.weight", "decoder.output.weight"):
+        assert not torch.allclose(first.model.state_dict()[name], second.model.state_dict()[name])
+    assert not torch.allclose(first.dictionary.entries, second.dictionary.entries)
+    assert not torch.allclose(first.sequence_dictionary.entries, second.sequence_dictionary.entries)
+    assert seen(first, 3) != seen(second, 3)
+    clean, lengths = made_up().sequences, made_up().lengths
+    assert not torch.allclose(first._view(clean, lengths), second._view(clean, lengths))
+
+
+def test_a_learner_leaves_the_global_generator_alone():
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    learner("AE+CE+AD+CD").step()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3, 4, 6])  # an epoch has four steps
+@pytest.mark.parametrize("objectives", ["AD", "AE+CE+AD+CD"])
+def test_a_state_continues_to_the_last_bit(objectives, taken, tmp_path):
+    undisturbed = learner(objectives)
+    for _ in range(taken):
+        undisturbed.step()
+    torch.save(undisturbed.state_dict(), tmp_path / "state.pt")
+    resumed = learner(objectives, seed=99)
+    resumed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    for _ in range(5):
+        assert torch.equal(undisturbed.step(), resumed.step())
+    assert_equal_states(undisturbed.state_dict(), resumed.state_dict())
+
+
+def test_a_saved_state_is_everything_that_changes():
+    fast = learner("AE+CE+AD+CD")
+    state = fast.state_dict()
+    assert set(state) == {"model", "keys", "dictionary", "sequence_dictionary", "optimiser", "generator",
+                          "order_generator", "order"}
+    before = copy.deepcopy(state)
+    fast.step()
+    for name, value in fast.state_dict().items():
+        with pytest.raises(AssertionError):
+            assert_equal_states(before[name], value)
+
+
+# ---------------------------------------------------------------------------------------------- fit
+
+
+def test_random_initialisation_takes_no_step(tmp_path):
+    fast = learner("random")
+    assert fast.total_steps == 0
+    before = copy.deepcopy(fast.model.state_dict())
+    assert fit(fast, tmp_path, tqdm(disable=True))["steps"] == 0
+    assert_equal_states(before, fast.model.state_dict())
+    assert_equal_states(before, learner("AE+CE+AD+CD").model.state_dict())  # what training of any objective starts from
+
+
+@pytest.mark.parametrize("objectives", ["AE", "CE", "AD", "CD"])
+def test_a_loss_that_is_not_finite_stops_the_training_naming_term_and_step(objectives, tmp_path):
+    data = made_up(24)
+    order = torch.randperm(20, generator=torch.Generator().manual_seed(0))
+    poisoned = int(data.train.nonzero()[order[9]])  # among the third batch of four
+    data.frames[data.lengths[:poisoned].sum(), 0] = float("nan")
+    first = learner(objectives, data=data)
+    assert first.step().isfinite().all() and first.step().isfinite().all()
+    assert first.step().isnan().all()
+    with pytest.raises(NonFiniteLoss, match=f"{objectives} is nan at step 3"):
+        fit(learner(objectives, data=data), tmp_path, tqdm(disable=True))
+    assert not (tmp_path / "checkpoint.pt").exists()
+    assert not (tmp_path / "progress.jsonl").exists()
+
+
+def test_fit_reports_every_term_and_takes_every_step(tmp_path):
+    fast = learner("AE+CE+AD+CD")
+    assert fit(fast, tmp_path, tqdm(disable=True))["steps"] == 12
+    lines = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [4, 8, 12]
+    for line in lines:
+        assert line["loss"] == pytest.approx(sum(line[term] for term in TERMS), rel=1e-5)
