@@ -1,0 +1,156 @@
+"""Files of NTU RGB+D that cannot be prepared: named, counted, left out when asked, and tried again; and odd ones."""
+
+import errno
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from ntu_distribution import FILES, WHOLE, counting, left_behind
+from ntu_files import AGAIN, COMING, FIRST, ONE, body, changed, recording, text
+
+from repro.skeleton import data, ntu_prepare
+from repro.skeleton.pretrain import Pretrainer
+from repro.skeleton.recipe import paper
+
+BAD = {"S001C003P001R001A060": text(COMING)[:4000], "S017C001P038R001A004": b"",
+       "S002C001P003R001A002": changed(5, b"nan" + b" 1" * 11, AGAIN), "S017C002P038R002A004": text([[], []])}
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])
+def test_bad_files_are_named_and_counted_and_skipped_only_when_asked(distribution, packed):
+    root = distribution(FILES | BAD, packed=packed)
+    with pytest.raises(ValueError) as raised:
+        ntu_prepare.prepare(root, subset=True)
+    message = str(raised.value)
+    assert "4 files cannot be read:" in message and "--skip-bad" in message
+    for name, reason in (("S001C003P001R001A060", "within the joints of frame 1; truncated?"), ("S017C001P038R001A004",
+                         "ends after line 0"), ("S002C001P003R001A002", "a coordinate of frame 0 is not finite"),
+                         ("S017C002P038R002A004", "no frame has a body")):
+        assert any(name in line and reason in line for line in message.splitlines())
+    with pytest.raises(ValueError, match=r"4 files cannot be read:[^!]*leave them out: --skip-bad --subset"):
+        ntu_prepare.prepare(root, skip_bad=True)
+    prepared = ntu_prepare.prepare(root, skip_bad=True, subset=True)
+    with pytest.raises(ValueError, match="4 files cannot be read"):
+        ntu_prepare.prepare(root, skip_bad=True)
+    assert sorted(prepared.bad) == sorted(BAD) and len(prepared.names) == 5
+    assert "4 files cannot be read" in "\n".join(ntu_prepare.describe(prepared))
+    assert len(data.load("ntu", root, subset=True).lengths) == 5
+    with pytest.raises(ValueError, match="4 files cannot be read"):
+        ntu_prepare.prepare(root, subset=True)
+    assert len(data.load("ntu", root, subset=True).lengths) == 5
+
+
+@pytest.mark.parametrize("files", [{"S001C002P005R002A008": ONE}, dict.fromkeys(list(FILES)[:3], b"")])
+def test_nothing_usable_is_an_error(distribution, files):
+    with pytest.raises(ValueError, match="none of its recordings is usable"):
+        ntu_prepare.prepare(distribution(files), subset=True, skip_bad=True)
+
+
+def test_a_file_mended_without_changing_its_size_is_read_again(distribution):
+    whole = text(ONE)
+    root = distribution(FILES | {"S001C001P001R001A001": whole[:-400] + b"x" * 400})
+    for skip_bad in (False, True):
+        with pytest.raises(ValueError, match="1 files cannot be read"):
+            ntu_prepare.prepare(root, skip_bad=skip_bad)
+    distribution({"S001C001P001R001A001": whole})
+    assert len(ntu_prepare.prepare(root, skip_bad=True).names) == 9
+
+
+def test_files_that_were_left_out_are_tried_again(distribution, tmp_path, monkeypatch):
+    root = distribution(FILES | BAD)
+    ntu_prepare.prepare(root, subset=True, skip_bad=True)
+    parsed = counting(monkeypatch)
+    assert len(ntu_prepare.prepare(root, subset=True, skip_bad=True).names) == 5 and sorted(parsed) == sorted(BAD)
+    parsed.clear()
+    with pytest.raises(ValueError, match="4 files cannot be read"):
+        ntu_prepare.prepare(root, subset=True)
+    assert sorted(parsed) == sorted(BAD) and left_behind(tmp_path) == WHOLE
+    name = "S002C001P003R001A002"                          # has a coordinate that is not a number
+    distribution({name: BAD[name].replace(b"nan", b"1.5")})
+    with pytest.raises(ValueError, match="3 files cannot be read"):
+        ntu_prepare.prepare(root, subset=True)
+    assert len(ntu_prepare.prepare(root, subset=True, skip_bad=True).names) == 6
+    assert left_behind(tmp_path) == WHOLE
+
+
+def test_a_file_that_the_disk_cannot_read_is_named_and_counted(distribution, monkeypatch):
+    root = distribution()
+
+    def unreadable(path, read=Path.read_bytes):
+        if path.name == "S002C002P003R002A001.skeleton":
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return read(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", unreadable)
+        with pytest.raises(ValueError, match=r"1 files cannot be read:\n  S002C002P003R002A001: .*Input/output error"):
+            ntu_prepare.prepare(root)
+        assert len(ntu_prepare.prepare(root, subset=True, skip_bad=True).names) == 8
+    assert len(ntu_prepare.prepare(root).names) == 9
+
+
+def test_any_other_error_has_a_note_of_the_file(distribution, monkeypatch):
+    root = distribution()
+    monkeypatch.setitem(ntu_prepare.PIPELINES, "authors", (lambda bodies: bodies.joints[10**6], 150))
+    with pytest.raises(IndexError) as raised:
+        ntu_prepare.prepare(root)
+    assert raised.value.__notes__ == [f"in S001C001P001R001A001.skeleton of {root / 'ntu' / 'nturgb+d_skeletons'}"]
+
+
+def test_a_damaged_member_of_the_archive_is_named(distribution):
+    root = distribution(packed=True)
+    path = root / "ntu" / "nturgbd_skeletons_s001_to_s017.zip"
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("nturgb+d_skeletons/S002C003P006R001A003.skeleton")
+    contents = bytearray(path.read_bytes())
+    contents[info.header_offset + 2000] ^= 255
+    path.write_bytes(contents)
+    with pytest.raises(ValueError, match="S002C003P006R001A003: the archive is damaged here"):
+        ntu_prepare.prepare(root)
+    path.write_bytes(contents[: len(contents) // 2])
+    with pytest.raises(ValueError, match=r"s017\.zip is truncated or damaged"):
+        ntu_prepare.prepare(root)
+
+
+@pytest.mark.parametrize("pipeline", ["authors", "predict_cluster"])
+def test_a_recording_of_one_frame_is_a_sequence_of_one_frame(distribution, pipeline):
+    root = distribution(FILES | {"S001C001P001R001A001": recording((FIRST, 0, body(1)))})
+    ntu_prepare.prepare(root, pipeline=pipeline)
+    loaded = data.load("ntu", root, pipeline=pipeline)
+    assert loaded.lengths[0] == 1 and loaded.sequences[0, 0].isfinite().all() and loaded.sequences[0, 0].any()
+    fast = Pretrainer(paper("ntu", "AE+CE+AD+CD", units=8, batch=4, dictionary=8, sequence_dictionary=6), loaded, 0,
+                      torch.device("cpu"))
+    assert fast.step().isfinite().all()
+
+
+def test_coordinates_too_large_for_a_pipeline_are_a_bad_file_with_its_frame(distribution):
+    huge = body(6)
+    huge[:, :, 0], huge[4, 7, 0] = -3.4e38, 3.4e38
+    root = distribution(FILES | {"S001C002P001R001A050": recording((FIRST, 0, huge))})
+    with pytest.raises(ValueError, match=r"S001C002P001R001A050: .*so large that frame 4 of the sequence is not"):
+        ntu_prepare.prepare(root)
+    prepared = ntu_prepare.prepare(root, subset=True, skip_bad=True)
+    assert list(prepared.bad) == ["S001C002P001R001A050"] and np.isfinite(prepared.frames).all()
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("notes.txt", "notes.txt is not a file of NTU RGB"), ("S018C001P001R001A001.skeleton", "S018C001P001R001A001"),
+    ("S001C001P001R001A061.skeleton", "A061.skeleton is not a file of NTU RGB"),
+    ("more/S001C001P001R001A001.skeleton", "S001C001P001R001A001 is there twice"),
+])
+def test_foreign_files_are_named(distribution, name, message):
+    root = distribution()
+    path = root / "ntu" / "nturgb+d_skeletons" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match=message):
+        ntu_prepare.prepare(root, subset=True)
+
+
+def test_hidden_files_are_passed_over(distribution):
+    root = distribution()
+    (root / "ntu" / "nturgb+d_skeletons" / ".DS_Store").write_bytes(b"")
+    (root / "ntu" / "nturgb+d_skeletons" / "._S001C001P001R001A001.skeleton").write_bytes(b"")
+    assert len(ntu_prepare.prepare(root).names) == 9
