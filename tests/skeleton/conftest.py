@@ -1,14 +1,17 @@
 """Fixtures that several files of this folder ask for by name."""
 
+import dataclasses
 import zipfile
 
 import pytest
+import torch
 import yaml
 from ntu_distribution import FILES, SPLITS
 from ntu_files import text
 
 from repro import manifest
-from repro.skeleton import ntu_prepare
+from repro.skeleton import cell, ntu_prepare
+from repro.skeleton.recipe import smoke
 
 
 @pytest.fixture
@@ -38,3 +41,12 @@ def distribution(tmp_path, monkeypatch):
         return tmp_path / root
 
     return write
+
+
+@pytest.fixture(scope="session")
+def data():
+    """Every fifth sequence of the embedded data."""
+    every = cell.data_of(smoke("synthetic", "CE"))
+    parts = ("lengths", "labels", "train", "test", "views", "subjects")
+    kept = (torch.arange(len(every.lengths)) % 5 == 0).repeat_interleave(every.lengths)
+    return dataclasses.replace(every, frames=every.frames[kept], **{name: getattr(every, name)[::5] for name in parts})
