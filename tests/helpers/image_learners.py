@@ -1,0 +1,31 @@
+"""Learners of small made-up images, and what their steps give."""
+
+import torch
+from made_up_images import made_up
+
+from repro.image.augment import NORMALISATION
+from repro.image.pretrain import Pretrainer
+from repro.image.recipe import METHODS, paper
+
+CPU = torch.device("cpu")
+DIGITS = NORMALISATION["digits"]
+TINY = {"size": 8, "resize": 10, "batch": 8, "epochs": 3, "dictionary": 20, "projection": 6, "momentum": 0.9,
+        "warmup": 0, "learning_rate": 0.05, "precision": "float32", "channels_last": False, "groups": 1}
+TRAINED = [method for method in METHODS if method != "random"]
+
+
+def tiny(method="moco", **changes):
+    return paper("digits", method, **TINY | changes)
+
+
+def learner(method="moco", *, data=None, seed=3, **changes):
+    return Pretrainer(tiny(method, **changes), data or made_up(), seed, CPU)
+
+
+def trace(fast, steps):
+    """The terms of so many steps."""
+    return torch.stack([fast.step() for _ in range(steps)])
+
+
+def by_name(fast, values):
+    return dict(zip(fast.terms, values.tolist(), strict=True))
