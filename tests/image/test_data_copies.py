@@ -1,0 +1,295 @@
+"""Users' copies of image sets, as arrays and in class folders, and the real partial copies."""
+
+import io
+import os
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from image_files import pixels, png, same_as, zipped
+
+from repro import manifest
+from repro.image import data
+from tests.campaigns import mutations
+
+REAL = manifest.data_root()
+pytestmark = pytest.mark.usefixtures("folders")
+
+
+def arrays(**changes):
+    usual = {"x_train": pixels(5), "y_train": np.arange(5), "x_test": pixels(2), "y_test": np.array([9, 0])}
+    return {name: value for name, value in (usual | changes).items() if value is not None}
+
+
+def saved(path, values):
+    np.savez(path, **values)
+    return path
+
+
+def test_a_copy_as_arrays(folders):
+    values = arrays(more=np.zeros(3))
+    found = data.take_in("cifar10", saved(folders / "mine.npz", values))
+    same_as(found, np.concatenate([values["x_train"], values["x_test"]]), [0, 1, 2, 3, 4, 9, 0])
+    assert found.name == "cifar10 (mine.npz)" and found.classes == data.CLASSES["cifar10"]
+    assert data.load("cifar10", subset=True).digest == found.digest
+    assert data.describe(found) == (
+        "cifar10 (mine.npz): 7 images of 32 x 32, 10 classes; 5 for pretrain, 5 for train, 2 for test"
+    )
+    grey = data.take_in("cifar10", saved(folders / "grey.npz", arrays(x_train=values["x_train"][..., 0],
+                                                                     x_test=values["x_test"][..., 0])))
+    np.testing.assert_array_equal(grey.images[:5, 2], values["x_train"][..., 0])
+    kept = data.load("cifar10", subset=True)  # the last one counts, and only that is kept
+    assert kept.digest == grey.digest != found.digest and kept.name == "cifar10 (grey.npz)"
+    assert [path.name for path in (folders / "runs" / "prepared").rglob("*.npz")] == ["grey.npz.npz"]
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"y_test": None}, "lacks y_test"),
+        ({"x_train": pixels(5).astype(float)}, "images are float64"),
+        ({"x_train": pixels(5)[..., :2]}, r"images are uint8 \(5, 32, 32, 2\)"),
+        ({"y_train": np.arange(4)}, r"5 images have labels int64 \(4,\)"),
+        ({"y_train": np.arange(5.0)}, "labels float64"),
+        ({"y_test": np.array([0, 10])}, "labels run from 0 to 10, expected 0 to 9"),
+        ({"y_test": np.array([0, -1])}, "labels run from -1"),
+        ({"x_test": pixels(2, 5)}, r"bad\.npz has 5 x 5 pixels, expected 32 x 32"),
+        ({"x_train": np.array([{}] * 5)}, "Object arrays cannot be loaded"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_arrays_of_another_form_are_refused_and_lose_nothing(folders, changes, message):
+    kept = data.take_in("cifar10", saved(folders / "good.npz", arrays()))
+    with pytest.raises(ValueError, match=message):
+        data.take_in("cifar10", saved(folders / "bad.npz", arrays(**changes)))
+    assert data.load("cifar10", subset=True).digest == kept.digest
+
+
+@pytest.mark.parametrize("name", ["cifar100", "tiny_imagenet"])
+def test_labels_of_classes_that_have_numbers_are_in_range_too(folders, name):
+    side, most, _ = data.FORMS[name]
+    images = {"x_train": pixels(5, side), "x_test": pixels(2, side)}
+    found = data.take_in(name, saved(folders / "mine.npz", arrays(y_train=np.array([0, 1, 2, 3, most - 1]), **images)))
+    assert len(found.classes) == most  # most of them without an image
+    for label in (most, 2**62, -1):
+        with pytest.raises(ValueError, match=rf"worse\.npz: labels run from .*, expected 0 to {most - 1}"):
+            data.take_in(name, saved(folders / "worse.npz", arrays(y_train=np.array([0, 1, 2, 3, label]), **images)))
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_a_copy_without_images_for_a_part_is_refused(folders, part):
+    empty = {f"x_{part}": pixels(0), f"y_{part}": np.zeros(0, np.int64)}
+    with pytest.raises(ValueError, match=rf"mine\.npz holds no image for {part}; add some"):
+        data.take_in("cifar10", saved(folders / "mine.npz", arrays(**empty)))
+    picture = png(pixels(1)[0])
+    with zipfile.ZipFile(folders / "mine.zip", "w") as archive:
+        archive.writestr(f"{'test' if part == 'train' else 'train'}/cat/1.png", picture)
+    with pytest.raises(ValueError, match=rf"mine\.zip holds no image for {part}; add some"):
+        data.take_in("cifar10", folders / "mine.zip")
+
+
+def npy(header, values=b""):
+    """A file of NumPy with a description of its own."""
+    described = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(described).to_bytes(2, "little") + described + values
+
+
+HUGE = "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 4, 4, 3)}"
+
+
+@pytest.mark.parametrize("contents", [
+    b"no array", npy("{'descr'"), npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), npy(HUGE % 2**40),
+    npy(HUGE % 2**70), npy(HUGE % -1), npy("["), npy(HUGE % 5, bytes(3)),
+], ids=["text", "cut", "object", "huge", "larger", "negative", "bracket", "short"])
+def test_arrays_that_numpy_cannot_read_are_refused_by_name(folders, contents):
+    members = {name: contents if name == "x_train" else None for name in ("x_train", "y_train", "x_test", "y_test")}
+    path = saved(folders / "mine.npz", arrays())
+    with zipfile.ZipFile(path) as archive:
+        members = {name: value or archive.read(f"{name}.npy") for name, value in members.items()}
+    path.write_bytes(mutations.zipped([(f"{name}.npy", value) for name, value in members.items()]))
+    with pytest.raises(ValueError, match=r"mine\.npz is not an \.npz of images and labels: ."):
+        data.take_in("cifar10", path)
+
+
+def test_a_fault_of_the_program_is_not_blamed_on_the_file(folders, monkeypatch):
+    monkeypatch.setattr(np, "load", lambda file: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        data.take_in("cifar10", saved(folders / "mine.npz", arrays()))
+
+
+def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
+    monkeypatch.setitem(data.FORMS, "cifar10", data.FORMS["cifar10"]._replace(images=51))
+    for count, message in ((100, r"mine\.npz is not an \.npz .*: x_train, .* unpack to 3\d\d,\d+ bytes, at most 222,"),
+                           (50, r"mine\.npz holds more images than the 51 of the data set; leave some out")):
+        mine = arrays(x_train=pixels(count), y_train=np.zeros(count, int))
+        with pytest.raises(ValueError, match=message):
+            data.take_in("cifar10", saved(folders / "mine.npz", mine))
+    mine = arrays(x_train=pixels(49), y_train=np.zeros(49, int))
+    assert len(data.take_in("cifar10", saved(folders / "mine.npz", mine)).images) == 51
+
+
+@pytest.mark.parametrize("form", ["folder", "zip", "tar.xz"])
+def test_more_images_than_the_data_set_has_are_refused(folders, monkeypatch, form):
+    pictures = [png(image) for image in pixels(4)]
+    files = {f"{part}/cat/{number}.png": each for part in ("train", "test") for number, each in enumerate(pictures)}
+    path = packed(folders / f"mine.{form}", files)
+    monkeypatch.setitem(data.FORMS, "cifar10", data.FORMS["cifar10"]._replace(images=8))
+    assert len(data.take_in("cifar10", path).images) == 8
+    monkeypatch.setitem(data.FORMS, "cifar10", data.FORMS["cifar10"]._replace(images=7))
+    with pytest.raises(ValueError, match=rf"mine\.{form} holds more images than the 7 of the data set; leave some out"):
+        data.take_in("cifar10", path)
+
+
+@pytest.mark.parametrize("name", data.FORMS)
+def test_a_copy_may_have_as_many_images_as_the_data_set(name):
+    split, = manifest.load_manifest(name).splits.values()
+    assert data.FORMS[name].images == split.expect["train"] + split.expect["test"]
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-30], lambda content: b"", lambda content: b"x" * 99,
+                                    lambda content: content.replace(b"labels", b"lapels")])
+def test_a_copy_that_was_damaged_since_is_named_with_the_command_that_mends_it(folders, damage):
+    original = saved(folders / "mine.npz", arrays())
+    before = data.take_in("cifar10", original).digest
+    kept, = (folders / "runs" / "prepared" / "cifar10-imported").iterdir()
+    kept.write_bytes(damage(kept.read_bytes()))
+    with pytest.raises(ValueError, match=rf"{kept} is damaged .*; run `repro data import cifar10 FILE` again"):
+        data.load("cifar10", subset=True)
+    assert data.take_in("cifar10", original).digest == before
+
+
+@pytest.mark.parametrize("form", ["folder", "zip", "tar.xz"])
+@pytest.mark.parametrize("outer", ["", "copy/"])
+def test_a_copy_in_class_folders(folders, form, outer):
+    images = pixels(4)
+    names = ("train/{0}/1.png", "train/{1}/0.png", "train/{1}/1.png", "val/{0}/0.png")
+    for name, classes, labels in (
+        ("cifar10", ("cat", "dog"), [3, 5, 5, 3]),
+        ("cifar100", ("apple", "bear"), [0, 1, 1, 0]),  # whose class names are not known beforehand
+    ):
+        files = {outer + name.format(*classes): png(image) for name, image in zip(names, images, strict=True)}
+        files |= {f"{outer}train/{classes[0]}/._1.png": b"", f"{outer}notes.txt": b"mine"}
+        found = data.take_in(name, packed(folders / f"{name}.{form}", files))
+        same_as(found, images, labels)
+        assert found.test.tolist() == [False, False, False, True]
+        assert found.classes == (data.CLASSES["cifar10"] if name == "cifar10" else classes)
+
+
+def packed(path, files):
+    """Files as a folder, zip or tar archive, whichever the suffix says."""
+    form = path.suffix
+    if form == ".folder":
+        for name, content in files.items():
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            (path / name).write_bytes(content)
+    elif form == ".zip":
+        zipped(path, files)
+    else:
+        with tarfile.open(path, "w:xz") as archive:
+            for name, content in files.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+NUMBERED = [f"class {number}" for number in range(100)]
+
+
+@pytest.mark.parametrize(
+    "name, changes, message",
+    [
+        ("cifar100", {"class_names": data.CLASSES["cifar10"]}, "10 classes, airplane to truck, .*the 100 of cifar100"),
+        ("cifar10", {"class_names": NUMBERED}, "100 classes, class 0 to class 99, .*the 10 of cifar10: airplane, auto"),
+        ("cifar100", {"y_test": np.array([0, 100])}, "labels run from 0 to 100, expected 0 to 99"),
+        ("cifar100", {"class_names": np.array([{}])}, "Object arrays"),
+        ("stl10", {}, r"mine\.npz has 32 x 32 pixels, expected 96 x 96; take it in as the data set it is a copy of"),
+        ("stl10", {"x_train": pixels(5, 96), "x_test": pixels(2, 96), "class_names": data.CLASSES["cifar10"]},
+         "airplane to truck, expected the 10 of stl10"),
+        ("tiny_imagenet", {}, "expected 64 x 64"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_arrays_of_another_data_set_are_refused(folders, name, changes, message):
+    with pytest.raises(ValueError, match=message):
+        data.take_in(name, saved(folders / "mine.npz", arrays(**changes)))
+    assert not list((folders / "runs").rglob("*.npz"))
+
+
+def test_class_names_of_the_whole_data_set_are_accepted(folders):
+    path = saved(folders / "mine.npz", arrays(class_names=NUMBERED))
+    assert data.take_in("cifar100", path).labels.tolist() == [0, 1, 2, 3, 4, 9, 0]
+    path = saved(folders / "mine.npz", arrays(class_names=data.CLASSES["cifar10"]))
+    assert data.take_in("cifar10", path).classes == data.CLASSES["cifar10"]
+
+
+@pytest.mark.parametrize(
+    "classes, size, message",
+    [
+        (["cat", "dog"], (32, 32), "2 classes, cat to dog, expected the 100 of cifar100"),
+        ([f"{number:03}" for number in range(101)], (32, 32), "101 classes, 000 to 100"),
+        (["apple", "bear"], (200, 300), "200 x 300 pixels, expected 32 x 32"),
+    ],
+    ids=["cifar10", "many", "size"],
+)
+def test_class_folders_of_another_data_set_are_refused(folders, classes, size, message):
+    picture = png(np.zeros((*size, 3), dtype=np.uint8))
+    path = zipped(folders / "mine.zip", {f"train/{name}/0.png": picture for name in classes})
+    with pytest.raises(ValueError, match=message):
+        data.take_in("cifar100", path)
+
+
+@pytest.mark.parametrize(
+    "files, message",
+    [
+        ({"train/cut/0.png": png(pixels(1)[0])}, "did you mean 'cat'"),
+        ({"train/cat/0.png": png(pixels(1)[0]), "train/dog/0.png": png(pixels(1, 5)[0])},
+         r"bad\.zip: train/dog/0\.png has 5 x 5 pixels, expected 32 x 32"),
+        ({"train/cat/0.png": png(pixels(1)[0])[:40]}, "train/cat/0.png cannot be read as a picture"),
+        ({"train/0.png": png(pixels(1)[0])}, "does not lie in train/<class>/"),
+        ({"train/cat/0.txt": b""}, "holds no image"),
+    ],
+    ids=["class", "size", "cut", "place", "none"],
+)
+def test_class_folders_of_another_form_are_refused(folders, files, message):
+    with pytest.raises(ValueError, match=message):
+        data.take_in("cifar10", zipped(folders / "bad.zip", files))
+
+
+def test_files_that_are_nothing_of_the_kind(folders):
+    for name in ("noise.npz", "noise.zip"):
+        (folders / name).write_bytes(os.urandom(200))
+        with pytest.raises(ValueError, match=name):
+            data.take_in("cifar10", folders / name)
+    (folders / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"notes\.txt is no \.npz, zip or tar archive.*x_train, .*train/CLASS/\*\.png"):
+        data.take_in("cifar10", folders / "notes.txt")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        data.take_in("cifar10", folders / "nothing.npz")
+    with pytest.raises(ValueError, match="dataset='digits'"):
+        data.take_in("digits", folders / "noise.npz")
+
+
+@pytest.mark.parametrize("name", data.LEFT_IN_FILES)
+def test_imagenet_is_not_taken_in(folders, name):
+    with pytest.raises(ValueError, match=rf"{name} is not taken in: .*imagenet.train and .*imagenet.val; .*--subset"):
+        data.take_in(name, folders)
+
+
+@pytest.mark.parametrize(
+    "name, file, counts, classes",
+    [
+        ("cifar10", "cifar10/cifar10_lossless_subset.npz", (5170, 1017), 10),
+        ("cifar100", "cifar100/cifar100_lossless_subset.npz", (486, 916), 100),
+        ("tiny_imagenet", "tiny_imagenet/tiny_imagenet_subset20.zip", (2000, 1000), 20),
+    ],
+)
+def test_real_partial_copies(name, file, counts, classes):
+    path = Path(REAL) / file
+    if not path.exists():
+        pytest.skip(f"needs {file}")
+    found = data.take_in(name, path)
+    assert (found.train.sum(), found.test.sum()) == counts and len(found.classes) == classes
+    assert found.images.float().mean().item() == pytest.approx(120, abs=15)
