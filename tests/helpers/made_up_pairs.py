@@ -1,11 +1,16 @@
-"""Small made-up pairs of video and sound, or of grids of characters, on which a training step takes milliseconds."""
+"""Small made-up pairs of video and sound or of grids of characters, and learners whose steps take milliseconds."""
+
+import functools
 
 import torch
 
 from repro.audiovisual.characters import Characters
 from repro.audiovisual.clips import Clips
-from repro.audiovisual.recipe import paper
+from repro.audiovisual.pretrain import Pretrainer
+from repro.audiovisual.recipe import METHODS, paper
 
+CPU = torch.device("cpu")
+TRAINED = [method for method in METHODS if method != "scratch"]
 COLOURS = torch.tensor([[200, 60, 60], [60, 200, 60], [60, 60, 200]])
 WINDOW, SIZE, BANDS, ROWS = 4, 8, 4, 2
 CLIPS = {"window": WINDOW, "size": SIZE, "width": 32, "embedding": 8, "batch": 8, "dictionary": 16, "pool": 24,
@@ -79,3 +84,18 @@ def grids(train=30, test=9, held_out=7, seed=0):
 def tiny(method="cmacc", dataset="synthetic", **changes):
     """A recipe of some steps for the sets above."""
     return paper(dataset, method, **(GRIDS if dataset == "multidigits" else CLIPS) | changes)
+
+
+@functools.cache
+def data_of(dataset="synthetic"):
+    return grids() if dataset == "multidigits" else made_up()
+
+
+def learner(method="cmacc", dataset="synthetic", *, data=None, seed=3, **changes):
+    """Of `data`, or of the whole set, with a recipe of some steps."""
+    return Pretrainer(tiny(method, dataset, **changes), data or data_of(dataset), seed, CPU)
+
+
+def trace(fast, steps):
+    """The terms of so many steps."""
+    return torch.stack([fast.step() for _ in range(steps)])

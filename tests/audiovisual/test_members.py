@@ -1,0 +1,134 @@
+"""Which pairs are trained with where some lack a modality or a label, and which sets are refused."""
+
+import copy
+import dataclasses
+
+import pytest
+import torch
+from made_up_pairs import TRAINED, learner, made_up, trace
+
+from repro.audiovisual import MODALITIES
+from repro.audiovisual.pretrain import OTHER
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def with_silent(share=3):
+    """Pairs of which every third, or another share, has no sound; which they are."""
+    data = made_up()
+    silent = torch.arange(len(data.labels)) % share == 0
+    rows = (data.first_row.diff() * ~silent).cumsum(0)
+    kept = (~silent).repeat_interleave(data.first_row.diff())
+    first_row = torch.cat([torch.zeros(1, dtype=torch.int64), rows])
+    return dataclasses.replace(data, mel=data.mel[kept], first_row=first_row), silent
+
+
+def test_pairs_without_one_of_the_modalities_are_left_out():
+    data, silent = with_silent()
+    for method in set(TRAINED) - {"supervised"}:
+        fast = learner(method, data=data, pool=16, dictionary=8)
+        assert fast.members.tolist() == (data.pretrain & ~silent).nonzero().flatten().tolist()
+        assert trace(fast, 2).isfinite().all()
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_supervision_shows_silent_clips_to_the_encoder_of_video_alone(monkeypatch, groups):
+    data, silent = with_silent()
+    fast = learner("supervised", data=data, groups=groups)
+    assert fast.members.tolist() == data.pretrain.nonzero().flatten().tolist()
+    asked, view = [], type(data).view
+    monkeypatch.setattr(type(data), "view", lambda own, modality, index, generator:
+                        asked.append((modality, index)) or view(own, modality, index, generator))
+    assert trace(fast, 6).isfinite().all()
+    batches = [index for modality, index in asked if modality == "video"]
+    assert [len(index) for index in batches] == [8] * 6 and any(silent[index].any() for index in batches)
+    audible = [index[~silent[index]] for index in batches]
+    expected = [index[: len(index) // groups * groups].tolist() for index in audible if len(index) >= 2 * groups]
+    assert [index.tolist() for modality, index in asked if modality == "audio"] == expected != []
+
+
+def test_supervision_goes_on_where_a_batch_is_nearly_silent():
+    """Of a single sound there is nothing to normalise by; the encoder of sound waits."""
+    data, silent = with_silent(share=1)
+    alone = int(data.pretrain.nonzero()[0])
+    rows = torch.zeros(len(silent), dtype=torch.int64)
+    rows[alone] = 8
+    first_row = torch.cat([torch.zeros(1, dtype=torch.int64), rows.cumsum(0)])
+    mel = torch.zeros(8, data.mel.shape[1])
+    fast = learner("supervised", data=dataclasses.replace(data, mel=mel, first_row=first_row))
+    before = copy.deepcopy(fast.towers.trunks["audio"].state_dict())
+    assert trace(fast, 3).isfinite().all()
+    for name, value in fast.towers.trunks["audio"].state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_supervision_leaves_unlabelled_pairs_out():
+    data = made_up()
+    labels = torch.where(torch.arange(len(data.labels)) % 2 == 0, data.labels, -1)
+    fast = learner("supervised", data=dataclasses.replace(data, labels=labels))
+    assert (labels[fast.members] >= 0).all() and data.pretrain[fast.members].all()
+    assert len(fast.members) == int((data.pretrain & (labels >= 0)).sum())
+    assert trace(fast, 2).isfinite().all()
+
+
+def test_a_limit_draws_the_same_clips_for_every_method_and_seed():
+    whole = learner("smoco", pool=16).members.tolist()
+    drawn = [learner(method, seed=seed, clips=17, pool=16, dictionary=8).members.tolist()
+             for method in TRAINED for seed in (0, 1)]
+    assert all(each == drawn[0] for each in drawn)
+    assert len(drawn[0]) == 17 and set(drawn[0]) < set(whole) and drawn[0] == sorted(drawn[0])
+    assert drawn[0] != whole[:17]
+    assert learner("smoco", clips=1000, pool=16).members.tolist() == whole
+
+
+# ---------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_a_batch_larger_than_the_split_is_refused(method):
+    if method != "cmacc":  # which must have some to select beside the dictionary
+        assert learner(method, batch=30, dictionary=30, pool=30).steps_per_epoch == 1
+    with pytest.raises(ValueError, match="batch=32 exceeds the 30 training pairs of synthetic; lower it"):
+        learner(method, batch=32, dictionary=32, pool=64)
+
+
+@pytest.mark.parametrize(
+    ("batch", "dictionary", "pool", "spare"),
+    [(8, 24, 24, 0), (8, 16, 16, 0), (8, 24, 64, 12), (8, 32, 96, 0), (4, 24, 28, 4), (4, 28, 32, 2)],
+)
+def test_a_dictionary_that_may_hold_all_candidates_is_refused(batch, dictionary, pool, spare):
+    """With 30 pairs: 64 candidates are two clips of each pair, and of four a third."""
+    changes = {"batch": batch, "dictionary": dictionary, "pool": pool}
+    if spare >= batch:
+        assert trace(learner(**changes, epochs=2), 2 * (30 // batch)).isfinite().all()
+        return
+    with pytest.raises(ValueError, match=rf"dictionary={dictionary} may hold all but {spare} candidates of pool={pool}"
+                                         rf", drawn from 30 pairs, and batch={batch} are selected"):
+        learner(**changes)
+    assert trace(learner("xmoco", **changes), 1).isfinite().all()
+
+
+@pytest.mark.parametrize("missing", MODALITIES)
+@pytest.mark.parametrize("method", ["xmoco", "cmacc"])
+def test_contrast_across_modalities_is_refused_where_one_is_missing(method, missing):
+    message = f"method='{method}' needs video and sound; synthetic has {OTHER[missing]} alone; choose smoco"
+    with pytest.raises(ValueError, match=message):
+        learner(method, data=made_up(without=[missing]))
+
+
+@pytest.mark.parametrize("missing", MODALITIES)
+@pytest.mark.parametrize("method", ["scratch", "supervised"])
+def test_baselines_take_one_modality(method, missing):
+    fast = learner(method, data=made_up(without=[missing]))
+    assert fast.terms == ("loss",)
+    assert method == "scratch" or trace(fast, 2).isfinite().all()
+
+
+def test_supervision_by_grids_is_refused():
+    with pytest.raises(ValueError, match=r"supervised' needs one label for every pair; multidigits has .* 2 cells"):
+        learner("supervised", "multidigits")
+
+
+def test_frames_smaller_than_the_crop_are_refused():
+    with pytest.raises(ValueError, match="size=12 exceeds the frames of synthetic, 9 x 10 pixels; lower it"):
+        learner("smoco", size=12)
