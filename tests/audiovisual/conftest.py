@@ -1,8 +1,39 @@
 """Fixtures that several files of this folder ask for by name: data sets that are made up, or said to be there."""
 
+import shutil
+
 import pytest
+import yaml
 
 from repro import manifest
+
+
+@pytest.fixture
+def distribution(tmp_path, monkeypatch):
+    """Writes files below a data root, declares `ucf101` as five clips of two classes; returns the root."""
+    from ucf101_files import LISTS, SILENT, SPLITS
+
+    from repro.audiovisual import arrays, index
+
+    (tmp_path / "data_manifests").mkdir()
+    official = manifest.project_root() / "data_manifests"
+    for path in (*official.glob("*.yaml"), official / "kinetics_sound_classes.txt"):
+        shutil.copy(path, tmp_path / "data_manifests")
+    declared = yaml.safe_load((official / "ucf101.yaml").read_text()) | {"splits": SPLITS}
+    (tmp_path / "data_manifests" / "ucf101.yaml").write_text(yaml.safe_dump(declared))
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(arrays, "CHUNK", 2)
+    monkeypatch.setattr(index, "CHUNK", 2)
+
+    def write(files=SILENT, lists=LISTS, name="ucf101", root="data"):
+        for place, contents in (files | {f"lists/{file}": text for file, text in lists.items()}).items():
+            path = tmp_path / root / name / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(contents if isinstance(contents, bytes) else contents.encode())
+        return tmp_path / root
+
+    return write
 
 
 @pytest.fixture
