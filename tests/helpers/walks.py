@@ -1,0 +1,88 @@
+"""Walks: learners of five numbers, whose training takes no time, and what is left of it."""
+
+import io
+import json
+
+import torch
+from tqdm.auto import tqdm
+
+from repro.run.fit import fit
+
+
+class Interrupted(Exception):
+    """Stands for whatever ends a process in the middle of training."""
+
+
+class Walk:
+    """A learner of five numbers with all the kinds of state there are: weights, optimiser, generator, a counter.
+
+    Attributes:
+        history: the losses of the steps taken by this object, by step.
+        fails_at: the step that raises instead of being taken.
+        bad: the terms that are not finite, by step: {step: {column: value}}.
+    """
+
+    terms = ("loss", "size")
+
+    def __init__(self, total_steps=20, steps_per_epoch=3, fails_at=None, bad=None):
+        self.total_steps, self.steps_per_epoch = total_steps, steps_per_epoch
+        self.fails_at, self.bad = fails_at, bad or {}
+        self.weight = torch.linspace(-1, 1, 5).requires_grad_()
+        self.optimiser = torch.optim.Adam([self.weight], lr=0.1)
+        self.generator = torch.Generator().manual_seed(7)
+        self.taken, self.history = 0, {}
+
+    def step(self):
+        if self.taken + 1 == self.fails_at:
+            raise Interrupted
+        target = torch.randn(5, generator=self.generator)
+        loss = (self.weight - target).square().sum()
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        self.taken += 1
+        values = torch.stack([loss.detach(), self.weight.detach().norm()])
+        for column, value in self.bad.get(self.taken, {}).items():
+            values[column] = value
+        self.history[self.taken] = values.tolist()
+        return values
+
+    def state_dict(self):
+        return {"weight": self.weight.detach().clone(), "optimiser": self.optimiser.state_dict(),
+                "generator": self.generator.get_state(), "taken": self.taken}
+
+    def load_state_dict(self, state):
+        with torch.no_grad():
+            self.weight.copy_(state["weight"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.generator.set_state(state["generator"])
+        self.taken = state["taken"]
+
+
+class TimedWalk(Walk):
+    """A walk whose every step takes a second."""
+
+    def __init__(self, clock, **options):
+        super().__init__(**options)
+        self.clock = clock
+
+    def step(self):
+        self.clock.now += 1
+        return super().step()
+
+
+def train(learner, folder, **options):
+    with tqdm(file=io.StringIO()) as bar:
+        return fit(learner, folder, bar, **options)
+
+
+def progress(folder, *, seconds=False):
+    """The lines of progress.jsonl, without the seconds unless they are asked for, and without the number of steps."""
+    lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    assert len({line.pop("of") for line in lines}) == 1
+    return lines if seconds else [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+
+
+def same(state, other):
+    """Assert that two states agree to the last bit, in every tensor and number."""
+    torch.testing.assert_close(state, other, rtol=0, atol=0)
