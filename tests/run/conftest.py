@@ -2,6 +2,15 @@
 
 import pytest
 
+from repro import manifest
+from repro.run.store import Store
+
+
+@pytest.fixture
+def store(runs) -> Store:
+    """A store in the empty folder for runs."""
+    return Store(manifest.runs_root())
+
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory):

@@ -5,7 +5,6 @@ import json
 import pandas as pd
 import pytest
 
-from repro import manifest
 from repro.recipe import Recipe, setting
 from repro.run.export import COLUMNS, MixedSeeds, export, finished_cells, merged, read_cells, results, without_mixed
 from repro.run.store import Cell, Store
@@ -16,12 +15,6 @@ class Small(Recipe):
     objectives: str = setting("CE", "assumed")
     rate: float = setting(0.1, "assumed")
     crop: int | None = setting(None, "assumed")
-
-
-@pytest.fixture
-def store(tmp_path, monkeypatch) -> Store:
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    return Store(manifest.runs_root())
 
 
 def finish(store, entry="CE", seed=0, *, linear=50.0, finished="2026-01-01T00:00:00+00:00", **changes) -> Cell:

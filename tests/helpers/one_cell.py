@@ -1,0 +1,15 @@
+"""A cell of a small recipe, which nothing trains."""
+
+import dataclasses
+
+from repro.recipe import Recipe, setting
+from repro.run.store import Cell
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Small(Recipe):
+    epochs: int = setting(3, "assumed")
+    rate: float = setting(0.5, "assumed")
+
+
+CELL = Cell("taxonomy", "CE", Small(), seed=0, preset="quick", dataset="synthetic", digest="d1", version=1)
