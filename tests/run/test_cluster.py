@@ -1,11 +1,17 @@
-"""The cluster that the engine "dask" starts on this machine: real processes."""
+"""The cluster that the engine "dask" starts on this machine."""
 
 import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+import torch
+from made_up_training import CELLS, Trainer
+
+from repro.run import cluster
+from repro.run.cluster import Cluster
 
 SCRIPT = """
 import json, os, time
@@ -52,3 +58,18 @@ def test_workers_have_numbers_to_share_gpus_by_and_a_cell_takes_one_on_cuda_alon
     failed, names, left, has = json.loads(done.stdout.splitlines()[-1])
     assert failed == 0 and set(names) == {0.0, 1.0}
     assert set(left) == {gpus_left} and set(has) == {gpus}  # while a cell is trained; -1: there is no such resource
+
+
+def test_dask_workers_of_this_machine_take_turns_with_its_gpus(store, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert Cluster(4, None, "cuda")._gpus() == 2
+    assert Cluster(4, "tcp://host:8786", "cuda")._gpus() == Cluster(4, None, "cpu")._gpus() == 0
+
+    taken = []
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    for number, each in enumerate(CELLS[:3]):
+        monkeypatch.setattr(distributed, "get_worker", lambda number=number: SimpleNamespace(name=number))
+        assert cluster._settle(each, Trainer(), store, 2)
+    assert cluster._settle(CELLS[3], Trainer(), store, 0)
+    assert taken == [0, 1, 0]
