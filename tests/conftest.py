@@ -1,6 +1,7 @@
 """Fixtures that tests of several folders ask for by name."""
 
 import contextlib
+import sys
 
 import pytest
 
@@ -35,3 +36,20 @@ def folders(tmp_path, monkeypatch, runs):
     """No data and no runs: the folder in which both may be made."""
     monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
     return tmp_path
+
+
+@pytest.fixture
+def repro(folders, monkeypatch, capsys):
+    """Runs the command line in this process, without data and runs; returns its status, output and errors."""
+    from repro import cli
+
+    monkeypatch.setenv("COLUMNS", "200")  # so that help is not wrapped
+    monkeypatch.setenv("TERM", "dumb")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["repro", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return (ended.value.code or 0, *capsys.readouterr())
+
+    return call

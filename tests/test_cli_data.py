@@ -1,0 +1,75 @@
+"""Commands about data: what is listed, taken in and prepared, and what is refused."""
+
+import numpy as np
+import pytest
+from command_line import refused
+
+from repro import cli, manifest
+
+
+def test_data_list_without_data(repro, tmp_path):
+    status, out, _ = repro("data", "list")
+    assert status == 0
+    lines = out.splitlines()
+    states = {line.split()[0]: line.split()[1] for line in lines if not line.startswith(" ")}
+    assert sorted(states) == manifest.names()
+    assert states["synthetic"] == "embedded" and states["ucla"] == "missing"
+    path = tmp_path / "data" / "nw_ucla" / "all_sqe.zip"
+    below = [line.strip() for line in lines[lines.index(next(line for line in lines if line.startswith("ucla"))) + 1 :]]
+    assert below[0] == str(path)
+    assert below[1].startswith("ask for all_sqe.zip at https://") and str(path.parent) in below[1]
+    assert not (tmp_path / "data").exists() and not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("unpacked", [False, True])
+def test_data_list_with_data(repro, tmp_path, unpacked):
+    path = tmp_path / "data" / "nw_ucla" / "all_sqe.zip"
+    path.parent.mkdir(parents=True)
+    path.with_suffix("").mkdir() if unpacked else path.touch()
+    status, out, _ = repro("data", "list")
+    assert status == 0
+    assert next(line.split()[1] for line in out.splitlines() if line.startswith("ucla")) == "differs"
+    assert ("all_sqe is empty; fetch it again" if unpacked else "all_sqe.zip is truncated or damaged") in out
+
+
+def test_one_copy_of_a_data_set_at_a_time(repro, tmp_path):
+    images = np.zeros((2, 32, 32, 3), dtype=np.uint8)
+    for name in ("first.npz", "second.npz"):
+        np.savez(tmp_path / name, x_train=images, y_train=[0, 1], x_test=images, y_test=[0, 9])
+    status, out, _ = repro("data", "import", "cifar10", str(tmp_path / "first.npz"))
+    assert status == 0 and out.splitlines() == [
+        "cifar10 (first.npz): 4 images of 32 x 32, 10 classes; 2 for pretrain, 2 for train, 2 for test"
+    ]
+    _, out, _ = repro("data", "import", "cifar10", str(tmp_path / "second.npz"))
+    assert out.splitlines()[0].startswith("cifar10 (second.npz): ")
+    assert out.splitlines()[1:] == ["replaces cifar10 (first.npz)"]
+    assert (tmp_path / "first.npz").exists()
+    assert "One copy of a data set is kept at a time" in " ".join(repro("data", "import", "--help")[1].split())
+    _, out, _ = repro("data", "list")
+    told = [line.strip() for line in out.splitlines() if "has been taken in" in line]
+    assert told == ["second.npz has been taken in; --subset takes it"]
+    message = refused(repro("run", "image_methods", "--dataset", "cifar10"))
+    assert "repro data download cifar10" in message
+    assert message.endswith("; or pass --subset (subset=True) for the copy second.npz\n")
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["ucf101", "--pipeline", "authors"], "ucf101 has no option --pipeline; its options are --size"),
+    (["ntu", "--size", "128"], "ntu has no option --size; its options are --pipeline"),
+    (["ucf101", "--size", "4"], "size='4' should be a whole number of at least 8"),
+    (["ucf1O1"], "did you mean 'ucf101'"),
+    (["hmdb51"], "hmdb51"),
+])
+def test_preparing_refuses(repro, arguments, message):
+    assert message in refused(repro("data", "prepare", *arguments))
+
+
+@pytest.mark.parametrize(("error", "what"), [
+    (MemoryError(), "out of memory"), (MemoryError("cannot allocate 3 GiB"), "out of memory (cannot allocate 3 GiB)"),
+])
+def test_memory_that_is_not_there_is_told_in_a_line(repro, monkeypatch, error, what):
+    def status():
+        raise error
+
+    monkeypatch.setattr(cli.present, "status", status)
+    assert repro("data", "list") == (1, "", f"repro: {what}; end other programs, or go on where there is more memory\n")

@@ -1,0 +1,128 @@
+"""Commands about finished cells: their list, figures, the report and the claims."""
+
+import html
+import sys
+
+import pytest
+from command_line import refused
+
+from repro import manifest
+from repro.audiovisual import recipe as audiovisual
+from repro.recipe import Recipe
+from repro.report import claims, glm_figures, glm_ours, redraw
+from repro.run.export import MixedSeeds
+from repro.run.store import Cell, Store
+from repro.skeleton.recipe import paper
+
+
+def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypatch):
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)  # without exported ones
+    measures = {
+        "cross_modal": {"synthetic_video": 51.25, "synthetic_audio": 60.0, "categories_video": 20.0},
+        "mutual_information": {"linear": 99.5, "linear_held_out": 80.0},
+        "category_diversity": {"categories_video": 22.5, "categories_audio": 21.0, "expected": 27.5},
+    }
+    for table, metrics in measures.items():
+        targets = {"targets": ""} if table == "category_diversity" else {}
+        recipe = audiovisual.quick("multidigits" if "linear" in metrics else "synthetic", "cmacc", **targets)
+        run = Store(tmp_path / "runs").run(Cell(table, "cmacc", recipe, 0, "quick", recipe.dataset, "d1", 1))
+        with run.claim():
+            run.finish(metrics | {"cost": {"finished": "2026-01-01", "commit": "abc"}})
+    status, out, _ = repro("results", "list")
+    assert status == 0
+    shown = {line.split()[1]: line.split()[-3:-1] for line in out.splitlines() if "cmacc" in line}
+    assert shown == {"cross_modal": ["synthetic_video", "51.25"], "mutual_information": ["linear", "99.50"],
+                     "category_diversity": ["categories_video", "22.50"]}
+
+
+def test_results_list_of_no_runs(repro):
+    assert repro("results", "list")[0] == 0
+
+
+def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):
+    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1))
+    with run.claim():
+        run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
+    (run.folder / "result.json").write_text("{")
+    errors = refused(repro("results", "list"))
+    assert f"repro: {run.folder / 'result.json'} cannot be read" in errors and "repro doctor --repair" in errors
+
+
+def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported_ones(repro, tmp_path, monkeypatch):
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    cell = Cell("taxonomy", "CD", paper("ucla", "CD", epochs=1), 0, "paper", "ucla", "d1", 1)
+    run = Store(tmp_path / "runs").run(cell)
+    with run.claim():
+        (run.folder / "progress.jsonl").write_text('{"step": 1, "CD": 6.25}\n')
+        run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
+    monkeypatch.setattr(redraw, "redraw", lambda cells, folder: [folder / "drawn"])
+    monkeypatch.setattr(glm_figures, "redraw", lambda cells, folder: [])
+    log = tmp_path / "figures" / "sequence_contrast_ucla.csv"
+    assert repro("figures")[:2] == (0, f"{log}\n{log.with_name('drawn')}\n")
+    assert f",CD,{cell.key},0,ucla,paper" in log.read_text()
+    before = log.read_bytes()
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "none"))
+    assert repro("figures")[:2] == (0, f"{log.with_name('drawn')}\n")
+    assert log.read_bytes() == before
+
+
+@pytest.mark.parametrize("arguments", [[], ["--output", "site"]])
+def test_report_prints_where_it_starts(repro, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = repro("report", *arguments)
+    first = tmp_path / (arguments[-1] if arguments else "runs/report") / "index.html"
+    assert (status, out) == (0, f"{first}\n")
+    text = first.read_text()
+    assert "Which numbers can I trust?" in text and str(tmp_path / "runs" / "notebooks") in text
+    page = first.with_name("discrepancies.html").read_text()
+    assert all(f'id="{each.id}"' in page for each in claims.DISCREPANCIES)
+    page = html.unescape(first.with_name("claims.html").read_text())
+    assert all(f">{each.predicate}</td>" in page for each in claims.CLAIMS)
+
+
+@pytest.fixture
+def one_cell_of_other_data(tmp_path, folders):
+    """A finished cell beside the exported ones of its entry, whose data it has not."""
+    recipe = paper("ucla", "CE")
+    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", recipe, 7, "paper", "ucla", "other data", 1))
+    with run.claim():
+        run.finish({"linear": 12.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
+    return run.cell.key
+
+
+def test_a_cell_of_other_data_costs_claims_its_table_alone(repro, one_cell_of_other_data):
+    status, out, errors = repro("claims")
+    verdicts = {line.split()[0]: line[6:24].strip() for line in out.splitlines()}
+    assert status == 0 and (verdicts["T10"], verdicts["T12"], verdicts["T1"]) == ("not run", "holds", "fails")
+    line, = errors.splitlines()
+    assert line.startswith("repro: left out of the evidence: taxonomy on ucla, paper recipe: seeds 0, 1, 2, 7 of 'CE'")
+    assert one_cell_of_other_data in line and "run all seeds again, or delete the others" in line
+
+
+def test_a_cell_of_other_data_does_not_stop_the_report(repro, one_cell_of_other_data):
+    status, out, errors = repro("report")
+    assert status == 0 and out.endswith("index.html\n") and one_cell_of_other_data in errors
+
+
+def test_a_table_with_a_cell_of_other_data_is_refused(one_cell_of_other_data):
+    with pytest.raises(MixedSeeds, match=one_cell_of_other_data):
+        glm_ours.our_results("ucla")
+
+
+def test_claims_of_one_paper(repro):
+    status, out, _ = repro("claims", "--paper", "JCL")
+    ids = [line.split()[0] for line in out.splitlines()]
+    assert status == 0
+    assert ids == [each.id for each in (*claims.CLAIMS, *claims.DISCREPANCIES) if each.paper == "JCL"]
+    assert "paper='jcl' is not one of: all, taxonomy, CM-ACC, SCE, JCL" in refused(repro("claims", "--paper", "jcl"))
+
+
+def test_claims_have_a_line_each_that_is_broken_on_a_terminal_alone(repro, monkeypatch):
+    status, out, _ = repro("claims")
+    ids = [each.id for each in (*claims.CLAIMS, *claims.DISCREPANCIES)]
+    assert status == 0 and [line.split()[0] for line in out.splitlines()] == ids
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    _, out, _ = repro("claims")
+    assert max(map(len, out.splitlines())) <= 100
+    assert [line.split()[0] for line in out.splitlines() if line[0] != " "] == ids

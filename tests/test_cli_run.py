@@ -1,0 +1,143 @@
+"""Tables from the command line: what is refused, what is trained, and errors that a reader can mend."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from command_line import refused
+
+from repro import manifest
+from repro.audiovisual import tables as audiovisual_tables
+from repro.image import tables as image_tables
+from repro.skeleton import tables
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["taxonomi"], "table='taxonomi' is not one of: taxonomy, encoder_collapse, image_methods, "),
+        (["taxonomy", "--dataset", "ulca"], "dataset='ulca' is not one of: synthetic, ucla, ntu; did you mean 'ucla'?"),
+        (["taxonomy", "--preset", "fast"], "preset='fast' is not one of: auto, paper, quick, smoke"),
+        (["taxonomy", "--device", "gpu"], "device='gpu' is not one of: auto, cpu, cuda"),
+        (["taxonomy", "--engine", "locale"], "engine='locale' is not one of: auto, inline, local, dask; did"),
+        (["taxonomy", "--workers", "0"], "workers='0' should be a whole number of at least 1"),
+        (["taxonomy", "--seeds", "[0,1]"], "seeds='[0,1]' should be a comma list of whole numbers from 0"),
+        (["taxonomy", "--seeds", ""], "seeds='' should be a comma list of whole numbers from 0"),
+        (["taxonomy", "--seeds", "0,0"], "seeds='0,0' names 0 twice; name it once"),
+        (["taxonomy", "--objectives", "CE+AD,AD+CE"], "objectives='CE+AD,AD+CE' names CE+AD twice; name it once"),
+        (["image_methods", "--methods", "moco,moco"], "methods='moco,moco' names moco twice; name it once"),
+        (["temperature_grid", "--temperatures", "0.1,0.10"], "temperatures='0.1,0.10' names 0.1 twice; name it once"),
+        (["ohem_vs_active", "--samplers", "ohem,ohem"], "samplers='ohem,ohem' names ohem twice; name it once"),
+        (["transfer", "--split", "1,1"], "split='1,1' names 1 twice; name it once"),
+        (["taxonomy", "--objectives", "CE+DA"], "objectives='CE+DA' is not one of: all, random, AE, CE,"),
+        (["taxonomy", "--objectives", "CE,"], "objectives='' is not one of: "),
+        (["taxonomy", "--objectives", "CE+CE"], "objectives='CE+CE' is not one of: "),
+        (["taxonomy", "--protocol", "xsub"], "protocol='xsub' is not one of: auto, xview"),
+        (["taxonomy", "--layers", "1,2"], "layers='1,2' should be a whole number of at least 1"),
+        (["taxonomy", "--units", "0"], "units='0' should be a whole number of at least 1"),
+        (["taxonomy", "--learning-rate", "0"], "learning_rate='0' should be auto or a positive number, such as 0.003"),
+        (["taxonomy", "--variant", "mlp"], "variant='mlp' is not one of: none, "),
+        (["taxonomy", "--select", "best"], "select='best' is not one of: last, best_on_test"),
+        (["encoder_collapse", "--layers", "0,1"], "layers='0,1' should be a comma list of whole numbers from 1"),
+        (["encoder_collapse", "--methods", "random,CE"], "methods='CE' is not one of: random, AE"),
+        (["taxonomy", "--methods", "AE"], "taxonomy has no option --methods; its options are "),
+        (["encoder_collapse", "--objectives", "AE"], "encoder_collapse has no option --objectives; its options are "),
+        (["encoder_collapse", "--variant", "mlp_head"], "encoder_collapse has no option --variant; its options are "),
+        (["image_methods", "--methods", "moco,simclr"], "methods='simclr' is not one of: random, supervised, moco, "),
+        (["image_methods", "--variant", "four_key"], "variant='four_key' is not one of: none, swapped_views, "),
+        (["image_methods", "--variant", "four_keys", "--methods", "sce"], "variant='four_keys' changes nothing in the"),
+        (["taxonomy", "--variant", "sum_of_squares", "--objectives", "CE"], "changes nothing in the training of CE; "),
+        (["image_methods", "--dataset", "cifar10", "--subset"], "run `repro data import cifar10 FILE`"),
+        (["image_methods", "--keys", "5"], "image_methods has no option --keys; its options are --dataset, --preset,"),
+        (["image_methods", "--keys", "5"], "; positive_keys has it"),
+        (["temperature_grid", "--temperatures", "0"], "temperatures='0' should be a comma list of numbers from 1e-06"),
+        (["temperature_grid", "--key-temperatures", "0.1,"], "key_temperatures='0.1,' should be a comma list"),
+        (["temperature_grid", "--temperatures", "nan"], "temperatures='nan' should be a comma list of numbers"),
+        (["positive_keys", "--keys", "0"], "keys='0' should be a comma list of whole numbers from 1"),
+        (["positive_keys", "--strengths", "-1"], "strengths='-1' should be a comma list of numbers from 0"),
+        (["cross_modal", "--approaches", "moco"], "approaches='moco' is not one of: scratch, supervised, "),
+        (["cross_modal", "--methods", "smoco"], "cross_modal has no option --methods; its options are --dataset,"),
+        (["ohem_vs_active", "--samplers", "hard"], "samplers='hard' is not one of: gradient, feature, random, ohem"),
+        (["ohem_vs_active", "--batches", "0"], "batches='0' should be a comma list of whole numbers from 1"),
+        (["dictionary_size", "--dictionaries", "1.5"], "dictionaries='1.5' should be a comma list of whole numbers"),
+        (["dictionary_size", "--seeds", "x"], "seeds='x' should be a comma list of whole numbers from 0"),
+        (["mutual_information", "--characters", "10"], "characters=10 should be between 1 and 9"),
+        (["mutual_information", "--dataset", "digits"], "dataset='digits' is not one of: multidigits, multiomniglot"),
+        (["transfer", "--trunks", "r3d"], "trunks='r3d' is not one of: r3d18, r2plus1d18"),
+        (["transfer", "--targets", "ucf"], "targets='ucf' is not one of: ucf101, hmdb51, esc50, "),
+        (["transfer", "--split", "one"], "split='one' should be a whole number of at least 0"),
+        (["category_diversity", "--iterations", "0"], "iterations='0' should be a whole number of at least 1"),
+        (["category_diversity", "--variant", "unit"], "variant='unit' is not one of: none, unit_length, "),
+        (["transfer", "--dataset", "kinetics700"], "kinetics700"),
+        (["taxonomy", "--dataset", "ucla"], "ask for all_sqe.zip at https://"),
+    ],
+)
+def test_run_refuses(repro, tmp_path, monkeypatch, arguments, message):
+    for module in (tables, image_tables, audiovisual_tables):
+        monkeypatch.setattr(module, "train", None)  # nothing may be trained
+    errors = refused(repro("run", *arguments))
+    assert errors.startswith("repro: ") and message in errors
+    assert not (tmp_path / "runs" / arguments[0]).exists()
+
+
+SMOKE = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE,random", "--seeds", "0")
+
+
+def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
+    status, first, _ = repro(*SMOKE)
+    assert status == 0
+    header, *rows = first.splitlines()
+    columns = header.split()
+    assert columns[:9] == ["objectives", "AE", "CE", "AD", "CD", "ours", "std", "n_seeds", "published"]
+    table = [dict(zip(columns, row.split(), strict=True)) for row in rows]
+    assert sorted(row["objectives"] for row in table) == ["CE", "random"]
+    for row in table:
+        assert 0 <= float(row["ours"]) <= 100 and row["published"] == "-" and row["n_seeds"] == "1"
+        assert row["preset"] == "smoke" and row["dataset"] == "synthetic"
+    results = sorted((tmp_path / "runs" / "taxonomy").glob("*/result.json"))
+    assert len(results) == 2
+    written = [(path.stat().st_mtime_ns, path.read_bytes()) for path in results]
+
+    def train(run, progress, **options):
+        raise AssertionError(f"{run.cell.entry} was trained again")
+
+    monkeypatch.setattr(tables, "train", train)
+    began = time.monotonic()
+    assert repro(*SMOKE)[:2] == (0, first)
+    assert time.monotonic() - began < 10  # the data are in this process already
+    assert [(path.stat().st_mtime_ns, path.read_bytes()) for path in results] == written
+
+    status, out, _ = repro("results", "list")
+    assert status == 0
+    listed = [(words[-1], float(words[-2])) for words in map(str.split, out.splitlines()) if "smoke" in words]
+    assert sorted(listed) == sorted((row["objectives"], float(row["ours"])) for row in table)
+
+
+@pytest.mark.parametrize("engine", ["inline", "auto"])
+def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch, engine):
+    monkeypatch.setattr(tables, "train", None)
+    status, out, _ = repro(*SMOKE, "--plan", "--engine", engine)
+    assert status == 0
+    header, *rows, total, _ = out.splitlines()
+    assert header.split()[:3] == ["entry", "cells", "steps"] and [row.split()[0] for row in rows] == ["CE", "random"]
+    assert [row.split()[2] for row in rows] == ["2", "0"]
+    assert total.startswith("0 of 2 cells are finished; left are ") and "with one process about " in total
+    assert not list((tmp_path / "runs").rglob("*"))
+
+
+def test_an_error_of_the_disk_is_one_a_reader_can_mend(repro, tmp_path):
+    (tmp_path / "runs").write_text("a file in the place of the folder")
+    for command in (SMOKE, ("data", "prepare", "ntu"), ("data", "import", "cifar10", "x.npz"), ("results", "evaluate")):
+        message, = refused(repro(*command)).splitlines()  # nothing was begun
+        assert message.startswith(f"repro: {tmp_path / 'runs'}, the folder of runs, cannot be written (Not a directory")
+        assert message.endswith("or point REPRO_RUNS at another folder")
+
+
+def test_a_real_process_ends_with_status_2_and_no_traceback(tmp_path):
+    environment = os.environ | {"REPRO_DATA": str(tmp_path), "REPRO_RUNS": str(tmp_path)}
+    command = [sys.executable, "-m", "repro", "run", "taxonomy", "--preset", "smok"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=manifest.project_root())
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "repro: preset='smok' is not one of: auto, paper, quick, smoke; did you mean 'smoke'?\n"
