@@ -1,16 +1,15 @@
 """Figures and their tables from made-up exported cells, without data, training or a store."""
 
-import hashlib
 import itertools
 import json
-from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from made_up_cells import frame
 from pandas import DataFrame
-from PIL import Image
+from redrawn import hashes, told
 
-from repro.audiovisual import synthetic, table_cells
+from repro.audiovisual import table_cells
 from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS as IMAGE_PRESETS
 from repro.report import stored
@@ -48,10 +47,6 @@ def exported(objectives, *, table="taxonomy", dataset="ucla", preset="quick", se
     return {name: row[name] for name in COLUMNS}
 
 
-def frame(*rows):
-    return DataFrame(rows, columns=COLUMNS)
-
-
 def whole_table(**changes):
     return [exported(name, **changes) for name in METHODS]
 
@@ -63,10 +58,6 @@ def depths(**changes):
 
 def table_of(folder, name):
     return pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
-
-
-def hashes(folder):
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
 
 
 def test_one_figure_and_table_for_every_table_and_data_set(tmp_path):
@@ -109,16 +100,6 @@ def test_stored_and_read_again_gives_the_same_files(tmp_path):
     redraw(cells, tmp_path / "one")
     redraw(read_cells(tmp_path / "cells.csv"), tmp_path / "two")
     assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
-
-
-def told(stem):
-    """What both files of a figure say of it: its caption, and what it was drawn from."""
-    image = Image.open(stem.with_suffix(".png"))
-    drawn = ElementTree.parse(stem.with_suffix(".svg"))
-    elements = {element.tag.rpartition("}")[2]: element for element in drawn.iter()}
-    assert " ".join(elements["source"].itertext()).strip() == image.text["Source"]
-    assert elements["description"].text == image.text["Description"]
-    return image.text["Description"], json.loads(image.text["Source"])
 
 
 def test_files_name_the_cells_they_show(tmp_path):
@@ -375,72 +356,3 @@ def test_targets_asked_for_one_by_one_are_one_table(tmp_path):
     assert found["ours"].to_dict() == {"ucf101": 50.0, "hmdb51": 21.0, "esc50": 60.0}
     assert found["n_seeds"].to_dict() == {"ucf101": 1, "hmdb51": 2, "esc50": 1}
     assert found["published"].dropna().to_dict() == {"ucf101": 77.2, "hmdb51": 40.6, "esc50": 77.3}
-
-
-NAMED = {"key": "00a1", "seed": 0, "preset": "quick"}
-
-
-def negatives(dataset):
-    """What samplers pick, as a log."""
-    rows = [("video", sampler, pick, 7 * pick, "a", 3.0 + pick, 50.0, 9, "b") for sampler in ("random", "gradient")
-            for pick in range(4)]
-    columns = ["modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller", "nearest",
-               "nearest_category"]
-    return DataFrame(rows, columns=columns).assign(dataset=dataset, **NAMED)
-
-
-def test_logs_of_categories_are_drawn_beside_their_file(tmp_path):
-    curves = DataFrame({"step": [5, 10] * 2, "categories_video": 20.0, "categories_audio": 21.0,
-                        "sampler": ["random"] * 2 + ["gradient"] * 2, "batch": 32, "expected": 22.0,
-                        "key": ["c"] * 2 + ["b"] * 2, "seed": [3, 3, 0, 0], "dataset": "synthetic", "preset": "quick"})
-    curves.to_csv(tmp_path / "category_curves_synthetic.csv", index=False)
-    accuracy = DataFrame({"query": ["video", "audio"] * 3, "category": list("aabbcc"), "accuracy": 50.0, "pairs": 9,
-                          "accuracy_renewed": 9.0, "method": "cmacc", "dataset": "synthetic", **NAMED})
-    accuracy.to_csv(tmp_path / "pretext_accuracy_synthetic.csv", index=False)
-    negatives("synthetic").to_csv(tmp_path / "selected_negatives_synthetic.csv", index=False)
-    written = redraw(frame(), tmp_path)
-    stems = ("category_curves", "pretext_accuracy", "selected_negatives")
-    assert {path.name for path in written} == {f"{stem}_synthetic.{ending}" for ending in ("png", "svg")
-                                               for stem in stems}
-    caption, source = told(tmp_path / "category_curves_synthetic")
-    assert source == {"cells": ["c", "b"], "seeds": [0, 3], "preset": "quick", "dataset": "synthetic"}
-    assert caption.startswith(CAPTIONS["category_curves"]) and "Seeds: 0, 3. Drawn from 2 cells, whose" in caption
-    assert told(tmp_path / "pretext_accuracy_synthetic")[0].endswith(
-        "Data set: synthetic. Preset: quick. Seed: 0. Drawn from 1 cell, whose key is in the source of this file."
-    )
-    first = hashes(tmp_path)
-    redraw(frame(), tmp_path)
-    assert hashes(tmp_path) == first
-
-
-def test_pictures_of_real_clips_are_never_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr(synthetic, "pictures", lambda items: pytest.fail("pictures of the wrong clips"))
-    for dataset in ("ucf101", "kinetics700 (subset)"):
-        name = dataset.partition(" ")[0]
-        negatives(dataset).to_csv(tmp_path / f"selected_negatives_{name}.csv", index=False)
-    assert redraw(frame(), tmp_path) == []
-    assert {path.suffix for path in tmp_path.iterdir()} == {".csv"}
-
-
-def test_a_log_that_does_not_name_its_cells_is_not_drawn(tmp_path):
-    negatives("synthetic").drop(columns="key").to_csv(tmp_path / "selected_negatives_synthetic.csv", index=False)
-    with pytest.raises(ValueError, match=r"selected_negatives_synthetic\.csv has no column 'key'"):
-        redraw(frame(), tmp_path)
-
-
-def test_logs_are_drawn_beside_their_file(tmp_path):
-    parts = DataFrame({"epoch": [1.0, 2.0], "InfoNCE": 4.0, "ReSSL": 3.0, "Ceil": 1.0, "loss": 4.0, "weight": 0.5,
-                       "dataset": "digits", **NAMED})
-    parts.to_csv(tmp_path / "objective_parts_digits.csv", index=False)
-    images = DataFrame({"model": ["JCL", "MoCo v2"] * 9, "d": 512, "similarity": 0.5, "variance": 1e-3,
-                        "dataset": "digits", **NAMED})
-    images.to_csv(tmp_path / "similarity_variance_images_digits.csv", index=False)
-    contrast = DataFrame({"epoch": [1, 2], "CD": [6.0, 5.0], "sequence_dictionary": 640, "entry": "CD",
-                          "dataset": "digits", **NAMED})
-    contrast.to_csv(tmp_path / "sequence_contrast_digits.csv", index=False)
-    written = redraw(frame(), tmp_path)
-    stems = ("objective_parts", "similarity_variance_images", "sequence_contrast")
-    assert {path.name for path in written} == {f"{stem}_digits.{end}" for end in ("png", "svg") for stem in stems}
-    first = hashes(tmp_path)
-    redraw(frame(), tmp_path)
-    assert hashes(tmp_path) == first

@@ -1,0 +1,21 @@
+"""What is left of drawing figures again from exported cells."""
+
+import hashlib
+import json
+from xml.etree import ElementTree
+
+from PIL import Image
+
+
+def hashes(folder):
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def told(stem):
+    """What both files of a figure say of it: its caption, and what it was drawn from."""
+    image = Image.open(stem.with_suffix(".png"))
+    drawn = ElementTree.parse(stem.with_suffix(".svg"))
+    elements = {element.tag.rpartition("}")[2]: element for element in drawn.iter()}
+    assert " ".join(elements["source"].itertext()).strip() == image.text["Source"]
+    assert elements["description"].text == image.text["Description"]
+    return image.text["Description"], json.loads(image.text["Source"])
