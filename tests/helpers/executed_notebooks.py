@@ -10,6 +10,11 @@ from repro import manifest
 
 FOLDER = manifest.project_root() / "notebooks"
 READING = ("claims", "glm")  # they train nothing
+SMOKE = {"preset": "smoke", "device": "cpu"}
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
 def begin(name, **changes):

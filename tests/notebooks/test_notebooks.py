@@ -1,16 +1,11 @@
-"""Every notebook is stripped and thin, stops at a wrong parameter, and runs with changed parameters."""
+"""Every notebook is stripped and thin, stops at a wrong parameter, and passes the others on."""
 
-import base64
 import inspect
-import io
-import json
 import re
 
 import nbformat
-import pandas as pd
 import pytest
-from executed_notebooks import FOLDER, READING, begin, execute, outputs, printed
-from PIL import Image
+from executed_notebooks import FOLDER, READING, SMOKE, begin, code_cells
 
 from repro.report import explored_runs, figures
 from repro.skeleton import data as skeleton_data
@@ -33,26 +28,10 @@ ABSENT |= dict.fromkeys(("cross_modal", "ohem_vs_active", "dictionary_size", "tr
                          "category_difficulty", "negative_instances"), ("kinetics700", "kinetics"))
 ABSENT["mutual_information"] = ("multiomniglot", "omniglot")
 REQUIRED = ("dataset", "preset", "seeds", "device")
-SMOKE = {"preset": "smoke", "device": "cpu"}
 TYPED = re.compile(r'(\w+): (str|int|float|bool) = ("[^"]*"|[-\w.]+) +# \S.*')
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 each_and_those_that_read = pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
-
-
-def code_cells(path):
-    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-
-
-def rows(notebook):
-    """Cells of the first table shown, row by row."""
-    table, *_ = (html for html in outputs(notebook, "text/html") if "<tbody>" in html)  # ours, then the printed one
-    body = table.split("<tbody>")[1]
-    return [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in body.split("</tr>")[:-1]]
-
-
-def runs(folder):
-    return sorted((folder / "runs").glob("*/*/result.json"))
 
 
 def test_there_is_a_notebook_for_every_table():
@@ -217,190 +196,3 @@ def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(pa
     assert f"{2 * count} cells of preset smoke on {dataset}, 0 finished" in text
     assert str(tmp_path / "runs") in text and "torch" in text and "python" in text
     assert {path.name for path in (tmp_path / "runs").glob("*")} <= {"prepared"}
-
-
-def test_taxonomy_with_two_objectives_and_again(tmp_path):
-    process, notebook = execute("taxonomy", tmp_path, objectives="CE,random", subset="False", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert "unknown parameter" not in process.stderr
-    assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
-    found = [json.loads(path.with_name("recipe.json").read_text())["entry"] for path in runs(tmp_path)]
-    assert sorted(found) == ["CE", "random"]
-    assert [row[0] for row in rows(notebook)] == ["CE", "random"]
-    stored = {path.with_name("recipe.json"): json.loads(path.read_text()) for path in runs(tmp_path)}
-    linear = {json.loads(path.read_text())["entry"]: result["linear"] for path, result in stored.items()}
-    assert [row[5] for row in rows(notebook)] == [f"{linear[name]:.2f}" for name in ("CE", "random")]
-    images = [Image.open(io.BytesIO(base64.b64decode(data))) for data in outputs(notebook, "image/png")]
-    assert len(images) == 2  # poses and table
-    for image in images:
-        assert min(image.size) > 200
-        assert len(image.convert("L").getcolors()) > 10
-
-    files = [path for path in (tmp_path / "runs").rglob("*") if path.name in ("progress.jsonl", "result.json")]
-    assert {path.name for path in files} == {"progress.jsonl", "result.json"}
-    before = {path: path.stat().st_mtime_ns for path in files}
-    process, again = execute("taxonomy", tmp_path, objectives="random,CE", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert "2 cells of preset smoke on synthetic, 2 finished" in printed(again)
-    assert {path: path.stat().st_mtime_ns for path in files} == before
-    assert rows(again) == rows(notebook)[::-1]
-
-
-def test_encoder_collapse_with_two_depths(tmp_path):
-    process, notebook = execute("encoder_collapse", tmp_path, layers="1,2", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert [row[:2] for row in rows(notebook)] == [["1", "random"], ["1", "AE"], ["2", "random"], ["2", "AE"]]
-    assert len(runs(tmp_path)) == 4
-    assert len(outputs(notebook, "image/png")) == 1
-
-
-def test_temperature_grid_with_three_cells(tmp_path):
-    process, notebook = execute("temperature_grid", tmp_path, temperatures="0.1", key_temperatures="0.05,0.1", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    expected = [["sce", "0.10", "0.05"], ["sce", "0.10", "0.10"], ["ressl", "0.10", "0.10"]]
-    assert [row[:3] for row in rows(notebook)] == expected
-    assert len(runs(tmp_path)) == 3
-    assert len(outputs(notebook, "image/png")) == 3  # views, grid and parts of the loss
-
-
-def test_positive_keys_with_two_numbers_of_keys(tmp_path):
-    chosen = {"keys": "2", "strengths": "4", "temperatures": "0.2"}
-    process, notebook = execute("positive_keys", tmp_path, **chosen, **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    expected = [["keys", "2"], ["keys", "5"], ["strength", "5"], ["temperature", "5"]]
-    assert [[row[0], row[2]] for row in rows(notebook)] == expected
-    assert len(runs(tmp_path)) == 2
-    assert len(outputs(notebook, "image/png")) == 2  # sweeps and sampled keys
-
-
-def test_similarity_variance_of_two_models(tmp_path):
-    process, notebook = execute("similarity_variance", tmp_path, **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert [row[:2] for row in rows(notebook)] == [["jcl", "9"], ["moco", "1"]]
-    images, = outputs(notebook, "image/png")
-    assert min(Image.open(io.BytesIO(base64.b64decode(images))).size) > 200
-    stored = sorted((tmp_path / "runs").glob("similarity_variance/*/similarity.csv"))
-    assert len(stored) == 2
-
-
-def test_cross_modal_with_two_approaches(tmp_path):
-    process, notebook = execute("cross_modal", tmp_path, approaches="cmacc_feature,smoco", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert "unknown parameter" not in process.stderr
-    approaches = ("CM-ACC, feature embedding", "SMoCo")
-    assert [row[:2] for row in rows(notebook)] == [
-        [approach, target] for approach in approaches for target in ("synthetic_video", "synthetic_audio")
-    ]
-    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
-    tables = [html for html in outputs(notebook, "text/html") if "<tbody>" in html]
-    assert len(tables) == 3 and "77.2" in tables[1] and "74.5" in tables[2]  # ours, Table 1, Table 2
-
-
-def test_ohem_vs_active_with_two_samplers(tmp_path):
-    process, notebook = execute("ohem_vs_active", tmp_path, samplers="ohem,gradient", batches="16", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert [row[:2] for row in rows(notebook)] == [["ohem", "16"]] * 2 + [["gradient", "16"]] * 2
-    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
-
-
-def test_dictionary_size_with_two_sizes(tmp_path):
-    process, notebook = execute("dictionary_size", tmp_path, methods="xmoco", dictionaries="64,32", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert [row[:2] for row in rows(notebook)] == [["xmoco", "64"]] * 2 + [["xmoco", "32"]] * 2
-    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
-    assert "1e3" in outputs(notebook, "text/html")[-1]  # what the paper says of its curve
-
-
-def test_mutual_information_with_two_numbers(tmp_path):
-    process, notebook = execute("mutual_information", tmp_path, methods="cmacc", characters="1,3", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert [row[:3] for row in rows(notebook)] == [["cmacc", "1", "characters"], ["cmacc", "3", "characters"]]
-    assert all(0 <= float(row[-1]) <= 100 for row in rows(notebook))  # drawings never seen
-    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
-
-
-def test_transfer_of_two_methods(tmp_path):
-    process, notebook = execute("transfer", tmp_path, methods="scratch,cmacc", targets="synthetic_audio", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    expected = [[method, "small_video", "0", "synthetic_audio"] for method in ("scratch", "cmacc")]
-    assert [row[:4] for row in rows(notebook)] == expected
-    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
-    _, *others = (html for html in outputs(notebook, "text/html") if "<tbody>" in html)
-    assert len(others) == 3 and not any("here:" in html for html in others)  # embedded data are not among the printed
-
-
-def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
-    process, notebook = execute("explore", tmp_path, objectives="random,CE+AD", seeds="3", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
-    images = [Image.open(io.BytesIO(base64.b64decode(data))) for data in outputs(notebook, "image/png")]
-    assert len(images) == 4  # skeletons, embeddings, targets, selection
-    for image in images:
-        assert min(image.size) > 200
-        assert len(image.convert("L").getcolors()) > 10
-    views = [output.data for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in str(output)]
-    assert all("application/vnd.jupyter.widget-view+json" in view for view in views)
-    found = {json.loads(path.with_name("recipe.json").read_text())["entry"] for path in runs(tmp_path)}
-    assert found == {"random", "CE+AD"}
-    state = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
-    lists = [each["state"]["_options_labels"] for each in state if each["model_name"] == "DropdownModel"]
-    assert lists.count(["random, seed 3, smoke", "CE+AD, seed 3, smoke"]) == 2  # left and right
-
-
-def test_category_diversity_of_two_samplers(tmp_path):
-    chosen = {"samplers": "gradient,random", "batches": "32", "iterations": "3"}
-    process, notebook = execute("category_diversity", tmp_path, **chosen, **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert [row[:3] for row in rows(notebook)] == [
-        [sampler, "32", modality] for sampler in ("gradient", "random") for modality in ("video", "audio")
-    ]
-    assert all(1 <= float(row[4]) <= 32 and 20 < float(row[-1]) < 28 for row in rows(notebook))  # ours, expected
-    assert "iterations=3" in rows(notebook)[0][3]
-    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 2  # bars and curves
-    uniform = [html for html in outputs(notebook, "text/html") if "<tbody>" in html][-1]
-    assert "72.0" in uniform and "36.7" in uniform
-
-
-def test_category_difficulty_of_two_methods(tmp_path):
-    chosen = {"methods": "cmacc,xmoco", "targets": "synthetic_audio"}
-    process, notebook = execute("category_difficulty", tmp_path, **chosen, **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    assert [row[0] for row in rows(notebook)] == ["cmacc", "xmoco"]
-    assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 2  # a figure each
-    stored = [pd.read_csv(path) for path in (tmp_path / "runs").glob("transfer/*/pretext_accuracy.csv")]
-    assert {table["method"][0] for table in stored} == {"cmacc", "xmoco"}
-    assert all(len(table) == 200 and table["accuracy_renewed"].between(0, 100).all() for table in stored)
-    summary = next(html for html in outputs(notebook, "text/html") if "accuracy_renewed" in html)
-    assert summary.count(">video</th>") == summary.count(">audio</th>") == 2  # kinds of queries, of each method
-
-
-def test_negative_instances_of_a_short_training(tmp_path):
-    process, notebook = execute("negative_instances", tmp_path, targets="synthetic_audio", seeds="3", **SMOKE)
-    assert process.returncode == 0, process.stderr[-3000:]
-    path, = (tmp_path / "runs").glob("transfer/*/selected_negatives.csv")
-    found = pd.read_csv(path)
-    assert set(found["seed"]) == {3} and len(found) == 2 * 4 * 16
-    images = [Image.open(io.BytesIO(base64.b64decode(data))) for data in outputs(notebook, "image/png")]
-    assert len(images) == 2 and all(min(image.size) > 200 for image in images)  # negatives of pictures and of sound
-    assert all(len(image.convert("RGB").getcolors(2**24)) > 1000 for image in images)
-    tables = [html for html in outputs(notebook, "text/html") if "<tbody>" in html]
-    assert "same_category" in tables[1] and "333.87" in tables[2]
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters", "message"),
-    [
-        ("taxonomy", {"datset": "ucla"}, "did you mean 'dataset'"),
-        ("encoder_collapse", {"dataset": "nutu"}, "dataset='nutu' is not one of: synthetic, ucla"),
-    ],
-)
-def test_a_wrong_parameter_stops_the_notebook(name, parameters, message, tmp_path):
-    process, notebook = execute(name, tmp_path, **SMOKE, **parameters)
-    assert process.returncode != 0
-    assert message in process.stderr
-    assert not (tmp_path / "runs").exists()
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and "injected" not in str(cell.metadata)]
-    failed = [index for index, cell in enumerate(cells)
-              if any(output.output_type == "error" for output in cell.outputs)]
-    assert cells[failed[0]].source == code_cells(FOLDER / f"{name}.ipynb")[1].source
-    assert not any(cell.outputs for cell in cells[failed[0] + 1 :])
