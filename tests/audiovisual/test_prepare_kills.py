@@ -4,10 +4,9 @@ import errno
 import io
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
+import preparing
 import pytest
 from made_clips import silent_avi
 from ucf101_files import WHOLE, assert_same, counting, folder, left_behind, loaded, ready
@@ -15,22 +14,13 @@ from ucf101_files import WHOLE, assert_same, counting, folder, left_behind, load
 from repro.audiovisual import arrays, index
 
 SCRIPT = """
-import os, shutil, signal, sys, time
+import os, shutil, sys, time
 from pathlib import Path
+from preparing import kill, killed_before
 from repro import manifest
 from repro.audiovisual import arrays, index, prepare
 
 folder, workers, last = sys.argv[1:]
-
-def kill(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def killed_before(function, place):
-    def call(*arguments, **options):
-        if Path(arguments[place]).name == last:
-            kill()
-        return function(*arguments, **options)
-    return call
 
 def slowly(base, item, about, decode=arrays._clip):
     time.sleep(0.1)
@@ -58,20 +48,15 @@ else:
         arrays._clip = slowly
     if last == "append":
         arrays.shutil.copyfileobj = half
-    os.replace = killed_before(os.replace, 1)
-    shutil.rmtree = killed_before(shutil.rmtree, 0)
+    os.replace = killed_before(last, os.replace, 1)
+    shutil.rmtree = killed_before(last, shutil.rmtree, 0)
     print(prepare.prepare("ucf101", Path(folder) / "data", size=24, workers=int(workers)).digest)
 """
 
 
 def start(tmp_path, workers=1, last=""):
     """A process that prepares, and is killed at `last`."""
-    path = tmp_path / "prepare.py"
-    if not path.exists():  # another process may be reading it
-        path.write_text(SCRIPT)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return subprocess.Popen([sys.executable, path, str(tmp_path), str(workers), last], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, env=environment)
+    return preparing.start(tmp_path, SCRIPT, workers, last)
 
 
 @pytest.fixture

@@ -6,12 +6,11 @@ import io
 import itertools
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
+import preparing
 import pytest
 from filelock import FileLock
 from ntu_distribution import FILES, WHOLE, counting, left_behind, prepared_folder
@@ -47,8 +46,9 @@ def test_another_distribution_is_prepared_apart(distribution, tmp_path):
 
 
 SCRIPT = """
-import os, shutil, signal, sys, time
+import os, shutil, sys, time
 from pathlib import Path
+from preparing import kill, killed_before
 from repro import manifest
 from repro.skeleton import ntu, ntu_prepare
 
@@ -56,7 +56,7 @@ folder, workers, last = sys.argv[1:]
 
 def killed(path, member, read=ntu.read):
     if member.name == last:
-        os.kill(os.getpid(), signal.SIGKILL)
+        kill()
     return read(path, member)
 
 def slowly(path, member, read=ntu.read):
@@ -65,13 +65,6 @@ def slowly(path, member, read=ntu.read):
         print(member.name, file=file)
     return read(path, member)
 
-def killed_before(function, place):
-    def call(*arguments, **options):
-        if Path(arguments[place]).name == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments, **options)
-    return call
-
 if __name__ != "__main__":  # in a worker
     ntu.read = killed
 else:
@@ -79,20 +72,15 @@ else:
     ntu_prepare.CHUNK = 2
     if workers == "1" and not last:
         ntu.read = slowly
-    os.replace = killed_before(os.replace, 1)
-    shutil.rmtree = killed_before(shutil.rmtree, 0)
+    os.replace = killed_before(last, os.replace, 1)
+    shutil.rmtree = killed_before(last, shutil.rmtree, 0)
     print(ntu_prepare.prepare(Path(folder) / "data", subset=True, workers=int(workers)).digest)
 """
 
 
 def start(tmp_path, workers, last=""):
     """A process that prepares; killed before it moves or removes the file `last`, or a worker before it reads it."""
-    path = tmp_path / "prepare.py"
-    if not path.exists():  # another process may be reading it
-        path.write_text(SCRIPT)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return subprocess.Popen([sys.executable, path, str(tmp_path), str(workers), last], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, env=environment)
+    return preparing.start(tmp_path, SCRIPT, workers, last)
 
 
 @pytest.fixture
