@@ -175,6 +175,20 @@ def test_products_beyond_the_range_are_named(strategy):
         chosen(strategy, (candidates * 1e30, queries * 1e30, inputs), n_select=2)
 
 
+def test_a_factor_of_the_gradients_beyond_the_range_is_named():
+    candidates, queries, inputs = arguments(8, 3, 4, 2, dtype=torch.float32)
+    with pytest.raises(ValueError, match=r"^the factor b of the gradients has values that are not finite"):
+        gradient_factors(candidates, queries, inputs * 1e37, temperature=1e-3)
+
+
+def test_a_norm_beyond_the_range_is_named():
+    """The largest float32 is 3.4e38; four times 2e38 are within it one by one, and their norm is not."""
+    candidates, queries, inputs = arguments(8, 3, 4, 2, dtype=torch.float32)
+    for strategy in ("gradient", "ohem", "released"):
+        with pytest.raises(ValueError, match=r"^the norm of queries has values that are not finite"):
+            chosen(strategy, (candidates, queries.sign() * 2e38, inputs), n_select=2, normalised=True)
+
+
 # Sizes of values
 
 

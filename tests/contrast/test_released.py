@@ -74,3 +74,11 @@ def test_released_clusters_the_admissible_alone():
 def test_released_asks_for_the_batch_in_front():
     with pytest.raises(ValueError, match="for each of the 5 queries, but there are 4 candidates; put the batch"):
         chosen("released", arguments(4, 5, 3, 2), n_select=2)
+
+
+def test_released_may_have_the_batch_alone():
+    tensors = arguments(4, 4, 3, 2)
+    for seed in range(5):
+        expected = slow_released(*tensors[:2], 2, seed)
+        rows = chosen("released", tensors, n_select=2, seed=seed)
+        assert all(row in nearest for row, nearest in zip(rows, expected, strict=True))
