@@ -16,7 +16,7 @@ from repro.recipe import choose, parse_number
 from repro.report import logs, stored
 from repro.run import device as devices
 from repro.run.export import export, read_cells
-from repro.run.store import Store
+from repro.run.store import Store, acquire
 from repro.run.table import Table, planned
 from repro.skeleton import ntu_prepare
 
@@ -237,13 +237,14 @@ def results_export() -> None:
     Example: repro results export
     """
     path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())
-    before = len(read_cells(path))
-    cells = export(store, path)
-    left_out = sum(cell["preset"] == "smoke" for cell in store.finished())
-    told = f"; left out, of smoke runs: {left_out}" if left_out else ""
-    print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{told}")
-    for log in logs.export(store, path.parent):
-        print(log)
+    with acquire(path.with_name(".lock"), -1):  # of two exports at once, each would leave out what the other adds
+        before = len(read_cells(path))
+        cells = export(store, path)
+        left_out = sum(cell["preset"] == "smoke" for cell in store.finished())
+        told = f"; left out, of smoke runs: {left_out}" if left_out else ""
+        print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{told}")
+        for log in logs.export(store, path.parent):
+            print(log)
 
 
 @results_app.command("evaluate")

@@ -2,6 +2,7 @@
 
 import html
 import sys
+import threading
 
 import pytest
 from command_line import refused
@@ -10,8 +11,8 @@ from repro import manifest
 from repro.audiovisual import recipe as audiovisual
 from repro.recipe import Recipe
 from repro.report import claims, glm_figures, glm_ours, redraw
-from repro.run.export import MixedSeeds
-from repro.run.store import Cell, Store
+from repro.run.export import MixedSeeds, read_cells
+from repro.run.store import Cell, Store, acquire
 from repro.skeleton.recipe import paper
 
 
@@ -37,6 +38,25 @@ def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypat
 
 def test_results_list_of_no_runs(repro):
     assert repro("results", "list")[0] == 0
+
+
+def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp_path, monkeypatch):
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    store, exported = Store(tmp_path / "runs"), tmp_path / "figures" / "cells.csv"
+    for seed, preset in enumerate(("quick", "quick", "smoke")):
+        run = store.run(Cell("taxonomy", "CE", paper("ucla", "CE"), seed, preset, "ucla", "d1", 1))
+        with run.claim():
+            run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
+        if seed == 0:
+            assert repro("results", "export")[1] == f"{exported}: 1 cells, 1 of them new\n"
+    with acquire(exported.with_name(".lock")):
+        thread = threading.Thread(target=repro, args=("results", "export"))
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive() and len(read_cells(exported)) == 1
+    thread.join(60)
+    assert read_cells(exported)["seed"].tolist() == [0, 1]
+    assert repro("results", "export")[1] == f"{exported}: 2 cells, 0 of them new; left out, of smoke runs: 1\n"
 
 
 def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):

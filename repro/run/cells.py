@@ -69,7 +69,7 @@ def attempt(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exce
                 if outcome is not True:
                     failed[run.cell.key] = failure(run.cell, outcome)
             if len(held) == len(waiting):
-                waiting[0].wait(finished.write)
+                waiting[0].wait()
             waiting = held
     return failed
 

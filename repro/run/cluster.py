@@ -71,7 +71,7 @@ class Cluster:
         from distributed import Client, LocalCluster
 
         if self.address:
-            with Client(self.address) as client:
+            with self._connected() as client:
                 yield client
             return
         options = {"threads_per_worker": 1, "memory_limit": None, "dashboard_address": None, "silence_logs": "ERROR"}
@@ -88,6 +88,15 @@ class Cluster:
                     os.kill(nanny.pid, signal.SIGKILL)
                 raise
 
+    def _connected(self) -> Any:
+        from distributed import Client
+
+        try:
+            return Client(self.address)
+        except OSError as error:
+            raise ConnectionError(f"no scheduler answers at {self.address} ({error}); start one there with "
+                                  "`dask scheduler`, or leave out its address for workers of this machine") from error
+
     def _gpus(self) -> int:
         """How many GPUs the workers take turns with; 0 where each has its own, or none."""
         return torch.cuda.device_count() if self.device == "cuda" and not self.address else 0
@@ -100,7 +109,7 @@ def scheduler_address(workers: str | int) -> str | None:
     """The address of a scheduler, as it is given or as dask's configuration has it; None to start one.
 
     Raises:
-        ValueError: if dask.distributed is not installed, with the command that does it.
+        ValueError: if dask.distributed is not installed, with the command that does it, or for half an address.
     """
     if importlib.util.find_spec("distributed") is None:
         raise ValueError("engine='dask' needs dask.distributed; install it with: pip install '.[cluster]'")
@@ -108,6 +117,8 @@ def scheduler_address(workers: str | int) -> str | None:
 
     if "://" in str(workers):
         return str(workers)
+    if ":" in str(workers):
+        raise ValueError(f"workers={workers!r} should be a number, or an address such as 'tcp://{workers}'")
     import distributed  # noqa: F401  (its defaults complete dask's configuration)
 
     return dask.config.get("scheduler-address", None) if workers == "auto" else None

@@ -104,6 +104,8 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
             alone = "under torchrun" if grouped() else "with engine 'inline'"
             raise ValueError(f"workers={workers} are not started {alone}; leave them out, or choose engine 'local'")
         return None
+    if "://" in str(workers) and engine != "dask":
+        raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
     address = scheduler_address(workers) if engine == "dask" else None
     recipe = cells[0].recipe
     places = gpu_places(recipe.cells_per_gpu) if device.type == "cuda" else cores() // recipe.threads
@@ -124,7 +126,7 @@ def _share(cells: Sequence[Cell], train: Train, store: Store, work: Work) -> dic
     while missing := left():
         failed |= work(missing, train, store)
         for cell in left()[:1]:
-            store.run(cell).wait(tqdm.write)
+            store.run(cell).wait()
     return failed
 
 
@@ -136,7 +138,7 @@ def _train_together(cells: Sequence[Cell], train: Train, store: Store) -> dict[s
         for run in map(store.run, cells):
             steps.set_description(f"{run.cell.entry}, seed {run.cell.seed}")
             with contextlib.ExitStack() as held:
-                missing = from_first(functools.partial(_hold, run, store, held, finished.write))
+                missing = from_first(functools.partial(_hold, run, store, held))
                 result = None
                 try:
                     result = train(run, steps) if missing else None
@@ -149,11 +151,11 @@ def _train_together(cells: Sequence[Cell], train: Train, store: Store) -> dict[s
     return failed
 
 
-def _hold(run: Run, store: Store, held: contextlib.ExitStack, say: Callable[[str], None]) -> bool:
+def _hold(run: Run, store: Store, held: contextlib.ExitStack) -> bool:
     """Whether the run has to be trained; it is then held until `held` closes."""
     while run.result is None:
         if not held.enter_context(run.claim()):
-            run.wait(say)
+            run.wait()
         elif run.result is None:
             twin = store.twin(run.cell)
             if twin is None:

@@ -62,7 +62,7 @@ def examine(root: Path) -> Health:
     for folder in folders:
         _examine_cell(folder, health)
     for path in sorted(_temporary(root)):
-        if path.parent not in folders and time.time() - path.stat().st_mtime > QUIET:
+        if path.parent not in folders and _quiet(path):
             health.problems.append(_leftover(path, functools.partial(_remove, path)))
     return health
 
@@ -72,13 +72,15 @@ def _examine_cell(folder: Path, health: Health) -> None:
         if not free:
             health.running.append(f"{folder}: {owner(folder)}")
             return
+        finished = (folder / "result.json").exists()  # what comes to it later is written without its lock
         for path in sorted(folder.rglob("*")):
-            if TEMPORARY.fullmatch(path.name):
-                health.problems.append(_leftover(path, functools.partial(_guarded, folder, path.unlink)))
+            if TEMPORARY.fullmatch(path.name) and (_quiet(path) or not finished):
+                remove = functools.partial(path.unlink, missing_ok=True)
+                health.problems.append(_leftover(path, functools.partial(_guarded, folder, remove)))
         damaged = _damaged(folder)
         if damaged:
             health.problems.append(damaged)
-        elif (folder / "result.json").exists():
+        elif finished:
             health.finished += 1
         else:
             health.unfinished.append(f"{folder}: {_progress(folder)}")
@@ -141,6 +143,14 @@ def _set_aside(folder: Path) -> None:
             os.replace(path, folder / f"{name}.damaged{taken or ''}.json")
 
 
+def _quiet(path: Path) -> bool:
+    """Whether a file is there and nobody has written to it for long."""
+    try:
+        return time.time() - path.stat().st_mtime > QUIET
+    except FileNotFoundError:  # it was moved into place meanwhile
+        return False
+
+
 def _leftover(path: Path, repair: Callable[[], None]) -> Problem:
     return Problem(f"{path} was left by a process that was killed while it wrote", "delete it", repair)
 
@@ -155,7 +165,7 @@ def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path)
     else:
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def _progress(folder: Path) -> str:

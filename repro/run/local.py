@@ -8,7 +8,6 @@ import queue
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,6 +15,7 @@ import torch
 
 from repro.run.cells import Train, failure, watch
 from repro.run.store import Cell, Store
+from repro.run.worker import READY
 
 TRIES = 2  # a cell whose process is lost is given to another one, once
 
@@ -48,8 +48,8 @@ class Local:
                 words = f"cells, {count} worker{'s' * (count > 1)}"
                 watch(cells, store, lambda: all(each.done() for each in serving), words)
             finally:
-                for worker in workers:
-                    worker.stop()
+                for worker in workers:  # none is waited for, as a second Ctrl-C might come meanwhile
+                    worker.kill()
         for each in serving:
             each.result()  # raises what went wrong here
         return failed
@@ -59,7 +59,7 @@ def _serve(
     worker: "_Worker", waiting: queue.SimpleQueue[Cell], train: Train, store: Store, failed: dict[str, Exception]
 ) -> None:
     """Hand a worker cells until none is left; notes what failed."""
-    with contextlib.suppress(queue.Empty):
+    with contextlib.closing(worker), contextlib.suppress(queue.Empty):
         while not worker.stopped:
             cell = waiting.get_nowait()
             for _ in range(TRIES):
@@ -70,22 +70,20 @@ def _serve(
                 outcome = ChildProcessError(f"{outcome} (tried {TRIES} times)")
             if isinstance(outcome, Exception):
                 failed[cell.key] = failure(cell, outcome)
-    worker.stop()
 
 
 class _Worker:
-    """A process of `repro.run.worker`, started when there is a cell for it."""
+    """A process of `repro.run.worker`, started when there is a cell for it. One thread uses it; any may kill it."""
 
     def __init__(self, number: int) -> None:
         self.number, self.stopped = number, False
         self._process: subprocess.Popen[bytes] | None = None
-        self._changing = threading.Lock()
 
     def settle(self, cell: Cell, train: Train, store: Store) -> bool | Exception:
         """What comes of the cell there, see `cells.settle`; a ChildProcessError if that process is lost."""
-        process = self._running()
-        if process is None:
+        if self.stopped:
             return False
+        process = self._process or self._started()
         assert process.stdin and process.stdout  # pipes
         try:
             pickle.dump((cell, train, store), process.stdin)
@@ -94,26 +92,18 @@ class _Worker:
         except (OSError, EOFError, pickle.UnpicklingError):  # it has ended, perhaps while it answered
             outcome = ChildProcessError(_ending(process.wait()))
         if isinstance(outcome, ChildProcessError):
-            with self._changing:
-                self._end()
+            self.close()
         return outcome
 
-    def stop(self) -> None:
+    def kill(self) -> None:
         """End the process, whatever it does, and start no other."""
-        with self._changing:
-            self.stopped = True
-            self._end()
+        self.stopped = True  # first: a process that is started at this moment is seen here, or sees this
+        process = self._process
+        if process is not None:
+            process.kill()
 
-    def _running(self) -> subprocess.Popen[bytes] | None:
-        with self._changing:
-            if self._process is None and not self.stopped:
-                command = [sys.executable, "-m", "repro.run.worker"]
-                self._process = subprocess.Popen(
-                    command, env=environment(self.number), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-                )
-            return self._process
-
-    def _end(self) -> None:
+    def close(self) -> None:
+        """End the process and wait for its end."""
         if self._process is None:
             return
         assert self._process.stdin and self._process.stdout  # pipes
@@ -123,6 +113,17 @@ class _Worker:
             self._process.stdin.close()
         self._process.stdout.close()
         self._process = None
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        command, pipe = [sys.executable, "-m", "repro.run.worker"], subprocess.PIPE
+        self._process = subprocess.Popen(command, env=environment(self.number), stdin=pipe, stdout=pipe)
+        if self.stopped:
+            self._process.kill()
+        assert self._process.stdout  # a pipe
+        for line in self._process.stdout:  # before it are words of whatever a Python of this machine runs as it starts
+            if line.endswith(READY):
+                break
+        return self._process
 
 
 def environment(number: int) -> dict[str, str]:

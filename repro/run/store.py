@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 import socket
+import sys
 import tempfile
 import time
 import typing
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import filelock
+from tqdm.auto import tqdm
 
 from repro.recipe import Recipe
 from repro.run.json_files import check_metrics, check_parts, parse_json
@@ -208,9 +210,10 @@ class Run:
         """Who claimed the cell last, in words."""
         return owner(self.folder)
 
-    def wait(self, say: Callable[[str], None], seconds: float = 0.5) -> None:
+    def wait(self, seconds: float = 0.5) -> None:
         """Return once the cell is complete or nobody holds it any more; say at the start for whom we wait."""
-        say(f"waiting for {self.owner}, which trains {self.cell.entry}, seed {self.cell.seed}, in {self.folder}")
+        cell = f"{self.cell.entry}, seed {self.cell.seed}"
+        tqdm.write(f"waiting for {self.owner}, which trains {cell}, in {self.folder}", file=sys.stderr)
         while self.result is None:
             try:
                 with acquire(self.folder / "lock"):

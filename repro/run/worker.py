@@ -12,6 +12,7 @@ from repro.run.cells import Train, settle_quietly
 from repro.run.store import Cell, Store
 
 Jobs = queue.SimpleQueue[tuple[Cell, Train, Store]]
+READY = b"ready for cells\n"  # the report begins behind it
 
 
 def main() -> None:
@@ -23,6 +24,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     report = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed while training is no part of the report
+    report.write(READY)
+    report.flush()
     jobs: Jobs = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
     outcome: bool | Exception = True

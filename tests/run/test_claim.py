@@ -158,30 +158,30 @@ def test_owner_in_words_when_unknown(store):
     assert run.owner == "another process"
 
 
-def waiting_for(run, say) -> threading.Thread:
-    thread = threading.Thread(target=run.wait, args=(say,), kwargs={"seconds": 0.01}, daemon=True)
+def waiting_for(run) -> threading.Thread:
+    thread = threading.Thread(target=run.wait, args=(0.01,), daemon=True)
     thread.start()
     return thread
 
 
-def test_wait_says_for_whom_and_ends_with_the_result(store, start):
-    run, holder, said = store.run(EMPTY_CELL), start("hold"), []
+def test_wait_says_for_whom_and_ends_with_the_result(store, start, capsys):
+    run, holder = store.run(EMPTY_CELL), start("hold")
     held_by(holder)
-    thread = waiting_for(run, said.append)
+    thread = waiting_for(run)
     thread.join(0.2)
     assert thread.is_alive()
-    assert len(said) == 1
-    assert said[0].startswith(f"waiting for process {holder.pid} on ")
-    assert said[0].endswith(f"which trains CE, seed 0, in {run.folder}")
+    said = capsys.readouterr()
+    assert said.err.startswith(f"waiting for process {holder.pid} on ")
+    assert said.err.endswith(f"which trains CE, seed 0, in {run.folder}\n") and said.out == ""
     run.finish({"linear": 50.0, "cost": {}})
     thread.join(30)
-    assert not thread.is_alive() and len(said) == 1
+    assert not thread.is_alive() and capsys.readouterr().err == ""
 
 
 def test_wait_ends_when_the_holder_is_killed(store, start):
     run, holder = store.run(EMPTY_CELL), start("hold")
     held_by(holder)
-    thread = waiting_for(run, lambda text: None)
+    thread = waiting_for(run)
     thread.join(0.1)
     assert thread.is_alive()
     holder.kill()

@@ -211,7 +211,7 @@ def test_waiting_says_for_whom(store, held, capsys):
     timer.join()
     assert train.calls == []
     folder = store.run(CELLS[0]).folder
-    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("waiting for")]
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("waiting for")]
     assert len(said) == 1
     assert said[0].startswith("waiting for process ") and said[0].endswith(f"which trains CE, seed 0, in {folder}")
 
@@ -256,7 +256,7 @@ def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_
     timer.join()
     assert found["linear"].tolist() == [value(each) for each in CELLS]
     assert pool.given == [[(each.entry, each.seed) for each in CELLS], [("CE", 0)]]
-    assert capsys.readouterr().out.count("waiting for process ") == 1
+    assert capsys.readouterr().err.count("waiting for process ") == 1
 
 
 def test_a_cell_that_diverges_in_a_pool_is_not_trained_again(store):

@@ -5,12 +5,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
 from repro.recipe import Recipe
 from repro.run.health import QUIET, examine
-from repro.run.store import Cell, Store
+from repro.run.store import Cell, Store, write_atomically
 
 CELL = Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1)
 LEFTOVER = ".result.json.0123456789abcdef"
@@ -57,6 +58,12 @@ def holder(root):
             yield process
         finally:
             process.kill()
+
+
+def leave(path):
+    """A temporary file that nobody has written to for long."""
+    path.touch()
+    os.utime(path, (0, time.time() - QUIET - 60))
 
 
 def contents(root):
@@ -135,20 +142,34 @@ def test_the_lock_of_a_dead_process_is_free_and_its_leftover_goes(root, run):
 
 def test_a_leftover_in_a_part_of_a_cell_goes_too(root, finished):
     (finished.folder / "ucf101-1").mkdir()
-    (finished.folder / "ucf101-1" / LEFTOVER).touch()
+    leave(finished.folder / "ucf101-1" / LEFTOVER)
     problem, = examine(root).problems
     problem.repair()
     assert examine(root).problems == [] and (finished.folder / "ucf101-1").is_dir()
 
 
 def test_a_cell_claimed_after_it_was_looked_at_is_left_alone(root, finished):
-    (finished.folder / LEFTOVER).touch()
+    leave(finished.folder / LEFTOVER)
     problem, = examine(root).problems
     with finished.claim():
         (finished.folder / LEFTOVER).touch()  # of the process that writes now
         with pytest.raises(BlockingIOError, match="has been claimed meanwhile"):
             problem.repair()
         assert (finished.folder / LEFTOVER).exists()
+
+
+def test_what_comes_to_a_finished_cell_meanwhile_is_left_alone(root, finished):
+    """Features and new measures of a finished cell are written without its lock."""
+    health = []
+    write_atomically(finished.folder / "features.csv", lambda temporary: (
+        temporary.write_text("a,b\n"), health.append(examine(root))))
+    assert health[0].problems == [] and health[0].finished == 1
+    assert (finished.folder / "features.csv").read_text() == "a,b\n"
+
+
+def test_a_file_that_is_moved_while_it_is_looked_at_is_no_problem(root, monkeypatch):
+    monkeypatch.setattr("repro.run.health._temporary", lambda folder: [root / "prepared" / LEFTOVER])
+    assert examine(root).problems == []
 
 
 @pytest.mark.parametrize("place", ["", "prepared", "prepared/ntu-0123456789abcdef", "taxonomy"])

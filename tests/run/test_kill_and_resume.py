@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import time
 from pathlib import Path
@@ -126,10 +127,15 @@ class Small(Nursery):
         return pid, path.read_text()
 
     def end(self, root: Path, pid: int) -> tuple[list[str], dict]:
-        """Wait for a process that ends by itself: what it said, and its table."""
+        """Wait for a process that ends by itself: for whom it waited, and its table, all that it prints."""
         assert self.status(pid) == 0, (root / f"{pid}.err").read_text()
-        *said, table = (root / f"{pid}.out").read_text().splitlines()
-        return said, json.loads(table)
+        return waited(root, pid), json.loads((root / f"{pid}.out").read_text())
+
+
+def waited(root: Path, pid: int) -> list[str]:
+    """For whom a process has said that it waits."""
+    errors = root / f"{pid}.err"
+    return re.findall("(waiting for process .*)\n", errors.read_text()) if errors.exists() else []
 
 
 @pytest.fixture(scope="module")
@@ -243,14 +249,13 @@ def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
     assert table == undisturbed[1], message
     assert_same(outcome(tmp_path), undisturbed[0], message)
     assert events(tmp_path, "resumes") == resumed and len(resumed) >= 2, message
-    assert said == [] and "damaged" not in "".join(path.read_text() for path in tmp_path.glob("*.out")), message
+    assert said == [] and "damaged" not in "".join(path.read_text() for path in tmp_path.glob("*.err")), message
 
 
 def test_ten_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery, undisturbed):
     (tmp_path / "hold").touch()
     asking = [nursery.start(tmp_path, "01") for _ in range(10)]
-    until(lambda: sum((tmp_path / f"{pid}.out").read_text().startswith("waiting for process ")
-                      for pid in asking if (tmp_path / f"{pid}.out").exists()) == 8)
+    until(lambda: sum(map(bool, (waited(tmp_path, pid) for pid in asking))) == 8)
     (tmp_path / "hold").unlink()
     ended = {pid: nursery.end(tmp_path, pid) for pid in asking}
     assert [table for _, table in ended.values()] == [undisturbed[1]] * 10
@@ -267,7 +272,7 @@ def test_a_process_says_for_whom_it_waits_and_takes_over_when_that_one_is_killed
     until(lambda: progress_lines(tmp_path) >= EPOCHS // 2)
     os.kill(one, signal.SIGSTOP)  # so that it cannot finish before it is killed
     two = nursery.start(tmp_path, "0")
-    until(lambda: (tmp_path / f"{two}.out").exists() and (tmp_path / f"{two}.out").read_text().endswith("\n"))
+    until(lambda: waited(tmp_path, two))
     nursery.kill(one)
     (waiting,), table = nursery.end(tmp_path, two)
     assert waiting.startswith(f"waiting for process {one} on ")
@@ -318,6 +323,19 @@ def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery
     assert nursery.end(tmp_path, nursery.start(tmp_path, "01"))[1] == undisturbed[1]
     assert_same(outcome(tmp_path), undisturbed[0], "after Ctrl-C")
     assert events(tmp_path, "resumes")
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.05, 0.3])
+def test_ctrl_c_given_twice_leaves_no_worker_behind(tmp_path, nursery, seconds):
+    (tmp_path / "hold").touch()
+    pid = nursery.start(tmp_path, "01", 2)
+    until(lambda: len(events(tmp_path, "trains")) == 2)
+    began = time.monotonic()
+    os.kill(pid, signal.SIGINT)
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGINT)  # it has a status to ask for, even if it has ended
+    nursery.status(pid)
+    assert time.monotonic() - began < 3 and not any(map(is_alive, events(tmp_path, "trains")))
 
 
 def test_ctrl_c_ends_a_dask_cluster_of_this_machine_whatever_its_workers_do(tmp_path, nursery):

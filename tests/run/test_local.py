@@ -39,6 +39,7 @@ def main(workers):
     cells = [Cell("taxonomy", "CE", Recipe(), seed, "quick", "synthetic", "d1", 1) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
     failed = Local(workers)(cells, train, store)
+    print()
     print(json.dumps([{cell.seed: str(failed[cell.key]) for cell in cells if cell.key in failed},
                       [store.run(cell).result is not None for cell in cells]]))
 """
@@ -50,7 +51,9 @@ def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_
 ):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-c", f"import script; script.main({workers})"]
-    own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6"}
+    (tmp_path / "sitecustomize.py").write_text("print('words of a Python that starts', end='')")
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6", "PYTHONPATH": path}
     done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
     failed, finished = json.loads(done.stdout.splitlines()[-1])
     full = "OSError: [Errno 28] No space left on device (make room there): 'runs/checkpoint.pt'"
