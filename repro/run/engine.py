@@ -99,13 +99,13 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
             or with "inline".
     """
     choose("engine", engine, ("auto", "inline") if grouped() else ENGINES)
+    if "://" in str(workers) and engine != "dask":
+        raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
     if grouped() or engine == "inline":
         if workers != "auto" and parse_number("workers", workers, least=1) > 1:
             alone = "under torchrun" if grouped() else "with engine 'inline'"
             raise ValueError(f"workers={workers} are not started {alone}; leave them out, or choose engine 'local'")
         return None
-    if "://" in str(workers) and engine != "dask":
-        raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
     address = scheduler_address(workers) if engine == "dask" else None
     recipe = cells[0].recipe
     places = gpu_places(recipe.cells_per_gpu) if device.type == "cuda" else cores() // recipe.threads

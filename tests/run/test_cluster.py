@@ -73,3 +73,13 @@ def test_dask_workers_of_this_machine_take_turns_with_its_gpus(store, monkeypatc
         assert cluster._settle(each, Trainer(), store, 2)
     assert cluster._settle(CELLS[3], Trainer(), store, 0)
     assert taken == [0, 1, 0]
+
+
+def test_a_scheduler_that_does_not_answer_is_named_with_what_to_do(store):
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    import dask
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}), pytest.raises(
+        ConnectionError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9 .*; start one there with `dask scheduler`"
+    ):
+        Cluster(1, "tcp://127.0.0.1:9", "cpu")(CELLS, Trainer(), store)

@@ -52,6 +52,18 @@ def test_workers_that_would_not_be_started_are_refused(monkeypatch, group, found
     assert pool_of("inline", "1", threaded(1, "quick"), torch.device("cpu")) is None
 
 
+@pytest.mark.parametrize("name", ["auto", "inline", "local"])
+def test_an_address_is_for_dask(name):
+    with pytest.raises(ValueError, match=r"workers=tcp://host:8786 is an address; choose engine 'dask' with it"):
+        pool_of(name, "tcp://host:8786", threaded(1, "quick"), torch.device("cpu"))
+
+
+def test_half_an_address_is_refused_with_the_whole_one():
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    with pytest.raises(ValueError, match=r"'host:8786' should be a number, or an address such as 'tcp://host:8786'"):
+        pool_of("dask", "host:8786", threaded(1, "quick"), torch.device("cpu"))
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Idle(Threaded):
     cells_per_gpu = 8
