@@ -78,7 +78,8 @@ def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Pool | Non
     if failed:
         kind = ChildProcessError if any(isinstance(each, ChildProcessError) for each in failed.values()) else None
         lines = "".join(f"\n  {error}" for error in failed.values())
-        raise (kind or NonFiniteLoss)(f"{len(failed)} of {len(cells)} cells failed, the others are done:{lines}")
+        raise (kind or NonFiniteLoss)(f"{len(failed)} of {len(cells)} cells failed, the others are done:{lines}\n"
+                                      "once the reason is gone, the same command trains them again")
 
 
 def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torch.device) -> Pool | None:

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
+from tqdm.auto import tqdm
 
 from repro.run.cells import Train, failure, watch
 from repro.run.store import Cell, Store
 from repro.run.worker import READY
-
-TRIES = 2  # a cell whose process is lost is given to another one, once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,12 +61,12 @@ def _serve(
     with contextlib.closing(worker), contextlib.suppress(queue.Empty):
         while not worker.stopped:
             cell = waiting.get_nowait()
-            for _ in range(TRIES):
+            outcome = worker.settle(cell, train, store)
+            if isinstance(outcome, ChildProcessError) and not worker.stopped:
+                tqdm.write(f"{failure(cell, outcome)}; trying once more", file=sys.stderr)
                 outcome = worker.settle(cell, train, store)
-                if not isinstance(outcome, ChildProcessError):
-                    break
-            else:
-                outcome = ChildProcessError(f"{outcome} (tried {TRIES} times)")
+                if isinstance(outcome, ChildProcessError):
+                    outcome = ChildProcessError(f"{outcome} (tried twice)")
             if isinstance(outcome, Exception):
                 failed[cell.key] = failure(cell, outcome)
 

@@ -57,8 +57,9 @@ def test_a_diverging_cell_does_not_stop_the_others_and_is_named_at_the_end(store
     train = Trainer(AE=diverge)
     with pytest.raises(NonFiniteLoss) as raised:
         run_cells(CELLS, train, store)
-    summary, *failed = str(raised.value).splitlines()
+    summary, *failed, remedy = str(raised.value).splitlines()
     assert summary == "2 of 5 cells failed, the others are done:"
+    assert remedy == "once the reason is gone, the same command trains them again"
     assert failed == ["  AE, seed 0: AE is nan at step 7", "  AE, seed 1: AE is nan at step 7"]
     assert len(train.calls) == len(CELLS)
     for each in CELLS:
@@ -74,8 +75,9 @@ def test_a_diverging_cell_does_not_stop_the_others_and_is_named_at_the_end(store
 def test_a_cell_too_large_for_memory_does_not_stop_the_others_and_is_named_at_the_end(store, ask):
     with pytest.raises(ChildProcessError) as raised:
         run_cells(CELLS, Trainer(AE=ask), store)
-    summary, *failed = str(raised.value).splitlines()
+    summary, *failed, remedy = str(raised.value).splitlines()
     assert summary == "2 of 5 cells failed, the others are done:"
+    assert remedy == "once the reason is gone, the same command trains them again"
     for seed, line in enumerate(failed):
         assert line.startswith(f"  AE, seed {seed}: MemoryError: ")
         assert line.endswith("; choose a smaller batch, dictionary or network")
@@ -273,7 +275,7 @@ def test_lost_processes_weigh_more_than_divergence(store):
 
     with pytest.raises(ChildProcessError) as raised:
         run_cells(CELLS[:2], Trainer(), store, pool=pool)
-    _, *failed = str(raised.value).splitlines()
+    _, *failed, _ = str(raised.value).splitlines()
     assert failed == ["  CE, seed 0: AE is nan at step 7", "  AE, seed 0: RuntimeError: out of memory"]
 
 

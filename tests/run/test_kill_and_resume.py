@@ -334,6 +334,7 @@ def test_ctrl_c_given_twice_leaves_no_worker_behind(tmp_path, nursery, seconds):
     os.kill(pid, signal.SIGINT)
     time.sleep(seconds)
     os.kill(pid, signal.SIGINT)  # it has a status to ask for, even if it has ended
+    until(lambda: not is_alive(pid))
     nursery.status(pid)
     assert time.monotonic() - began < 3 and not any(map(is_alive, events(tmp_path, "trains")))
 

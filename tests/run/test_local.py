@@ -57,9 +57,11 @@ def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_
     done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
     failed, finished = json.loads(done.stdout.splitlines()[-1])
     full = "OSError: [Errno 28] No space left on device (make room there): 'runs/checkpoint.pt'"
-    assert failed == {"1": "CE, seed 1: MemoryError: no room (tried 2 times)", "4": f"CE, seed 4: {full}"}
+    assert failed == {"1": "CE, seed 1: MemoryError: no room (tried twice)", "4": f"CE, seed 4: {full}"}
     assert finished == [True, False, True, True, False]
-    assert done.stderr.count("MemoryError: no room") == 2 and "Traceback" in done.stderr
+    assert done.stderr.count("MemoryError: no room") == 3 and "Traceback" in done.stderr
+    for seed, lost in ((1, "MemoryError: no room"), (2, "its process ended with status 7")):
+        assert f"CE, seed {seed}: {lost}; trying once more\n" in done.stderr
     tried = [line.split() for line in (tmp_path / "tried.txt").read_text().splitlines()]
     assert sorted(seed for seed, _, _ in tried) == ["0", "1", "1", "2", "2", "3", "4"]
     assert len({process for seed, process, _ in tried if seed in "12"}) == 4
