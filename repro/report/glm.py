@@ -63,12 +63,13 @@ def fit(
         Results of statsmodels, parameters named const, AE, CE, AD, CD.
 
     Raises:
-        ValueError: if a column or objective is missing, an objective has several rows or no number, or the rows leave
-            terms that cannot be told apart or no degree of freedom.
+        ValueError: if a column or objective is missing, an objective has several rows or no number, the rows leave
+            terms that cannot be told apart or no degree of freedom, or there is no such model or intercept.
 
     Source: taxonomy supplement, the general linear model in the text; `published/taxonomy_glm_claim.csv`.
     """
     choose("model", model, MODELS)
+    choose("intercept", intercept, (True, False))
     chosen = selected(table, outcome, rows)
     if chosen.index.has_duplicates:
         repeated = sorted(set(chosen.index[chosen.index.duplicated()]))

@@ -27,6 +27,7 @@ def test_wrong_parameters_stop_the_third_cell(name, changes, message, tmp_path, 
 @pytest.mark.parametrize(("name", "changes", "message"), [
     ("glm", {"rows": "nine"}, "rows='nine' is not one of: all, unmixed"),
     ("glm", {"model": "anova"}, "model='anova' is not one of: OLS, GLM"),
+    ("glm", {"intercept": "false"}, "intercept='false' is not one of: True, False"),
     ("glm", {"column": "NTU"}, "column='NTU' is not one of: auto, UCLA"),
     ("claims", {"verdict": "true"}, "verdict='true' is not one of: all, holds, fails, undecided, not run, cannot be"),
     ("claims", {"paper": "MoCo"}, "paper='MoCo' is not one of: all, taxonomy, CM-ACC, SCE, JCL"),
