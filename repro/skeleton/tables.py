@@ -122,7 +122,8 @@ def taxonomy_cells(
         units: of the GRUs, or "auto": the preset's.
         learning_rate: of Adam, positive, or "auto": the preset's. The released code has others too: 3e-3 in its earlier
             configurations for NW-UCLA; for NTU RGB+D 0.05 in NTU_BUTD_CON.yaml, the only configuration with three
-            layers, which the released job overrides with 9e-4, the preset's.
+            layers, which the released job overrides with 9e-4, the preset's. Random initialisation, which trains
+            nothing, keeps its usual cell; alone, it is refused.
         pipeline: what happens to the coordinates before training, a name that `data.load` lists for the data set. For
             NTU RGB+D "authors" is "default".
         variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none". Objectives that
@@ -147,9 +148,10 @@ def taxonomy_cells(
     changes["pipeline"] = SAME_PIPELINES.get((dataset, pipeline), pipeline)
     changes |= _as_given(select, precision, where)
     changes |= {} if units == "auto" else {"units": parse_number("units", units, least=1)}
-    changes |= {} if learning_rate == "auto" else {"learning_rate": parse_rate(learning_rate)}
     changes["protocol"] = protocols[0] if protocol == "auto" else protocol
     recipes = [PRESETS[preset](dataset, name, **changes) for name in parse_objectives(objectives)]
+    if learning_rate != "auto":
+        recipes = _with_rate(recipes, parse_rate(learning_rate))
     if variant != "none":
         recipes = with_variant(recipes, "objectives", variant, VARIANTS[variant], CONCERNED[variant])
     if variant == "uncropped":
@@ -291,6 +293,14 @@ def _ordered(name: str) -> str:
     parts = name.split("+")
     ordered = "+".join(term for term in TERMS if term in parts)
     return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *METHODS))
+
+
+def _with_rate(recipes: list[SkeletonRecipe], rate: float) -> list[SkeletonRecipe]:
+    """Recipes with a learning rate where something is trained; the others as they are."""
+    if all(recipe.objectives == "random" for recipe in recipes):
+        raise ValueError(f"learning_rate={rate} changes nothing of random, which trains nothing; leave it out, or "
+                         "choose other objectives too")
+    return [recipe if recipe.objectives == "random" else recipe.replace(learning_rate=rate) for recipe in recipes]
 
 
 def _as_given(select: str, precision: str, where: torch.device) -> dict[str, str]:

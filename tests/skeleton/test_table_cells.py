@@ -93,6 +93,13 @@ def test_a_variant_that_changes_no_objective_is_refused(variant, objectives, abl
         tables.taxonomy_cells("synthetic", objectives=objectives, variant=variant)
 
 
+def test_a_learning_rate_leaves_random_initialisation_its_usual_cell():
+    random, ce = tables.taxonomy_cells("synthetic", objectives="random,CE", learning_rate="0.5")
+    usual = tables.taxonomy_cells("synthetic", objectives="random,CE")
+    assert random == usual[0]
+    assert ce.recipe == usual[1].recipe.replace(learning_rate=0.5) and ce.entry == "CE, learning_rate=0.5"
+
+
 def test_parameters_reach_the_recipe():
     found, = tables.taxonomy_cells("synthetic", objectives="AD+CD", layers=2, units="48", variant="frozen_noise",
                                    select="best_on_test", protocol="xview", learning_rate="3e-3")
