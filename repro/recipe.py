@@ -80,12 +80,21 @@ def parse_fractions(parameter: str, value: Any, *, least: float = 1e-6) -> list[
         ValueError: naming the parameter, the value and the form expected, or the number that is there twice.
     """
     try:
-        numbers = [float(part) for part in str(value).split(",")]
+        numbers = [parse_float(part) for part in str(value).split(",")]
     except ValueError:
         numbers = []
     if not numbers or not all(least <= number < float("inf") for number in numbers):
         raise ValueError(f"{parameter}={value!r} should be a comma list of numbers from {least}, such as 0.1,0.2")
     return distinct(parameter, value, numbers)
+
+
+def parse_float(value: Any) -> float:
+    """A number, given as one or as text; unlike `float`, it takes neither True nor the underscore of 1_0.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    return float(str(value).replace("_", "?"))
 
 
 def distinct(parameter: str, value: Any, items: Iterable[Any]) -> list[Any]:

@@ -7,7 +7,7 @@ from repro.audiovisual.cell import TARGETS, identity_of
 from repro.audiovisual.data import CHARACTERS, RECORDINGS
 from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import METHODS, PRESETS, QUICK, SAMPLERS, SELF_SUPERVISED, VARIANTS
-from repro.recipe import choose, distinct, parse_names, parse_number, parse_numbers
+from repro.recipe import choose, distinct, parse_float, parse_names, parse_number, parse_numbers
 from repro.report.comparison import TRUNKS
 from repro.run.store import Cell
 from repro.run.table import checked_names, entry_of, resolved
@@ -191,7 +191,8 @@ def transfer_cells(
         split: comma list of official splits or folds, one encoder for each; 0, their mean with one encoder for all. A
             target that is also pre-trained on needs the former, as it sees the training part of its split alone.
         clips: pre-trained on so many, drawn at random once, or 0, all there are; "auto": the data set's, 240,000 of
-            "kinetics700" as in the paper, whose other draw of so many is from "audioset", and all of the others.
+            "kinetics700" as in the paper, whose other draw of so many is from "audioset", and all of the others. What
+            is trained from scratch keeps its usual cells; alone, it is refused.
         dataset, preset, seeds, variant, subset, precision: as for `cross_modal_cells`.
 
     Raises:
@@ -206,6 +207,9 @@ def transfer_cells(
         choices = [{"video_trunk": trunk} for trunk in parse_names("trunks", trunks, TRUNKS)]
     chosen = [(name, changes | trunk | split) for name in names for trunk in choices for split in splits]
     drawn = {} if clips == "auto" else {"clips": parse_number("clips", clips)}
+    if drawn and set(names) == {"scratch"}:
+        raise ValueError(f"clips={clips!r} changes nothing of scratch, which is pre-trained on none; leave it out, or "
+                         "choose other methods too")
     return _cells("transfer", dataset, preset, seeds, chosen, variant, subset, precision, drawn)
 
 
@@ -268,7 +272,7 @@ def _redundant(redundancy: str | float, dataset: str) -> dict[str, Any]:
     if dataset != "synthetic":
         raise ValueError(f"redundancy={redundancy!r} is of dataset='synthetic' alone, not of {dataset!r}; leave it out")
     try:
-        return {"redundancy": float(redundancy)}
+        return {"redundancy": parse_float(redundancy)}
     except ValueError as error:
         raise ValueError(f"redundancy={redundancy!r} should be a number from 0 up to, not including, 1") from error
 
@@ -286,21 +290,21 @@ def _cells(
 ) -> list[Cell]:
     """Every method and its changes with every seed, seed by seed, so that a table killed half-way has whole columns.
 
-    Departures are changes that the entry names where they differ from what the table usually has.
+    Departures are changes of pre-training that the entry names where they differ from what the table usually has.
     """
     preset = resolved(dataset, preset, CHARACTERS if table == "mutual_information" else RECORDED, PRESETS)
     allowed = (name for name, changes in VARIANTS.items() if changes.keys().isdisjoint(VARIED[table]))
     choose("variant", variant, ("none", *allowed))
     choose("precision", precision, ("auto", "float32", "bfloat16"))
     numbers = parse_numbers("seeds", seeds)  # before data are read
-    given = VARIANTS.get(variant, {}) | dict(departures or {})
-    given |= {} if precision == "auto" else {"precision": precision}
+    given = VARIANTS.get(variant, {}) | ({} if precision == "auto" else {"precision": precision})
     if variant != "none" and VARIANTS[variant].items() <= PRESETS[preset](dataset, "cmacc").to_dict().items():
         raise ValueError(f"variant={variant!r} changes nothing of the {preset} recipe on {dataset}; leave it out")
     made = []
     for method, changes in chosen:
         usual = PRESETS[preset](dataset, method, subset=subset, **changes)
-        recipe = PRESETS[preset](dataset, method, subset=subset, **(changes | given))
+        pretrained = {} if method == "scratch" else dict(departures or {})
+        recipe = PRESETS[preset](dataset, method, subset=subset, **(changes | given | pretrained))
         made.append((entry_of(method, recipe, usual, VARIED[table]), recipe))
     data = [identity_of(recipe) for _, recipe in made]
     return [

@@ -8,7 +8,7 @@ import torch
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.recipe import choose, distinct, parse_names, parse_number, parse_numbers
+from repro.recipe import choose, distinct, parse_float, parse_names, parse_number, parse_numbers
 from repro.report.printed import printed
 from repro.run import device as devices
 from repro.run.store import Cell
@@ -281,7 +281,7 @@ def parse_rate(value: Any) -> float:
         ValueError: naming the value and the form expected.
     """
     try:
-        rate = float(str(value))
+        rate = parse_float(value)
     except ValueError:
         rate = math.nan
     if not 0 < rate < math.inf:

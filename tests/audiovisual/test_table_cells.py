@@ -73,6 +73,13 @@ def test_transfer_is_to_all_splits(any_data):
     assert (chosen.recipe.targets, chosen.recipe.split, chosen.recipe.method) == ("esc50,ucf101", 2, "smoco")
 
 
+def test_clips_to_pre_train_on_leave_scratch_its_usual_cell(any_data):
+    scratch, cmacc = tables.transfer_cells("audioset", methods="scratch,cmacc", clips="100")
+    usual = tables.transfer_cells("audioset", methods="scratch,cmacc")
+    assert scratch == usual[0]
+    assert cmacc.recipe == usual[1].recipe.replace(clips=100) and cmacc.entry == f"{usual[1].entry}, clips=100"
+
+
 @pytest.mark.parametrize(("dataset", "targets"), [("ucf101", "auto"), ("hmdb51", "ucf101,hmdb51"), ("esc50", "auto")])
 def test_one_split_of_what_is_pre_trained_on(any_data, dataset, targets):
     chosen, = tables.transfer_cells(dataset, targets=targets, split=2)

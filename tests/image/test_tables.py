@@ -141,6 +141,8 @@ def test_what_processes_cannot_share_is_refused_before_anything_is_trained(any_d
         ("image_methods", {"seeds": "0,x"}, "seeds='0,x' should be a comma list of whole numbers"),
         ("image_methods", {"preset": "fast"}, "preset='fast' is not one of: auto, paper, quick, smoke"),
         ("temperature_grid", {"temperatures": "0.1;0.2"}, "temperatures='0.1;0.2' should be a comma list of numbers"),
+        ("temperature_grid", {"temperatures": "1_0"}, "temperatures='1_0' should be a comma list"),
+        ("positive_keys", {"strengths": "1_0"}, "strengths='1_0' should be a comma list"),
         ("temperature_grid", {"key_temperatures": "0"}, "key_temperatures='0' should be .* from 1e-06"),
         ("temperature_grid", {"temperatures": "inf"}, "temperatures='inf' should be a comma list"),
         ("temperature_grid", {"temperatures": "nan"}, "temperatures='nan' should be a comma list"),

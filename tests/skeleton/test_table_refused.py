@@ -48,7 +48,7 @@ def test_impossible_values_stop_before_anything_is_computed(table, choices, mess
         ("taxonomy", {"units": "many"}, "units='many' should be a whole number of at least 1"),
         ("taxonomy", {"units": 0}, "units=0 should be a whole number of at least 1"),
         *(("taxonomy", {"learning_rate": rate}, f"learning_rate={rate!r} should be auto or a positive number")
-          for rate in ("0", "-1", "fast", "nan", "inf", True, "")),
+          for rate in ("0", "-1", "fast", "nan", "inf", True, "", "1_0")),
         ("taxonomy", {"objectives": "random", "learning_rate": 0.5}, "learning_rate=0.5 changes nothing of random, "),
         ("taxonomy", {"variant": "uncropped"}, "would change nothing on synthetic: its longest sequence has 50 frames"),
         ("encoder_collapse", {"precision": "half"}, "precision='half' is not one of: auto, float32, bfloat16"),
