@@ -156,6 +156,12 @@ def embedded(label: str) -> bool:
     return load_manifest(plain(label)).access == "embedded"
 
 
+def check_subset(name: str, subset: bool) -> None:
+    """Raise ValueError if a part is asked for of a data set that comes with the package, which is always whole."""
+    if subset and embedded(name):
+        raise ValueError(f"subset={subset!r} is not for {name}, which is embedded and whole; leave --subset out")
+
+
 def load_manifest(name: str) -> Manifest:
     """Read data_manifests/<name>.yaml.
 

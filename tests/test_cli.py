@@ -119,6 +119,9 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
         (["taxonomy", "--preset", "auto"], "preset='auto' is not one of: paper, quick, smoke"),
         (["temperature_grid", "--dataset", "cifar"], "dataset='cifar' is not one of: digits, cifar10, "),
         (["image_methods", "--method", "simclr"], "method='simclr' is not one of: random, supervised, moco, "),
+        (["image_methods", "--dataset", "digits", "--subset"], "subset=True is not for digits, which is embedded and "),
+        (["taxonomy", "--dataset", "synthetic", "--subset"], "subset=True is not for synthetic, which is embedded"),
+        (["mutual_information", "--dataset", "multidigits", "--subset"], "subset=True is not for multidigits, which"),
         (["taxonomy", "--dataset", "nut"], "dataset='nut' is not one of: synthetic, ucla, ntu; did you mean 'ntu'?"),
     ],
 )

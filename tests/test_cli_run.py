@@ -50,6 +50,8 @@ from repro.skeleton import tables
         (["image_methods", "--variant", "four_keys", "--methods", "sce"], "variant='four_keys' changes nothing in the"),
         (["taxonomy", "--variant", "sum_of_squares", "--objectives", "CE"], "changes nothing in the training of CE; "),
         (["image_methods", "--dataset", "cifar10", "--subset"], "run `repro data import cifar10 FILE`"),
+        *(([table, "--subset"], "is embedded and whole; leave --subset out")
+          for table in ("image_methods", "taxonomy", "transfer")),
         (["image_methods", "--keys", "5"], "image_methods has no option --keys; its options are --dataset, --preset,"),
         (["image_methods", "--keys", "5"], "; positive_keys has it"),
         (["temperature_grid", "--temperatures", "0"], "temperatures='0' should be a comma list of numbers from 1e-06"),

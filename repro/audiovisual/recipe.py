@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from repro import manifest
 from repro.audiovisual.data import CHARACTERS, DATASETS, LARGEST_CROP
 from repro.recipe import Recipe, Values, choose, setting
 
@@ -123,6 +124,7 @@ class AudioVisualRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        manifest.check_subset(self.dataset, self.subset)
         if not self.redundancy < 1:
             raise ValueError(f"redundancy={self.redundancy} should be between 0 and 1, and less than 1")
         if self.batch % self.groups:

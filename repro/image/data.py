@@ -90,8 +90,8 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
         FileNotFoundError: if the files are missing, saying where they come from and go to.
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
+    manifest.check_subset(name, subset)
     if name == "digits":
-        choose("subset", subset, (False,))
         pictures = readers.digits()
         return _image_set(name, pictures, _digest(pictures))
     root = manifest.data_root() if root is None else Path(root)

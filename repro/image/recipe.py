@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from repro import manifest
 from repro.image.data import DATASETS
 from repro.image.model import HEADS, TRUNKS
 from repro.recipe import Recipe, Values, choose, setting
@@ -133,6 +134,7 @@ class ImageRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        manifest.check_subset(self.dataset, self.subset)
         if self.resize < self.size:
             raise ValueError(f"resize={self.resize} should be at least size={self.size}")
         # Maps of one position, strided: torch 2.15 leaves bfloat16 gradients of their weights unset on a CPU.

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar
 
+from repro import manifest
 from repro.recipe import Recipe, Values, setting
 from repro.skeleton.data import DATASETS, PIPELINES
 from repro.skeleton.ntu_prepare import PIPELINES as NTU_PIPELINES
@@ -105,6 +106,7 @@ class SkeletonRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        manifest.check_subset(self.dataset, self.subset)
         if self.bidirectional and self.units % 2:
             raise ValueError(f"units={self.units} should be even: each of two directions has half of them")
 

@@ -48,6 +48,11 @@ def cifar(folders, monkeypatch):
     return path, images, labels
 
 
+def test_of_embedded_images_there_is_no_part():
+    with pytest.raises(ValueError, match="subset=True is not for digits, which is embedded and whole; leave --subset"):
+        data.load("digits", subset=True)
+
+
 def test_digits_are_scikit_learns():
     found, expected = data.load("digits"), load_digits()
     np.testing.assert_array_equal(found.images[:, 0], np.round(expected.images * 255 / 16))
