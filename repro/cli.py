@@ -161,12 +161,14 @@ def data_download(name: Annotated[str, Argument(help="a data set with automatic 
     """
     for path in download.download(name):
         print(path)
+    if manifest.embedded(name):
+        print(f"{name} is embedded and needs no download")
 
 
 @data_app.command("import")
 def data_import(
     name: Annotated[str, Argument(help="cifar10 | cifar100 | stl10 | tiny_imagenet")],
-    file: Annotated[Path, Argument(help=".npz of images and labels, or class folders (folder, zip, tar)")],
+    file: Annotated[str, Argument(help=".npz of images and labels, or class folders (folder, zip, tar)")],
 ) -> None:
     """Take in your own copy of an image data set, or a part of it, to be used with --subset.
 
@@ -178,9 +180,11 @@ def data_import(
     """
     from repro.image.data import describe, take_in  # torchvision takes seconds to import
 
+    if not file.strip():  # as a Path it would be the current folder
+        raise ValueError(f"file={file!r} names no file; give an .npz, or class folders as a folder, zip or tar archive")
     Store(manifest.runs_root()).require_writable()
     before = manifest.copy_of(name)
-    print(describe(take_in(name, file)))
+    print(describe(take_in(name, Path(file))))
     if before not in (None, manifest.copy_of(name)):
         print(f"replaces {name} ({before.stem})")
 

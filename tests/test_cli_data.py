@@ -53,6 +53,23 @@ def test_one_copy_of_a_data_set_at_a_time(repro, tmp_path):
     assert message.endswith("; or pass --subset (subset=True) for the copy second.npz\n")
 
 
+def test_an_empty_path_is_not_the_current_folder(repro, tmp_path, monkeypatch):
+    for part in ("train", "test"):
+        (tmp_path / "here" / part / "cat").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    for empty in ("", " "):
+        message = refused(repro("data", "import", "cifar10", empty))
+        assert message.startswith(f"repro: file={empty!r} names no file; give an .npz, or class folders")
+    assert "here" in refused(repro("data", "import", "cifar10", str(tmp_path / "here")))
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("name", ["digits", "synthetic", "multidigits"])
+def test_embedded_data_need_no_download(repro, tmp_path, name):
+    assert repro("data", "download", name) == (0, f"{name} is embedded and needs no download\n", "")
+    assert not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
     (["ucf101", "--pipeline", "authors"], "ucf101 has no option --pipeline; its options are --size"),
     (["ntu", "--size", "128"], "ntu has no option --size; its options are --pipeline"),
