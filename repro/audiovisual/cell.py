@@ -97,9 +97,14 @@ def identity_of(recipe: AudioVisualRecipe) -> tuple[str, str]:
         ValueError: if the data are too few for the recipe, or it could not end for another reason.
         FileNotFoundError: if a data set is not there, saying how to get it or, of a target, to do without.
     """
+    targets = targets_of(recipe)
+    if manifest.embedded(recipe.dataset):  # its clips take seconds to make: targets that are not here are missed before
+        for name, split in targets:
+            if TARGETS[name].dataset != recipe.dataset:
+                _asked(recipe, name, split)
     data = data_of(recipe)
     members(recipe, data)
-    judged = [_asked(recipe, name, split) for name, split in targets_of(recipe)]
+    judged = [_asked(recipe, name, split) for name, split in targets]
     partial = any("(subset)" in each.name for each in judged) and "(subset)" not in data.name
     digests = dict.fromkeys(each.digest for each in (data, *judged))
     digest = data.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()

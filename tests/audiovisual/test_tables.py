@@ -176,6 +176,15 @@ def test_missing_data_of_targets_are_missed_beforehand(any_data, runs, monkeypat
     assert not runs.exists()
 
 
+@pytest.mark.parametrize("targets", ["ucf101", "synthetic_audio,esc10"])
+def test_targets_are_missed_before_embedded_clips_are_made(tmp_path, runs, monkeypatch, targets):
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setattr("repro.audiovisual.data._synthetic", refuse)
+    with pytest.raises(FileNotFoundError, match=f"or choose other targets than {targets.split(',')[-1]}"):
+        tables.cross_modal(preset="smoke", targets=targets)
+    assert not runs.exists()
+
+
 def test_sets_too_small_are_refused_beforehand(small, runs, monkeypatch):
     monkeypatch.setattr(tables, "train", refuse)
     with pytest.raises(ValueError, match="dictionary=1024 may hold all but 0 candidates of pool=24"):
