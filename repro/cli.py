@@ -241,7 +241,7 @@ def results_export() -> None:
     Example: repro results export
     """
     path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())
-    with acquire(path.with_name(".lock"), -1):  # of two exports at once, each would leave out what the other adds
+    with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
         before = len(read_cells(path))
         cells = export(store, path)
         left_out = sum(cell["preset"] == "smoke" for cell in store.finished())

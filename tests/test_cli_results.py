@@ -49,7 +49,7 @@ def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp
             run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
         if seed == 0:
             assert repro("results", "export")[1] == f"{exported}: 1 cells, 1 of them new\n"
-    with acquire(exported.with_name(".lock")):
+    with acquire(tmp_path / ".lock"):
         thread = threading.Thread(target=repro, args=("results", "export"))
         thread.start()
         thread.join(0.5)

@@ -102,9 +102,9 @@ def encoder_collapse(table: DataFrame) -> Figure:
 
     Args:
         table: one row per depth and method: layers, method ("random" or "AE"), ours, std, n_seeds, published,
-            linear_standardised (percent; that of AE is shown, where there is one), embedding_spread (dimensionless:
-            standard deviation of the unit-length embedding, root mean square over its d coordinates, times sqrt(d);
-            1 isotropic, 0 collapsed), preset, dataset.
+            linear_standardised (percent; shown where there is one), embedding_spread (dimensionless: standard
+            deviation of the unit-length embedding, root mean square over its d coordinates, times sqrt(d); 1 isotropic,
+            0 collapsed), preset, dataset.
 
     Raises:
         ValueError: if the table is empty or mixes presets or data sets.
@@ -120,9 +120,9 @@ def encoder_collapse(table: DataFrame) -> Figure:
             continue
         draw_ours(top, rows["layers"], rows, colour, marker, f"{method}, ours", line="-")
         draw_published(top, rows["layers"], rows["published"], colour, marker, f"{method}, printed", line="--")
-        if method == "AE" and rows["linear_standardised"].notna().any():  # what the printed probe does not find
+        if rows["linear_standardised"].notna().any():  # what the printed probe does not find
             looks = {"color": colour, "marker": ".", "linestyle": ":"}
-            top.plot(rows["layers"], rows["linear_standardised"], label="AE, ours, standardised", **looks)
+            top.plot(rows["layers"], rows["linear_standardised"], label=f"{method}, standardised", **looks)
         bottom.plot(rows["layers"], rows["embedding_spread"], color=colour, marker=marker)
     top.set_ylabel("linear probe\naccuracy (%)")
     legend_above(top, columns=2)

@@ -27,8 +27,8 @@ CAPTIONS = {name: text for module in MODULES[1:] for name, text in module.CAPTIO
     "taxonomy_variants": "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the "
     "printed value.",
     "encoder_collapse": "Linear-probe accuracy and spread of the embedding by depth of the encoder, at random "
-    "initialisation and after training with the attractive encoder term alone; of that one, where measured, the probe "
-    "on standardised readouts too.",
+    "initialisation and after training with the attractive encoder term alone; where measured, the probe on "
+    "standardised readouts too.",
 }
 UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
 LOGS = {
