@@ -70,7 +70,7 @@ def test_pythons_agree():
     assert f"--python-version {PYTHONS[0]} " in LINES[1]
     assert PROJECT["tool"]["ruff"]["target-version"] == "py" + PYTHONS[0].replace(".", "")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    first, last = re.search(r"only Python \(([\d.]+) to ([\d.]+)\)", readme).groups()
+    first, last = re.search(r"only Python ([\d.]+) to ([\d.]+) ", readme).groups()
     assert f">={first}" in str(SUPPORTED).split(",") and first.startswith(f"{PYTHONS[0]}.") and last == PYTHONS[-1]
 
 
