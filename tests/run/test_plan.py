@@ -101,11 +101,6 @@ def learners(cell, device, *, calls):
     yield Learner(cell.recipe.replace(steps=0), Clock())
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path / "runs")
-
-
 def test_each_recipe_is_measured_once_and_the_finished_are_not(store):
     calls, cells = [], [cell(seed, steps=steps) for seed in (0, 1) for steps in (10, 20, 30)]
     finished = [each for each in cells if each.recipe.steps == 10 or (each.seed, each.recipe.steps) == (0, 20)]
