@@ -104,7 +104,7 @@ def _save(figure: Figure, stem: Path, name: str, rows: DataFrame, also: str = ""
 
 
 def versions_in_words(cells: DataFrame) -> str:
-    """Which entries are of which version of the training, where they are of several: these cannot simply be compared."""
+    """Which entries are of which version of the training, where they are of several: not simply to be compared."""
     if cells["version"].nunique() == 1:
         return ""
     entries = cells.drop_duplicates("entry").groupby("version")["entry"]

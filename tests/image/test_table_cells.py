@@ -8,7 +8,7 @@ from image_columns import LAYOUTS
 
 from repro.image import table_cells, tables
 from repro.image.pretrain import VERSION
-from repro.image.recipe import CONCERNED, METHODS, VARIANTS, paper, quick
+from repro.image.recipe import METHODS, VARIANTS, paper, quick
 from repro.run.store import Cell
 
 pytestmark = pytest.mark.usefixtures("runs")
@@ -107,6 +107,12 @@ def test_choices_reach_every_recipe(any_data, table):
         expected = {"subset": True, "precision": "float32", "select": choices.get("select", "last")}
         assert cell.recipe == plain.recipe.replace(**expected)
         assert cell.dataset == "stl10 (subset)" and cell.digest == "digest of stl10 (subset)"
+
+
+SELF_SUPERVISED = {"moco", "ressl", "sce", "jcl", "vanilla"}
+CONCERNED = {"swapped_views": SELF_SUPERVISED, "released_projection": SELF_SUPERVISED, "zero_logit": {"sce"},
+             "ghost_groups": {"supervised", *SELF_SUPERVISED}, "constant_strength": {"jcl"},
+             "four_keys": {"jcl", "vanilla"}}
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
