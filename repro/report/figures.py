@@ -9,6 +9,7 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 from pandas import DataFrame
 
@@ -172,6 +173,7 @@ def along_training(log: DataFrame) -> Figure:
             axes.axhline(_printed_value(name), color=VERMILLION, linestyle=":", linewidth=0.9, label="printed")
         axes.set_title(name, loc="left")
         axes.set(xlabel="epoch", ylabel="accuracy (%)")
+        axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
         axes.grid(axis="y")
         axes.label_outer()
     for axes in panels:
