@@ -6,6 +6,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -16,6 +17,7 @@ from repro.archives import content_digest, read_members
 from repro.recipe import choose
 
 ACCESS = ("automatic", "form", "derived", "embedded")
+PACKAGE = Path(str(files("repro"))).resolve()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +113,20 @@ class Manifest:
     splits: Mapping[str, Split]
 
 
+def checkout() -> Path | None:
+    """The checkout this package runs from; None if it is installed as a copy, which alone has its manifests inside."""
+    return None if (PACKAGE / "data_manifests").is_dir() else PACKAGE.parent
+
+
 def project_root() -> Path:
-    """The checkout this package runs from."""
-    return Path(__file__).resolve().parents[1]
+    """The checkout this package runs from, otherwise the current folder: where data, runs and figures/ are."""
+    return checkout() or Path.cwd()
+
+
+def shipped(name: str) -> Path:
+    """A folder that comes with the package, `data_manifests` or `figures`; installed, the latter has `cells.csv` alone.
+    """
+    return (PACKAGE if checkout() is None else project_root()) / name
 
 
 def data_root() -> Path:
@@ -143,7 +156,7 @@ def copy_of(name: str) -> Path | None:
 
 def names() -> list[str]:
     """Names of the declared data sets, sorted."""
-    return sorted(path.stem for path in (project_root() / "data_manifests").glob("*.yaml"))
+    return sorted(path.stem for path in shipped("data_manifests").glob("*.yaml"))
 
 
 def plain(label: str) -> str:
@@ -170,7 +183,7 @@ def load_manifest(name: str) -> Manifest:
             another type, or an archive lies elsewhere than below the data root or is to be fetched otherwise than over
             https and with a checksum.
     """
-    path = project_root() / "data_manifests" / f"{choose('dataset', name, names())}.yaml"
+    path = shipped("data_manifests") / f"{choose('dataset', name, names())}.yaml"
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -161,7 +161,7 @@ def check(names: Sequence[str], *, subset: bool, kept: bool) -> None:
 
 def unusable() -> frozenset[str]:
     """Names of the recordings without a usable skeleton, as the data set's authors list them."""
-    listed = manifest.project_root() / "data_manifests" / "ntu_missing.txt"
+    listed = manifest.shipped("data_manifests") / "ntu_missing.txt"
     return frozenset(listed.read_text(encoding="utf-8").split())
 
 
