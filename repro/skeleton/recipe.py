@@ -76,7 +76,7 @@ class SkeletonRecipe(Recipe):
     subset: bool = setting(False, "assumed: the whole distribution, or an error", before=False)
     objectives: str = setting("CE", "paper, Table 1", allowed=METHODS)
     layers: int = setting(1, "paper, Table 1", least=1)
-    units: int = setting(512, "paper, Table 1", least=1)
+    units: int = setting(512, "released code, UCLA_BUTD_CON.yaml; the supplement prints 1024 alone", least=1)
     bidirectional: bool = setting(False, "released code, MocoBUTDcon; true in UCLA_AE.yaml", before=False)
     projection: int = setting(128, "released code, UCLA_BUTD_CON.yaml", least=1, used=embeds)
     head: str = setting("linear", "released code, MocoBUTDcon", allowed=("linear", "mlp"), used=embeds)
