@@ -260,6 +260,31 @@ def test_discrepancies_are_measured_where_there_are_cells(tmp_path):
     assert some["T-12"] == claims.NOT_MEASURED
 
 
+def test_two_printed_cells_that_may_have_changed_places(tmp_path):
+    """What the printed table says of it needs no cells; numbers of ours are the printed ones with the two exchanged."""
+    found = claims.measured_discrepancies(Evidence(frame(), tmp_path)).set_index("id")["measured"]
+    told = found["T-17"]
+    assert "printed: UCLA -16.4, NTU_1layer +12.8, NTU_3layer +11.9, NTU_1024units +8.5;" in told
+    assert "of UCLA misses the two by squares of 341 as printed, 107 exchanged" in told
+    assert "t in the nine rows is 2.389" in told
+    assert "recipe" not in told and found["T-18"] == claims.NOT_MEASURED
+    table = printed("taxonomy").set_index(glm.names(printed("taxonomy")))["UCLA"]
+    rows = [skeleton(name, {"AE+CD": 60.37, "AE+AD+CD": 76.81}.get(name, value - 1.5 * (value > 83)))
+            for name, value in table.items()]
+    rows += [skeleton(name, value, td_queue="frozen_noise") for name, value in (("AE+CD", 40.0), ("AE+AD+CD", 77.0))]
+    found = claims.measured_discrepancies(Evidence(frame(*rows), tmp_path)).set_index("id")["measured"]
+    assert "ucla, paper recipe: +16.4; ucla, paper recipe, td_queue=frozen_noise: +37.0; of the 105" in found["T-17"]
+    assert "that of AE+AD+CD and AE+CD comes closest to our column, paper recipe (squares 552 to 11)" in found["T-17"]
+    assert found["T-18"] == ("ucla, paper recipe: 5 of 7 are below the print; ours minus printed -1.5 to +0.0 points; "
+                             "two-sided sign test, p = 0.453")
+
+
+def test_what_ohem_takes_is_measured_where_there_is_a_log(tmp_path):
+    logs(False, tmp_path)
+    found = claims.measured_discrepancies(Evidence(frame(), tmp_path)).set_index("id")["measured"]
+    assert found["C-14"].startswith("norms of gradients: ") and "ohem minus random, video +1." in found["C-14"]
+
+
 def test_a_discrepancy_is_measured_at_the_same_point_of_a_grid(tmp_path):
     low, high = ({"temperature": query, "key_temperature": key} for query, key in ((0.1, 0.05), (0.2, 0.1)))
     cells = ((40.0, low, {}), (30.0, high, {}), (41.0, low, {"masked_positive": False}))
