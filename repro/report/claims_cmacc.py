@@ -311,7 +311,7 @@ CLAIMS = [
     ),
     _claim(
         20, "Table 1", "Active negatives beat random ones (trained here).",
-        f"CM-ACC minus XMoCo > 0 on every target; {SEEDS}",
+        f"CM-ACC minus XMoCo > 0 on every target; {SEEDS}; {POSTERIOR}",
         _here("cross_modal", approaches_here, pairs=ACTIVE), "cross_modal",
     ),
     _claim(
@@ -324,7 +324,7 @@ CLAIMS = [
     ),
     _claim(
         23, "Table 2", "Selection on gradient embeddings beats selection on features (trained here).",
-        f"gradient minus feature > 0 on every target; {SEEDS}",
+        f"gradient minus feature > 0 on every target; {SEEDS}; {POSTERIOR}",
         _here("cross_modal", approaches_here, pairs=(("CM-ACC", "CM-ACC, features"),)), "cross_modal",
     ),
     _claim(
@@ -334,7 +334,7 @@ CLAIMS = [
     ),
     _claim(
         25, "Table 3", "Active selection beats random sampling for every M (trained here).",
-        f"difference > 0 for M = 32, 64, 128 on every target; {SEEDS}",
+        f"difference > 0 for M = 32, 64, 128 on every target; {SEEDS}; {POSTERIOR}",
         _here("ohem_vs_active", samplers_here, first="gradient", second="random"), "ohem_vs_active",
     ),
     _claim(

@@ -2,12 +2,14 @@
 
 import itertools
 import json
+import math
 import re
 
 import pandas as pd
 import pytest
 from made_up_cells import frame, image, skeleton
 from made_up_results import logs, results
+from scipy.stats import chi2_contingency
 
 from repro import manifest
 from repro.report import claims, claims_figures, claims_sce, glm
@@ -283,6 +285,35 @@ def test_what_ohem_takes_is_measured_where_there_is_a_log(tmp_path):
     logs(False, tmp_path)
     found = claims.measured_discrepancies(Evidence(frame(), tmp_path)).set_index("id")["measured"]
     assert found["C-14"].startswith("norms of gradients: ") and "ohem minus random, video +1." in found["C-14"]
+
+
+def test_pretext_accuracies_are_compared_as_scipy_does(committed):
+    log = pd.read_csv(FIGURES / "pretext_accuracy_synthetic.csv")
+    for query, rows in log.groupby("query"):
+        right = (rows["accuracy"] * rows["pairs"] / 100).round()
+        expected = chi2_contingency([right, rows["pairs"] - right])
+        told = f"queries of {query}: chi-squared {expected.statistic:.0f} with {expected.dof} degrees of freedom, p = "
+        assert f"{told}{expected.pvalue:.2g}" in committed.loc["C42", "evidence"]
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 100.0])
+def test_queries_that_all_rank_alike_tell_no_categories_apart(accuracy, tmp_path):
+    log = pd.DataFrame({"query": "video", "category": ["a", "b"], "pairs": 20, "accuracy": accuracy})
+    log.assign(dataset="synthetic", preset="quick").to_csv(tmp_path / "pretext_accuracy_synthetic.csv", index=False)
+    assert judged(frame(), tmp_path).loc["C42", "verdict"] == UNDECIDED
+
+
+def test_norms_of_picks_are_compared_by_sampler(committed):
+    log = pd.read_csv(FIGURES / "selected_negatives_synthetic.csv")
+    norms = {(modality, sampler): rows for (modality, sampler), rows in log.groupby(["modality", "sampler"])
+             ["gradient_norm"]}
+    for number, first, second in (("C40", "random", "ohem"), ("C41", "gradient", "random")):
+        for modality in ("video", "audio"):
+            sides = norms[modality, first], norms[modality, second]
+            error = math.sqrt(sum(side.var() / len(side) for side in sides))
+            told = f"{modality} {sides[0].mean() - sides[1].mean():+.2f}, s.e. {error:.2f} (32 against 32 picks)"
+            assert told in committed.loc[number, "evidence"]
+    assert committed.loc["C36", "verdict"] == HOLDS and committed.loc["C40", "verdict"] == FAILS  # of three, of all
 
 
 def test_a_discrepancy_is_measured_at_the_same_point_of_a_grid(tmp_path):
