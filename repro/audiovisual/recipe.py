@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from repro import manifest
+from repro.audiovisual.characters import FREQUENCIES, VIEWS
 from repro.audiovisual.data import CHARACTERS, DATASETS, LARGEST_CROP
 from repro.recipe import Recipe, Values, choose, setting
 
@@ -45,7 +46,8 @@ DATA: dict[str, Values] = {  # where a data set's recipe leaves that of Kinetics
 }
 
 QUICK_CHARACTERS: dict[str, Any] = {
-    "batch": 128, "dictionary": 1024, "pool": 4096, "epochs": 8, "pairs": 10_000, "precision": "bfloat16",
+    "batch": 128, "dictionary": 1024, "pool": 4096, "epochs": 100, "iterations": 624, "pairs": 10_000,
+    "precision": "float32",  # assumed, so that numbers do not depend on the processor
 }
 QUICK: dict[str, dict[str, Any]] = {
     "synthetic": {  # its pool is nearly all of the 2,000 clips, of which the dictionary leaves 1,664 to select from
@@ -64,13 +66,13 @@ QUICK_VIDEO: dict[str, Any] = {  # a sample has some dozens of clips with sound,
 # Where paper and released code part ways, or the paper's text contradicts its numbers or itself; the paper's recipe has
 # the other value. The last two undo what the quick recipes take of these.
 VARIANTS: dict[str, dict[str, Any]] = {
-    "unit_length": {"normalised": True, "temperature": 0.07, "posterior_temperature": 0.07},
+    "unit_length": {"normalised": True, "temperature": 0.07},
     "renewed_keys": {"renewed": True},  # else queries can tell a negative by the age of its key
     "released_selection": {"sampler": "released"},  # released code, kmeanspp.py
     "released_momentum": {"momentum": 0.9},  # released code, without its indexing slip
     "own_kept": {"own_excluded": False},  # Alg. 2, to the letter
     "whole_batch": {"groups": 1},  # released code, one process without shuffled batch normalisation
-    "any_length": {"normalised": False, "temperature": 0.7, "posterior_temperature": 1.0},
+    "any_length": {"normalised": False, "temperature": 0.7},
     "pooled_keys": {"renewed": False},
 }
 
@@ -83,8 +85,20 @@ class AudioVisualRecipe(Recipe):
     subset: bool = setting(False, "assumed: the whole distribution, or an error")
     clips: int = setting(0, "assumed: pre-trained on so many, drawn at random once; 0, on all", least=0)
     redundancy: float = setting(0.0, "of the embedded clips alone: near-duplicates and rare categories", least=0)
-    characters: int = setting(1, "of grids of characters alone", least=1, most=9)
-    pairs: int = setting(50_000, f"{PAPER}, of grids of characters alone", least=1)
+    characters: int = setting(1, f"{PAPER}, Fig. 3a: cells of a grid, from 1 to 9; of grids alone", least=1, most=9)
+    pairs: int = setting(50_000, f"{PAPER}, Fig. 3a; of grids alone", least=1)
+    categories: int = setting(
+        0, f"{PAPER}, Fig. 3a: an alphabet for each cell; n: the first n characters of all, in every cell", least=0
+    )
+    distinct: int = setting(0, "assumed: different grids that the training pairs repeat; 0, one a pair", least=0)
+    frequency: str = setting(
+        "balanced", f"{PAPER}, Fig. 3a: of characters, or of the distinct grids; zipf: 1 / rank", allowed=FREQUENCIES
+    )
+    redrawn: bool = setting(
+        False, f"{PAPER}, Fig. 3a: pairs are fixed; or query and key show their characters in drawings drawn anew"
+    )
+    view: str = setting("affine", "assumed, as it needs no label: SMoCo's other view of a grid", allowed=VIEWS)
+    augmented: bool = setting(False, "assumed: the affine change of grids on queries and keys of all methods, or not")
     method: str = setting("cmacc", PAPER, allowed=METHODS)
     sampler: str = setting("gradient", f"{PAPER}, Table 2: of cmacc alone", allowed=SAMPLERS)
     extra_layer: bool = setting(True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities")
@@ -100,7 +114,9 @@ class AudioVisualRecipe(Recipe):
     pool: int = setting(300 * 128, PAPER, least=1)
     temperature: float = setting(0.7, PAPER, least=1e-6)
     posterior_temperature: float = setting(1.0, f"{PAPER}, Eq. 4, which has none", least=1e-6)
-    own_excluded: bool = setting(True, "assumed: a clip in the dictionary is no negative of itself")
+    own_excluded: bool = setting(
+        True, "assumed, the paper is silent: earlier keys of an item in the dictionary are no negatives of its query"
+    )
     renewed: bool = setting(False, f"{PAPER}, Alg. 2: selected keys enter as the pool has them; or encoded again")
     momentum: float = setting(0.999, PAPER, least=0, most=1)
     window: int = setting(16, f"{PAPER}: frames, at 10 a second", least=1)
@@ -144,12 +160,13 @@ class AudioVisualRecipe(Recipe):
 def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """The printed and released values for a data set and a method; `changes` replace fields.
 
-    Dictionary and pool follow the batch as in Table 3, 30 and 300 times, unless given.
+    Dictionary and pool follow the batch, 30 and 300 times as many, unless given. That they do in Table 3 is assumed:
+    the paper prints K = 30 * 128 and N = 300 * 128 alone.
     """
     choose("dataset", dataset, DATA)
     choose("method", method, METHODS)
     values = {name: value for name, (value, _) in DATA[dataset].items()} | changes
-    if "batch" in values:
+    if "batch" in values:  # assumed
         values = {"dictionary": 30 * values["batch"], "pool": 300 * values["batch"]} | values
     return AudioVisualRecipe(dataset=dataset, method=method).replace(**values)
 
