@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from repro import download, manifest, present
-from repro.recipe import choose, parse_number
+from repro.recipe import choose, closest, parse_number
 from repro.report import logs, stored
 from repro.run import device as devices
 from repro.run.export import export, read_cells
@@ -54,7 +54,7 @@ def main() -> None:
         sys.exit(1)
 
 
-@app.command()
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def run(
     context: typer.Context,
     table: Annotated[str, Argument(help=NAMES)],
@@ -69,9 +69,6 @@ def run(
     protocol: Annotated[str | None, Option(help="taxonomy: a split of the data set")] = None,
     layers: Annotated[str | None, Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
     methods: Annotated[str | None, Option(help=METHODS)] = None,
-    units: Annotated[str | None, Option(help="taxonomy: hidden units")] = None,
-    learning_rate: Annotated[str | None, Option(help="taxonomy: of Adam, or auto: the preset's")] = None,
-    pipeline: Annotated[str | None, Option(help="taxonomy: what happens to the coordinates first")] = None,
     temperatures: Annotated[str | None, Option(help="temperature_grid, positive_keys: a comma list")] = None,
     key_temperatures: Annotated[str | None, Option(help="temperature_grid: a comma list")] = None,
     keys: Annotated[str | None, Option(help="positive_keys: a comma list")] = None,
@@ -83,26 +80,24 @@ def run(
     characters: Annotated[str | None, Option(help="mutual_information: a comma list of numbers to 9")] = None,
     trunks: Annotated[str | None, Option(help="transfer: r3d18, r2plus1d18 or both")] = None,
     targets: Annotated[str | None, Option(help="of CM-ACC: where to fine-tune, such as ucf101,esc50")] = None,
-    redundancy: Annotated[str | None, Option(help="as batches: of the embedded clips, 0 to below 1")] = None,
-    clips: Annotated[str | None, Option(help="transfer: pre-train on so many, drawn at random; 0: all")] = None,
     split: Annotated[str | None, Option(help="transfer: official splits or folds, 1,2,3; 0, their mean")] = None,
-    iterations: Annotated[str | None, Option(help="category_diversity: steps of training")] = None,
     variant: Annotated[str | None, Option(help="where paper and code disagree")] = None,
-    select: Annotated[str | None, Option(help="last | best_on_test")] = None,
     subset: Annotated[bool | None, Option("--subset", help="accept a part of the data set")] = None,
-    precision: Annotated[str | None, Option(help="float32 | bfloat16; auto: the preset's")] = None,
 ) -> None:
     """Train what is missing of a table and print it. Started again it continues; started twice, the two share it.
 
     With --plan it trains nothing, but takes a few steps of each recipe and prints what the table would cost here.
 
+    Any field of a table's recipe (`repro recipe TABLE`) is an option too, and sweeps where it is given several values.
+
     Image tables also train one cell on several devices: torchrun --nproc-per-node 8 -m repro run TABLE ...
 
-    Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD
+    Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD --epochs 10,30
     """
     chosen = _table(table)
     # Options are parameters so that `--help` lists them; those of the table are handed on by name.
     given = {name: value for name, value in context.params.items() if name not in SHARED and value is not None}
+    given |= _further(context.args)
     _check_options(table, given, inspect.signature(chosen.cells).parameters, _tables_with)
     choices = given | {"preset": preset, "seeds": seeds, "device": device}
     Store(manifest.runs_root()).require_usable()
@@ -369,8 +364,29 @@ def _check_options(
     for parameter in given:
         if _option(parameter) not in known:
             elsewhere = "".join(f"; {other} has it" for other in others(parameter))
-            told = f"its options are {', '.join(known)}{elsewhere}"
+            told = f"its options are {', '.join(known)}{elsewhere or closest(_option(parameter), known)}"
             raise ValueError(f"{name} has no option {_option(parameter)}; {told}")
+
+
+def _further(arguments: list[str]) -> dict[str, str]:
+    """Options and their values as they stand on the command line: "--epochs 30", "--epochs=30", "--redrawn".
+
+    Raises:
+        ValueError: if one is no option, or is there twice.
+    """
+    given: dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        option, equals, value = rest.pop(0).partition("=")
+        if not option.startswith("--"):
+            raise ValueError(f"{option!r} is no option; options begin with --, and a list has commas and no spaces")
+        if not equals:
+            value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
+        name = option[2:].replace("-", "_")
+        if name in given:
+            raise ValueError(f"{option} is there twice; give its values as a comma list")
+        given[name] = value
+    return given
 
 
 def _option(parameter: str) -> str:

@@ -1,5 +1,6 @@
 """Recipes: every hyper-parameter of one training run, typed, sourced and hashable."""
 
+import copy
 import dataclasses
 import difflib
 import json
@@ -7,7 +8,7 @@ import math
 import reprlib
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
@@ -118,6 +119,8 @@ def setting(
     least: float | None = None,
     most: float = math.inf,
     before: Any = dataclasses.MISSING,
+    keyed_as: Mapping[Any, Any] | None = None,
+    used: Callable[[Any], bool] = lambda recipe: True,
 ) -> Any:
     """A field of a recipe.
 
@@ -128,9 +131,12 @@ def setting(
         least, most: of a number, which is then finite; the largest only with the smallest.
         before: for a field added after results were published, the value that reproduces the earlier behaviour.
             A recipe holding that value keeps the key it had before the field existed.
+        keyed_as: what stands for a value in the key, where values were renamed after results were published.
+        used: whether a recipe's training or evaluation depends on the field. Where it does not, a field that is asked
+            for stays as the preset has it, so that equal trainings have equal keys.
     """
     metadata = {"source": source, "allowed": None if allowed is None else tuple(allowed), "before": before}
-    metadata |= {"least": least, "most": most}
+    metadata |= {"least": least, "most": most, "keyed_as": keyed_as or {}, "used": used}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -140,6 +146,8 @@ class Recipe:
 
     Attributes:
         cells_per_gpu: how many cells a GPU trains at once, each in a process of its own; one, if it keeps a GPU busy.
+        gpu_precision: of matrix products on a GPU, where `precision` is "auto".
+        named_by: the field that names what is trained, whose values say who uses another field.
 
     Raises:
         TypeError: if a value has not the type its field declares, or a field is unknown.
@@ -147,6 +155,8 @@ class Recipe:
     """
 
     cells_per_gpu: ClassVar[int] = 1
+    gpu_precision: ClassVar[str] = "bfloat16"
+    named_by: ClassVar[str] = "method"
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
@@ -170,9 +180,14 @@ class Recipe:
         """CPU threads to compute with, part of a CPU result: a field of every recipe that is trained."""
         raise NotImplementedError(f"{type(self).__name__} has no field threads")
 
+    @property
+    def precision(self) -> str:
+        """Of matrix products, "auto", "float32" or "bfloat16": a field of every recipe that is trained."""
+        raise NotImplementedError(f"{type(self).__name__} has no field precision")
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """A recipe from stored values.
+        """A recipe from stored values; a field that came later has the value of the earlier behaviour.
 
         Raises:
             TypeError: if `values` names a field that does not exist; the message lists the fields.
@@ -182,7 +197,8 @@ class Recipe:
             if name not in names:
                 known = f"its fields are {', '.join(names)}{closest(name, names)}"
                 raise TypeError(f"{name!r} is not a field of {cls.__name__}; {known}")
-        return cls(**values)
+        earlier = {field.name: field.metadata.get("before", dataclasses.MISSING) for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in earlier.items() if value is not dataclasses.MISSING} | values)
 
     def to_dict(self) -> dict[str, Any]:
         """Field names and values, ready for JSON."""
@@ -194,12 +210,43 @@ class Recipe:
 
     def canonical(self) -> str:
         """JSON with sorted names, without the fields that stand at the behaviour before they existed."""
-        kept = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if getattr(self, field.name) != field.metadata.get("before", dataclasses.MISSING)
-        }
+        kept = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value != field.metadata.get("before", dataclasses.MISSING):
+                kept[field.name] = field.metadata.get("keyed_as", {}).get(value, value)
         return json.dumps(kept, sort_keys=True)
+
+    def uses(self, name: str, **asked: Any) -> bool:
+        """Whether training or evaluation would depend on a field if those `asked` for had their values.
+
+        The values need not go together with the method, as they must in a recipe: this says which of them concern it.
+        """
+        supposed = copy.copy(self)
+        for field, value in asked.items():
+            object.__setattr__(supposed, field, value)
+        field = type(self).__dataclass_fields__[name]
+        return field.metadata["used"](supposed)
+
+    def users(self, name: str) -> list[str]:
+        """The methods that use a field, the rest of the recipe being as here."""
+        methods = type(self).__dataclass_fields__[self.named_by].metadata["allowed"]
+        return [method for method in methods if self.uses(name, **{self.named_by: method})]
+
+    @classmethod
+    def parse(cls, name: str, given: Any) -> list[Any]:
+        """The values of a field that are asked for: one, a list of them, or as text "10,30,150", which sweeps.
+
+        Raises:
+            TypeError: if there is no such field.
+            ValueError: naming the field and the value, if it is of another kind or there twice.
+        """
+        if name not in cls.__dataclass_fields__:
+            known = f"its fields are {', '.join(cls.__dataclass_fields__)}{closest(name, cls.__dataclass_fields__)}"
+            raise TypeError(f"{name!r} is not a field of {cls.__name__}; {known}")
+        kinds = _types(typing.get_type_hints(cls)[name])
+        parts = given.split(",") if isinstance(given, str) else given if isinstance(given, list | tuple) else [given]
+        return distinct(name, given, (_value(name, part, kinds) for part in parts))
 
     def described(self) -> list[tuple[str, Any, str]]:
         """(field, value, source) for every field; a value that left the paper's default says so."""
@@ -222,6 +269,27 @@ def _check_range(parameter: str, value: float, least: float, most: float) -> Non
     if not least <= value <= most:
         expected = f"at least {least}" if most == math.inf else f"between {least} and {most}"
         raise ValueError(f"{parameter}={value} should be {expected}")
+
+
+def _value(parameter: str, given: Any, kinds: tuple[type, ...]) -> Any:
+    """A value of one of the kinds, given as such or as text: "none" and "true" are None and True.
+
+    Raises:
+        ValueError: naming the parameter, the value and the kinds.
+    """
+    text = str(given).strip()
+    words = {"none": None, "true": True, "false": False}
+    word = words.get(text.lower(), text)
+    if type(word) in kinds:
+        return word
+    for kind, parsed in ((int, lambda: parse_number(parameter, text)), (float, lambda: parse_float(text))):
+        if kind in kinds:
+            try:
+                return parsed()
+            except ValueError:
+                continue
+    expected = {int: "a whole number", float: "a number", bool: "true or false", type(None): "none"}
+    raise ValueError(f"{parameter}={given!r} should be {' or '.join(expected.get(kind, 'text') for kind in kinds)}")
 
 
 def _types(hint: Any) -> tuple[type, ...]:

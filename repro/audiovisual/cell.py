@@ -48,6 +48,8 @@ CLIPS = ("size", "subset", "redundancy")
 REPORT_STEPS = 5  # of runs of so many iterations, which are about what happens along them; else 50
 PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of characters; assumed
 
+EVALUATION = 1  # raise when `evaluate` measures more, or otherwise
+
 
 def data_of(recipe: AudioVisualRecipe) -> Pairs:
     """The pairs a recipe pre-trains on; read once per process.

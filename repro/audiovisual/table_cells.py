@@ -1,16 +1,26 @@
 """Which cells make each of CM-ACC's tables."""
 
+import functools
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from repro.audiovisual.cell import TARGETS, identity_of
+from repro.audiovisual.cell import EVALUATION, TARGETS, identity_of
 from repro.audiovisual.data import CHARACTERS, RECORDINGS
 from repro.audiovisual.pretrain import VERSION
-from repro.audiovisual.recipe import METHODS, PRESETS, QUICK, SAMPLERS, SELF_SUPERVISED, VARIANTS
-from repro.recipe import choose, distinct, parse_float, parse_names, parse_number, parse_numbers
+from repro.audiovisual.recipe import (
+    METHODS,
+    PRESETS,
+    QUICK,
+    SAMPLERS,
+    SELF_SUPERVISED,
+    VARIANTS,
+    AudioVisualRecipe,
+)
+from repro.recipe import choose, distinct, parse_names, parse_number, parse_numbers
 from repro.report.comparison import TRUNKS
 from repro.run.store import Cell
-from repro.run.table import checked_names, entry_of, resolved
+from repro.run.table import checked_names, entry_of, resolved, with_variant
 
 # Rows of Tables 1 and 2, by the name users type: the printed one, and where the recipe of the method changes.
 APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -38,7 +48,7 @@ VARIED = {
 }
 
 
-@checked_names
+@checked_names(AudioVisualRecipe)
 def cross_modal_cells(
     dataset: str = "synthetic",
     *,
@@ -48,7 +58,7 @@ def cross_modal_cells(
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
-    precision: str = "auto",
+    **fields: Any,
 ) -> list[Cell]:
     """The cells behind `cross_modal`. Loads the data and trains nothing.
 
@@ -61,18 +71,20 @@ def cross_modal_cells(
         variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none"; none that changes what
             the table varies itself.
         subset: accept a part of a distribution; every entry then says so.
-        precision: "float32", "bfloat16", or "auto": the preset's.
+        **fields: any other field of the recipe, such as momentum="0.99,0.999", which sweeps; "auto" leaves it as the
+            preset has it. Methods that do not use a field keep their usual cells; if all do, it is refused.
 
     Raises:
+        TypeError: if there is no such parameter.
         ValueError: if a parameter has a value that does not exist, naming those that do.
         FileNotFoundError: if a data set is not there, saying where to get it and where to put it.
     """
     names, places = parse_names("approaches", approaches, APPROACHES), _targeted(targets)
     chosen = [(method, changes | places) for _, method, changes in map(APPROACHES.get, names)]
-    return _cells("cross_modal", dataset, preset, seeds, chosen, variant, subset, precision)
+    return _cells("cross_modal", dataset, preset, seeds, chosen, variant, subset, fields)
 
 
-@checked_names
+@checked_names(AudioVisualRecipe)
 def ohem_vs_active_cells(
     dataset: str = "synthetic",
     *,
@@ -80,11 +92,10 @@ def ohem_vs_active_cells(
     samplers: str = "random,ohem,gradient",
     batches: str | int = "auto",
     targets: str = "auto",
-    redundancy: str | float = "auto",
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
-    precision: str = "auto",
+    **fields: Any,
 ) -> list[Cell]:
     """The cells behind `ohem_vs_active`. Loads the data and trains nothing.
 
@@ -92,18 +103,17 @@ def ohem_vs_active_cells(
         samplers: comma list of "random", "ohem", "gradient", "feature" and "released".
         batches: comma list of numbers M; "auto": 32, 64 and 128, of recordings 4, 8 and 16 save for the paper's recipe,
             in which dictionary and pool grow with M. In the others all are trained equally long with one dictionary.
-        redundancy: of "synthetic" alone, from 0 up to, not including, 1, see `synthetic.load`; "auto": 0.5.
-        dataset, preset, targets, seeds, variant, subset, precision: as for `cross_modal_cells`.
+        dataset, preset, targets, seeds, variant, subset, fields: as for `cross_modal_cells`.
 
     Raises:
-        ValueError, FileNotFoundError: as `cross_modal_cells`.
+        TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     sampled, places = _sampled(samplers, _batches(batches, dataset, preset)), _targeted(targets)
-    chosen, departures = [("cmacc", changes | places) for changes in sampled], _redundant(redundancy, dataset)
-    return _cells("ohem_vs_active", dataset, preset, seeds, chosen, variant, subset, precision, departures)
+    chosen = [("cmacc", changes | places) for changes in sampled]
+    return _cells("ohem_vs_active", dataset, preset, seeds, chosen, variant, subset, fields)
 
 
-@checked_names
+@checked_names(AudioVisualRecipe)
 def dictionary_size_cells(
     dataset: str = "synthetic",
     *,
@@ -114,7 +124,7 @@ def dictionary_size_cells(
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
-    precision: str = "auto",
+    **fields: Any,
 ) -> list[Cell]:
     """The cells behind `dictionary_size`. Loads the data and trains nothing.
 
@@ -122,10 +132,10 @@ def dictionary_size_cells(
         methods: comma list of "smoco", "xmoco" and "cmacc".
         dictionaries: comma list of sizes, multiples of the batch; "auto": 128 to 32,768 for the paper's recipe, else
             64, 256 and 1,024, of recordings with pictures 8, 16 and 24.
-        dataset, preset, targets, seeds, variant, subset, precision: as for `cross_modal_cells`.
+        dataset, preset, targets, seeds, variant, subset, fields: as for `cross_modal_cells`.
 
     Raises:
-        ValueError, FileNotFoundError: as `cross_modal_cells`.
+        TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     if dictionaries == "auto":
         paper, small = "128,512,2048,8192,32768", "64,256,1024" if dataset in QUICK else "8,16,24"
@@ -133,10 +143,10 @@ def dictionary_size_cells(
     names = parse_names("methods", methods, SELF_SUPERVISED)
     sizes = parse_numbers("dictionaries", dictionaries, least=1)
     chosen = [(name, {"dictionary": size} | _targeted(targets)) for name in names for size in sizes]
-    return _cells("dictionary_size", dataset, preset, seeds, chosen, variant, subset, precision)
+    return _cells("dictionary_size", dataset, preset, seeds, chosen, variant, subset, fields)
 
 
-@checked_names
+@checked_names(AudioVisualRecipe)
 def mutual_information_cells(
     dataset: str = "multidigits",
     *,
@@ -145,7 +155,7 @@ def mutual_information_cells(
     characters: str | int = "auto",
     seeds: str | int = "0",
     variant: str = "none",
-    precision: str = "auto",
+    **fields: Any,
 ) -> list[Cell]:
     """The cells behind `mutual_information`. Loads the data and trains nothing.
 
@@ -153,20 +163,20 @@ def mutual_information_cells(
         dataset: "multidigits" or "multiomniglot".
         methods: comma list of "scratch", "smoco", "xmoco" and "cmacc".
         characters: comma list of numbers from 1 to 9; "auto": all of them, 2 for smoke runs.
-        preset, seeds, variant, precision: as for `cross_modal_cells`.
+        preset, seeds, variant, fields: as for `cross_modal_cells`.
 
     Raises:
-        ValueError, FileNotFoundError: as `cross_modal_cells`.
+        TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     names = parse_names("methods", methods, ("scratch", *SELF_SUPERVISED))
     if characters == "auto":
         characters = "2" if resolved(dataset, preset, CHARACTERS, PRESETS) == "smoke" else "1,2,3,4,5,6,7,8,9"
     numbers = parse_numbers("characters", characters, least=1)
     chosen = [(name, {"characters": number}) for name in names for number in numbers]
-    return _cells("mutual_information", dataset, preset, seeds, chosen, variant, False, precision)
+    return _cells("mutual_information", dataset, preset, seeds, chosen, variant, False, fields)
 
 
-@checked_names
+@checked_names(AudioVisualRecipe)
 def transfer_cells(
     dataset: str = "synthetic",
     *,
@@ -175,11 +185,10 @@ def transfer_cells(
     trunks: str = "auto",
     targets: str = "auto",
     split: str | int = "0",
-    clips: str | int = "auto",
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
-    precision: str = "auto",
+    **fields: Any,
 ) -> list[Cell]:
     """The cells behind `transfer`. Loads the data and trains nothing.
 
@@ -190,13 +199,10 @@ def transfer_cells(
             those of the data set's recipe.
         split: comma list of official splits or folds, one encoder for each; 0, their mean with one encoder for all. A
             target that is also pre-trained on needs the former, as it sees the training part of its split alone.
-        clips: pre-trained on so many, drawn at random once, or 0, all there are; "auto": the data set's, 240,000 of
-            "kinetics700" as in the paper, whose other draw of so many is from "audioset", and all of the others. What
-            is trained from scratch keeps its usual cells; alone, it is refused.
-        dataset, preset, seeds, variant, subset, precision: as for `cross_modal_cells`.
+        dataset, preset, seeds, variant, subset, fields: as for `cross_modal_cells`.
 
     Raises:
-        ValueError, FileNotFoundError: as `cross_modal_cells`.
+        TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     names = parse_names("methods", methods, METHODS)
     changes = _targeted(targets)
@@ -206,44 +212,35 @@ def transfer_cells(
     if trunks != "auto":
         choices = [{"video_trunk": trunk} for trunk in parse_names("trunks", trunks, TRUNKS)]
     chosen = [(name, changes | trunk | split) for name in names for trunk in choices for split in splits]
-    drawn = {} if clips == "auto" else {"clips": parse_number("clips", clips)}
-    if drawn and set(names) == {"scratch"}:
-        raise ValueError(f"clips={clips!r} changes nothing of scratch, which is pre-trained on none; leave it out, or "
-                         "choose other methods too")
-    return _cells("transfer", dataset, preset, seeds, chosen, variant, subset, precision, drawn)
+    return _cells("transfer", dataset, preset, seeds, chosen, variant, subset, fields)
 
 
-@checked_names
+@checked_names(AudioVisualRecipe)
 def category_diversity_cells(
     dataset: str = "synthetic",
     *,
     preset: str = "auto",
     samplers: str = "random,ohem,feature,gradient",
     batches: str | int = "auto",
-    iterations: str | int = "auto",
-    redundancy: str | float = "auto",
     seeds: str | int = "0",
     variant: str = "none",
     subset: bool = False,
-    precision: str = "auto",
+    **fields: Any,
 ) -> list[Cell]:
-    """The cells behind `category_diversity`. Loads the data and trains nothing.
+    """The cells behind `category_diversity`, of 300 steps, 2 for smoke runs. Loads the data and trains nothing.
 
     Args:
         dataset: as for `cross_modal_cells`, but not "audioset", whose clips have no categories here, nor "esc50", whose
             have no pictures.
-        iterations: steps of training; "auto": 300, 2 for smoke runs.
-        samplers, batches, redundancy, preset, seeds, variant, subset, precision: as for `ohem_vs_active_cells`.
+        samplers, batches, preset, seeds, variant, subset, fields: as for `ohem_vs_active_cells`.
 
     Raises:
-        ValueError, FileNotFoundError: as `cross_modal_cells`.
+        TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     smoke = resolved(dataset, preset, COUNTED, PRESETS) == "smoke"
     usual: dict[str, Any] = {"targets": "", "iterations": 2 if smoke else 300}
-    departures = {} if iterations == "auto" else {"iterations": parse_number("iterations", iterations, least=1)}
-    departures |= _redundant(redundancy, dataset)
-    chosen = [("cmacc", usual | changes) for changes in _sampled(samplers, _batches(batches, dataset, preset))]
-    return _cells("category_diversity", dataset, preset, seeds, chosen, variant, subset, precision, departures)
+    chosen = [("cmacc", changes) for changes in _sampled(samplers, _batches(batches, dataset, preset))]
+    return _cells("category_diversity", dataset, preset, seeds, chosen, variant, subset, fields, usual)
 
 
 def _sampled(samplers: str, batches: str | int) -> list[dict[str, Any]]:
@@ -265,18 +262,6 @@ def _targeted(targets: str) -> dict[str, Any]:
     return {} if targets == "auto" else {"targets": ",".join(parse_names("targets", targets, TARGETS))}
 
 
-def _redundant(redundancy: str | float, dataset: str) -> dict[str, Any]:
-    """Changes of a recipe for a redundancy of the embedded clips."""
-    if redundancy == "auto":
-        return {}
-    if dataset != "synthetic":
-        raise ValueError(f"redundancy={redundancy!r} is of dataset='synthetic' alone, not of {dataset!r}; leave it out")
-    try:
-        return {"redundancy": parse_float(redundancy)}
-    except ValueError as error:
-        raise ValueError(f"redundancy={redundancy!r} should be a number from 0 up to, not including, 1") from error
-
-
 def _cells(
     table: str,
     dataset: str,
@@ -285,30 +270,27 @@ def _cells(
     chosen: list[tuple[str, dict[str, Any]]],
     variant: str,
     subset: bool,
-    precision: str,
-    departures: Mapping[str, Any] | None = None,
+    fields: Mapping[str, Any],
+    usual: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Cell]:
     """Every method and its changes with every seed, seed by seed, so that a table killed half-way has whole columns.
 
-    Departures are changes of pre-training that the entry names where they differ from what the table usually has.
+    `usual` is what all recipes of the table change of the preset's.
     """
     preset = resolved(dataset, preset, CHARACTERS if table == "mutual_information" else RECORDED, PRESETS)
     allowed = (name for name, changes in VARIANTS.items() if changes.keys().isdisjoint(VARIED[table]))
     choose("variant", variant, ("none", *allowed))
-    choose("precision", precision, ("auto", "float32", "bfloat16"))
     numbers = parse_numbers("seeds", seeds)  # before data are read
-    given = VARIANTS.get(variant, {}) | ({} if precision == "auto" else {"precision": precision})
-    if variant != "none" and VARIANTS[variant].items() <= PRESETS[preset](dataset, "cmacc").to_dict().items():
-        raise ValueError(f"variant={variant!r} changes nothing of the {preset} recipe on {dataset}; leave it out")
-    made = []
-    for method, changes in chosen:
-        usual = PRESETS[preset](dataset, method, subset=subset, **changes)
-        pretrained = {} if method == "scratch" else dict(departures or {})
-        recipe = PRESETS[preset](dataset, method, subset=subset, **(changes | given | pretrained))
-        made.append((entry_of(method, recipe, usual, VARIED[table]), recipe))
-    data = [identity_of(recipe) for _, recipe in made]
+    make = functools.partial(PRESETS[preset], dataset, subset=subset)
+    rows = [functools.partial(make, method, **{**usual, **changes}) for method, changes in chosen]
+    recipes = with_variant(rows, fields, variant, VARIANTS.get(variant, {}))
+    entries = []
+    for recipe in recipes:
+        varied = {name: getattr(recipe, name) for name in VARIED[table]}
+        entries.append(entry_of(recipe.method, recipe, make(recipe.method, **{**usual, **varied}), VARIED[table]))
+    data = [identity_of(recipe) for recipe in recipes]
     return [
-        Cell(table, entry, recipe, seed, preset, *each, VERSION)
+        Cell(table, entry, recipe, seed, preset, *identity, VERSION, EVALUATION)
         for seed in numbers
-        for (entry, recipe), each in zip(made, data, strict=True)
+        for entry, recipe, identity in zip(entries, recipes, data, strict=True)
     ]

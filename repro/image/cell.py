@@ -24,6 +24,8 @@ from repro.run.finished import checkpoint, folders
 from repro.run.fit import fit
 from repro.run.store import Cell, Run, Store, read_description
 
+EVALUATION = 1  # raise when `evaluate` measures more, or otherwise
+
 
 def data_of(recipe: ImageRecipe) -> ImageSet:
     """The data set of a recipe; read once per process."""
@@ -46,7 +48,7 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
         pretrainer = Pretrainer(recipe, data, seed, device)
         spent = fit(pretrainer, run.folder, progress)
         result = evaluate(pretrainer, seed)
-    return result | {"cost": spent | cost(device)}
+    return result | {"cost": spent | cost(device) | {"precision": pretrainer.precision}}
 
 
 def learners(cell: Cell, device: torch.device) -> Iterator[Pretrainer]:

@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -28,8 +27,9 @@ from repro.image.batches import batches_of, on_device
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
 from repro.image.recipe import SELF_SUPERVISED, VARIANTS, ImageRecipe
-from repro.run.device import autocast, restore_generator
+from repro.run.device import autocast, precision_of, restore_generator
 from repro.run.evaluate import nearest_neighbour
+from repro.run.streams import seeds
 
 VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
 MONITORED = 10  # times in a training that `knn1` is measured
@@ -92,7 +92,7 @@ class Pretrainer:
             torch.manual_seed(seed)
             self.model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection, recipe.groups)
             self.classifier = nn.Linear(TRUNKS[recipe.trunk], len(data.classes))
-        entries, order, shuffle, views = np.random.SeedSequence(seed).generate_state(4).tolist()  # of unlike numbers
+        entries, order, shuffle, views = seeds(seed, 4)
         noise = unit_noise(recipe.dictionary, recipe.projection, generator=torch.Generator().manual_seed(entries))
         self.dictionary = Dictionary(noise)
         self.keys = MomentumEncoder(self.model, recipe.momentum)
@@ -115,6 +115,7 @@ class Pretrainer:
         self.total_steps = 0 if recipe.method == "random" else recipe.epochs * self.steps_per_epoch
         self.costly_steps = min(MONITORED, self.total_steps)
         self.taken, self.knn1 = 0, 0.0
+        self.precision = precision_of(recipe, device)
 
     def step(self) -> Tensor:
         """One optimisation step; the value of every term, (terms,)."""
@@ -245,7 +246,7 @@ class Pretrainer:
         return torch.channels_last if self.recipe.channels_last else torch.contiguous_format
 
     def _autocast(self) -> torch.autocast:
-        return autocast(self.device, self.recipe.precision)
+        return autocast(self.device, self.precision)
 
     def _nearest_neighbour(self) -> float:
         """Accuracy in percent on the test split, of neighbours in the training split."""
@@ -306,6 +307,7 @@ class Pretrainer:
             "order": self.order.clone(),
             "taken": self.taken,
             "knn1": self.knn1,
+            "precision": self.precision,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -317,6 +319,7 @@ class Pretrainer:
         self.shuffle_generator.set_state(state["shuffle_generator"])
         self.order, self.incoming = state["order"], iter(())
         self.taken, self.knn1 = state["taken"], state["knn1"]
+        self.precision = state["precision"]  # another processor goes on as it was begun
 
     def _parts(self) -> dict[str, Any]:
         names = ("model", "classifier", "keys", "dictionary", "optimiser")

@@ -1,6 +1,7 @@
 """Recipes of the image papers: the data set's paper fixes network and optimiser, the method objective and views."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from repro import manifest
@@ -87,6 +88,15 @@ def method_values(dataset: str, method: str) -> Values:
     return values
 
 
+def of(*methods: str) -> Callable[["ImageRecipe"], bool]:
+    """Whether a recipe is of one of the methods."""
+    return lambda recipe: recipe.method in methods
+
+
+trains = of("supervised", *SELF_SUPERVISED)
+contrasts = of(*SELF_SUPERVISED)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: SCE on CIFAR-10."""
@@ -96,31 +106,44 @@ class ImageRecipe(Recipe):
     method: str = setting("sce", "SCE supplement", allowed=METHODS)
     trunk: str = setting("resnet18", SCE, allowed=TRUNKS)
     small: bool = setting(True, f"{SCE}: 3x3 stem without pooling")
-    head: str = setting("sce", SCE, allowed=HEADS)
-    projection: int = setting(256, f"{SCE}; 128 in the released code", least=1)
-    groups: int = setting(1, "assumed: plain batch normalisation; 8 ghost groups in the released code", least=1)
-    shuffle: bool = setting(True, "MoCo, section 3.3; without effect on one process with one group")
+    head: str = setting("sce", SCE, allowed=HEADS, used=contrasts)
+    projection: int = setting(256, f"{SCE}; 128 in the released code", least=1, used=contrasts)
+    groups: int = setting(
+        1, "assumed: plain batch normalisation; 8 ghost groups in the released code", least=1, used=trains
+    )
+    shuffle: bool = setting(True, "MoCo, section 3.3; without effect on one process with one group", used=contrasts)
     size: int = setting(32, SCE, least=1)
     resize: int = setting(32, SCE, least=1)
-    query_view: str = setting("strong", "SCE, released code; its supplement's Alg. 1 has weak", allowed=VIEWS)
-    key_view: str = setting("weak", "SCE, released code; its supplement's Alg. 1 has strong", allowed=VIEWS)
-    dictionary: int = setting(4096, SCE, least=1)
-    temperature: float = setting(0.2, f"{SCE}, the data set's best", least=1e-6)
-    key_temperature: float = setting(0.1, f"{SCE}, the data set's best", least=1e-6)
-    weight: float = setting(0.5, SCE_CODE, least=0, most=1)
-    masked_positive: bool = setting(True, f"{SCE}, the formula; a logit of 0 in its pseudo-code")
-    keys: int = setting(1, SCE, least=1)
-    strength: float = setting(4.0, JCL, least=0)
-    ramp: bool = setting(True, f"{JCL_CODE}: strength (e + 1) / E in epoch e of E")
-    momentum: float = setting(0.99, SCE, least=0, most=1)
-    epochs: int = setting(200, SCE, least=1)
-    batch: int = setting(256, SCE, least=1)
-    learning_rate: float = setting(0.06, SCE, least=0)
-    warmup: int = setting(5, SCE, least=0)
-    schedule: str = setting("step", SCE, allowed=("step", "epoch"))
-    sgd_momentum: float = setting(0.9, SCE, least=0, most=1)
-    weight_decay: float = setting(5e-4, f"{SCE}, of all parameters as in the released code", least=0)
-    precision: str = setting("bfloat16", "assumed; float16 in the released code", allowed=("float32", "bfloat16"))
+    query_view: str = setting(
+        "strong", "SCE, released code; its supplement's Alg. 1 has weak", allowed=VIEWS, used=trains
+    )
+    key_view: str = setting(
+        "weak", "SCE, released code; its supplement's Alg. 1 has strong", allowed=VIEWS, used=contrasts
+    )
+    dictionary: int = setting(4096, SCE, least=1, used=contrasts)
+    temperature: float = setting(0.2, f"{SCE}, the data set's best", least=1e-6, used=contrasts)
+    key_temperature: float = setting(
+        0.1, f"{SCE}, the data set's best", least=1e-6, used=of("ressl", "sce")
+    )
+    weight: float = setting(0.5, SCE_CODE, least=0, most=1, used=of("sce"))
+    masked_positive: bool = setting(True, f"{SCE}, the formula; a logit of 0 in its pseudo-code", used=of("sce"))
+    keys: int = setting(1, SCE, least=1, used=of(*SEVERAL_KEYS))
+    strength: float = setting(4.0, JCL, least=0, used=of("jcl"))
+    ramp: bool = setting(True, f"{JCL_CODE}: strength (e + 1) / E in epoch e of E", used=of("jcl"))
+    momentum: float = setting(0.99, SCE, least=0, most=1, used=contrasts)
+    epochs: int = setting(200, SCE, least=1, used=trains)
+    batch: int = setting(256, SCE, least=1, used=trains)
+    learning_rate: float = setting(0.06, SCE, least=0, used=trains)
+    warmup: int = setting(5, SCE, least=0, used=trains)
+    schedule: str = setting("step", SCE, allowed=("step", "epoch"), used=trains)
+    sgd_momentum: float = setting(0.9, SCE, least=0, most=1, used=trains)
+    weight_decay: float = setting(5e-4, f"{SCE}, of all parameters as in the released code", least=0, used=trains)
+    precision: str = setting(
+        "auto",
+        "assumed: bfloat16 where the processor has it; float16 in the released code",
+        allowed=("auto", "float32", "bfloat16"),
+        keyed_as={"auto": "bfloat16", "bfloat16": "bfloat16, asked for"},
+    )
     channels_last: bool = setting(True, "assumed: memory format, for speed")
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)
     probe_view: str = setting("shifted", SCE, allowed=PROBE_VIEWS)
@@ -138,7 +161,7 @@ class ImageRecipe(Recipe):
         if self.resize < self.size:
             raise ValueError(f"resize={self.resize} should be at least size={self.size}")
         # Maps of one position, strided: torch 2.15 leaves bfloat16 gradients of their weights unset on a CPU.
-        if self.precision == "bfloat16" and not self.small and self.size <= 16:
+        if self.precision != "float32" and not self.small and self.size <= 16:
             raise ValueError(f"size={self.size} with small=False needs precision=float32, or small=True")
         if self.batch % self.groups:
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
@@ -194,12 +217,4 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ghost_groups": {"groups": 8},  # SCE, released code
     "constant_strength": {"ramp": False},  # JCL supplement, whose text has no ramp
     "four_keys": {"keys": 4},  # JCL, released code, which counts the query among five crops
-}
-CONCERNED: dict[str, tuple[str, ...]] = {  # the methods whose training each of them changes
-    "swapped_views": SELF_SUPERVISED,  # supervised training has no key, and sees the weak view anyway
-    "zero_logit": ("sce",),
-    "released_projection": SELF_SUPERVISED,
-    "ghost_groups": ("supervised", *SELF_SUPERVISED),
-    "constant_strength": ("jcl",),
-    "four_keys": SEVERAL_KEYS,
 }

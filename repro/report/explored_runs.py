@@ -60,7 +60,7 @@ class ExploredRun:
     def decoded(self, sequence: Tensor) -> Tensor:
         """What the decoder makes of the readout of a sequence, (T, D) -> (T, D), on the CPU."""
         readout = self._readouts(sequence[None])
-        return self.pretrainer.model.decoder(readout, len(sequence))[0].float().cpu()
+        return self.pretrainer.model.decode(readout, len(sequence))[0].float().cpu()
 
     @torch.no_grad()
     def embedded(self, sequences: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from tqdm.auto import tqdm
 
-from repro.run.fit import NonFiniteLoss
+from repro.run.fit import NonFiniteLoss, load_checkpoint
 from repro.run.store import REMEDIES, Cell, Run, Store
 
 Train = Callable[[Run, tqdm], dict[str, Any]]
@@ -22,10 +22,18 @@ def settle(run: Run, train: Callable[[], dict[str, Any]], store: Store) -> bool 
         if not claimed:
             return False
         try:
-            if run.result is None:
+            if run.result is None and not stays(run):
                 run.finish(store.twin(run.cell) or train())
         except NonFiniteLoss as error:
             return error
+    return True
+
+
+def stays(run: Run) -> bool:
+    """Whether a result that is to be measured again has lost its checkpoint: then it stays, nothing is trained anew."""
+    if not (run.folder / "result.json").exists() or load_checkpoint(run.folder) is not None:
+        return False
+    (run.folder / "checkpoint.pt").unlink(missing_ok=True)
     return True
 
 

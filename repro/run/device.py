@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import distributed
 
-from repro.recipe import choose
+from repro.recipe import Recipe, choose
 
 SHARE_OF_A_GPU = 6 * 2**30  # bytes, of each process on it; half of them are the frames of NTU RGB+D
 
@@ -109,6 +109,28 @@ def from_first(make: Callable[[], Any]) -> Any:
     made = [make() if first() else None]
     distributed.broadcast_object_list(made)
     return made[0]
+
+
+def precision_of(recipe: Recipe, device: torch.device) -> str:
+    """What matrix products are computed in: "float32" or "bfloat16".
+
+    That is what the recipe asks for. Where it asks for nothing ("auto"), on a GPU what is usual for such networks, on a
+    CPU bfloat16 if it has instructions for it; others would have to imitate them, which takes twice to ten times as
+    long as float32.
+    """
+    if recipe.precision != "auto":
+        return recipe.precision
+    if device.type == "cuda":
+        return recipe.gpu_precision
+    return "bfloat16" if has_bfloat16() else "float32"
+
+
+def has_bfloat16() -> bool:
+    """Whether this processor multiplies matrices in bfloat16 and torch may let it: see ATEN_CPU_CAPABILITY."""
+    able = torch.cpu.get_capabilities()
+    wide = torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+    allowed = wide and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return allowed and bool(able.get("avx512_bf16") or able.get("amx_bf16"))
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

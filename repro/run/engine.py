@@ -14,7 +14,7 @@ import torch
 from tqdm.auto import tqdm
 
 from repro.recipe import choose, parse_number
-from repro.run.cells import Train, attempt, failure
+from repro.run.cells import Train, attempt, failure, stays
 from repro.run.cluster import Cluster, scheduler_address
 from repro.run.device import cores, first, from_first, gpu_places, grouped
 from repro.run.fit import NonFiniteLoss
@@ -157,7 +157,7 @@ def _hold(run: Run, store: Store, held: contextlib.ExitStack) -> bool:
     while run.result is None:
         if not held.enter_context(run.claim()):
             run.wait()
-        elif run.result is None:
+        elif run.result is None and not stays(run):
             twin = store.twin(run.cell)
             if twin is None:
                 return True

@@ -14,6 +14,7 @@ import operator
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,7 +52,14 @@ class Learner(Protocol):
 
 
 def fit(
-    learner: Learner, folder: Path, progress: tqdm, *, checkpoint_seconds: float = 60.0, report_steps: int = 50
+    learner: Learner,
+    folder: Path,
+    progress: tqdm,
+    *,
+    checkpoint_seconds: float = 60.0,
+    report_steps: int = 50,
+    probe: Callable[[], dict[str, float]] | None = None,
+    probe_steps: int = 0,
 ) -> dict[str, float]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
@@ -65,6 +73,8 @@ def fit(
         progress: a bar to count steps on; it is reset, so that one bar serves all cells of a table.
         checkpoint_seconds: time between checkpoints; there is always one at the end.
         report_steps: most steps between reports, at least 1.
+        probe: measures the learner along training, drawing from no stream of it; a line of `probes.jsonl` each time.
+        probe_steps: steps between these; 0, never.
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions, "steps": number of steps}
@@ -75,7 +85,8 @@ def fit(
     """
     done, seconds = _resume(learner, folder)
     if first():
-        _truncate_progress(folder / "progress.jsonl", done)
+        for name in ("progress.jsonl", "probes.jsonl"):
+            _truncate(folder / name, done)
         if 0 < done < learner.total_steps:
             tqdm.write(f"{folder} continues after step {done} of {learner.total_steps}", file=sys.stderr)
     interval = min(learner.steps_per_epoch, report_steps)
@@ -86,7 +97,8 @@ def fit(
     while done < learner.total_steps:
         losses.append(learner.step())
         done += 1
-        if done % interval and done < learner.total_steps:
+        probed = probe is not None and probe_steps and done % probe_steps == 0
+        if done % interval and done < learner.total_steps and not probed:
             continue
         values = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
         losses.clear()
@@ -94,9 +106,14 @@ def fit(
         seconds, reported_at = seconds + now - reported_at, now
         if first():
             line = {"step": done, "of": learner.total_steps, **values, "seconds": round(seconds, 2)}
-            _append_progress(folder / "progress.jsonl", line)
+            _append(folder / "progress.jsonl", line)
         progress.set_postfix(values, refresh=False)
         progress.update(done - progress.n)
+        if probed:
+            measured = probe()
+            if first():
+                _append(folder / "probes.jsonl", {"step": done, **measured})
+            reported_at = time.monotonic()
         late = functools.partial(operator.ge, now - saved_at, checkpoint_seconds)
         if done == learner.total_steps or from_first(late):
             _save(learner, folder, done, seconds)
@@ -179,12 +196,12 @@ def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, flo
     return dict(zip(terms, values.mean(0).tolist(), strict=True))
 
 
-def _append_progress(path: Path, line: dict[str, float]) -> None:
+def _append(path: Path, line: dict[str, float]) -> None:
     with naming(path), path.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
-def _truncate_progress(path: Path, step: int) -> None:
+def _truncate(path: Path, step: int) -> None:
     """Drop the lines after `step`, which will be written again, and a line cut off by a crash."""
     if not path.exists():
         return

@@ -117,6 +117,8 @@ class Cell:
         dataset: name of the data set.
         digest: hash of the prepared data.
         version: the pretrainer's version number, raised when its results change.
+        evaluation: that of what is measured afterwards; a result of an earlier one is measured again from the
+            checkpoint. It stands with the result and not in the key, as nothing has to be trained again for it.
     """
 
     table: str
@@ -127,6 +129,7 @@ class Cell:
     dataset: str
     digest: str
     version: int
+    evaluation: int = 1
 
     @property
     def key(self) -> str:
@@ -148,10 +151,12 @@ class Cell:
 
     def describe(self) -> dict[str, Any]:
         """The content of `recipe.json`."""
-        return dataclasses.asdict(self) | {"key": self.key, "recipe": self.recipe.to_dict()}
+        parts = {name: getattr(self, name) for name in PARTS.keys() - {"recipe", "key"}}
+        return parts | {"key": self.key, "recipe": self.recipe.to_dict()}
 
 
 PARTS = {**typing.get_type_hints(Cell), "recipe": dict, "key": str}  # of `recipe.json`
+del PARTS["evaluation"]
 
 
 class Run:
@@ -162,12 +167,16 @@ class Run:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """The stored result, None while the cell is not complete.
+        """The stored result, None while the cell is not complete, or is to be evaluated again.
 
         Raises:
             ValueError: if `result.json` is damaged; the message names it.
         """
-        return self.read() if (self.folder / "result.json").exists() else None
+        if not (self.folder / "result.json").exists():
+            return None
+        found = self.read()
+        outdated = evaluation_of(found) < self.cell.evaluation and (self.folder / "checkpoint.pt").exists()
+        return None if outdated else found
 
     def read(self) -> dict[str, Any]:
         """The stored result of a complete cell; raises as `result`, also where it is not complete."""
@@ -179,9 +188,15 @@ class Run:
         return 1.0 if (self.folder / "result.json").exists() else trained(self.folder)
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Drop what only resuming needed, and write `result.json`, which completes the cell."""
+        """Drop what only resuming needed, and write `result.json`, which completes the cell.
+
+        A cell that is evaluated again keeps what its training cost.
+        """
         (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
-        write_json(self.folder / "result.json", result)
+        path = self.folder / "result.json"
+        if path.exists():
+            result = result | {"cost": self.read()["cost"]}
+        write_json(path, {"evaluation": self.cell.evaluation} | result)
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[bool]:
@@ -253,10 +268,14 @@ class Store:
         return Run(self.root / cell.table / cell.key, cell)
 
     def twin(self, cell: Cell) -> dict[str, Any] | None:
-        """The result of the same cell finished for another table, if there is one: equal keys, equal results."""
-        for path in sorted(self.root.glob(f"*/{cell.key}/result.json")):
-            return read_result(path)
-        return None
+        """The result of the same cell finished for another table, if there is one: equal keys, equal results.
+
+        One of an earlier evaluation only where this table has none of its own, from which to evaluate again.
+        """
+        results = [read_result(path) for path in sorted(self.root.glob(f"*/{cell.key}/result.json"))]
+        current = [result for result in results if evaluation_of(result) >= cell.evaluation]
+        own = (self.run(cell).folder / "result.json").exists()
+        return next(iter(current if own else current or results), None)
 
     def finished(self) -> list[dict[str, Any]]:
         """Description and result of every complete cell, ordered by table and key.
@@ -268,6 +287,11 @@ class Store:
             read_description(path.with_name("recipe.json")) | {"result": read_result(path)}
             for path in sorted(self.root.glob("*/*/result.json"))
         ]
+
+
+def evaluation_of(result: dict[str, Any]) -> int:
+    """The version of the evaluation that a stored result is of; the first ones do not say so."""
+    return int(result.get("evaluation", 1))
 
 
 def trained(folder: Path) -> float:

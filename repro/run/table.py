@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -49,23 +50,39 @@ class Table:
     example: tuple[str, str]
 
 
-def checked_names(cells: Callable[..., list[Cell]]) -> Callable[..., list[Cell]]:
-    """A table's function of cells, which names its parameters where it is given another one.
+def checked_names(recipe: type[Recipe]) -> Callable[[Callable[..., list[Cell]]], Callable[..., list[Cell]]]:
+    """A table's function of cells with every field of the recipe that it does not set itself as a parameter.
+
+    "auto" leaves a field as the preset has it. The signature has them all, for whoever asks what may be given.
 
     Raises:
-        TypeError: by the function; the message has the closest of its parameters too.
+        TypeError: by the function, if it is given another name; the message has the closest of its parameters.
     """
-    names = list(inspect.signature(cells).parameters)
 
-    @functools.wraps(cells)
-    def checked(*values: Any, **choices: Any) -> list[Cell]:
-        for name in choices:
-            if name not in names:
-                known = f"they are {', '.join(names)}{closest(name, names)}"
-                raise TypeError(f"{name!r} is not a parameter of {cells.__name__}; {known}")
-        return cells(*values, **choices)
+    def with_fields(cells: Callable[..., list[Cell]]) -> Callable[..., list[Cell]]:
+        signature = inspect.signature(cells)
+        own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        taken = {each.name for each in own} | {recipe.named_by}
+        further = [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default="auto")
+            for field in dataclasses.fields(recipe)
+            if field.name not in taken
+        ]
+        names = [each.name for each in (*own, *further)]
 
-    return checked
+        @functools.wraps(cells)
+        def checked(*values: Any, **choices: Any) -> list[Cell]:
+            for name in choices:
+                if name not in names:
+                    known = f"they are {', '.join(names)}{closest(name, names)}"
+                    raise TypeError(f"{name!r} is not a parameter of {cells.__name__}; {known}")
+            usual = [each.name for each in further if choices.get(each.name) == "auto"]
+            return cells(*values, **{name: value for name, value in choices.items() if name not in usual})
+
+        checked.__signature__ = signature.replace(parameters=[*own, *further])
+        return checked
+
+    return with_fields
 
 
 def resolved(dataset: str, preset: str, datasets: Collection[str], presets: Collection[str]) -> str:
@@ -81,31 +98,65 @@ def resolved(dataset: str, preset: str, datasets: Collection[str], presets: Coll
     return "quick" if manifest.embedded(dataset) else "paper"
 
 
-def with_variant(
-    recipes: list[Varied], field: str, variant: str, changes: Mapping[str, Any], concerned: Collection[str]
-) -> list[Varied]:
-    """Recipes with what a variant changes where they are trained with it; the others as they are.
+def swept(rows: Sequence[Callable[..., Varied]], fields: Mapping[str, Any], **bundle: Any) -> list[Varied]:
+    """The recipes of a table's rows with every combination of the fields asked for, equal ones once.
+
+    A row whose training or evaluation does not use a field keeps it as its preset has it, so that it is the usual cell.
 
     Args:
-        recipes: of a table's cells.
-        field: of theirs, that names the method, or the terms of an objective: "AE+CE".
-        variant, changes: its name, and the values of fields.
-        concerned: the methods, or terms, whose training it changes.
+        rows: what makes the recipe of a row, given the fields to change.
+        fields: by name what is asked for, see `Recipe.parse`.
+        **bundle: fields that are changed together, those of a variant.
 
     Raises:
-        ValueError: if it changes no recipe, naming the methods chosen and those to choose from.
+        TypeError: if there is no such field.
+        ValueError: if a value is none of its field's, or no row uses a field; the message says who does.
     """
-    varied = [
-        recipe if set(concerned).isdisjoint(getattr(recipe, field).split("+")) else recipe.replace(**changes)
-        for recipe in recipes
-    ]
+    usual = [row() for row in rows]
+    values = {name: type(usual[0]).parse(name, given) for name, given in fields.items()}
+    recipes, used = [], set()
+    for row, plain in zip(rows, usual, strict=True):
+        for combination in itertools.product(*values.values()):
+            asked = bundle | dict(zip(values, combination, strict=True))
+            kept = {name: value for name, value in asked.items() if plain.uses(name, **asked)}
+            used |= kept.keys()
+            recipes.append(row(**kept))
+    for name in fields:
+        if name not in used:
+            _refuse(name, fields[name], usual)
+    return list(dict.fromkeys(recipes))
+
+
+def with_variant(
+    rows: Sequence[Callable[..., Varied]], fields: Mapping[str, Any], variant: str, changes: Mapping[str, Any]
+) -> list[Varied]:
+    """`swept`, with the fields that a variant bundles changed in the rows that use them; "none" has none.
+
+    Raises:
+        TypeError, ValueError: as `swept`, and where the variant changes no recipe, naming who uses what it changes.
+    """
+    recipes = swept(rows, fields)
+    if variant == "none":
+        return recipes
+    varied = swept(rows, fields, **changes)
     if varied == recipes:
-        chosen = ", ".join(dict.fromkeys(getattr(recipe, field) for recipe in recipes))
+        plain = rows[0]()
+        chosen = ", ".join(dict.fromkeys(getattr(recipe, plain.named_by) for recipe in recipes))
+        users = dict.fromkeys(user for name in changes for user in plain.users(name))
         raise ValueError(
             f"variant={variant!r} changes nothing in the training of {chosen}; leave it out, or choose what it "
-            f"changes where the recipe is not so anyway: {', '.join(concerned)}"
+            f"changes where the recipe is not so anyway: {', '.join(users)}"
         )
     return varied
+
+
+def _refuse(name: str, given: Any, usual: Sequence[Recipe]) -> None:
+    """Raise a ValueError on a field that none of the recipes uses."""
+    plain = usual[0]
+    chosen = ", ".join(dict.fromkeys(getattr(recipe, plain.named_by) for recipe in usual))
+    users = plain.users(name)
+    whose = f"{', '.join(users)} use it" if users else "nothing that is trained so does"
+    raise ValueError(f"{name}={given!r} changes nothing of {chosen}; {whose}: leave it out, or choose these too")
 
 
 def entry_of(name: str, recipe: Recipe, usual: Recipe, shown: Sequence[str] = ()) -> str:

@@ -57,23 +57,23 @@ class BidirectionalEncoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Readouts (N, H) to sequences (N, T, D): the readout is the input of every frame; no teacher forcing.
+    """Readouts or embeddings (N, I) to sequences (N, T, D): the input of every frame is the same; no teacher forcing.
 
     With a packing, only its frames are decoded and the others are zero.
     """
 
-    def __init__(self, features: int, units: int, layers: int) -> None:
+    def __init__(self, inputs: int, features: int, units: int, layers: int) -> None:
         super().__init__()
-        self.gru = GRU(units, units, layers)
+        self.gru = GRU(inputs, units, layers)
         self.output = nn.Linear(units, features)
 
-    def forward(self, readouts: Tensor, frames: int, packing: Packing | None = None) -> Tensor:
-        """Sequences (N, T, D) of `frames` T from readouts (N, H)."""
-        states = self.gru(readouts[None], frames, packing)
+    def forward(self, inputs: Tensor, frames: int, packing: Packing | None = None) -> Tensor:
+        """Sequences (N, T, D) of `frames` T from inputs (N, I)."""
+        states = self.gru(inputs[None], frames, packing)
         if packing is None:
             return self.output(states).transpose(0, 1)
         decoded = by_blocks(states, self.output.weight, self.output.bias)
-        padded = decoded.new_zeros(len(readouts), frames, decoded.shape[-1])
+        padded = decoded.new_zeros(len(inputs), frames, decoded.shape[-1])
         return padded.index_put((packing.sequence, packing.frame), decoded)
 
 
@@ -87,21 +87,35 @@ class SkeletonModel(nn.Module):
         projection: size of the embedding the contrastive and attractive encoder terms compare.
         head: "linear" (H to projection) or "mlp" (H to H, ReLU, H to projection).
         bidirectional: whether the encoder reads sequences both ways; H is then even.
+        decoder_input: what is decoded, "readout" or "embedding".
     """
 
     def __init__(
-        self, features: int, units: int, layers: int, projection: int, head: str, bidirectional: bool = False
+        self,
+        features: int,
+        units: int,
+        layers: int,
+        projection: int,
+        head: str,
+        bidirectional: bool = False,
+        decoder_input: str = "readout",
     ) -> None:
         super().__init__()
         choose("head", head, ("linear", "mlp"))
+        self.decoder_input = choose("decoder_input", decoder_input, ("readout", "embedding"))
         self.encoder = (BidirectionalEncoder if bidirectional else Encoder)(features, units, layers)
         last = nn.Linear(units, projection)
         self.head = last if head == "linear" else nn.Sequential(nn.Linear(units, units), nn.ReLU(), last)
-        self.decoder = Decoder(features, units, layers)
+        self.decoder = Decoder(units if decoder_input == "readout" else projection, features, units, layers)
 
     def embed(self, readouts: Tensor) -> Tensor:
         """Embeddings (N, projection) of unit length."""
         return functional.normalize(self.head(readouts).float(), dim=1)
+
+    def decode(self, readouts: Tensor, frames: int, packing: Packing | None = None) -> Tensor:
+        """Sequences (N, T, D) of `frames` T from readouts (N, H), through the head if embeddings are decoded."""
+        inputs = self.embed(readouts) if self.decoder_input == "embedding" else readouts
+        return self.decoder(inputs, frames, packing)
 
 
 def _initialise(gru: nn.GRU) -> None:

@@ -8,7 +8,8 @@ from torch import Tensor
 from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
 from repro.contrast.momentum import MomentumEncoder, follow
 from repro.contrast.objectives import attraction, info_nce, reconstruction, sequence_contrast
-from repro.run.device import autocast, restore_generator
+from repro.run.device import autocast, precision_of, restore_generator
+from repro.run.streams import seeds
 from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.gru import Packing
@@ -16,7 +17,7 @@ from repro.skeleton.model import SkeletonModel
 from repro.skeleton.recipe import TERMS, SkeletonRecipe
 from repro.skeleton.sequences import Sequences
 
-VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
+VERSION = 3  # raise when a change alters the numbers of an unchanged recipe
 
 
 class Pretrainer:
@@ -42,12 +43,19 @@ class Pretrainer:
             available = f"{len(self.train)} training sequences of {data.name}"
             raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
         longest, features = int(data.lengths.max()), data.frames.shape[1]
+        initialisation, noise, order, views = seeds(seed, 4)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.manual_seed(initialisation)
             self.model = SkeletonModel(
-                features, recipe.units, recipe.layers, recipe.projection, recipe.head, recipe.bidirectional
+                features,
+                recipe.units,
+                recipe.layers,
+                recipe.projection,
+                recipe.head,
+                recipe.bidirectional,
+                recipe.decoder_input,
             )
-        starting = torch.Generator().manual_seed(seed)
+        starting = torch.Generator().manual_seed(noise)
         self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=starting))
         crop = min(recipe.td_crop or longest, longest)
         self.sequence_dictionary = Dictionary(
@@ -57,22 +65,23 @@ class Pretrainer:
         for module in (self.model, self.dictionary, self.sequence_dictionary, self.keys):
             module.to(device)
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=recipe.learning_rate, fused=True)
-        self.generator = torch.Generator(device).manual_seed(seed)
-        self.order_generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator(device).manual_seed(views)
+        self.order_generator = torch.Generator().manual_seed(order)
+        self.precision = precision_of(recipe, device)
         self.order = torch.empty(0, dtype=torch.int64)
         self.steps_per_epoch = len(self.train) // recipe.batch
         self.total_steps = 0 if recipe.objectives == "random" else recipe.epochs * self.steps_per_epoch
         self.costly_steps = 0
 
     def step(self) -> Tensor:
-        """One optimisation step; each term of the loss, and the loss, (terms + 1,)."""
+        """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
         sequences, lengths, cpu_lengths = self._next_batch()
         queries = self._query_inputs(sequences, lengths)
         key_input = self._view(sequences, lengths) if self.contrastive else None
         with self._autocast():
             keys = self._keys(key_input, cpu_lengths) if self.contrastive else {}
             losses = self._losses(queries, sequences, lengths, cpu_lengths, keys)
-        loss = torch.stack(list(losses.values())).sum()
+        loss = torch.stack([self.recipe.weight(term) * value for term, value in losses.items()]).sum()
         self.optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
@@ -112,7 +121,7 @@ class Pretrainer:
         return Packing(cpu_lengths) if self.device.type == "cpu" else None
 
     def _autocast(self) -> torch.autocast:
-        return autocast(self.device, precision_of(self.recipe, self.device))
+        return autocast(self.device, self.precision)
 
     @torch.no_grad()
     def _keys(self, view: Tensor, cpu_lengths: Tensor) -> dict[str, Tensor]:
@@ -123,7 +132,7 @@ class Pretrainer:
             keys["CE"] = twin.embed(readouts)
         if self.recipe.has("CD"):
             least = self.sequence_dictionary.entries.shape[1]
-            keys["CD"] = twin.decoder(readouts, max(view.shape[1], least), self._packing(cpu_lengths.clamp(min=least)))
+            keys["CD"] = twin.decode(readouts, max(view.shape[1], least), self._packing(cpu_lengths.clamp(min=least)))
         return keys
 
     def _losses(
@@ -157,7 +166,7 @@ class Pretrainer:
             return {}
         names = dict.fromkeys(asked.values())
         packing = self._packing(cpu_lengths.repeat(len(names)))
-        decoded = self.model.decoder(torch.cat([queries[name] for name in names]), frames, packing).chunk(len(names))
+        decoded = self.model.decode(torch.cat([queries[name] for name in names]), frames, packing).chunk(len(names))
         by_name = dict(zip(names, decoded, strict=True))
         return {term: by_name[name] for term, name in asked.items()}
 
@@ -202,7 +211,7 @@ class Pretrainer:
         squares = torch.zeros(2, dtype=torch.float64, device=self.device)
         for part in sequences.of_similar_length(data.test.nonzero().flatten(), frames):
             batch, lengths, _ = sequences.batch(part)
-            decoded = self.model.decoder(readouts[part.to(self.device)], batch.shape[1])
+            decoded = self.model.decode(readouts[part.to(self.device)], batch.shape[1])
             padding = torch.arange(batch.shape[1], device=self.device) >= lengths[:, None]
             decoded = decoded.masked_fill(padding[:, :, None], 0)
             squares += torch.stack([each.square().sum(dtype=torch.float64) for each in (decoded, batch)])
@@ -217,6 +226,7 @@ class Pretrainer:
             "generator": self.generator.get_state(),
             "order_generator": self.order_generator.get_state(),
             "order": self.order.clone(),
+            "precision": self.precision,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -226,6 +236,7 @@ class Pretrainer:
         restore_generator(self.generator, state["generator"])
         self.order_generator.set_state(state["order_generator"])
         self.order = state["order"]
+        self.precision = state["precision"]  # another processor goes on as it was begun
 
     def load_weights(self, state: dict[str, Any]) -> None:
         """Take over what `features` needs from a state of `state_dict`, whichever device it was saved on."""
@@ -234,11 +245,6 @@ class Pretrainer:
     def _parts(self) -> dict[str, Any]:
         names = ("model", "keys", "dictionary", "sequence_dictionary", "optimiser")
         return {name: getattr(self, name) for name in names}
-
-
-def precision_of(recipe: SkeletonRecipe, device: torch.device) -> str:
-    """What matrix products are computed in: on a CPU the recipe's precision; a GPU is fast enough in float32."""
-    return recipe.precision if device.type == "cpu" else "float32"
 
 
 def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:

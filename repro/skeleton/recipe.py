@@ -1,6 +1,7 @@
 """Recipes of the taxonomy paper: any subset of attractive/contrastive x encoder/decoder objectives."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from repro import manifest
@@ -24,17 +25,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "bidirectional": {"bidirectional": True},  # the repository's earlier auto-encoder for NW-UCLA; see model.py
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
 }
-# The objectives whose training each of them changes: those with one of these terms.
-CONCERNED: dict[str, tuple[str, ...]] = {
-    "sum_of_squares": ("AD",),
-    "denoising": ("AD",),
-    "frozen_noise": ("CD",),
-    "uncropped": ("CD",),
-    "mlp_head": ("AE", "CE"),
-    "bidirectional": ("random", *TERMS),  # whose features too are another encoder's
-    "ema_head_twice": ("CE",),
-}
-
 # What the recipes for NTU RGB+D change, with the source.
 NTU: Values = {
     "protocol": ("xsub", "released code, jobs/pretrain_.sh"),
@@ -44,8 +34,30 @@ NTU: Values = {
     "epochs": (80, "released code, NTU_BUTD_CON.yaml"),
     "learning_rate": (9e-4, "released code, jobs/pretrain_.sh; NTU_BUTD_CON.yaml, with three layers, has 0.05"),
     "probe_batch": (512, "released code, lincls.py"),
-    "select_every": (3, "released code, NTU_BUTD_CON.yaml; used by best_on_test alone"),
+    "select_every": (3, "released code, NTU_BUTD_CON.yaml"),
+    "probe_every": (0, "assumed: probes of 40,000 sequences cost as much as training epochs"),
 }
+WEIGHTS = "released code, job scripts: 1 or absent; AE 10 and AD 25 to 55 in the repository's runs of November 2020"
+
+
+def with_term(*terms: str) -> Callable[["SkeletonRecipe"], bool]:
+    """Whether a recipe's objective has one of the terms."""
+    return lambda recipe: any(recipe.has(term) for term in terms)
+
+
+def trains(recipe: "SkeletonRecipe") -> bool:
+    """Whether a recipe's encoder is trained: all but random initialisation."""
+    return recipe.objectives != "random"
+
+
+def augments(recipe: "SkeletonRecipe") -> bool:
+    """Whether a recipe's objective looks at augmented views."""
+    return with_term("AE", "CE", "CD")(recipe) or (recipe.has("AD") and recipe.ad_input == "augmented")
+
+
+def embeds(recipe: "SkeletonRecipe") -> bool:
+    """Whether a recipe's objective looks through the head."""
+    return with_term("AE", "CE")(recipe) or (recipe.trains_decoder and recipe.decoder_input == "embedding")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,6 +65,8 @@ class SkeletonRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: NW-UCLA, one layer of 512 units."""
 
     cells_per_gpu: ClassVar[int] = 8  # a GRU's frames come one after the other, each small for a GPU
+    gpu_precision: ClassVar[str] = "float32"
+    named_by: ClassVar[str] = "objectives"
 
     dataset: str = setting("ucla", "paper", allowed=DATASETS)
     protocol: str = setting("xview", "paper")
@@ -64,27 +78,55 @@ class SkeletonRecipe(Recipe):
     layers: int = setting(1, "paper, Table 1", least=1)
     units: int = setting(512, "paper, Table 1", least=1)
     bidirectional: bool = setting(False, "released code, MocoBUTDcon; true in UCLA_AE.yaml", before=False)
-    projection: int = setting(128, "released code, UCLA_BUTD_CON.yaml", least=1)
-    head: str = setting("linear", "released code, MocoBUTDcon", allowed=("linear", "mlp"))
-    ad_loss: str = setting("l1", "released code; the supplement prints squares", allowed=("l1", "squared"))
-    ad_input: str = setting("clean", "released code, MocoBUTDcon", allowed=("clean", "augmented"))
+    projection: int = setting(128, "released code, UCLA_BUTD_CON.yaml", least=1, used=embeds)
+    head: str = setting("linear", "released code, MocoBUTDcon", allowed=("linear", "mlp"), used=embeds)
+    ae_weight: float = setting(1.0, WEIGHTS, least=0, before=1.0, used=with_term("AE"))
+    ce_weight: float = setting(
+        1.0, "the supplement's Algorithm 1, which has none", least=0, before=1.0, used=with_term("CE")
+    )
+    ad_weight: float = setting(1.0, WEIGHTS, least=0, before=1.0, used=with_term("AD"))
+    cd_weight: float = setting(1.0, WEIGHTS, least=0, before=1.0, used=with_term("CD"))
+    ad_loss: str = setting(
+        "l1", "released code; the supplement prints squares", allowed=("l1", "squared"), used=with_term("AD")
+    )
+    ad_input: str = setting("clean", "released code, MocoBUTDcon", allowed=("clean", "augmented"), used=with_term("AD"))
+    decoder_input: str = setting(
+        "readout",
+        "released code; the supplement's Algorithm 1 decodes the embedding",
+        allowed=("readout", "embedding"),
+        before="readout",
+        used=with_term("AD", "CD"),
+    )
     td_queue: str = setting(
         "live",
         "assumed: refreshed, as a dictionary of keys is; frozen in the released code",
         allowed=("live", "frozen_noise"),
+        used=with_term("CD"),
     )
-    td_crop: int | None = setting(50, "released code, maximum_timesteps", least=1)
-    dictionary: int = setting(1024, "released code, UCLA_BUTD_CON.yaml", least=1)
-    sequence_dictionary: int = setting(640, "released code, UCLA_BUTD_CON.yaml", least=1)
-    temperature: float = setting(0.1, "released code, UCLA_BUTD_CON.yaml", least=1e-6)
-    momentum: float = setting(0.999, "released code, UCLA_BUTD_CON.yaml", least=0, most=1)
-    ema_head_twice: bool = setting(False, "paper; true in the released code")
-    flip: float = setting(0.5, "released code", least=0, most=1)
-    shear: float = setting(1.0, "released code", least=0)
-    epochs: int = setting(150, "released code, UCLA_BUTD_CON.yaml", least=0)
-    batch: int = setting(32, "released code, UCLA_BUTD_CON.yaml", least=1)
-    learning_rate: float = setting(1e-3, "released code, UCLA_BUTD_CON.yaml", least=0)
-    clip: float = setting(25.0, "released code, UCLA_BUTD_CON.yaml", least=1e-6)
+    td_crop: int | None = setting(50, "released code, maximum_timesteps", least=1, used=with_term("CD"))
+    dictionary: int = setting(1024, "released code, UCLA_BUTD_CON.yaml", least=1, used=with_term("CE"))
+    sequence_dictionary: int = setting(640, "released code, UCLA_BUTD_CON.yaml", least=1, used=with_term("CD"))
+    temperature: float = setting(0.1, "released code, UCLA_BUTD_CON.yaml", least=1e-6, used=with_term("CE", "CD"))
+    momentum: float = setting(0.999, "released code, UCLA_BUTD_CON.yaml", least=0, most=1, used=with_term("CE", "CD"))
+    ema_head_twice: bool = setting(False, "paper; true in the released code", used=with_term("CE"))
+    flip: float = setting(0.5, "released code", least=0, most=1, used=augments)
+    shear: float = setting(1.0, "released code", least=0, used=augments)
+    epochs: int = setting(150, "released code, UCLA_BUTD_CON.yaml", least=0, used=trains)
+    batch: int = setting(32, "released code, UCLA_BUTD_CON.yaml", least=1, used=trains)
+    learning_rate: float = setting(
+        1e-3,
+        "released code, UCLA_BUTD_CON.yaml; 3e-3 in its earlier configurations for NW-UCLA",
+        least=0,
+        used=trains,
+    )
+    clip: float = setting(25.0, "released code, UCLA_BUTD_CON.yaml", least=1e-6, used=trains)
+    probe_every: int = setting(
+        10,
+        "assumed: epochs between probes along training, as the released code looks at its accuracy; 0, none",
+        least=0,
+        before=0,
+        used=trains,
+    )
     probe_epochs: int = setting(70, "released code, lincls.py", least=1)
     probe_batch: int = setting(128, "released code, lincls.py", least=1)
     probe_learning_rate: float = setting(2.0, "released code, lincls.py", least=0)
@@ -95,12 +137,16 @@ class SkeletonRecipe(Recipe):
     probe_final_rate: float = setting(0.01, "released code, lincls.py", least=0, most=1)
     select: str = setting("last", "assumed; best_on_test in the released code", allowed=("last", "best_on_test"))
     select_every: int = setting(
-        10, "released code, epochs between 1-NN accuracies; used by best_on_test alone", least=1
+        10,
+        "released code, epochs between 1-NN accuracies",
+        least=1,
+        used=lambda recipe: trains(recipe) and recipe.select == "best_on_test",
     )
     precision: str = setting(
-        "bfloat16",
-        "measured: on a CPU equal to float32 within the noise of seeds for CE and AE+CE+AD; float32 on CUDA",
-        allowed=("float32", "bfloat16"),
+        "auto",
+        "assumed: bfloat16 where a CPU has it, equal to float32 within the noise of seeds for CE and AE+CE+AD",
+        allowed=("auto", "float32", "bfloat16"),
+        used=trains,
     )
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)
 
@@ -117,6 +163,10 @@ class SkeletonRecipe(Recipe):
     def has(self, term: str) -> bool:
         """Whether the objective contains the term ("AE", "CE", "AD" or "CD")."""
         return term in self.objectives.split("+")
+
+    def weight(self, term: str) -> float:
+        """What a term counts in the loss."""
+        return getattr(self, f"{term.lower()}_weight")
 
     @property
     def trains_decoder(self) -> bool:
@@ -137,6 +187,7 @@ def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
     """
     if dataset == "synthetic":
         small = {"units": 128, "epochs": 16, "dictionary": 512, "sequence_dictionary": 128, "precision": "float32"}
+        small |= {"probe_every": 0}
     elif dataset == "ntu":
         small = {"units": 128, "epochs": 2, "dictionary": 4096, "sequence_dictionary": 256}
     else:
@@ -146,7 +197,8 @@ def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
 
 def smoke(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
     """Two steps of a tiny model (NTU RGB+D, or a part of it: one epoch), to see that everything runs, no more."""
-    tiny = {"units": 16, "epochs": 2, "batch": 512, "dictionary": 32, "sequence_dictionary": 16, "probe_epochs": 2}
+    tiny = {"units": 16, "epochs": 2, "batch": 512, "dictionary": 32, "sequence_dictionary": 16}
+    tiny |= {"probe_every": 1, "probe_epochs": 2}
     tiny |= {"epochs": 1, "batch": 16} if dataset == "ntu" else {}
     return paper(dataset, objectives, **(tiny | changes))
 

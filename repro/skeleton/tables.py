@@ -1,6 +1,7 @@
 """The taxonomy paper's tables: which cells make them, and our numbers beside the printed ones."""
 
-import math
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -8,15 +9,24 @@ import torch
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.recipe import choose, distinct, parse_float, parse_names, parse_number, parse_numbers
+from repro.recipe import choose, distinct, parse_names, parse_numbers
 from repro.report.printed import printed
 from repro.run import device as devices
 from repro.run.store import Cell
-from repro.run.table import Table, checked_names, entry_of, resolved, trained, with_measures, with_variant
-from repro.skeleton.cell import data_of, learners, train
+from repro.run.table import (
+    Table,
+    checked_names,
+    entry_of,
+    resolved,
+    swept,
+    trained,
+    with_measures,
+    with_variant,
+)
+from repro.skeleton.cell import EVALUATION, data_of, learners, train
 from repro.skeleton.data import DATASETS, SkeletonSet
-from repro.skeleton.pretrain import VERSION, precision_of
-from repro.skeleton.recipe import CONCERNED, METHODS, PRESETS, TERMS, VARIANTS, SkeletonRecipe
+from repro.skeleton.pretrain import VERSION
+from repro.skeleton.recipe import METHODS, PRESETS, TERMS, VARIANTS, SkeletonRecipe
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
 MEASURES = [  # shown behind the linear probe; cells may lack a later one
@@ -92,7 +102,7 @@ def encoder_collapse(
     return trained(cells, TABLES["encoder_collapse"], train, device, engine, workers)
 
 
-@checked_names
+@checked_names(SkeletonRecipe)
 def taxonomy_cells(
     dataset: str = "synthetic",
     *,
@@ -100,15 +110,9 @@ def taxonomy_cells(
     objectives: str = "all",
     seeds: str | int = "0",
     protocol: str = "auto",
-    layers: int = 1,
-    units: str | int = "auto",
-    learning_rate: str | float = "auto",
-    pipeline: str = "default",
     variant: str = "none",
-    select: str = "last",
-    subset: bool = False,
-    precision: str = "auto",
     device: str = "auto",
+    **fields: Any,
 ) -> list[Cell]:
     """The cells behind `taxonomy`. Loads the data and trains nothing.
 
@@ -118,24 +122,15 @@ def taxonomy_cells(
         objectives: "all", or a comma list such as "random,CE,CE+AD"; the order of terms does not matter.
         seeds: comma list of whole numbers.
         protocol: split of the data set; "auto" takes its first.
-        layers: of the GRUs, at least 1.
-        units: of the GRUs, or "auto": the preset's.
-        learning_rate: of Adam, positive, or "auto": the preset's. The released code has others too: 3e-3 in its earlier
-            configurations for NW-UCLA; for NTU RGB+D 0.05 in NTU_BUTD_CON.yaml, the only configuration with three
-            layers, which the released job overrides with 9e-4, the preset's. Random initialisation, which trains
-            nothing, keeps its usual cell; alone, it is refused.
-        pipeline: what happens to the coordinates before training, a name that `data.load` lists for the data set. For
-            NTU RGB+D "authors" is "default".
         variant: a name in `recipe.VARIANTS`, where paper and released code disagree, or "none". Objectives that
             are not trained with what it changes keep their usual cells; if all do, it is refused, and so is "uncropped"
             where no sequence is longer than the crop.
-        select: "last" epoch, or "best_on_test" as the released code did.
-        subset: accept a part of NTU RGB+D, whose label is then "ntu (subset)": no printed number belongs to it.
-        precision: of matrix products on a CPU, "float32", "bfloat16", or "auto": the preset's. In bfloat16 a CPU that
-            lacks such instructions takes twice to eight times as long as in float32. On CUDA it is float32.
-        device: where the cells are to be trained, as for `taxonomy`; a cell's recipe says in what precision that is.
+        device: where the cells are to be trained, as for `taxonomy`.
+        **fields: any other field of the recipe, such as layers=3 or ad_weight="25,50", which sweeps; "auto" leaves it
+            as the preset has it. Objectives that do not use a field keep their usual cells; if all do, it is refused.
 
     Raises:
+        TypeError: if there is no such parameter.
         ValueError: if a parameter has a value that does not exist, naming those that do.
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
     """
@@ -143,23 +138,16 @@ def taxonomy_cells(
     protocols = list(manifest.load_manifest(dataset).splits)
     choose("protocol", protocol, ("auto", *protocols))
     choose("variant", variant, ("none", *VARIANTS))
-    where = devices.resolve(device)
-    changes = {"layers": parse_number("layers", layers, least=1), "subset": subset}
-    changes["pipeline"] = SAME_PIPELINES.get((dataset, pipeline), pipeline)
-    changes |= _as_given(select, precision, where)
-    changes |= {} if units == "auto" else {"units": parse_number("units", units, least=1)}
-    changes["protocol"] = protocols[0] if protocol == "auto" else protocol
-    recipes = [PRESETS[preset](dataset, name, **changes) for name in parse_objectives(objectives)]
-    if learning_rate != "auto":
-        recipes = _with_rate(recipes, parse_rate(learning_rate))
-    if variant != "none":
-        recipes = with_variant(recipes, "objectives", variant, VARIANTS[variant], CONCERNED[variant])
+    usual = {"protocol": protocols[0] if protocol == "auto" else protocol}
+    rows = [functools.partial(PRESETS[preset], dataset, name, **usual) for name in parse_objectives(objectives)]
+    fields = _as_computed(dataset, fields, devices.resolve(device))
+    recipes = with_variant(rows, fields, variant, VARIANTS.get(variant, {}))
     if variant == "uncropped":
         _check_longer(data_of(recipes[0]), PRESETS[preset](dataset, "CD").td_crop)
-    return _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds), where)
+    return _cells("taxonomy", recipes, preset, parse_numbers("seeds", seeds))
 
 
-@checked_names
+@checked_names(SkeletonRecipe)
 def encoder_collapse_cells(
     dataset: str = "synthetic",
     *,
@@ -167,27 +155,25 @@ def encoder_collapse_cells(
     layers: str | int = "1,2,3,4,5",
     methods: str = "random,AE",
     seeds: str | int = "0",
-    select: str = "last",
-    precision: str = "auto",
     device: str = "auto",
+    **fields: Any,
 ) -> list[Cell]:
     """The cells behind `encoder_collapse`. Loads the data and trains nothing.
 
     Args:
         layers: comma list of depths, at least 1 each.
         methods: comma list of "random" and "AE".
-        dataset, preset, seeds, select, precision, device: as for `taxonomy_cells`.
+        dataset, preset, seeds, device, fields: as for `taxonomy_cells`.
 
     Raises:
-        ValueError, FileNotFoundError: as `taxonomy_cells`.
+        TypeError, ValueError, FileNotFoundError: as `taxonomy_cells`.
     """
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     depths = parse_numbers("layers", layers, least=1)
     chosen = parse_names("methods", methods, ("random", "AE"))
-    where = devices.resolve(device)
-    changes = _as_given(select, precision, where)
-    recipes = [PRESETS[preset](dataset, method, layers=depth, **changes) for depth in depths for method in chosen]
-    return _cells("encoder_collapse", recipes, preset, parse_numbers("seeds", seeds), where)
+    rows = [functools.partial(PRESETS[preset], dataset, name, layers=depth) for depth in depths for name in chosen]
+    recipes = swept(rows, _as_computed(dataset, fields, devices.resolve(device)))
+    return _cells("encoder_collapse", recipes, preset, parse_numbers("seeds", seeds))
 
 
 def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -274,41 +260,23 @@ def parse_objectives(text: str) -> list[str]:
     return list(METHODS) if "all" in names else names
 
 
-def parse_rate(value: Any) -> float:
-    """A learning rate, given as a number or as text.
-
-    Raises:
-        ValueError: naming the value and the form expected.
-    """
-    try:
-        rate = parse_float(value)
-    except ValueError:
-        rate = math.nan
-    if not 0 < rate < math.inf:
-        raise ValueError(f"learning_rate={value!r} should be auto or a positive number, such as 0.003")
-    return rate
-
-
 def _ordered(name: str) -> str:
     parts = name.split("+")
     ordered = "+".join(term for term in TERMS if term in parts)
     return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *METHODS))
 
 
-def _with_rate(recipes: list[SkeletonRecipe], rate: float) -> list[SkeletonRecipe]:
-    """Recipes with a learning rate where something is trained; the others as they are."""
-    if all(recipe.objectives == "random" for recipe in recipes):
-        raise ValueError(f"learning_rate={rate} changes nothing of random, which trains nothing; leave it out, or "
-                         "choose other objectives too")
-    return [recipe if recipe.objectives == "random" else recipe.replace(learning_rate=rate) for recipe in recipes]
+def _as_computed(dataset: str, fields: Mapping[str, Any], where: torch.device) -> dict[str, Any]:
+    """The fields asked for, with one name for computations that are the same.
 
-
-def _as_given(select: str, precision: str, where: torch.device) -> dict[str, str]:
-    """The fields of a recipe that both tables take as they are given; a preset knows its precision on a CPU."""
-    choose("precision", precision, ("auto", "float32", "bfloat16"))
-    if precision == "bfloat16" and where.type != "cpu":
+    Raises:
+        ValueError: if bfloat16 is asked for elsewhere than on a CPU.
+    """
+    if fields.get("precision") == "bfloat16" and where.type != "cpu":
         raise ValueError(f"precision='bfloat16' is for a CPU; on {where.type} it is float32: leave it out")
-    return {"select": select} | ({} if precision == "auto" else {"precision": precision})
+    if "pipeline" not in fields:
+        return dict(fields)
+    return {**fields, "pipeline": SAME_PIPELINES.get((dataset, fields["pipeline"]), fields["pipeline"])}
 
 
 def _check_longer(data: SkeletonSet, crop: int) -> None:
@@ -320,30 +288,22 @@ def _check_longer(data: SkeletonSet, crop: int) -> None:
         )
 
 
-def _cells(
-    table: str, recipes: list[SkeletonRecipe], preset: str, seeds: list[int], where: torch.device
-) -> list[Cell]:
+def _cells(table: str, recipes: list[SkeletonRecipe], preset: str, seeds: list[int]) -> list[Cell]:
     """Every recipe with every seed, seed by seed, so that a table killed half-way has whole columns."""
-    data, recipes = data_of(recipes[0]), [_computed_on(where, recipe) for recipe in recipes]
+    data = data_of(recipes[0])
     return [
-        Cell(table, _entry(recipe, preset, where), recipe, seed, preset, data.name, data.digest, VERSION)
+        Cell(table, _entry(recipe, preset), recipe, seed, preset, data.name, data.digest, VERSION, EVALUATION)
         for seed in seeds
         for recipe in recipes
     ]
 
 
-def _computed_on(where: torch.device, recipe: SkeletonRecipe) -> SkeletonRecipe:
-    """The recipe with the precision that it has there, so that cells of a CPU and of a GPU have keys of their own."""
-    return recipe.replace(precision=precision_of(recipe, where))
-
-
-def _entry(recipe: SkeletonRecipe, preset: str, where: torch.device) -> str:
+def _entry(recipe: SkeletonRecipe, preset: str) -> str:
     """The objectives, followed by whatever departs from the preset: "AD+CD", "AE, layers=3".
 
     That only a part of the data is there is said by the data set's label.
     """
-    usual = PRESETS[preset](recipe.dataset, recipe.objectives, subset=recipe.subset)
-    return entry_of(recipe.objectives, recipe, _computed_on(where, usual))
+    return entry_of(recipe.objectives, recipe, PRESETS[preset](recipe.dataset, recipe.objectives, subset=recipe.subset))
 
 
 def _printed_accuracy(row: Series, dataset: str) -> float:
