@@ -4,7 +4,6 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
@@ -21,6 +20,7 @@ from repro.contrast.objectives import info_nce
 from repro.run.ahead import Ahead, ahead
 from repro.run.device import autocast, restore_generator
 from repro.run.fit import NonFiniteLoss
+from repro.run.streams import seeds
 
 VERSION = 5  # raise when a change alters the numbers of an unchanged recipe
 OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
@@ -54,7 +54,7 @@ class Pretrainer:
         losses = self.modalities if recipe.method in SELF_SUPERVISED else self.modalities[:0]
         counted = tuple(f"categories_{modality}" for modality in self.modalities) if recipe.method == "cmacc" else ()
         self.terms = (*losses, "loss", *counted)
-        order, shuffle, views, crops, selection = np.random.SeedSequence(seed).generate_state(5).tolist()
+        order, shuffle, views, crops, selection = seeds(seed, 5)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             encoders = [_encoder(recipe, modality, data) for modality in MODALITIES]
