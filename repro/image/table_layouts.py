@@ -5,7 +5,7 @@ from pandas import DataFrame, Series, concat
 
 from repro.image.table_cells import BASE, GRID, SWEEPS
 from repro.report.printed import sce_grid
-from repro.report.stored import departures
+from repro.report.stored import with_departures
 from repro.run.table import with_measures
 
 MEASURES = ["knn1", "embedding_spread"]  # shown behind the linear probe
@@ -79,7 +79,4 @@ def _unprinted(rows: DataFrame, results: DataFrame, preset: str, dataset: str) -
 
 def _entries(results: DataFrame, columns: list[str]) -> DataFrame:
     """These columns of every entry, and where one departs from its preset in another field, `departures`, which."""
-    rows = results.drop_duplicates("entry").set_index("entry")[columns]
-    told = [", ".join(f"{name}={value}" for name, value in departures(entry).items() if name not in columns)
-            for entry in rows.index]
-    return rows.assign(departures=told) if any(told) else rows
+    return with_departures(results.drop_duplicates("entry").set_index("entry")[columns])

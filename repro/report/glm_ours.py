@@ -123,19 +123,21 @@ def our_results(dataset: str = "ucla", *, preset: str = "auto", seeds: str | int
 
 
 def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
-    """Those of the exported cells that depart from their preset in nothing, of the preset that covers most objectives.
+    """Those of the exported cells that depart from their preset in nothing, of one preset and version of the training.
+
+    These are the ones that cover most objectives; of equal ones the paper's, then the newest.
 
     Returns:
         One row per cell: objectives, AE, CE, AD, CD (0 or 1), seed, preset, dataset, key and its measures in percent.
         None where there are no cells.
     """
     found = placed(cells, "taxonomy", dataset)
-    found = found[[not departures(entry) for entry in found["entry"]]]
+    found = found[[departures(entry).keys() <= {"version"} for entry in found["entry"]]]
     if found.empty:
         return DataFrame(columns=["objectives", *TERMS, "seed", "preset", "dataset", "key"])
-    covered = found.groupby("preset")["objectives"].nunique()
-    fullest = max(covered.index, key=lambda name: (covered[name], name == "paper"))
-    found = found[found["preset"] == fullest].reset_index(drop=True)
+    covered = found.groupby(["preset", "version"])["objectives"].nunique()
+    preset, version = max(covered.index, key=lambda at: (covered[at], at[0] == "paper", at[1]))
+    found = found[(found["preset"] == preset) & (found["version"] == version)].reset_index(drop=True)
     parts = found["objectives"].str.split("+")
     for term in TERMS:
         found[term] = [int(term in part) for part in parts]

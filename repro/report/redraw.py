@@ -82,7 +82,8 @@ def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame, setting:
     """The table as CSV, and its figure; `setting` ends their names."""
     stem = folder / f"{table}_{slug(rows['dataset'].iloc[0])}{setting}"
     write_atomically(stem.with_suffix(".csv"), lambda path: rows.to_csv(path, index=False))
-    drawn = [] if table in UNDRAWN else _save(draw(table, rows), stem, table, cells, spread_in_words(rows))
+    also = " ".join(filter(None, (spread_in_words(rows), versions_in_words(cells))))
+    drawn = [] if table in UNDRAWN else _save(draw(table, rows), stem, table, cells, also)
     return [stem.with_suffix(".csv"), *drawn]
 
 
@@ -100,6 +101,15 @@ def _save(figure: Figure, stem: Path, name: str, rows: DataFrame, also: str = ""
         "dataset": only(rows, "dataset"),
     }
     return save(figure, stem, captioned(caption, provenance), provenance)
+
+
+def versions_in_words(cells: DataFrame) -> str:
+    """Which entries are of which version of the training, where they are of several: these cannot simply be compared."""
+    if cells["version"].nunique() == 1:
+        return ""
+    entries = cells.drop_duplicates("entry").groupby("version")["entry"]
+    parts = [f"{version} of {', '.join(names)}" for version, names in entries.agg(list).items()]
+    return f"Versions of the training: {'; '.join(parts)}."
 
 
 def captioned(caption: str, provenance: dict[str, Any]) -> str:

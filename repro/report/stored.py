@@ -55,3 +55,10 @@ def placed(cells: DataFrame, table: str, dataset: str) -> DataFrame:
 def departures(entry: str) -> dict[str, str]:
     """Fields and values that an entry names: "CE, layers=3" gives {"layers": "3"}."""
     return dict(part.split("=") for part in entry.split(", ")[1:])
+
+
+def with_departures(rows: DataFrame) -> DataFrame:
+    """Rows, whose index names the entries, with what each departs in beyond their columns; as given if none does."""
+    named = [departures(entry) for entry in rows.index]
+    departing = [", ".join(f"{name}={value}" for name, value in one.items() if name not in rows) for one in named]
+    return rows.assign(departures=departing) if any(departing) else rows

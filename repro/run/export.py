@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from repro.recipe import parse_number
 from repro.run.csv_files import whole_lines
@@ -19,7 +19,8 @@ class MixedSeeds(ValueError):
     """Seeds of one entry come from different recipes or data."""
 
 
-COLUMNS = ["key", "table", "entry", "seed", "preset", "dataset", "digest", "recipe", "metrics", "cost", "commit"]
+COLUMNS = ["key", "table", "entry", "seed", "preset", "dataset", "digest", "version"]
+COLUMNS += ["recipe", "metrics", "cost", "commit"]
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {  # of the columns that are JSON objects
     "recipe": functools.partial(check_parts, parts={}),
     "metrics": check_metrics,
@@ -49,7 +50,7 @@ def read_cells(path: Path) -> DataFrame:
         raise ValueError(f"{path} cannot be read ({error}); restore it from version control") from error
     if header != COLUMNS:
         raise ValueError(f"{path} has the columns {header}, expected {COLUMNS}; restore it from version control")
-    return DataFrame(rows, columns=COLUMNS).astype({"seed": int})
+    return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int})
 
 
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
@@ -71,10 +72,14 @@ def export(store: Store, path: Path) -> DataFrame:
 def results(cells: DataFrame, table: str, dataset: str) -> DataFrame:
     """A table's cells on a data set, metrics as columns; of equal entry, preset and seed the one finished last.
 
+    The seeds of an entry are of one version of the training, the newest that has a finished cell; those of an earlier
+    one form an entry of their own, which names it: "CE, version=2".
+
     Raises:
         MixedSeeds: if the seeds of an entry are not those of one recipe on the same data.
     """
     chosen = cells[(cells["table"] == table) & (cells["dataset"] == dataset)]
+    chosen = chosen.assign(entry=_with_version(chosen))
     chosen = chosen.iloc[chosen["cost"].map(_finished_at).argsort(kind="stable")]
     chosen = chosen.drop_duplicates(["entry", "preset", "seed"], keep="last").sort_index().reset_index(drop=True)
     for preset, rows in chosen.groupby("preset"):
@@ -85,6 +90,13 @@ def results(cells: DataFrame, table: str, dataset: str) -> DataFrame:
                 "again, or delete the others, a row of figures/cells.csv or a folder of that name in REPRO_RUNS"
             )
     return pd.concat([chosen, DataFrame(chosen["metrics"].map(json.loads).tolist())], axis=1)
+
+
+def _with_version(cells: DataFrame) -> Series:
+    """The entries of cells, followed by the version where it is not the newest that the entry has with its preset."""
+    newest = cells.groupby(["entry", "preset"])["version"].transform("max")
+    named = cells["entry"] + ", version=" + cells["version"].astype(str)
+    return cells["entry"].where(cells["version"] == newest, named)
 
 
 def without_mixed(cells: DataFrame) -> tuple[DataFrame, list[str]]:
@@ -111,7 +123,8 @@ def _checked(line: int, row: list[str]) -> list[str]:
         ValueError: if what should be a number or JSON is something else.
     """
     values = dict(zip(COLUMNS, row, strict=True))
-    parse_number(f"line {line}: seed", values["seed"])
+    for name in ("seed", "version"):
+        parse_number(f"line {line}: {name}", values[name])
     for name, check in CHECKS.items():
         try:
             check(parse_json(values[name]))

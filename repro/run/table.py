@@ -219,11 +219,14 @@ def with_measures(
 ) -> DataFrame:
     """`rows`, by entry, with `linear` beside the printed values (not on embedded data), then means of the measures.
 
-    A measure that some seed of an entry lacks has no mean there: it would be one of other seeds than `ours`.
+    A measure that some seed of an entry lacks has no mean there: it would be one of other seeds than `ours`. Where
+    entries are of several versions of the training, a last column says of which.
     """
     values = results.rename(columns={"linear": "value"})
     comparable = None if manifest.embedded(dataset) else published
     table = beside(rows, values, comparable, preset=preset, dataset=dataset)
     by_entry = results.reindex(columns=["entry", *measures]).groupby("entry")
     measured = by_entry.mean().where(by_entry.count().eq(by_entry.size(), axis=0))
+    if "version" in results and results["version"].nunique() > 1:
+        measured["version"] = results.groupby("entry")["version"].first()
     return table.join(measured).reset_index(drop=True)

@@ -11,6 +11,7 @@ from pandas import DataFrame, Series
 from repro import manifest
 from repro.recipe import choose, distinct, parse_names, parse_numbers
 from repro.report.printed import printed
+from repro.report.stored import departures, with_departures
 from repro.run import device as devices
 from repro.run.store import Cell
 from repro.run.table import (
@@ -61,7 +62,8 @@ def taxonomy(
         **choices: the other parameters of `taxonomy_cells`.
 
     Returns:
-        One row per objective: objectives, AE, CE, AD, CD, then ours, std, n_seeds, published, difference, preset,
+        One row per objective: objectives, AE, CE, AD, CD, where one of them departs from the preset layers, units and
+        protocol, then ours, std, n_seeds, published, difference, preset,
         dataset; last the means over seeds of linear_unseen (without the test sequences that repeat a training
         sequence), linear_standardised (the probe on standardised readouts), knn1, embedding_spread, readout_spread and
         decoded_scale (`repro.skeleton.cell.evaluate` defines them; NaN where there is none). Accuracies in percent.
@@ -189,10 +191,11 @@ def taxonomy_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
     rows = DataFrame({"objectives": entries["objectives"]})
     for term in TERMS:
         rows[term] = [int(term in name.split("+")) for name in entries["objectives"]]
-    departures = [name[len(objectives) + 2 :] for name, objectives in rows["objectives"].items()]
-    if any(departures):
-        rows["departures"] = departures
-    return with_measures(rows, results, published, preset, dataset, [*MEASURES, "decoded_scale"])
+    named = {name for entry in rows.index for name in departures(entry)}
+    for name in LAYOUT[1:]:
+        if name in named:
+            rows[name] = entries[name]
+    return with_measures(with_departures(rows), results, published, preset, dataset, [*MEASURES, "decoded_scale"])
 
 
 def taxonomy_variants(results: DataFrame, usual: DataFrame, dataset: str) -> DataFrame:
@@ -225,7 +228,7 @@ def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> Dat
     """The table of `encoder_collapse` from finished cells; `results` as for `taxonomy_table`."""
     entries = results.drop_duplicates("entry").set_index("entry")
     published = Series({name: _printed_depth(row, dataset) for name, row in entries.iterrows()}, dtype=float)
-    rows = DataFrame({"layers": entries["layers"].astype(int), "method": entries["objectives"]})
+    rows = with_departures(DataFrame({"layers": entries["layers"].astype(int), "method": entries["objectives"]}))
     return with_measures(rows, results, published, preset, dataset, MEASURES)
 
 
