@@ -217,7 +217,7 @@ def plain_features(pretrainer, part):
     trunk = pretrainer.towers.trunks["video"].eval()
 
     def encoded(mask):
-        pictures = torch.stack([pretrainer.data.view("video", torch.tensor([item]))[0] for item in mask.nonzero()])
+        pictures = torch.cat([pretrainer.data.centred("video", item)[:, 0] for item in mask.nonzero()])
         with torch.no_grad():
             return trunk(pictures).numpy()
 
@@ -302,7 +302,7 @@ def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, tmp_path, m
     assert trained_on == (0 if method == "scratch" else int(cell.data_of(chosen.recipe).pretrain.sum()))
     alone = Pretrainer(chosen.recipe, cell.data_of(chosen.recipe), 5, CPU)
     fit(alone, tmp_path, tqdm(disable=True))
-    assert result == evaluated(alone, tmp_path / "alone", seed=5)
+    assert result == {"evaluation": chosen.evaluation} | evaluated(alone, tmp_path / "alone", seed=5)
     assert cost["steps"] == (0 if method == "scratch" else 4)
     assert {"seconds", "finished", "commit", "device", "torch", "peak_mb"} <= set(cost)
     assert (run.folder / "checkpoint.pt").exists()
