@@ -98,7 +98,7 @@ def checked_names(recipe: type[Recipe]) -> Callable[[Callable[..., list[Cell]]],
             usual = [each.name for each in further if choices.get(each.name) == "auto"]
             return cells(*values, **{name: value for name, value in choices.items() if name not in usual})
 
-        checked.__signature__ = signature.replace(parameters=[*own, *further])
+        vars(checked)["__signature__"] = signature.replace(parameters=[*own, *further])
         return checked
 
     return with_fields
@@ -133,7 +133,8 @@ def swept(rows: Sequence[Callable[..., Varied]], fields: Mapping[str, Any], **bu
     """
     usual = [row() for row in rows]
     values = {name: type(usual[0]).parse(name, given) for name, given in fields.items()}
-    recipes, used = [], set()
+    recipes: list[Varied] = []
+    used: set[str] = set()
     for row, plain in zip(rows, usual, strict=True):
         for combination in itertools.product(*values.values()):
             asked = bundle | dict(zip(values, combination, strict=True))
