@@ -144,19 +144,17 @@ def encoder_collapse(table: DataFrame) -> Figure:
 
 @styled()
 def along_training(log: DataFrame) -> Figure:
-    """Accuracy against the epoch of training, a panel per objective, seeds as a band, the printed value as a line.
+    """Accuracy against the epoch of training, a panel per entry, seeds as a band, the printed value as a line.
 
     Args:
         log: one row per cell, epoch and measure: objectives, entry, seed, epoch (from 1), measure ("linear", and
-            "linear_best", the best of the probe's epochs on the test split), value (percent), preset, dataset. Entries
-            that depart from their preset are left out.
+            "linear_best", the best of the probe's epochs on the test split), value (percent), preset, dataset.
 
     Raises:
         ValueError: if the log is empty or mixes presets or data sets.
     """
-    log = log[log["entry"] == log["objectives"]]
-    dataset = only(log, "dataset")
-    names = sorted(log["objectives"].unique(), key=lambda name: (name.count("+"), name))
+    printed = only(log, "dataset") == "ucla" and only(log, "preset") == "paper"
+    names = sorted(log["entry"].unique(), key=lambda name: (name.count("+"), name))
     rows = -(-len(names) // 3)
     figure = Figure(figsize=(COLUMN, 0.85 + 0.95 * rows), layout="constrained")
     figure.suptitle(origin(log, seeds_named(log)))
@@ -164,14 +162,14 @@ def along_training(log: DataFrame) -> Figure:
     looks = {"linear": (BLUE, "-", "last epoch of the probe"), "linear_best": (GREEN, "--", "best epoch on test")}
     for axes, name in zip(panels, names, strict=False):
         for measure, (colour, line, label) in looks.items():
-            chosen = log[(log["objectives"] == name) & (log["measure"] == measure)]
+            chosen = log[(log["entry"] == name) & (log["measure"] == measure)]
             seaborn.lineplot(
                 chosen, x="epoch", y="value", errorbar="sd", color=colour, linestyle=line, label=label, legend=False,
                 ax=axes,
             )
-        if dataset == "ucla":
+        if printed and ", " not in name:
             axes.axhline(_printed_value(name), color=VERMILLION, linestyle=":", linewidth=0.9, label="printed")
-        axes.set_title(name, loc="left")
+        axes.set_title(name.replace(", ", "\n"), loc="left")
         axes.set(xlabel="epoch", ylabel="accuracy (%)")
         axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
         axes.grid(axis="y")

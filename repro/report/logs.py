@@ -62,6 +62,17 @@ def objective_parts(cell: Cell) -> DataFrame:
     return _parts(path, cell.describe())
 
 
+def along_training(cells: list[Cell]) -> DataFrame:
+    """What was measured along the training of finished skeleton cells in REPRO_RUNS; none where nothing was.
+
+    Returns:
+        One row per cell, epoch and measure: epoch, measure (one of `ALONG`), value (percent, two decimals), objectives,
+        entry, version, and of the cell key, seed, dataset and preset.
+    """
+    store, wanted = Store(manifest.runs_root()), {(cell.table, cell.key) for cell in cells}
+    return _along_training(store, [cell for cell in store.finished() if (cell["table"], cell["key"]) in wanted])
+
+
 def category_curves(cells: list[Cell]) -> DataFrame:
     """From how many categories the negatives came, along the training of finished cells in REPRO_RUNS.
 

@@ -138,6 +138,8 @@ def draw_log(figure: str, log: DataFrame) -> Figure:
     """The figure of a log; embedded clips are filmed again."""
     if figure == "selected_negatives":
         return negative_figures.selected_negatives(log, negative_figures.drawn_again(log))
+    if figure == "along_training":  # of what departs from its recipe there are too many panels
+        log = log[log["entry"] == log["objectives"]]
     return _function(figure)(log)
 
 
