@@ -1,4 +1,5 @@
 import dataclasses
+import json
 
 import pytest
 
@@ -227,3 +228,68 @@ def test_a_number_of_any_length_that_is_too_large_is_refused_by_name(value):
 def test_a_field_that_is_far_too_large_is_refused_by_name(field, value):
     with pytest.raises(ValueError, match=rf"^{field}=.* should be at most 4294967295$"):
         Small(**{field: value})
+
+
+def test_a_stored_recipe_without_a_later_field_is_of_the_earlier_behaviour():
+    earlier = Grown.from_dict(Small(epochs=3).to_dict())
+    assert (earlier.dropped, earlier.loss, earlier.epochs) == (0.0, "l1", 3) and Grown().dropped == 0.1
+    assert key(earlier) == key(Small(epochs=3))
+    assert Grown.from_dict({"dropped": 0.7}).dropped == 0.7
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Used(Recipe):
+    """Of two methods, each with a weight of its own."""
+
+    method: str = setting("plain", "paper", allowed=("plain", "heavy", "both"))
+    precision: str = setting(
+        "auto", "assumed", allowed=("auto", "half", "single"), keyed_as={"auto": "half", "half": "half, asked for"}
+    )
+    weight: float = setting(1.0, "paper", used=lambda recipe: recipe.method != "plain")
+    select: str = setting("last", "assumed", allowed=("last", "best"))
+    every: int = setting(10, "assumed", used=lambda recipe: recipe.select == "best")
+    crop: int | None = setting(50, "paper")
+    twice: bool = setting(False, "paper")
+
+
+def test_a_value_that_was_renamed_keeps_the_key_of_its_former_name():
+    keyed = {value: json.loads(Used(precision=value).canonical())["precision"] for value in ("auto", "half", "single")}
+    assert keyed == {"auto": "half", "half": "half, asked for", "single": "single"}
+    assert len({key(Used(precision=value)) for value in keyed}) == 3
+
+
+def test_a_field_is_used_by_all_unless_it_says_by_whom():
+    plain = Used()
+    assert plain.uses("crop") and plain.uses("method") and not plain.uses("weight") and not plain.uses("every")
+    assert plain.uses("weight", method="heavy") and plain.uses("every", select="best", crop=3)
+    assert (plain.method, plain.select) == ("plain", "last")  # nothing was changed
+    assert plain.users("weight") == ["heavy", "both"] and plain.users("crop") == ["plain", "heavy", "both"]
+    assert plain.users("every") == [] and Used(select="best").users("every") == ["plain", "heavy", "both"]
+
+
+@pytest.mark.parametrize(("name", "given", "values"), [
+    ("weight", 2, [2.0]), ("weight", "2,0.5", [2.0, 0.5]), ("weight", [1e-3, "4"], [1e-3, 4.0]), ("every", "3", [3]),
+    ("every", (1, 2), [1, 2]), ("crop", None, [None]), ("crop", "none,8", [None, 8]),
+    ("twice", "true,False", [True, False]),
+    ("twice", True, [True]), ("select", "best, last", ["best", "last"]), ("precision", "auto", ["auto"]),
+])
+def test_what_is_asked_of_a_field_is_read_as_its_type(name, given, values):
+    parsed = Used.parse(name, given)
+    assert parsed == values
+    assert [type(value) for value in parsed] == [type(value) if name != "weight" else float for value in values]
+
+
+@pytest.mark.parametrize(("name", "given", "message"), [
+    ("every", "1.5", "every='1.5' should be a whole number$"), ("every", True, "every=True should be a whole number$"),
+    ("weight", "heavy", "weight='heavy' should be a number$"), ("twice", "1", "twice='1' should be true or false$"),
+    ("crop", "half", "crop='half' should be a whole number or none$"), ("every", "1,1", "every='1,1' names 1 twice"),
+    ("weight", "1,1.0", "weight='1,1.0' names 1.0 twice"), ("every", "1,", "every='' should be a whole number$"),
+])
+def test_what_is_asked_of_a_field_in_another_form_is_refused_by_name(name, given, message):
+    with pytest.raises(ValueError, match=message):
+        Used.parse(name, given)
+
+
+def test_what_is_asked_of_a_field_that_is_not_there_names_those_there_are():
+    with pytest.raises(TypeError, match=r"'weigth' is not a field of Used; its fields are .*; did you mean 'weight'"):
+        Used.parse("weigth", 1)

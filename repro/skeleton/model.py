@@ -1,5 +1,7 @@
 """GRU encoder, projection head and GRU decoder of the taxonomy paper. Inside, frames come first."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -80,6 +82,8 @@ class Decoder(nn.Module):
 class SkeletonModel(nn.Module):
     """Encoder, head and decoder; the momentum encoder is a twin of the whole.
 
+    Each part starts from draws of its own, so that the weights of one do not depend on the kind of another.
+
     Args:
         features: D, coordinates per frame (60 for NW-UCLA, 150 for NTU RGB+D).
         units: H, hidden units of both GRUs.
@@ -103,10 +107,11 @@ class SkeletonModel(nn.Module):
         super().__init__()
         choose("head", head, ("linear", "mlp"))
         self.decoder_input = choose("decoder_input", decoder_input, ("readout", "embedding"))
-        self.encoder = (BidirectionalEncoder if bidirectional else Encoder)(features, units, layers)
-        last = nn.Linear(units, projection)
-        self.head = last if head == "linear" else nn.Sequential(nn.Linear(units, units), nn.ReLU(), last)
-        self.decoder = Decoder(units if decoder_input == "readout" else projection, features, units, layers)
+        encoder = BidirectionalEncoder if bidirectional else Encoder
+        decoded = units if decoder_input == "readout" else projection
+        self.encoder = _from_own_draws(lambda: encoder(features, units, layers))
+        self.head = _from_own_draws(lambda: _head(head, units, projection))
+        self.decoder = _from_own_draws(lambda: Decoder(decoded, features, units, layers))
 
     def embed(self, readouts: Tensor) -> Tensor:
         """Embeddings (N, projection) of unit length."""
@@ -116,6 +121,19 @@ class SkeletonModel(nn.Module):
         """Sequences (N, T, D) of `frames` T from readouts (N, H), through the head if embeddings are decoded."""
         inputs = self.embed(readouts) if self.decoder_input == "embedding" else readouts
         return self.decoder(inputs, frames, packing)
+
+
+def _head(kind: str, units: int, projection: int) -> nn.Module:
+    last = nn.Linear(units, projection)
+    return last if kind == "linear" else nn.Sequential(nn.Linear(units, units), nn.ReLU(), last)
+
+
+def _from_own_draws(make: Callable[[], nn.Module]) -> nn.Module:
+    """What `make` makes from a seed drawn from the global generator, which gives one number however many it takes."""
+    seed = int(torch.randint(2**62, (), device="cpu"))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
 
 
 def _initialise(gru: nn.GRU) -> None:

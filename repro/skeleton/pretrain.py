@@ -46,7 +46,7 @@ class Pretrainer:
             smaller = f"choose a smaller batch, --batch {fits} or, of a notebook, -p batch {fits}"
             raise ValueError(f"batch={recipe.batch} exceeds the {available}; {smaller}")
         longest, features = int(data.lengths.max()), data.frames.shape[1]
-        initialisation, noise, order, views = seeds(seed, 4)
+        initialisation, noise, sequences, order, views = seeds(seed, 5)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(initialisation)
             self.model = SkeletonModel(
@@ -58,11 +58,11 @@ class Pretrainer:
                 recipe.bidirectional,
                 recipe.decoder_input,
             )
-        starting = torch.Generator().manual_seed(noise)
-        self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=starting))
-        crop = min(recipe.td_crop or longest, longest)
+        drawn = torch.Generator().manual_seed(noise)
+        self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=drawn))
+        crop, drawn = min(recipe.td_crop or longest, longest), torch.Generator().manual_seed(sequences)
         self.sequence_dictionary = Dictionary(
-            sequence_noise(recipe.sequence_dictionary, crop, features, generator=starting)
+            sequence_noise(recipe.sequence_dictionary, crop, features, generator=drawn)
         )
         self.keys = MomentumEncoder(self.model, recipe.momentum)
         for module in (self.model, self.dictionary, self.sequence_dictionary, self.keys):

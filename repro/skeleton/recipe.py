@@ -60,6 +60,11 @@ def embeds(recipe: "SkeletonRecipe") -> bool:
     return with_term("AE", "CE")(recipe) or (recipe.trains_decoder and recipe.decoder_input == "embedding")
 
 
+def embeds_keys(recipe: "SkeletonRecipe") -> bool:
+    """Whether a recipe's keys go through the head of the momentum encoder."""
+    return recipe.has("CE") or (recipe.has("CD") and recipe.decoder_input == "embedding")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SkeletonRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: NW-UCLA, one layer of 512 units."""
@@ -108,7 +113,7 @@ class SkeletonRecipe(Recipe):
     sequence_dictionary: int = setting(640, "released code, UCLA_BUTD_CON.yaml", least=1, used=with_term("CD"))
     temperature: float = setting(0.1, "released code, UCLA_BUTD_CON.yaml", least=1e-6, used=with_term("CE", "CD"))
     momentum: float = setting(0.999, "released code, UCLA_BUTD_CON.yaml", least=0, most=1, used=with_term("CE", "CD"))
-    ema_head_twice: bool = setting(False, "paper; true in the released code", used=with_term("CE"))
+    ema_head_twice: bool = setting(False, "paper; true in the released code", used=embeds_keys)
     flip: float = setting(0.5, "released code", least=0, most=1, used=augments)
     shear: float = setting(1.0, "released code", least=0, used=augments)
     epochs: int = setting(150, "released code, UCLA_BUTD_CON.yaml", least=0, used=trains)

@@ -71,7 +71,8 @@ class SlowStep:
             key = slow_view(clean, lengths, recipe, generator)
         samples = [self._sample(*views) for views in zip(clean, query, key, self.lengths, strict=True)]
         self.losses = {term: torch.stack([sample[term] for sample in samples]).mean() for term in samples[0]}
-        self.total = sum(self.losses.values())
+        weights = {"AE": recipe.ae_weight, "CE": recipe.ce_weight, "AD": recipe.ad_weight, "CD": recipe.cd_weight}
+        self.total = sum(weights[term] * loss for term, loss in self.losses.items())
         self.keys = {name: torch.stack([sample[name] for sample in self.found]) for name in self.found[0]}
 
     def _sample(self, clean, query, key, length):
@@ -88,15 +89,15 @@ class SlowStep:
             losses["CE"] = slow_nce(similar[0], similar[1:])
         if recipe.has("AD"):
             source = clean if recipe.ad_input == "clean" else query
-            decoded = slow_decoding(model, slow_readout(model, source[:length]), length)
+            decoded = slow_decoding(model, self._decoded(model, source[:length]), length)
             losses["AD"] = slow_l1(decoded, clean, length)
             if recipe.ad_loss == "squared":
                 losses["AD"] = sum((decoded[t] - clean[t]).square().sum() for t in range(length))
         if recipe.has("CD"):
-            decoded = slow_decoding(model, slow_readout(model, query[:length]), length)
+            decoded = slow_decoding(model, self._decoded(model, query[:length]), length)
             crop = self.sequence_negatives.shape[1]
             with torch.no_grad():
-                keys["CD"] = slow_decoding(self.twin, slow_readout(self.twin, key[:length]), max(length, crop))
+                keys["CD"] = slow_decoding(self.twin, self._decoded(self.twin, key[:length]), max(length, crop))
             positive = -slow_l1(decoded, keys["CD"], length) / recipe.temperature
             compared = min(length, crop)
             others = [-slow_l1(decoded, entry, compared) / recipe.temperature for entry in self.sequence_negatives]
@@ -104,3 +105,8 @@ class SlowStep:
             keys["CD"] = keys["CD"][:crop]
         self.found = [*getattr(self, "found", []), keys]
         return losses
+
+    def _decoded(self, model, sequence):
+        """What the decoder is given of one sequence: its readout, or that through the head, of unit length."""
+        readout = slow_readout(model, sequence)
+        return slow_embedding(model, readout) if self.recipe.decoder_input == "embedding" else readout

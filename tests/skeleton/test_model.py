@@ -107,7 +107,7 @@ def test_encoder_weights_are_xavier_uniform(layers):
 @pytest.mark.parametrize("layers", [1, 2])
 def test_the_decoder_keeps_the_defaults_of_torch(layers):
     torch.manual_seed(0)
-    decoder = Decoder(30, 64, layers)
+    decoder = Decoder(24, 30, 64, layers)
     for _, parameter in decoder.named_parameters():
         assert parameter.abs().max() <= 1 / math.sqrt(64)
         if parameter.dim() == 2:  # Xavier bounds would be 0.15 for the recurrent weights
@@ -168,7 +168,7 @@ def test_readout_is_the_state_at_the_last_valid_frame(layers):
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_gradients_are_those_of_torchs_own_recursion(layers):
     torch.manual_seed(7)
-    encoder, decoder = Encoder(6, 8, layers).double(), Decoder(6, 8, layers).double()
+    encoder, decoder = Encoder(6, 8, layers).double(), Decoder(8, 6, 8, layers).double()
     inputs, weights = padded(), torch.randn(5, 10, 6, dtype=torch.float64)
     (decoder(encoder(inputs, LENGTHS), 10) * weights).sum().backward()
     found = [parameter.grad for parameter in (*encoder.parameters(), *decoder.parameters())]
@@ -208,22 +208,23 @@ def test_views_encoded_together_equal_views_encoded_alone(layers):
             torch.testing.assert_close(readouts[row], single[0], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [8, 5, 1])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_decoder_is_a_recursion_with_constant_input(layers):
+def test_decoder_is_a_recursion_with_constant_input(layers, size):
     torch.manual_seed(4)
-    decoder = Decoder(6, 8, layers).double()
-    readouts = torch.randn(4, 8, dtype=torch.float64)
-    decoded = decoder(readouts, 7)
+    decoder = Decoder(size, 6, 8, layers).double()
+    inputs = torch.randn(4, size, dtype=torch.float64)
+    decoded = decoder(inputs, 7)
     assert decoded.shape == (4, 7, 6)
-    for readout, found in zip(readouts, decoded, strict=True):
-        states = gru(decoder.gru, readout.expand(7, 8))
+    for given, found in zip(inputs, decoded, strict=True):
+        states = gru(decoder.gru, given.expand(7, size))
         expected = torch.stack([decoder.output.weight @ state + decoder.output.bias for state in states])
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_decoding_longer_only_adds_frames():
     torch.manual_seed(5)
-    decoder = Decoder(6, 8, 2).double()
+    decoder = Decoder(8, 6, 8, 2).double()
     readouts = torch.randn(3, 8, dtype=torch.float64)
     long = decoder(readouts, 9)
     torch.testing.assert_close(long[:, :4], decoder(readouts, 4), rtol=1e-12, atol=1e-12)
@@ -239,6 +240,29 @@ def test_embeddings_have_unit_length_and_the_heads_direction(head):
     assert embeddings.shape == (20, 5)
     torch.testing.assert_close(embeddings.norm(dim=1), torch.ones(20))
     torch.testing.assert_close((embeddings * model.head(readouts)).sum(1), model.head(readouts).norm(dim=1))
+
+
+@pytest.mark.parametrize(("kind", "size"), [("readout", 8), ("embedding", 5)])
+def test_what_is_decoded_is_the_readout_or_its_embedding(kind, size):
+    torch.manual_seed(7)
+    model = SkeletonModel(6, 8, 1, 5, "mlp", decoder_input=kind)
+    readouts = 3 * torch.randn(4, 8)
+    expected = {"readout": readouts, "embedding": model.embed(readouts)}[kind]
+    assert expected.shape == (4, size)
+    assert torch.equal(model.decode(readouts, 9), model.decoder(expected, 9))
+    with pytest.raises(ValueError, match="decoder_input='key' is not one of: readout, embedding"):
+        SkeletonModel(6, 8, 1, 5, "mlp", decoder_input="key")
+
+
+def test_no_part_starts_from_draws_that_depend_on_the_kind_of_another():
+    usual, *others = [
+        (torch.manual_seed(8), SkeletonModel(6, 8, 1, size, head, decoder_input=kind).state_dict())[1]
+        for size, head, kind in ((5, "linear", "readout"), (4, "mlp", "readout"), (5, "linear", "embedding"))
+    ]
+    for changed, equal in zip(others, (("encoder", "decoder"), ("encoder", "head")), strict=True):
+        for name in (name for name in usual if name.startswith(equal)):
+            assert torch.equal(usual[name], changed[name]), name
+    assert len({value.flatten()[0].item() for value in usual.values()}) == len(usual)
 
 
 def test_embeddings_of_half_precision_readouts_are_float32():

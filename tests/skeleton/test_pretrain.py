@@ -11,15 +11,16 @@ from slow_skeletons import SlowStep
 from torch import nn
 from torch.nn.functional import cosine_similarity
 
-from repro.skeleton.pretrain import Pretrainer, precision_of
-from repro.skeleton.recipe import CONCERNED, SUBSETS, TERMS, VARIANTS
+from repro.run.device import has_bfloat16, precision_of
+from repro.skeleton.pretrain import Pretrainer
+from repro.skeleton.recipe import SUBSETS, TERMS, VARIANTS
 from repro.skeleton.sequences import Sequences
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def assert_step_is_slow(fast, *, rtol=2e-4):
-    """Take a step and compare its terms, their sum and all gradients with the slow ones."""
+    """Take a step and compare its terms, their weighted sum and all gradients with the slow ones."""
     slow = SlowStep(fast)
     values = dict(zip(fast.terms, fast.step().tolist(), strict=True))
     assert list(values) == [*terms_of(fast.recipe.objectives), "loss"]
@@ -65,6 +66,13 @@ def test_a_step_of_deeper_models_equals_the_slow_one(layers):
         {"dictionary": 3, "sequence_dictionary": 2},  # smaller than a batch
         {"ad_input": "augmented", "ad_loss": "squared", "layers": 2},
         {"td_crop": 1, "batch": 1},
+        {"ae_weight": 10.0, "ce_weight": 0.5, "ad_weight": 25.0, "cd_weight": 3.0},
+        {"ce_weight": 0.0, "cd_weight": 0.0},
+        {"objectives": "AD", "ad_weight": 1e-3, "ad_loss": "squared"},
+        {"decoder_input": "embedding"},
+        {"decoder_input": "embedding", "layers": 2, "head": "mlp", "ad_input": "augmented"},
+        {"decoder_input": "embedding", "objectives": "AD", "ad_loss": "squared", "ad_weight": 2.0},
+        {"decoder_input": "embedding", "objectives": "CD"},
     ],
     ids=str,
 )
@@ -129,6 +137,29 @@ def test_gradients_reach_the_parts_a_term_uses_and_no_others(objectives):
             assert torch.equal(parameter, before[f"{part}.{name}"]) != reached, f"{part}.{name}"
 
 
+@pytest.mark.parametrize("weightless", TERMS)
+def test_a_term_of_weight_zero_trains_nothing_and_is_reported_all_the_same(weightless):
+    other = {"AE": "AD", "CE": "AD", "AD": "CE", "CD": "CE"}[weightless]  # which uses another part of the model
+    names = "+".join(term for term in TERMS if term in (weightless, other))
+    fast, usual = (learner(names, **weights) for weights in ({f"{weightless.lower()}_weight": 0.0}, {}))
+    before = copy.deepcopy(fast.model.state_dict())
+    values, expected = (dict(zip(each.terms, each.step().tolist(), strict=True)) for each in (fast, usual))
+    assert values[weightless] == expected[weightless] != 0.0
+    assert values["loss"] == values[other] == expected[other]
+    for part in REACHED[weightless] - REACHED[other]:
+        for name, parameter in getattr(fast.model, part).named_parameters():
+            assert parameter.grad is None or not parameter.grad.any(), name
+            assert torch.equal(parameter, before[f"{part}.{name}"]), name
+
+
+def test_the_head_is_trained_through_what_is_decoded_from_embeddings():
+    for decoded, reached in (("readout", False), ("embedding", True)):
+        fast = learner("AD", decoder_input=decoded)
+        fast.step()
+        assert all((parameter.grad is not None) == reached for parameter in fast.model.head.parameters())
+        assert fast.model.decoder.gru.input_size == {"readout": TINY["units"], "embedding": TINY["projection"]}[decoded]
+
+
 def test_keys_and_dictionaries_never_receive_a_gradient():
     fast = learner("AE+CE+AD+CD")
     fast.step()
@@ -180,11 +211,13 @@ def test_a_step_on_cuda_does_not_wait_for_the_device(changes):
 
 
 @pytest.mark.parametrize(("asked", "device", "expected"), [
-    ("bfloat16", "cpu", "bfloat16"), ("float32", "cpu", "float32"), ("bfloat16", "cuda", "float32"),
-    ("float32", "cuda", "float32"),
+    ("bfloat16", "cpu", "bfloat16"), ("float32", "cpu", "float32"), ("float32", "cuda", "float32"),
+    ("auto", "cuda", "float32"), ("auto", "cpu", "bfloat16" if has_bfloat16() else "float32"),
 ])
-def test_precision_is_a_choice_on_a_cpu_alone(asked, device, expected):
+def test_precision_is_what_is_asked_for_or_what_the_device_is_fast_in(asked, device, expected):
     assert precision_of(tiny("CE", precision=asked), torch.device(device)) == expected
+    if device == "cpu":
+        assert learner("CE", precision=asked).precision == expected
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -225,15 +258,16 @@ def test_every_variant_changes_the_numbers(variant):
     assert ((usual - changed).abs() > 1e-5 * usual.abs()).any(1)[-1]
 
 
+CONCERNED = {"sum_of_squares": {"AD"}, "denoising": {"AD"}, "frozen_noise": {"CD"}, "uncropped": {"CD"},
+             "mlp_head": {"AE", "CE"}, "bidirectional": set(TERMS), "ema_head_twice": {"CE"}}
+
+
 @pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_variant_changes_the_terms_that_it_concerns(variant, term):
-    """With `mlp_head`, which draws more numbers before those of the decoder, the usual decoder."""
     data = made_up(frames=60, shortest=55)
     recipe = tiny(term, td_crop=50, units=8)
     usual, changed = (Pretrainer(each, data, 0, CPU) for each in (recipe, recipe.replace(**VARIANTS[variant])))
-    for model, twin in ((usual.model, changed.model), (usual.keys.twin, changed.keys.twin)):
-        twin.decoder.load_state_dict(model.decoder.state_dict())
     losses = [torch.stack([fast.step() for _ in range(3)]) for fast in (usual, changed)]
     assert torch.equal(*losses) == (term not in CONCERNED[variant])
 

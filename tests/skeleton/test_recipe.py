@@ -76,7 +76,7 @@ def test_variants_are_differences_from_the_defaults():
         ({"ad_loss": "l2"}, "ad_loss='l2' is not one of: l1, squared"),
         ({"td_queue": "dead"}, "td_queue='dead' is not one of: live, frozen_noise"),
         ({"select": "best"}, "select='best' is not one of: last, best_on_test"),
-        ({"precision": "float16"}, "precision='float16' is not one of: float32, bfloat16"),
+        ({"precision": "float16"}, "precision='float16' is not one of: auto, float32, bfloat16"),
         ({"layers": 0}, "layers=0 should be at least 1"),
         ({"units": -512}, "units=-512 should be at least 1"),
         ({"batch": 0}, "batch=0 should be at least 1"),

@@ -1,5 +1,6 @@
-"""Measures that finished cells lack, taken from checkpoints: those of a fresh training, and nothing else touched."""
+"""Cells that an earlier version evaluated, measured again from checkpoints: what a fresh training would write."""
 
+import dataclasses
 import functools
 import json
 import shutil
@@ -8,15 +9,18 @@ import pytest
 import torch
 
 from repro.run.engine import run_cells
-from repro.run.store import Cell, Store
+from repro.run.export import finished_cells
+from repro.run.store import Cell, Store, evaluation_of
 from repro.skeleton import cell, reevaluate
-from repro.skeleton.pretrain import VERSION
+from repro.skeleton.pretrain import VERSION, Pretrainer
 from repro.skeleton.recipe import quick
 from repro.skeleton.reevaluate import evaluate_again
 
 CPU = torch.device("cpu")
 TINY = {"units": 16, "epochs": 2, "batch": 512, "dictionary": 32, "sequence_dictionary": 16, "probe_epochs": 2}
-NEW = ("linear_standardised", "linear_standardised_unseen", "readout_spread", "decoded_scale")
+MEASURES = {"linear", "linear_unseen", "linear_best", "linear_standardised", "linear_standardised_unseen", "knn1",
+            "knn1_unseen", "embedding_spread", "readout_spread", "select", "evaluation", "cost"}
+DECODED, SELECTED = {"decoded_scale"}, {"linear_last"}
 
 
 def cells():
@@ -24,8 +28,8 @@ def cells():
     chosen = [("AE+CE", {}), ("AE+CE", {"select": "best_on_test", "select_every": 1}), ("random", {}), ("AD+CD", {})]
     recipes = [quick("synthetic", name, **(TINY | changes)) for name, changes in chosen]
     digest = cell.data_of(recipes[0]).digest
-    return [Cell("taxonomy", str(number), recipe, 0, "quick", "synthetic", digest, VERSION)
-            for number, recipe in enumerate(recipes)]
+    return [Cell("taxonomy", str(number), recipe, 0, "quick", "synthetic", digest, VERSION,
+                 cell.EVALUATION) for number, recipe in enumerate(recipes)]
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +57,13 @@ def rewrite(path, change):
     path.write_text(json.dumps(values))
 
 
-def forget(store, names=NEW):
-    """Take measures out of every result, as if they had not been known; returns the results before that."""
+def outdate(store, **values):
+    """Make every result one of an earlier evaluation, with less in it; returns the results before that."""
     before = {}
     for path in sorted(store.root.glob("*/*/result.json")):
         before[path] = json.loads(path.read_text())
-        rewrite(path, lambda values: [values.pop(name, None) for name in names])
+        cost = before[path]["cost"] | values
+        path.write_text(json.dumps({"linear": 12.34, "select": before[path]["select"], "cost": cost}))
     return before
 
 
@@ -66,8 +71,8 @@ def contents(store):
     return {path: path.read_bytes() for path in sorted(store.root.rglob("*")) if path.is_file()}
 
 
-def test_what_is_filled_in_is_what_training_writes(store):
-    before = forget(store, (*NEW, "linear_last"))
+def test_what_is_measured_again_is_what_training_writes(store):
+    before = outdate(store)
     assert evaluate_again(store, CPU) == 4
     after = {path: json.loads(path.read_text()) for path in before}
     assert after == before
@@ -75,48 +80,29 @@ def test_what_is_filled_in_is_what_training_writes(store):
     assert selected["linear_last"] == after[result_path(store, cells()[0])]["linear"]
 
 
-def test_what_is_there_stays(store):
+def test_the_cost_stays_and_so_does_all_but_the_results(store):
     path = result_path(store, cells()[0])
-    forget(store)
-    rewrite(path, lambda values: values.update(linear=12.34, knn1=56.7, cost={"finished": "long ago"}))
+    outdate(store, finished="long ago", precision="bfloat16")
     others = {where: content for where, content in contents(store).items() if where.name != "result.json"}
     evaluate_again(store, CPU)
-    found = json.loads(path.read_text())
-    assert (found["linear"], found["knn1"], found["cost"]) == (12.34, 56.7, {"finished": "long ago"})
-    assert found.keys() >= set(NEW) - {"decoded_scale"}
+    cost = json.loads(path.read_text())["cost"]
+    assert (cost["finished"], cost["precision"], cost["steps"]) == ("long ago", "bfloat16", 2)
     assert {where: content for where, content in contents(store).items() if where.name != "result.json"} == others
 
 
-def test_cells_that_lack_nothing_are_not_evaluated(store, monkeypatch):
+def test_cells_of_this_evaluation_are_not_evaluated(store, monkeypatch):
     monkeypatch.setattr(reevaluate, "measure", None)
     before = contents(store)
     assert evaluate_again(store, CPU) == 0
     assert contents(store) == before
 
 
-def test_training_writes_every_measure_that_is_asked_for(finished):
-    plain = json.loads(result_path(Store(finished), cells()[0]).read_text())
-    assert plain.keys() == cell.MEASURES | {"select", "cost"}
-    decoded = json.loads(result_path(Store(finished), cells()[3]).read_text())
-    assert decoded.keys() == cell.MEASURES | {"select", "cost", "decoded_scale"}
-
-
-def test_what_nothing_can_be_said_of_is_not_written(store, monkeypatch):
-    path = result_path(store, cells()[0])
-    names = [name for name in json.loads(path.read_text()) if name.endswith("_unseen")]
-    forget(store, names)
-    monkeypatch.setattr(reevaluate, "measure", lambda *_: {"linear": 1.0})  # as where all test sequences are repeated
-    before = contents(store)
-    assert evaluate_again(store, CPU) == 0
-    assert contents(store) == before
-
-
-def test_the_decoded_scale_alone_is_added(store):
-    before = forget(store, ("decoded_scale",))
-    path = result_path(store, cells()[3])
-    rewrite(path, lambda values: values.update(linear=12.34))
-    assert evaluate_again(store, CPU) == 1
-    assert json.loads(path.read_text()) == before[path] | {"linear": 12.34}
+@pytest.mark.parametrize(("number", "expected"), [
+    (0, MEASURES), (1, MEASURES | SELECTED), (2, MEASURES), (3, MEASURES | DECODED),
+])
+def test_training_writes_every_measure_and_the_version_of_the_evaluation(finished, number, expected):
+    result = json.loads(result_path(Store(finished), cells()[number]).read_text())
+    assert result.keys() == expected and result["evaluation"] == cell.EVALUATION
 
 
 def test_a_cell_copied_from_another_table_gets_its_measures_from_there(store):
@@ -125,9 +111,63 @@ def test_a_cell_copied_from_another_table_gets_its_measures_from_there(store):
     shutil.copytree(origin.parent, twin)
     rewrite(twin / "recipe.json", lambda values: values.update(table="encoder_collapse"))
     (twin / "checkpoint.pt").unlink()
-    before = forget(store)
+    before = outdate(store)
     assert evaluate_again(store, CPU) == 5
     assert json.loads((twin / "result.json").read_text()) == before[origin]
+
+
+# ---------------------------------------------------------------------------------------------- where a table is run
+
+
+def run_again(store, monkeypatch, wanted=None, engine="inline"):
+    """Run the table's cells again; how many steps are taken, inline."""
+    taken = []
+    step = Pretrainer.step
+    monkeypatch.setattr(Pretrainer, "step", lambda learner: (taken.append(1), step(learner))[1])
+    run_cells(wanted or cells(), functools.partial(cell.train, device=CPU), store, engine=engine, workers=1)
+    return len(taken)
+
+
+def test_a_table_that_is_run_measures_outdated_cells_again_without_a_step(store, monkeypatch):
+    before = outdate(store, commit="earlier")
+    checkpoints = {path: content for path, content in contents(store).items() if path.suffix == ".pt"}
+    assert [store.run(each).result for each in cells()] == [None] * 4
+    assert run_again(store, monkeypatch) == 0
+    for path, result in before.items():
+        expected = result | {"cost": result["cost"] | {"commit": "earlier"}}
+        assert json.loads(path.read_text()) == expected
+    assert {path: content for path, content in contents(store).items() if path.suffix == ".pt"} == checkpoints
+
+
+@pytest.mark.parametrize("damage", [
+    lambda path: path.unlink(), lambda path: path.write_bytes(b"no checkpoint"),
+    lambda path: path.write_bytes(path.read_bytes()[:-200]),
+], ids=["missing", "garbage", "cut off"])
+@pytest.mark.parametrize("engine", ["inline", "local"])
+def test_without_a_sound_checkpoint_the_result_stays_and_says_its_evaluation(store, damage, engine, monkeypatch):
+    wanted = cells()[0]
+    outdate(store)
+    path = result_path(store, wanted)
+    rewrite(path, lambda values: values.update(evaluation=cell.EVALUATION - 1))
+    before = path.read_bytes()
+    damage(path.with_name("checkpoint.pt"))
+    assert run_again(store, monkeypatch, [wanted], engine) == 0
+    assert path.read_bytes() == before
+    assert store.run(wanted).result == json.loads(before)
+    metrics = json.loads(finished_cells(store).set_index("key").loc[wanted.key, "metrics"])
+    assert metrics["evaluation"] == cell.EVALUATION - 1
+
+
+def test_a_result_that_does_not_say_its_evaluation_is_of_the_first():
+    assert evaluation_of({"linear": 50.0}) == 1
+    assert evaluation_of({"linear": 50.0, "evaluation": 3}) == 3
+
+
+def test_the_version_of_the_evaluation_is_neither_in_the_key_nor_in_the_description():
+    wanted = cells()[0]
+    later = dataclasses.replace(wanted, evaluation=cell.EVALUATION + 1)
+    assert later.key == wanted.key and later.describe() == wanted.describe()
+    assert "evaluation" not in wanted.describe()
 
 
 @pytest.mark.parametrize(("described", "message"), [
@@ -137,7 +177,7 @@ def test_a_cell_copied_from_another_table_gets_its_measures_from_there(store):
 ], ids=str)
 def test_cells_that_are_passed_over(store, described, message, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("REPRO_DATA", str(tmp_path / "nothing"))
-    forget(store)
+    outdate(store)
     path = result_path(store, cells()[0])
     if "checkpoint" in described:
         path.with_name("checkpoint.pt").unlink()

@@ -1,5 +1,8 @@
 """The cells of the tables: which there are, and their entries, recipes and keys."""
 
+import dataclasses
+import functools
+import inspect
 import itertools
 import re
 
@@ -8,7 +11,7 @@ import torch
 from made_up_skeletons import stand_in
 
 from repro.skeleton import tables
-from repro.skeleton.recipe import VARIANTS
+from repro.skeleton.recipe import METHODS, TERMS, VARIANTS, SkeletonRecipe
 
 pytestmark = pytest.mark.usefixtures("runs")
 
@@ -72,22 +75,27 @@ def test_entries_say_what_departs_from_the_preset(choices, suffix):
     assert (found.key == usual.key) == (suffix == "")
 
 
+CONCERNED = {"sum_of_squares": {"AD"}, "denoising": {"AD"}, "frozen_noise": {"CD"}, "uncropped": {"CD"},
+             "mlp_head": {"AE", "CE"}, "bidirectional": {"random", *TERMS}, "ema_head_twice": {"CE"}}
+
+
 @pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "uncropped"])
 def test_objectives_that_a_variant_does_not_concern_keep_their_usual_cells(variant):
     cells = tables.taxonomy_cells("synthetic", variant=variant)
     for found, usual in zip(cells, tables.taxonomy_cells("synthetic"), strict=True):
-        concerned = CONCERNED[variant] & {"random", *usual.entry.split("+")}
+        concerned = CONCERNED[variant] & set(usual.entry.split("+"))
         assert found.recipe == (usual.recipe.replace(**VARIANTS[variant]) if concerned else usual.recipe)
         assert (found.key == usual.key) == (found.entry == usual.entry) == (not concerned)
 
 
 @pytest.mark.parametrize(
-    ("variant", "objectives", "able"),
-    [("sum_of_squares", "CE", "AD"), ("denoising", "random,AE+CE", "AD"), ("frozen_noise", "CE+AD", "CD"),
-     ("uncropped", "AE,CE", "CD"), ("mlp_head", "random,AD+CD", "AE, CE"), ("ema_head_twice", "AE+CD", "CE")],
+    ("variant", "objectives"),
+    [("sum_of_squares", "CE"), ("denoising", "random,AE+CE"), ("frozen_noise", "CE+AD"), ("uncropped", "AE,CE"),
+     ("mlp_head", "random,AD+CD"), ("ema_head_twice", "AE+CD")],
 )
-def test_a_variant_that_changes_no_objective_is_refused(variant, objectives, able):
+def test_a_variant_that_changes_no_objective_is_refused(variant, objectives):
     chosen = re.escape(objectives.replace(",", ", "))
+    able = re.escape(", ".join(name for name in METHODS if CONCERNED[variant] & set(name.split("+"))))
     message = f"variant='{variant}' changes nothing in the training of {chosen}; leave it out, .* anyway: {able}$"
     with pytest.raises(ValueError, match=message):
         tables.taxonomy_cells("synthetic", objectives=objectives, variant=variant)
@@ -126,32 +134,85 @@ LISTS = {"taxonomy": {"objectives": "AE"}, "encoder_collapse": {"methods": "AE",
 
 
 @pytest.mark.parametrize("table", LISTS)
-@pytest.mark.parametrize("device", ["auto", "cuda"])
-def test_cells_for_cuda_are_in_float32_and_have_keys_of_their_own(table, device, cuda):
-    listed = tables.TABLES[table].cells
-    on_cuda, = listed("synthetic", preset="paper", device=device, **LISTS[table])
-    on_cpu, = listed("synthetic", preset="paper", device="cpu", **LISTS[table])
-    assert (on_cuda.recipe.precision, on_cpu.recipe.precision) == ("float32", "bfloat16")
-    assert on_cuda.entry == on_cpu.entry == "AE" and on_cuda.key != on_cpu.key
-    assert listed("synthetic", preset="paper", device=device, precision="float32", **LISTS[table]) == [on_cuda]
-    labelled, = listed("synthetic", preset="paper", device="cpu", precision="float32", **LISTS[table])
-    assert labelled.entry == "AE, precision=float32" and labelled.key == on_cuda.key  # another entry of one recipe
-    with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
-        listed("synthetic", preset="paper", device=device, precision="bfloat16", **LISTS[table])
+@pytest.mark.parametrize("preset", ["paper", "quick", "smoke"])
+def test_a_cell_is_the_same_on_every_device(table, preset, cuda):
+    listed = functools.partial(tables.TABLES[table].cells, "synthetic", preset=preset, **LISTS[table])
+    on_cpu, = listed(device="cpu")
+    assert on_cpu.entry == "AE"
+    for device in ("auto", "cuda"):
+        assert listed(device=device) == [on_cpu]
+        with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
+            listed(device=device, precision="bfloat16")
 
 
-def test_cells_in_float32_on_a_cpu_are_those_for_cuda(cuda):
-    """The quick recipe of embedded data has float32 everywhere."""
-    on_cuda, on_cpu = (tables.taxonomy_cells("synthetic", objectives="CE", device=name) for name in ("cuda", "cpu"))
-    assert on_cuda == on_cpu
+@pytest.mark.parametrize("table", LISTS)
+def test_a_precision_that_is_asked_for_makes_a_cell_of_its_own(table):
+    keys = set()
+    for precision in ("auto", "float32", "bfloat16"):
+        found, = tables.TABLES[table].cells("synthetic", preset="paper", precision=precision, **LISTS[table])
+        assert found.recipe.precision == precision
+        assert found.entry == ("AE" if precision == "auto" else f"AE, precision={precision}")
+        keys.add(found.key)
+    assert len(keys) == 3
 
 
-def test_a_table_asks_for_the_cells_of_its_device(monkeypatch, cuda):
-    for name in ("taxonomy", "encoder_collapse"):
-        asked = []
-        monkeypatch.setattr(tables, "trained", lambda cells, *_, asked=asked: asked.extend(cells))
-        tables.TABLES[name].run("synthetic", preset="smoke", device="cuda")
-        assert {found.recipe.precision for found in asked} == {"float32"}
+def test_fields_sweep_and_equal_trainings_are_one_cell():
+    found = tables.taxonomy_cells("synthetic", objectives="CE,AD", ad_weight="1,25,50", seeds="0,1")
+    usual = tables.taxonomy_cells("synthetic", objectives="CE,AD", seeds="0,1")
+    entries = ["CE", "AD", "AD, ad_weight=25.0", "AD, ad_weight=50.0"]
+    assert [(cell.seed, cell.entry) for cell in found] == [(seed, entry) for seed in (0, 1) for entry in entries]
+    assert [cell.key for cell in found if cell.entry in ("CE", "AD")] == [cell.key for cell in usual]
+    assert [cell.recipe.ad_weight for cell in found[:4]] == [1.0, 1.0, 25.0, 50.0]
+
+
+def test_several_fields_sweep_together():
+    found = tables.taxonomy_cells("synthetic", objectives="random,CE", layers=[1, 3], temperature="0.1,0.2")
+    assert [(cell.recipe.objectives, cell.recipe.layers, cell.recipe.temperature) for cell in found] == [
+        ("random", 1, 0.1), ("random", 3, 0.1),
+        ("CE", 1, 0.1), ("CE", 1, 0.2), ("CE", 3, 0.1), ("CE", 3, 0.2),
+    ]
+    assert len({cell.key for cell in found}) == 6
+    assert found[-1].entry == "CE, layers=3, temperature=0.2"
+
+
+def test_every_field_is_a_parameter_and_auto_is_the_preset():
+    fields = {field.name for field in dataclasses.fields(SkeletonRecipe)} - {"objectives"}
+    for name, listed in (("taxonomy", tables.taxonomy_cells), ("encoder_collapse", tables.encoder_collapse_cells)):
+        parameters = inspect.signature(listed).parameters
+        assert fields <= parameters.keys()
+        everything = dict.fromkeys(fields - {"dataset", "layers"}, "auto")
+        assert listed("synthetic", **LISTS[name], **everything) == listed("synthetic", **LISTS[name])
+
+
+@pytest.mark.parametrize(("field", "text", "value"), [
+    ("td_crop", "none", None), ("td_crop", "8", 8), ("bidirectional", "true", True), ("ema_head_twice", True, True),
+    ("units", "64", 64), ("cd_weight", 25, 25.0), ("momentum", "0.99", 0.99),
+    ("decoder_input", "embedding", "embedding"), ("probe_every", 2, 2), ("epochs", "3", 3),
+])
+def test_a_field_is_given_as_text_or_as_itself(field, text, value):
+    found, = tables.taxonomy_cells("synthetic", objectives="CE+CD", **{field: text})
+    usual, = tables.taxonomy_cells("synthetic", objectives="CE+CD")
+    assert found.recipe == usual.recipe.replace(**{field: value}) and type(getattr(found.recipe, field)) is type(value)
+    assert found.entry == f"CE+CD, {field}={value}"
+
+
+@pytest.mark.parametrize(("objectives", "choices", "message"), [
+    ("CE,AE", {"ad_weight": 2}, "ad_weight=2 changes nothing of CE, AE; AD, AE\\+AD, .* use it: leave it out"),
+    ("random", {"epochs": "1,2"}, "epochs='1,2' changes nothing of random; AE, CE, AE\\+CE, .* use it"),
+    ("AD", {"flip": 0.25}, "flip=0.25 changes nothing of AD; AE, CE, .* use it"),
+    ("CE", {"select_every": 2}, "select_every=2 changes nothing of CE; nothing that is trained so does: leave it out"),
+    ("CE", {"ad_loss": "squared", "epochs": 2}, "ad_loss='squared' changes nothing of CE; AD, "),
+])
+def test_a_field_that_no_row_uses_is_refused_naming_who_does(objectives, choices, message):
+    with pytest.raises(ValueError, match=message):
+        tables.taxonomy_cells("synthetic", objectives=objectives, **choices)
+
+
+def test_a_field_counts_as_used_where_another_that_is_asked_for_makes_it_so():
+    found, = tables.taxonomy_cells("synthetic", objectives="CE", select="best_on_test", select_every=2)
+    assert (found.recipe.select, found.recipe.select_every) == ("best_on_test", 2)
+    found, = tables.taxonomy_cells("synthetic", objectives="AD", ad_input="augmented", flip=0.25)
+    assert (found.recipe.ad_input, found.recipe.flip) == ("augmented", 0.25)
 
 
 @pytest.mark.parametrize(("dataset", "pipeline", "expected"), [

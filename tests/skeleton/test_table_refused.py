@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("runs")
         ({"seeds": "0;1"}, "seeds='0;1' should be a comma list of whole numbers from 0"),
         ({"seeds": "-1"}, "whole numbers from 0"),
         ({"seeds": ""}, "whole numbers from 0"),
-        ({"layers": "0"}, "layers='0' should be a"),
+        ({"layers": "0"}, "layers='?0'? should be a"),
         ({"layers": "one"}, "layers='one' should be a"),
         ({"device": "gpu"}, "device='gpu' is not one of: auto, cpu, cuda"),
         ({"engine": "remote"}, "engine='remote' is not one of: auto, inline, local, dask"),
@@ -45,15 +45,22 @@ def test_impossible_values_stop_before_anything_is_computed(table, choices, mess
         ("taxonomy", {"protocol": "xsub"}, "protocol='xsub' is not one of: auto, xview"),
         ("taxonomy", {"variant": "frozen"}, "variant='frozen' is not one of: none, .*; did you mean 'frozen_noise'"),
         ("taxonomy", {"select": "first"}, "select='first' is not one of: last, best_on_test"),
-        ("taxonomy", {"units": "many"}, "units='many' should be a whole number of at least 1"),
-        ("taxonomy", {"units": 0}, "units=0 should be a whole number of at least 1"),
-        *(("taxonomy", {"learning_rate": rate}, f"learning_rate={rate!r} should be auto or a positive number")
-          for rate in ("0", "-1", "fast", "nan", "inf", True, "", "1_0")),
-        ("taxonomy", {"objectives": "random", "learning_rate": 0.5}, "learning_rate=0.5 changes nothing of random, "),
+        ("taxonomy", {"units": "many"}, "units='many' should be a whole number"),
+        ("taxonomy", {"units": "16,8.5"}, "units='8.5' should be a whole number"),
+        ("taxonomy", {"units": 0}, "units=0 should be at least 1"),
+        ("taxonomy", {"units": "16,16"}, "units='16,16' names 16 twice"),
+        *(("taxonomy", {"learning_rate": rate}, f"learning_rate={rate!r} should be a number")
+          for rate in ("fast", True, "", "1_0")),
+        *(("taxonomy", {"learning_rate": rate}, f"learning_rate={rate}.* should be (at least 0|finite)")
+          for rate in ("-1", "nan", "inf")),
+        ("taxonomy", {"bidirectional": "yes"}, "bidirectional='yes' should be true or false"),
+        ("taxonomy", {"td_crop": "half"}, "td_crop='half' should be a whole number or none"),
+        ("taxonomy", {"ad_loss": "l1,l2"}, "ad_loss='l2' is not one of: l1, squared"),
+        ("taxonomy", {"objectives": "random", "learning_rate": 0.5}, "learning_rate=0.5 changes nothing of random; "),
         ("taxonomy", {"variant": "uncropped"}, "would change nothing on synthetic: its longest sequence has 50 frames"),
         ("encoder_collapse", {"precision": "half"}, "precision='half' is not one of: auto, float32, bfloat16"),
         ("encoder_collapse", {"select": "first"}, "select='first' is not one of: last, best_on_test"),
-        ("taxonomy", {"layers": "1,2"}, "layers='1,2' should be a whole number"),
+        ("taxonomy", {"layers": "1,x"}, "layers='x' should be a whole number"),
         ("encoder_collapse", {"methods": "CE"}, "methods='CE' is not one of: random, AE"),
         ("encoder_collapse", {"methods": "random AE"}, "methods='random AE' is not one of: random, AE"),
     ],
@@ -67,8 +74,10 @@ def test_impossible_values_of_one_table(table, choices, message, runs):
 
 @pytest.mark.parametrize("table", ["taxonomy", "encoder_collapse"])
 def test_misspelt_parameters_are_errors(table, runs):
-    with pytest.raises(TypeError, match="seed"):
+    with pytest.raises(TypeError, match=r"'seed' is not a parameter of .*did you mean 'seeds'"):
         tables.TABLES[table].run("synthetic", preset="smoke", seed="0")
+    with pytest.raises(TypeError, match=r"'unit' is not a parameter of .*did you mean 'units'"):
+        tables.TABLES[table].run("synthetic", preset="smoke", unit="16")
     assert not runs.exists()
 
 
