@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 MEAN, DEVIATION = 0.45, 0.225  # of pixels in [0, 1]; usual for Kinetics, the paper names none
+FLIP = 0.5  # probability; assumed, the paper names the augmentation alone
 LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
 TURN, SHIFT = 0.2, 0.15       # largest change of an entry of the affine map; of the shift, in halves of a side; assumed
 
@@ -44,12 +45,12 @@ def draw(
         size: side of the crop, in pixels.
         greyscale: probability, 0 to 1.
 
-    Source: CM-ACC, Sec. 4; a flip with probability 1/2 is assumed.
+    Source: CM-ACC, Sec. 4; the probability of a flip is assumed.
     """
     chance = torch.rand(4, count, generator=generator, device=generator.device)
     rows = (chance[0] * (height - size + 1)).long()
     columns = (chance[1] * (width - size + 1)).long()
-    return Draws(rows, columns, chance[2] < 0.5, chance[3] < greyscale)
+    return Draws(rows, columns, chance[2] < FLIP, chance[3] < greyscale)
 
 
 def apply(clips: Tensor, draws: Draws, size: int) -> Tensor:

@@ -1,6 +1,5 @@
 """One cell of CM-ACC's tables: pre-train, fine-tune or probe, and say what it cost."""
 
-import functools
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +51,7 @@ EVALUATION = 1  # raise when `evaluate` measures more, or otherwise
 
 
 def data_of(recipe: AudioVisualRecipe) -> Pairs:
-    """The pairs a recipe pre-trains on; read once per process.
+    """The pairs a recipe pre-trains on; read once per process while their files stay the same.
 
     Of a set that is a target too, only the training part of the target's split is for pre-training.
 
@@ -72,7 +71,7 @@ def data_of(recipe: AudioVisualRecipe) -> Pairs:
 
 
 def target_of(recipe: AudioVisualRecipe, target: str, split: int) -> Pairs:
-    """The recordings of a target in a split, from 1, in windows for fine-tuning; read once per process."""
+    """The recordings of a target in a split, from 1, in windows for fine-tuning; read once, as `data_of`."""
     dataset, _, splits = TARGETS[target]
     chosen = {"window": recipe.finetune_window, "split": splits[split - 1]}
     return _load(dataset, manifest.data_root(), **chosen, **_options(recipe, dataset))
@@ -269,6 +268,6 @@ def _options(recipe: AudioVisualRecipe, dataset: str) -> dict[str, Any]:
     return {name: getattr(recipe, name) for name in (GRIDS if dataset in CHARACTERS else CLIPS)}
 
 
-@functools.lru_cache(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
+@manifest.read_once(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
 def _load(name: str, root: Path, **options: Any) -> Pairs:
     return load(name, root, **options)

@@ -16,6 +16,8 @@ from repro.run.ahead import Ahead, ahead
 from repro.run.device import autocast, restore_generator
 from repro.run.streams import seeds
 
+OPTIMISER = torch.optim.Adam
+
 
 class FineTuner:
     """A learner for `repro.run.fit`: a trained encoder of one modality and a new linear classifier.
@@ -59,7 +61,7 @@ class FineTuner:
             self.trunk = Encoder(trunk.name, trunk.width, channels=trunk.channels).to(device)
         self.trunk.load_state_dict(trunk.state_dict())
         parameters = [*self.trunk.parameters(), *self.classifier.parameters()]
-        self.optimiser = torch.optim.Adam(parameters, lr=recipe.finetune_learning_rate, fused=True)
+        self.optimiser = OPTIMISER(parameters, lr=recipe.finetune_learning_rate, fused=True)
         crops, order = seeds(seed, 2)
         self.generator = torch.Generator(device).manual_seed(crops)
         self.order_generator = torch.Generator().manual_seed(order)

@@ -23,6 +23,7 @@ from repro.run.fit import NonFiniteLoss
 from repro.run.streams import seeds
 
 VERSION = 5  # raise when a change alters the numbers of an unchanged recipe
+OPTIMISER = torch.optim.Adam
 OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
 
 
@@ -67,7 +68,7 @@ class Pretrainer:
         for module in (self.towers, self.classifiers, self.keys):
             module.to(device)
         parameters = [*self.towers.parameters(), *self.classifiers.parameters()]
-        self.optimiser = torch.optim.Adam(parameters, lr=recipe.learning_rate, fused=True)
+        self.optimiser = OPTIMISER(parameters, lr=recipe.learning_rate, fused=True)
         self.generator = torch.Generator(device).manual_seed(crops)
         self.selection_generator = torch.Generator(device).manual_seed(selection)
         self.order_generator = torch.Generator().manual_seed(order)

@@ -17,7 +17,7 @@ from repro.audiovisual.recipe import (
     VARIANTS,
     AudioVisualRecipe,
 )
-from repro.recipe import choose, distinct, parse_names, parse_number, parse_numbers
+from repro.recipe import Values, choose, distinct, parse_names, parse_number, parse_numbers
 from repro.report.comparison import TRUNKS
 from repro.run.store import Cell
 from repro.run.table import checked_names, entry_of, resolved, with_variant
@@ -241,10 +241,17 @@ def category_diversity_cells(
     Raises:
         TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    smoke = resolved(dataset, preset, COUNTED, PRESETS) == "smoke"
-    usual: dict[str, Any] = {"targets": "", "iterations": 2 if smoke else 300}  # grids are probed all the same
+    usual = {name: value for name, (value, _) in counted(resolved(dataset, preset, COUNTED, PRESETS)).items()}
     chosen = [("cmacc", changes) for changes in _sampled(samplers, _batches(batches, dataset, preset))]
     return _cells("category_diversity", dataset, preset, seeds, chosen, variant, subset, fields, usual)
+
+
+def counted(preset: str) -> Values:
+    """What `category_diversity` changes of a preset: it counts categories along a short training."""
+    return {
+        "targets": ("", "assumed: nothing is fine-tuned, categories are counted"),  # of grids characters are probed
+        "iterations": (2 if preset == "smoke" else 300, "assumed: steps in which categories are counted"),
+    }
 
 
 def _sampled(samplers: str, batches: str | int) -> list[dict[str, Any]]:

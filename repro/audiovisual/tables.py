@@ -7,12 +7,14 @@ from typing import Any
 from pandas import DataFrame, concat
 from tqdm.auto import tqdm
 
-from repro.audiovisual import figure_data
+from repro.audiovisual import augment, figure_data, finetune, pretrain
 from repro.audiovisual.cell import learners, train, trained_on
-from repro.audiovisual.recipe import METHODS, PRESETS
+from repro.audiovisual.data import CHARACTERS
+from repro.audiovisual.recipe import METHODS, PAPER, PRESETS, AudioVisualRecipe
 from repro.audiovisual.table_cells import (
     VARIED,
     category_diversity_cells,
+    counted,
     cross_modal_cells,
     dictionary_size_cells,
     mutual_information_cells,
@@ -27,9 +29,10 @@ from repro.audiovisual.table_layouts import (
     ohem_vs_active_table,
     transfer_table,
 )
+from repro.recipe import Rows
 from repro.run import device as devices
 from repro.run.store import Cell
-from repro.run.table import Table, trained
+from repro.run.table import Table, optimiser, trained
 
 
 def cross_modal(
@@ -272,7 +275,28 @@ def _table(name: str, run: Callable, cells: Callable, layout: Callable, example:
         varied=varied,
         presets=PRESETS,
         example=example,
+        fixed=counted if name == "category_diversity" else lambda preset: {},
+        constants=_constants,
     )
+
+
+def _constants(recipe: AudioVisualRecipe) -> Rows:
+    """See `Table.constants`."""
+    assumed = "assumed: usual for Kinetics"
+    rows = [optimiser(pretrain.OPTIMISER, PAPER)] if recipe.method != "scratch" else []
+    if recipe.dataset in CHARACTERS:
+        return [
+            *rows,
+            ("affine.turn", augment.TURN, "assumed: most by which an entry of the map departs from the identity's"),
+            ("affine.shift", augment.SHIFT, "assumed: largest shift of a cell, in halves of its side"),
+        ]
+    return [
+        *rows,
+        *([optimiser(finetune.OPTIMISER, "assumed: of fine-tuning")] if recipe.targets else []),
+        ("flip", augment.FLIP, "assumed: probability; the paper names the augmentation alone"),
+        ("normalisation.mean", augment.MEAN, assumed),
+        ("normalisation.std", augment.DEVIATION, assumed),
+    ]
 
 
 SOUND, LARGE = ("kinetics_sound", "cmacc"), ("kinetics700", "cmacc")

@@ -9,7 +9,7 @@ import torch
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.recipe import choose, distinct, parse_names, parse_numbers
+from repro.recipe import Rows, choose, distinct, parse_names, parse_numbers
 from repro.report.printed import printed
 from repro.report.stored import departures, with_departures
 from repro.run import device as devices
@@ -18,6 +18,7 @@ from repro.run.table import (
     Table,
     checked_names,
     entry_of,
+    optimiser,
     resolved,
     swept,
     trained,
@@ -26,7 +27,7 @@ from repro.run.table import (
 )
 from repro.skeleton.cell import EVALUATION, data_of, learners, train
 from repro.skeleton.data import DATASETS, SkeletonSet
-from repro.skeleton.pretrain import VERSION
+from repro.skeleton.pretrain import OPTIMISER, VERSION
 from repro.skeleton.recipe import METHODS, PRESETS, TERMS, VARIANTS, SkeletonRecipe
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
@@ -232,7 +233,12 @@ def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> Dat
     return with_measures(rows, results, published, preset, dataset, MEASURES)
 
 
-SHARED = {"learners": learners, "methods": METHODS, "fields": LAYOUT, "presets": PRESETS}
+def _constants(recipe: SkeletonRecipe) -> Rows:
+    """See `Table.constants`."""
+    return [optimiser(OPTIMISER, "released code, UCLA_BUTD_CON.yaml")] if recipe.uses("learning_rate") else []
+
+
+SHARED = {"learners": learners, "methods": METHODS, "fields": LAYOUT, "presets": PRESETS, "constants": _constants}
 TABLES = {
     "taxonomy": Table(
         run=taxonomy,
@@ -248,7 +254,7 @@ TABLES = {
         layout=encoder_collapse_table,
         varied=("layers",),
         example=("ucla", "AE"),
-        **SHARED,
+        **SHARED | {"methods": ("random", "AE")},
     ),
 }
 
