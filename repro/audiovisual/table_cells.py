@@ -100,7 +100,7 @@ def ohem_vs_active_cells(
     """The cells behind `ohem_vs_active`. Loads the data and trains nothing.
 
     Args:
-        samplers: comma list of "random", "ohem", "gradient", "feature" and "released".
+        samplers: comma list of "random", "ohem" (the least confident keys), "gradient", "feature" and "released".
         batches: comma list of numbers M; "auto": 32, 64 and 128, of recordings 4, 8 and 16 save for the paper's recipe,
             in which dictionary and pool grow with M. In the others all are trained equally long with one dictionary.
         dataset, preset, targets, seeds, variant, subset, fields: as for `cross_modal_cells`.
@@ -249,7 +249,7 @@ def category_diversity_cells(
 def counted(preset: str) -> Values:
     """What `category_diversity` changes of a preset: it counts categories along a short training."""
     return {
-        "targets": ("", "assumed: nothing is fine-tuned, categories are counted"),
+        "targets": ("", "assumed: nothing is fine-tuned, categories are counted"),  # of grids characters are probed
         "iterations": (2 if preset == "smoke" else 300, "assumed: steps in which categories are counted"),
     }
 

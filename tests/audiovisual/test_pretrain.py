@@ -86,7 +86,7 @@ def test_xmoco_meets_the_keys_of_its_batch_as_negatives():
         fast = learner("xmoco", dictionary=8, own_excluded=own_excluded)
         values = dict(zip(fast.terms, fast.step().tolist(), strict=True))
         again, outputs, keys = learner("xmoco", dictionary=8, own_excluded=own_excluded), {}, {}
-        index, views = again._gathered_batch()
+        _, views = again._gathered_batch()
         for name in MODALITIES:
             view = again._augmented(views[name])
             outputs[name], keys[name] = again.towers.train()(name, view)[0], again.keys(name, view)[0]
