@@ -232,6 +232,8 @@ def results_list() -> None:
 def results_export() -> None:
     """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out), and the logs of figures.
 
+    The file is that of the checkout, or of the current folder where this package is installed otherwise; it is printed.
+
     Example: repro results export
     """
     path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())

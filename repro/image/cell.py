@@ -1,6 +1,5 @@
 """One cell of the image tables: train, evaluate, and say what it cost."""
 
-import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,7 +28,7 @@ EVALUATION = 1  # raise when `evaluate` measures more, or otherwise
 
 
 def data_of(recipe: ImageRecipe) -> ImageSet:
-    """The data set of a recipe; read once per process."""
+    """The data set of a recipe; read once per process while its files stay the same."""
     return _load(recipe.dataset, manifest.data_root(), recipe.subset)
 
 
@@ -148,6 +147,6 @@ def _augmented(pretrainer: Pretrainer, index: Tensor, seed: int) -> Callable[[],
     return lambda: pretrainer.features(index, view, generator=generator, seed=(seed, next(epoch)))
 
 
-@functools.lru_cache(maxsize=2)
+@manifest.read_once(maxsize=2)
 def _load(name: str, root: Path, subset: bool) -> ImageSet:
     return load(name, root, subset=subset)

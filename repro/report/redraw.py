@@ -22,6 +22,9 @@ from repro.tables import TABLES
 MODULES = (figures, image_figures, audiovisual_figures, category_figures, negative_figures)
 CAPTIONS = {name: text for module in MODULES[1:] for name, text in module.CAPTIONS.items()} | {
     "taxonomy": "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
+    "along_training": "Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band "
+    "of one standard deviation; the best of the probe's epochs on the test split, as the released code reports it; and "
+    "the printed value.",
     "sequence_contrast": "The contrastive decoder term along training, a panel for each objective that has it; dashed, "
     "with the dictionary of noise that the released code never refreshes.",
     "taxonomy_variants": "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the "
@@ -32,6 +35,7 @@ CAPTIONS = {name: text for module in MODULES[1:] for name, text in module.CAPTIO
 }
 UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
 LOGS = {
+    "along_training": "along_training",
     "category_curves": "category_curves",
     "objective_parts": "objective_parts",
     "pretext_accuracy": "pretext_accuracy",
@@ -104,7 +108,7 @@ def _save(figure: Figure, stem: Path, name: str, rows: DataFrame, also: str = ""
 
 
 def versions_in_words(cells: DataFrame) -> str:
-    """Which entries are of which version of the training, where they are of several: these cannot simply be compared."""
+    """Which entries are of which version of the training, where they are of several: they cannot simply be compared."""
     if cells["version"].nunique() == 1:
         return ""
     entries = cells.drop_duplicates("entry").groupby("version")["entry"]

@@ -97,8 +97,8 @@ def fit(
     while done < learner.total_steps:
         losses.append(learner.step())
         done += 1
-        probed = probe is not None and probe_steps and done % probe_steps == 0
-        if done % interval and done < learner.total_steps and not probed:
+        due = probe is not None and probe_steps > 0 and done % probe_steps == 0
+        if done % interval and done < learner.total_steps and not due:
             continue
         values = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
         losses.clear()
@@ -109,7 +109,7 @@ def fit(
             _append(folder / "progress.jsonl", line)
         progress.set_postfix(values, refresh=False)
         progress.update(done - progress.n)
-        if probed:
+        if due and probe:
             measured = probe()
             if first():
                 _append(folder / "probes.jsonl", {"step": done, **measured})

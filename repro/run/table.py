@@ -4,11 +4,13 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
 from pandas import DataFrame, Series
+from tqdm.auto import tqdm
 
 from repro import manifest
 from repro.recipe import Recipe, Rows, Values, choose, closest
@@ -96,7 +98,7 @@ def checked_names(recipe: type[Recipe]) -> Callable[[Callable[..., list[Cell]]],
             usual = [each.name for each in further if choices.get(each.name) == "auto"]
             return cells(*values, **{name: value for name, value in choices.items() if name not in usual})
 
-        checked.__signature__ = signature.replace(parameters=[*own, *further])
+        vars(checked)["__signature__"] = signature.replace(parameters=[*own, *further])
         return checked
 
     return with_fields
@@ -131,7 +133,8 @@ def swept(rows: Sequence[Callable[..., Varied]], fields: Mapping[str, Any], **bu
     """
     usual = [row() for row in rows]
     values = {name: type(usual[0]).parse(name, given) for name, given in fields.items()}
-    recipes, used = [], set()
+    recipes: list[Varied] = []
+    used: set[str] = set()
     for row, plain in zip(rows, usual, strict=True):
         for combination in itertools.product(*values.values()):
             asked = bundle | dict(zip(values, combination, strict=True))
@@ -207,9 +210,12 @@ def trained(
         train: trains one run, `train(run, progress, device=...)`; see `repro.run.engine`.
         device, engine, workers: as a table's function takes them.
     """
-    where = devices.resolve(device)
+    where, store = devices.resolve(device), Store(manifest.runs_root())
     pool = pool_of(engine, workers, cells, where)
-    results = run_cells(cells, functools.partial(train, device=where), Store(manifest.runs_root()), pool=pool)
+    missing = any(store.run(cell).result is None for cell in cells)
+    if missing and cells[0].recipe.precision == "auto" and devices.first():
+        tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)
+    results = run_cells(cells, functools.partial(train, device=where), store, pool=pool)
     placed = results.join(DataFrame([cell.recipe.to_dict() for cell in cells])[list(table.fields)])
     return table.layout(placed, cells[0].preset, cells[0].dataset)
 

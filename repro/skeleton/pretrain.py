@@ -42,7 +42,9 @@ class Pretrainer:
         self.train = data.train.nonzero().flatten()
         if recipe.batch > len(self.train):
             available = f"{len(self.train)} training sequences of {data.name}"
-            raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
+            fits = 1 << (len(self.train).bit_length() - 1)
+            smaller = f"choose a smaller batch, --batch {fits} or, of a notebook, -p batch {fits}"
+            raise ValueError(f"batch={recipe.batch} exceeds the {available}; {smaller}")
         longest, features = int(data.lengths.max()), data.frames.shape[1]
         initialisation, noise, order, views = seeds(seed, 4)
         with torch.random.fork_rng(devices=[]):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 from made_clips import mp4_with_sound, ogg, wav
+from made_up_pairs import tiny
 from ucf101_files import LISTS, SILENT, WHOLE, assert_same, counting, folder, left_behind, loaded, ready
 
 from repro import manifest
-from repro.audiovisual import arrays, data, prepare, sound, sources, video
+from repro.audiovisual import arrays, cell, data, prepare, sound, sources, video
 
 ESC = ("filename,fold,target,category,esc10\n1-7-A-0.wav,1,0,dog,True\n2-8-A-1.wav,2,1,cat,False\n"
        "2-9-A-0.wav,2,0,dog,True\n")
@@ -207,3 +208,16 @@ def test_real_clips_of_ucf101(tmp_path, monkeypatch):
     assert [made.classes[label] for label in made.labels] == ["Archery", "Biking"]
     assert made.first_frame[1] == 21 and np.diff(made.first_row).tolist() == [210, 0]
     assert made.notes == {"v_Biking_g05_c02": ("no sound",)} and not made.reasons
+
+
+def test_what_is_prepared_anew_takes_effect_in_a_live_process(distribution, monkeypatch):
+    read, load = [], data.load
+    monkeypatch.setattr(cell, "load", lambda *names, **options: read.append(names) or load(*names, **options))
+    recipe = tiny("cmacc", "ucf101", size=21, subset=True, targets="hmdb51")
+    for count in (3, 5):
+        root = distribution(dict(sorted(SILENT.items())[:count]))
+        monkeypatch.setenv("REPRO_DATA", str(root))
+        ready(root, subset=True)
+        assert len(cell.data_of(recipe).labels) == count
+        assert cell.data_of(recipe) is cell.data_of(recipe)
+    assert len(read) == 2
