@@ -1,5 +1,6 @@
 """One cell of the taxonomy's tables: train, evaluate, and say what it cost."""
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
