@@ -198,9 +198,10 @@ def _refuse(path: Path, bad: dict[str, str], incomplete: bool) -> None:
     """Raise ValueError if files cannot be used, unless an incomplete distribution will do."""
     if bad and not incomplete:
         empty = sum(reason == NO_BODY for reason in bad.values())
-        again = f"fetch {'the others' if empty else 'them'} again, or " if empty < len(bad) else ""
+        them = "it" if len(bad) == 1 else "them"
+        again = f"fetch {'the others' if empty else them} again, or " if empty < len(bad) else ""
         lacking = f"{ntu.files(empty)} without any body may be as distributed; " if empty else ""
-        raise ValueError(f"{path}: {describe_bad(bad)}\n{lacking}{again}leave them out: --skip-bad --subset")
+        raise ValueError(f"{path}: {describe_bad(bad)}\n{lacking}{again}leave {them} out: --skip-bad --subset")
 
 
 def _index(usable: list[ntu.Member], pipeline: str) -> Path:

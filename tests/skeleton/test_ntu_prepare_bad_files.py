@@ -172,8 +172,8 @@ def test_a_recording_that_is_there_twice_is_named(distribution, packed):
 
 
 @pytest.mark.parametrize(("bad", "advice"), [
-    (("S017C002P038R002A004",), "1 file without any body may be as distributed; leave them out"),
-    (("S017C001P038R001A004",), "^fetch them again, or leave them out"),
+    (("S017C002P038R002A004",), "1 file without any body may be as distributed; leave it out"),
+    (("S017C001P038R001A004",), "^fetch it again, or leave it out"),
     (tuple(BAD), "1 file without any body may be as distributed; fetch the others again, or leave them out"),
 ])
 def test_only_what_another_copy_would_mend_is_to_be_fetched_again(distribution, bad, advice):
