@@ -338,7 +338,8 @@ def test_a_file_in_another_format_or_cut_short_is_an_error(written, damage):
     ({"mean": [0.5, 0.5]}, "."), ({"std": [0.2, 0.0, 0.2]}, "std above 0"), ({"mean": "abc"}, "."),
     ({"mean": [float("nan")] * 3}, "three finite numbers"), ({"std": [1.0]}, "."), ({"size": 8.5}, "whole numbers"),
     ({"resize": 7}, "resize=7 should be at least size=8"), ({"size": True}, "whole numbers"),
-    ({"size": 0}, "at least 1"), ({"mean": [10**400] * 3}, "."), ({"mean": [[0.5] * 3] * 3}, "."), ({"square": 1}, "square=1 is not one of: True, False"),
+    ({"size": 0}, "at least 1"), ({"mean": [10**400] * 3}, "."), ({"mean": [[0.5] * 3] * 3}, "."),
+    ({"square": 1}, "square=1 is not one of: True, False"),
 ])
 def test_a_view_that_cannot_be_made_is_refused(tmp_path, change, message):
     path = tmp_path / "odd.safetensors"
