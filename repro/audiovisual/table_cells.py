@@ -161,14 +161,14 @@ def mutual_information_cells(
 
     Args:
         dataset: "multidigits" or "multiomniglot".
-        methods: comma list of "scratch", "smoco", "xmoco" and "cmacc".
+        methods: comma list of "scratch", "supervised", "smoco", "xmoco" and "cmacc".
         characters: comma list of numbers from 1 to 9; "auto": all of them, 2 for smoke runs.
         preset, seeds, variant, fields: as for `cross_modal_cells`.
 
     Raises:
         TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    names = parse_names("methods", methods, ("scratch", *SELF_SUPERVISED))
+    names = parse_names("methods", methods, METHODS)
     if characters == "auto":
         characters = "2" if resolved(dataset, preset, CHARACTERS, PRESETS) == "smoke" else "1,2,3,4,5,6,7,8,9"
     numbers = parse_numbers("characters", characters, least=1)
