@@ -39,8 +39,13 @@ def open_zip_once(path: Path) -> zipfile.ZipFile:
     Raises:
         ValueError, OSError: as `open_zip`.
     """
+    return _opened(path, stamp(path))
+
+
+def stamp(path: Path) -> tuple[int, ...]:
+    """What changes when a file is exchanged, or an entry of a folder: times, size and number."""
     found = path.stat()
-    return _opened(path, (found.st_mtime_ns, found.st_size, found.st_ino))
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 @functools.lru_cache(maxsize=4)

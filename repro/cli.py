@@ -118,18 +118,17 @@ def recipe(
     method: Annotated[str | None, Option(help="one of the table's methods or objectives")] = None,
     subset: Annotated[bool, Option("--subset", help="of a part of the data set")] = False,
 ) -> None:
-    """Print every hyper-parameter of a table's recipe for one method with its source, and the other methods there are.
+    """Print what a table trains one method with: every hyper-parameter with its source, optimiser and views included.
 
     Example: repro recipe taxonomy --dataset ucla --preset quick --method CE
     """
     chosen = _table(table)
-    choose("preset", preset, chosen.presets)
     usual_dataset, usual_method = chosen.example
     changes = {"subset": True} if subset else {}
-    rows = chosen.presets[preset](dataset or usual_dataset, method or usual_method, **changes).described()
+    rows = chosen.described(preset, dataset or usual_dataset, method or usual_method, **changes)
     width = max(len(name) for name, _, _ in rows)
     for name, value, source in rows:
-        print(f"{name:<{width}}  {value!s:<12}  {source}")
+        print(f"{name:<{width}}  {value!s:<12}  {source}{'; varied by this table' * (name in chosen.varied)}")
     print(f"--method shows another one of: {', '.join(chosen.methods)}", file=sys.stderr)
 
 
@@ -233,6 +232,8 @@ def results_list() -> None:
 def results_export() -> None:
     """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out), and the logs of figures.
 
+    The file is that of the checkout, or of the current folder where this package is installed otherwise; it is printed.
+
     Example: repro results export
     """
     path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())
@@ -274,7 +275,7 @@ def results_weights(
     """
     from repro.image.cell import trained_model  # torchvision takes seconds to import
     from repro.image.model import save
-    from repro.image.pretrain import centred_view
+    from repro.image.views import centred_view
 
     path = output or Path(f"{key}.safetensors")
     model, made_by = trained_model(key, Store(manifest.runs_root()))

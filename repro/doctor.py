@@ -76,12 +76,18 @@ def _unmended(problem: Problem, repair: bool) -> str:
 def _versions() -> Iterator[str | Problem]:
     yield f"repro {commit()}, python {sys.version.split()[0]}"
     yield ", ".join(f"{name} {_installed(name) or 'not installed'}" for name in SHOWN)
-    pins = manifest.project_root() / "requirements.txt"
     others = [f"{name} {_installed(name) or 'is not installed'}, pinned {version}"
-              for name, version in pinned(pins).items() if _installed(name) != version] if pins.exists() else []
+              for name, version in _pins().items() if _installed(name) != version]
     if others:
         rest = f" and {len(others) - LISTED} more" if len(others) > LISTED else ""
         yield f"not as in requirements.txt: {'; '.join(others[:LISTED])}{rest}; numbers may differ in their last digits"
+
+
+def _pins() -> dict[str, str]:
+    """The versions that a checkout pins; an installed package has no such file."""
+    checkout = manifest.checkout()
+    path = checkout / "requirements.txt" if checkout else None
+    return pinned(path) if path and path.exists() else {}
 
 
 def pinned(path: Path) -> dict[str, str]:

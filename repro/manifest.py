@@ -1,21 +1,26 @@
 """Data sets as declared in data_manifests/: where they come from, where they lie, and whether they are complete."""
 
+import functools
 import os
 import reprlib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import yaml
 
-from repro.archives import content_digest, read_members
+from repro.archives import content_digest, read_members, stamp
 from repro.recipe import choose
 
 ACCESS = ("automatic", "form", "derived", "embedded")
+PACKAGE = Path(str(files("repro"))).resolve()
+
+Loaded = TypeVar("Loaded")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +116,20 @@ class Manifest:
     splits: Mapping[str, Split]
 
 
+def checkout() -> Path | None:
+    """The checkout this package runs from; None if it is installed as a copy, which alone has its manifests inside."""
+    return None if (PACKAGE / "data_manifests").is_dir() else PACKAGE.parent
+
+
 def project_root() -> Path:
-    """The checkout this package runs from."""
-    return Path(__file__).resolve().parents[1]
+    """The checkout this package runs from, otherwise the current folder: where data, runs and figures/ are."""
+    return checkout() or Path.cwd()
+
+
+def shipped(name: str) -> Path:
+    """A folder that comes with the package, `data_manifests` or `figures`; installed, the latter has `cells.csv` alone.
+    """
+    return (PACKAGE if checkout() is None else project_root()) / name
 
 
 def data_root() -> Path:
@@ -141,9 +157,44 @@ def copy_of(name: str) -> Path | None:
     return max(imported(name).glob("*.npz"), key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
+def read_once(maxsize: int) -> Callable[[Callable[..., Loaded]], Callable[..., Loaded]]:
+    """Decorates `load(name, root, ...)` of data sets: each is read once per process while its files stay the same.
+
+    Args:
+        maxsize: how many are kept; those read last.
+    """
+    def decorate(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
+        @functools.lru_cache(maxsize)
+        def kept(_version: tuple, *values: Any, **options: Any) -> Loaded:
+            return load(*values, **options)
+
+        @functools.wraps(load)
+        def read(name: str, root: Path, *values: Any, **options: Any) -> Loaded:
+            return kept(version(name, root), name, root, *values, **options)
+
+        read.cache_clear = kept.cache_clear
+        return read
+
+    return decorate
+
+
+def version(name: str, root: Path) -> tuple[tuple[Path, tuple[int, ...]], ...]:
+    """What changes when the files behind a data set are exchanged: their places and stamps; no contents are read.
+
+    That is the archives or folders below `root`, with the folders in these, the lists of splits, and the arrays that
+    `repro data import` and `repro data prepare` have made. Not noticed is a file in a folder that is overwritten in its
+    place, or comes or goes further down than in these.
+    """
+    declared = (*load_manifest(name).files, Archive(name=f"splits/{name}.zip"))
+    found = [path for archive in declared if (path := location(archive, root))]
+    found += [Path(entry) for path in found if path.is_dir() for entry in os.scandir(path) if entry.is_dir()]
+    found += [path for path in prepared_root().glob(f"{name}-*/*") if path.suffix != ".lock"]
+    return tuple((path, stamp(path)) for path in sorted(found))
+
+
 def names() -> list[str]:
     """Names of the declared data sets, sorted."""
-    return sorted(path.stem for path in (project_root() / "data_manifests").glob("*.yaml"))
+    return sorted(path.stem for path in shipped("data_manifests").glob("*.yaml"))
 
 
 def plain(label: str) -> str:
@@ -170,7 +221,7 @@ def load_manifest(name: str) -> Manifest:
             another type, or an archive lies elsewhere than below the data root or is to be fetched otherwise than over
             https and with a checksum.
     """
-    path = project_root() / "data_manifests" / f"{choose('dataset', name, names())}.yaml"
+    path = shipped("data_manifests") / f"{choose('dataset', name, names())}.yaml"
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, RecursionError, ValueError) as error:

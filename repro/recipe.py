@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
+Rows = list[tuple[str, Any, str]]     # name, value and source
 LARGEST = 2**32 - 1  # of a whole number; seeds of every library go up to here
 DIGITS = 1000        # of a number given as text; int() takes no more than 4,300
 
@@ -248,9 +249,9 @@ class Recipe:
         parts = given.split(",") if isinstance(given, str) else given if isinstance(given, list | tuple) else [given]
         return distinct(name, given, (_value(name, part, kinds) for part in parts))
 
-    def described(self) -> list[tuple[str, Any, str]]:
-        """(field, value, source) for every field; a value that left the paper's default says so."""
-        rows, particular = [], self.particular()
+    def described(self, also: Values | None = None) -> Rows:
+        """(field, value, source) for every field; a value says so that left the paper's default, or that of `also`."""
+        rows, particular = [], self.particular() | (also or {})
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             usual, source = particular.get(field.name, (field.default, field.metadata.get("source", "assumed")))

@@ -66,9 +66,10 @@ def test_recipe_names_every_value_and_its_source(repro):
     status, out, told = repro("recipe", "taxonomy")
     assert status == 0 and told.startswith("--method shows another one of: random, AE, CE, AE+CE, AD, ")
     rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
-    assert list(rows) == list(SkeletonRecipe().to_dict())
-    assert rows["units"] == ["512", "paper, Table 1"]
-    assert rows["learning_rate"] == ["0.001", "released code, UCLA_BUTD_CON.yaml"]
+    assert list(rows) == [*SkeletonRecipe().to_dict(), "optimiser"]
+    assert rows["units"][0] == "512" and rows["units"][1].startswith("released code, UCLA_BUTD_CON.yaml")
+    assert rows["optimiser"][0].startswith("Adam(betas=(0.9,")
+    assert rows["learning_rate"][0] == "0.001" and rows["learning_rate"][1].startswith("released code, UCLA_BUTD_CON")
     assert rows["td_queue"][0] == "live" and "frozen in the released code" in rows["td_queue"][1]
     assert rows["objectives"][0] == "AE+CE+AD+CD"
 
@@ -78,7 +79,7 @@ def test_recipe_of_another_preset_says_what_it_changes(repro):
     rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
     assert rows["units"] == ["16", "chosen here (default 512)"]
     assert rows["dataset"] == ["synthetic", "chosen here (default ucla)"]
-    assert rows["objectives"][0] == "AE" and rows["layers"] == ["1", "paper, Table 1"]
+    assert rows["objectives"][0] == "AE" and rows["layers"] == ["1", "paper, Table 1; varied by this table"]
 
 
 @pytest.mark.parametrize(("options", "epochs"), [((), "10"), (("--subset",), "100")])
@@ -88,14 +89,46 @@ def test_the_recipe_of_a_part_is_another_one(repro, options, epochs):
     assert rows["epochs"] == epochs and rows["subset"] == str(bool(options))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["similarity_variance"], {"keys": "9", "strength": "4.0", "temperature": "0.2"}),
+        (["positive_keys", "--dataset", "imagenet"], {"keys": "5", "strength": "4.0", "trunk": "resnet50"}),
+        (["image_methods", "--dataset", "imagenet", "--method", "jcl"], {"keys": "5", "strength": "2.0"}),
+        (["similarity_variance", "--method", "moco"], {"keys": "1"}),
+        (["category_diversity"], {"iterations": "300"}),
+        (["category_diversity", "--preset", "smoke", "--dataset", "synthetic"], {"iterations": "2"}),
+    ],
+)
+def test_the_recipe_is_the_one_that_the_table_trains(repro, arguments, expected):
+    _, out, _ = repro("recipe", *arguments)
+    rows = {line.split()[0]: line.split(maxsplit=2)[1] for line in out.splitlines()}
+    assert {name: rows[name] for name in expected} == expected
+    assert "chosen here" not in "".join(line for line in out.splitlines() if line.split()[0] in expected)
+
+
+def test_the_recipe_of_images_has_optimiser_and_views(repro):
+    _, out, _ = repro("recipe", "image_methods", "--dataset", "stl10")
+    rows = dict(line.split(maxsplit=1) for line in out.splitlines())
+    for name, value in {
+        "optimiser": "SGD(", "query_view.scale": "(0.2, 1.0)", "query_view.jitter": "0.8", "query_view.blur": "0.5",
+        "query_view.strength": "(0.4, 0.4, 0.4, 0.1)", "query_view.sigma": "(0.1, 2.0)", "key_view.flip": "0.5",
+        "probe_padding": "0 ", "probe_view.flip": "0.5", "normalisation.std": "(0.2471, 0.2435, 0.2616)",
+    }.items():
+        assert rows[name].startswith(value), name
+    assert "key_view.strength" not in out  # of a weak view, which has no colour jitter
+
+
 @pytest.mark.parametrize("name", audiovisual_tables.TABLES)
 def test_recipes_of_cm_acc_are_printed_with_their_sources(repro, name):
     status, out, _ = repro("recipe", name)
     assert status == 0
     rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
-    assert list(rows) == list(audiovisual.AudioVisualRecipe().to_dict())
+    constants = ["optimiser", "flip", "normalisation.mean", "normalisation.std"]
+    assert list(rows) == [*audiovisual.AudioVisualRecipe().to_dict(), *constants]
     if name != "mutual_information":  # whose encoders are smaller
-        assert rows["video_trunk"] == ["r3d18", "CM-ACC"] and rows["temperature"] == ["0.7", "CM-ACC"]
+        trunk = "CM-ACC; varied by this table" if name == "transfer" else "CM-ACC"
+        assert rows["video_trunk"] == ["r3d18", trunk] and rows["temperature"] == ["0.7", "CM-ACC"]
 
 
 @pytest.mark.parametrize(
@@ -119,6 +152,7 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
         (["taxonomy", "--preset", "auto"], "preset='auto' is not one of: paper, quick, smoke"),
         (["temperature_grid", "--dataset", "cifar"], "dataset='cifar' is not one of: digits, cifar10, "),
         (["image_methods", "--method", "simclr"], "method='simclr' is not one of: random, supervised, moco, "),
+        (["positive_keys", "--method", "sce"], "method='sce' is not one of: jcl"),
         (["image_methods", "--dataset", "digits", "--subset"], "subset=True is not for digits, which is embedded and "),
         (["taxonomy", "--dataset", "synthetic", "--subset"], "subset=True is not for synthetic, which is embedded"),
         (["mutual_information", "--dataset", "multidigits", "--subset"], "subset=True is not for multidigits, which"),

@@ -145,7 +145,7 @@ def test_a_folder_of_runs_that_cannot_be_written(read_only):
 
 
 def test_versions_that_are_not_the_pinned_ones_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    monkeypatch.setattr(manifest, "checkout", lambda: tmp_path)
     (tmp_path / "requirements.txt").write_text(
         "# made up\nnumpy==0.1\ntorch==9 ; python_version < '3'\nno-such-thing==1.0 ; python_version >= '3'\n-e .\n"
     )

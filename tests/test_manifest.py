@@ -1,3 +1,4 @@
+import os
 import zipfile
 from pathlib import Path
 
@@ -235,3 +236,39 @@ def test_splits_that_overlap_or_select_by_nothing_are_refused(train, test, messa
 def test_declared_parts_may_overlap_where_no_sample_does():
     found = split({"views": [1], "subjects": [1]}, {"views": [1], "subjects": [2]}).masks(COLUMNS)
     assert not (found["train"] & found["test"]).any()
+
+
+def exchange(path, contents):
+    """Put other contents of the same size in the place of a file, as if it were no younger."""
+    found = path.stat()
+    other = path.with_name("other")
+    other.write_bytes(contents)
+    os.utime(other, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert other.stat().st_size == found.st_size
+    other.replace(path)
+
+
+@pytest.mark.parametrize("place", [
+    "data/box/things.zip", "data/box/things/a.txt", "data/box/things/part/a.txt", "data/splits/things.zip",
+    "runs/prepared/things-imported/mine.npz", "runs/prepared/things-0123/authors.npy",
+])
+def test_data_are_read_once_until_their_files_are_exchanged(project, tmp_path, monkeypatch, place):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    project(declared())
+    path, read = tmp_path / place, []
+    path.parent.mkdir(parents=True)
+
+    @manifest.read_once(maxsize=2)
+    def load(name, root, part, *, subset):
+        (tmp_path / "runs" / "prepared" / f"{name}-made-by-loading.npz").touch()
+        read.append(subset)
+        return path.read_bytes()
+
+    (tmp_path / "runs" / "prepared").mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"old")
+    for contents in (b"new", b"raw", b"fit"):
+        exchange(path, contents)
+        assert [load("things", tmp_path / "data", "all", subset=True) for _ in range(3)] == [contents] * 3
+    assert read == [True] * 3
+    load("things", tmp_path / "data", "all", subset=False)
+    assert read == [True] * 3 + [False]

@@ -1,12 +1,16 @@
-"""Augmentation of video clips, for a whole batch at once on its device: random crop, flip, greyscale, normalisation."""
+"""Augmentation for a whole batch at once on its device: of clips a random crop, flip, greyscale and normalisation; of
+drawings of characters a small affine map."""
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import affine_grid, grid_sample
 
 MEAN, DEVIATION = 0.45, 0.225  # of pixels in [0, 1]; usual for Kinetics, the paper names none
+FLIP = 0.5  # probability; assumed, the paper names the augmentation alone
 LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
+TURN, SHIFT = 0.2, 0.15       # largest change of an entry of the affine map; of the shift, in halves of a side; assumed
 
 
 class Draws(NamedTuple):
@@ -41,12 +45,12 @@ def draw(
         size: side of the crop, in pixels.
         greyscale: probability, 0 to 1.
 
-    Source: CM-ACC, Sec. 4; a flip with probability 1/2 is assumed.
+    Source: CM-ACC, Sec. 4; the probability of a flip is assumed.
     """
     chance = torch.rand(4, count, generator=generator, device=generator.device)
     rows = (chance[0] * (height - size + 1)).long()
     columns = (chance[1] * (width - size + 1)).long()
-    return Draws(rows, columns, chance[2] < 0.5, chance[3] < greyscale)
+    return Draws(rows, columns, chance[2] < FLIP, chance[3] < greyscale)
 
 
 def apply(clips: Tensor, draws: Draws, size: int) -> Tensor:
@@ -77,6 +81,28 @@ def centred(clips: Tensor, size: int) -> Tensor:
     never = torch.zeros(count, dtype=torch.bool, device=clips.device)
     rows, columns = (torch.full((count,), (side - size) // 2, device=clips.device) for side in (height, width))
     return apply(clips, Draws(rows, columns, never, never), size)
+
+
+def warped(pictures: Tensor, *, generator: torch.Generator) -> Tensor:
+    """Pictures, each changed by a small random affine map of its own, zero beyond their edges.
+
+    To the identity's four entries independent uniform numbers of up to 0.2 are added, which turn, shear and scale by up
+    to some 11 degrees and 20 percent; the shift is up to 15 percent of half a side along each axis.
+
+    Args:
+        pictures: (n, H, W) float32.
+        generator: on any device; draws 6 n numbers.
+
+    Returns:
+        (n, H, W), interpolated between the four pixels around every place.
+    """
+    if not len(pictures):
+        return pictures
+    chance = torch.rand(len(pictures), 2, 3, dtype=torch.float32, generator=generator, device=generator.device)
+    identity, largest = pictures.new_tensor([[[1, 0, 0], [0, 1, 0]], [[TURN, TURN, SHIFT], [TURN, TURN, SHIFT]]])
+    maps = identity + largest * (2 * chance - 1).to(pictures.device, non_blocking=True)
+    places = affine_grid(maps, [len(pictures), 1, *pictures.shape[1:]], align_corners=False)
+    return grid_sample(pictures.unsqueeze(1), places, align_corners=False).squeeze(1)
 
 
 def channels_last(rows: Tensor) -> Tensor:

@@ -1,6 +1,5 @@
 """One cell of CM-ACC's tables: pre-train, fine-tune or probe, and say what it cost."""
 
-import functools
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +42,8 @@ TARGETS = {
     "synthetic_video": Target("synthetic", "video", (None,)),
     "synthetic_audio": Target("synthetic", "audio", (None,)),
 }
+GRIDS = ("characters", "pairs", "categories", "distinct", "frequency", "redrawn", "view", "augmented")
+CLIPS = ("size", "subset", "redundancy")
 REPORT_STEPS = 5  # of runs of so many iterations, which are about what happens along them; else 50
 PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of characters; assumed
 
@@ -50,7 +51,7 @@ EVALUATION = 1  # raise when `evaluate` measures more, or otherwise
 
 
 def data_of(recipe: AudioVisualRecipe) -> Pairs:
-    """The pairs a recipe pre-trains on; read once per process.
+    """The pairs a recipe pre-trains on; read once per process while their files stay the same.
 
     Of a set that is a target too, only the training part of the target's split is for pre-training.
 
@@ -66,14 +67,14 @@ def data_of(recipe: AudioVisualRecipe) -> Pairs:
             f"{len(same[0][0].splits)}"
         )
     chosen = {"window": recipe.window, "split": own[0] if own else None}
-    return _load(recipe.dataset, manifest.data_root(), **chosen, **_options(recipe))
+    return _load(recipe.dataset, manifest.data_root(), **chosen, **_options(recipe, recipe.dataset))
 
 
 def target_of(recipe: AudioVisualRecipe, target: str, split: int) -> Pairs:
-    """The recordings of a target in a split, from 1, in windows for fine-tuning; read once per process."""
+    """The recordings of a target in a split, from 1, in windows for fine-tuning; read once, as `data_of`."""
     dataset, _, splits = TARGETS[target]
     chosen = {"window": recipe.finetune_window, "split": splits[split - 1]}
-    return _load(dataset, manifest.data_root(), **chosen, **_options(recipe))
+    return _load(dataset, manifest.data_root(), **chosen, **_options(recipe, dataset))
 
 
 def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:
@@ -188,14 +189,17 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
 
     Returns:
         categories_video, categories_audio: distinct categories, mean over all steps; items of none do not count.
-        expected: the same of as many uniform draws of training pairs, in closed form, see `expected_categories`. These
-            draws are with replacement; those of the sampler "random" are not, and reach slightly more categories.
+        expected: the same of the sampler "random", in closed form: of as many uniform draws from the pool, without
+            replacement, see `expected_categories`. What a dictionary excludes was drawn as uniformly and changes
+            nothing as long as no pair is in a pool twice; a larger pool is taken as if none of it were excluded.
     """
+    pairs = len(pretrainer.members)
     frequencies = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount()[: pretrainer.kinds]
-    shares = frequencies.cpu().numpy() / len(pretrainer.members)
     means = (pretrainer.counted / pretrainer.taken).tolist()
     counted = {f"categories_{modality}": mean for modality, mean in zip(MODALITIES, means, strict=True)}
-    return counted | {"expected": expected_categories(shares, pretrainer.recipe.batch)}
+    population = max(pairs, pretrainer.recipe.pool)
+    expected = expected_categories(frequencies.cpu().numpy() / pairs, pretrainer.recipe.batch, population)
+    return counted | {"expected": expected}
 
 
 def _finetuned(pretrainer: Pretrainer, name: str, split: int, folder: Path, progress: tqdm, seed: int) -> float:
@@ -259,11 +263,11 @@ def _features(pretrainer: Pretrainer, mask: Tensor) -> Tensor:
     return torch.cat([trunk(view.to(pretrainer.device)) for view in views])
 
 
-def _options(recipe: AudioVisualRecipe) -> dict[str, Any]:
-    """How a recipe wants its data."""
-    return {name: getattr(recipe, name) for name in ("size", "subset", "redundancy", "characters", "pairs")}
+def _options(recipe: AudioVisualRecipe, dataset: str) -> dict[str, Any]:
+    """How a recipe wants a data set."""
+    return {name: getattr(recipe, name) for name in (GRIDS if dataset in CHARACTERS else CLIPS)}
 
 
-@functools.lru_cache(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
+@manifest.read_once(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
 def _load(name: str, root: Path, **options: Any) -> Pairs:
     return load(name, root, **options)

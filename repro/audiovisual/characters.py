@@ -3,6 +3,9 @@
     x: in every cell of a grid one character of the cell's alphabet, drawn uniformly, in one of its drawings
     y: in every cell the successor of that character, (place + 1) modulo the alphabet's size, in a drawing of its own
 
+The printed set gives every cell an alphabet of its own and draws all pairs uniformly. Options make of it a set with
+fewer or more categories, redundant, or with frequent and rare ones; and they say which views of a pair training sees.
+
 A grid of n characters has floor(sqrt(n)) rows and as few columns as hold them; 5 and 7 characters leave the last cell
 empty. x and y share the characters and nothing else: I(x; y) is the sum of the logarithms of the alphabets' sizes.
 
@@ -20,7 +23,7 @@ import torch
 from torch import Tensor
 
 from repro import manifest, npz
-from repro.audiovisual import MODALITIES
+from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.drawings import PARTS, Drawings, digits, omniglot
 from repro.recipe import choose, parse_number
 
@@ -28,7 +31,10 @@ DATASETS = ("multidigits", "multiomniglot")
 MOST = 9                      # characters of a grid
 LOTS = {"train": "train", "validation": "validation", "test": "train", "held_out": "held_out"}   # of pairs, of drawings
 SEED = 2021                   # of the pairs, which are the same ones in every training
+Draw = Callable[[int], tuple[np.ndarray, np.ndarray]]   # of so many pairs: labels and drawings
 ROUNDS = 2_000                # attempts at test pairs that equal no training pair
+FREQUENCIES = ("balanced", "zipf")
+VIEWS = ("affine", "drawing", "characters")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,6 +53,10 @@ class Characters:
         labels: (n, cells) int64, the characters of x; those of y are (labels + 1) modulo the alphabets' sizes.
         train, validation, test, held_out: (n,) bool, the lots.
         digest: hex sha256 of alphabets, drawings, pairs and lots.
+        redrawn: whether a view shows the characters of its pair in drawings of the same part that are drawn anew every
+            time, instead of in those of the pair.
+        other_view: of `VIEWS`, what the second of two `twins` is.
+        augmented: whether all views but those of `centred` are changed by `augment.warped`, every cell on its own.
 
     Labels and lots stay on the CPU, the other tensors are on the device of the set.
     """
@@ -63,6 +73,9 @@ class Characters:
     test: Tensor
     held_out: Tensor
     digest: str
+    redrawn: bool = False
+    other_view: str = "affine"
+    augmented: bool = False
     streamed = False  # drawings fit everywhere
 
     @property
@@ -94,13 +107,13 @@ class Characters:
         choose("modality", modality, MODALITIES)
         return torch.ones(len(self.labels), dtype=torch.bool)
 
-    def view(self, modality: str, index: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """One grid of each item, as drawn for its pair; nothing about it is random.
+    def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
+        """One grid of each item: as drawn for its pair, or as `redrawn` and `augmented` say.
 
         Args:
             modality: "video" for x, "audio" for y.
             index: (m,) int64 on the CPU.
-            generator: not used.
+            generator: on any device; not used if the set is neither redrawn nor augmented.
 
         Returns:
             (m, 1, rows * cell, columns * cell) float32 in [0, 1], on the device of the set.
@@ -108,15 +121,21 @@ class Characters:
         Raises:
             ValueError: if there is no such modality.
         """
-        return self._compose(self._drawn(modality, index))
+        return self._shown(self._drawn(modality, index, generator), self.augmented, generator)
 
-    def pair(self, index: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    def pair(self, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """x and y of each item, as `view` gives them."""
-        x, y = (self.view(modality, index) for modality in MODALITIES)
+        x, y = (self.view(modality, index, generator) for modality in MODALITIES)
         return x, y
 
     def twins(self, modality: str, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Two grids of each item: the one of its pair, and the same characters in other drawings of the same part.
+        """Two grids of each item, the first as `view` gives it. Of the second, `other_view` says:
+
+        - "affine": the same drawings, every cell changed by `augment.warped`. It needs no labels.
+        - "drawing": the same characters in other drawings of the same part, for an item always the same ones (unless
+          the set is redrawn).
+        - "characters": the same characters in other drawings of the same part, drawn anew every time. Who knows that
+          drawings show the same character knows its label.
 
         Every cell's other drawing is drawn uniformly, and independently of the other cells.
 
@@ -125,44 +144,85 @@ class Characters:
             index: (m,) int64 on the CPU.
             generator: on any device.
 
-        Returns:
-            Each as `view` gives it.
-
         Raises:
             ValueError: if there is no such modality.
         """
-        drawn = self._drawn(modality, index)
-        first, count = self.first[drawn], self.count[drawn]
-        random = torch.randint(2**62, drawn.shape, generator=generator, device=generator.device)
-        steps = 1 + random.to(drawn.device, non_blocking=True) % (count - 1)
-        return self._compose(drawn), self._compose(first + (drawn - first + steps) % count)
+        drawn = self._drawn(modality, index, generator)
+        other = drawn
+        if self.other_view == "drawing":
+            other = self._in_other_drawings(drawn, self._steps[MODALITIES.index(modality), index])
+        elif self.other_view == "characters":
+            other = self._in_other_drawings(drawn, _numbers(drawn.shape, generator))
+        warped = self.augmented or self.other_view == "affine"
+        return self._shown(drawn, self.augmented, generator), self._shown(other, warped, generator)
 
     def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
-        """The grid of each item, (m, windows, 1, height, width); a grid has no time, so every window is the same."""
-        return self.view(modality, index).unsqueeze(1).expand(-1, windows, -1, -1, -1)
+        """The grid of each item as drawn for its pair, (m, windows, 1, height, width); a grid has no time, so every
+        window is the same."""
+        return self._compose(self._cells(self._of_pairs(modality, index))).unsqueeze(1).expand(-1, windows, -1, -1, -1)
 
     def to(self, device: torch.device | str) -> "Characters":
         """The same set on a device."""
         moved = {name: getattr(self, name).to(device) for name in ("drawings", "first", "count", "pairs")}
         return dataclasses.replace(self, **moved)
 
-    def _drawn(self, modality: str, index: Tensor) -> Tensor:
-        """(m, cells), the drawings of items."""
+    @functools.cached_property
+    def _steps(self) -> Tensor:
+        """(2, n, cells), by which the view "drawing" finds the other drawings; the same in every training."""
+        return _numbers(self.pairs.shape, torch.Generator().manual_seed(SEED))
+
+    def _of_pairs(self, modality: str, index: Tensor) -> Tensor:
+        """(m, cells), the drawings of the pairs of items."""
         pairs = self.pairs[MODALITIES.index(choose("modality", modality, MODALITIES))]
         return pairs[index.to(pairs.device, non_blocking=True)]
 
-    def _compose(self, drawn: Tensor) -> Tensor:
-        """(m, 1, rows * cell, columns * cell) of the drawings (m, cells)."""
-        rows, columns = grid(len(self.alphabets))
-        size = self.drawings.shape[-1]
-        sheets = self.drawings.new_zeros(len(drawn), rows * columns, size, size)
-        sheets[:, :len(self.alphabets)] = self.drawings[drawn]
-        sheets = sheets.view(-1, rows, columns, size, size).transpose(2, 3)
-        return sheets.reshape(-1, 1, rows * size, columns * size).float().div_(255)
+    def _drawn(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
+        """(m, cells), the drawings of views of items."""
+        drawn = self._of_pairs(modality, index)
+        if not self.redrawn:
+            return drawn
+        numbers = _numbers(drawn.shape, generator).to(drawn.device, non_blocking=True)
+        return self.first[drawn] + numbers % self.count[drawn]
+
+    def _in_other_drawings(self, drawn: Tensor, numbers: Tensor) -> Tensor:
+        """The drawings (m, cells) exchanged for others of the same character and part, found by numbers (m, cells)."""
+        first, count = self.first[drawn], self.count[drawn]
+        steps = 1 + numbers.to(drawn.device, non_blocking=True) % (count - 1)
+        return first + (drawn - first + steps) % count
+
+    def _cells(self, drawn: Tensor) -> Tensor:
+        """(m, cells, cell, cell) float32 in [0, 1] of the drawings (m, cells)."""
+        return self.drawings[drawn].float().div_(255)
+
+    def _shown(self, drawn: Tensor, warped: bool, generator: torch.Generator) -> Tensor:
+        """(m, 1, rows * cell, columns * cell) of the drawings (m, cells), every cell warped on its own if so asked."""
+        cells = self._cells(drawn)
+        if warped:
+            cells = augment.warped(cells.flatten(0, 1), generator=generator).view_as(cells)
+        return self._compose(cells)
+
+    def _compose(self, cells: Tensor) -> Tensor:
+        """(m, 1, rows * cell, columns * cell) of cells (m, cells, cell, cell)."""
+        rows, columns = grid(cells.shape[1])
+        size = cells.shape[-1]
+        sheets = cells.new_zeros(len(cells), rows * columns, size, size)
+        sheets[:, :cells.shape[1]] = cells
+        return sheets.view(-1, rows, columns, size, size).transpose(2, 3).reshape(-1, 1, rows * size, columns * size)
 
 
 def load(
-    name: str, root: str | Path | None = None, *, characters: int = MOST, pairs: int = 50_000, test_pairs: int = 10_000
+    name: str,
+    root: str | Path | None = None,
+    *,
+    characters: int = MOST,
+    pairs: int = 50_000,
+    categories: int = 0,
+    distinct: int = 0,
+    frequency: str = "balanced",
+    redrawn: bool = False,
+    view: str = "affine",
+    augmented: bool = False,
+    test_pairs: int = 10_000,
 ) -> Characters:
     """Load pairs of grids.
 
@@ -171,7 +231,9 @@ def load(
     about a third of the variance of height and of ink), so that held-out drawings are by people nobody trained on.
 
     Pairs are drawn uniformly and may repeat, which they do for one character: Omniglot's has 55 * 16 * 16 = 14,080
-    different training pairs, and only 55 * 2 * 2 = 220 held-out ones. No pair of `test` is among the training pairs.
+    different training pairs, and only 55 * 2 * 2 = 220 held-out ones. No pair of `test` is among the training pairs
+    (unless these are redrawn: then training meets any drawing of its part beside any other). What makes training pairs
+    redundant or some of them rare leaves the other lots as they are: of characters drawn uniformly.
 
     Args:
         name: `multidigits` (part of scikit-learn; every cell has the alphabet of ten digits, cells of 8 x 8 pixels) or
@@ -179,6 +241,13 @@ def load(
         root: folder of real data; REPRO_DATA by default.
         characters: of a grid, 1 to 9.
         pairs: for training; 50,000 is printed.
+        categories: n > 0: the first n characters of all alphabets, in their order, are one alphabet, which every cell
+            has; 0: every cell has an alphabet of its own.
+        distinct: d > 0: the training pairs repeat d different ones, of which no two show the same characters, and each
+            of which is there at least once; 0: every pair is drawn on its own.
+        frequency: "balanced", or "zipf": in proportion to 1 / rank, over ranks drawn once; of the d different pairs,
+            else of the characters of every cell. Of training pairs alone.
+        redrawn, view, augmented: which views training sees, see `Characters` (`view` is its `other_view`).
         test_pairs: of each of `validation`, `test` and `held_out`.
 
     Raises:
@@ -188,11 +257,22 @@ def load(
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
     choose("characters", characters, range(1, MOST + 1))
+    choose("frequency", frequency, FREQUENCIES)
+    choose("view", view, VIEWS)
     pairs, test_pairs = parse_number("pairs", pairs, least=1), parse_number("test_pairs", test_pairs, least=1)
+    categories, distinct = parse_number("categories", categories), parse_number("distinct", distinct)
     if name == "multidigits":
-        return _set(name, digits(declared), [0] * characters, pairs, test_pairs)
-    drawings = omniglot(declared, manifest.data_root() if root is None else Path(root))
-    return _set(name, drawings.first(characters), list(range(characters)), pairs, test_pairs)
+        drawings = digits(declared)
+    else:
+        drawings = omniglot(declared, manifest.data_root() if root is None else Path(root))
+    if categories:
+        drawings = drawings.merged(categories)
+    elif name == "multiomniglot":
+        drawings = drawings.first(characters)
+    cells = [0] * characters if len(drawings.sizes) == 1 else list(range(characters))
+    amounts = {lot: pairs if lot == "train" else test_pairs for lot in LOTS}
+    made = _set(name, drawings, cells, amounts, distinct, frequency)
+    return dataclasses.replace(made, redrawn=redrawn, other_view=view, augmented=augmented)
 
 
 def grid(cells: int) -> tuple[int, int]:
@@ -209,13 +289,17 @@ def mutual_information(sizes: Iterable[int]) -> float:
     return sum(map(math.log, sizes))
 
 
-def _set(name: str, drawings: Drawings, cells: list[int], pairs: int, test_pairs: int) -> Characters:
-    """The set whose cells have these alphabets of the drawings."""
+def _set(
+    name: str, drawings: Drawings, cells: list[int], amounts: dict[str, int], distinct: int, frequency: str
+) -> Characters:
+    """The set whose cells have these alphabets of the drawings, with so many pairs of every lot."""
+    *seeds, ranks = map(_generator, np.random.SeedSequence(SEED).spawn(len(LOTS) + 1))
     draws = {
-        lot: functools.partial(_draw, drawings, cells, PARTS.index(part), np.random.Generator(np.random.PCG64(seed)))
-        for (lot, part), seed in zip(LOTS.items(), np.random.SeedSequence(SEED).spawn(len(LOTS)), strict=True)
+        lot: functools.partial(_draw, drawings, cells, PARTS.index(part), rng)
+        for (lot, part), rng in zip(LOTS.items(), seeds, strict=True)
     }
-    lots = {lot: draw(pairs if lot == "train" else test_pairs) for lot, draw in draws.items()}
+    draws["train"] = _varied(draws["train"], [drawings.sizes[cell] for cell in cells], distinct, frequency, ranks)
+    lots = {lot: draw(amounts[lot]) for lot, draw in draws.items()}
     _renew(*lots["test"], draws["test"], seen=set(_keys(lots["train"][1])))
     labels = np.concatenate([labels for labels, _ in lots.values()])
     drawn = np.concatenate([drawn for _, drawn in lots.values()], axis=1)
@@ -230,18 +314,85 @@ def _set(name: str, drawings: Drawings, cells: list[int], pairs: int, test_pairs
 
 
 def _draw(
-    drawings: Drawings, cells: list[int], part: int, rng: np.random.Generator, amount: int
+    drawings: Drawings,
+    cells: list[int],
+    part: int,
+    rng: np.random.Generator,
+    amount: int,
+    shares: list[np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (amount, cells) and drawings (2, amount, cells) of pairs of drawings of one part."""
+    """Labels (amount, cells) and drawings (2, amount, cells) of pairs of drawings of one part.
+
+    Characters are drawn uniformly, or with the probabilities `shares` of those of every cell.
+    """
     sizes, ends = np.array(drawings.sizes)[cells], np.cumsum(drawings.sizes)[cells]
-    labels = rng.integers(sizes, size=(amount, len(cells)))
+    if shares is None:
+        labels = rng.integers(sizes, size=(amount, len(cells)))
+    else:
+        labels = np.stack([rng.choice(len(each), amount, p=each) for each in shares], axis=1)
     characters = ends - sizes + np.stack([labels, (labels + 1) % sizes])     # of x and of y
     first = drawings.counts.cumsum().reshape(drawings.counts.shape) - drawings.counts
     return labels, first[characters, part] + rng.integers(drawings.counts[characters, part])
 
 
+def _varied(draw: Draw, sizes: list[int], distinct: int, frequency: str, rng: np.random.Generator) -> Draw:
+    """What draws training pairs as the options of `load` say, of what draws them on their own.
+
+    Raises:
+        ValueError: if cells of these sizes have not so many different characters to show.
+    """
+    if distinct > math.prod(sizes):
+        raise ValueError(f"distinct={distinct} should be at most {math.prod(sizes)}, as many as show other characters")
+    if distinct:
+        return functools.partial(_repeated, draw, distinct, frequency, rng)
+    if frequency == "zipf":
+        return functools.partial(draw, shares=[_zipf(size, rng) for size in sizes])
+    return draw
+
+
+def _repeated(
+    draw: Draw, distinct: int, frequency: str, rng: np.random.Generator, amount: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_draw`, with so many different pairs, each at least once; the rest repeat them as often as `frequency` says.
+
+    Raises:
+        ValueError: if that is more than there are pairs.
+    """
+    if distinct > amount:
+        raise ValueError(f"distinct={distinct} should be at most the {amount} training pairs; choose more pairs")
+    labels, drawn = _different(draw, distinct)
+    shares = _zipf(distinct, rng) if frequency == "zipf" else None
+    places = rng.permutation(np.concatenate([np.arange(distinct), rng.choice(distinct, amount - distinct, p=shares)]))
+    return labels[places], drawn[:, places]
+
+
+def _different(draw: Draw, amount: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `_draw`, the first pairs of which no two show the same characters."""
+    labels, drawn = draw(amount)
+    while len(first := np.unique(labels, axis=0, return_index=True)[1]) < amount:
+        more_labels, more_drawn = draw(amount)
+        labels, drawn = np.concatenate([labels, more_labels]), np.concatenate([drawn, more_drawn], axis=1)
+    kept = np.sort(first)[:amount]
+    return labels[kept], drawn[:, kept]
+
+
+def _zipf(amount: int, rng: np.random.Generator) -> np.ndarray:
+    """(amount,) probabilities in proportion to 1 / rank, over ranks that are drawn."""
+    weights = 1 / (1 + rng.permutation(amount))
+    return weights / weights.sum()
+
+
+def _generator(seed: np.random.SeedSequence) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def _numbers(shape: torch.Size, generator: torch.Generator) -> Tensor:
+    """Random whole numbers, so large that what they leave when divided is as good as uniform; where they are drawn."""
+    return torch.randint(2**62, shape, generator=generator, device=generator.device)
+
+
 def _renew(
-    labels: np.ndarray, drawn: np.ndarray, draw: Callable[[int], tuple[np.ndarray, np.ndarray]], seen: set[bytes]
+    labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: set[bytes]
 ) -> None:
     """Replace the pairs that are among those seen by newly drawn ones.
 

@@ -91,6 +91,11 @@ class Clips:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def sizes(self) -> tuple[int]:
+        """The number of classes, of which a clip has one."""
+        return (len(self.classes),)
+
     def has(self, modality: str) -> Tensor:
         """(n,) bool: which items have pictures ("video") or sound ("audio")."""
         return self._lengths(modality, torch.arange(len(self))) > 0

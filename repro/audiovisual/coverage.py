@@ -1,5 +1,6 @@
 """How many categories uniform draws come from, in closed form: what selected negatives are to be compared with."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,25 +8,35 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame
 
 
-def expected_categories(shares: ArrayLike, draws: int) -> float:
-    """Distinct categories among independent draws, in expectation: sum_c 1 - (1 - p_c)^M.
+def expected_categories(shares: ArrayLike, draws: int, population: float = math.inf) -> float:
+    """Distinct categories among uniform draws without replacement, in expectation:
+
+        sum_c 1 - prod_{i < M} (1 - p_c N / (N - i)),   of infinitely many items sum_c 1 - (1 - p_c)^M
+
+    A category's factor is the share of the others among the N - i items that are left; the product is the
+    hypergeometric probability of drawing none.
 
     Args:
-        shares: (C,) probability p_c of every category, from 0 to 1; those of no category are left out.
+        shares: (C,) share p_c of every category among the items, from 0 to 1; those of no category are left out.
         draws: M, from 0.
+        population: N, items there are; infinite by default, where it makes no difference whether draws are replaced.
 
     Returns:
-        From 0 to min(C, M); C (1 - (1 - 1/C)^M) for C categories that are equally frequent.
+        From 0 to min(C, M); C (1 - (1 - 1/C)^M) for C categories that are equally frequent among infinitely many items.
 
     Raises:
-        ValueError: if shares are not probabilities, or draws is negative.
+        ValueError: if shares are not probabilities, or draws is negative or exceeds the population.
     """
     shares = np.asarray(shares, np.float64)
     if not (shares >= 0).all() or shares.sum() > 1 + 1e-9:
         raise ValueError(f"shares={shares} should be probabilities of different categories, with a sum of at most 1")
     if draws < 0:
         raise ValueError(f"draws={draws} should be a number from 0")
-    return float((1 - (1 - shares) ** draws).sum())
+    if draws > population:
+        raise ValueError(f"draws={draws} should be at most population={population}; draw fewer")
+    left = 1 - np.arange(draws) / population                                          # (M,) of the items, as a share
+    missed = np.prod(np.clip(1 - shares[:, None] / left, 0, None), axis=1)                                      # (C,)
+    return float((1 - missed).sum())
 
 
 def uniform_draws(categories: Sequence[int] = (101, 51), draws: Sequence[int] = (32, 64, 128)) -> DataFrame:

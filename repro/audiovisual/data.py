@@ -5,7 +5,7 @@ import hashlib
 import io
 import pickle
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -30,9 +30,10 @@ class Pairs(Protocol):
 
     Attributes:
         name: the data set's name; what is not the official distribution says so, "ucf101 (subset)".
-        digest: hex sha256 of all that a training can depend on.
+        digest: hex sha256 of all that a training can depend on, but for what the recipe says of views.
         classes: names of the classes.
         labels: (n,) int64, or (n, cells) of grids of characters; -1 where there is none.
+        sizes: numbers of classes of the labels: one, or one for each cell.
         categories: (n,) int64, the finest ground truth, which the coverage of selected negatives counts.
         pretrain, train, test: (n,) bool.
         streamed: whether views are gathered in host memory, which is worth doing ahead while a device trains.
@@ -42,6 +43,7 @@ class Pairs(Protocol):
     digest: str
     classes: tuple[str, ...]
     labels: Tensor
+    sizes: tuple[int, ...]
     categories: Tensor
     pretrain: Tensor
     train: Tensor
@@ -76,8 +78,7 @@ def load(
     split: str | None = None,
     subset: bool = False,
     redundancy: float = 0.5,
-    characters: int = 1,
-    pairs: int = 50_000,
+    **grids: Any,
 ) -> Pairs:
     """Load a data set.
 
@@ -89,16 +90,19 @@ def load(
         split: of recordings, a name in their manifest; its first by default.
         subset: of recordings, accept a part of the official distribution.
         redundancy: of `synthetic`, see `synthetic.load`.
-        characters, pairs: of grids of characters, see `characters.load`.
+        **grids: options of grids of characters, see `characters.load`.
 
     Raises:
+        TypeError: if another set is given an option of grids of characters, or there is no such option.
         ValueError: if the name is unknown, an option is not among those allowed, or the files are damaged.
         FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared, naming the
             command that does it.
     """
     choose("dataset", name, DATASETS)
     if name in CHARACTERS:
-        return load_characters(name, root, characters=characters, pairs=pairs)
+        return load_characters(name, root, **grids)
+    if grids:
+        raise TypeError(f"{', '.join(grids)}: no option of {name}, but at most of {' and '.join(CHARACTERS)}")
     if name == "synthetic":
         return _synthetic(redundancy, window)
     prepared = prepare.load(name, None if root is None else Path(root), size=stored_size(size), subset=subset)

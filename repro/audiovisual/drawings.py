@@ -49,6 +49,17 @@ class Drawings:
         counts = self.counts[:sum(sizes)]
         return Drawings(self.images[:counts.sum()], counts, self.names[:sum(sizes)], sizes)
 
+    def merged(self, characters: int) -> "Drawings":
+        """Those of the first characters alone, which are one alphabet.
+
+        Raises:
+            ValueError: if there are not so many.
+        """
+        if characters > len(self.names):
+            raise ValueError(f"categories={characters} should be at most {len(self.names)}, the characters there are")
+        counts = self.counts[:characters]
+        return Drawings(self.images[:counts.sum()], counts, self.names[:characters], (characters,))
+
 
 def digits(declared: manifest.Manifest) -> Drawings:
     """The 1,797 digits of scikit-learn, 8 x 8 pixels.

@@ -4,7 +4,6 @@ import functools
 import math
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -15,6 +14,9 @@ from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.run.ahead import Ahead, ahead
 from repro.run.device import autocast, restore_generator
+from repro.run.streams import seeds
+
+OPTIMISER = torch.optim.Adam
 
 
 class FineTuner:
@@ -59,8 +61,8 @@ class FineTuner:
             self.trunk = Encoder(trunk.name, trunk.width, channels=trunk.channels).to(device)
         self.trunk.load_state_dict(trunk.state_dict())
         parameters = [*self.trunk.parameters(), *self.classifier.parameters()]
-        self.optimiser = torch.optim.Adam(parameters, lr=recipe.finetune_learning_rate, fused=True)
-        crops, order = np.random.SeedSequence(seed).generate_state(2).tolist()
+        self.optimiser = OPTIMISER(parameters, lr=recipe.finetune_learning_rate, fused=True)
+        crops, order = seeds(seed, 2)
         self.generator = torch.Generator(device).manual_seed(crops)
         self.order_generator = torch.Generator().manual_seed(order)
         self.order: list[Tensor] = []

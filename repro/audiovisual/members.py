@@ -26,11 +26,7 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
         raise ValueError(f"method={recipe.method!r} needs video and sound; {data.name} has {', '.join(modalities)} "
                          "alone; choose smoco")
     if recipe.method == "supervised":
-        if data.labels.ndim > 1:
-            cells = data.labels.shape[1]
-            raise ValueError(f"method='supervised' needs one label for every pair; {data.name} has one for each of "
-                             f"{cells} cells; choose another method")
-        usable, modalities = usable & (data.labels >= 0), modalities[:1]
+        usable, modalities = usable & (data.labels.view(len(usable), -1) >= 0).all(1), modalities[:1]
     for modality in modalities:
         usable = usable & data.has(modality)
     found = usable.nonzero().flatten()

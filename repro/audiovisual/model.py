@@ -6,9 +6,10 @@ the extra layer, the momentum encoder of one modality takes its last layer from 
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from repro.audiovisual import MODALITIES
-from repro.audiovisual.trunks import TRUNKS
+from repro.audiovisual.trunks import CONVOLUTIONS, TRUNKS
 from repro.contrast.momentum import dealt, groups_here
 from repro.recipe import choose
 
@@ -42,6 +43,11 @@ class Encoder(nn.Module):
             raise ValueError(f"channels={channels} should be at least 1")
         self.layers = kind.make(width, self.channels, groups)
 
+    @property
+    def last_layer(self) -> nn.Module:
+        """The last layer with weights: of `small_image` linear, of the other trunks a convolution."""
+        return [layer for layer in self.layers.modules() if isinstance(layer, (nn.Linear, *CONVOLUTIONS.values()))][-1]
+
     def forward(self, inputs: Tensor) -> Tensor:
         """Pooled features (N, C), in the precision they are computed in.
 
@@ -64,8 +70,42 @@ class Encoder(nn.Module):
             raise TypeError(f"inputs have the type {inputs.dtype}; convert them to float32 and normalise them first")
         if not self.training:
             return self.layers(inputs)
-        groups = groups_here(self.groups, len(inputs))
-        return dealt(self.layers(dealt(inputs, groups)), len(inputs) // groups)
+        return self._in_order(self.layers(dealt(inputs, groups_here(self.groups, len(inputs)))))
+
+    def with_last_inputs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """What `forward` returns, and the pooled inputs (N, e) of the last layer, without gradient."""
+        seen: list[Tensor] = []
+        handle = self.last_layer.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
+        try:
+            features = self(inputs)
+        finally:
+            handle.remove()
+        last_inputs = pooled_inputs(self.last_layer, seen[0])
+        return features, self._in_order(last_inputs) if self.training else last_inputs
+
+    def _in_order(self, rows: Tensor) -> Tensor:
+        """Rows (N, ...) that lie group after group, in the order of the batch."""
+        return dealt(rows, len(rows) // groups_here(self.groups, len(rows)))
+
+
+def pooled_inputs(layer: nn.Module, maps: Tensor) -> Tensor:
+    """What a layer's output averaged over all positions is linear in: its inputs (N, e), averaged over them.
+
+    Args:
+        layer: linear, or a convolution without bias whose kernel has k elements.
+        maps: (N, e) of a linear layer; (N, C, ...) of a convolution.
+
+    Returns:
+        (N, e), at least float32; of a convolution e = C k, in the order of its weights, and h with W h the mean of what
+        it makes of the maps.
+    """
+    maps = maps.to(torch.promote_types(maps.dtype, torch.float32))
+    if isinstance(layer, nn.Linear):
+        return maps
+    maps = pad(maps, [size for size in reversed(layer.padding) for _ in range(2)])
+    for axis, (size, stride) in enumerate(zip(layer.kernel_size, layer.stride, strict=True), start=2):
+        maps = maps.unfold(axis, size, stride)
+    return maps.mean(tuple(range(2, 2 + len(layer.kernel_size)))).flatten(1)
 
 
 class Towers(nn.Module):
@@ -102,11 +142,15 @@ class Towers(nn.Module):
         )
 
     def forward(self, modality: str, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Embeddings (N, d), not normalised, and the features (N, C) that the last layer made them of.
+        """Embeddings (N, d), not normalised, and the inputs (N, e) of the last layer, theta_last of the paper.
 
-        Both are at least float32, whatever precision the encoder computes in, and the last layer is exact: embedding =
-        W h + b for every row h of the features, on which the gradient embedding of the selection of negatives rests.
-        Without the extra layer this holds with W the identity, b = 0 and h the pooled features: both are one tensor.
+        Both are at least float32, whatever precision the encoder computes in. On the inputs the gradient embedding of
+        the selection of negatives rests. The extra layer is exact: embedding = W h + b for every row h of its inputs,
+        which are the features. Without it theta_last is the last layer of the encoder, in front of normalisation,
+        nonlinearity and pooling. A pooled convolution is linear in its pooled inputs, so that these are h, and the
+        gradient k (sum_j r_j h_j)' keeps the form of the paper's Eq. 5. What stands behind the layer lets the gradient
+        pass as it is, with the shift of the normalisation for a bias (assumed): taken along, every channel would have
+        sums over the batch of its own, and distances would cost as many times more as there are channels.
 
         Args:
             modality: "video" or "audio".
@@ -117,10 +161,12 @@ class Towers(nn.Module):
             ValueError: if the modality is another one, or the inputs do not fit its encoder.
         """
         choose("modality", modality, MODALITIES)
-        features = self.trunks[modality](inputs)
+        trunk, head = self.trunks[modality], self.heads[modality]
+        extra_layer = isinstance(head, nn.Linear)
+        features, hidden = (trunk(inputs), None) if extra_layer else trunk.with_last_inputs(inputs)
         with torch.autocast(features.device.type, enabled=False):
             features = features.to(torch.promote_types(features.dtype, torch.float32))
-            return self.heads[modality](features), features
+            return head(features), features if extra_layer else hidden
 
 
 def crossed(towers: Towers) -> Towers:

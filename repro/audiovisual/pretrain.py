@@ -4,7 +4,6 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
@@ -21,8 +20,10 @@ from repro.contrast.objectives import info_nce
 from repro.run.ahead import Ahead, ahead
 from repro.run.device import autocast, restore_generator
 from repro.run.fit import NonFiniteLoss
+from repro.run.streams import seeds
 
-VERSION = 4  # raise when a change alters the numbers of an unchanged recipe
+VERSION = 5  # raise when a change alters the numbers of an unchanged recipe
+OPTIMISER = torch.optim.Adam
 OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
 
 
@@ -54,20 +55,20 @@ class Pretrainer:
         losses = self.modalities if recipe.method in SELF_SUPERVISED else self.modalities[:0]
         counted = tuple(f"categories_{modality}" for modality in self.modalities) if recipe.method == "cmacc" else ()
         self.terms = (*losses, "loss", *counted)
-        order, shuffle, views, crops, selection = np.random.SeedSequence(seed).generate_state(5).tolist()
+        order, shuffle, views, crops, selection = seeds(seed, 5)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             encoders = [_encoder(recipe, modality, data) for modality in MODALITIES]
             self.towers = Towers(*encoders, embedding=recipe.embedding, extra_layer=recipe.extra_layer)
             supervised = self.modalities if recipe.method == "supervised" else ()
-            classifiers = {modality: nn.Linear(recipe.width, len(data.classes)) for modality in supervised}
+            classifiers = {modality: nn.Linear(recipe.width, sum(data.sizes)) for modality in supervised}
             self.classifiers = nn.ModuleDict(classifiers)
         self.crosses = recipe.method in ("xmoco", "cmacc")
         self.keys = MomentumEncoder(self._leader(), recipe.momentum)
         for module in (self.towers, self.classifiers, self.keys):
             module.to(device)
         parameters = [*self.towers.parameters(), *self.classifiers.parameters()]
-        self.optimiser = torch.optim.Adam(parameters, lr=recipe.learning_rate, fused=True)
+        self.optimiser = OPTIMISER(parameters, lr=recipe.learning_rate, fused=True)
         self.generator = torch.Generator(device).manual_seed(crops)
         self.selection_generator = torch.Generator(device).manual_seed(selection)
         self.order_generator = torch.Generator().manual_seed(order)
@@ -111,12 +112,14 @@ class Pretrainer:
         return torch.stack([*values.values()]).detach()
 
     def _supervised(self, index: Tensor, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The cross-entropy of labels, for each modality; of grids the mean over cells, of y too that of x's labels."""
         losses = []
         for modality, view in views.items():
             labels = self.data.labels[self._having(modality, index)].to(self.device, non_blocking=True)
             with self._autocast():
-                logits = self.classifiers[modality](self.towers(modality, self._augmented(view))[1]).float()
-            losses.append(cross_entropy(logits, labels))
+                logits = self.classifiers[modality](self.towers.trunks[modality](self._augmented(view))).float()
+            cells = zip(logits.split(self.data.sizes, dim=1), labels.view(len(labels), -1).unbind(1), strict=True)
+            losses.append(torch.stack([cross_entropy(*cell) for cell in cells]).mean())
         loss = torch.stack(losses).sum()
         self._descend(loss)
         return {"loss": loss}
@@ -152,18 +155,18 @@ class Pretrainer:
             counts = self._select(items, outputs) if self.recipe.method == "cmacc" else {}
         except NonFinite as error:  # found here before the loss is looked at
             raise NonFiniteLoss(f"step {self.taken + 1}: {error}; lower the learning rate") from error
+        if self.recipe.method == "xmoco":  # before the loss, as Alg. 4 and CM-ACC do
+            for modality, rows in keys.items():
+                self._enqueue(modality, rows, items)
         if self._draws_views():
             self._begin_next_batch()
         losses = {name: self._loss(OTHER[name], items, outputs[name][0], keys[OTHER[name]]) for name in MODALITIES}
         losses["loss"] = torch.stack([*losses.values()]).sum()
         self._descend(losses["loss"])
-        if self.recipe.method == "xmoco":
-            for modality, rows in keys.items():
-                self._enqueue(modality, rows, items)
         return losses | counts
 
     def _loss(self, modality: str, items: Tensor, embedding: Tensor, key: Tensor) -> Tensor:
-        """InfoNCE of embeddings (N, d) with keys and the dictionary of `modality`; an item's own entries are left out.
+        """InfoNCE of embeddings (N, d) with keys and the dictionary of `modality`, without what `_left_out` says.
 
         Args:
             modality: of the keys.
@@ -172,8 +175,22 @@ class Pretrainer:
             key: (N, d), finished.
         """
         entries = self.dictionaries[modality].entries
-        own = items.unsqueeze(1) == self.entries[modality].entries.T if self.recipe.own_excluded else None     # (N, K)
-        return info_nce(self.finished(embedding), key, entries, self.recipe.temperature, excluded=own)
+        excluded = self._left_out(modality, items)
+        return info_nce(self.finished(embedding), key, entries, self.recipe.temperature, excluded=excluded)
+
+    def _left_out(self, modality: str, items: Tensor) -> Tensor:
+        """Which entries of a dictionary are no negatives of the queries of a batch's items (N,): (N, K) bool.
+
+        By default those of the same item. Otherwise of XMoCo alone the key that has just entered: it is the positive.
+        """
+        entries = self.entries[modality]
+        if self.recipe.own_excluded:
+            return items.unsqueeze(1) == entries.entries.T
+        excluded = torch.zeros(len(items), len(entries.entries), dtype=torch.bool, device=self.device)
+        if self.recipe.method == "xmoco":
+            rows = torch.arange(len(items), device=self.device)
+            excluded[rows, (entries.pointer - len(items) + rows) % len(entries.entries)] = True
+        return excluded
 
     def _select(self, items: Tensor, outputs: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
         """Let the pool's most telling items enter each dictionary; returns of how many categories they are.
@@ -251,7 +268,7 @@ class Pretrainer:
         return torch.cat([self._keys_in_order(modality, self._augmented(view)) for view in views])
 
     def _outputs(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
-        """Of the queries' towers: embeddings (N, d), unfinished, and what the last layer makes them of, (N, width)."""
+        """Of the queries' towers: embeddings (N, d), unfinished, and the inputs (N, e) of the last layer."""
         with self._autocast():
             return self.towers(modality, view)
 

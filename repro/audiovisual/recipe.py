@@ -1,9 +1,11 @@
 """Recipes of CM-ACC: what is pre-trained, on which pairs, and how the encoders are judged afterwards."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from repro import manifest
+from repro.audiovisual.characters import FREQUENCIES, VIEWS
 from repro.audiovisual.data import CHARACTERS, DATASETS, LARGEST_CROP
 from repro.recipe import Recipe, Values, choose, setting
 
@@ -45,7 +47,8 @@ DATA: dict[str, Values] = {  # where a data set's recipe leaves that of Kinetics
 }
 
 QUICK_CHARACTERS: dict[str, Any] = {
-    "batch": 128, "dictionary": 1024, "pool": 4096, "epochs": 8, "pairs": 10_000, "precision": "bfloat16",
+    "batch": 128, "dictionary": 1024, "pool": 4096, "epochs": 100, "iterations": 624, "pairs": 10_000,
+    "precision": "float32",  # assumed, so that numbers do not depend on the processor
 }
 QUICK: dict[str, dict[str, Any]] = {
     "synthetic": {  # its pool is nearly all of the 2,000 clips, of which the dictionary leaves 1,664 to select from
@@ -64,15 +67,42 @@ QUICK_VIDEO: dict[str, Any] = {  # a sample has some dozens of clips with sound,
 # Where paper and released code part ways, or the paper's text contradicts its numbers or itself; the paper's recipe has
 # the other value. The last two undo what the quick recipes take of these.
 VARIANTS: dict[str, dict[str, Any]] = {
-    "unit_length": {"normalised": True, "temperature": 0.07, "posterior_temperature": 0.07},
+    "unit_length": {"normalised": True, "temperature": 0.07},
     "renewed_keys": {"renewed": True},  # else queries can tell a negative by the age of its key
     "released_selection": {"sampler": "released"},  # released code, kmeanspp.py
     "released_momentum": {"momentum": 0.9},  # released code, without its indexing slip
     "own_kept": {"own_excluded": False},  # Alg. 2, to the letter
     "whole_batch": {"groups": 1},  # released code, one process without shuffled batch normalisation
-    "any_length": {"normalised": False, "temperature": 0.7, "posterior_temperature": 1.0},
+    "any_length": {"normalised": False, "temperature": 0.7},
     "pooled_keys": {"renewed": False},
 }
+
+
+def of(*methods: str) -> Callable[["AudioVisualRecipe"], bool]:
+    """Whether a recipe is of one of the methods."""
+    return lambda recipe: recipe.method in methods
+
+
+trains, contrasts, selects = of("supervised", *SELF_SUPERVISED), of(*SELF_SUPERVISED), of("cmacc")
+
+
+def on_grids(recipe: "AudioVisualRecipe") -> bool:
+    """Whether a recipe is on grids of characters."""
+    return recipe.dataset in CHARACTERS
+
+
+def on_clips(recipe: "AudioVisualRecipe") -> bool:
+    """Whether a recipe is on clips, which are fine-tuned on."""
+    return not on_grids(recipe)
+
+
+def both(first: Callable[[Any], bool], second: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Whether both hold of a recipe."""
+    return lambda recipe: first(recipe) and second(recipe)
+
+
+trains_on_grids, trains_on_clips = both(trains, on_grids), both(trains, on_clips)
+finetunes = both(on_clips, lambda recipe: recipe.targets != "")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,46 +111,97 @@ class AudioVisualRecipe(Recipe):
 
     dataset: str = setting("kinetics_sound", PAPER, allowed=DATASETS)
     subset: bool = setting(False, "assumed: the whole distribution, or an error")
-    clips: int = setting(0, "assumed: pre-trained on so many, drawn at random once; 0, on all", least=0)
-    redundancy: float = setting(0.0, "of the embedded clips alone: near-duplicates and rare categories", least=0)
-    characters: int = setting(1, "of grids of characters alone", least=1, most=9)
-    pairs: int = setting(50_000, f"{PAPER}, of grids of characters alone", least=1)
+    clips: int = setting(
+        0, "assumed: pre-trained on so many, drawn at random once; 0, on all", least=0, used=trains_on_clips
+    )
+    redundancy: float = setting(
+        0.0, "assumed: near-duplicates and rare categories among the embedded clips", least=0,
+        used=both(trains, lambda recipe: recipe.dataset == "synthetic")
+    )
+    characters: int = setting(
+        1, f"{PAPER}, Fig. 3a: cells of a grid, from 1 to 9", least=1, most=9, used=on_grids
+    )
+    pairs: int = setting(50_000, f"{PAPER}, Fig. 3a", least=1, used=on_grids)
+    categories: int = setting(
+        0, f"{PAPER}, Fig. 3a: an alphabet for each cell; n: the first n characters of all, in every cell", least=0,
+        used=on_grids
+    )
+    distinct: int = setting(
+        0, "assumed: different grids that the training pairs repeat; 0, one a pair", least=0, used=on_grids
+    )
+    frequency: str = setting(
+        "balanced", f"{PAPER}, Fig. 3a: of characters, or of the distinct grids; zipf: 1 / rank", allowed=FREQUENCIES,
+        used=on_grids
+    )
+    redrawn: bool = setting(
+        False, f"{PAPER}, Fig. 3a: pairs are fixed; or query and key show their characters in drawings drawn anew",
+        used=trains_on_grids
+    )
+    view: str = setting(
+        "affine", "assumed, as it needs no label: SMoCo's other view of a grid", allowed=VIEWS,
+        used=both(of("smoco"), on_grids)
+    )
+    augmented: bool = setting(
+        False, "assumed: the affine change of grids on queries and keys of all methods, or not", used=trains_on_grids
+    )
     method: str = setting("cmacc", PAPER, allowed=METHODS)
-    sampler: str = setting("gradient", f"{PAPER}, Table 2: of cmacc alone", allowed=SAMPLERS)
-    extra_layer: bool = setting(True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities")
+    sampler: str = setting("gradient", f"{PAPER}, Table 2", allowed=SAMPLERS, used=selects)
+    extra_layer: bool = setting(
+        True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities", used=contrasts
+    )
     video_trunk: str = setting("r3d18", PAPER, allowed=VIDEO_TRUNKS)
     audio_trunk: str = setting("audio18", PAPER, allowed=AUDIO_TRUNKS)
     width: int = setting(512, f"{PAPER}: features of an encoder", least=1)
-    embedding: int = setting(512, "assumed: width of the encoders", least=1)
-    normalised: bool = setting(False, "assumed, as the printed gradient norms need; see `VARIANTS`")
-    groups: int = setting(4, "assumed number: parts of a batch that are normalised apart", least=1)
-    shuffle: bool = setting(True, f"{PAPER}: keys are dealt to other groups than queries; without effect with one")
-    batch: int = setting(128, f"{PAPER}: M, also the number of negatives selected in a step", least=1)
-    dictionary: int = setting(30 * 128, PAPER, least=1)
-    pool: int = setting(300 * 128, PAPER, least=1)
-    temperature: float = setting(0.7, PAPER, least=1e-6)
-    posterior_temperature: float = setting(1.0, f"{PAPER}, Eq. 4, which has none", least=1e-6)
-    own_excluded: bool = setting(True, "assumed: a clip in the dictionary is no negative of itself")
-    renewed: bool = setting(False, f"{PAPER}, Alg. 2: selected keys enter as the pool has them; or encoded again")
-    momentum: float = setting(0.999, PAPER, least=0, most=1)
-    window: int = setting(16, f"{PAPER}: frames, at 10 a second", least=1)
-    size: int = setting(224, PAPER, least=1, most=LARGEST_CROP)
-    greyscale: float = setting(0.2, "assumed: share of clips; the paper names the augmentation alone", least=0, most=1)
-    epochs: int = setting(200, f"{CODE}; not in the paper", least=1)
-    iterations: int = setting(0, "assumed: steps after which to stop; 0, whole epochs", least=0)
-    learning_rate: float = setting(1e-3, f"{PAPER}, Adam", least=0)
-    warmup: int = setting(500, f"{PAPER}: steps; linear is assumed", least=0)
+    embedding: int = setting(
+        512, "assumed: width of the encoders", least=1, used=both(contrasts, lambda recipe: recipe.extra_layer)
+    )
+    normalised: bool = setting(False, "assumed, as the printed gradient norms need; see `VARIANTS`", used=contrasts)
+    groups: int = setting(4, "assumed number: parts of a batch that are normalised apart", least=1, used=trains)
+    shuffle: bool = setting(
+        True, f"{PAPER}: keys are dealt to other groups than queries; without effect with one",
+        used=both(contrasts, lambda recipe: recipe.groups > 1)
+    )
+    batch: int = setting(128, f"{PAPER}: M, also the number of negatives selected in a step", least=1, used=trains)
+    dictionary: int = setting(30 * 128, PAPER, least=1, used=contrasts)
+    pool: int = setting(300 * 128, PAPER, least=1, used=selects)
+    temperature: float = setting(0.7, PAPER, least=1e-6, used=contrasts)
+    posterior_temperature: float = setting(
+        1.0, f"{PAPER}, Eq. 4, which has none", least=1e-6,
+        used=both(selects, lambda recipe: recipe.sampler not in ("random", "feature"))
+    )
+    own_excluded: bool = setting(
+        True, "assumed, the paper is silent: earlier keys of an item in the dictionary are no negatives of its query",
+        used=contrasts
+    )
+    renewed: bool = setting(
+        False, f"{PAPER}, Alg. 2: selected keys enter as the pool has them; or encoded again", used=selects
+    )
+    momentum: float = setting(0.999, PAPER, least=0, most=1, used=contrasts)
+    window: int = setting(16, f"{PAPER}: frames, at 10 a second", least=1, used=trains_on_clips)
+    size: int = setting(224, PAPER, least=1, most=LARGEST_CROP, used=on_clips)
+    greyscale: float = setting(
+        0.2, "assumed: share of clips; the paper names the augmentation alone", least=0, most=1, used=on_clips
+    )
+    epochs: int = setting(200, f"{CODE}; not in the paper", least=1, used=trains)
+    iterations: int = setting(0, "assumed: steps after which to stop; 0, whole epochs", least=0, used=trains)
+    learning_rate: float = setting(1e-3, f"{PAPER}, Adam", least=0, used=trains)
+    warmup: int = setting(500, f"{PAPER}: steps; linear is assumed", least=0, used=trains)
     precision: str = setting("float32", "assumed", allowed=("float32", "bfloat16"))
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)
-    targets: str = setting("ucf101,hmdb51,esc50", f"{PAPER}, Tables 1 and 2: fine-tuned on these one by one")
-    split: int = setting(
-        1, f"{PAPER}: of the targets, official split or fold; 0, their mean as in Tables 4 to 6", least=0, most=5
+    targets: str = setting(
+        "ucf101,hmdb51,esc50", f"{PAPER}, Tables 1 and 2: fine-tuned on these one by one", used=on_clips
     )
-    finetune_epochs: int = setting(50, "assumed", least=0)
-    finetune_batch: int = setting(32, "assumed", least=1)
-    finetune_window: int = setting(32, PAPER, least=1)
-    finetune_windows: int = setting(10, "assumed: clips whose probabilities are averaged in a test recording", least=1)
-    finetune_learning_rate: float = setting(1e-4, "assumed, Adam with a cosine to 0", least=0)
+    split: int = setting(
+        1, f"{PAPER}: of the targets, official split or fold; 0, their mean as in Tables 4 to 6", least=0, most=5,
+        used=on_clips
+    )
+    finetune_epochs: int = setting(50, "assumed", least=0, used=finetunes)
+    finetune_batch: int = setting(32, "assumed", least=1, used=finetunes)
+    finetune_window: int = setting(32, PAPER, least=1, used=finetunes)
+    finetune_windows: int = setting(
+        10, "assumed: clips whose probabilities are averaged in a test recording", least=1, used=finetunes
+    )
+    finetune_learning_rate: float = setting(1e-4, "assumed, Adam with a cosine to 0", least=0, used=finetunes)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -144,12 +225,13 @@ class AudioVisualRecipe(Recipe):
 def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """The printed and released values for a data set and a method; `changes` replace fields.
 
-    Dictionary and pool follow the batch as in Table 3, 30 and 300 times, unless given.
+    Dictionary and pool follow the batch, 30 and 300 times as many, unless given. That they do in Table 3 is assumed:
+    the paper prints K = 30 * 128 and N = 300 * 128 alone.
     """
     choose("dataset", dataset, DATA)
     choose("method", method, METHODS)
     values = {name: value for name, (value, _) in DATA[dataset].items()} | changes
-    if "batch" in values:
+    if "batch" in values:  # assumed
         values = {"dictionary": 30 * values["batch"], "pool": 300 * values["batch"]} | values
     return AudioVisualRecipe(dataset=dataset, method=method).replace(**values)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from repro.manifest import load_manifest, project_root
+from repro.manifest import load_manifest, shipped
 from repro.recipe import choose
 
 VIDEOS = (".mp4", ".avi", ".mkv", ".webm")
@@ -186,7 +186,7 @@ def kinetics_sound(texts: Mapping[str, str]) -> Listing:
 
     Source: Arandjelovic and Zisserman 2017 chose 34 classes; the 31 whose names are known are listed there.
     """
-    listed = project_root() / "data_manifests" / "kinetics_sound_classes.txt"
+    listed = shipped("data_manifests") / "kinetics_sound_classes.txt"
     return kinetics(texts, tuple(listed.read_text(encoding="utf-8").splitlines()))
 
 

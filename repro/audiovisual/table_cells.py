@@ -1,12 +1,12 @@
 """Which cells make each of CM-ACC's tables."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from repro.audiovisual.cell import EVALUATION, TARGETS, identity_of
-from repro.audiovisual.data import CHARACTERS, RECORDINGS
+from repro.audiovisual.data import CHARACTERS, DATASETS
 from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import (
     METHODS,
@@ -17,7 +17,7 @@ from repro.audiovisual.recipe import (
     VARIANTS,
     AudioVisualRecipe,
 )
-from repro.recipe import choose, distinct, parse_names, parse_number, parse_numbers
+from repro.recipe import Values, choose, distinct, parse_names, parse_number, parse_numbers
 from repro.report.comparison import TRUNKS
 from repro.run.store import Cell
 from repro.run.table import checked_names, entry_of, resolved, with_variant
@@ -36,8 +36,7 @@ APPROACHES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "cmacc_released": ("CM-ACC, released selection", "cmacc", VARIANTS["released_selection"]),
 }
 PRINTED_APPROACHES = "scratch,supervised,smoco,xmoco_plain,xmoco,cmacc_plain,cmacc_feature,cmacc"
-RECORDED = ("synthetic", *RECORDINGS)  # what all tables but `mutual_information` are on
-COUNTED = tuple(name for name in RECORDED if name not in ("audioset", "esc50"))  # of categories, with video and sound
+COUNTED = tuple(name for name in DATASETS if name not in ("audioset", "esc50"))  # of categories, with video and sound
 VARIED = {
     "cross_modal": ("extra_layer", "sampler", "targets"),
     "ohem_vs_active": ("sampler", "batch", "targets"),
@@ -63,7 +62,8 @@ def cross_modal_cells(
     """The cells behind `cross_modal`. Loads the data and trains nothing.
 
     Args:
-        dataset: "synthetic" (embedded), or a name of `data.RECORDINGS`.
+        dataset: "synthetic" (embedded), a name of `data.RECORDINGS`, or of `data.CHARACTERS`: grids of characters, from
+            which linear probes read the characters (`targets` "characters") instead of fine-tuning.
         preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on embedded data.
         approaches: comma list of names of `APPROACHES`.
         targets: comma list of names of `cell.TARGETS`, where to fine-tune; "auto": those of the data set's recipe.
@@ -79,7 +79,7 @@ def cross_modal_cells(
         ValueError: if a parameter has a value that does not exist, naming those that do.
         FileNotFoundError: if a data set is not there, saying where to get it and where to put it.
     """
-    names, places = parse_names("approaches", approaches, APPROACHES), _targeted(targets)
+    names, places = parse_names("approaches", approaches, APPROACHES), _targeted(targets, dataset)
     chosen = [(method, changes | places) for _, method, changes in map(APPROACHES.get, names)]
     return _cells("cross_modal", dataset, preset, seeds, chosen, variant, subset, fields)
 
@@ -100,7 +100,7 @@ def ohem_vs_active_cells(
     """The cells behind `ohem_vs_active`. Loads the data and trains nothing.
 
     Args:
-        samplers: comma list of "random", "ohem", "gradient", "feature" and "released".
+        samplers: comma list of "random", "ohem" (the least confident keys), "gradient", "feature" and "released".
         batches: comma list of numbers M; "auto": 32, 64 and 128, of recordings 4, 8 and 16 save for the paper's recipe,
             in which dictionary and pool grow with M. In the others all are trained equally long with one dictionary.
         dataset, preset, targets, seeds, variant, subset, fields: as for `cross_modal_cells`.
@@ -108,7 +108,7 @@ def ohem_vs_active_cells(
     Raises:
         TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    sampled, places = _sampled(samplers, _batches(batches, dataset, preset)), _targeted(targets)
+    sampled, places = _sampled(samplers, _batches(batches, dataset, preset)), _targeted(targets, dataset)
     chosen = [("cmacc", changes | places) for changes in sampled]
     return _cells("ohem_vs_active", dataset, preset, seeds, chosen, variant, subset, fields)
 
@@ -131,18 +131,18 @@ def dictionary_size_cells(
     Args:
         methods: comma list of "smoco", "xmoco" and "cmacc".
         dictionaries: comma list of sizes, multiples of the batch; "auto": 128 to 32,768 for the paper's recipe, else
-            64, 256 and 1,024, of recordings with pictures 8, 16 and 24.
+            64, 256 and 1,024, of grids of characters 128, 512 and 2,048 (16, 64 and 128 in smoke runs), of recordings
+            with pictures 8, 16 and 24.
         dataset, preset, targets, seeds, variant, subset, fields: as for `cross_modal_cells`.
 
     Raises:
         TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     if dictionaries == "auto":
-        paper, small = "128,512,2048,8192,32768", "64,256,1024" if dataset in QUICK else "8,16,24"
-        dictionaries = paper if resolved(dataset, preset, RECORDED, PRESETS) == "paper" else small
+        dictionaries = _dictionaries(dataset, resolved(dataset, preset, DATASETS, PRESETS))
     names = parse_names("methods", methods, SELF_SUPERVISED)
     sizes = parse_numbers("dictionaries", dictionaries, least=1)
-    chosen = [(name, {"dictionary": size} | _targeted(targets)) for name in names for size in sizes]
+    chosen = [(name, {"dictionary": size} | _targeted(targets, dataset)) for name in names for size in sizes]
     return _cells("dictionary_size", dataset, preset, seeds, chosen, variant, subset, fields)
 
 
@@ -161,14 +161,14 @@ def mutual_information_cells(
 
     Args:
         dataset: "multidigits" or "multiomniglot".
-        methods: comma list of "scratch", "smoco", "xmoco" and "cmacc".
+        methods: comma list of "scratch", "supervised", "smoco", "xmoco" and "cmacc".
         characters: comma list of numbers from 1 to 9; "auto": all of them, 2 for smoke runs.
         preset, seeds, variant, fields: as for `cross_modal_cells`.
 
     Raises:
         TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    names = parse_names("methods", methods, ("scratch", *SELF_SUPERVISED))
+    names = parse_names("methods", methods, METHODS)
     if characters == "auto":
         characters = "2" if resolved(dataset, preset, CHARACTERS, PRESETS) == "smoke" else "1,2,3,4,5,6,7,8,9"
     numbers = parse_numbers("characters", characters, least=1)
@@ -194,7 +194,8 @@ def transfer_cells(
 
     Args:
         methods: comma list of "scratch", "supervised", "smoco", "xmoco" and "cmacc".
-        trunks: comma list of video encoders, "r3d18" and "r2plus1d18"; "auto": the data set's.
+        trunks: comma list of video encoders, "r3d18" and "r2plus1d18"; "auto": the data set's. Grids of characters have
+            no others, nor splits.
         targets: comma list of "ucf101", "hmdb51", "esc50", "esc10", "synthetic_video" and "synthetic_audio"; "auto":
             those of the data set's recipe.
         split: comma list of official splits or folds, one encoder for each; 0, their mean with one encoder for all. A
@@ -205,7 +206,10 @@ def transfer_cells(
         TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
     names = parse_names("methods", methods, METHODS)
-    changes = _targeted(targets)
+    changes = _targeted(targets, dataset)
+    if dataset in CHARACTERS:
+        choose("trunks", trunks, ("auto",))
+        choose("split", str(split), ("0",))
     numbers = [parse_number("split", number) for number in str(split).split(",")]
     splits = [{"split": number} for number in distinct("split", split, numbers)]
     choices: list[dict[str, Any]] = [{}]
@@ -237,10 +241,17 @@ def category_diversity_cells(
     Raises:
         TypeError, ValueError, FileNotFoundError: as `cross_modal_cells`.
     """
-    smoke = resolved(dataset, preset, COUNTED, PRESETS) == "smoke"
-    usual: dict[str, Any] = {"targets": "", "iterations": 2 if smoke else 300}
+    usual = {name: value for name, (value, _) in counted(resolved(dataset, preset, COUNTED, PRESETS)).items()}
     chosen = [("cmacc", changes) for changes in _sampled(samplers, _batches(batches, dataset, preset))]
     return _cells("category_diversity", dataset, preset, seeds, chosen, variant, subset, fields, usual)
+
+
+def counted(preset: str) -> Values:
+    """What `category_diversity` changes of a preset: it counts categories along a short training."""
+    return {
+        "targets": ("", "assumed: nothing is fine-tuned, categories are counted"),  # of grids characters are probed
+        "iterations": (2 if preset == "smoke" else 300, "assumed: steps in which categories are counted"),
+    }
 
 
 def _sampled(samplers: str, batches: str | int) -> list[dict[str, Any]]:
@@ -253,12 +264,24 @@ def _batches(batches: str | int, dataset: str, preset: str) -> str | int:
     """The batches asked for, or those that the data set and the preset usually have."""
     if batches != "auto":
         return batches
-    paper = resolved(dataset, preset, RECORDED, PRESETS) == "paper"
-    return "32,64,128" if paper or dataset in QUICK else "4,8,16"
+    paper = resolved(dataset, preset, DATASETS, PRESETS) == "paper"
+    return "32,64,128" if paper or dataset in (*QUICK, *CHARACTERS) else "4,8,16"
 
 
-def _targeted(targets: str) -> dict[str, Any]:
-    """Changes of a recipe for a list of targets."""
+def _dictionaries(dataset: str, preset: str) -> str:
+    """The sizes of dictionaries that the data set and the preset usually have."""
+    if preset == "paper":
+        return "128,512,2048,8192,32768"
+    if dataset in CHARACTERS:
+        return "16,64,128" if preset == "smoke" else "128,512,2048"
+    return "64,256,1024" if dataset in QUICK else "8,16,24"
+
+
+def _targeted(targets: str, dataset: str) -> dict[str, Any]:
+    """Changes of a recipe for a list of targets; grids of characters have one."""
+    if dataset in CHARACTERS:
+        choose("targets", targets, ("auto", "characters"))
+        return {}
     return {} if targets == "auto" else {"targets": ",".join(parse_names("targets", targets, TARGETS))}
 
 
@@ -275,22 +298,33 @@ def _cells(
 ) -> list[Cell]:
     """Every method and its changes with every seed, seed by seed, so that a table killed half-way has whole columns.
 
-    `usual` is what all recipes of the table change of the preset's.
+    `usual` is what all recipes of the table change of the preset's. What a method does not use of a row's changes is
+    left as the preset has it, so that a cell has one key in all tables.
     """
-    preset = resolved(dataset, preset, CHARACTERS if table == "mutual_information" else RECORDED, PRESETS)
+    preset = resolved(dataset, preset, CHARACTERS if table == "mutual_information" else DATASETS, PRESETS)
     allowed = (name for name, changes in VARIANTS.items() if changes.keys().isdisjoint(VARIED[table]))
     choose("variant", variant, ("none", *allowed))
     numbers = parse_numbers("seeds", seeds)  # before data are read
     make = functools.partial(PRESETS[preset], dataset, subset=subset)
-    rows = [functools.partial(make, method, **{**usual, **changes}) for method, changes in chosen]
+    rows = []
+    for method, changes in chosen:
+        asked, plain = {**usual, **changes}, make(method)
+        kept = {name: value for name, value in asked.items() if plain.uses(name, **asked)}
+        rows.append(functools.partial(make, method, **kept))
     recipes = with_variant(rows, fields, variant, VARIANTS.get(variant, {}))
-    entries = []
-    for recipe in recipes:
-        varied = {name: getattr(recipe, name) for name in VARIED[table]}
-        entries.append(entry_of(recipe.method, recipe, make(recipe.method, **{**usual, **varied}), VARIED[table]))
+    entries = [_entry(table, recipe, make, usual) for recipe in recipes]
     data = [identity_of(recipe) for recipe in recipes]
     return [
         Cell(table, entry, recipe, seed, preset, *identity, VERSION, EVALUATION)
         for seed in numbers
         for entry, recipe, identity in zip(entries, recipes, data, strict=True)
     ]
+
+
+def _entry(
+    table: str, recipe: AudioVisualRecipe, make: Callable[..., AudioVisualRecipe], usual: Mapping[str, Any]
+) -> str:
+    """The entry of a recipe in a table: what this varies, and what departs from its usual recipes."""
+    varied = {name: getattr(recipe, name) for name in VARIED[table]}
+    kept = {name: value for name, value in usual.items() if recipe.uses(name)}
+    return entry_of(recipe.method, recipe, make(recipe.method, **{**kept, **varied}), VARIED[table])

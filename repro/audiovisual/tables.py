@@ -7,12 +7,14 @@ from typing import Any
 from pandas import DataFrame, concat
 from tqdm.auto import tqdm
 
-from repro.audiovisual import figure_data
+from repro.audiovisual import augment, figure_data, finetune, pretrain
 from repro.audiovisual.cell import learners, train, trained_on
-from repro.audiovisual.recipe import METHODS, PRESETS
+from repro.audiovisual.data import CHARACTERS
+from repro.audiovisual.recipe import METHODS, PAPER, PRESETS, AudioVisualRecipe
 from repro.audiovisual.table_cells import (
     VARIED,
     category_diversity_cells,
+    counted,
     cross_modal_cells,
     dictionary_size_cells,
     mutual_information_cells,
@@ -27,9 +29,10 @@ from repro.audiovisual.table_layouts import (
     ohem_vs_active_table,
     transfer_table,
 )
+from repro.recipe import Rows
 from repro.run import device as devices
 from repro.run.store import Cell
-from repro.run.table import Table, trained
+from repro.run.table import Table, optimiser, trained
 
 
 def cross_modal(
@@ -43,8 +46,8 @@ def cross_modal(
     """Within or across modalities, with and without the extra layer and active selection (CM-ACC, Tables 1 and 2).
 
     Args:
-        dataset: what is pre-trained on: "synthetic" (embedded), or a name of `data.RECORDINGS` (printed:
-            "kinetics_sound").
+        dataset: what is pre-trained on: "synthetic" (embedded), a name of `data.RECORDINGS` (printed:
+            "kinetics_sound"), or of `data.CHARACTERS`.
         device: "auto", "cpu" or "cuda".
         engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
             "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
@@ -53,10 +56,12 @@ def cross_modal(
         **choices: the other parameters of `cross_modal_cells`.
 
     Returns:
-        One row per approach and target: approach (as printed), target (where the encoder was fine-tuned), then ours,
-        std, n_seeds, published, difference, preset, dataset, and trained_on: how many pairs, or recordings with the one
-        modality that is needed, were pre-trained on, the mean over seeds. Accuracies in percent. Where a cell departs
-        from its preset, or the data from the paper's, a column "departures" before `ours` says how.
+        One row per approach and target: approach (as printed), target (where the encoder was fine-tuned; "characters"
+        of grids, where linear probes read them from new pairs), then ours, std, n_seeds, published, difference, preset,
+        dataset, and trained_on: how many pairs, or recordings with the one modality that is needed, were pre-trained
+        on, the mean over seeds; of grids also linear_held_out: accuracy on drawings never seen. Accuracies in percent.
+        Where a cell departs from its preset, or the data from the paper's, a column "departures" before `ours` says
+        how.
 
     Raises:
         ValueError, FileNotFoundError: as `cross_modal_cells`, before anything is computed.
@@ -73,7 +78,7 @@ def ohem_vs_active(
     workers: str | int = "auto",
     **choices: Any,
 ) -> DataFrame:
-    """Random, hardest and active negatives, by the number selected in a step (CM-ACC, Table 3).
+    """Random, least confident (OHEM) and active negatives, by the number selected in a step (CM-ACC, Table 3).
 
     Args:
         dataset, device, engine, workers: as for `cross_modal`; printed is "kinetics700".
@@ -127,8 +132,7 @@ def mutual_information(
         **choices: the other parameters of `mutual_information_cells`.
 
     Returns:
-        One row per method and number of characters: method, characters, target, then the columns of `cross_modal`,
-        then linear_held_out: accuracy on drawings never seen, where `ours` is on new pairs of those trained on.
+        One row per method and number of characters: method, characters, target, then the columns of `cross_modal`.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `cross_modal`.
@@ -179,7 +183,7 @@ def category_diversity(
     Returns:
         One row per sampler, batch and modality: sampler, batch, target (the modality), then ours and the other columns
         of `cross_modal`, where ours is the mean number of distinct categories, not an accuracy; last expected, that of
-        as many uniform draws from the training pairs, in closed form.
+        as many uniform draws without replacement, in closed form.
 
     Raises:
         ValueError, FileNotFoundError, NonFiniteLoss: as `cross_modal`.
@@ -271,7 +275,28 @@ def _table(name: str, run: Callable, cells: Callable, layout: Callable, example:
         varied=varied,
         presets=PRESETS,
         example=example,
+        fixed=counted if name == "category_diversity" else lambda preset: {},
+        constants=_constants,
     )
+
+
+def _constants(recipe: AudioVisualRecipe) -> Rows:
+    """See `Table.constants`."""
+    assumed = "assumed: usual for Kinetics"
+    rows = [optimiser(pretrain.OPTIMISER, PAPER)] if recipe.method != "scratch" else []
+    if recipe.dataset in CHARACTERS:
+        return [
+            *rows,
+            ("affine.turn", augment.TURN, "assumed: most by which an entry of the map departs from the identity's"),
+            ("affine.shift", augment.SHIFT, "assumed: largest shift of a cell, in halves of its side"),
+        ]
+    return [
+        *rows,
+        *([optimiser(finetune.OPTIMISER, "assumed: of fine-tuning")] if recipe.targets else []),
+        ("flip", augment.FLIP, "assumed: probability; the paper names the augmentation alone"),
+        ("normalisation.mean", augment.MEAN, assumed),
+        ("normalisation.std", augment.DEVIATION, assumed),
+    ]
 
 
 SOUND, LARGE = ("kinetics_sound", "cmacc"), ("kinetics700", "cmacc")

@@ -318,7 +318,7 @@ def reconstruction(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor
     Raises:
         ValueError: if sizes disagree or are 0, or a length on the CPU is outside 1 to T.
 
-    Source: taxonomy SI, Eq. 2, as the masked L1 of the released code.
+    Source: taxonomy SI, Alg. 1, which sums squares; the masked L1 mean is that of the released code.
     """
     check_shapes(_ADVICE, decoded=(decoded, "N T D"), sequence=(sequence, "N T D"), lengths=(lengths, "N"))
     _check_lengths(lengths, frames=decoded.shape[1])

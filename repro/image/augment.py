@@ -153,20 +153,22 @@ def weak(size: int, normalisation: Normalisation) -> View:
 
 
 def probe(size: int, normalisation: Normalisation) -> View:
-    """What linear evaluation on ImageNet trains on (JCL, at 224 pixels): a crop of 8 % of the area or more, and flip.
+    """What linear evaluation on ImageNet trains on, at 224 pixels: a crop of 8 % of the area or more, and flip.
 
-    Small images take a `ShiftedView`. The share is torchvision's default, as in the released code of MoCo v2.
+    Other images take a `ShiftedView`. The share is torchvision's default, as in the released code of MoCo v2, which
+    JCL's is; JCL's supplement names no crop.
     """
     return View(size, normalisation, scale=(0.08, 1.0))
 
 
 @dataclasses.dataclass(frozen=True)
 class ShiftedView:
-    """Random crop of the image padded with black, and flip: what linear evaluation on small images trains on (SCE).
+    """Random crop of the image padded with black, and flip: what SCE's linear evaluation trains on but on ImageNet.
 
     Attributes:
         normalisation: mean and standard deviation to normalise by.
-        padding: pixels on every side, at least 0.
+        padding: pixels on every side, at least 0, where the crop is the whole image. SCE's supplement, section D, has
+            4 for small images (CIFAR) and none for medium ones (STL10, Tiny-ImageNet).
         flip: probability in [0, 1].
 
     Raises:
@@ -199,13 +201,15 @@ class ShiftedView:
 
 @dataclasses.dataclass(frozen=True)
 class CentredView:
-    """Resizing of the shorter side, then a central crop: what linear evaluation tests on, without randomness.
+    """Resizing, then a central crop: what linear evaluation tests on, without randomness.
 
     Attributes:
         size: pixels of a side of the view.
         normalisation: mean and standard deviation to normalise by.
-        resize: pixels of the shorter side before the crop, at least `size` (JCL 256 for 224; SCE on small images the
-            size itself, at which an image of that size stays as it is).
+        resize: pixels of the shorter side before the crop, at least `size` (on ImageNet 256 for 224; SCE on small and
+            medium images the size itself, at which an image of that size stays as it is).
+        square: whether the longer side gets as many pixels, whatever becomes of the proportions. SCE's supplement,
+            section D, has 256 x 256; the released codes keep the proportions.
 
     Raises:
         ValueError: if an attribute is outside its range.
@@ -214,6 +218,7 @@ class CentredView:
     size: int
     normalisation: Normalisation
     resize: int
+    square: bool = False
 
     def __post_init__(self) -> None:
         _check_size(self.size)
@@ -231,10 +236,14 @@ class CentredView:
         if images.is_floating_point() and not (images.min() >= 0 and images.max() <= 1):
             raise ValueError(f"images run from {images.min():g} to {images.max():g}; give floating point in [0, 1], or "
                              "uint8 (0 to 255)")
-        sides = [self.resize * side // min(images.shape[2:]) for side in images.shape[2:]]
+        sides = self.sides(*images.shape[2:])
         resized = interpolate(as_float(images), sides, mode="bilinear", antialias=True)
         top, left = (round((side - self.size) / 2) for side in sides)
         return normalise(resized[:, :, top : top + self.size, left : left + self.size], self.normalisation)
+
+    def sides(self, *sides: int) -> list[int]:
+        """What the sides of an image, in pixels, are resized to."""
+        return [self.resize if self.square else self.resize * side // min(sides) for side in sides]
 
 
 def _check_images(images: Tensor, generator: torch.Generator | None = None) -> None:

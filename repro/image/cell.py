@@ -1,6 +1,5 @@
 """One cell of the image tables: train, evaluate, and say what it cost."""
 
-import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,13 +9,14 @@ from tqdm.auto import tqdm
 
 from repro import manifest
 from repro.image import augment
-from repro.image.augment import NORMALISATION, CentredView, ShiftedView, View
+from repro.image.augment import CentredView
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet, load
 from repro.image.model import ImageModel
 from repro.image.operations import Normalisation
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import ImageRecipe, paper
+from repro.image.views import probe_view
 from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
@@ -28,7 +28,7 @@ EVALUATION = 1  # raise when `evaluate` measures more, or otherwise
 
 
 def data_of(recipe: ImageRecipe) -> ImageSet:
-    """The data set of a recipe; read once per process."""
+    """The data set of a recipe; read once per process while its files stay the same."""
     return _load(recipe.dataset, manifest.data_root(), recipe.subset)
 
 
@@ -141,15 +141,12 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
 
 def _augmented(pretrainer: Pretrainer, index: Tensor, seed: int) -> Callable[[], Tensor]:
     """What makes features of images augmented anew each time it is called."""
-    recipe, normalisation = pretrainer.recipe, NORMALISATION[pretrainer.recipe.dataset]
-    view: View | CentredView | ShiftedView = ShiftedView(normalisation)
-    if recipe.probe_view == "crop":
-        view = augment.probe(recipe.size, normalisation)
+    recipe, view = pretrainer.recipe, probe_view(pretrainer.recipe)
     generator = torch.Generator(pretrainer.device).manual_seed(seed)
     epoch = iter(range(recipe.probe_epochs))
     return lambda: pretrainer.features(index, view, generator=generator, seed=(seed, next(epoch)))
 
 
-@functools.lru_cache(maxsize=2)
+@manifest.read_once(maxsize=2)
 def _load(name: str, root: Path, subset: bool) -> ImageSet:
     return load(name, root, subset=subset)

@@ -123,8 +123,8 @@ def save(path: Path, model: ImageModel, recipe: dict[str, Any], view: CentredVie
     """Write the model's weights as safetensors, atomically.
 
     The metadata holds three JSON texts: "architecture", the arguments that make the same model; "recipe"; and "view",
-    how images become what the model takes: resize and size (pixels of the shorter side, and of the central crop), mean
-    and std (of red, green and blue in [0, 1]).
+    how images become what the model takes: resize and size (pixels of the shorter side, and of the central crop),
+    square (whether the longer side is resized to as many), mean and std (of red, green and blue in [0, 1]).
 
     Raises:
         TypeError: if the recipe cannot be written as JSON.
@@ -132,7 +132,7 @@ def save(path: Path, model: ImageModel, recipe: dict[str, Any], view: CentredVie
     """
     from safetensors import torch as safetensors
 
-    seen = {"resize": view.resize, "size": view.size} | view.normalisation._asdict()
+    seen = {"resize": view.resize, "size": view.size, "square": view.square} | view.normalisation._asdict()
     metadata = {"architecture": model.architecture, "recipe": recipe, "view": seen}
     weights = {name: weight.contiguous() for name, weight in model.state_dict().items()}
     texts = {name: json.dumps(value) for name, value in metadata.items()}
@@ -185,7 +185,8 @@ def load_view(path: Path) -> CentredView:
             raise ValueError(f"mean={mean}, std={std} should be three finite numbers each, std above 0")
         if not type(size) is type(resize) is int:
             raise ValueError(f"size={size}, resize={resize} should be whole numbers of pixels")
-        return CentredView(size, Normalisation(tuple(mean), tuple(std)), resize)
+        square = choose("square", seen.get("square", False), (True, False))  # files of before have none
+        return CentredView(size, Normalisation(tuple(mean), tuple(std)), resize, square)
     except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} describes a view that cannot be made ({error}); export it again") from error
 

@@ -21,17 +21,18 @@ from repro.contrast.momentum import (
     process,
 )
 from repro.contrast.objectives import ceil, info_nce, jcl, ressl, sce, vanilla
-from repro.image import augment
-from repro.image.augment import NORMALISATION, CentredView, ShiftedView, View
+from repro.image.augment import CentredView, ShiftedView, View
 from repro.image.batches import batches_of, on_device
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
-from repro.image.recipe import SELF_SUPERVISED, VARIANTS, ImageRecipe
+from repro.image.recipe import VARIANTS, ImageRecipe
+from repro.image.views import centred_view, training_views
 from repro.run.device import autocast, precision_of, restore_generator
 from repro.run.evaluate import nearest_neighbour
 from repro.run.streams import seeds
 
 VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
+OPTIMISER = torch.optim.SGD
 MONITORED = 10  # times in a training that `knn1` is measured
 
 
@@ -50,11 +51,6 @@ def check_shared(recipe: ImageRecipe) -> None:
             f"processes that divides {several} can share"
         )
     groups_here(recipe.groups, recipe.batch // processes)
-
-
-def centred_view(recipe: ImageRecipe) -> CentredView:
-    """The view without randomness of a recipe's images, which features are evaluated on."""
-    return CentredView(recipe.size, NORMALISATION[recipe.dataset], recipe.resize)
 
 
 class Pretrainer:
@@ -98,7 +94,7 @@ class Pretrainer:
         self.keys = MomentumEncoder(self.model, recipe.momentum)
         for module in (self.model, self.classifier, self.keys, self.dictionary):
             module.to(device, memory_format=self._memory_format())
-        self.optimiser = torch.optim.SGD(
+        self.optimiser = OPTIMISER(
             [*self.model.parameters(), *self.classifier.parameters()],
             lr=recipe.learning_rate,
             momentum=recipe.sgd_momentum,
@@ -224,11 +220,8 @@ class Pretrainer:
 
     def _views(self) -> list[View]:
         """The query's view and one of every key."""
-        normalisation = NORMALISATION[self.recipe.dataset]
-        names = [self.recipe.query_view]
-        if self.recipe.method in SELF_SUPERVISED:
-            names += [self.recipe.key_view] * self.recipe.keys
-        return [getattr(augment, name)(self.recipe.size, normalisation) for name in names]
+        query, *key = training_views(self.recipe).values()
+        return [query, *key * self.recipe.keys]
 
     def _augmented(self, pictures: list[Tensor]) -> list[Tensor]:
         """Pictures (n, 3, H, W) of every view as the networks take them, (n, 3, size, size)."""

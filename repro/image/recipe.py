@@ -19,15 +19,20 @@ SCE, SCE_CODE = "SCE supplement", "SCE, released code, resnet18_cifar10.yaml"
 JCL, JCL_CODE = "JCL supplement", "JCL, released code"
 MOCO = "MoCo v2, released code"
 
-MEDIUM: Values = {"dictionary": (16384, SCE), "momentum": (0.996, SCE)}
+MEDIUM: Values = {
+    "dictionary": (16384, SCE),
+    "momentum": (0.996, SCE),
+    "probe_padding": (0, f"{SCE}, section D, which states padding for small sets alone"),
+}
 ABLATION: Values = {
     "trunk": ("resnet18", JCL),
     "small": (False, JCL),
-    "head": ("moco_v2", JCL),
-    "projection": (128, JCL),
+    "head": ("moco_v2", f"{JCL_CODE}, that of MoCo v2"),
+    "projection": (128, f"{JCL_CODE}, that of MoCo v2"),
     "groups": (8, f"{JCL_CODE}: eight processes normalise their own samples"),
-    "size": (224, JCL),
-    "resize": (256, JCL),
+    "size": (224, JCL_CODE),
+    "resize": (256, f"{JCL_CODE}; {SCE}, section D"),
+    "square": (True, f"{SCE}, section D: 256 x 256; the released codes keep the proportions"),
     "dictionary": (65536, JCL),
     "momentum": (0.999, JCL),
     "epochs": (100, JCL),
@@ -37,7 +42,7 @@ ABLATION: Values = {
     "schedule": ("epoch", JCL_CODE),
     "sgd_momentum": (0.9, JCL),
     "weight_decay": (1e-4, JCL),
-    "probe_view": ("crop", JCL),
+    "probe_view": ("crop", JCL_CODE),
     "probe_epochs": (100, JCL),
     "probe_batch": (256, JCL),
     "probe_learning_rate": (10.0, JCL),
@@ -51,7 +56,7 @@ DATA: dict[str, Values] = {  # where a data set's recipe leaves that of CIFAR-10
     "imagenet100": ABLATION,
     "imagenet": ABLATION
     | {
-        "trunk": ("resnet50", JCL),
+        "trunk": ("resnet50", JCL_CODE),
         "epochs": (200, JCL_CODE),
         "batch": (256, JCL),
         "learning_rate": (0.03, f"{JCL_CODE}; its text is said to have 0.06"),
@@ -146,7 +151,15 @@ class ImageRecipe(Recipe):
     )
     channels_last: bool = setting(True, "assumed: memory format, for speed")
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)
+    square: bool = setting(False, "assumed: proportions are kept; without effect on square images", before=False)
     probe_view: str = setting("shifted", SCE, allowed=PROBE_VIEWS)
+    probe_padding: int = setting(
+        4,
+        f"{SCE}, section D, for small sets",
+        least=0,
+        before=4,
+        used=lambda recipe: recipe.probe_view == "shifted",
+    )
     probe_epochs: int = setting(100, SCE_CODE, least=1)
     probe_batch: int = setting(256, SCE_CODE, least=1)
     probe_learning_rate: float = setting(30.0, SCE_CODE, least=0)

@@ -130,7 +130,7 @@ def cropped(picture: Image.Image, view: View, generator: torch.Generator) -> Ima
 
 def centred(picture: Image.Image, view: CentredView) -> Image.Image:
     """The picture with its shorter side resized as the view says, then its centre."""
-    sides = [view.resize * side // min(picture.size) for side in picture.size]
+    sides = view.sides(*picture.size)
     left, top = (round((side - view.size) / 2) for side in sides)
     resized = picture.resize(sides, Image.Resampling.BILINEAR)
     return resized.crop((left, top, left + view.size, top + view.size))

@@ -14,6 +14,7 @@ from repro.run.table import checked_names, entry_of, resolved, with_variant
 
 GRID = ("temperature", "key_temperature")
 BASE = {"keys": 5, "strength": 4.0, "temperature": 0.2}  # where they do not vary (JCL supplement)
+HISTOGRAMS = BASE | {"keys": 9}  # JCL supplement, Fig. M.3
 SWEEPS = tuple(BASE)
 LONG_SWEEPS = {"keys": "1,2,3,5,7,9", "strengths": "0,0.5,1,2,4,6,10", "temperatures": "0.07,0.1,0.2,0.3,0.5"}
 SHORT_SWEEPS = {"keys": "1,2,5,9", "strengths": "0,4,10", "temperatures": "0.1,0.2,0.5"}
@@ -148,7 +149,7 @@ def similarity_variance_cells(
     """
     preset = resolved(dataset, preset, DATASETS, PRESETS)
     make = functools.partial(PRESETS[preset], dataset, subset=subset)
-    rows = [functools.partial(make, "jcl", **BASE | {"keys": 9}), functools.partial(make, "moco")]
+    rows = [functools.partial(make, "jcl", **HISTOGRAMS), functools.partial(make, "moco")]
     return _cells("similarity_variance", rows, fields, preset, seeds, variant, ("keys",), varied=SWEEPS)
 
 

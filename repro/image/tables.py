@@ -1,15 +1,18 @@
 """The image papers' tables: trained where cells are missing, and our numbers beside the printed ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pandas import DataFrame, concat
 
-from repro.image import figure_data
+from repro.image import figure_data, views
 from repro.image.cell import learners, train
-from repro.image.recipe import METHODS, PRESETS
+from repro.image.pretrain import OPTIMISER
+from repro.image.recipe import JCL, METHODS, PRESETS, SCE, ImageRecipe
 from repro.image.table_cells import (
+    BASE,
     GRID,
+    HISTOGRAMS,
     SWEEPS,
     image_methods_cells,
     positive_keys_cells,
@@ -22,9 +25,10 @@ from repro.image.table_layouts import (
     similarity_variance_table,
     temperature_grid_table,
 )
+from repro.recipe import Rows, Values
 from repro.run import device as devices
 from repro.run.store import Cell
-from repro.run.table import Table, trained
+from repro.run.table import Table, optimiser, trained
 
 
 def image_methods(
@@ -146,27 +150,61 @@ def sampled_keys(cells: list[Cell], device: str = "auto") -> DataFrame:
 
 
 def _table(
-    run: Callable, cells: Callable, layout: Callable, varied: tuple[str, ...], example: tuple[str, str]
+    run: Callable,
+    cells: Callable,
+    layout: Callable,
+    varied: tuple[str, ...],
+    example: tuple[str, str],
+    methods: Sequence[str] = METHODS,
+    fixed: Values | None = None,
 ) -> Table:
     return Table(
         run=run,
         cells=cells,
         learners=learners,
         layout=layout,
-        methods=METHODS,
+        methods=methods,
         fields=("method", *varied),
         varied=varied,
         presets=PRESETS,
         example=example,
+        fixed=lambda preset: fixed or {},
+        constants=_constants,
     )
+
+
+def _constants(recipe: ImageRecipe) -> Rows:
+    """See `Table.constants`."""
+    trained_by = [optimiser(OPTIMISER, JCL if recipe.dataset.startswith("imagenet") else SCE)]
+    return (trained_by if recipe.uses("learning_rate") else []) + views.described(recipe)
+
+
+def _sourced(values: Mapping[str, Any], source: str) -> Values:
+    return {name: (value, source) for name, value in values.items()}
 
 
 ABLATION, CIFAR = ("imagenet100", "jcl"), ("cifar10", "sce")
 TABLES = {
     "image_methods": _table(image_methods, image_methods_cells, image_methods_table, (), CIFAR),
-    "temperature_grid": _table(temperature_grid, temperature_grid_cells, temperature_grid_table, GRID, CIFAR),
-    "positive_keys": _table(positive_keys, positive_keys_cells, positive_keys_table, SWEEPS, ABLATION),
+    "temperature_grid": _table(
+        temperature_grid, temperature_grid_cells, temperature_grid_table, GRID, CIFAR, ("ressl", "sce")
+    ),
+    "positive_keys": _table(
+        positive_keys,
+        positive_keys_cells,
+        positive_keys_table,
+        SWEEPS,
+        ABLATION,
+        ("jcl",),
+        _sourced(BASE, f"{JCL}, ablation settings"),
+    ),
     "similarity_variance": _table(
-        similarity_variance, similarity_variance_cells, similarity_variance_table, ("keys",), ABLATION
+        similarity_variance,
+        similarity_variance_cells,
+        similarity_variance_table,
+        ("keys",),
+        ABLATION,
+        ("moco", "jcl"),
+        _sourced(HISTOGRAMS, f"{JCL}, Fig. M.3"),
     ),
 }

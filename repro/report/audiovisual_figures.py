@@ -31,10 +31,13 @@ from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLIO
 
 CAPTIONS = {
     "cross_modal": "Accuracy after pre-training within or across modalities, with and without the extra layer (fcl) "
-    "and with negatives selected at random or actively, by where the encoder was fine-tuned.",
-    "ohem_vs_active": "Accuracy against the number M of negatives selected in a step, by how they are selected.",
-    "dictionary_size": "Accuracy against the size of the dictionary. The paper shows this as a curve without its "
-    "values, so that there is nothing to compare with.",
+    "and with negatives selected at random or actively, by where the encoder was fine-tuned; of grids of characters, "
+    "of linear probes.",
+    "ohem_vs_active": "Accuracy against the number M of negatives selected in a step, by how they are selected: at "
+    "random, the keys that are least confident which query they resemble (OHEM as printed), or actively; of grids of "
+    "characters, of linear probes.",
+    "dictionary_size": "Accuracy against the size of the dictionary; of grids of characters, of linear probes. The "
+    "paper shows this as a curve without its values, so that there is nothing to compare with.",
     "mutual_information": "Accuracy of probes that read characters from grids, against the number of characters and "
     "the information (nats) that the two grids of a pair share; dashed, drawings never seen in training. The paper "
     "shows this as a curve without its values, so that there is nothing to compare with.",
@@ -50,7 +53,7 @@ METHODS = {
 }
 SAMPLERS = {
     "random": Look("random", BLUE, "o"),
-    "ohem": Look("OHEM", VERMILLION, "s"),
+    "ohem": Look("least confident (OHEM)", VERMILLION, "s"),
     "feature": Look("active, features", PURPLE, "^"),
     "gradient": Look("active, gradients", GREEN, "D"),
     "released": Look("released code", GREY, "v"),
@@ -58,6 +61,7 @@ SAMPLERS = {
 TARGET_NAMES = NAMES | {
     "esc10": "ESC10", "synthetic_video": "synthetic, pictures", "synthetic_audio": "synthetic, sound"
 }
+PROBED = {"characters": "characters, new pairs", "unseen": "characters, drawings never seen"}  # by linear probes
 PRINTED_LOOKS = {"scratch": (GREY, "v"), "others": (GREY, "o"), "supervised": (PURPLE, "^"), "CM-ACC": (GREEN, "D")}
 OPEN = {"markerfacecolor": "white"}
 NARROWEST = 10.0  # percentage points that an axis spans at least
@@ -78,9 +82,9 @@ def cross_modal(table: DataFrame) -> Figure:
     Source: CM-ACC, Tables 1 and 2.
     """
     title = heading(table)
-    table = table.assign(published=comparable(table))
+    table = with_unseen(table.assign(published=comparable(table)))
     approaches = list(dict.fromkeys(table["approach"]))
-    targets = in_order(table["target"], TARGET_NAMES)
+    targets = in_order(table["target"], TARGET_NAMES | PROBED)
     height = 0.8 + (0.55 + 0.16 * len(approaches)) * len(targets)
     figure, stack = stacked(title, height, len(targets))
     for axes, target in zip(stack, targets, strict=True):
@@ -191,8 +195,8 @@ def transfer(table: DataFrame) -> Figure:
 
     Source: CM-ACC, Tables 4 to 6.
     """
-    title = heading(table)
-    targets = in_order(table["target"], TARGET_NAMES)
+    title, table = heading(table), with_unseen(table)
+    targets = in_order(table["target"], TARGET_NAMES | PROBED)
     panels = {target: (_printed_of(table, target), table[table["target"] == target]) for target in targets}
     sets = {target: _sets(*rows) for target, rows in panels.items()}
     heights = [0.6 + 0.14 * len(names) for names in sets.values()]
@@ -224,8 +228,8 @@ def transfer(table: DataFrame) -> Figure:
 def _accuracies(table: DataFrame, across: str, name: str, looks: Mapping[str, Look]) -> tuple[Figure, list[Axes]]:
     """A panel for each target, accuracy against a column on a logarithmic axis, a line for each value of `name`."""
     title = heading(table)
-    table = table.assign(published=comparable(table)).sort_values(across)
-    targets, values = in_order(table["target"], TARGET_NAMES), sorted(set(table[across]))
+    table = with_unseen(table.assign(published=comparable(table))).sort_values(across)
+    targets, values = in_order(table["target"], TARGET_NAMES | PROBED), sorted(set(table[across]))
     figure, stack = stacked(title, 1.0 + 1.25 * len(targets), len(targets), sharex=True)
     for axes, target in zip(stack, targets, strict=True):
         lines = lines_of(table[table["target"] == target], name, looks)
@@ -237,7 +241,7 @@ def _accuracies(table: DataFrame, across: str, name: str, looks: Mapping[str, Lo
         axes.set_xscale("log")
         axes.set_xticks(values, labels=[f"{value:,}" for value in values])
         axes.minorticks_off()
-        axes.set_title(f"fine-tuned on {TARGET_NAMES.get(target, target)}", loc="left")
+        axes.set_title(_judged(target), loc="left")
         axes.set_ylabel("accuracy (%)")
         axes.grid(axis="y")
     printed = [Line2D([], [], color=GREY, marker="o", linestyle="--", label="printed", **OPEN)]
@@ -245,9 +249,23 @@ def _accuracies(table: DataFrame, across: str, name: str, looks: Mapping[str, Lo
     return figure, stack
 
 
+def with_unseen(table: DataFrame) -> DataFrame:
+    """The rows of a table, those of characters again as target "unseen": on drawings never seen, of which only means
+    over seeds are known."""
+    if "linear_held_out" not in table:
+        return table
+    rows = table[table["target"] == "characters"]
+    return pd.concat([table, rows.assign(target="unseen", ours=rows["linear_held_out"], std=math.nan)])
+
+
+def _judged(target: str) -> str:
+    """How encoders were judged, as the title of a panel."""
+    return PROBED.get(target) or f"fine-tuned on {TARGET_NAMES.get(target, target)}"
+
+
 def _accuracy_across(axes: Axes, target: str) -> None:
     """What panels with names downwards share."""
-    axes.set_title(f"fine-tuned on {TARGET_NAMES.get(target, target)}", loc="left")
+    axes.set_title(_judged(target), loc="left")
     axes.set_xlabel("accuracy (%)")
     axes.margins(x=0.06)
     low, high = axes.get_xlim()

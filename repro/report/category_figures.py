@@ -14,10 +14,9 @@ from repro.report.style import BLUE, COLUMN, INK, VERMILLION, settled, styled
 
 CAPTIONS = {
     "category_diversity": "Distinct categories among the M negatives selected in a step, mean over training, as a "
-    "share of M; dashed, the closed-form expectation of M uniform draws with replacement, which random selection, "
-    "without, slightly exceeds.",
+    "share of M; dashed, the closed-form expectation of M uniform draws without replacement.",
     "category_curves": "Distinct categories among the M negatives selected in a step, along training; dashed, the "
-    "closed-form expectation of M uniform draws with replacement, which random selection, without, slightly exceeds.",
+    "closed-form expectation of M uniform draws without replacement.",
     "pretext_accuracy": "How often the positive of a query ranks first among the keys of the dictionary, by category: "
     "the categories in which this succeeds most and least often. Markers: the same among the keys of the dictionary's "
     "items encoded again, which a query cannot tell from its positive by their age.",

@@ -9,7 +9,7 @@ from pandas import DataFrame, Series
 from repro import manifest
 from repro.report.levels import EMBEDDED, PAPER, level_of, rank
 from repro.report.stored import departures, placed
-from repro.report.verdicts import NOT_RUN, Deviation, Estimate, Finding, difference, from_printed, pooled
+from repro.report.verdicts import NOT_RUN, UNKNOWN, Deviation, Estimate, Finding, difference, from_printed, pooled
 from repro.tables import TABLES
 
 Estimates = Mapping[str, Estimate | None]
@@ -86,6 +86,16 @@ class Setting:
         """
         sides = (self.values(table, measure, **dict(fields)) for fields in (first, second))
         return difference(*sides, self.deviation(table, *like, measure=measure))
+
+    def paired(
+        self, table: str, first: Mapping[str, object], second: Mapping[str, object], measure: str = "linear"
+    ) -> Estimate | None:
+        """As `difference`, but of unknown error unless two seeds are shared.
+
+        For encoders that may have collapsed: how far others scatter says nothing about them.
+        """
+        sides = (self.values(table, measure, **dict(fields)) for fields in (first, second))
+        return difference(*sides, UNKNOWN)
 
     def from_printed(
         self, table: str, published: float, measure: str = "linear", *, of: str = "trained", **fields: object

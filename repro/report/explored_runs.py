@@ -21,7 +21,7 @@ from repro.skeleton.sequences import Sequences
 from repro.skeleton.tables import TABLES, taxonomy_cells
 
 OBJECTIVES = ("CE+AD", "AD")  # looked at where nothing is finished
-FIRST_LOOK = {"epochs": 3, "learning_rate": 3e-3}  # of the quick recipe for embedded data: seconds instead of minutes
+FIRST_LOOK = {"epochs": 3}  # of the quick recipe for embedded data: seconds instead of minutes
 APART = "explore"             # folder of these runs below REPRO_RUNS, where neither tables nor figures look for cells
 MOST = 1500                   # sequences shown of a data set: all of NW-UCLA, a sample of NTU RGB+D
 CAMERA_FRAMES = ("raw", "authors")  # pipelines that leave a recording as its camera saw it

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import seaborn
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 from pandas import DataFrame
 
@@ -24,6 +26,7 @@ from repro.report.elements import (
     seeds_named,
 )
 from repro.report.logs import FROZEN
+from repro.report.printed import printed as printed_numbers
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, settled, styled
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
@@ -137,6 +140,52 @@ def encoder_collapse(table: DataFrame) -> Figure:
         axes.grid(axis="y")
     figure.align_ylabels()
     return settled(figure)
+
+
+@styled()
+def along_training(log: DataFrame) -> Figure:
+    """Accuracy against the epoch of training, a panel per entry, seeds as a band, the printed value as a line.
+
+    Args:
+        log: one row per cell, epoch and measure: objectives, entry, seed, epoch (from 1), measure ("linear", and
+            "linear_best", the best of the probe's epochs on the test split), value (percent), preset, dataset.
+
+    Raises:
+        ValueError: if the log is empty or mixes presets or data sets.
+    """
+    printed = only(log, "dataset") == "ucla" and only(log, "preset") == "paper"
+    names = sorted(log["entry"].unique(), key=lambda name: (name.count("+"), name))
+    rows = -(-len(names) // 3)
+    figure = Figure(figsize=(COLUMN, 0.85 + 0.95 * rows), layout="constrained")
+    figure.suptitle(origin(log, seeds_named(log)))
+    panels = figure.subplots(rows, 3, sharex=True, sharey=True, squeeze=False).flat
+    looks = {"linear": (BLUE, "-", "last epoch of the probe"), "linear_best": (GREEN, "--", "best epoch on test")}
+    for axes, name in zip(panels, names, strict=False):
+        for measure, (colour, line, label) in looks.items():
+            chosen = log[(log["entry"] == name) & (log["measure"] == measure)]
+            seaborn.lineplot(
+                chosen, x="epoch", y="value", errorbar="sd", color=colour, linestyle=line, label=label, legend=False,
+                ax=axes,
+            )
+        if printed and ", " not in name:
+            axes.axhline(_printed_value(name), color=VERMILLION, linestyle=":", linewidth=0.9, label="printed")
+        axes.set_title(name.replace(", ", "\n"), loc="left")
+        axes.set(xlabel="epoch", ylabel="accuracy (%)")
+        axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+        axes.grid(axis="y")
+        axes.label_outer()
+    for axes in panels:
+        axes.set_visible(False)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    return settled(figure)
+
+
+def _printed_value(name: str) -> float:
+    """The accuracy printed of an objective on NW-UCLA, in percent."""
+    table, terms = printed_numbers("taxonomy"), name.split("+")
+    row = (table[OBJECTIVES] == [int(term in terms) for term in OBJECTIVES]).all(axis=1)
+    return float(table.loc[row, "UCLA"].item())
 
 
 @styled()

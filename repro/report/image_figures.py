@@ -24,7 +24,7 @@ CAPTIONS = {
     "these curves, so that there is nothing to compare with.",
     "sampled_keys": "The JCL loss in closed form, and with M keys drawn from the Gaussian: the mean inside the "
     "logarithm tends to the closed form from below, the mean of M InfoNCE losses stays at the expected InfoNCE. "
-    "Shaded: one standard deviation over independent draws, cut off by the axes.",
+    "Shaded: one standard error of each mean over independent draws, cut off by the axes.",
     "similarity_variance": "How closely the augmentations of an image agree: mean cosine similarity a of all pairs and "
     "mean variance b of the coordinates, one value per image. b = (1 - a)/d: the second histogram mirrors the first.",
 }

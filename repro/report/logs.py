@@ -20,8 +20,9 @@ from repro.run.store import Cell, Store, write_atomically
 
 FROZEN = ", td_queue=frozen_noise"  # ends an entry whose dictionary of decoded sequences is never refreshed
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
-TEXTS = ("key", "dataset", "preset", "entry", "departures", "method", "model", "sampler", "query", "modality",
-         "category", "nearest_category")  # columns of logs that hold no numbers
+TEXTS = ("key", "dataset", "preset", "entry", "objectives", "measure", "departures", "method", "model", "sampler",
+         "query", "modality", "category", "nearest_category")  # columns of logs that hold no numbers
+ALONG = ("linear", "linear_best", "linear_standardised", "knn1")  # measured along training
 AGAIN = ("export it again where its cells were trained, with `repro results export`, or restore it from version "
          "control")
 
@@ -59,6 +60,17 @@ def objective_parts(cell: Cell) -> DataFrame:
     if path is None:
         raise FileNotFoundError(f"{root} has no progress.jsonl of {cell.entry}, seed {cell.seed}; run its table")
     return _parts(path, cell.describe())
+
+
+def along_training(cells: list[Cell]) -> DataFrame:
+    """What was measured along the training of finished skeleton cells in REPRO_RUNS; none where nothing was.
+
+    Returns:
+        One row per cell, epoch and measure: epoch, measure (one of `ALONG`), value (percent, two decimals), objectives,
+        entry, version, and of the cell key, seed, dataset and preset.
+    """
+    store, wanted = Store(manifest.runs_root()), {(cell.table, cell.key) for cell in cells}
+    return _along_training(store, [cell for cell in store.finished() if (cell["table"], cell["key"]) in wanted])
 
 
 def category_curves(cells: list[Cell]) -> DataFrame:
@@ -158,6 +170,27 @@ def _contrast_by_epoch(store: Store, cells: list[dict]) -> DataFrame:
     return _first_seeds(log.assign(CD=log["CD"].map(lambda value: float(f"{value:.4g}"))))
 
 
+def _along_training(store: Store, cells: list[dict]) -> DataFrame:
+    """What was measured along training, one row per epoch and measure, in percent with two decimals."""
+    parts = []
+    for cell in cells:
+        path = next(iter(sorted(store.root.glob(f"*/{cell['key']}/probes.jsonl"))), None)
+        if path:
+            rows = _log(path, ("step", *ALONG)).melt("step", var_name="measure").round(2)
+            steps = cell["result"]["cost"]["steps"] / cell["recipe"]["epochs"]
+            rows.insert(0, "epoch", (rows.pop("step") / steps).round().astype(int))
+            whose = {"objectives": cell["recipe"]["objectives"], "entry": cell["entry"], "version": cell["version"]}
+            parts.append(_named(rows.assign(**whose), cell))
+    return pd.concat(parts, ignore_index=True) if parts else DataFrame()
+
+
+def _newest_rows(*logs: DataFrame) -> DataFrame:
+    """The rows of every cell, from the last of the logs that has them, of the newest version of its entry."""
+    rows = pd.concat(logs).drop_duplicates(["key", "epoch", "measure"], keep="last")
+    rows = rows[rows["version"] == rows.groupby(["entry", "preset"])["version"].transform("max")]
+    return rows.sort_values(["entry", "seed", "epoch", "measure"], ignore_index=True)
+
+
 def _first_seeds(*logs: DataFrame) -> DataFrame:
     """The first seed of every entry, from the last of the logs that has it."""
     rows = pd.concat(logs).drop_duplicates(["entry", "seed", "epoch"], keep="last")
@@ -167,9 +200,18 @@ def _first_seeds(*logs: DataFrame) -> DataFrame:
 
 def _latest(cells: list[dict]) -> list[dict]:
     """Cells of the fullest preset, of equal entry and seed the one that finished last."""
-    finished = sorted(_most_complete(cells), key=lambda cell: cell["result"]["cost"]["finished"])
+    finished = sorted(_fullest(cells), key=lambda cell: cell["result"]["cost"]["finished"])
     chosen = {(cell["entry"], cell["seed"]): cell for cell in finished}
     return [chosen[name] for name in sorted(chosen)]
+
+
+def _fullest(cells: list[dict]) -> list[dict]:
+    """Cells of the preset that has most, those of each entry of the newest version that it has."""
+    chosen = _most_complete(cells)
+    newest: dict[str, int] = {}
+    for cell in chosen:
+        newest[cell["entry"]] = max(cell["version"], newest.get(cell["entry"], 0))
+    return [cell for cell in chosen if cell["version"] == newest[cell["entry"]]]
 
 
 def _without_departures(cells: list[dict]) -> list[dict]:
@@ -274,6 +316,10 @@ def _log(path: Path, columns: Sequence[str]) -> DataFrame:
 
 
 FIGURES = {
+    "along_training": Log(
+        "taxonomy", _fullest, _along_training, ("epoch", "measure", "value", "objectives", "entry", "version"),
+        _newest_rows,
+    ),
     "category_curves": Log(
         "category_diversity", _by_batch, _categories,
         ("step", "categories_video", "categories_audio", "sampler", "batch", "expected"),

@@ -22,6 +22,9 @@ from repro.tables import TABLES
 MODULES = (figures, image_figures, audiovisual_figures, category_figures, negative_figures)
 CAPTIONS = {name: text for module in MODULES[1:] for name, text in module.CAPTIONS.items()} | {
     "taxonomy": "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
+    "along_training": "Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band "
+    "of one standard deviation; the best of the probe's epochs on the test split, as the released code reports it; and "
+    "the printed value.",
     "sequence_contrast": "The contrastive decoder term along training, a panel for each objective that has it; dashed, "
     "with the dictionary of noise that the released code never refreshes.",
     "taxonomy_variants": "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the "
@@ -32,6 +35,7 @@ CAPTIONS = {name: text for module in MODULES[1:] for name, text in module.CAPTIO
 }
 UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
 LOGS = {
+    "along_training": "along_training",
     "category_curves": "category_curves",
     "objective_parts": "objective_parts",
     "pretext_accuracy": "pretext_accuracy",
@@ -65,7 +69,7 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
             rows = TABLES[table].layout(chosen, chosen["preset"].iloc[0], dataset)
             written += _write(folder, table, rows, chosen, setting)
         if table == "taxonomy" and not listed.all():
-            away, usual = found[~listed], found[listed]
+            away, usual = found[~listed], found[_as_listed(found, "version")]
             beside = usual.merge(away[["preset", "seed", *TABLES[table].fields]].drop_duplicates())
             rows = taxonomy_variants(away, usual, dataset)
             written += _write(folder, "taxonomy_variants", rows, pd.concat([away, beside]))
@@ -104,7 +108,7 @@ def _save(figure: Figure, stem: Path, name: str, rows: DataFrame, also: str = ""
 
 
 def versions_in_words(cells: DataFrame) -> str:
-    """Which entries are of which version of the training, where they are of several: not simply to be compared."""
+    """Which entries are of which version of the training, where they are of several: they cannot simply be compared."""
     if cells["version"].nunique() == 1:
         return ""
     entries = cells.drop_duplicates("entry").groupby("version")["entry"]
@@ -134,6 +138,8 @@ def draw_log(figure: str, log: DataFrame) -> Figure:
     """The figure of a log; embedded clips are filmed again."""
     if figure == "selected_negatives":
         return negative_figures.selected_negatives(log, negative_figures.drawn_again(log))
+    if figure == "along_training":  # of what departs from its recipe there are too many panels
+        log = log[log["entry"] == log["objectives"]]
     return _function(figure)(log)
 
 
@@ -161,9 +167,9 @@ def most_complete(found: DataFrame) -> DataFrame:
     return found[found["preset"] == best].reset_index(drop=True)
 
 
-def _as_listed(found: DataFrame) -> Series:
-    """Whether an entry names no departure but what its table varies, or has a table of its own for."""
-    listed = {name: {*TABLES[name].varied, *_separate(name)} for name in set(found["table"])}
+def _as_listed(found: DataFrame, *also: str) -> Series:
+    """Whether an entry names no departure but what its table varies, or has a table of its own for, or `also`."""
+    listed = {name: {*TABLES[name].varied, *_separate(name), *also} for name in set(found["table"])}
     pairs = zip(found["entry"], found["table"], strict=True)
     return Series([departures(entry).keys() <= listed[table] for entry, table in pairs], found.index, dtype=bool)
 

@@ -13,8 +13,13 @@ PRESETS = ("paper", "quick", "smoke")
 
 
 def everything() -> DataFrame:
-    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, as `run.export` gives them."""
+    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, as `run.export` gives them.
+
+    Where the package is installed these are two files: the one that comes with it and that of the current folder.
+    """
     exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
+    if manifest.checkout() is None:
+        exported = merged(read_cells(manifest.shipped("figures") / "cells.csv"), exported)
     return merged(exported, finished_cells(Store(manifest.runs_root())))
 
 

@@ -11,6 +11,7 @@ from repro.report.figures import OBJECTIVES
 from repro.report.levels import PAPER, level_of, rank
 
 ENOUGH = 3  # seeds from which a mean and a deviation say something
+NETWORKS = ("objectives", "method")  # columns that say how a network was trained, "random" where it was not
 RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
 
 
@@ -106,7 +107,7 @@ def reproduced(tables: Iterable[DataFrame]) -> Reproduced | None:
     """
     parts = []
     for table in tables:
-        rows = table[(table["preset"] == "paper") & table["ours"].notna() & ~(table == "random").any(axis="columns")]
+        rows = table[(table["preset"] == "paper") & table["ours"].notna() & ~_untrained(table)]
         rows = rows[~_changed(rows)]
         if len(rows) and level_of(only(table, "dataset"), "paper") == PAPER:
             parts.append(rows[["n_seeds", "difference"]].astype(float))
@@ -147,6 +148,10 @@ def _changed(table: DataFrame) -> Series:
     if "usual" in table or "departures" not in table:
         return Series("usual" in table, index=table.index)
     return table["departures"].map(_given)
+
+
+def _untrained(table: DataFrame) -> Series:
+    return (table[table.columns.intersection(NETWORKS)] == "random").any(axis="columns")
 
 
 def _given(value: object) -> bool:

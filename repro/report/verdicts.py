@@ -16,6 +16,8 @@ ROUNDING = 1e-6  # what is left of equal decimals after subtracting them
 WIDEST = 5.0  # points: a prediction interval that reaches further decides nothing
 SEEDS = "one-sided t test, 5 %, paired over shared seeds, with the pooled deviation between seeds where fewer than two"
 SEEDS_LIKE = "one-sided t test, 5 %, paired over shared seeds, else with the deviation between seeds of that recipe"
+SEEDS_SHARED = "one-sided t test, 5 %, paired over at least two shared seeds, as a collapsed encoder need not scatter "
+SEEDS_SHARED += "as others do"
 
 
 class Finding(NamedTuple):
@@ -131,6 +133,9 @@ class Deviation(NamedTuple):
 
     value: float
     freedom: int
+
+
+UNKNOWN = Deviation(math.nan, 0)  # with it, fewer than two shared seeds decide nothing
 
 
 def pooled(values: Series, entries: Series) -> Deviation:

@@ -37,8 +37,11 @@ def begin(device: torch.device) -> None:
 
 @functools.cache
 def commit() -> str:
-    """Short hash of the checkout this code runs from, "+" appended if it has changes; "unknown" outside git."""
-    command = ["git", "-C", str(manifest.project_root()), "describe", "--always", "--dirty=+", "--exclude=*"]
+    """Short hash of the checkout this code runs from, "+" appended if it has changes; "unknown" if there is none."""
+    checkout = manifest.checkout()
+    if checkout is None:  # git would tell of whatever lies around the environment
+        return "unknown"
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

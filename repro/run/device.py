@@ -125,6 +125,14 @@ def precision_of(recipe: Recipe, device: torch.device) -> str:
     return "bfloat16" if has_bfloat16() else "float32"
 
 
+def precision_in_words(recipe: Recipe, device: torch.device) -> str:
+    """What matrix products are computed in where the recipe asks for nothing, and why."""
+    if device.type == "cuda":
+        return f"matrix products in {precision_of(recipe, device)}"
+    lacks = "" if has_bfloat16() else ": this processor has no instructions for bfloat16"
+    return f"matrix products in {precision_of(recipe, device)}{lacks}"
+
+
 def has_bfloat16() -> bool:
     """Whether this processor multiplies matrices in bfloat16 and torch may let it: see ATEN_CPU_CAPABILITY."""
     able = torch.cpu.get_capabilities()

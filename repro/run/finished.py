@@ -39,14 +39,25 @@ def checkpoint(key: str, store: Store) -> dict[str, Any]:
 def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     """The file of that name in the cell's folder, made if it is not there, with the cell's data set, preset and seed.
 
+    It says of which version of training and evaluation it is, and is made again where these are others today.
+
     In a process group all processes compute, as an encoder may need them all, and the first writes.
     """
     path = Store(manifest.runs_root()).run(cell).folder / name
-    if devices.from_first(lambda: not path.exists()):
+    made_by = {"version": cell.version, "evaluation": cell.evaluation}
+    if devices.from_first(lambda: not _current(path, made_by)):
         with devices.threads(cell.recipe.threads), devices.full_precision():
-            found = compute().assign(dataset=cell.dataset, preset=cell.preset)
+            found = compute().assign(dataset=cell.dataset, preset=cell.preset, **made_by)
         devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
     return read_table(path).assign(seed=cell.seed)
+
+
+def _current(path: Path, made_by: dict[str, int]) -> bool:
+    """Whether a file is there and of these versions."""
+    if not path.exists():
+        return False
+    rows = read_table(path)
+    return all(name in rows and (rows[name] == version).all() for name, version in made_by.items())
 
 
 def read_table(path: Path) -> DataFrame:

@@ -97,7 +97,7 @@ def fit(
     while done < learner.total_steps:
         losses.append(learner.step())
         done += 1
-        due = probe if probe_steps and done % probe_steps == 0 else None
+        due = probe is not None and probe_steps > 0 and done % probe_steps == 0
         if done % interval and done < learner.total_steps and not due:
             continue
         values = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
@@ -109,8 +109,8 @@ def fit(
             _append(folder / "progress.jsonl", line)
         progress.set_postfix(values, refresh=False)
         progress.update(done - progress.n)
-        if due:
-            measured = due()
+        if due and probe:
+            measured = probe()
             if first():
                 _append(folder / "probes.jsonl", {"step": done, **measured})
             reported_at = time.monotonic()

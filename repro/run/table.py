@@ -4,14 +4,16 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
 from pandas import DataFrame, Series
+from tqdm.auto import tqdm
 
 from repro import manifest
-from repro.recipe import Recipe, choose, closest
+from repro.recipe import Recipe, Rows, Values, choose, closest
 from repro.run import device as devices
 from repro.run.compare import beside
 from repro.run.engine import pool_of, run_cells
@@ -37,6 +39,8 @@ class Table:
         varied: those of them that differ between the rows of one method; an entry names them.
         presets: by name, what makes a recipe from a data set and a method.
         example: a data set and a method of the table, to show the recipe of.
+        fixed: of a preset, fields that the table sets in the recipes of methods that use them, with their sources.
+        constants: of a recipe, what no field of it holds: (name, value, source) of the optimiser and of views.
     """
 
     run: Callable[..., DataFrame]
@@ -48,6 +52,21 @@ class Table:
     varied: Sequence[str]
     presets: Mapping[str, Callable[..., Recipe]]
     example: tuple[str, str]
+    fixed: Callable[[str], Values] = lambda preset: {}
+    constants: Callable[[Any], Rows]
+
+    def described(self, preset: str, dataset: str, method: str, **changes: Any) -> Rows:
+        """What the table trains a method with: (name, value, source).
+
+        Raises:
+            ValueError: if there is no such preset, data set or method in this table.
+        """
+        choose("preset", preset, self.presets)
+        choose(self.fields[0], method, self.methods)
+        usual = self.presets[preset](dataset, method, **changes)
+        fixed = {name: value for name, value in self.fixed(preset).items() if usual.uses(name)}
+        recipe = usual.replace(**{name: value for name, (value, _) in fixed.items()})
+        return [*recipe.described(fixed), *self.constants(recipe)]
 
 
 def checked_names(recipe: type[Recipe]) -> Callable[[Callable[..., list[Cell]]], Callable[..., list[Cell]]]:
@@ -79,7 +98,7 @@ def checked_names(recipe: type[Recipe]) -> Callable[[Callable[..., list[Cell]]],
             usual = [each.name for each in further if choices.get(each.name) == "auto"]
             return cells(*values, **{name: value for name, value in choices.items() if name not in usual})
 
-        setattr(checked, "__signature__", signature.replace(parameters=[*own, *further]))  # noqa: B010
+        vars(checked)["__signature__"] = signature.replace(parameters=[*own, *further])
         return checked
 
     return with_fields
@@ -160,6 +179,14 @@ def _refuse(name: str, given: Any, usual: Sequence[Recipe]) -> None:
     raise ValueError(f"{name}={given!r} changes nothing of {chosen}; {whose}: leave it out, or choose these too")
 
 
+def optimiser(kind: type[torch.optim.Optimizer], source: str) -> tuple[str, Any, str]:
+    """An optimiser as a row of `Table.described`, with its parameters that recipes do not set."""
+    defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
+    kept = {name: defaults[name] for name in ("betas", "eps", "dampening", "nesterov") if name in defaults}
+    told = ", ".join(f"{name}={value}" for name, value in kept.items())
+    return "optimiser", f"{kind.__name__}({told})", source
+
+
 def entry_of(name: str, recipe: Recipe, usual: Recipe, shown: Sequence[str] = ()) -> str:
     """The name, the fields shown, and whatever else departs from the usual recipe: "AE, layers=3"."""
     values, expected = recipe.to_dict(), usual.to_dict()
@@ -183,9 +210,12 @@ def trained(
         train: trains one run, `train(run, progress, device=...)`; see `repro.run.engine`.
         device, engine, workers: as a table's function takes them.
     """
-    where = devices.resolve(device)
+    where, store = devices.resolve(device), Store(manifest.runs_root())
     pool = pool_of(engine, workers, cells, where)
-    results = run_cells(cells, functools.partial(train, device=where), Store(manifest.runs_root()), pool=pool)
+    missing = any(store.run(cell).result is None for cell in cells)
+    if missing and cells[0].recipe.precision == "auto" and devices.first():
+        tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)
+    results = run_cells(cells, functools.partial(train, device=where), store, pool=pool)
     placed = results.join(DataFrame([cell.recipe.to_dict() for cell in cells])[list(table.fields)])
     return table.layout(placed, cells[0].preset, cells[0].dataset)
 

@@ -25,7 +25,7 @@ ALONG = ("linear", "linear_best", "linear_standardised", "knn1")  # measured alo
 
 
 def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
-    """The data set of a recipe; read once per process."""
+    """The data set of a recipe; read once per process while its files stay the same."""
     return _load(recipe.dataset, manifest.data_root(), recipe.protocol, recipe.pipeline, recipe.subset)
 
 
@@ -196,6 +196,6 @@ def _relative_spread(points: Tensor) -> float:
     return spread(points) / norm if norm else 0.0
 
 
-@functools.lru_cache(maxsize=2)
+@manifest.read_once(maxsize=2)
 def _load(name: str, root: Path, protocol: str, pipeline: str, subset: bool) -> SkeletonSet:
     return load(name, root, protocol=protocol, pipeline=pipeline, **({"subset": True} if subset else {}))

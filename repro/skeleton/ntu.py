@@ -3,9 +3,10 @@
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
@@ -15,6 +16,7 @@ JOINTS = 25
 DIGITS = 20                   # of the largest id of 64 bits; longer numbers are damage
 NAME = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
 LARGEST = (17, 3, 40, 2, 60)  # setup, camera, subject, repetition, action; NTU RGB+D 120 goes on from there
+LATER, MISNAMED = "of NTU RGB+D 120 alone", "with another name than S001C001P001R001A001"
 MOST_BYTES = 2**26            # of a file; two people for 300 frames take 2.3 million
 ACTIONS = (
     "drink water", "eat meal", "brush teeth", "brush hair", "drop", "pick up", "throw", "sit down", "stand up", "clap",
@@ -65,27 +67,42 @@ def columns(names: Sequence[str]) -> dict[str, np.ndarray]:
     return {"views": numbers[:, 1], "subjects": numbers[:, 2], "labels": numbers[:, 4] - 1}
 
 
-def members(path: Path) -> list[Member]:
-    """The `.skeleton` files in a folder or zip, however deep, sorted by name; hidden files are passed over.
+def members(path: Path) -> tuple[list[Member], Mapping[str, int]]:
+    """The `.skeleton` files in a folder or zip, however deep, sorted by name; and how many others there are, by kind.
+
+    Hidden files are passed over.
 
     Raises:
-        ValueError: if there is another file, a file twice, none at all, or the archive is damaged.
+        ValueError: if a file is there twice, none is there, or the archive is damaged.
     """
     found: dict[str, Member] = {}
+    others: Counter[str] = Counter()
     for place, size in _entries(path):
         base = place.rsplit("/", 1)[-1]
         if any(part == "__MACOSX" or (part.startswith(".") and part != ".") for part in place.split("/")):
             continue
         name = base.removesuffix(".skeleton")
         if name == base or not _is_sample(name):
-            raise ValueError(f"{path}: {place} is not a file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton "
-                             f"(setup, camera, subject, repetition and action up to {LARGEST}); move it away")
+            others[_kind(base)] += 1
+            continue
         if name in found:
             raise ValueError(f"{path}: {name} is there twice, as {found[name].place} and {place}; remove one")
         found[name] = Member(name, place, size)
     if not found:
-        raise ValueError(f"{path} holds no .skeleton file; unpack the distribution there")
-    return [found[name] for name in sorted(found)]
+        seen = f", only {counted(others)}" if others else ""
+        raise ValueError(f"{path} holds no file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton{seen}; unpack "
+                         "the distribution there")
+    return [found[name] for name in sorted(found)], others
+
+
+def counted(kinds: Mapping[str, int]) -> str:
+    """Numbers of files by kind, in words: "1 file ending in .npy, 2 files of NTU RGB+D 120 alone"."""
+    return ", ".join(f"{files(kinds[kind])} {kind}" for kind in sorted(kinds))
+
+
+def files(count: int) -> str:
+    """So many files, in words."""
+    return f"{count:,} file{'' if count == 1 else 's'}"
 
 
 def read(path: Path, member: Member) -> bytes:
@@ -206,6 +223,14 @@ def _is_sample(name: str) -> bool:
     return matched is not None and all(
         1 <= int(part) <= most for part, most in zip(matched.groups(), LARGEST, strict=True)
     )
+
+
+def _kind(base: str) -> str:
+    """What kind of file it is that is none of NTU RGB+D 60, by its name."""
+    if base.endswith(".skeleton"):
+        return LATER if NAME.fullmatch(base.removesuffix(".skeleton")) else MISNAMED
+    suffix = PurePosixPath(base).suffix.lower()
+    return f"ending in {suffix}" if suffix else "without an ending"
 
 
 def _entries(path: Path) -> list[tuple[str, int]]:

@@ -9,9 +9,10 @@ not noticed; delete the folder to have all files read again. NumPy alone, so tha
 """
 
 import contextlib
+import dataclasses
 import hashlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +24,12 @@ from repro.recipe import choose
 from repro.run.parallel import alone, run_jobs
 from repro.run.store import write_atomically
 from repro.skeleton import ntu, splits
-from repro.skeleton.pipelines import authors, predict_cluster, rounded
+from repro.skeleton.pipelines import NO_BODY, authors, predict_cluster, rounded
 
 FORMAT = 2                    # raise when the same files would be prepared otherwise
 CHUNK = 256                   # recordings per shard
-SHOWN = 20                    # unreadable files named in a message
+SHOWN = 20                    # files that cannot be used, named in a message
+LISTED = "that the distribution lists as having no usable skeleton"
 PIPELINES: dict[str, tuple[Callable[[ntu.Bodies], np.ndarray], int]] = {  # function, coordinates per frame
     "authors": (authors, 2 * 3 * ntu.JOINTS),
     "predict_cluster": (predict_cluster, 3 * ntu.JOINTS),
@@ -44,7 +46,8 @@ class Prepared:
         names: (n,) text such as `S001C001P001R001A001`, sorted.
         digest: hex sha256 of the frames.
         source: hex sha256 over names and contents of the files.
-        bad: reasons by name for files that could not be read and were skipped.
+        bad: reasons by name for files that could not be used and were skipped.
+        left_out: how many other files were left out, by kind.
     """
 
     frames: np.ndarray
@@ -53,6 +56,7 @@ class Prepared:
     digest: str
     source: str
     bad: dict[str, str]
+    left_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 def prepare(
@@ -71,16 +75,17 @@ def prepare(
         root: folder of real data; REPRO_DATA by default.
         pipeline: `authors` or `predict_cluster`.
         subset: accept other numbers of recordings than the official ones.
-        skip_bad: leave out files that cannot be read; the official counts need all of them, so only with `subset`.
+        skip_bad: leave out files that cannot be used; the official counts need all of them, so only with `subset`.
+            Files that are none of NTU RGB+D 60 are always left out.
         workers: processes that read; with 1, this one does.
 
     Raises:
         FileNotFoundError: if the distribution is not there, saying where it comes from and goes to.
-        ValueError: if it is not the official one, or files cannot be read: how many, which and why.
+        ValueError: if it is not the official one, or files cannot be used: how many, which and why.
         OSError: if the disk is full, or a process that reads is killed; what was read until then is kept.
     """
     choose("pipeline", pipeline, PIPELINES)
-    path, usable = source(root, subset=subset)
+    path, usable, left_out = source(root, subset=subset)
     index = _index(usable, pipeline)
     folder = index.with_suffix(".shards")
     index.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +99,7 @@ def prepare(
             _refuse(path, bad, skip_bad and subset)
             if len(bad) == len(prepared.bad):
                 check(prepared.names, subset=subset, kept=True)
-                return prepared
+                return dataclasses.replace(prepared, left_out=left_out)
         shards = _make_shards(path, usable, folder, pipeline, workers)
         faulty = {shard: reasons for shard in shards if (reasons := _reasons(shard))}
         bad = {name: reason for reasons in faulty.values() for name, reason in reasons.items()}
@@ -106,7 +111,7 @@ def prepare(
         if len(bad) == len(usable):
             raise ValueError(f"{path}: none of its recordings is usable; {describe_bad(bad)}")
         _assemble(shards, index, pipeline, bad)
-        return _read(index)
+        return dataclasses.replace(_read(index), left_out=left_out)
 
 
 def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
@@ -116,7 +121,7 @@ def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
         FileNotFoundError: if the distribution is not there or was not prepared, naming the command that does it.
         ValueError: if the distribution is not the official one, or what was prepared is damaged.
     """
-    _, usable = source(root, subset=subset)
+    _, usable, _ = source(root, subset=subset)
     index = _index(usable, pipeline)
     options = (" --subset" if subset else "") + (f" --pipeline {pipeline}" if pipeline != "authors" else "")
     command = f"run `repro data prepare ntu{options}`"
@@ -130,16 +135,18 @@ def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
     return prepared
 
 
-def source(root: Path | None, *, subset: bool) -> tuple[Path, list[ntu.Member]]:
-    """The archive of the distribution, or its folder if there is no archive, and the files with a usable skeleton.
+def source(root: Path | None, *, subset: bool) -> tuple[Path, list[ntu.Member], dict[str, int]]:
+    """Where the distribution lies, its files with a usable skeleton, and how many others are there, by kind.
 
-    All files are counted unless a subset will do.
+    That is the archive, or its folder if there is no archive. All files are counted unless a subset will do.
     """
     path, = manifest.require(manifest.load_manifest("ntu"), manifest.data_root() if root is None else root)
-    members = ntu.members(path)
+    members, others = ntu.members(path)
     check([member.name for member in members], subset=subset, kept=False)
     without = unusable()
-    return path, [member for member in members if member.name not in without]
+    usable = [member for member in members if member.name not in without]
+    listed = {LISTED: len(members) - len(usable)} if len(usable) < len(members) else {}
+    return path, usable, listed | dict(others)
 
 
 def check(names: Sequence[str], *, subset: bool, kept: bool) -> None:
@@ -161,7 +168,7 @@ def check(names: Sequence[str], *, subset: bool, kept: bool) -> None:
 
 def unusable() -> frozenset[str]:
     """Names of the recordings without a usable skeleton, as the data set's authors list them."""
-    listed = manifest.project_root() / "data_manifests" / "ntu_missing.txt"
+    listed = manifest.shipped("data_manifests") / "ntu_missing.txt"
     return frozenset(listed.read_text(encoding="utf-8").split())
 
 
@@ -175,21 +182,26 @@ def describe(prepared: Prepared) -> list[str]:
         expected = f"a subset, {split.kept['train']:,} / {split.kept['test']:,} are declared"
         verdict = "as declared" if found == split.kept else expected
         lines.append(f"{protocol}: {found['train']:,} train / {found['test']:,} test, {verdict}")
+    lines += [f"left out: {ntu.counted(prepared.left_out)}"] if prepared.left_out else []
     lines += [describe_bad(prepared.bad)] if prepared.bad else []
     return [*lines, f"sha256 of the files {prepared.source}", f"sha256 of the frames {prepared.digest}"]
 
 
 def describe_bad(bad: dict[str, str]) -> str:
-    """How many files could not be read, and the first of them with the reason."""
-    lines = [f"{len(bad)} files cannot be read:", *(f"  {name}: {reason}" for name, reason in sorted(bad.items()))]
+    """How many files could not be used, and the first of them with the reason."""
+    lines = [f"{ntu.files(len(bad))} cannot be used:", *(f"  {name}: {reason}" for name, reason in sorted(bad.items()))]
     rest = [f"  and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []
     return "\n".join(lines[: 1 + SHOWN] + rest)
 
 
 def _refuse(path: Path, bad: dict[str, str], incomplete: bool) -> None:
-    """Raise ValueError if files cannot be read, unless an incomplete distribution will do."""
+    """Raise ValueError if files cannot be used, unless an incomplete distribution will do."""
     if bad and not incomplete:
-        raise ValueError(f"{path}: {describe_bad(bad)}\nfetch them again, or leave them out: --skip-bad --subset")
+        empty = sum(reason == NO_BODY for reason in bad.values())
+        them = "it" if len(bad) == 1 else "them"
+        again = f"fetch {'the others' if empty else them} again, or " if empty < len(bad) else ""
+        lacking = f"{ntu.files(empty)} without any body may be as distributed; " if empty else ""
+        raise ValueError(f"{path}: {describe_bad(bad)}\n{lacking}{again}leave {them} out: --skip-bad --subset")
 
 
 def _index(usable: list[ntu.Member], pipeline: str) -> Path:

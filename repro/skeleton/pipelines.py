@@ -13,6 +13,7 @@ LONGEST = 300                 # frames of the longest recording of NTU RGB+D, an
 FEWEST = 12                   # frames of a body that is taken for one
 WIDTH = 0.8                   # of a body across, by its height: a wider one is taken for noise ...
 WIDE_FRAMES = 0.69754         # ... if it is wider in this share of its frames
+NO_BODY = "no frame has a body"
 
 Recording = TypeVar("Recording")
 
@@ -137,7 +138,7 @@ def authors(bodies: Bodies) -> np.ndarray:
     sequence = sequence[:LONGEST]
     length = (sequence != 0).any(axis=(2, 3)).sum(axis=0).max(initial=0)
     if length == 0:
-        raise ValueError("no frame has a body")
+        raise ValueError(NO_BODY)
     sequence = sequence[:length]
     if sequence[:, 1].any():
         sequence -= sequence.mean(axis=(0, 1, 2))
@@ -176,14 +177,15 @@ def main_body(bodies: Bodies) -> int:
     while there are two, those wider than 0.8 of their height in 69.754 % of their frames. Of the rest the one that
     moves most: the sum over x, y and z of the variance over frames and joints, or that over the frames in which the
     body is not too wide, if there are wide ones and it is less. What a frame lists twice under one id counts as two
-    frames of that body, as in the released code.
+    frames of that body, as in the released code; which then fails where a body's frames, so counted, go on beyond the
+    recording's last one, for which it has no row. Here nothing fails.
 
     Raises:
         ValueError: if no frame has a body.
     """
     tracks = {body: bodies.joints[bodies.body == body] for body in np.unique(bodies.body).tolist()}
     if not tracks:
-        raise ValueError("no frame has a body")
+        raise ValueError(NO_BODY)
     if len(tracks) == 1:
         return next(iter(tracks))
     tracks = {body: track for body, track in tracks.items() if len(track) >= FEWEST} or tracks

@@ -18,6 +18,7 @@ from repro.skeleton.recipe import TERMS, SkeletonRecipe
 from repro.skeleton.sequences import Sequences
 
 VERSION = 3  # raise when a change alters the numbers of an unchanged recipe
+OPTIMISER = torch.optim.Adam
 
 
 class Pretrainer:
@@ -41,7 +42,9 @@ class Pretrainer:
         self.train = data.train.nonzero().flatten()
         if recipe.batch > len(self.train):
             available = f"{len(self.train)} training sequences of {data.name}"
-            raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
+            fits = 1 << (len(self.train).bit_length() - 1)
+            smaller = f"choose a smaller batch, --batch {fits} or, of a notebook, -p batch {fits}"
+            raise ValueError(f"batch={recipe.batch} exceeds the {available}; {smaller}")
         longest, features = int(data.lengths.max()), data.frames.shape[1]
         initialisation, noise, sequences, order, views = seeds(seed, 5)
         with torch.random.fork_rng(devices=[]):
@@ -64,7 +67,7 @@ class Pretrainer:
         self.keys = MomentumEncoder(self.model, recipe.momentum)
         for module in (self.model, self.dictionary, self.sequence_dictionary, self.keys):
             module.to(device)
-        self.optimiser = torch.optim.Adam(self.model.parameters(), lr=recipe.learning_rate, fused=True)
+        self.optimiser = OPTIMISER(self.model.parameters(), lr=recipe.learning_rate, fused=True)
         self.generator = torch.Generator(device).manual_seed(views)
         self.order_generator = torch.Generator().manual_seed(order)
         self.precision = precision_of(recipe, device)

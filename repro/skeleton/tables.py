@@ -1,6 +1,7 @@
 """The taxonomy paper's tables: which cells make them, and our numbers beside the printed ones."""
 
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.recipe import choose, distinct, parse_names, parse_numbers
+from repro.recipe import Rows, choose, distinct, parse_names, parse_numbers
 from repro.report.printed import printed
 from repro.report.stored import departures, with_departures
 from repro.run import device as devices
@@ -18,6 +19,7 @@ from repro.run.table import (
     Table,
     checked_names,
     entry_of,
+    optimiser,
     resolved,
     swept,
     trained,
@@ -26,7 +28,7 @@ from repro.run.table import (
 )
 from repro.skeleton.cell import EVALUATION, data_of, learners, train
 from repro.skeleton.data import DATASETS, SkeletonSet
-from repro.skeleton.pretrain import VERSION
+from repro.skeleton.pretrain import OPTIMISER, VERSION
 from repro.skeleton.recipe import METHODS, PRESETS, TERMS, VARIANTS, SkeletonRecipe
 
 LAYOUT = ["objectives", "layers", "units", "protocol"]  # the fields of a recipe that place it in a table
@@ -203,21 +205,25 @@ def taxonomy_variants(results: DataFrame, usual: DataFrame, dataset: str) -> Dat
 
     Args:
         results: cells that depart from their preset, as for `taxonomy_table`, with their preset.
-        usual: cells that do not, or in layers, units and protocol alone.
+        usual: cells that do not, or in layers, units, protocol and version alone.
         dataset: of all these cells.
 
     Returns:
         The columns of `taxonomy_table`, with `departures`, and before `published` the mean accuracy `usual` of the
-        objective without them, over the same seeds, of equal layers, units and protocol (percent, NaN if one of them
-        has not been run).
+        objective without them, over the same seeds, of equal layers, units, protocol and version (percent, NaN if one
+        of them has not been run, or nothing but the version departs).
     """
-    shared = ["preset", *LAYOUT]
+    shared = ["preset", "version", *LAYOUT]
     accuracies = usual.groupby([*shared, "seed"])["linear"].mean().rename("usual").reset_index()
-    paired = results.merge(accuracies, how="left").groupby(["preset", "entry"])["usual"]
+    results = results.merge(accuracies, how="left")
+    results.loc[results["entry"].isin(usual["entry"]), "usual"] = math.nan
+    paired = results.groupby(["preset", "entry"])["usual"]
     means = paired.mean().where(paired.count() == paired.size()).reset_index()
     parts = []
     for preset, group in results.groupby("preset"):
-        table = taxonomy_table(group, preset, dataset)
+        table = taxonomy_table(group, preset, dataset).drop(columns=LAYOUT[1:], errors="ignore")
+        entries = group["entry"].drop_duplicates()
+        table["departures"] = [entry.partition(", ")[2] for entry in entries]
         beside_it = group.drop_duplicates("entry")[["preset", "entry"]].merge(means, how="left")["usual"]
         table.insert(table.columns.get_loc("published"), "usual", beside_it)
         parts.append(table)
@@ -232,7 +238,12 @@ def encoder_collapse_table(results: DataFrame, preset: str, dataset: str) -> Dat
     return with_measures(rows, results, published, preset, dataset, MEASURES)
 
 
-SHARED = {"learners": learners, "methods": METHODS, "fields": LAYOUT, "presets": PRESETS}
+def _constants(recipe: SkeletonRecipe) -> Rows:
+    """See `Table.constants`."""
+    return [optimiser(OPTIMISER, "released code, UCLA_BUTD_CON.yaml")] if recipe.uses("learning_rate") else []
+
+
+SHARED = {"learners": learners, "methods": METHODS, "fields": LAYOUT, "presets": PRESETS, "constants": _constants}
 TABLES = {
     "taxonomy": Table(
         run=taxonomy,
@@ -248,7 +259,7 @@ TABLES = {
         layout=encoder_collapse_table,
         varied=("layers",),
         example=("ucla", "AE"),
-        **SHARED,
+        **SHARED | {"methods": ("random", "AE")},
     ),
 }
 

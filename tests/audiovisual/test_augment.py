@@ -1,5 +1,8 @@
 """Augmentation of clips against slow loops and torchvision, the distribution of its draws, and errors."""
 
+import itertools
+import math
+
 import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
@@ -76,3 +79,32 @@ def test_channels_last_changes_the_memory_format_alone(shape, format):
     rows = torch.rand(shape)
     moved = augment.channels_last(rows)
     assert moved.equal(rows) and moved.is_contiguous(memory_format=format)
+
+
+# ---------------------------------------------------------------------------------------------- drawings
+
+
+def slowly_warped(picture, entries):
+    """Every pixel is what lies where the map takes its middle, between the four pixels around, zero beyond the edge."""
+    height, width = picture.shape
+    result = torch.zeros_like(picture)
+    for row, column in itertools.product(range(height), range(width)):
+        x, y = (2 * column + 1) / width - 1, (2 * row + 1) / height - 1
+        across, down = (a * x + b * y + c for a, b, c in entries.tolist())
+        place = ((down + 1) * height - 1) / 2, ((across + 1) * width - 1) / 2
+        for i, j in itertools.product(*(range(math.floor(at), math.floor(at) + 2) for at in place)):
+            if 0 <= i < height and 0 <= j < width:
+                result[row, column] += (1 - abs(place[0] - i)) * (1 - abs(place[1] - j)) * picture[i, j]
+    return result
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (5, 7)])
+def test_drawings_are_warped_by_small_affine_maps(shape):
+    pictures = torch.rand(6, *shape, generator=torch.Generator().manual_seed(0))
+    found = augment.warped(pictures, generator=torch.Generator().manual_seed(1))
+    chance = torch.rand(6, 2, 3, generator=torch.Generator().manual_seed(1))
+    largest = torch.tensor([0.2, 0.2, 0.15])
+    for picture, drawn, warped in zip(pictures, chance, found, strict=True):
+        entries = torch.tensor([[1.0, 0, 0], [0, 1, 0]]) + largest * (2 * drawn - 1)
+        torch.testing.assert_close(warped, slowly_warped(picture, entries), rtol=1e-4, atol=1e-5)
+    assert augment.warped(pictures[:0], generator=torch.Generator()).shape == (0, *shape)

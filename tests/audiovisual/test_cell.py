@@ -62,7 +62,7 @@ def evaluated(pretrainer, folder, seed=4):
 
 @pytest.mark.parametrize("batch", [2, 3, 5])
 def test_expected_categories_are_the_mean_over_all_draws(batch):
-    """Of six pairs of four categories, one of which is unknown, every draw of M with replacement."""
+    """Of six pairs of four categories, one of which is unknown, every draw of M without replacement."""
     data = made_up(pretrain=6, train=2, test=2)
     kinds = torch.tensor([0, 0, 0, 2, 7, -1])
     categories = torch.full((10,), 5)
@@ -70,7 +70,7 @@ def test_expected_categories_are_the_mean_over_all_draws(batch):
     data = dataclasses.replace(data, categories=categories)
     pretrainer = learner(data, "smoco", batch=batch, dictionary=batch, pool=batch)  # cmacc must have some to select
     pretrainer.step()
-    counts = [len(set(draw) - {-1}) for draw in itertools.product(kinds.tolist(), repeat=batch)]
+    counts = [len(set(draw) - {-1}) for draw in itertools.permutations(kinds.tolist(), batch)]
     assert cell.coverage(pretrainer)["expected"] == pytest.approx(np.mean(counts))
 
 
@@ -80,7 +80,18 @@ def test_expected_categories_that_are_equally_frequent():
     kinds[data.pretrain] = torch.arange(27) % 9
     pretrainer = learner(dataclasses.replace(data, categories=kinds))
     pretrainer.step()
-    assert cell.coverage(pretrainer)["expected"] == pytest.approx(9 * (1 - (1 - 1 / 9) ** 8))
+    assert cell.coverage(pretrainer)["expected"] == pytest.approx(9 * (1 - math.comb(24, 8) / math.comb(27, 8)))
+
+
+def test_expected_categories_of_a_pool_that_repeats_pairs():
+    """Of a pool with four views of each of the pairs, rows are drawn, two of a pair as well."""
+    data = made_up(pretrain=27, train=2, test=2)
+    kinds = torch.full((31,), 11)
+    kinds[data.pretrain] = torch.arange(27) % 9
+    pretrainer = learner(dataclasses.replace(data, categories=kinds), "smoco", pool=108, batch=9, dictionary=9)
+    pretrainer.step()
+    expected = 9 * (1 - math.comb(96, 9) / math.comb(108, 9))
+    assert cell.coverage(pretrainer)["expected"] == pytest.approx(expected)
 
 
 def test_random_negatives_are_as_diverse_as_expected():
@@ -176,12 +187,16 @@ def test_data_are_read_once_and_as_the_recipe_says(monkeypatch):
         assert cell.data_of(recipe) is cell.data_of(recipe.replace(method="smoco"))
         cell.target_of(recipe, "hmdb51", 2)
         cell.data_of(recipe.replace(split=3, targets="ucf101,esc10"))
+        cell.data_of(tiny("smoco", "multidigits", distinct=3, frequency="zipf", redrawn=True, view="drawing"))
     finally:
         cell._load.cache_clear()
-    common = {"size": 96, "subset": True, "redundancy": recipe.redundancy, "characters": 1, "pairs": recipe.pairs}
+    common = {"size": 96, "subset": True, "redundancy": recipe.redundancy}
+    grids_read = {"characters": 2, "pairs": 30, "categories": 0, "distinct": 3, "frequency": "zipf", "redrawn": True,
+                  "view": "drawing", "augmented": False}
     assert read == [("ucf101", {"window": 7, "split": None, **common}),
                     ("hmdb51", {"window": 9, "split": "split2", **common}),
-                    ("ucf101", {"window": 7, "split": "split3", **common})]
+                    ("ucf101", {"window": 7, "split": "split3", **common}),
+                    ("multidigits", {"window": 1, "split": None, **grids_read})]
 
 
 @pytest.mark.parametrize(("changes", "message"), [
@@ -202,7 +217,7 @@ def plain_features(pretrainer, part):
     trunk = pretrainer.towers.trunks["video"].eval()
 
     def encoded(mask):
-        pictures = torch.stack([pretrainer.data.view("video", torch.tensor([item]))[0] for item in mask.nonzero()])
+        pictures = torch.cat([pretrainer.data.centred("video", item)[:, 0] for item in mask.nonzero()])
         with torch.no_grad():
             return trunk(pictures).numpy()
 
@@ -287,7 +302,7 @@ def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, tmp_path, m
     assert trained_on == (0 if method == "scratch" else int(cell.data_of(chosen.recipe).pretrain.sum()))
     alone = Pretrainer(chosen.recipe, cell.data_of(chosen.recipe), 5, CPU)
     fit(alone, tmp_path, tqdm(disable=True))
-    assert result == evaluated(alone, tmp_path / "alone", seed=5)
+    assert result == {"evaluation": chosen.evaluation} | evaluated(alone, tmp_path / "alone", seed=5)
     assert cost["steps"] == (0 if method == "scratch" else 4)
     assert {"seconds", "finished", "commit", "device", "torch", "peak_mb"} <= set(cost)
     assert (run.folder / "checkpoint.pt").exists()

@@ -11,7 +11,7 @@ from PIL import Image
 from scipy.stats import chisquare
 
 from repro import manifest
-from repro.audiovisual import MODALITIES, characters, drawings
+from repro.audiovisual import MODALITIES, augment, characters, drawings
 from repro.report.printed import printed
 
 REAL_ROOT = manifest.data_root()
@@ -60,7 +60,7 @@ def test_views_against_a_slow_composition(omniglot, cells):
     data, expected = characters.load("multiomniglot", characters=cells, pairs=6, test_pairs=2), slow_drawings()
     rows, columns = characters.grid(cells)
     index = torch.tensor([3, 0, 3, 11, 7, 8])
-    for place, grids in enumerate(data.pair(index)):
+    for place, grids in enumerate(data.pair(index, torch.Generator())):
         assert grids.dtype == torch.float32 and grids.shape == (6, 1, 32 * rows, 32 * columns)
         for item, grid in zip(index.tolist(), grids, strict=True):
             part = next(part for lot, part in characters.LOTS.items() if getattr(data, lot)[item])
@@ -89,22 +89,22 @@ def test_every_access_gives_the_grids_of_the_pairs():
         assert torch.equal(data.twins(modality, index, torch.Generator())[0], grids)
         assert torch.equal(data.centred(modality, index, windows=2), torch.stack([grids, grids], dim=1))
     assert data.centred("audio", index).shape == (3, 1, 1, 16, 24)
-    assert data.view("video", index[:0]).shape == (0, 1, 16, 24)
+    assert data.view("video", index[:0], torch.Generator()).shape == (0, 1, 16, 24)
     assert data.twins("video", index[:0], torch.Generator())[1].shape == (0, 1, 16, 24)
 
 
 def test_unknown_modality_and_item():
     data = characters.load("multidigits", characters=1, pairs=10, test_pairs=2)
     with pytest.raises(ValueError, match="modality='sound' is not one of: video, audio"):
-        data.view("sound", torch.tensor([0]))
+        data.view("sound", torch.tensor([0]), torch.Generator())
     with pytest.raises(IndexError):
-        data.view("video", torch.tensor([16]))
+        data.view("video", torch.tensor([16]), torch.Generator())
 
 
 @pytest.mark.parametrize("lot", characters.LOTS)
 def test_no_view_shows_a_drawing_of_another_part(omniglot, lot):
     omniglot(FILES)
-    data = characters.load("multiomniglot", pairs=20, test_pairs=20)
+    data = characters.load("multiomniglot", pairs=20, test_pairs=20, view="characters")
     own = {key: {drawing.tobytes() for drawing in found} for key, found in slow_drawings().items()}
     generator = torch.Generator().manual_seed(0)
     index, shown = lot_of(data, lot).repeat(8), {}
@@ -120,7 +120,7 @@ def test_no_view_shows_a_drawing_of_another_part(omniglot, lot):
 
 
 def test_twins_are_other_drawings_equally_often():
-    data = characters.load("multidigits", characters=2, pairs=4, test_pairs=3)
+    data = characters.load("multidigits", characters=2, pairs=4, test_pairs=3, view="characters")
     index = torch.full((8_000,), int(lot_of(data, "held_out")[1]))
     first, other = data.twins("audio", index, torch.Generator().manual_seed(3))
     again = data.twins("audio", index, torch.Generator().manual_seed(3))
@@ -184,6 +184,141 @@ def test_mutual_information_is_the_printed_one():
     assert characters.mutual_information([10] * 4) == pytest.approx(4 * math.log(10))
 
 
+# Sets with other categories, redundant ones, frequent and rare ones
+
+
+def test_the_first_characters_of_all_alphabets_are_one(omniglot):
+    omniglot(FILES)
+    data, expected = characters.load("multiomniglot", characters=2, pairs=60, test_pairs=9, categories=6), []
+    for alphabet, size in enumerate(SIZES):
+        expected += [(alphabet, label) for label in range(size)]
+    own = {key: {drawing.tobytes() for drawing in found} for key, found in slow_drawings().items()}
+    assert data.sizes == (6, 6) and data.alphabets[0] == data.alphabets[1]
+    assert [name.partition("/")[0] for name in data.classes] == [ALPHABETS[alphabet] for alphabet, _ in expected[:6]]
+    assert data.labels.unique().tolist() == list(range(6))
+    for item in range(len(data.labels)):
+        part = next(part for lot, part in characters.LOTS.items() if getattr(data, lot)[item])
+        for place, cell in np.ndindex(2, 2):
+            character = expected[(int(data.labels[item, cell]) + place) % 6]
+            assert data.drawings[data.pairs[place, item, cell]].numpy().tobytes() in own[*character, part]
+
+
+def rows_of(data, lot):
+    """Pairs of a lot as tuples of drawings, and the characters they show."""
+    places = lot_of(data, lot)
+    return list(map(tuple, data.pairs[:, places].transpose(0, 1).flatten(1).tolist())), data.labels[places].tolist()
+
+
+@pytest.mark.parametrize("frequency", characters.FREQUENCIES)
+@pytest.mark.parametrize("distinct", [1, 40, 100])
+def test_training_repeats_so_many_grids_as_often_as_asked(distinct, frequency):
+    options = {"characters": 2, "pairs": 30_000, "test_pairs": 50}
+    data = characters.load("multidigits", **options, distinct=distinct, frequency=frequency)
+    pairs, labels = rows_of(data, "train")
+    counts = Counter(pairs)
+    assert len(counts) == len(set(map(tuple, labels))) == distinct
+    weights = 1 / np.arange(1, distinct + 1) if frequency == "zipf" else np.ones(distinct)
+    expected = 1 + (30_000 - distinct) * weights / weights.sum()
+    if distinct > 1:
+        found = np.sort([*counts.values()])[::-1] if frequency == "zipf" else [*counts.values()]
+        assert np.abs(np.array(found) - expected).max() < 5 * expected.max() ** 0.5
+    assert distinct == 1 or len(set(pairs[:distinct])) < distinct                   # in no order
+    usual = characters.load("multidigits", **options)
+    for lot in ("validation", "held_out"):
+        assert rows_of(data, lot) == rows_of(usual, lot)
+    assert not set(rows_of(data, "test")[0]) & set(pairs)
+
+
+def test_characters_of_every_cell_are_frequent_in_an_order_of_their_own():
+    data = characters.load("multidigits", characters=3, pairs=20_000, test_pairs=2_000, frequency="zipf")
+    weights, orders = 1 / np.arange(1, 11), []
+    for cell in range(3):
+        counts = torch.bincount(data.labels[data.train, cell], minlength=10).numpy()
+        assert chisquare(np.sort(counts)[::-1], 20_000 * weights / weights.sum()).pvalue > 1e-3
+        assert chisquare(torch.bincount(data.labels[data.test, cell], minlength=10)).pvalue > 1e-3
+        orders.append(tuple(counts.argsort()))
+    assert len(set(orders)) == 3
+    again = characters.load("multidigits", characters=3, pairs=100, test_pairs=10, frequency="zipf")
+    counts = torch.bincount(again.labels[again.train, 0], minlength=10).numpy()
+    assert counts.argmax() == orders[0][-1]                  # ranks do not depend on the number of pairs
+
+
+# What training sees of a pair
+
+
+def drawings_seen(data, grids):
+    """(m, cells), which drawings the cells of grids show; -1 for none."""
+    places = {drawing.numpy().tobytes(): place for place, drawing in enumerate(data.drawings)}
+    shown = cells_of(grids, data) * 255
+    pictures = torch.where((shown - shown.round()).abs() < 1e-3, shown.round(), 255).byte()
+    return torch.tensor([[places.get(cell.numpy().tobytes(), -1) for cell in cells] for cells in pictures])
+
+
+@pytest.mark.parametrize("lot", ["train", "held_out"])
+def test_redrawn_views_show_any_drawing_of_their_part_equally_often(lot):
+    data = characters.load("multidigits", characters=2, pairs=4, test_pairs=3, redrawn=True)
+    item = int(lot_of(data, lot)[1])
+    index = torch.full((4_000,), item)
+    generator = torch.Generator().manual_seed(1)
+    views = [data.view("audio", index, generator), data.pair(index, generator)[1]]
+    for grids in (*views, data.twins("audio", index, generator)[0]):
+        for cell, seen in enumerate(drawings_seen(data, grids).unbind(1)):
+            drawn = data.pairs[1, item, cell]
+            first, count = int(data.first[drawn]), int(data.count[drawn])
+            assert chisquare(torch.bincount(seen - first, minlength=count)).pvalue > 1e-3 and seen.min() >= first
+    assert not torch.equal(*views[:2])
+    expected = characters.load("multidigits", characters=2, pairs=4, test_pairs=3).centred("audio", index[:2])
+    assert torch.equal(data.centred("audio", index[:2]), expected)
+    again = data.view("audio", index, torch.Generator().manual_seed(1))
+    assert torch.equal(views[0], again)
+
+
+def test_x_and_y_are_redrawn_independently():
+    data = characters.load("multidigits", characters=1, pairs=4, test_pairs=3, redrawn=True)
+    pairs = data.pair(torch.full((5_000,), 2), torch.Generator())
+    x, y = (drawings_seen(data, grids)[:, 0].double() for grids in pairs)
+    assert abs(np.corrcoef(x, y)[0, 1]) < 0.05
+
+
+def test_the_other_drawing_of_an_item_is_always_the_same_one():
+    data = characters.load("multidigits", characters=2, pairs=300, test_pairs=9, view="drawing")
+    index = torch.cat([lot_of(data, "train"), lot_of(data, "train")])
+    for place, modality in enumerate(MODALITIES):
+        first, other = data.twins(modality, index, torch.Generator().manual_seed(5))
+        own, seen = drawings_seen(data, first), drawings_seen(data, other)
+        assert torch.equal(own, data.pairs[place, index]) and torch.equal(seen[:300], seen[300:])
+        assert not (own == seen).any() and torch.equal(data.first[own], data.first[seen])
+        again = data.to("cpu").twins(modality, index.flip(0), torch.Generator().manual_seed(6))
+        assert torch.equal(again[1].flip(0), other)
+        steps = ((seen - own) % data.count[own])[:300].double() / data.count[own][:300]
+        assert 0.4 < steps.mean() < 0.6 and steps.std() > 0.2
+
+
+def test_the_label_free_view_changes_every_cell_on_its_own():
+    data = characters.load("multidigits", characters=4, pairs=30, test_pairs=9)
+    index = torch.arange(20).repeat(2)
+    first, other = data.twins("video", index, torch.Generator().manual_seed(5))
+    assert torch.equal(first, data.view("video", index, torch.Generator()))
+    expected = augment.warped(cells_of(first, data).flatten(0, 1), generator=torch.Generator().manual_seed(5))
+    assert torch.equal(cells_of(other, data).flatten(0, 1), expected)
+    assert not torch.isclose(other[:20], other[20:]).all((1, 2, 3)).any()      # anew every time
+
+
+@pytest.mark.parametrize("view", characters.VIEWS)
+def test_queries_and_keys_can_have_the_same_change(view):
+    plain, data = (characters.load("multidigits", characters=2, pairs=30, test_pairs=9, view=view, augmented=augmented)
+                   for augmented in (False, True))
+    index = torch.arange(20)
+    for grids in (*data.pair(index, torch.Generator().manual_seed(1)), data.view("video", index, torch.Generator()),
+                  *data.twins("audio", index, torch.Generator().manual_seed(2))):
+        assert (drawings_seen(data, grids) == -1).float().mean() > 0.9
+    generator, same = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
+    for grids, modality in zip(data.pair(index, generator), MODALITIES, strict=True):
+        cells = cells_of(plain.view(modality, index, torch.Generator()), plain).flatten(0, 1)
+        assert torch.equal(cells_of(grids, data).flatten(0, 1), augment.warped(cells, generator=same))
+    assert torch.equal(data.centred("video", index), plain.centred("video", index))
+
+
 # Options, digest, device
 
 
@@ -195,6 +330,12 @@ def test_mutual_information_is_the_printed_one():
     ({"pairs": 0}, "pairs=0 should be a whole number of at least 1"),
     ({"pairs": 2.5}, "pairs=2.5 should be a whole number"),
     ({"test_pairs": "few"}, "test_pairs='few' should be a whole number"),
+    ({"categories": 11}, "categories=11 should be at most 10, the characters there are"),
+    ({"categories": -1}, "categories=-1 should be a whole number of at least 0"),
+    ({"characters": 2, "distinct": 101}, "distinct=101 should be at most 100, as many as show other characters"),
+    ({"characters": 2, "distinct": 90, "pairs": 80}, "distinct=90 should be at most the 80 training pairs; choose"),
+    ({"frequency": "zip"}, "frequency='zip' is not one of: balanced, zipf; did you mean 'zipf'"),
+    ({"view": "drawings"}, "view='drawings' is not one of: affine, drawing, characters; did you mean 'drawing'"),
 ])
 def test_impossible_options(options, message):
     with pytest.raises(ValueError, match=message):
@@ -215,16 +356,27 @@ def test_digest_holds_for_every_machine():
     }
 
 
+@pytest.mark.parametrize(("cells", "pairs", "digest"), [
+    (2, 512, "541f141761424f0a4772358bd0a802f6319670029222c3e7fa9a10d4d8206e2d"),
+    (4, 10_000, "c264c2de20e4e31edb9518366cc3c269ed450ef926388ff103ccd679adfafe6d"),
+])
+def test_what_training_sees_and_the_usual_options_are_not_in_the_digest(cells, pairs, digest):
+    usual = {"categories": 0, "distinct": 0, "frequency": "balanced"}
+    for seen in ({}, {"redrawn": True, "view": "characters", "augmented": True}):
+        assert characters.load("multidigits", characters=cells, pairs=pairs, **usual, **seen).digest == digest
+
+
 def test_digest_tells_what_a_training_depends_on(omniglot):
     def digest(**options):
         return characters.load("multiomniglot", **{"characters": 2, "pairs": 20, "test_pairs": 5} | options).digest
 
     omniglot(FILES)
-    found = [digest(), digest(characters=3), digest(pairs=21), digest(test_pairs=6)]
+    found = [digest(), digest(characters=3), digest(pairs=21), digest(test_pairs=6), digest(categories=5),
+             digest(distinct=5), digest(frequency="zipf"), digest(distinct=5, frequency="zipf")]
     name = next(name for name in FILES if name.startswith(ALPHABETS[1]))
     omniglot(FILES | {name: png(np.eye(SIDE, dtype=bool))})
     found.append(digest())
-    assert len(set(found)) == 5
+    assert len(set(found)) == 9
     omniglot(FILES)
     assert digest() == found[0]
 
@@ -237,12 +389,14 @@ def test_the_set_on_another_device():
         assert getattr(moved, name).device.type == "meta" and getattr(data, name).device.type == "cpu"
     for name in ("labels", "categories", *characters.LOTS):
         assert getattr(moved, name).device.type == "cpu"
-    assert moved.view("video", torch.arange(3)).shape == (3, 1, 8, 24)
+    assert moved.view("video", torch.arange(3), torch.Generator()).shape == (3, 1, 8, 24)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-def test_every_device_gives_the_same_views():
-    data = characters.load("multidigits", characters=3, pairs=10, test_pairs=2)
+@pytest.mark.parametrize("redrawn", [False, True])
+@pytest.mark.parametrize("view", characters.VIEWS)
+def test_every_device_gives_the_same_views(view, redrawn):
+    data = characters.load("multidigits", characters=3, pairs=10, test_pairs=2, view=view, redrawn=redrawn)
     moved, index = data.to("cuda"), torch.arange(16)
     for modality in MODALITIES:
         here = data.twins(modality, index, torch.Generator().manual_seed(1))
@@ -251,7 +405,7 @@ def test_every_device_gives_the_same_views():
         for expected, found in zip(here, there, strict=True):
             assert found.is_cuda
             torch.testing.assert_close(found.cpu(), expected)
-        torch.testing.assert_close(own[0], there[0])
+        assert redrawn or torch.equal(own[0], there[0])
 
 
 # The real archive
@@ -270,3 +424,8 @@ def test_real_omniglot():
     tested = set(map(tuple, one.pairs[:, one.test, 0].T.tolist()))
     assert 13_500 < len(known) < 55 * 16 * 16 and not known & tested
     assert data.digest == "48171bab066a36efdb0b13c07c15dc664c65f69d966e494766165dfccdc597c1"
+    trained = [characters.load("multiomniglot", REAL_ROOT, characters=cells, pairs=10_000).digest for cells in (1, 4)]
+    assert trained == ["b1906d990a7cb2f7fcaf7281722ce528f97888259fc957eb56bbc9a7995701ba",
+                       "a1b5e9d211999afdd0d6b6215c033a55716fa3734681cf5ff8497550e63f22e6"]
+    merged = characters.load("multiomniglot", REAL_ROOT, characters=1, pairs=2_000, categories=101)
+    assert merged.sizes == (101,) and len(merged.categories[merged.train].unique()) == 101

@@ -222,7 +222,7 @@ def test_samplers_pick_from_one_pool_with_the_seed_of_the_cell():
     assert found.groupby(["modality", "sampler"], sort=False).ngroups == 8
     assert list(dict.fromkeys(found["sampler"])) == list(figure_data.COMPARED)
     assert list(found.columns) == ["modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller",
-                                   "nearest", "nearest_category", "seed", "dataset", "preset"]
+                                   "nearest", "nearest_category", "seed", "dataset", "preset", "version", "evaluation"]
     assert set(found["dataset"]) == {"esc50 (subset)"} and found["smaller"].between(0, 100).all()
 
 

@@ -125,9 +125,37 @@ def test_without_the_extra_layer_the_features_are_the_embeddings():
     model = towers(extra_layer=False)
     assert parameters(model.heads) == 0
     for modality, batch in batches().items():
-        embedding, features = model(modality, batch)
-        assert embedding is features
+        embedding, _ = model.eval()(modality, batch)
+        assert torch.equal(embedding, model.trunks[modality](batch))
         assert embedding.shape == (4, 32)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("trunk", TRUNKS)
+def test_last_inputs_are_those_of_the_last_layer_averaged_over_positions(trunk, groups):
+    """The layer makes of them the mean of what it makes of the maps; which rows they are, one item at a time."""
+    network, given = encoder(trunk, groups=groups), []
+    batch = inputs(trunk, 4)
+    network.last_layer.register_forward_hook(lambda _, inputs, output: given.append(output.flatten(2).mean(2)
+                                             if output.ndim > 2 else output))
+    features, hidden = network.with_last_inputs(batch)
+    assert not hidden.requires_grad and features.requires_grad
+    made, = given
+    order = [item for group in range(groups) for item in range(4) if item % groups == group]
+    weight = network.last_layer.weight.flatten(1)
+    torch.testing.assert_close(hidden[order] @ weight.T, made, rtol=1e-4, atol=1e-5)
+    assert torch.equal(features, network(batch))
+    alone = network.eval().with_last_inputs(batch[2:3])[1]
+    torch.testing.assert_close(network.with_last_inputs(batch)[1][2:3], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_the_last_layer_is_that_of_the_network():
+    """In front of it everything moves with its weights; behind it nothing has weights but normalisation."""
+    for trunk in TRUNKS:
+        network = encoder(trunk)
+        names = [name for name, value in network.layers.named_parameters() if value.ndim > 1]
+        last = next(name for name, value in network.layers.named_parameters() if value is network.last_layer.weight)
+        assert last == [name for name in names if "shortcut" not in name][-1]
 
 
 @pytest.mark.parametrize("extra_layer", [True, False])
@@ -135,9 +163,9 @@ def test_the_last_layer_is_exact_under_autocast(extra_layer):
     model = towers(extra_layer)
     for modality, batch in batches().items():
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            embedding, features = model(modality, batch)
-        assert embedding.dtype == features.dtype == torch.float32
-        assert torch.equal(embedding, model.heads[modality](features))
+            embedding, hidden = model(modality, batch)
+        assert embedding.dtype == hidden.dtype == torch.float32
+        assert not extra_layer or torch.equal(embedding, model.heads[modality](hidden))
     assert towers().double()("audio", batches(dtype=torch.float64)["audio"])[0].dtype == torch.float64
 
 

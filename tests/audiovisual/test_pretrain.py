@@ -1,17 +1,21 @@
 """Pre-training on made-up pairs, its steps held against the slow ones of `slow_pairs`; both then compute in float64."""
 
 import copy
+import dataclasses
 from collections import Counter
 
 import pytest
 import torch
-from made_up_pairs import TRAINED, learner, made_up, trace
+from made_up_pairs import CPU, TRAINED, data_of, learner, made_up, tiny, trace
 from slow_pairs import Slow, aged, assert_same_training
 from states import assert_equal_states
 from torch import nn
+from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
 from repro.audiovisual import MODALITIES, augment
+from repro.audiovisual.characters import VIEWS
+from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS
 from repro.run.fit import NonFiniteLoss, fit
@@ -60,11 +64,44 @@ def test_four_steps_over_two_epochs_are_the_slow_ones(double, method, changes):
     assert_same_training(fast, Slow(fast), 4)
 
 
-@pytest.mark.parametrize("method", SELF_SUPERVISED)
-def test_steps_on_grids_of_characters_are_the_slow_ones(double, method):
-    fast = learner(method, "multidigits")
+GRID_CASES = [
+    *((method, {}, {}) for method in TRAINED),
+    *((method, {}, {"redrawn": True, "augmented": True}) for method in TRAINED),
+    *(("smoco", {}, {"other_view": view}) for view in VIEWS),
+    ("cmacc", {"extra_layer": False, "embedding": 32}, {}),
+    ("cmacc", {"extra_layer": False, "embedding": 32, "normalised": True, "groups": 2}, {}),
+]
+
+
+@pytest.mark.parametrize(("method", "changes", "seen"), GRID_CASES, ids=str)
+def test_steps_on_grids_of_characters_are_the_slow_ones(double, method, changes, seen):
+    fast = learner(method, "multidigits", data=dataclasses.replace(data_of("multidigits"), **seen), **changes)
     assert fast.towers.trunks["audio"].name == "small_image"
     assert_same_training(fast, Slow(fast), 4)
+
+
+def test_xmoco_meets_the_keys_of_its_batch_as_negatives():
+    """Of a dictionary as large as the batch these are all but the positive, whatever is left out of earlier ones."""
+    for own_excluded in (True, False):
+        fast = learner("xmoco", dictionary=8, own_excluded=own_excluded)
+        values = dict(zip(fast.terms, fast.step().tolist(), strict=True))
+        again, outputs, keys = learner("xmoco", dictionary=8, own_excluded=own_excluded), {}, {}
+        _, views = again._gathered_batch()
+        for name in MODALITIES:
+            view = again._augmented(views[name])
+            outputs[name], keys[name] = again.towers.train()(name, view)[0], again.keys(name, view)[0]
+        for name in MODALITIES:
+            logits = outputs[name] @ keys[OTHER[name]].T / again.recipe.temperature
+            assert values[name] == pytest.approx(cross_entropy(logits, torch.arange(8)).item(), rel=1e-4)
+
+
+def test_no_two_streams_of_a_learner_begin_with_equal_draws():
+    pretrainer = learner(seed=3)
+    for learning in (pretrainer, FineTuner(tiny(), pretrainer.towers.trunks["video"], made_up(), "video", 3, CPU)):
+        streams = {name: part for name, part in vars(learning).items() if isinstance(part, torch.Generator)}
+        streams["initialisation"] = torch.Generator().manual_seed(3)
+        draws = {name: tuple(torch.rand(4, generator=stream).tolist()) for name, stream in streams.items()}
+        assert len(set(draws.values())) == len(draws) >= 3, draws
 
 
 @pytest.mark.parametrize("missing", MODALITIES)

@@ -3,10 +3,10 @@
 import itertools
 
 import pytest
-from audiovisual_layouts import EMBEDDED, LAYOUTS, laid_out
-from made_up_pairs import made_up
+from audiovisual_layouts import EMBEDDED, LAYOUTS, laid_out, results
+from made_up_pairs import grids, made_up
 
-from repro.audiovisual import cell, table_cells, tables
+from repro.audiovisual import MODALITIES, cell, table_cells, tables
 from repro.audiovisual.data import CHARACTERS
 from repro.audiovisual.members import members
 from repro.audiovisual.pretrain import VERSION
@@ -174,9 +174,11 @@ def test_choices_reach_every_recipe(any_data, table):
     cells = tables.TABLES[table].cells(dataset, **choices)
     assert [each.seed for each in cells] == [4] * len(usual) + [7] * len(usual)
     for each, plain in zip(cells, usual * 2, strict=True):
-        assert each.recipe == plain.recipe.replace(**expected)
+        used = {name: value for name, value in expected.items() if plain.recipe.uses(name)}
+        assert each.recipe == plain.recipe.replace(**used)
         assert each.dataset == dataset + (" (subset)" if "subset" in choices else "")
-        assert each.entry == f"{plain.entry}, own_excluded=False, precision=bfloat16"
+        told = [f"{name}={value}" for name, value in used.items() if name != "subset"]
+        assert each.entry == ", ".join([plain.entry, *reversed(told)])
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -189,13 +191,75 @@ def test_a_variant_reaches_the_recipes_or_is_refused_where_the_table_varies_the_
             make(EMBEDDED[table], variant=variant)
         return
     if variant in ("whole_batch", "unit_length", "renewed_keys"):  # so are the quick recipes anyway
-        with pytest.raises(ValueError, match=f"variant='{variant}' changes nothing of the quick recipe on"):
+        with pytest.raises(ValueError, match=f"variant='{variant}' changes nothing in the training of"):
             make(EMBEDDED[table], variant=variant)
         usual, cells = (make(EMBEDDED[table], preset="paper", variant=name) for name in ("none", variant))
     else:
         cells = make(EMBEDDED[table], variant=variant)
-    assert [each.recipe for each in cells] == [plain.recipe.replace(**changes) for plain in usual]
-    assert len({each.entry for each in cells} - {plain.entry for plain in usual}) == len(cells)
+    concerned = [any(plain.recipe.uses(name) for name in changes) for plain in usual]
+    expected = [plain.recipe.replace(**changes) if whose else plain.recipe
+                for plain, whose in zip(usual, concerned, strict=True)]
+    assert [each.recipe for each in cells] == expected
+    assert len({each.entry for each in cells} - {plain.entry for plain in usual}) == sum(concerned) > 0
+
+
+# ---------------------------------------------------------------------------------------------- grids of characters
+
+
+@pytest.mark.parametrize("preset", ["paper", "quick", "smoke"])
+@pytest.mark.parametrize("table", LAYOUTS)
+def test_every_table_is_also_on_grids_of_characters(any_data, monkeypatch, table, preset):
+    monkeypatch.setattr(cell, "data_of", lambda recipe: grids(train=recipe.pairs, test=9, held_out=9))
+    monkeypatch.setattr(cell, "members", members)
+    cells = tables.TABLES[table].cells("multidigits", preset=preset)
+    assert {(each.recipe.targets, each.recipe.split) for each in cells} == {("characters", 1)}
+    frame = laid_out(table, cells)
+    if table == "category_diversity":
+        assert set(frame["target"]) == set(MODALITIES)
+        return
+    found = results(cells)
+    assert set(frame["target"]) == {"characters"} and frame["ours"].tolist() == found["linear"].tolist()
+    assert frame["linear_held_out"].tolist() == found["linear_held_out"].tolist()
+
+
+def test_the_same_cell_has_one_key_in_every_table(any_data):
+    chosen = {"preset": "quick", "characters": "3", "distinct": "100", "frequency": "zipf", "redrawn": "true"}
+    same = [
+        tables.cross_modal_cells("multidigits", approaches="cmacc", **chosen),
+        tables.ohem_vs_active_cells("multidigits", samplers="gradient", batches="128", **chosen),
+        tables.dictionary_size_cells("multidigits", methods="cmacc", dictionaries="1024", **chosen),
+        tables.mutual_information_cells("multidigits", methods="cmacc", **chosen),
+        tables.transfer_cells("multidigits", **chosen),
+        tables.category_diversity_cells("multidigits", samplers="gradient", batches="128", iterations="624", **chosen),
+    ]
+    assert len({each.key for cells in same for each in cells}) == 1 and [len(cells) for cells in same] == [1] * 6
+
+
+def test_fields_of_grids_sweep_where_a_method_uses_them(any_data):
+    cells = tables.cross_modal_cells("multiomniglot", approaches="scratch,supervised,smoco,xmoco", preset="quick",
+                                     view="affine,characters", redrawn="false,true", categories="101")
+    found = [(each.recipe.method, each.recipe.view, each.recipe.redrawn) for each in cells]
+    assert found == [
+        ("scratch", "affine", False), ("supervised", "affine", False), ("supervised", "affine", True),
+        ("smoco", "affine", False), ("smoco", "affine", True), ("smoco", "characters", False),
+        ("smoco", "characters", True), ("xmoco", "affine", False), ("xmoco", "affine", True),
+    ]
+    assert {each.recipe.categories for each in cells} == {101}
+
+
+@pytest.mark.parametrize(("table", "choices", "message"), [
+    ("cross_modal", {"dataset": "synthetic", "distinct": 5}, "distinct=5 changes nothing of scratch, supervised"),
+    ("cross_modal", {"dataset": "multidigits", "redundancy": 0.5}, "redundancy=0.5 changes nothing of"),
+    ("cross_modal", {"dataset": "multidigits", "targets": "esc50"}, "targets='esc50' is not one of: auto, characters"),
+    ("transfer", {"dataset": "multidigits", "trunks": "r3d18"}, "trunks='r3d18' is not one of: auto"),
+    ("transfer", {"dataset": "multidigits", "split": 2}, "split='2' is not one of: 0"),
+    ("ohem_vs_active", {"dataset": "multidigits", "view": "drawing"}, "view='drawing' changes nothing of cmacc; smoco"),
+    ("ohem_vs_active", {"dataset": "synthetic", "samplers": "random", "posterior_temperature": 0.3},
+     "posterior_temperature=0.3 changes nothing of cmacc"),
+])
+def test_fields_that_change_nothing_are_refused(any_data, table, choices, message):
+    with pytest.raises(ValueError, match=message):
+        tables.TABLES[table].cells(**choices)
 
 
 # ---------------------------------------------------------------------------------------------- keys

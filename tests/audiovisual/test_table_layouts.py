@@ -79,7 +79,8 @@ def test_tables_1_and_2_on_kinetics_sound(any_data):
         else:
             expected = number(first.loc[row.approach, COLUMNS[row.target]])
         assert row.published == pytest.approx(expected, nan_ok=True)
-        assert row.difference == pytest.approx(row.ours - expected, nan_ok=True)
+        comparable = row.approach == "Scratch"  # the others are on some classes fewer, which is a departure
+        assert row.difference == pytest.approx(row.ours - expected if comparable else math.nan, nan_ok=True)
     assert frame["published"].notna().sum() == 24
     typed = frame.set_index(["approach", "target"])["published"]
     assert typed["XMoCo", "esc50"] == 73.0 and typed["CM-ACC, feature embedding", "ucf101"] == 74.5
@@ -215,14 +216,12 @@ def test_nothing_is_subtracted_on_embedded_data(any_data, monkeypatch, table):
 
 @pytest.mark.parametrize("table", LAYOUTS)
 def test_rows_say_what_departs_from_the_preset(any_data, table):
-    cells = tables.TABLES[table].cells(EMBEDDED[table], variant="released_momentum", precision="float32")
+    cells = tables.TABLES[table].cells(EMBEDDED[table], variant="released_momentum", precision="bfloat16")
     frame = laid_out(table, cells)
     place = LAYOUTS[table].index("ours")
     assert list(frame.columns) == [*LAYOUTS[table][:place], "departures", *LAYOUTS[table][place:]]
-    expected = "momentum=0.9"
-    if table == "mutual_information":  # whose quick recipe has another precision
-        expected += ", precision=float32"
-    assert set(frame["departures"]) == {expected}
+    without_keys = {"precision=bfloat16"} if table == "cross_modal" else set()  # scratch has none
+    assert set(frame["departures"]) == {"momentum=0.9, precision=bfloat16"} | without_keys
 
 
 def test_targets_may_differ_between_entries(any_data):

@@ -81,7 +81,7 @@ def shards(files: list[bytes], root: Path) -> dict[str, Callable]:
             path.write_bytes(contents)
             archive.write(path, path.name)
     return {
-        f"shard from a {name}": functools.partial(ntu_prepare._make_shard, path, ntu.members(path), "authors",
+        f"shard from a {name}": functools.partial(ntu_prepare._make_shard, path, ntu.members(path)[0], "authors",
                                                   root / "shard.npz")
         for name, path in (("folder", folder), ("zip", packed))
     }

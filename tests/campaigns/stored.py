@@ -105,8 +105,8 @@ def read_weights(contents: bytes, folder: Path) -> None:
         np.testing.assert_array_equal(tensor.numpy().ravel(), values)
         assert tensor.isfinite().all(), f"{name} is not finite"
     seen = json.loads(stated["__metadata__"]["view"])
-    assert seen == {"size": view.size, "resize": view.resize, "mean": list(view.normalisation.mean),
-                    "std": list(view.normalisation.std)}
+    assert seen == {"size": view.size, "resize": view.resize, "square": view.square,
+                    "mean": list(view.normalisation.mean), "std": list(view.normalisation.std)}
     assert view(torch.zeros(1, 3, 8, 8)).isfinite().all()
 
 

@@ -29,3 +29,14 @@ def trace(fast, steps):
 
 def by_name(fast, values):
     return dict(zip(fast.terms, values.tolist(), strict=True))
+
+
+def in_float64(fast, patch):
+    """The learner, in float64 from its views on, for as long as `patch`, a `pytest.MonkeyPatch`, holds."""
+    narrowed = torch.Tensor.float
+    patch.setattr(torch.Tensor, "float", lambda tensor: tensor if tensor.dtype == torch.float64 else narrowed(tensor))
+    for module in (fast.model, fast.classifier, fast.keys, fast.dictionary):
+        module.double()
+    for model in (fast.model, fast.keys.twin):
+        model.trunk.register_forward_pre_hook(lambda _, images: images[0].double())
+    return fast

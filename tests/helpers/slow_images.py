@@ -32,7 +32,7 @@ class Slow:
         self.twin = copy.deepcopy(self.network)
         self.classifier = copy.deepcopy(fast.classifier).double()
         self.velocity = {}
-        self.queue, self.oldest = list(fast.dictionary.entries.double()), 0
+        self.queue, self.oldest = list(fast.dictionary.entries.double().clone()), 0
         seeds = np.random.SeedSequence(seed).generate_state(4).tolist()[1:]  # the first is of the dictionary
         self.order, self.shuffle, self.views = (torch.Generator().manual_seed(each) for each in seeds)
         members = data.train if self.method == "supervised" else data.pretrain
@@ -130,15 +130,19 @@ class Slow:
             parameter.data = parameter.data - rate * self.velocity[parameter]
 
 
-def assert_same_training(fast, slow, steps, *, atol=2e-5):
-    """Both take some steps; losses, all weights, statistics and the dictionary then agree."""
+def assert_same_training(fast, slow, steps, *, rtol=1e-4):
+    """Both take some steps; losses, all weights, statistics and the dictionary then agree.
+
+    Args:
+        rtol: of losses and values; values near zero, weights being of the order of 0.1, may differ by a fifth of it.
+    """
     for _ in range(steps):
-        assert by_name(fast, fast.step())["loss"] == pytest.approx(slow.step(), rel=1e-4)
+        assert by_name(fast, fast.step())["loss"] == pytest.approx(slow.step(), rel=rtol)
     pairs = [(fast.model, slow.network), (fast.keys.twin, slow.twin), (fast.classifier, slow.classifier)]
     for mine, expected in pairs:
         for (name, own), other in zip(mine.state_dict().items(), expected.state_dict().values(), strict=True):
             if fast.recipe.groups > 1 and ("running" in name or "tracked" in name):
                 continue  # the slow learner's groups move them one after the other
-            torch.testing.assert_close(own.double(), other.double(), rtol=1e-4, atol=atol, msg=f"{name}")
-    torch.testing.assert_close(fast.dictionary.entries.double(), torch.stack(slow.queue), rtol=0, atol=atol)
+            torch.testing.assert_close(own.double(), other.double(), rtol=rtol, atol=rtol / 5, msg=f"{name}")
+    torch.testing.assert_close(fast.dictionary.entries.double(), torch.stack(slow.queue), rtol=0, atol=rtol / 5)
     assert int(fast.dictionary.pointer) == slow.oldest

@@ -55,6 +55,19 @@ class PlainMoving(nn.Module):
         return torch.stack([frame - sum(frames) / len(frames) for frame in frames], dim=2)
 
 
+def last_of(trunk):
+    """The last layer with weights: linear, or a convolution."""
+    return [layer for layer in trunk.modules() if isinstance(layer, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d))][-1]
+
+
+def applied(layer, given, weight):
+    """What a layer with this weight makes of its inputs, averaged over positions."""
+    if isinstance(layer, nn.Linear):
+        return given @ weight.T
+    convolve = {3: torch.conv1d, 4: torch.conv2d, 5: torch.conv3d}[weight.ndim]
+    return convolve(given, weight, None, layer.stride, layer.padding).flatten(2).mean(2)
+
+
 class Slow:
     """A learner in the state of a fresh `fast` one, whose seed was `seed`."""
 
@@ -112,9 +125,13 @@ class Slow:
         return view.double()
 
     def features(self, trunk, view):
-        """Of sample i in group i mod groups."""
-        groups = self.recipe.groups
-        return torch.stack([trunk(view[group::groups]) for group in range(groups)], dim=1).flatten(0, 1)
+        """Of sample i in group i mod groups; keeps what its last layer with weights was given."""
+        groups, given = self.recipe.groups, []
+        handle = last_of(trunk).register_forward_pre_hook(lambda _, inputs: given.append(inputs[0].detach()))
+        features = torch.stack([trunk(view[group::groups]) for group in range(groups)], dim=1).flatten(0, 1)
+        handle.remove()
+        self.given = torch.stack(given, dim=1).flatten(0, 1)
+        return features
 
     def finished(self, embedding):
         return embedding / embedding.norm(dim=1, keepdim=True) if self.recipe.normalised else embedding
@@ -142,10 +159,17 @@ class Slow:
         return terms
 
     def supervised(self, index):
-        losses, labels = [], torch.tensor([self.data.labels[item] for item in index])
+        losses, labels = [], torch.stack([self.data.labels[item] for item in index])
         for name in self.modalities:
             view = self.augmented(self.data.view(name, torch.tensor(index), self.views))
-            losses.append(cross_entropy(self.classifiers[name](self.features(self.trunks[name], view)), labels))
+            logits = self.classifiers[name](self.features(self.trunks[name], view))
+            if labels.ndim == 1:
+                losses.append(cross_entropy(logits, labels))
+                continue
+            cells, ends = [], np.cumsum(self.data.sizes)
+            for cell, (size, end) in enumerate(zip(self.data.sizes, ends, strict=True)):
+                cells.append(cross_entropy(logits[:, end - size : end], labels[:, cell]))
+            losses.append(sum(cells) / len(cells))
         self.descend(sum(losses))
         return {"loss": sum(losses)}
 
@@ -165,26 +189,29 @@ class Slow:
     def across(self, index):
         views = {name: self.augmented(view) for name, view in
                  zip(MODALITIES, self.data.pair(torch.tensor(index), self.views), strict=True)}
-        hidden = {name: self.features(self.trunks[name], views[name]) for name in MODALITIES}
+        hidden, given = {}, {}
+        for name in MODALITIES:
+            hidden[name] = self.features(self.trunks[name], views[name])
+            given[name] = self.given
         outputs = {name: self.heads[name](hidden[name]) for name in MODALITIES}
         keys = {name: self.keys(name, views[name]) for name in MODALITIES}
         counts, active = {}, self.recipe.method == "cmacc"
         if active and self.taken % self.steps_per_epoch == 0:
             self.pools = {name: self.encoded(name, self.recipe.pool) for name in MODALITIES}
         for name in MODALITIES if active else ():
-            chosen = self.chosen(name, self.heads[OTHER[name]], hidden[OTHER[name]].detach())
+            chosen = self.chosen(name, hidden[OTHER[name]].detach(), given[OTHER[name]])
             items, keys_chosen = zip(*(self.pools[name][place] for place in chosen), strict=True)
             if self.recipe.renewed:
                 keys_chosen = self.keys(name, self.augmented(self.data.view(name, torch.tensor(items), self.views)))
             self.enqueue(name, items, keys_chosen)
             kinds = {int(self.data.categories[self.pools[name][place][0]]) for place in chosen}
             counts[f"categories_{name}"] = torch.tensor(float(len(kinds)))
+        for name in () if active else MODALITIES:
+            self.enqueue(name, index, keys[name])
         losses = {name: self.contrast(self.finished(outputs[name]), keys[OTHER[name]], self.dictionaries[OTHER[name]],
                                       index) for name in MODALITIES}
         self.descend(sum(losses.values()))
         self.follow()
-        for name in () if active else MODALITIES:
-            self.enqueue(name, index, keys[name])
         return losses | {"loss": sum(losses.values())} | counts
 
     def contrast(self, queries, keys, dictionary, index):
@@ -192,6 +219,8 @@ class Slow:
         losses = []
         for query, key, item in zip(queries, keys, index, strict=True):
             negatives = [row for other, row in dictionary if other != item or not self.recipe.own_excluded]
+            if self.recipe.method == "xmoco" and not self.recipe.own_excluded:  # the key itself has entered
+                negatives = [row for row in negatives if not torch.equal(row, key)]
             logits = torch.stack([query @ row for row in (key, *negatives)]) / self.recipe.temperature
             losses.append(torch.logsumexp(logits, 0) - logits[0])
         return sum(losses) / len(losses)
@@ -199,7 +228,7 @@ class Slow:
     def enqueue(self, name, items, keys):
         self.dictionaries[name] = [*self.dictionaries[name], *zip(items, keys, strict=True)][-self.recipe.dictionary :]
 
-    def chosen(self, name, head, hidden):
+    def chosen(self, name, hidden, given):
         """Places in the pool of as many candidates as the batch has pairs."""
         recipe, pool = self.recipe, self.pools[name]
         held = {item for item, _ in self.dictionaries[name]}
@@ -210,17 +239,24 @@ class Slow:
         if recipe.sampler == "feature":
             rows = [row for _, row in pool]
         else:
-            losses, rows = zip(*(self.judged(row, head, hidden) for _, row in pool), strict=True)
+            losses, rows = zip(*(self.judged(OTHER[name], row, hidden, given) for _, row in pool), strict=True)
         if recipe.sampler == "ohem":
             return sorted(free, key=lambda place: -losses[place])[: recipe.batch]
         return self.seeded(rows, free)
 
-    def judged(self, candidate, head, hidden):
-        """Loss of a candidate's pseudo-label, and its gradient of the last layer, as a flat row."""
-        width = hidden.shape[1]  # without an extra layer the gradient is that of one that changes nothing
-        layer = [*head.parameters()] or [torch.eye(width), torch.zeros(width)]
+    def judged(self, name, candidate, hidden, given):
+        """Loss of a candidate's pseudo-label by queries of `name`, and its gradient of the last layer, as a flat row.
+
+        Without an extra layer that is the encoder's last one, as if what follows it were an average over positions.
+        """
+        last = last_of(self.trunks[name])
+        layer = [*self.heads[name].parameters()] or [last.weight, torch.zeros(len(last.weight))]
         layer = [each.detach().clone().requires_grad_() for each in layer]
-        queries = hidden @ layer[0].T + layer[1]
+        if self.recipe.extra_layer:
+            queries = hidden @ layer[0].T + layer[1]
+        else:
+            averaged = applied(last, given, layer[0]) + layer[1]
+            queries = hidden + averaged - averaged.detach()
         queries = self.finished(queries)
         logits = torch.stack([candidate @ query for query in queries]) / self.recipe.posterior_temperature
         loss = cross_entropy(logits.unsqueeze(0), logits.argmax().unsqueeze(0))

@@ -65,12 +65,14 @@ def test_a_shifted_view_is_a_shifted_crop_normalised():
 
 
 @pytest.mark.parametrize(("height", "width"), [(300, 401), (500, 333), (224, 224), (40, 30)])
-def test_a_centred_view_is_that_of_torchvision(height, width):
+@pytest.mark.parametrize("square", [False, True])
+def test_a_centred_view_is_that_of_torchvision(height, width, square):
     images = pictures(2, height, width)
+    resized = v2.Resize((256, 256) if square else 256)
     reference = v2.Compose([
-        v2.ToDtype(torch.float32, scale=True), v2.Resize(256), v2.CenterCrop(224), v2.Normalize(*IMAGENET)
+        v2.ToDtype(torch.float32, scale=True), resized, v2.CenterCrop(224), v2.Normalize(*IMAGENET)
     ])
-    assert_near(CentredView(224, IMAGENET, resize=256)(images), reference(images), 1e-5)
+    assert_near(CentredView(224, IMAGENET, resize=256, square=square)(images), reference(images), 1e-5)
 
 
 def test_a_centred_view_of_small_images_normalises_alone():

@@ -109,12 +109,17 @@ def test_the_last_epoch_of_the_probe_or_its_best(data, monkeypatch, select, line
 
 
 @pytest.mark.parametrize(
-    ("probe_view", "view"), [("shifted", ShiftedView(DIGITS)), ("crop", augment.probe(8, DIGITS))]
+    ("probed_on", "view"),
+    [
+        ({"probe_view": "shifted"}, ShiftedView(DIGITS)),
+        ({"probe_view": "shifted", "probe_padding": 2}, ShiftedView(DIGITS, padding=2)),
+        ({"probe_view": "crop"}, augment.probe(8, DIGITS)),
+    ],
 )
-def test_an_augmented_probe_sees_other_views_of_every_image_in_every_epoch(data, monkeypatch, probe_view, view):
+def test_an_augmented_probe_sees_other_views_of_every_image_in_every_epoch(data, monkeypatch, probed_on, view):
     data = dataclasses.replace(data, images=data.images[:, :, :8, :8])  # a shifted view keeps the size
     given = probed(monkeypatch)
-    pretrainer = learner(data, probe_view=probe_view, probe_epochs=4)
+    pretrainer = learner(data, **probed_on, probe_epochs=4)
     knn1 = cell.evaluate(pretrainer, 6)["knn1"]
     ((make, labels, test, _), _), = given
     draws = torch.Generator().manual_seed(6)

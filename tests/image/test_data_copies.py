@@ -11,7 +11,8 @@ import pytest
 from image_files import pixels, png, same_as, zipped
 
 from repro import manifest
-from repro.image import data
+from repro.image import cell, data
+from repro.image.recipe import smoke
 from tests.campaigns import mutations
 
 REAL = manifest.data_root()
@@ -293,3 +294,14 @@ def test_real_partial_copies(name, file, counts, classes):
     found = data.take_in(name, path)
     assert (found.train.sum(), found.test.sum()) == counts and len(found.classes) == classes
     assert found.images.float().mean().item() == pytest.approx(120, abs=15)
+
+
+def test_a_copy_that_is_exchanged_takes_effect_in_a_live_process(folders, monkeypatch):
+    read, load = [], data.load
+    monkeypatch.setattr(cell, "load", lambda *names, **options: read.append(names) or load(*names, **options))
+    recipe = smoke("cifar10", "sce", subset=True)
+    for taken_in in (1, 2):
+        mine = data.take_in("cifar10", saved(folders / "mine.npz", arrays(x_train=pixels(5))))
+        assert cell.data_of(recipe).digest == mine.digest
+        assert cell.data_of(recipe) is cell.data_of(recipe)
+        assert len(read) == taken_in

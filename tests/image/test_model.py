@@ -1,6 +1,7 @@
 """Trunks against torchvision's own networks, heads and embeddings by their equations, weights files there and back."""
 
 import copy
+import dataclasses
 import json
 import os
 import stat
@@ -258,7 +259,7 @@ def test_the_metadata_say_what_the_file_holds(written):
         "name": "resnet18", "small": True, "head": "sce", "projection": 16,
     }
     assert json.loads(metadata["view"]) == {
-        "resize": 9, "size": 8, "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.25, 0.3],
+        "resize": 9, "size": 8, "square": False, "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.25, 0.3],
     }
 
 
@@ -268,6 +269,18 @@ def test_the_view_there_and_back(written):
     first = (pixels[:, :, :8, 5:13] / 255 - torch.tensor([0.5, 0.4, 0.3]).view(3, 1, 1))
     expected = first / torch.tensor([0.2, 0.25, 0.3]).view(3, 1, 1)
     torch.testing.assert_close(load_view(written)(pixels), expected)
+
+
+def test_a_square_view_there_and_back(tmp_path, model):
+    square = dataclasses.replace(VIEW, square=True)
+    save(tmp_path / "weights", model, {}, square)
+    assert load_view(tmp_path / "weights") == square
+
+
+def test_a_file_from_before_views_could_be_square_keeps_proportions(tmp_path):
+    seen = {"size": 8, "resize": 9} | VIEW.normalisation._asdict()
+    safetensors.torch.save_file({"weight": torch.zeros(2)}, tmp_path / "old", metadata={"view": json.dumps(seen)})
+    assert load_view(tmp_path / "old") == VIEW
 
 
 @pytest.mark.parametrize("view", [{}, {"size": 8, "resize": 4, "mean": [0, 0, 0], "std": [1, 1, 1]}, [3]], ids=str)
@@ -326,6 +339,7 @@ def test_a_file_in_another_format_or_cut_short_is_an_error(written, damage):
     ({"mean": [float("nan")] * 3}, "three finite numbers"), ({"std": [1.0]}, "."), ({"size": 8.5}, "whole numbers"),
     ({"resize": 7}, "resize=7 should be at least size=8"), ({"size": True}, "whole numbers"),
     ({"size": 0}, "at least 1"), ({"mean": [10**400] * 3}, "."), ({"mean": [[0.5] * 3] * 3}, "."),
+    ({"square": 1}, "square=1 is not one of: True, False"),
 ])
 def test_a_view_that_cannot_be_made_is_refused(tmp_path, change, message):
     path = tmp_path / "odd.safetensors"

@@ -9,7 +9,6 @@ from image_learners import CPU, TRAINED, learner
 from PIL import Image
 from states import resumed_anywhere
 
-from repro.contrast.dictionary import unit_noise
 from repro.image import pretrain
 from repro.image.data import load
 from repro.image.pretrain import Pretrainer
@@ -77,17 +76,6 @@ def test_a_training_goes_on_in_the_precision_it_was_begun_in(asked, begun, monke
         resumed.load_state_dict(copy.deepcopy(kept))
         assert resumed.precision == begun
         assert torch.equal(resumed.step(), expected)
-
-
-def test_no_two_streams_begin_with_equal_draws():
-    """The models start from the cell's own seed, of which the others are spawned."""
-    fast = learner(seed=3)
-    streams = (fast.generator, fast.order_generator, fast.shuffle_generator)
-    starts = [3, *(stream.initial_seed() for stream in streams)]
-    assert len(set(starts)) == 4
-    for start in starts:
-        noise = unit_noise(*fast.dictionary.entries.shape, generator=torch.Generator().manual_seed(start))
-        assert not torch.equal(noise, fast.dictionary.entries)
 
 
 def test_another_kind_of_device_is_refused_in_words():

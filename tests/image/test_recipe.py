@@ -5,9 +5,16 @@ import json
 
 import pytest
 
+from repro.image import views
+from repro.image.augment import IMAGENET, NORMALISATION, CentredView, ShiftedView
 from repro.image.data import DATASETS
+from repro.image.pretrain import VERSION
 from repro.image.recipe import DATA, METHODS, PRESETS, VARIANTS, ImageRecipe, paper, quick, smoke
+from repro.image.tables import TABLES
+from repro.manifest import project_root
 from repro.report.printed import as_printed
+from repro.run.export import read_cells
+from repro.run.store import Cell
 
 SMALL, MEDIUM, ABLATION = ("cifar10", "cifar100"), ("stl10", "tiny_imagenet"), ("imagenet100", "imagenet")
 SIZES = {"digits": 8, "cifar10": 32, "cifar100": 32, "stl10": 96, "tiny_imagenet": 64, "imagenet100": 224,
@@ -92,6 +99,43 @@ SCE_ELSEWHERE = {
 def test_what_sce_does_not_print_is_that_of_its_text_and_code(dataset):
     size = SIZES[dataset]
     assert differing(paper(dataset, "sce"), SCE_ELSEWHERE | {"size": size, "resize": size}) == {}
+
+
+@pytest.mark.parametrize(("datasets", "padding"), [(("digits", *SMALL), 4), (MEDIUM, 0)])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_probe_pads_small_images_alone(datasets, padding, method):
+    """SCE supplement, section D."""
+    for dataset in datasets:
+        recipe = paper(dataset, method)
+        assert differing(recipe, {"probe_view": "shifted", "probe_padding": padding, "square": False}) == {}
+        assert views.probe_view(recipe) == ShiftedView(NORMALISATION[dataset], padding)
+
+
+@pytest.mark.parametrize("dataset", ABLATION)
+def test_imagenet_is_validated_on_images_of_256_by_256(dataset):
+    """SCE supplement, section D."""
+    assert views.centred_view(paper(dataset, "jcl")) == CentredView(224, IMAGENET, resize=256, square=True)
+
+
+def test_exported_cells_keep_the_keys_that_they_were_trained_under():
+    """A stored precision of bfloat16 is that of a preset, which nobody asked for; today's presets say "auto"."""
+    cells = read_cells(project_root() / "figures" / "cells.csv")
+    cells = cells[cells["table"].isin(TABLES)]
+    assert len(cells) >= 33
+    for cell in cells.itertuples():
+        stored = json.loads(cell.recipe)
+        recipe = ImageRecipe.from_dict(stored | ({"precision": "auto"} if stored["precision"] == "bfloat16" else {}))
+        trained = Cell(cell.table, cell.entry, recipe, cell.seed, cell.preset, cell.dataset, cell.digest, 2)
+        assert trained.key == cell.key
+    assert VERSION == 2
+
+
+@pytest.mark.parametrize("dataset", ABLATION)
+def test_what_jcl_does_not_print_says_so(dataset):
+    sources = {name: source for name, _, source in paper(dataset, "jcl").described()}
+    for name in ("head", "projection", "size", "resize", "probe_view"):
+        assert "released code" in sources[name] and "JCL supplement" not in sources[name], name
+    assert ("released code" in sources["trunk"]) == (dataset == "imagenet")
 
 
 # ---------------------------------------------------------------------------------------------- JCL

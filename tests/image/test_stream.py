@@ -16,7 +16,8 @@ from repro.image.augment import IMAGENET, CentredView, ShiftedView, View
 
 CPU = torch.device("cpu")
 SIZES = [(37, 52), (60, 41), (24, 24), (90, 33), (16, 70), (33, 33), (48, 64), (5, 9), (1, 1)]   # width, height
-VIEWS = [View(24, IMAGENET), View(16, IMAGENET, scale=(0.08, 1.0)), CentredView(20, IMAGENET, resize=23)]
+VIEWS = [View(24, IMAGENET), View(16, IMAGENET, scale=(0.08, 1.0)), CentredView(20, IMAGENET, resize=23),
+         CentredView(20, IMAGENET, resize=23, square=True)]
 SEED = (3, 1)
 
 
@@ -61,7 +62,8 @@ def by_hand(pictures, place, number, view):
     path = pictures.root / pictures.names[place].decode()
     picture = Image.open(path).convert("RGB")
     if isinstance(view, CentredView):
-        made = v2.CenterCrop(view.size)(v2.Resize(view.resize)(picture))
+        sides = [view.resize, view.resize] if view.square else view.resize
+        made = v2.CenterCrop(view.size)(v2.Resize(sides)(picture))
     else:
         mixed = int(np.random.SeedSequence([*SEED, place, number]).generate_state(1)[0])
         generator = torch.Generator().manual_seed(mixed)

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -95,6 +97,7 @@ TABLES = {
     "mutual_information": characters_table,
     "transfer": transfer_table,
 }
+NAMED = {"approach", "sampler", "batch", "method", "dictionary", "video_trunk", "split"}
 FIGURES = {
     "cross_modal": [
         approaches_table(),
@@ -212,8 +215,22 @@ def test_samplers_are_lines_over_the_number_of_negatives_in_any_order_of_rows():
     np.testing.assert_allclose(found["active, gradients, printed"], expected)
     np.testing.assert_allclose(found["active, gradients"], expected - 2)
     assert "active, features, printed" not in found
-    assert legend(figure) == ["random", "OHEM", "active, features", "active, gradients", "printed"]
+    samplers = ["random", "least confident (OHEM)", "active, features", "active, gradients"]
+    assert legend(figure) == [*samplers, "printed"]
     assert [label.get_text() for label in figure.axes[-1].get_xticklabels()] == ["32", "64", "128"]
+
+
+@pytest.mark.parametrize("name", ["cross_modal", "ohem_vs_active", "dictionary_size", "transfer"])
+def test_characters_of_drawings_never_seen_have_a_panel_of_their_own(name):
+    table = FIGURES[name][0].drop_duplicates([column for column in FIGURES[name][0] if column in NAMED])
+    found = table.assign(target="characters", ours=80.0, linear_held_out=30.0, dataset="multidigits", preset="quick",
+                         published=math.nan)
+    figure = getattr(audiovisual_figures, name)(found)
+    titles = ["characters, new pairs", "characters, drawings never seen"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == titles
+    for axes, value in zip(figure.axes, (80.0, 30.0), strict=True):
+        drawn = [axis for line in axes.lines for axis in (set(line.get_xdata()), set(line.get_ydata()))]
+        assert {value} in drawn and {110.0 - value} not in drawn
 
 
 def test_sizes_are_on_a_logarithmic_axis():

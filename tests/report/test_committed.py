@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from drawn import assert_legible
 from PIL import Image
+from scipy.stats import spearmanr
 
 from repro.report import glm_figures
 from repro.report import redraw as redrawing
@@ -21,6 +22,8 @@ from repro.report.logs import read
 from repro.report.redraw import LOGS, redraw
 from repro.report.style import COLUMN, save
 from repro.run.export import read_cells
+from repro.run.store import Cell
+from repro.skeleton.recipe import SkeletonRecipe
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "figures"
@@ -187,6 +190,34 @@ def test_the_column_in_the_results_is_that_of_its_table():
         assert [text.split()[0] for text in found] == [f"{row[column]:.1f}" for column in measures.values()]
         deviation = "" if pd.isna(row["std"]) else f"{row['std']:.1f}"
         assert found[0].partition(" \N{PLUS-MINUS SIGN} ")[2] == deviation
+
+
+def test_how_far_the_column_agrees_with_the_printed_one_is_that_of_its_table():
+    trained = table("taxonomy_ucla").query("objectives != 'random'").set_index("objectives")
+    others = trained.drop(["AE", "CD", "AE+CD", "AE+AD+CD"])
+    ranks = [spearmanr(rows["ours"], rows["published"]).statistic for rows in (trained, others)]
+    text = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    told = re.search(r"is (\S+) over fifteen objectives, and (\S+) over the eleven .*have (\d+) to (\d+) here", text)
+    assert list(told.groups()[:2]) == [f"{value:.2f}" for value in ranks]
+    assert list(told.groups()[2:]) == [f"{value:.0f}" for value in (others["ours"].min(), others["ours"].max())]
+    highest = trained.loc[trained["published"] >= 82, "difference"]
+    told = re.search(r"printed at 82 and more are lower here.*: by (\S+) to (\S+) points", text)
+    assert list(told.groups()) == [f"{-highest.max():.1f}", f"{-highest.min():.1f}"] and len(highest) == 7
+
+
+def test_versions_in_the_results_are_those_of_the_cells():
+    """The key of a cell is a hash of its version, among others."""
+    cells = read_cells(FIGURES / "cells.csv").query("dataset == 'ucla'").drop_duplicates("key")
+    found = {}
+    for row in cells.itertuples():
+        recipe = SkeletonRecipe(**json.loads(row.recipe))
+        layers = "layers=3" in row.entry and row.table == "taxonomy"
+        made = [Cell(row.table, row.entry, recipe, row.seed, row.preset, "ucla", row.digest, version).key
+                for version in range(9)]
+        found.setdefault((row.preset, layers), set()).add(made.index(row.key))
+    assert found == {("paper", False): {2}, ("quick", False): {1}, ("quick", True): {2}}
+    assert ("NW-UCLA's cells of the `paper` recipe (150 epochs) and those of three layers are of version 2, its other "
+            "`quick` cells (30 epochs) of version 1") in (ROOT / "RESULTS.md").read_text(encoding="utf-8")
 
 
 def test_image_accuracies_in_the_results_are_those_of_their_tables():

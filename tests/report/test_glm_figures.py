@@ -83,3 +83,16 @@ def test_files_name_their_cells_and_are_the_same_again(tmp_path):
 
 def test_without_cells_there_is_the_curve_of_the_printed_numbers(tmp_path):
     assert {path.stem for path in glm_figures.redraw(frame(), tmp_path)} == {"glm_specifications"}
+
+
+def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, curve):
+    """Among the curve's numbers are 26.1425 and others that end in a 5 behind the fifth digit."""
+    files = []
+    for factor in (1 - 1e-14, 1, 1 + 1e-14):
+        fitted = curve.map(lambda value, by=factor: value * by if isinstance(value, float) else value)
+        monkeypatch.setattr(glm_figures, "specification_curve", lambda fitted=fitted: fitted)
+        files.append([path.read_bytes() for path in glm_figures.redraw(frame(), tmp_path)])
+    assert files[0] == files[1] == files[2]
+    written = pd.read_csv(tmp_path / "glm_specifications.csv")
+    for name in written.select_dtypes("float"):
+        assert written[name].to_numpy() == pytest.approx(curve[name].to_numpy(), rel=5.001e-5)

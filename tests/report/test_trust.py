@@ -95,6 +95,22 @@ def test_reproductions_of_all_tables_together():
     assert reproduced(tables) == Reproduced(entries=3, enough=2, compared=2, median=3.0)
 
 
+def test_a_sampler_called_random_is_trained():
+    """CM-ACC's Table 3: random negatives train a network as active ones do."""
+    columns = {
+        "sampler": ["random", "ohem", "gradient"], "batch": 32, "target": "ucf101", "ours": [61.0, 50.0, 78.0],
+        "std": 1.0, "n_seeds": 3, "published": [61.9, 50.2, 78.0], "difference": [-0.9, -0.2, 0.0],
+        "preset": "paper", "dataset": "kinetics700",
+    }
+    found = reproduced([DataFrame(columns)])
+    assert (found.entries, found.compared) == (3, 3) and found.median == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("column", ["objectives", "method"])
+def test_random_initialisation_is_untrained(column):
+    assert reproduced([table().rename(columns={"objectives": column})]).entries == 1
+
+
 def test_no_reproductions():
     assert reproduced([]) is None
     assert reproduced([table(preset="quick"), table(ours=NAN)]) is None

@@ -10,9 +10,9 @@ from ntu_files import FIRST, body, recording, text
 from typer.testing import CliRunner
 
 from repro import cli, manifest
-from repro.skeleton import data, ntu, ntu_prepare, pipelines, tables
+from repro.skeleton import cell, data, ntu, ntu_prepare, pipelines, tables
 from repro.skeleton.pretrain import Pretrainer
-from repro.skeleton.recipe import paper
+from repro.skeleton.recipe import paper, smoke
 
 
 def assert_same_set(first, second):
@@ -104,6 +104,19 @@ def test_frames_are_mapped_and_stay_as_they_are_in_their_file(distribution, tmp_
     assert not (data.load("ntu", root).frames == 7).any()
 
 
+def test_what_is_prepared_anew_takes_effect_in_a_live_process(distribution, monkeypatch):
+    read, load = [], data.load
+    monkeypatch.setattr(cell, "load", lambda *names, **options: read.append(names) or load(*names, **options))
+    recipe = smoke("ntu", "CE", subset=True)
+    for count in (5, 9):
+        root = distribution({name: FILES[name] for name in sorted(FILES)[:count]})
+        monkeypatch.setenv("REPRO_DATA", str(root))
+        ntu_prepare.prepare(root, subset=True)
+        assert cell.data_of(recipe).digest == load("ntu", root, subset=True).digest
+        assert cell.data_of(recipe) is cell.data_of(recipe)
+    assert len(read) == 2
+
+
 def test_without_preparation_the_command_is_named(distribution):
     root = distribution()
     with pytest.raises(FileNotFoundError, match="not prepared for pipeline 'authors': run `repro data prepare ntu` f"):
@@ -139,7 +152,8 @@ def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution):
         data.load("ntu", root)
     loaded = data.load("ntu", root, subset=True)
     assert loaded.name == "ntu (subset)" and len(loaded.lengths) == 4
-    assert "batch=32 exceeds the 3 training sequences of ntu (subset)" in str(refusal(loaded))
+    assert str(refusal(loaded)) == ("batch=32 exceeds the 3 training sequences of ntu (subset); choose a smaller "
+                                    "batch, --batch 2 or, of a notebook, -p batch 2")
 
 
 def refusal(loaded):
@@ -187,6 +201,7 @@ def test_from_files_to_a_table(distribution, monkeypatch):
     twice = {name.replace("R001", "R002").replace("S001", "S002"): frames for name, frames in files.items()}
     monkeypatch.setenv("REPRO_DATA", str(distribution(files | twice)))
     printed = invoked("data", "prepare", "ntu", "--subset", "--workers", "1")
+    assert "differs" not in invoked("data", "list") and "fetch it again" not in invoked("data", "list")
     assert "36 recordings" in printed and "xsub: 24 train / 12 test, a subset, 5 / 4 are declared" in printed
     assert "xview: 24 train / 12 test" in printed
     chosen = ["--dataset", "ntu", "--subset", "--preset", "smoke", "--objectives", "random,CE+AD"]

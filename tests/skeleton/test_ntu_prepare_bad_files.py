@@ -1,6 +1,7 @@
 """Files of NTU RGB+D that cannot be prepared: named, counted, left out when asked, and tried again; and odd ones."""
 
 import errno
+import re
 import zipfile
 from pathlib import Path
 
@@ -24,20 +25,20 @@ def test_bad_files_are_named_and_counted_and_skipped_only_when_asked(distributio
     with pytest.raises(ValueError) as raised:
         ntu_prepare.prepare(root, subset=True)
     message = str(raised.value)
-    assert "4 files cannot be read:" in message and "--skip-bad" in message
+    assert "4 files cannot be used:" in message and "--skip-bad" in message
     for name, reason in (("S001C003P001R001A060", "within the joints of frame 1; truncated?"), ("S017C001P038R001A004",
                          "ends after line 0"), ("S002C001P003R001A002", "a coordinate of frame 0 is not finite"),
                          ("S017C002P038R002A004", "no frame has a body")):
         assert any(name in line and reason in line for line in message.splitlines())
-    with pytest.raises(ValueError, match=r"4 files cannot be read:[^!]*leave them out: --skip-bad --subset"):
+    with pytest.raises(ValueError, match=r"4 files cannot be used:[^!]*leave them out: --skip-bad --subset"):
         ntu_prepare.prepare(root, skip_bad=True)
     prepared = ntu_prepare.prepare(root, skip_bad=True, subset=True)
-    with pytest.raises(ValueError, match="4 files cannot be read"):
+    with pytest.raises(ValueError, match="4 files cannot be used"):
         ntu_prepare.prepare(root, skip_bad=True)
     assert sorted(prepared.bad) == sorted(BAD) and len(prepared.names) == 5
-    assert "4 files cannot be read" in "\n".join(ntu_prepare.describe(prepared))
+    assert "4 files cannot be used" in "\n".join(ntu_prepare.describe(prepared))
     assert len(data.load("ntu", root, subset=True).lengths) == 5
-    with pytest.raises(ValueError, match="4 files cannot be read"):
+    with pytest.raises(ValueError, match="4 files cannot be used"):
         ntu_prepare.prepare(root, subset=True)
     assert len(data.load("ntu", root, subset=True).lengths) == 5
 
@@ -52,7 +53,7 @@ def test_a_file_mended_without_changing_its_size_is_read_again(distribution):
     whole = text(ONE)
     root = distribution(FILES | {"S001C001P001R001A001": whole[:-400] + b"x" * 400})
     for skip_bad in (False, True):
-        with pytest.raises(ValueError, match="1 files cannot be read"):
+        with pytest.raises(ValueError, match="1 file cannot be used"):
             ntu_prepare.prepare(root, skip_bad=skip_bad)
     distribution({"S001C001P001R001A001": whole})
     assert len(ntu_prepare.prepare(root, skip_bad=True).names) == 9
@@ -64,12 +65,12 @@ def test_files_that_were_left_out_are_tried_again(distribution, tmp_path, monkey
     parsed = counting(monkeypatch)
     assert len(ntu_prepare.prepare(root, subset=True, skip_bad=True).names) == 5 and sorted(parsed) == sorted(BAD)
     parsed.clear()
-    with pytest.raises(ValueError, match="4 files cannot be read"):
+    with pytest.raises(ValueError, match="4 files cannot be used"):
         ntu_prepare.prepare(root, subset=True)
     assert sorted(parsed) == sorted(BAD) and left_behind(tmp_path) == WHOLE
     name = "S002C001P003R001A002"                          # has a coordinate that is not a number
     distribution({name: BAD[name].replace(b"nan", b"1.5")})
-    with pytest.raises(ValueError, match="3 files cannot be read"):
+    with pytest.raises(ValueError, match="3 files cannot be used"):
         ntu_prepare.prepare(root, subset=True)
     assert len(ntu_prepare.prepare(root, subset=True, skip_bad=True).names) == 6
     assert left_behind(tmp_path) == WHOLE
@@ -85,7 +86,7 @@ def test_a_file_that_the_disk_cannot_read_is_named_and_counted(distribution, mon
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "read_bytes", unreadable)
-        with pytest.raises(ValueError, match=r"1 files cannot be read:\n  S002C002P003R002A001: .*Input/output error"):
+        with pytest.raises(ValueError, match=r"1 file cannot be used:\n  S002C002P003R002A001: .*Input/output error"):
             ntu_prepare.prepare(root)
         assert len(ntu_prepare.prepare(root, subset=True, skip_bad=True).names) == 8
     assert len(ntu_prepare.prepare(root).names) == 9
@@ -135,18 +136,53 @@ def test_coordinates_too_large_for_a_pipeline_are_a_bad_file_with_its_frame(dist
     assert list(prepared.bad) == ["S001C002P001R001A050"] and np.isfinite(prepared.frames).all()
 
 
-@pytest.mark.parametrize(("name", "message"), [
-    ("notes.txt", "notes.txt is not a file of NTU RGB"), ("S018C001P001R001A001.skeleton", "S018C001P001R001A001"),
-    ("S001C001P001R001A061.skeleton", "A061.skeleton is not a file of NTU RGB"),
-    ("more/S001C001P001R001A001.skeleton", "S001C001P001R001A001 is there twice"),
-])
-def test_foreign_files_are_named(distribution, name, message):
+def test_files_that_are_none_of_the_distribution_are_left_out_and_counted(distribution):
     root = distribution()
-    path = root / "ntu" / "nturgb+d_skeletons" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"")
-    with pytest.raises(ValueError, match=message):
+    sound = ntu_prepare.prepare(root)
+    folder = root / "ntu" / "nturgb+d_skeletons"
+    for name in ("README", "notes.txt", "a.npy", "b.npy", "S018C001P001R001A001.skeleton",
+                 "S001C001P001R001A061.skeleton", "S001C001P001R001A001 (1).skeleton"):
+        (folder / name).write_bytes(b"")
+    for options in ({}, {"skip_bad": True}, {"subset": True}, {"subset": True, "skip_bad": True}):
+        prepared = ntu_prepare.prepare(root, **options)
+        assert prepared.digest == sound.digest and not prepared.bad
+    told, = (line for line in ntu_prepare.describe(prepared) if line.startswith("left out: "))
+    assert told == (
+        "left out: 2 files ending in .npy, 1 file ending in .txt, 2 files of NTU RGB+D 120 alone, 1 file that the "
+        "distribution lists as having no usable skeleton, 1 file with another name than S001C001P001R001A001, 1 file "
+        "without an ending"
+    )
+    assert data.load("ntu", root).digest == data.load("ntu", root, subset=True).digest
+
+
+def test_a_folder_without_any_file_of_the_distribution_says_what_it_holds(distribution):
+    root = distribution({"S018C001P001R001A001": ONE, "S019C001P001R001A001": ONE})
+    with pytest.raises(ValueError, match=r"holds no file of NTU RGB\+D 60.*only 2 files of NTU RGB\+D 120 alone"):
         ntu_prepare.prepare(root, subset=True)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])
+def test_a_recording_that_is_there_twice_is_named(distribution, packed):
+    files = FILES | {"more/S001C001P001R001A001": ONE}
+    if not packed:
+        (distribution() / "ntu" / "nturgb+d_skeletons" / "more").mkdir()
+    root = distribution(files, packed=packed)
+    with pytest.raises(ValueError, match="S001C001P001R001A001 is there twice"):
+        ntu_prepare.prepare(root, subset=True, skip_bad=True)
+
+
+@pytest.mark.parametrize(("bad", "advice"), [
+    (("S017C002P038R002A004",), "1 file without any body may be as distributed; leave it out"),
+    (("S017C001P038R001A004",), "^fetch it again, or leave it out"),
+    (tuple(BAD), "1 file without any body may be as distributed; fetch the others again, or leave them out"),
+])
+def test_only_what_another_copy_would_mend_is_to_be_fetched_again(distribution, bad, advice):
+    root = distribution(FILES | {name: BAD[name] for name in bad})
+    with pytest.raises(ValueError) as raised:
+        ntu_prepare.prepare(root)
+    message = str(raised.value).splitlines()
+    assert f"{len(bad)} file{'s' * (len(bad) > 1)} cannot be used:" in message[0]
+    assert re.search(advice, message[-1]) and message[-1].endswith(": --skip-bad --subset")
 
 
 def test_hidden_files_are_passed_over(distribution):

@@ -1,0 +1,89 @@
+"""A wheel holds all that the package reads, and works where there is no checkout."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from repro import manifest
+from repro.run.export import read_cells
+
+ROOT = manifest.project_root()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "repro", "data_manifests", "figures")
+buildable = all(importlib.util.find_spec(name) for name in ("pip", "setuptools"))
+needs_backend = pytest.mark.skipif(not buildable, reason="builds a wheel with pip and setuptools, which are not here")
+
+
+def test_every_folder_is_packaged():
+    files = [path.relative_to(ROOT) for path in (ROOT / "repro").rglob("*") if path.is_file()]
+    folders = {".".join(file.parent.parts) for file in files if "__pycache__" not in file.parts}
+    assert sorted(folders | {"repro.data_manifests", "repro.figures"}) == PROJECT["tool"]["setuptools"]["packages"]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder that a wheel of this checkout was installed into, without the network."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("target")
+    for name in SOURCES:  # building writes beside the sources
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, source / name)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
+    offline = ["--no-index", "--no-deps"]
+    called(*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(source / "dist"), str(source))
+    wheel, = (source / "dist").glob("repro-*.whl")
+    called(*pip, "install", *offline, "--target", str(target), str(wheel))
+    return target
+
+
+def called(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def away(installed, tmp_path):
+    """Runs the installed package's command line in a folder of its own; returns its output."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("REPRO_DATA", "REPRO_RUNS")}
+    environment |= {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
+
+    def run(*arguments, module=("-m", "repro")):
+        return called(sys.executable, *module, *arguments, env=environment, cwd=tmp_path)
+
+    where = run("import repro; print(repro.__file__)", module=("-c",))
+    assert where.strip() == str(installed / "repro" / "__init__.py")
+    return run
+
+
+@needs_backend
+def test_the_wheel_holds_manifests_printed_numbers_and_cells(installed):
+    folder = installed / "repro"
+    for name in ("data_manifests", "report/published", "report/templates"):
+        source = ROOT / name if (ROOT / name).is_dir() else ROOT / "repro" / name
+        assert sorted(path.name for path in (folder / name).iterdir()) == sorted(path.name for path in source.iterdir())
+    assert (folder / "figures" / "cells.csv").read_bytes() == (ROOT / "figures" / "cells.csv").read_bytes()
+
+
+@needs_backend
+def test_installed_it_lists_data_and_committed_cells(away, tmp_path):
+    listed = away("data", "list")
+    assert sorted(line.split()[0] for line in listed.splitlines() if not line.startswith(" ")) == manifest.names()
+    assert str(tmp_path / "data" / "nw_ucla" / "all_sqe.zip") in listed
+    keys = {line.split()[0] for line in away("results", "list").splitlines()}
+    assert keys == set(read_cells(ROOT / "figures" / "cells.csv")["key"])
+    assert not list(tmp_path.iterdir())
+
+
+@needs_backend
+def test_installed_it_trains_and_exports_in_the_current_folder(away, tmp_path):
+    assert "CE" in away("run", "taxonomy", "--preset", "smoke", "--objectives", "CE")
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+    assert len(list((tmp_path / "runs").rglob("result.json"))) == 1
+    path = tmp_path / "figures" / "cells.csv"
+    assert away("results", "export").startswith(f"{path}: 0 cells, 0 of them new; left out, of smoke runs: 1")
+    assert path.exists()
