@@ -158,9 +158,9 @@ def along_training(log: DataFrame) -> Figure:
     rows = -(-len(names) // 3)
     figure = Figure(figsize=(COLUMN, 0.85 + 0.95 * rows), layout="constrained")
     figure.suptitle(origin(log, seeds_named(log)))
-    panels = figure.subplots(rows, 3, sharex=True, sharey=True, squeeze=False).flat
+    panels = iter(figure.subplots(rows, 3, sharex=True, sharey=True, squeeze=False).flat)
     looks = {"linear": (BLUE, "-", "last epoch of the probe"), "linear_best": (GREEN, "--", "best epoch on test")}
-    for axes, name in zip(panels, names, strict=False):
+    for name, axes in zip(names, panels, strict=False):
         for measure, (colour, line, label) in looks.items():
             chosen = log[(log["entry"] == name) & (log["measure"] == measure)]
             seaborn.lineplot(

@@ -97,6 +97,16 @@ def test_a_precision_that_is_asked_for_is_taken_and_else_what_is_fast_there(able
     assert device.precision_of(Exact(), place) == ("float32" if kind == "cuda" else usual)
 
 
+@pytest.mark.parametrize(("able", "kind", "words"), [
+    (True, "cpu", "matrix products in bfloat16"), (True, "cuda", "matrix products in bfloat16"),
+    (False, "cpu", "matrix products in float32: this processor has no instructions for bfloat16"),
+    (False, "cuda", "matrix products in bfloat16"),
+])
+def test_the_precision_that_was_chosen_is_said_with_its_reason(able, kind, words, monkeypatch):
+    monkeypatch.setattr(device, "has_bfloat16", lambda: able)
+    assert device.precision_in_words(Computed(), torch.device(kind)) == words
+
+
 SAYS = "from repro.run.device import has_bfloat16; print(has_bfloat16())"
 
 

@@ -1,6 +1,7 @@
 import dataclasses
 
 import pandas as pd
+import pytest
 import torch
 
 from repro.recipe import Recipe, setting
@@ -25,7 +26,31 @@ def test_what_is_kept_is_computed_once_with_the_threads_and_the_precision_of_tra
         return pd.DataFrame({"value": [0.5, 2.0]})
 
     first = kept(cell, "values.csv", compute)
-    whose = {"dataset": ["synthetic"] * 2, "preset": ["quick"] * 2, "seed": [0, 0]}
+    whose = {"dataset": ["synthetic"] * 2, "preset": ["quick"] * 2, "version": [1, 1], "evaluation": [1, 1],
+             "seed": [0, 0]}
     assert first.to_dict("list") == {"value": [0.5, 2.0]} | whose
     assert kept(cell, "values.csv", compute).equals(first)
     assert calls == [(1, False)]
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"evaluation": 2}])
+def test_what_is_kept_of_another_version_is_computed_again(tmp_path, monkeypatch, change):
+    """A file of before versions were kept, or with the same key: that of an evaluation is not in it."""
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    cell = Cell("taxonomy", "CE", Threaded(), 0, preset="quick", dataset="synthetic", digest="d1", version=1)
+    today = dataclasses.replace(cell, **change)
+    values = iter([0.5, 2.0, 3.0])
+
+    def compute():
+        return pd.DataFrame({"value": [next(values)]})
+
+    for each in (cell, today):
+        Store(tmp_path).run(each).folder.mkdir(parents=True, exist_ok=True)
+    folder = Store(tmp_path).run(today).folder
+    assert kept(cell, "values.csv", compute)["value"].tolist() == [0.5]
+    if folder != Store(tmp_path).run(cell).folder:  # another training has another folder
+        (folder / "values.csv").write_bytes((Store(tmp_path).run(cell).folder / "values.csv").read_bytes())
+    assert kept(today, "values.csv", compute)["value"].tolist() == [2.0]
+    assert kept(today, "values.csv", compute)["value"].tolist() == [2.0]
+    (folder / "values.csv").write_text("value,dataset,preset\n7.0,synthetic,quick\n")
+    assert kept(today, "values.csv", compute)["value"].tolist() == [3.0]

@@ -219,6 +219,13 @@ def test_a_second_call_trains_nothing(trained, monkeypatch):
         tables.taxonomy("synthetic", preset="smoke", objectives="CD")
 
 
+@pytest.mark.parametrize(("choices", "said"), [({}, True), ({"precision": "float32"}, False)], ids=str)
+def test_a_precision_that_nobody_asked_for_is_said_once_where_something_is_trained(choices, said, capsys):
+    for expected in (said, False):  # the second time nothing is
+        tables.taxonomy("synthetic", preset="smoke", objectives="random", seeds="0,1", device="cpu", **choices)
+        assert capsys.readouterr().err.count("matrix products in ") == expected
+
+
 def test_the_same_cell_elsewhere_gives_the_same_result(trained):
     tables.taxonomy("synthetic", preset="smoke", objectives="AE+CE", seeds="1", device="cpu")
     (described, result), = stored(manifest.runs_root(), "taxonomy").values()

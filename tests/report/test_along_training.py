@@ -1,0 +1,90 @@
+"""Accuracy along training: from the rows that cells leave in their folders to the exported log and its figure."""
+
+import json
+
+import pytest
+from made_up_cells import frame
+
+from repro.report import figures, logs
+from repro.report.redraw import redraw
+from repro.run.store import Cell, Store
+from repro.skeleton.recipe import PRESETS
+
+ROWS = [{"step": step, "linear": 50 + step / 3, "linear_best": 60.0 + step, "linear_standardised": 70.0, "knn1": 40.0}
+        for step in (5, 10)]
+MEASURES = ["knn1", "linear", "linear_best", "linear_standardised"]
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "no data"))
+    return Store(tmp_path / "runs")
+
+
+def finish(store, objectives="CE", ending="", *, seed=0, preset="paper", rows=ROWS, version=1, **changes):
+    """A finished cell of four epochs of five steps each, probed after these rows' steps; returns it."""
+    recipe = PRESETS[preset]("ucla", objectives, epochs=4, **changes)
+    cell = Cell("taxonomy", objectives + ending, recipe, seed, preset, "ucla", "digest", version)
+    run = store.run(cell)
+    with run.claim():
+        if rows:
+            (run.folder / "probes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01", "steps": 20.0}})
+    return cell
+
+
+def test_a_row_for_every_epoch_and_measure(store):
+    cells = [finish(store), finish(store, "AE", rows=None), finish(store, "random", rows=None)]
+    found = logs.along_training(cells)
+    assert list(found.columns) == ["epoch", "measure", "value", "objectives", "entry", "version", "key", "seed",
+                                   "dataset", "preset"]
+    assert len(found) == 8 and set(found["key"]) == {cells[0].key}
+    values = found.pivot(index="epoch", columns="measure", values="value")
+    assert values.index.tolist() == [1, 2] and values.columns.tolist() == MEASURES
+    assert values.to_numpy().tolist() == [[40.0, 51.67, 65.0, 70.0], [40.0, 53.33, 70.0, 70.0]]
+    assert logs.along_training(cells[1:]).empty
+
+
+def test_exported_rows_add_up_and_are_of_the_newest_version_of_each_entry(store, tmp_path):
+    finish(store, "CE", version=1)
+    finish(store, "CE", seed=1, version=2)
+    finish(store, "AE", version=1)
+    finish(store, "AE", preset="quick", version=2)
+    path, = logs.export(store, tmp_path / "figures")
+    assert path.name == "along_training_ucla.csv"
+    found = logs.read(path, logs.FIGURES["along_training"].columns)
+    assert found.groupby("entry")[["version", "seed"]].first().to_dict("index") == {
+        "AE": {"version": 1, "seed": 0}, "CE": {"version": 2, "seed": 1}
+    }
+    before = path.read_bytes()
+    assert logs.export(store, tmp_path / "figures") == [path] and path.read_bytes() == before
+    other = Store(tmp_path / "other machine")
+    finish(other, "CE", seed=0, version=2)
+    finish(other, "AE", seed=1, version=2)
+    logs.export(other, tmp_path / "figures")
+    found = logs.read(path)
+    assert sorted(set(zip(found["entry"], found["version"], found["seed"], strict=True))) == [
+        ("AE", 2, 1), ("CE", 2, 0), ("CE", 2, 1)
+    ]
+
+
+@pytest.mark.parametrize("names", [["CE"], ["CE", "AE+CE"], ["AD", "CE", "AE"], ["AD", "CE", "AE", "AE+CE+AD"]])
+def test_the_figure_has_a_panel_for_every_entry_and_no_empty_one(store, names):
+    cells = [finish(store, name, seed=seed) for name in names for seed in (0, 1)]
+    drawn = figures.along_training(logs.along_training(cells))
+    panels = [axes for axes in drawn.axes if axes.get_visible()]
+    assert sorted(axes.get_title("left") for axes in panels) == sorted(names)
+    for axes in panels:
+        last, best, printed = axes.lines
+        assert list(last.get_xdata()) == [1, 2] and list(last.get_ydata()) == [51.67, 53.33]
+        assert list(best.get_ydata()) == [65.0, 70.0]
+        assert axes.get_title("left") != "CE" or set(printed.get_ydata()) == {83.73}  # typed from the paper's Table 1
+
+
+def test_an_exported_log_is_drawn(store, tmp_path):
+    finish(store, "CE")
+    folder = tmp_path / "figures"
+    logs.export(store, folder)
+    written = redraw(frame(), folder)
+    assert {path.name for path in written} == {"along_training_ucla.png", "along_training_ucla.svg"}
