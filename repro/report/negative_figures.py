@@ -51,7 +51,7 @@ def selected_negatives(table: DataFrame, pictures: Mapping[int, np.ndarray], mod
     for line, sampler in zip(figure.subplots(len(samplers), 1 + TILES, squeeze=False), samplers, strict=True):
         chosen = rows[rows["sampler"] == sampler]
         first, tiles = chosen.iloc[0], line[1:]
-        line[0].set_ylabel(SAMPLERS[sampler].label.replace(", ", ",\n"))
+        line[0].set_ylabel(SAMPLERS[sampler].label.replace(", ", ",\n").replace(" (", "\n("))
         _tile(line[0], pictures[first["nearest"]], "query", first["nearest_category"])
         line[0].spines[:].set(visible=True, color=BLUE, linewidth=1.5)
         for axes, row in zip(tiles, chosen.itertuples(), strict=False):
