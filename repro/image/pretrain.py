@@ -312,7 +312,8 @@ class Pretrainer:
         self.shuffle_generator.set_state(state["shuffle_generator"])
         self.order, self.incoming = state["order"], iter(())
         self.taken, self.knn1 = state["taken"], state["knn1"]
-        self.precision = state["precision"]  # another processor goes on as it was begun
+        asked = self.recipe.gpu_precision if self.recipe.precision == "auto" else self.recipe.precision
+        self.precision = state.get("precision", asked)  # as it was begun; states from before this was kept have none
 
     def _parts(self) -> dict[str, Any]:
         names = ("model", "classifier", "keys", "dictionary", "optimiser")

@@ -69,7 +69,7 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
             rows = TABLES[table].layout(chosen, chosen["preset"].iloc[0], dataset)
             written += _write(folder, table, rows, chosen, setting)
         if table == "taxonomy" and not listed.all():
-            away, usual = found[~listed], found[listed]
+            away, usual = found[~listed], found[_as_listed(found, "version")]
             beside = usual.merge(away[["preset", "seed", *TABLES[table].fields]].drop_duplicates())
             rows = taxonomy_variants(away, usual, dataset)
             written += _write(folder, "taxonomy_variants", rows, pd.concat([away, beside]))
@@ -167,9 +167,9 @@ def most_complete(found: DataFrame) -> DataFrame:
     return found[found["preset"] == best].reset_index(drop=True)
 
 
-def _as_listed(found: DataFrame) -> Series:
-    """Whether an entry names no departure but what its table varies, or has a table of its own for."""
-    listed = {name: {*TABLES[name].varied, *_separate(name)} for name in set(found["table"])}
+def _as_listed(found: DataFrame, *also: str) -> Series:
+    """Whether an entry names no departure but what its table varies, or has a table of its own for, or `also`."""
+    listed = {name: {*TABLES[name].varied, *_separate(name), *also} for name in set(found["table"])}
     pairs = zip(found["entry"], found["table"], strict=True)
     return Series([departures(entry).keys() <= listed[table] for entry, table in pairs], found.index, dtype=bool)
 

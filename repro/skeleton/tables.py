@@ -1,6 +1,7 @@
 """The taxonomy paper's tables: which cells make them, and our numbers beside the printed ones."""
 
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -204,21 +205,25 @@ def taxonomy_variants(results: DataFrame, usual: DataFrame, dataset: str) -> Dat
 
     Args:
         results: cells that depart from their preset, as for `taxonomy_table`, with their preset.
-        usual: cells that do not, or in layers, units and protocol alone.
+        usual: cells that do not, or in layers, units, protocol and version alone.
         dataset: of all these cells.
 
     Returns:
         The columns of `taxonomy_table`, with `departures`, and before `published` the mean accuracy `usual` of the
-        objective without them, over the same seeds, of equal layers, units and protocol (percent, NaN if one of them
-        has not been run).
+        objective without them, over the same seeds, of equal layers, units, protocol and version (percent, NaN if one
+        of them has not been run, or nothing but the version departs).
     """
-    shared = ["preset", *LAYOUT]
+    shared = ["preset", "version", *LAYOUT]
     accuracies = usual.groupby([*shared, "seed"])["linear"].mean().rename("usual").reset_index()
-    paired = results.merge(accuracies, how="left").groupby(["preset", "entry"])["usual"]
+    results = results.merge(accuracies, how="left")
+    results.loc[results["entry"].isin(usual["entry"]), "usual"] = math.nan
+    paired = results.groupby(["preset", "entry"])["usual"]
     means = paired.mean().where(paired.count() == paired.size()).reset_index()
     parts = []
     for preset, group in results.groupby("preset"):
-        table = taxonomy_table(group, preset, dataset)
+        table = taxonomy_table(group, preset, dataset).drop(columns=LAYOUT[1:], errors="ignore")
+        entries = group["entry"].drop_duplicates()
+        table["departures"] = [entry.partition(", ")[2] for entry in entries]
         beside_it = group.drop_duplicates("entry")[["preset", "entry"]].merge(means, how="left")["usual"]
         table.insert(table.columns.get_loc("published"), "usual", beside_it)
         parts.append(table)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from repro.run import device as devices
-from repro.skeleton.pretrain import Pretrainer, precision_of
+from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import SkeletonRecipe, paper
 from tests.benchmarks.made_up import made_up
 
@@ -80,7 +80,7 @@ def main() -> None:
     """Print minutes an epoch for each objective, and the ratio of each to ours."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
+    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
     parser.add_argument("--objectives", default="CE,AE+CE+AD,AE+CE+AD+CD")
     parser.add_argument("--layers", type=int, default=1)
     parser.add_argument("--units", type=int, default=512)
@@ -89,7 +89,7 @@ def main() -> None:
     device = devices.resolve(options.device)
     changes = {"precision": options.precision, "layers": options.layers, "units": options.units}
     recipes = [paper("ntu", objectives, **changes) for objectives in options.objectives.split(",")]
-    name, precision = devices.hardware(device)["device"], precision_of(recipes[0], device)
+    name, precision = devices.hardware(device)["device"], devices.precision_of(recipes[0], device)
     print(f"NTU RGB+D cross-subject, {options.layers} x {options.units}, {precision}, one thread, {name}")
     with devices.threads(1), devices.full_precision():
         for recipe in recipes:

@@ -32,10 +32,12 @@ from repro.image import recipe as image
 from repro.image.model import trunk
 from repro.image.recipe import ImageRecipe
 from repro.image.table_cells import LONG_SWEEPS, PRINTED_KEY_TEMPERATURES
+from repro.run.device import precision_of
 from repro.skeleton import recipe as skeleton
 from repro.skeleton.recipe import SkeletonRecipe
 
 RATES = {"bfloat16": 60e12, "float32": 20e12}  # operations a second, assumed of a GPU of the H100's kind
+GPU = torch.device("cuda")
 FRAME = 20e-6      # seconds of a frame in one layer, assumed
 QUERY, KEY = 3, 1  # passes
 BANDS, FRAMES_A_SECOND, COLUMNS_A_SECOND = 80, 10, 100  # of log-mel spectrograms and video
@@ -46,7 +48,7 @@ FINETUNED = {"ucf101": (9_537, 3_783), "hmdb51": (3_570, 1_530), "esc50": (1_600
 
 
 class Table(NamedTuple):
-    """A printed table with one seed: its name, number of cells, operations of all, and the recipe's precision."""
+    """A printed table with one seed: its name, number of cells, operations of all, and their precision."""
 
     name: str
     cells: int
@@ -97,7 +99,7 @@ def image_tables() -> Iterator[Table]:
     """Those of SCE and JCL."""
     for dataset in ("cifar10", "cifar100", "stl10", "tiny_imagenet"):
         recipe, cells = image.paper(dataset, "sce"), 2 * len(PRINTED_KEY_TEMPERATURES.split(","))
-        yield Table(f"SCE, temperatures, {dataset}", cells, cells * image_cell(recipe), recipe.precision)
+        yield Table(f"SCE, temperatures, {dataset}", cells, cells * image_cell(recipe), precision_of(recipe, GPU))
     sweep = [image.paper("imagenet100", "jcl", keys=int(keys)) for keys in LONG_SWEEPS["keys"].split(",")]
     others = sum(len(LONG_SWEEPS[name].split(",")) - 1 for name in ("strengths", "temperatures"))
     ablations = [*sweep, *[image.paper("imagenet100", "jcl")] * others]
@@ -120,7 +122,7 @@ def audiovisual_tables() -> Iterator[Table]:
 
 def summed(name: str, recipes: list[ImageRecipe] | list[AudioVisualRecipe], each: Iterable[float]) -> Table:
     """The table of these cells."""
-    return Table(name, len(recipes), sum(each), recipes[0].precision)
+    return Table(name, len(recipes), sum(each), precision_of(recipes[0], GPU))
 
 
 def taxonomy_cell(recipe: SkeletonRecipe) -> float:

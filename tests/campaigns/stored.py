@@ -131,7 +131,7 @@ def read_results(files: dict[str, bytes], folder: Path) -> None:
     for name, contents in files.items():
         write(run.folder / name, contents)
     assert 0 <= trained(run.folder) <= 1 and run.owner
-    fit._truncate_progress(run.folder / "progress.jsonl", 6)
+    fit._truncate(run.folder / "progress.jsonl", 6)
     health = examine(store.root)
     try:
         cell, = store.finished()

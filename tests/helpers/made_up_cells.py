@@ -49,6 +49,6 @@ def sounding(table, method, metrics, *, dataset="synthetic", preset="quick", see
 
 def _row(table, entry, recipe, dataset, preset, seed, metrics):
     row = {"key": f"{next(COUNT):016x}", "table": table, "entry": entry, "seed": seed, "preset": preset}
-    row |= {"dataset": dataset, "digest": "d", "recipe": json.dumps(recipe.to_dict(), sort_keys=True)}
+    row |= {"dataset": dataset, "digest": "d", "version": 1, "recipe": json.dumps(recipe.to_dict(), sort_keys=True)}
     row |= {"metrics": json.dumps(metrics), "cost": json.dumps({"finished": "2024-05-01T12:00:00+00:00"})}
     return row | {"commit": "c"}

@@ -184,6 +184,12 @@ def test_every_variant_changes_the_numbers(variant):
     assert not torch.allclose(*losses, rtol=1e-4)
 
 
+SELF_SUPERVISED = {"moco", "ressl", "sce", "jcl", "vanilla"}
+CONCERNED = {"swapped_views": SELF_SUPERVISED, "released_projection": SELF_SUPERVISED, "zero_logit": {"sce"},
+             "ghost_groups": {"supervised", *SELF_SUPERVISED}, "constant_strength": {"jcl"},
+             "four_keys": {"jcl", "vanilla"}}
+
+
 @pytest.mark.parametrize("method", TRAINED)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_variant_changes_the_methods_that_it_concerns(variant, method):

@@ -317,7 +317,7 @@ def test_what_a_preset_changes_says_so(dataset, preset):
         ({"trunk": "resnet34"}, ValueError, "trunk='resnet34' is not one of: resnet18, resnet50"),
         ({"query_view": "centred"}, ValueError, "query_view='centred' is not one of: strong, weak"),
         ({"probe_view": "strong"}, ValueError, "probe_view='strong' is not one of: shifted, crop, centred"),
-        ({"precision": "float16"}, ValueError, "precision='float16' is not one of: float32, bfloat16"),
+        ({"precision": "float16"}, ValueError, "precision='float16' is not one of: auto, float32, bfloat16"),
         ({"schedule": "cosine"}, ValueError, "schedule='cosine' is not one of: step, epoch"),
         ({"select": "best"}, ValueError, "select='best' is not one of: last, best_on_test"),
         ({"batch": 0}, ValueError, "batch=0 should be at least 1"),

@@ -109,6 +109,12 @@ def test_choices_reach_every_recipe(any_data, table):
         assert cell.dataset == "stl10 (subset)" and cell.digest == "digest of stl10 (subset)"
 
 
+SELF_SUPERVISED = {"moco", "ressl", "sce", "jcl", "vanilla"}
+CONCERNED = {"swapped_views": SELF_SUPERVISED, "released_projection": SELF_SUPERVISED, "zero_logit": {"sce"},
+             "ghost_groups": {"supervised", *SELF_SUPERVISED}, "constant_strength": {"jcl"},
+             "four_keys": {"jcl", "vanilla"}}
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_variants_reach_the_recipes_and_their_entries(variant):
     for cell in tables.image_methods_cells(methods=",".join(METHODS), variant=variant):

@@ -108,6 +108,15 @@ def test_usual_cells_are_those_of_the_fuller_preset_without_departures():
     assert set(glm_ours.usual_cells(equal, "ucla")["preset"]) == {"paper"}
 
 
+def test_usual_cells_are_of_one_version_the_one_that_covers_most_objectives():
+    """An unfinished newer version waits until it has as many; `version` alone is no departure from the preset."""
+    old, new = [row | {"version": 2} for row in cells()], [row | {"version": 3} for row in cells()]
+    for part, version in ((3, 2), (15, 2), (16, 3)):
+        found = glm_ours.usual_cells(frame(*old, *new[:part]), "ucla")
+        assert set(found["key"]) == {row["key"] for row in (new if version == 3 else old)}
+        assert set(found["version"]) == {version} and set(found["objectives"]) == {"random", *ALL}
+
+
 def test_the_forest_has_ours_beside_the_printed_ones():
     table = glm_ours.usual_cells(frame(*cells(), *cells(seed=1)), "ucla")
     found = glm_ours.forest(table)

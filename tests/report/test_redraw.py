@@ -14,7 +14,7 @@ from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS as IMAGE_PRESETS
 from repro.report import stored
 from repro.report.redraw import CAPTIONS, draw, most_complete, redraw
-from repro.run.export import COLUMNS, read_cells
+from repro.run.export import COLUMNS, read_cells, results
 from repro.run.table import entry_of
 from repro.skeleton.recipe import METHODS, PRESETS, VARIANTS
 from repro.skeleton.tables import taxonomy_table
@@ -30,7 +30,7 @@ def no_data(tmp_path, monkeypatch):
 
 
 def exported(objectives, *, table="taxonomy", dataset="ucla", preset="quick", seed=0, linear=None, suffix="",
-             finished="2024-05-01T12:00:00+00:00", **changes):
+             finished="2024-05-01T12:00:00+00:00", version=1, **changes):
     """One row of cells.csv."""
     number = next(COUNT)
     linear = 40.0 + number % 37 if linear is None else linear
@@ -41,7 +41,8 @@ def exported(objectives, *, table="taxonomy", dataset="ucla", preset="quick", se
     metrics["embedding_spread"] = 0.25 + number % 7 / 10
     row = {
         "key": f"{number:016x}", "table": table, "entry": objectives + suffix, "seed": seed, "preset": preset,
-        "dataset": dataset, "digest": "d", "recipe": json.dumps(recipe.to_dict(), sort_keys=True),
+        "dataset": dataset, "digest": "d", "version": version,
+        "recipe": json.dumps(recipe.to_dict(), sort_keys=True),
         "metrics": json.dumps(metrics, sort_keys=True), "cost": json.dumps({"finished": finished}), "commit": "c",
     }
     return {name: row[name] for name in COLUMNS}
@@ -164,7 +165,9 @@ def test_variants_and_other_departures_stay_out_of_the_main_table(tmp_path):
     assert len(variants) == len(away) + len(others)
     assert set(variants["ours"]) == {1.0, 2.0} and set(variants["usual"].dropna()) == {60.0}
     without = variants[variants["usual"].isna()]
-    assert set(without["objectives"] + without["departures"]) == {"AEhead=mlp", "CElayers=3, head=mlp"}
+    assert sorted(without[["objectives", "layers", "departures"]].itertuples(index=False, name=None)) == [
+        ("AE", 1, "head=mlp"), ("CE", 3, "head=mlp")
+    ]
 
 
 PLACES = {"_3layers": {"layers": 3}, "_1024units": {"units": 1024}, "_xview": {"protocol": "xview"},
@@ -192,10 +195,57 @@ def test_other_depths_widths_and_protocols_have_tables_of_their_own(tmp_path):
         published = found["published"].loc[["CE", "AD+CD"]].dropna().tolist()
         assert published == printed.get(ending, [])
     variants = table_of(tmp_path, "taxonomy_variants_ntu")
-    usual = {"layers=3, ": 40.0, "units=1024, ": 41.0, "protocol=xview, ": 42.0, "protocol=xview, layers=3, ": 43.0,
-             "": 44.0}
-    usual = {f"{departures}head=mlp": accuracy for departures, accuracy in usual.items()}
-    assert variants.set_index("departures")["usual"].to_dict() == usual
+    assert set(variants["departures"]) == {"head=mlp"}
+    assert variants.set_index(["layers", "units", "protocol"])["usual"].to_dict() == {
+        (3, 512, "xsub"): 40.0, (1, 1024, "xsub"): 41.0, (1, 512, "xview"): 42.0, (3, 512, "xview"): 43.0,
+        (1, 512, "xsub"): 44.0,
+    }
+    assert variants["difference"].isna().all()
+
+
+@pytest.mark.parametrize(("preset", "comparable"), [("quick", False), ("paper", True)])
+def test_only_comparable_numbers_have_a_difference_from_the_printed_ones(preset, comparable, tmp_path):
+    usual = [exported(name, preset=preset, linear=60.0) for name in ("CE", "AD+CD")]
+    away = exported("CE", preset=preset, linear=50.0, suffix=", epochs=30", epochs=30)
+    depth = exported("AE", preset=preset, table="encoder_collapse", linear=40.0)
+    chosen = exported("random", preset=preset, table="encoder_collapse", linear=45.0, select="best_on_test",
+                      suffix=", select=best_on_test")
+    redraw(frame(*usual, away, depth), tmp_path)
+    main = table_of(tmp_path, "taxonomy_ucla").set_index("objectives")
+    assert main["published"].notna().all() and main.loc["CE", "published"] == 83.73
+    assert main["difference"].notna().tolist() == [comparable] * 2
+    if comparable:
+        assert main.loc["CE", "difference"] == pytest.approx(60.0 - 83.73)
+    variants = table_of(tmp_path, "taxonomy_variants_ucla")
+    assert variants["published"].tolist() == [83.73] and variants["difference"].isna().all()
+    assert table_of(tmp_path, "encoder_collapse_ucla")["difference"].notna().tolist() == [comparable]
+    table = TABLES["encoder_collapse"].layout(results(frame(depth, chosen), "encoder_collapse", "ucla"), preset, "ucla")
+    assert table["departures"].tolist() == ["", "select=best_on_test"]  # a choice on the test split is no reproduction
+    assert table["published"].notna().all() and table["difference"].notna().tolist() == [comparable, False]
+
+
+def test_versions_stand_side_by_side(tmp_path):
+    """What the newest version has not trained yet stands with its own, and earlier cells of the others apart."""
+    rows = [exported("CE", preset="paper", seed=seed, version=version, linear=10.0 * version + seed)
+            for version, seeds in ((2, (0, 1, 2)), (3, (0, 1))) for seed in seeds]
+    rows += [exported("AE", preset="paper", seed=seed, version=2, linear=80.0) for seed in (0, 1)]
+    found = results(frame(*rows), "taxonomy", "ucla")
+    assert found["entry"].tolist() == ["CE, version=2"] * 3 + ["CE"] * 2 + ["AE"] * 2
+    redraw(frame(*rows), tmp_path)
+    main = table_of(tmp_path, "taxonomy_ucla").set_index("objectives")
+    assert main[["ours", "n_seeds", "version"]].T.to_dict("list") == {"AE": [80.0, 2, 2], "CE": [30.5, 2, 3]}
+    assert list(main.columns)[-1] == "version" and main["difference"].notna().all()
+    earlier, = table_of(tmp_path, "taxonomy_variants_ucla").to_dict("records")
+    assert (earlier["departures"], earlier["ours"], earlier["n_seeds"]) == ("version=2", 21.0, 3)
+    assert pd.isna(earlier["difference"]) and earlier["published"] == 83.73
+    caption, _ = told(tmp_path / "taxonomy_ucla")
+    assert "Versions of the training: 2 of AE; 3 of CE. Data set: ucla." in caption
+
+
+def test_where_all_cells_are_of_one_version_nothing_is_said_of_it(tmp_path):
+    redraw(frame(*[exported(name, version=2) for name in ("CE", "AE")]), tmp_path)
+    assert "version" not in table_of(tmp_path, "taxonomy_ucla")
+    assert "ersion" not in told(tmp_path / "taxonomy_ucla")[0]
 
 
 def test_a_variant_stands_beside_its_own_preset(tmp_path):

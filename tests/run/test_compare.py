@@ -26,6 +26,23 @@ def test_hand_computed_values():
     assert set(table["preset"]) == {"paper"} and set(table["dataset"]) == {"ucla"}
 
 
+@pytest.mark.parametrize(("preset", "dataset"), [
+    ("quick", "ucla"), ("smoke", "ucla"), ("paper", "ntu (subset)"), ("paper", "cifar10 (part.npz)"),
+])
+def test_nothing_is_subtracted_where_preset_or_data_are_other_than_the_papers(preset, dataset):
+    table = beside(ENTRIES, results(("CE", 0, 80.0)), Series({"CE": 83.73}), preset=preset, dataset=dataset)
+    assert table.loc["CE", "published"] == 83.73 and table.loc["CE", "ours"] == 80.0
+    assert table["difference"].isna().all()
+
+
+def test_nothing_is_subtracted_from_an_entry_that_departs_from_the_preset():
+    departing = ENTRIES.assign(departures=["", "epochs=30", ""])
+    found, printed = results(("CE", 0, 80.0), ("AE", 0, 50.0)), Series({"CE": 83.73, "AE": 59.98})
+    table = beside(departing, found, printed, preset="paper", dataset="ucla")
+    assert table["published"].tolist()[:2] == [83.73, 59.98]
+    assert table["difference"].notna().tolist() == [True, False, False]
+
+
 def test_nothing_is_subtracted_without_printed_numbers():
     table = beside(ENTRIES, results(("CE", 0, 80.0)), None, preset="quick", dataset="synthetic")
     assert table["published"].isna().all() and table["difference"].isna().all()

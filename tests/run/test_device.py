@@ -1,10 +1,14 @@
+import dataclasses
 import json
 import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from repro.recipe import Recipe, setting
 from repro.run import device
 
 
@@ -70,6 +74,50 @@ def test_processes_share_gpus_as_far_as_memory_and_cores_go_round(monkeypatch, m
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: properties[number])
     monkeypatch.setattr(device, "cores", lambda: cores)
     assert device.gpu_places(most) == expected
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Computed(Recipe):
+    precision: str = setting("auto", "assumed", allowed=("auto", "float32", "bfloat16"))
+
+
+class Exact(Computed):
+    gpu_precision = "float32"
+
+
+@pytest.mark.parametrize("able", [True, False])
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_a_precision_that_is_asked_for_is_taken_and_else_what_is_fast_there(able, kind, monkeypatch):
+    monkeypatch.setattr(device, "has_bfloat16", lambda: able)
+    place = torch.device(kind)
+    for asked in ("float32", "bfloat16"):
+        assert device.precision_of(Computed(precision=asked), place) == asked
+    usual = {"cuda": "bfloat16", "cpu": "bfloat16" if able else "float32"}[kind]
+    assert device.precision_of(Computed(), place) == usual
+    assert device.precision_of(Exact(), place) == ("float32" if kind == "cuda" else usual)
+
+
+SAYS = "from repro.run.device import has_bfloat16; print(has_bfloat16())"
+
+
+def test_a_processor_of_which_torch_may_use_avx2_alone_has_no_bfloat16():
+    avx2 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+    for limits in (avx2, {"ATEN_CPU_CAPABILITY": "avx2"}, {"ONEDNN_MAX_CPU_ISA": "AVX2"}):
+        found = subprocess.run([sys.executable, "-c", SAYS], env=os.environ | limits, capture_output=True, text=True)
+        assert (found.stdout, found.returncode) == ("False\n", 0), found.stderr
+
+
+@pytest.mark.parametrize(("capability", "supported", "flags", "expected"), [
+    ("AVX512", True, {"avx512_bf16": True}, True), ("AVX512", True, {"amx_bf16": True}, True),
+    ("AVX512", True, {"avx512_bf16": False}, False), ("AVX512", True, {}, False),
+    ("AVX512", False, {"avx512_bf16": True}, False), ("AVX2", True, {"avx512_bf16": True}, False),
+    ("DEFAULT", True, {"amx_bf16": True}, False),
+])
+def test_bfloat16_needs_instructions_and_leave_to_use_them(capability, supported, flags, expected, monkeypatch):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: flags)
+    monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace(_is_mkldnn_bf16_supported=lambda: supported))
+    assert device.has_bfloat16() is expected
 
 
 def test_threads_inside_the_block_alone():

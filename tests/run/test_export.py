@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from repro.recipe import Recipe, setting
+from repro.report.stored import departures
 from repro.run.export import COLUMNS, MixedSeeds, export, finished_cells, merged, read_cells, results, without_mixed
 from repro.run.store import Cell, Store
 
@@ -20,7 +21,7 @@ class Small(Recipe):
 def finish(store, entry="CE", seed=0, *, linear=50.0, finished="2026-01-01T00:00:00+00:00", **changes) -> Cell:
     """Complete a cell of `store`."""
     usual = {"table": "taxonomy", "preset": "quick", "dataset": "synthetic", "digest": "d1", "version": 1}
-    cell = Cell(entry=entry, recipe=Small(objectives=entry), seed=seed, **usual | changes)
+    cell = Cell(entry=entry, seed=seed, **{"recipe": Small(objectives=entry)} | usual | changes)
     with store.run(cell).claim():
         cost = {"seconds": 1.25, "finished": finished, "commit": "1234567", "device": "a CPU, \"the\" usual"}
         store.run(cell).finish({"linear": linear, "knn1": 12.5, "select": "last", "cost": cost})
@@ -36,9 +37,9 @@ def test_a_row_holds_the_whole_cell(store):
     cells = finished_cells(store)
     assert list(cells.columns) == COLUMNS and len(cells) == 1
     row = cells.iloc[0].to_dict()
-    assert [row[name] for name in COLUMNS[:7]] == [cell.key, "taxonomy", "AE+CD", 3, "quick", "synthetic", "d1"]
+    assert [row[name] for name in COLUMNS[:8]] == [cell.key, "taxonomy", "AE+CD", 3, "quick", "synthetic", "d1", 1]
     assert Small.from_dict(json.loads(row["recipe"])) == cell.recipe
-    assert json.loads(row["metrics"]) == {"linear": 61.5, "knn1": 12.5, "select": "last"}
+    assert json.loads(row["metrics"]) == {"linear": 61.5, "knn1": 12.5, "select": "last", "evaluation": 1}
     assert json.loads(row["cost"])["seconds"] == 1.25 and row["commit"] == "1234567"
 
 
@@ -166,7 +167,8 @@ def cut(text):
 @pytest.mark.parametrize(("damage", "message"), [
     (lambda text: text.replace(",0,", ",x,", 1), "line 2: seed='x' should be a whole number"),
     (lambda text: text.replace(",0,", ",-1,", 1), "line 2: seed='-1' should be a whole number"),
-    (cut, "line 2: 10 values, expected 11"), (lambda text: text.rstrip("\n") + ",more\n", "line 2: 12 values"),
+    (cut, "line 2: 11 values, expected 12"), (lambda text: text.rstrip("\n") + ",more\n", "line 2: 13 values"),
+    (lambda text: text.replace(",d1,1,", ",d1,one,"), "line 2: version='one' should be a whole number"),
     (lambda text: text.replace("50.0", "NaN"), "line 2: metrics: NaN is not a finite number"),
     (lambda text: text.replace("50.0", "null"), "line 2: metrics: linear is None"),
     (lambda text: text.replace("50.0", "50.0}"), "line 2: metrics: Extra data"),
@@ -206,21 +208,51 @@ def test_results_spread_the_metrics_of_one_table_and_data_set(store):
     found = results(finished_cells(store), "taxonomy", "synthetic")
     expected = [("AE", 0, 60.0, 12.5, "last"), ("AE", 1, 61.0, 12.5, "last")]
     assert sorted(by(found, "entry", "seed", "linear", "knn1", "select")) == expected
-    assert sorted(found.columns) == sorted([*COLUMNS, "linear", "knn1", "select"])
+    assert sorted(found.columns) == sorted([*COLUMNS, "linear", "knn1", "select", "evaluation"])
     assert list(found.index) == [0, 1]
 
 
 def test_results_pick_the_last_of_equal_entry_preset_and_seed(store):
-    days = {version: f"2026-01-{day:02}T00:00:00+00:00" for version, day in ((1, 9), (2, 10), (3, 2))}
-    for version, day in days.items():  # the second version finished last
-        finish(store, "CE", version=version, linear=float(version), finished=day)
-    finish(store, "CE", 1, linear=7.0)
+    days = {number: f"2026-01-{day:02}T00:00:00+00:00" for number, day in ((1, 9), (2, 10), (3, 2))}
+    for number, day in days.items():  # the second recipe finished last
+        recipe = Small(rate=number / 10)
+        finish(store, "CE", recipe=recipe, linear=float(number), finished=day)
+    finish(store, "CE", 1, recipe=Small(rate=0.2), linear=7.0)
     finish(store, "CE", preset="paper", digest="d2", linear=8.0)
     cells = finished_cells(store)
     expected = [("paper", 0, 8.0), ("quick", 0, 2.0), ("quick", 1, 7.0)]
     for turned in (cells, cells[::-1].reset_index(drop=True), merged(cells.iloc[:2], cells)):
         found = results(turned, "taxonomy", "synthetic")
         assert sorted(by(found, "preset", "seed", "linear")) == expected
+
+
+def test_seeds_of_an_entry_are_of_one_version_and_earlier_ones_are_an_entry_of_their_own(store):
+    for version, seeds in ((1, (0, 1, 2)), (2, (0, 1)), (3, (1,))):
+        for seed in seeds:
+            finished = f"2026-0{9 - version}-01T00:00:00+00:00"  # the earliest version finished last
+            finish(store, "CE", seed, version=version, linear=10.0 * version + seed, finished=finished)
+    finish(store, "AE", version=1, linear=1.0)
+    finish(store, "CE", preset="paper", version=1, linear=2.0, digest="d2")
+    found = results(finished_cells(store), "taxonomy", "synthetic")
+    assert sorted(by(found, "preset", "entry", "version", "seed", "linear")) == [
+        ("paper", "CE", 1, 0, 2.0), ("quick", "AE", 1, 0, 1.0), ("quick", "CE", 3, 1, 31.0),
+        ("quick", "CE, version=1", 1, 0, 10.0), ("quick", "CE, version=1", 1, 1, 11.0),
+        ("quick", "CE, version=1", 1, 2, 12.0), ("quick", "CE, version=2", 2, 0, 20.0),
+        ("quick", "CE, version=2", 2, 1, 21.0),
+    ]
+    assert departures("CE, version=2") == {"version": "2"}
+
+
+def test_versions_of_other_recipes_are_not_mixed_with_each_other(store):
+    """Each version has seeds of one recipe; what changed between the versions may have changed the recipe too."""
+    for version, rate in ((1, 0.1), (2, 0.3)):
+        for seed in range(2):
+            finish(store, "CE", seed, version=version, recipe=Small(rate=rate))
+    cells = finished_cells(store)
+    assert len(results(cells, "taxonomy", "synthetic")) == 4
+    row = cells.index[cells["version"] == 1][0]
+    with pytest.raises(MixedSeeds, match="'CE, version=1' differ in rate"):
+        results(changed(cells, row, "recipe", rate=0.7), "taxonomy", "synthetic")
 
 
 def changed(cells, row, column, **fields):

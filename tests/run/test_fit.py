@@ -1,6 +1,8 @@
 """Training by steps: what is reported, that it goes on after an interruption, and losses that are not finite."""
 
+import contextlib
 import io
+import json
 import math
 import random
 import types
@@ -118,6 +120,77 @@ def test_one_bar_serves_several_trainings(tmp_path):
         assert (bar.initial, bar.n, bar.total) == (9, 20, 20)
         fit(Walk(total_steps=0), tmp_path / "third", bar)
         assert (bar.initial, bar.n, bar.total) == (0, 0, 0)
+
+
+# probes along training
+
+
+def probing(learner, **options):
+    """What `train` is given to measure the weights every five steps; `learner` is a walk of epochs of three."""
+    return {"probe": lambda: {"norm": learner.weight.norm().item(), "taken": learner.taken}, "probe_steps": 5} | options
+
+
+def probes(folder):
+    return [json.loads(line) for line in (folder / "probes.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory):
+    """The rows of a walk that nothing interrupts."""
+    folder, learner = tmp_path_factory.mktemp("probed"), Walk()
+    train(learner, folder, **probing(learner))
+    return probes(folder)
+
+
+def test_a_probe_has_a_line_each_time_and_changes_nothing(tmp_path, undisturbed, probed):
+    learner = Walk()
+    spent = train(learner, tmp_path, **probing(learner))
+    same(learner.state_dict(), undisturbed[0])
+    assert spent["steps"] == 20.0
+    assert [(row["step"], row["taken"]) for row in probed] == [(5, 5), (10, 10), (15, 15), (20, 20)]
+    assert probed[-1]["norm"] == learner.weight.norm().item() and len({row["norm"] for row in probed}) == 4
+    assert {line["step"] for line in progress(tmp_path)} == {*range(3, 21, 3), 5, 10, 20}
+    for options in ({"probe_steps": 0}, {"probe": None}, {"probe_steps": 21}):
+        folder = tmp_path / str(options)
+        folder.mkdir()
+        train(Walk(), folder, **probing(learner, **options))
+        assert not (folder / "probes.jsonl").exists() and progress(folder) == undisturbed[1]
+
+
+@pytest.mark.parametrize("step", range(1, 21))
+def test_probes_of_a_resumed_training_are_there_once(tmp_path, probed, step):
+    for fails_at, seconds in ((step, 0), (min(step + 4, 20), 60), (None, 0)):  # the second is lost, with its probes
+        learner = Walk(fails_at=fails_at)
+        with contextlib.suppress(Interrupted):
+            train(learner, tmp_path, checkpoint_seconds=seconds, **probing(learner))
+    assert probes(tmp_path) == probed
+
+
+def test_a_probe_that_ends_the_process_is_taken_again(tmp_path, probed):
+    learner = Walk()
+
+    def killed():
+        if learner.taken == 10:
+            raise Interrupted
+        return probing(learner)["probe"]()
+
+    with pytest.raises(Interrupted):
+        train(learner, tmp_path, checkpoint_seconds=0, **probing(learner, probe=killed))
+    with (tmp_path / "probes.jsonl").open("a") as file:
+        file.write('{"step": 10, "no')
+    learner = Walk()
+    train(learner, tmp_path, **probing(learner))
+    assert probes(tmp_path) == probed
+
+
+def test_the_time_of_probes_is_not_that_of_the_training(tmp_path, clock):
+    learner = TimedWalk(clock)
+
+    def slow():
+        clock.now += 1000
+        return {}
+
+    assert train(learner, tmp_path, **probing(learner, probe=slow))["seconds"] == 20.0
 
 
 # interruptions

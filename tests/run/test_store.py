@@ -9,7 +9,7 @@ import tempfile
 import pytest
 from one_cell import CELL, Small
 
-from repro.run.store import Cell
+from repro.run.store import Cell, evaluation_of
 
 
 def test_data_exchanged_since_the_cell_was_declared_are_refused():
@@ -48,7 +48,7 @@ def test_a_run_is_complete_once_its_result_exists(store):
         for name in ("checkpoint.pt", "checkpoint.previous.pt"):
             (run.folder / name).touch()
         run.finish({"linear": 50.5, "cost": {"seconds": 1.0}})
-    assert run.result == {"linear": 50.5, "cost": {"seconds": 1.0}}
+    assert run.result == {"linear": 50.5, "cost": {"seconds": 1.0}, "evaluation": 1}
     assert (run.folder / "checkpoint.pt").exists() and not (run.folder / "checkpoint.previous.pt").exists()
 
 
@@ -65,7 +65,8 @@ def test_a_kill_at_the_end_leaves_nothing_that_only_resuming_needed(store, monke
         patched.setattr(os, "replace", killed)
         with pytest.raises(KeyboardInterrupt):
             run.finish({"linear": 50.0, "cost": {}})
-    assert run.result == {"linear": 50.0, "cost": {}} and not (run.folder / "checkpoint.previous.pt").exists()
+    assert run.result == {"linear": 50.0, "cost": {}, "evaluation": 1}
+    assert not (run.folder / "checkpoint.previous.pt").exists()
 
 
 def test_recipe_json_gives_back_the_cell(store):
@@ -74,6 +75,43 @@ def test_recipe_json_gives_back_the_cell(store):
         stored = json.loads((run.folder / "recipe.json").read_text())
     assert stored.pop("key") == CELL.key == run.folder.name
     assert Cell(**stored | {"recipe": Small.from_dict(stored["recipe"])}) == CELL
+
+
+@pytest.fixture
+def later():
+    """The cell as it is once more is measured of it."""
+    return dataclasses.replace(CELL, evaluation=3)
+
+
+def test_the_version_of_the_evaluation_stands_with_the_result_alone(store, later):
+    assert later.key == CELL.key and later.describe() == CELL.describe() and "evaluation" not in CELL.describe()
+    store.run(later).finish({"linear": 50.0, "cost": {}})
+    assert store.run(later).result == {"linear": 50.0, "cost": {}, "evaluation": 3}
+    assert store.run(CELL).result["evaluation"] == 3  # a later one is as good
+
+
+@pytest.mark.parametrize("stored", [{}, {"evaluation": 1}, {"evaluation": 2}])
+def test_an_outdated_result_counts_as_long_as_there_is_no_checkpoint_to_measure_again(store, later, stored):
+    run, earlier = store.run(later), {"linear": 50.0, "cost": {"seconds": 9.0}} | stored
+    run.folder.mkdir(parents=True)
+    (run.folder / "result.json").write_text(json.dumps(earlier))
+    assert run.result == earlier and evaluation_of(earlier) == stored.get("evaluation", 1)
+    (run.folder / "checkpoint.pt").touch()
+    assert run.result is None and run.read() == earlier and run.trained == 1.0
+    run.finish({"linear": 51.0, "cost": {"seconds": 0.0}})
+    assert run.result == {"linear": 51.0, "cost": {"seconds": 9.0}, "evaluation": 3}  # what the training cost stays
+
+
+def test_the_twin_of_an_outdated_cell_is_one_that_is_not(store, later):
+    twin = dataclasses.replace(later, table="encoder_collapse")
+    old, new = {"linear": 50.0, "cost": {}, "evaluation": 2}, {"linear": 51.0, "cost": {}, "evaluation": 3}
+    for cell, result in ((twin, old), (later, old)):
+        store.run(cell).folder.mkdir(parents=True)
+        (store.run(cell).folder / "result.json").write_text(json.dumps(result))
+    assert store.twin(later) is None  # better measured again than taken from a table that is as old
+    assert store.twin(dataclasses.replace(later, table="third")) == old
+    (store.run(twin).folder / "result.json").write_text(json.dumps(new))
+    assert store.twin(later) == new == store.twin(dataclasses.replace(later, table="third"))
 
 
 DAMAGED = ["", "{", "[]", '{"linear": 50.0, "co', "\x00" * 20, "not json"]
@@ -112,7 +150,8 @@ def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, conte
     run = store.run(CELL)
     with run.claim():
         run.finish({"linear": 50.0, "select": "last", "cost": {"seconds": 1.0}})
-    assert store.finished()[0]["result"] == {"linear": 50.0, "select": "last", "cost": {"seconds": 1.0}}
+    written = {"linear": 50.0, "select": "last", "cost": {"seconds": 1.0}, "evaluation": 1}
+    assert store.finished()[0]["result"] == written
     (run.folder / "result.json").write_text(content)
     for read in (lambda: run.result, lambda: store.twin(CELL), store.finished):
         with pytest.raises(ValueError, match=rf"result\.json cannot be read \(.*{message}.*doctor --repair"):
@@ -150,7 +189,7 @@ def test_twin_is_the_same_cell_of_any_table(store):
     with store.run(other).claim():
         assert store.twin(CELL) is None  # not complete yet
     store.run(other).finish({"linear": 61.0, "cost": {"seconds": 2.0}})
-    assert store.twin(CELL) == {"linear": 61.0, "cost": {"seconds": 2.0}}
+    assert store.twin(CELL) == {"linear": 61.0, "cost": {"seconds": 2.0}, "evaluation": 1}
     for change in ({"seed": 1}, {"digest": "d2"}, {"version": 2}, {"recipe": Small(epochs=9)}):
         assert store.twin(dataclasses.replace(CELL, **change)) is None
 
@@ -169,7 +208,7 @@ def test_finished_lists_complete_cells_by_table_and_key(store):
     by_cell = {(row["table"], row["seed"]): row for row in found}
     for number, cell in enumerate(cells):
         row = by_cell[cell.table, cell.seed]
-        assert row["result"] == {"linear": float(number), "cost": {"seconds": 1.0}}
+        assert row["result"] == {"linear": float(number), "cost": {"seconds": 1.0}, "evaluation": 1}
         assert row["recipe"] == {"epochs": 3, "rate": 0.5} and row["preset"] == "quick" and row["digest"] == "d1"
 
 

@@ -73,6 +73,6 @@ def test_a_perfect_decoder_has_scale_one():
     fast, data = learner("AD"), made_up()
     longest = data.sequences.shape[1]
     whole = dataclasses.replace(data, frames=torch.full_like(data.frames, 0.5))
-    fast.model.decoder.forward = lambda readouts, frames: torch.full((len(readouts), frames, FEATURES), -0.5)
+    fast.model.decoder.forward = lambda readouts, frames, packing: torch.full((len(readouts), frames, FEATURES), -0.5)
     assert fast.decoded_scale(whole, torch.zeros(len(data.lengths), 7)) == pytest.approx(1)
     assert longest > data.lengths[data.test].min()  # there is padding, which was decoded and does not count

@@ -8,7 +8,7 @@ import shutil
 import pytest
 import torch
 
-from repro.run.engine import run_cells
+from repro.run.engine import pool_of, run_cells
 from repro.run.export import finished_cells
 from repro.run.store import Cell, Store, evaluation_of
 from repro.skeleton import cell, reevaluate
@@ -124,7 +124,8 @@ def run_again(store, monkeypatch, wanted=None, engine="inline"):
     taken = []
     step = Pretrainer.step
     monkeypatch.setattr(Pretrainer, "step", lambda learner: (taken.append(1), step(learner))[1])
-    run_cells(wanted or cells(), functools.partial(cell.train, device=CPU), store, engine=engine, workers=1)
+    wanted = wanted or cells()
+    run_cells(wanted, functools.partial(cell.train, device=CPU), store, pool=pool_of(engine, 1, wanted, CPU))
     return len(taken)
 
 
@@ -139,18 +140,18 @@ def test_a_table_that_is_run_measures_outdated_cells_again_without_a_step(store,
     assert {path: content for path, content in contents(store).items() if path.suffix == ".pt"} == checkpoints
 
 
-@pytest.mark.parametrize("damage", [
-    lambda path: path.unlink(), lambda path: path.write_bytes(b"no checkpoint"),
-    lambda path: path.write_bytes(path.read_bytes()[:-200]),
-], ids=["missing", "garbage", "cut off"])
-@pytest.mark.parametrize("engine", ["inline", "local"])
+DAMAGES = {"missing": lambda path: path.unlink(), "garbage": lambda path: path.write_bytes(b"no checkpoint"),
+           "cut off": lambda path: path.write_bytes(path.read_bytes()[:-200])}
+
+
+@pytest.mark.parametrize(("damage", "engine"), [*((name, "inline") for name in DAMAGES), ("cut off", "local")])
 def test_without_a_sound_checkpoint_the_result_stays_and_says_its_evaluation(store, damage, engine, monkeypatch):
     wanted = cells()[0]
     outdate(store)
     path = result_path(store, wanted)
     rewrite(path, lambda values: values.update(evaluation=cell.EVALUATION - 1))
     before = path.read_bytes()
-    damage(path.with_name("checkpoint.pt"))
+    DAMAGES[damage](path.with_name("checkpoint.pt"))
     assert run_again(store, monkeypatch, [wanted], engine) == 0
     assert path.read_bytes() == before
     assert store.run(wanted).result == json.loads(before)
