@@ -1,5 +1,6 @@
 """Tables from the command line: what is refused, what is trained, and errors that a reader can mend."""
 
+import json
 import os
 import subprocess
 import sys
@@ -35,9 +36,21 @@ from repro.skeleton import tables
         (["taxonomy", "--objectives", "CE,"], "objectives='' is not one of: "),
         (["taxonomy", "--objectives", "CE+CE"], "objectives='CE+CE' is not one of: "),
         (["taxonomy", "--protocol", "xsub"], "protocol='xsub' is not one of: auto, xview"),
-        (["taxonomy", "--layers", "1,2"], "layers='1,2' should be a whole number of at least 1"),
-        (["taxonomy", "--units", "0"], "units='0' should be a whole number of at least 1"),
-        (["taxonomy", "--learning-rate", "0"], "learning_rate='0' should be auto or a positive number, such as 0.003"),
+        (["taxonomy", "--layers", "1,x"], "layers='x' should be a whole number"),
+        (["taxonomy", "--units", "0"], "units=0 should be at least 1"),
+        (["taxonomy", "--units", "16,16"], "units='16,16' names 16 twice; name it once"),
+        (["taxonomy", "--learning-rate", "fast"], "learning_rate='fast' should be a number"),
+        (["taxonomy", "--epochs", "3,x"], "epochs='x' should be a whole number"),
+        (["taxonomy", "--epochs"], "epochs='true' should be a whole number"),
+        (["taxonomy", "--epochs", "3", "4"], "'4' is no option; options begin with --, and a list has commas"),
+        (["taxonomy", "--epochs", "3", "--epochs=4"], "--epochs is there twice; give its values as a comma list"),
+        (["taxonomy", "--epoch", "3"], "taxonomy has no option --epoch; its options are --dataset, --preset, "),
+        (["taxonomy", "--epoch", "3"], "; did you mean '--epochs'?"),
+        (["taxonomy", "--ad-loss", "l2", "--objectives", "AD"], "ad_loss='l2' is not one of: l1, squared"),
+        (["taxonomy", "--ad-weight", "25", "--objectives", "CE"], "ad_weight='25' changes nothing of CE; AD, AE+AD, "),
+        (["image_methods", "--strength", "1", "--methods", "moco"], "strength='1' changes nothing of moco; jcl use it"),
+        (["image_methods", "--momentum", "2"], "momentum=2.0 should be between 0 and 1"),
+        (["cross_modal", "--iteration", "2"], "cross_modal has no option --iteration; its options are "),
         (["taxonomy", "--variant", "mlp"], "variant='mlp' is not one of: none, "),
         (["taxonomy", "--select", "best"], "select='best' is not one of: last, best_on_test"),
         (["encoder_collapse", "--layers", "0,1"], "layers='0,1' should be a comma list of whole numbers from 1"),
@@ -52,8 +65,8 @@ from repro.skeleton import tables
         (["image_methods", "--dataset", "cifar10", "--subset"], "run `repro data import cifar10 FILE`"),
         *(([table, "--subset"], "is embedded and whole; leave --subset out")
           for table in ("image_methods", "taxonomy", "transfer")),
-        (["image_methods", "--keys", "5"], "image_methods has no option --keys; its options are --dataset, --preset,"),
-        (["image_methods", "--keys", "5"], "; positive_keys has it"),
+        (["image_methods", "--samplers", "ohem"], "image_methods has no option --samplers; its options are "),
+        (["image_methods", "--samplers", "ohem"], "; category_diversity has it"),
         (["temperature_grid", "--temperatures", "0"], "temperatures='0' should be a comma list of numbers from 1e-06"),
         (["temperature_grid", "--key-temperatures", "0.1,"], "key_temperatures='0.1,' should be a comma list"),
         (["temperature_grid", "--temperatures", "nan"], "temperatures='nan' should be a comma list of numbers"),
@@ -70,7 +83,7 @@ from repro.skeleton import tables
         (["transfer", "--trunks", "r3d"], "trunks='r3d' is not one of: r3d18, r2plus1d18"),
         (["transfer", "--targets", "ucf"], "targets='ucf' is not one of: ucf101, hmdb51, esc50, "),
         (["transfer", "--split", "one"], "split='one' should be a whole number of at least 0"),
-        (["category_diversity", "--iterations", "0"], "iterations='0' should be a whole number of at least 1"),
+        (["category_diversity", "--iterations", "-1"], "iterations='-1' should be a whole number"),
         (["category_diversity", "--variant", "unit"], "variant='unit' is not one of: none, unit_length, "),
         (["transfer", "--dataset", "kinetics700"], "kinetics700"),
         (["taxonomy", "--dataset", "ucla"], "ask for all_sqe.zip at https://"),
@@ -115,6 +128,19 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
     assert status == 0
     listed = [(words[-1], float(words[-2])) for words in map(str.split, out.splitlines()) if "smoke" in words]
     assert sorted(listed) == sorted((row["objectives"], float(row["ours"])) for row in table)
+
+
+def test_any_field_of_the_recipe_is_an_option_and_sweeps(repro, tmp_path):
+    fields = ("--units", "16,24", "--ad-weight=2,3", "--td-crop", "none")
+    status, out, errors = repro("run", "taxonomy", "--preset", "smoke", "--objectives", "random,AD,CD", *fields)
+    assert status == 0, errors
+    described = [json.loads(path.read_text()) for path in (tmp_path / "runs" / "taxonomy").glob("*/recipe.json")]
+    departing = [f"{row}, {field}" for row, field in (("AD", "ad_weight=2.0"), ("AD", "ad_weight=3.0"),
+                                                     ("CD", "td_crop=None"))]
+    expected = ["random", "random, units=24", *departing, *(each.replace(", ", ", units=24, ") for each in departing)]
+    assert sorted(cell["entry"] for cell in described) == sorted(expected)
+    header, *rows = out.splitlines()
+    assert header.split()[5:7] == ["units", "departures"] and len(rows) == 8
 
 
 @pytest.mark.parametrize("engine", ["inline", "auto"])

@@ -13,6 +13,7 @@ from repro.image import pretrain
 from repro.image.data import load
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
+from repro.run import device
 
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
 
@@ -58,6 +59,23 @@ def test_images_in_files_are_trained_on_and_taken_up_again_within_an_epoch(folde
         assert torch.equal(again.step(), expected)
     for one, other in zip(again.model.parameters(), undisturbed.model.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("asked", "begun"), [("auto", "bfloat16"), ("float32", "float32"), ("bfloat16", "bfloat16")])
+def test_a_training_goes_on_in_the_precision_it_was_begun_in(asked, begun, monkeypatch):
+    """Also one from before states had it, when a recipe that asked for none was of bfloat16 everywhere."""
+    monkeypatch.setattr(device, "has_bfloat16", lambda: True)
+    begins = learner(precision=asked)
+    assert begins.precision == begins.state_dict()["precision"] == begun
+    state = copy.deepcopy(begins.state_dict())
+    earlier = {name: value for name, value in state.items() if name != "precision"}
+    expected = begins.step()
+    monkeypatch.setattr(device, "has_bfloat16", lambda: False)  # another processor takes it up
+    for kept in (state, earlier):
+        resumed = learner(precision=asked)
+        resumed.load_state_dict(copy.deepcopy(kept))
+        assert resumed.precision == begun
+        assert torch.equal(resumed.step(), expected)
 
 
 def test_another_kind_of_device_is_refused_in_words():

@@ -1,0 +1,148 @@
+"""Probes along training, and the precision that a training was begun in: cells from their folder to their result."""
+
+import functools
+import json
+
+import pytest
+from made_up_skeletons import CPU, made_up, tiny
+from states import assert_equal_states
+from tqdm import tqdm
+
+from repro.run import device
+from repro.run.engine import run_cells
+from repro.run.fit import fit, load_checkpoint
+from repro.run.store import Cell, Store
+from repro.skeleton import cell
+from repro.skeleton.pretrain import VERSION, Pretrainer
+
+SMALL = {"epochs": 3, "probe_epochs": 3, "probe_batch": 7, "select_every": 1}
+
+
+class Killed(Exception):
+    """Stands for whatever ends a process in the middle of training."""
+
+
+@pytest.fixture
+def train(tmp_path, monkeypatch):
+    """Trains a recipe in a folder of that name on made-up sequences; returns the run and its result."""
+    data = made_up()
+    monkeypatch.setattr(cell, "data_of", lambda recipe: data)
+    monkeypatch.setattr(cell, "fit", functools.partial(fit, checkpoint_seconds=0, report_steps=2))
+
+    def trained(recipe, folder):
+        run = Store(tmp_path / folder).run(made(recipe))
+        run.folder.mkdir(parents=True, exist_ok=True)
+        with tqdm(disable=True) as bar:
+            return run, cell.train(run, bar, device=CPU)
+
+    return trained
+
+
+def made(recipe):
+    return Cell("taxonomy", recipe.objectives, recipe, 0, "quick", "made-up", "made up", VERSION, cell.EVALUATION)
+
+
+def probes(run):
+    return [json.loads(line) for line in (run.folder / "probes.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("objectives", ["AE+CE+AD+CD", "AD", "CE"])
+@pytest.mark.parametrize("changes", [{}, {"select": "best_on_test"}, {"precision": "bfloat16"}], ids=str)
+def test_a_training_with_probes_along_it_is_bit_for_bit_the_one_without(train, objectives, changes):
+    recipe = tiny(objectives, **SMALL, **changes)
+    (usual, expected), (probed, found) = (
+        train(recipe.replace(probe_every=every), f"every {every}") for every in (0, 1)
+    )
+    assert_equal_states(*(load_checkpoint(run.folder)["learner"] for run in (usual, probed)))
+    assert {name: value for name, value in found.items() if name != "cost"} == {
+        name: value for name, value in expected.items() if name != "cost"
+    }
+    assert not (usual.folder / "probes.jsonl").exists() and len(probes(probed)) == 3
+
+
+@pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3]), (2, [2]), (3, [3]), (4, None)])
+def test_the_last_row_is_what_the_cell_reports(train, every, epochs):
+    run, result = train(tiny("AE+CE", **SMALL, probe_every=every), "probed")
+    if epochs is None:
+        assert not (run.folder / "probes.jsonl").exists()
+        return
+    rows = probes(run)
+    assert [row["step"] for row in rows] == [4 * epoch for epoch in epochs]  # of four steps each
+    assert all(row.keys() == {"step", "linear", "linear_best", "linear_standardised", "knn1"} for row in rows)
+    assert all(row["linear_best"] >= row["linear"] for row in rows)
+    if every != 2:
+        assert rows[-1] == {"step": 12} | {name: result[name] for name in rows[-1] if name != "step"}
+
+
+def test_random_initialisation_has_nothing_to_follow(train):
+    run, _ = train(tiny("random", **SMALL, probe_every=1), "random")
+    assert not (run.folder / "probes.jsonl").exists()
+
+
+@pytest.mark.parametrize("step", [1, 4, 5, 8, 9, 12])
+def test_a_killed_training_that_is_resumed_has_the_same_rows_once_each(train, step, monkeypatch):
+    recipe = tiny("CE+AD", **SMALL, probe_every=1)
+    undisturbed, expected = train(recipe, "undisturbed")
+    steps, taken = Pretrainer.step, []
+
+    def counted(learner):
+        taken.append(1)
+        if len(taken) == step:
+            raise Killed
+        return steps(learner)
+
+    monkeypatch.setattr(Pretrainer, "step", counted)
+    with pytest.raises(Killed):
+        train(recipe, "killed")
+    again, found = train(recipe, "killed")
+    assert probes(again) == probes(undisturbed) and len(probes(again)) == 3
+    assert {**found, "cost": None} == {**expected, "cost": None}
+    assert_equal_states(*(load_checkpoint(run.folder)["learner"] for run in (undisturbed, again)))
+
+
+# ---------------------------------------------------------------------------------------------- precision
+
+
+@pytest.mark.parametrize(("able", "precision"), [(True, "bfloat16"), (False, "float32")])
+def test_a_result_says_what_it_was_computed_in_where_none_was_asked_for(train, able, precision, monkeypatch):
+    monkeypatch.setattr(device, "has_bfloat16", lambda: able)
+    run, found = train(tiny("CE", **SMALL).replace(precision="auto"), "auto")
+    asked, expected = train(tiny("CE", **SMALL).replace(precision=precision), "asked")
+    assert found["cost"]["precision"] == expected["cost"]["precision"] == precision
+    assert {**found, "cost": None} == {**expected, "cost": None}
+    assert run.cell.key != asked.cell.key
+    assert_equal_states(*(load_checkpoint(each.folder)["learner"] for each in (run, asked)))
+
+
+def test_a_finished_cell_counts_whatever_it_was_computed_in(train, tmp_path, monkeypatch):
+    wanted, store = made(tiny("CE", **SMALL).replace(precision="auto")), Store(tmp_path / "store")
+    run = functools.partial(cell.train, device=CPU)
+    monkeypatch.setattr(device, "has_bfloat16", lambda: True)
+    first = run_cells([wanted], run, store)
+    monkeypatch.setattr(device, "has_bfloat16", lambda: False)
+    monkeypatch.setattr(Pretrainer, "step", None)  # nothing may be trained
+    assert run_cells([wanted], run, store).equals(first)
+    assert store.run(wanted).result["cost"]["precision"] == "bfloat16"
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_training_goes_on_in_the_precision_it_was_begun_in(train, begun, monkeypatch):
+    recipe = tiny("AE+CE", **SMALL).replace(precision="auto")
+    monkeypatch.setattr(device, "has_bfloat16", lambda: begun)
+    undisturbed, expected = train(recipe, "undisturbed")
+    steps, taken = Pretrainer.step, []
+
+    def counted(learner):
+        taken.append(1)
+        if len(taken) == 6:
+            raise Killed
+        return steps(learner)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Pretrainer, "step", counted)
+        with pytest.raises(Killed):
+            train(recipe, "killed")
+    monkeypatch.setattr(device, "has_bfloat16", lambda: not begun)  # another processor takes it up
+    again, found = train(recipe, "killed")
+    assert found["cost"]["precision"] == expected["cost"]["precision"] == ("bfloat16" if begun else "float32")
+    assert_equal_states(*(load_checkpoint(run.folder)["learner"] for run in (undisturbed, again)))
