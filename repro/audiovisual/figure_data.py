@@ -96,9 +96,11 @@ def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
 
 
 def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.ndarray]:
-    """The frame in the middle of clips that a recipe pre-trains on, by item: (H, W, 3) uint8 each."""
+    """The frame in the middle of clips that a recipe pre-trains on, by item: (H, W, 3) uint8 each; of grids x."""
     index = torch.tensor(sorted(set(items)))
-    views = data_of(recipe).centred("video", index)[:, 0]                                      # (n, 3, window, H, W)
+    views = data_of(recipe).centred("video", index)[:, 0]                        # (n, 3, window, H, W) or (n, 1, H, W)
+    if views.ndim == 4:
+        views = (255 * views).round().byte().unsqueeze(2).expand(-1, 3, -1, -1, -1)
     frames = views[:, :, views.shape[2] // 2].permute(0, 2, 3, 1).numpy()
     return dict(zip(index.tolist(), frames, strict=True))
 

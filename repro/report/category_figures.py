@@ -160,7 +160,7 @@ def _ranked(axes: Axes, rows: DataFrame) -> None:
     axes.barh(places, rows["accuracy"], height=0.75, color=rows["rank"].map(RANKED))
     axes.errorbar(rows["accuracy"], places, xerr=rows["std"], ecolor=INK, fmt="none", elinewidth=0.8)
     axes.plot(rows["accuracy_renewed"], places, **RENEWED)
-    names = [textwrap.shorten(name, 30, placeholder=" ...") for name in rows["category"]]
+    names = [textwrap.shorten(str(name), 30, placeholder=" ...") for name in rows["category"]]
     axes.set(yticks=places, yticklabels=names, ylim=(places.max() + 0.7, -0.7))
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)

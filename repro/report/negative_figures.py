@@ -112,11 +112,11 @@ def _tile(axes: Axes, picture: np.ndarray, above: str, below: str) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _broken(name: str) -> str:
-    """A category, such as "rolled, lead", "PlayingGuitar" or "ride_bike", in lines as wide as a tile.
+def _broken(name: str | int) -> str:
+    """A category, such as "rolled, lead", "PlayingGuitar", "ride_bike" or the digit 7, in lines as wide as a tile.
 
     Parts between commas have lines of their own, three at most.
     """
-    parts = re.sub("(?<=[a-z])(?=[A-Z])|_", " ", name).replace(", ", ",\n").splitlines()
+    parts = re.sub("(?<=[a-z])(?=[A-Z])|_", " ", str(name)).replace(", ", ",\n").splitlines()
     fitting = {"width": 12, "max_lines": 3, "placeholder": " ...", "break_long_words": False}
     return "\n".join(textwrap.fill(part, **fitting) for part in parts)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from made_up_pairs import grids, tiny
 from tqdm.auto import tqdm
 
 from repro import manifest
@@ -224,6 +225,19 @@ def test_samplers_pick_from_one_pool_with_the_seed_of_the_cell():
     assert list(found.columns) == ["modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller",
                                    "nearest", "nearest_category", "seed", "dataset", "preset", "version", "evaluation"]
     assert set(found["dataset"]) == {"esc50 (subset)"} and found["smaller"].between(0, 100).all()
+
+
+def test_pictures_of_grids_are_their_first_grids(monkeypatch):
+    data = grids()
+    monkeypatch.setattr(figure_data, "data_of", lambda recipe: data)
+    found = figure_data.pictures(tiny("cmacc", "multidigits"), [4, 2, 4])
+    assert list(found) == [2, 4]
+    for item, picture in found.items():
+        assert picture.shape == (8, 16, 3) and picture.dtype == np.uint8
+        for cell, drawn in enumerate(data.pairs[0, item].tolist()):
+            for colour in range(3):
+                expected = data.drawings[drawn].numpy()
+                np.testing.assert_array_equal(picture[:, 8 * cell : 8 * cell + 8, colour], expected)
 
 
 def test_cells_without_such_figures_are_refused():
