@@ -78,6 +78,10 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
             log = logs.read(path, logs.FIGURES[name].columns)
             if figure == "selected_negatives" and only(log, "dataset") != "synthetic":
                 continue
+            if figure == "along_training":  # of what departs from its recipe there would be too many panels
+                log = log[log["entry"] == log["objectives"]]
+            if log.empty:
+                continue
             written += _save(draw_log(figure, log), path.with_suffix(""), figure, log)
     return written
 
@@ -138,8 +142,6 @@ def draw_log(figure: str, log: DataFrame) -> Figure:
     """The figure of a log; embedded clips are filmed again."""
     if figure == "selected_negatives":
         return negative_figures.selected_negatives(log, negative_figures.drawn_again(log))
-    if figure == "along_training":  # of what departs from its recipe there are too many panels
-        log = log[log["entry"] == log["objectives"]]
     return _function(figure)(log)
 
 

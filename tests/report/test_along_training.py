@@ -4,6 +4,7 @@ import json
 
 import pytest
 from made_up_cells import frame
+from redrawn import told
 
 from repro.report import figures, logs
 from repro.report.redraw import redraw
@@ -82,9 +83,14 @@ def test_the_figure_has_a_panel_for_every_entry_and_no_empty_one(store, names):
         assert axes.get_title("left") != "CE" or set(printed.get_ydata()) == {83.73}  # typed from the paper's Table 1
 
 
-def test_an_exported_log_is_drawn(store, tmp_path):
-    finish(store, "CE")
+def test_an_exported_log_is_drawn_without_what_departs_from_its_recipe(store, tmp_path):
     folder = tmp_path / "figures"
+    finish(store, "AD", ", ad_weight=25.0", ad_weight=25.0)
+    logs.export(store, folder)
+    assert redraw(frame(), folder) == []
+    usual = finish(store, "CE")
     logs.export(store, folder)
     written = redraw(frame(), folder)
     assert {path.name for path in written} == {"along_training_ucla.png", "along_training_ucla.svg"}
+    _, source = told(folder / "along_training_ucla")
+    assert source["cells"] == [usual.key]
