@@ -11,7 +11,9 @@ from stored_cells import refuse, stored
 
 from repro import manifest
 from repro.image import pretrain, table_cells, tables
+from repro.image.cell import EVALUATION
 from repro.image.recipe import METHODS, smoke
+from repro.run.device import has_bfloat16
 
 pytestmark = pytest.mark.usefixtures("runs")
 
@@ -53,6 +55,7 @@ def test_results_hold_finite_numbers_and_text_and_the_cost(trained):
     for (name, _), (described, result) in stored(trained[0], "image_methods").items():
         assert described["recipe"] == smoke("digits", name).to_dict()
         cost = result.pop("cost")
+        assert result.pop("evaluation") == EVALUATION
         assert set(result) == {"linear", "knn1", "embedding_spread", "select"}
         for value in result.values():
             assert type(value) is str or (type(value) is float and math.isfinite(value))
@@ -61,6 +64,7 @@ def test_results_hold_finite_numbers_and_text_and_the_cost(trained):
         assert result["select"] == "last"
         assert cost["steps"] == (0 if name == "random" else 2)
         assert {"seconds", "finished", "commit", "device", "torch"} <= set(cost)
+        assert cost["precision"] == ("bfloat16" if has_bfloat16() else "float32")  # smoke asks for none
 
 
 def test_a_second_call_trains_nothing(trained, monkeypatch):
@@ -115,7 +119,7 @@ def test_a_misspelt_parameter_is_told_from_those_there_are(any_data, name):
     for made in (table.run, table.cells):
         with pytest.raises(TypeError, match=message):
             made("digits", preset="smoke", sedes="0")
-    with pytest.raises(TypeError, match=r"'zzz' is not a parameter .*precision$"):
+    with pytest.raises(TypeError, match=r"'zzz' is not a parameter .*precision, channels_last, threads, "):
         table.cells(zzz=1)
     assert table.cells("digits", preset="smoke", seeds="1")[0].seed == 1
 
