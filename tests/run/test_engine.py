@@ -1,5 +1,6 @@
 """Cells of a table: which are trained, what is left of failures, and waiting for those that others hold."""
 
+import re
 import threading
 
 import pytest
@@ -27,8 +28,8 @@ def test_one_row_a_cell_in_the_order_asked_for(store):
     train = Trainer()
     found = run_cells(CELLS, train, store)
     assert train.calls == [(each.entry, each.seed) for each in CELLS]
-    assert list(found.columns) == ["entry", "seed", "key", "linear", "select"]  # the cost is not a result
-    expected = [(each.entry, each.seed, each.key, value(each), "last") for each in CELLS]
+    assert list(found.columns) == ["entry", "seed", "key", "evaluation", "linear", "select"]  # the cost is not a result
+    expected = [(each.entry, each.seed, each.key, 1, value(each), "last") for each in CELLS]
     assert list(found.itertuples(index=False, name=None)) == expected
     for each in CELLS:
         assert store.run(each).result["cost"] == {"seconds": 1.0, "commit": "abc"}
@@ -213,7 +214,7 @@ def test_waiting_says_for_whom(store, held, capsys):
     timer.join()
     assert train.calls == []
     folder = store.run(CELLS[0]).folder
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("waiting for")]
+    said = re.findall("waiting for.*", capsys.readouterr().err)  # where bars are drawn, behind their control codes
     assert len(said) == 1
     assert said[0].startswith("waiting for process ") and said[0].endswith(f"which trains CE, seed 0, in {folder}")
 
