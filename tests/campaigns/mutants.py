@@ -137,7 +137,7 @@ def _tests_pass(module: str) -> int:
     tests = Path("tests", "contrast")
     own = sorted(tests.glob(f"test_{module}*.py"))
     others = sorted(set(tests.glob("test_*.py")) - set(own))
-    options = ["-x", "-q", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "-n0", "-p", "no:cacheprovider"]  # in this process, which has the mutant
     return int(any(pytest.main([*options, *map(str, files)]) for files in (own, others) if files))
 
 
