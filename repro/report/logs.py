@@ -35,14 +35,15 @@ class Log(NamedTuple):
         choose: which of these count, of one data set and finished, smoke runs left out.
         collect: makes the log from the store and these.
         columns: that its figure needs, besides those that name its cells.
-        join: puts what the file has so far and the log together, in this order; without it the log replaces the file.
+        join: puts what the file has so far, if it is there, and the log together, in this order; without it the log
+            replaces the file.
     """
 
     table: str
     choose: Callable[[list[dict]], list[dict]]
     collect: Callable[[Store, list[dict]], DataFrame]
     columns: tuple[str, ...]
-    join: Callable[[DataFrame, DataFrame], DataFrame] | None = None
+    join: Callable[..., DataFrame] | None = None
 
 
 def objective_parts(cell: Cell) -> DataFrame:
@@ -128,8 +129,9 @@ def export(store: Store, folder: Path) -> list[Path]:
             log = wanted.collect(store, wanted.choose([cell for cell in found if cell["dataset"] == dataset]))
             if not log.empty:
                 path = folder / f"{name}_{slug(dataset)}.csv"
-                if wanted.join and path.exists():
-                    log = wanted.join(read(path, wanted.columns), log)
+                if wanted.join:
+                    earlier = [read(path, wanted.columns)] if path.exists() else []
+                    log = wanted.join(*earlier, log)
                 write_atomically(path, lambda temporary, log=log: log.to_csv(temporary, index=False))
                 written.append(path)
     return written

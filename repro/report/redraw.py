@@ -78,8 +78,8 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
             log = logs.read(path, logs.FIGURES[name].columns)
             if figure == "selected_negatives" and only(log, "dataset") != "synthetic":
                 continue
-            if figure == "along_training":  # of what departs from its recipe there would be too many panels
-                log = log[log["entry"] == log["objectives"]]
+            if figure == "along_training":
+                log = _of_one_recipe(log)
             if log.empty:
                 continue
             written += _save(draw_log(figure, log), path.with_suffix(""), figure, log)
@@ -167,6 +167,14 @@ def most_complete(found: DataFrame) -> DataFrame:
     rank = ["layers", "order"] if "layers" in varied else ["order", *varied]  # depths go downwards, side by side
     found = found.assign(order=order).sort_values([*rank, "seed"]).drop(columns="order")
     return found[found["preset"] == best].reset_index(drop=True)
+
+
+def _of_one_recipe(log: DataFrame) -> DataFrame:
+    """Rows of entries that depart from their preset in nothing, of the preset with most of them (paper if equal)."""
+    log = log[log["entry"] == log["objectives"]]
+    covered = log.groupby("preset")["entry"].nunique()
+    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
+    return log[log["preset"] == best]
 
 
 def _as_listed(found: DataFrame, *also: str) -> Series:

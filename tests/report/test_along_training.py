@@ -94,3 +94,10 @@ def test_an_exported_log_is_drawn_without_what_departs_from_its_recipe(store, tm
     assert {path.name for path in written} == {"along_training_ucla.png", "along_training_ucla.svg"}
     _, source = told(folder / "along_training_ucla")
     assert source["cells"] == [usual.key]
+    other = Store(tmp_path / "other machine")
+    for objectives in ("CE", "AE"):
+        finish(other, objectives, preset="quick")
+    logs.export(other, folder)
+    assert set(logs.read(folder / "along_training_ucla.csv")["preset"]) == {"paper", "quick"}
+    redraw(frame(), folder)
+    assert told(folder / "along_training_ucla")[1]["preset"] == "quick"  # which has more entries
