@@ -94,6 +94,8 @@ def run(
 
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD --epochs 10,30
     """
+    if table.startswith("-"):
+        raise ValueError(f"{table} stands where the table should: repro run TABLE {table} ...; tables are {NAMES}")
     chosen = _table(table)
     # Options are parameters so that `--help` lists them; those of the table are handed on by name.
     given = {name: value for name, value in context.params.items() if name not in SHARED and value is not None}
@@ -249,9 +251,9 @@ def results_export() -> None:
 
 @results_app.command("evaluate")
 def results_evaluate() -> None:
-    """Give finished cells of the taxonomy's tables in REPRO_RUNS the measures that came after them.
+    """Measure finished cells of the taxonomy's tables in REPRO_RUNS again that an earlier version has evaluated.
 
-    They are evaluated from their checkpoints; what is stored already, the cost included, stays as it is.
+    They are evaluated from their checkpoints; what their training cost stays as it is.
 
     Example: repro results evaluate
     """

@@ -188,7 +188,8 @@ def version(name: str, root: Path) -> tuple[tuple[Path, tuple[int, ...]], ...]:
     declared = (*load_manifest(name).files, Archive(name=f"splits/{name}.zip"))
     found = [path for archive in declared if (path := location(archive, root))]
     found += [Path(entry) for path in found if path.is_dir() for entry in os.scandir(path) if entry.is_dir()]
-    found += [path for path in prepared_root().glob(f"{name}-*/*") if path.suffix != ".lock"]
+    made = prepared_root().glob(f"{name}-*/*")
+    found += [path for path in made if path.suffix != ".lock" and not path.name.startswith(".")]  # these are written
     return tuple((path, stamp(path)) for path in sorted(found))
 
 

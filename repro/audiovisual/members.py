@@ -35,7 +35,7 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
         found = found[order[: recipe.clips].sort().values]
     _refuse_large_crop(recipe, data)
     limit = f" (clips={recipe.clips})" if recipe.clips else ""
-    if recipe.batch > len(found):
+    if recipe.method != "scratch" and recipe.batch > len(found):
         raise ValueError(
             f"batch={recipe.batch} exceeds the {len(found)} training pairs of {data.name}{limit}; lower it"
         )

@@ -76,7 +76,7 @@ class Pretrainer:
         self.view_generator = torch.Generator().manual_seed(views)
         self.order = torch.empty(0, dtype=torch.int64)
         self.batches = Ahead()
-        self.steps_per_epoch = len(self.members) // recipe.batch
+        self.steps_per_epoch = max(1, len(self.members) // recipe.batch)
         self.total_steps = 0 if recipe.method == "scratch" else recipe.epochs * self.steps_per_epoch
         if recipe.iterations:
             self.total_steps = min(self.total_steps, recipe.iterations)

@@ -12,6 +12,7 @@ from repro.audiovisual.table_cells import APPROACHES, VARIED
 from repro.report.comparison import NAMES, accuracies
 from repro.report.printed import printed
 from repro.run.compare import beside
+from repro.run.table import versions_of
 
 PRINTED_SAMPLERS = {"random": "Random", "ohem": "OHEM", "gradient": "Active"}
 FIRST_SPLIT = "Table 1"  # whose numbers are no means over splits
@@ -32,8 +33,13 @@ def cross_modal_table(results: DataFrame, preset: str, dataset: str) -> DataFram
     rows = _by_target(results)
     names = {(method, *_told(changes)): title for title, method, changes in APPROACHES.values()}
     told = zip(rows["method"], rows["extra_layer"], rows["sampler"], strict=True)
-    rows.insert(0, "approach", [names[each] for each in told])
+    rows.insert(0, "approach", [names.get(each) or _unprinted(*each) for each in told])
     return _beside(VARIED["cross_modal"], rows, ["approach"], _printed_approach, preset, dataset)
+
+
+def _unprinted(method: str, extra_layer: bool, sampler: str) -> str:
+    """What to call an approach that is none of the table's."""
+    return f"{method}, {sampler}" + ("" if extra_layer else " (w/o fcl)")
 
 
 def ohem_vs_active_table(results: DataFrame, preset: str, dataset: str) -> DataFrame:
@@ -136,7 +142,8 @@ def _beside(
     table = beside(entries[columns], rows, comparable, preset=preset, dataset=dataset)
     also = ["linear_held_out"] if GRIDS in set(rows["target"]) else []
     means = rows.groupby("entry")[["trained_on", *also]].mean()
-    return table.join(means.assign(trained_on=means["trained_on"].round().astype(int))).reset_index(drop=True)
+    table = table.join(means.assign(trained_on=means["trained_on"].round().astype(int)))
+    return table.join(versions_of(rows)).reset_index(drop=True)
 
 
 def departures(row: Mapping[str, Any], entry: str, varied: tuple[str, ...], dataset: str) -> str:

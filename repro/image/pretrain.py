@@ -80,7 +80,7 @@ class Pretrainer:
         self.recipe, self.data, self.seed, self.device = recipe, on_device(data, device), seed, device
         self.terms = (*(("InfoNCE", "ReSSL", "Ceil") if recipe.method == "sce" else ()), "loss", "knn1")
         self.members = (data.train if recipe.method == "supervised" else data.pretrain).nonzero().flatten()
-        if recipe.batch > len(self.members):
+        if recipe.method != "random" and recipe.batch > len(self.members):
             available = f"{len(self.members)} training images of {data.name}"
             raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
         check_shared(recipe)
@@ -107,7 +107,7 @@ class Pretrainer:
         self.shuffle_generator = torch.Generator().manual_seed(shuffle)
         self.order = torch.empty(0, dtype=torch.int64)
         self.incoming: Iterator[list[Tensor]] = iter(())
-        self.steps_per_epoch = len(self.members) // recipe.batch
+        self.steps_per_epoch = max(1, len(self.members) // recipe.batch)
         self.total_steps = 0 if recipe.method == "random" else recipe.epochs * self.steps_per_epoch
         self.costly_steps = min(MONITORED, self.total_steps)
         self.taken, self.knn1 = 0, 0.0
@@ -314,6 +314,11 @@ class Pretrainer:
         self.taken, self.knn1 = state["taken"], state["knn1"]
         asked = self.recipe.gpu_precision if self.recipe.precision == "auto" else self.recipe.precision
         self.precision = state.get("precision", asked)  # as it was begun; states from before this was kept have none
+
+    def load_weights(self, state: dict[str, Any]) -> None:
+        """Take over what `features` needs from a state of `state_dict`, whichever device it was saved on."""
+        self.model.load_state_dict(state["model"])
+        self.precision = state.get("precision", self.precision)
 
     def _parts(self) -> dict[str, Any]:
         names = ("model", "classifier", "keys", "dictionary", "optimiser")

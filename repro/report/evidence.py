@@ -114,7 +114,7 @@ class Evidence:
     """All that there is: exported cells, smoke runs left out, and the logs in a folder of figures."""
 
     def __init__(self, cells: DataFrame, folder: Path) -> None:
-        self._cells = cells[cells["preset"] != "smoke"]
+        self._cells = _of_one_version(cells[cells["preset"] != "smoke"])
         self.folder = folder
 
     def settings(self, *tables: str) -> list[Setting]:
@@ -147,6 +147,18 @@ class Evidence:
             exact = f"{name}.png"
             found += [exact] if exact in files else [file for file in files if file.startswith(f"{name}_")]
         return found
+
+
+def _of_one_version(cells: DataFrame) -> DataFrame:
+    """Of every table, data set and preset the cells of the version that covers most entries, the newest of equal ones.
+
+    Numbers of several versions of the training are not compared.
+    """
+    kept = [cells[:0]]
+    for _, rows in cells.groupby(["table", "dataset", "preset"], sort=False):
+        covered = rows.groupby("version")["entry"].nunique()
+        kept.append(rows[rows["version"] == max(covered.index, key=lambda version: (covered[version], version))])
+    return pd.concat(kept).sort_index()
 
 
 Check = Callable[[Evidence], Finding]

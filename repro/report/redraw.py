@@ -52,9 +52,10 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
     Args:
         cells: rows of `repro.run.export`; smoke runs are passed over.
         folder: gets `<table>_<dataset>.csv`, `.svg` and `.png`. The taxonomy has such a table for every depth, width
-            and protocol, whose name says what departs from the preset, as in `taxonomy_ntu_3layers`; other departures
-            of its cells stand in `taxonomy_variants_<dataset>`. Logs that were exported there before are drawn beside
-            their CSV. What would show pictures of real clips is not drawn: they are not ours to publish.
+            and protocol, whose name says what departs from the preset, as in `taxonomy_ntu_3layers`. Other departures
+            and earlier versions stand in `<table>_variants_<dataset>`, of which the taxonomy's alone is drawn. Logs
+            that were exported there before are drawn beside their CSV. What would show pictures of real clips is not
+            drawn: they are not ours to publish.
 
     Raises:
         ValueError: if a log does not say which cells it comes from.
@@ -73,6 +74,9 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
             beside = usual.merge(away[["preset", "seed", *TABLES[table].fields]].drop_duplicates())
             rows = taxonomy_variants(away, usual, dataset)
             written += _write(folder, "taxonomy_variants", rows, pd.concat([away, beside]))
+        elif not listed.all():
+            parts = [TABLES[table].layout(rows, preset, dataset) for preset, rows in found[~listed].groupby("preset")]
+            written += _write(folder, f"{table}_variants", pd.concat(parts, ignore_index=True), found[~listed])
     for name, figure in LOGS.items():
         for path in sorted(folder.glob(f"{name}_*.csv")):
             log = logs.read(path, logs.FIGURES[name].columns)
@@ -91,7 +95,7 @@ def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame, setting:
     stem = folder / f"{table}_{slug(rows['dataset'].iloc[0])}{setting}"
     write_atomically(stem.with_suffix(".csv"), lambda path: rows.to_csv(path, index=False))
     also = " ".join(filter(None, (spread_in_words(rows), versions_in_words(cells))))
-    drawn = [] if table in UNDRAWN else _save(draw(table, rows), stem, table, cells, also)
+    drawn = [] if table in UNDRAWN or table not in CAPTIONS else _save(draw(table, rows), stem, table, cells, also)
     return [stem.with_suffix(".csv"), *drawn]
 
 

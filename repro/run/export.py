@@ -12,7 +12,7 @@ from pandas import DataFrame, Series
 from repro.recipe import parse_number
 from repro.run.csv_files import whole_lines
 from repro.run.json_files import check_metrics, check_parts, parse_json
-from repro.run.store import Store, write_atomically
+from repro.run.store import Store, evaluation_of, write_atomically
 
 
 class MixedSeeds(ValueError):
@@ -54,9 +54,13 @@ def read_cells(path: Path) -> DataFrame:
 
 
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
-    """Both sets of cells, each (table, key) once, the one that finished last; in a fixed order."""
+    """Both sets of cells, each (table, key) once, of the newest evaluation, of equal ones the one that finished last.
+
+    In a fixed order.
+    """
     cells = pd.concat([exported, finished], ignore_index=True)
-    cells = cells.iloc[cells["cost"].map(_finished_at).argsort(kind="stable")]
+    age = DataFrame({"evaluation": cells["metrics"].map(_evaluation), "finished": cells["cost"].map(_finished_at)})
+    cells = cells.loc[age.sort_values(["evaluation", "finished"], kind="stable").index]
     cells = cells.drop_duplicates(["table", "key"], keep="last")
     return cells.sort_values(["table", "dataset", "preset", "entry", "seed", "key"], ignore_index=True)
 
@@ -163,6 +167,10 @@ def _row(cell: dict[str, Any]) -> dict[str, Any]:
     encoded = {"recipe": cell["recipe"], "metrics": result, "cost": cost}
     row = cell | {name: json.dumps(value, sort_keys=True) for name, value in encoded.items()}
     return {name: (row | {"commit": cost["commit"]})[name] for name in COLUMNS}
+
+
+def _evaluation(metrics: str) -> int:
+    return evaluation_of(json.loads(metrics))
 
 
 def _finished_at(cost: str) -> str:

@@ -39,13 +39,14 @@ def checkpoint(key: str, store: Store) -> dict[str, Any]:
 def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     """The file of that name in the cell's folder, made if it is not there, with the cell's data set, preset and seed.
 
-    It says of which version of training and evaluation it is, and is made again where these are others today.
+    It says of which version of training and evaluation it is, and is made again where these are others today, unless
+    the cell has lost its checkpoint.
 
     In a process group all processes compute, as an encoder may need them all, and the first writes.
     """
     path = Store(manifest.runs_root()).run(cell).folder / name
     made_by = {"version": cell.version, "evaluation": cell.evaluation}
-    if devices.from_first(lambda: not _current(path, made_by)):
+    if devices.from_first(lambda: not (_current(path, made_by) or _last(path, cell.key))):
         with devices.threads(cell.recipe.threads), devices.full_precision():
             found = compute().assign(dataset=cell.dataset, preset=cell.preset, **made_by)
         devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
@@ -58,6 +59,12 @@ def _current(path: Path, made_by: dict[str, int]) -> bool:
         return False
     rows = read_table(path)
     return all(name in rows and (rows[name] == version).all() for name, version in made_by.items())
+
+
+def _last(path: Path, key: str) -> bool:
+    """Whether a file is there and cannot be made again, as the cell has lost its checkpoint."""
+    saved = (folder / "checkpoint.pt" for folder in folders(key, Store(manifest.runs_root())))
+    return path.exists() and not any(file.exists() for file in saved)
 
 
 def read_table(path: Path) -> DataFrame:

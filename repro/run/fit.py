@@ -173,10 +173,13 @@ def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
     if state is None:
         return 0, 0.0
     try:
-        odd = learner.state_dict().keys() ^ state["learner"].keys()
+        odd = state["learner"].keys() - learner.state_dict().keys()
         if odd:
             raise KeyError(*sorted(odd))
-        learner.load_state_dict(state["learner"])
+        if state["step"] == learner.total_steps and hasattr(learner, "load_weights"):
+            learner.load_weights(state["learner"])  # to be evaluated again, on whichever device
+        else:
+            learner.load_state_dict(state["learner"])
     except torch.OutOfMemoryError:  # says nothing about the file
         raise
     except (KeyError, RuntimeError) as error:

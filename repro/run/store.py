@@ -273,6 +273,7 @@ class Store:
         One of an earlier evaluation only where this table has none of its own, from which to evaluate again.
         """
         results = [read_result(path) for path in sorted(self.root.glob(f"*/{cell.key}/result.json"))]
+        results = [result | {"evaluation": evaluation_of(result)} for result in results]
         current = [result for result in results if evaluation_of(result) >= cell.evaluation]
         own = (self.run(cell).folder / "result.json").exists()
         return next(iter(current if own else current or results), None)

@@ -133,18 +133,11 @@ def swept(rows: Sequence[Callable[..., Varied]], fields: Mapping[str, Any], **bu
     """
     usual = [row() for row in rows]
     values = {name: type(usual[0]).parse(name, given) for name, given in fields.items()}
-    recipes: list[Varied] = []
-    used: set[str] = set()
-    for row, plain in zip(rows, usual, strict=True):
-        for combination in itertools.product(*values.values()):
-            asked = bundle | dict(zip(values, combination, strict=True))
-            kept = {name: value for name, value in asked.items() if plain.uses(name, **asked)}
-            used |= kept.keys()
-            recipes.append(row(**kept))
+    recipes, used = _combined(rows, values, bundle)
     for name in fields:
         if name not in used:
             _refuse(name, fields[name], usual)
-    return list(dict.fromkeys(recipes))
+    return recipes
 
 
 def with_variant(
@@ -155,12 +148,12 @@ def with_variant(
     Raises:
         TypeError, ValueError: as `swept`, and where the variant changes no recipe, naming who uses what it changes.
     """
-    recipes = swept(rows, fields)
-    if variant == "none":
-        return recipes
     varied = swept(rows, fields, **changes)
+    if variant == "none":
+        return varied
+    plain = rows[0]()
+    recipes, _ = _combined(rows, {name: plain.parse(name, given) for name, given in fields.items()}, {})
     if varied == recipes:
-        plain = rows[0]()
         chosen = ", ".join(dict.fromkeys(getattr(recipe, plain.named_by) for recipe in recipes))
         users = dict.fromkeys(user for name in changes for user in plain.users(name))
         raise ValueError(
@@ -168,6 +161,22 @@ def with_variant(
             f"changes where the recipe is not so anyway: {', '.join(users)}"
         )
     return varied
+
+
+def _combined(
+    rows: Sequence[Callable[..., Varied]], values: Mapping[str, Sequence[Any]], bundle: Mapping[str, Any]
+) -> tuple[list[Varied], set[str]]:
+    """The recipes of `swept`, and which of the fields that change are used by any."""
+    recipes: list[Varied] = []
+    used: set[str] = set()
+    for row in rows:
+        plain = row()
+        for combination in itertools.product(*values.values()):
+            asked = {**bundle, **dict(zip(values, combination, strict=True))}
+            kept = {name: value for name, value in asked.items() if plain.uses(name, **asked)}
+            used |= kept.keys()
+            recipes.append(row(**kept))
+    return list(dict.fromkeys(recipes)), used
 
 
 def _refuse(name: str, given: Any, usual: Sequence[Recipe]) -> None:
@@ -251,13 +260,19 @@ def with_measures(
     """`rows`, by entry, with `linear` beside the printed values (not on embedded data), then means of the measures.
 
     A measure that some seed of an entry lacks has no mean there: it would be one of other seeds than `ours`. Where
-    entries are of several versions of the training, a last column says of which.
+    entries are of several versions of training or evaluation, last columns say of which.
     """
     values = results.rename(columns={"linear": "value"})
     comparable = None if manifest.embedded(dataset) else published
     table = beside(rows, values, comparable, preset=preset, dataset=dataset)
     by_entry = results.reindex(columns=["entry", *measures]).groupby("entry")
     measured = by_entry.mean().where(by_entry.count().eq(by_entry.size(), axis=0))
-    if "version" in results and results["version"].nunique() > 1:
-        measured["version"] = results.groupby("entry")["version"].first()
-    return table.join(measured).reset_index(drop=True)
+    return table.join(measured).join(versions_of(results)).reset_index(drop=True)
+
+
+def versions_of(results: DataFrame) -> DataFrame:
+    """The versions of training and evaluation behind each entry, those of the two that are not the same everywhere."""
+    given = results.reindex(columns=["version", "evaluation"]).fillna({"evaluation": 1})
+    several = [name for name in given if given[name].nunique() > 1]
+    named = given[several].map("{:g}".format).groupby(results["entry"])
+    return named.agg(lambda column: ", ".join(sorted(set(column))))

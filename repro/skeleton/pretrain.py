@@ -14,7 +14,7 @@ from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.gru import Packing
 from repro.skeleton.model import SkeletonModel
-from repro.skeleton.recipe import TERMS, SkeletonRecipe
+from repro.skeleton.recipe import TERMS, SkeletonRecipe, trains
 from repro.skeleton.sequences import Sequences
 
 VERSION = 3  # raise when a change alters the numbers of an unchanged recipe
@@ -40,7 +40,7 @@ class Pretrainer:
         self.terms = (*(term for term in TERMS if recipe.has(term)), "loss")
         self.data, self.sequences = data, Sequences(data.frames, data.lengths, device)
         self.train = data.train.nonzero().flatten()
-        if recipe.batch > len(self.train):
+        if trains(recipe) and recipe.batch > len(self.train):
             available = f"{len(self.train)} training sequences of {data.name}"
             fits = 1 << (len(self.train).bit_length() - 1)
             smaller = f"choose a smaller batch, --batch {fits} or, of a notebook, -p batch {fits}"
@@ -72,8 +72,8 @@ class Pretrainer:
         self.order_generator = torch.Generator().manual_seed(order)
         self.precision = precision_of(recipe, device)
         self.order = torch.empty(0, dtype=torch.int64)
-        self.steps_per_epoch = len(self.train) // recipe.batch
-        self.total_steps = 0 if recipe.objectives == "random" else recipe.epochs * self.steps_per_epoch
+        self.steps_per_epoch = max(1, len(self.train) // recipe.batch)
+        self.total_steps = recipe.epochs * self.steps_per_epoch if trains(recipe) else 0
         self.costly_steps = 0
 
     def step(self) -> Tensor:
@@ -244,6 +244,7 @@ class Pretrainer:
     def load_weights(self, state: dict[str, Any]) -> None:
         """Take over what `features` needs from a state of `state_dict`, whichever device it was saved on."""
         self.model.load_state_dict(state["model"])
+        self.precision = state["precision"]
 
     def _parts(self) -> dict[str, Any]:
         names = ("model", "keys", "dictionary", "sequence_dictionary", "optimiser")
