@@ -45,7 +45,7 @@ def open_zip_once(path: Path) -> zipfile.ZipFile:
 def stamp(path: Path) -> tuple[int, ...]:
     """What changes when a file is exchanged, or an entry of a folder: times, size and number."""
     found = path.stat()
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 @functools.lru_cache(maxsize=4)

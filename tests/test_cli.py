@@ -125,6 +125,8 @@ def test_recipes_of_cm_acc_are_printed_with_their_sources(repro, name):
     assert status == 0
     rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
     constants = ["optimiser", "flip", "normalisation.mean", "normalisation.std"]
+    if name == "mutual_information":
+        constants = ["optimiser", "affine.turn", "affine.shift"]
     assert list(rows) == [*audiovisual.AudioVisualRecipe().to_dict(), *constants]
     if name != "mutual_information":  # whose encoders are smaller
         trunk = "CM-ACC; varied by this table" if name == "transfer" else "CM-ACC"
@@ -134,7 +136,6 @@ def test_recipes_of_cm_acc_are_printed_with_their_sources(repro, name):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["run", "taxonomy", "--presets", "smoke"], "--presets"), (["run", "taxonomy", "CE"], "CE"),
         (["run"], "table"), (["runs"], "runs"), (["data", "lists"], "lists"),
     ],
 )

@@ -76,14 +76,17 @@ def spread(evidence: Evidence) -> str:
 
 
 def three_layers(evidence: Evidence) -> str:
-    setting, told = evidence.setting("ucla", "quick", "taxonomy"), []
     endings = {"0.05": ", learning_rate=0.05", "9e-4": ", learning_rate=0.0009", "1e-3": ""}
-    for name in ("CE", "AD"):
-        rates = {rate: setting.values("taxonomy", departing=f"layers=3{ending}", objectives=name)
-                 for rate, ending in endings.items()}
-        told += [f"{name} {', '.join(f'{each.mean():.1f} at {rate}' for rate, each in rates.items() if len(each))}"]
-    random = setting.values("taxonomy", departing="layers=3", objectives="random")
-    return f"ucla, quick recipe, three layers: {'; '.join(told)}; random {random.mean():.1f}" if len(random) else ""
+    for setting in evidence.settings("taxonomy"):
+        random, told = setting.values("taxonomy", departing="layers=3", objectives="random"), []
+        if (setting.dataset, setting.preset) != ("ucla", "quick") or random.empty:
+            continue
+        for name in ("CE", "AD"):
+            rates = {rate: setting.values("taxonomy", departing=f"layers=3{ending}", objectives=name)
+                     for rate, ending in endings.items()}
+            told += [f"{name} {', '.join(f'{each.mean():.1f} at {rate}' for rate, each in rates.items() if len(each))}"]
+        return f"ucla, quick recipe, three layers: {'; '.join(told)}; random {random.mean():.1f}"
+    return ""
 
 
 def noise(evidence: Evidence) -> str:

@@ -114,20 +114,23 @@ class Evidence:
     """All that there is: exported cells, smoke runs left out, and the logs in a folder of figures."""
 
     def __init__(self, cells: DataFrame, folder: Path) -> None:
-        self._cells = _of_one_version(cells[cells["preset"] != "smoke"])
+        self._cells = cells[cells["preset"] != "smoke"]
         self.folder = folder
 
     def settings(self, *tables: str) -> list[Setting]:
-        """One for every data set and preset with cells of one of the tables, those that carry furthest first."""
+        """One for every data set, preset and version of the training with cells of one of the tables.
+
+        Those that carry furthest come first, of equal ones those with most entries, then the newest: numbers of several
+        versions are not compared.
+        """
         chosen = self._cells[self._cells["table"].isin(tables)]
         found = []
-        for dataset in sorted(set(chosen["dataset"])):
-            present = [table for table in tables if ((chosen["table"] == table) & (chosen["dataset"] == dataset)).any()]
-            joined = {table: placed(chosen, table, dataset) for table in present}
-            for preset in sorted({name for rows in joined.values() for name in rows["preset"]}):
-                parts = {table: rows[rows["preset"] == preset] for table, rows in joined.items()}
-                found.append(Setting(dataset, preset, parts))
-        return sorted(found, key=lambda setting: rank(setting.level))
+        for (dataset, preset, version), cells in chosen.groupby(["dataset", "preset", "version"]):
+            parts = {table: placed(cells, table, dataset) for table in tables if (cells["table"] == table).any()}
+            entries = len(cells[["table", "entry"]].drop_duplicates())
+            found.append((Setting(dataset, preset, parts), entries, version))
+        found.sort(key=lambda each: (rank(each[0].level), each[0].dataset, each[0].preset, -each[1], -each[2]))
+        return [setting for setting, *_ in found]
 
     def setting(self, dataset: str, preset: str, *tables: str) -> Setting:
         """That one, without cells if there are none."""
@@ -147,18 +150,6 @@ class Evidence:
             exact = f"{name}.png"
             found += [exact] if exact in files else [file for file in files if file.startswith(f"{name}_")]
         return found
-
-
-def _of_one_version(cells: DataFrame) -> DataFrame:
-    """Of every table, data set and preset the cells of the version that covers most entries, the newest of equal ones.
-
-    Numbers of several versions of the training are not compared.
-    """
-    kept = [cells[:0]]
-    for _, rows in cells.groupby(["table", "dataset", "preset"], sort=False):
-        covered = rows.groupby("version")["entry"].nunique()
-        kept.append(rows[rows["version"] == max(covered.index, key=lambda version: (covered[version], version))])
-    return pd.concat(kept).sort_index()
 
 
 Check = Callable[[Evidence], Finding]

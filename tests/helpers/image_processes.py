@@ -91,7 +91,7 @@ def main(checkpoints, *words):
         small(patch)
         patch.setattr(fit, "_save", save_and_die)
         if os.environ["RANK"] != "0":
-            for module, name in ((store, "write_atomically"), (fit, "write_atomically"), (fit, "_append_progress")):
+            for module, name in ((store, "write_atomically"), (fit, "write_atomically"), (fit, "_append")):
                 patch.setattr(module, name, refuse)
         patch.setattr(sys, "argv", ["repro", *words])
         cli.main()

@@ -210,11 +210,12 @@ def test_versions_in_the_results_are_those_of_the_cells():
     cells = read_cells(FIGURES / "cells.csv").query("dataset == 'ucla'").drop_duplicates("key")
     found = {}
     for row in cells.itertuples():
-        recipe = SkeletonRecipe(**json.loads(row.recipe))
+        recipe = SkeletonRecipe.from_dict(json.loads(row.recipe))
         layers = "layers=3" in row.entry and row.table == "taxonomy"
         made = [Cell(row.table, row.entry, recipe, row.seed, row.preset, "ucla", row.digest, version).key
                 for version in range(9)]
-        found.setdefault((row.preset, layers), set()).add(made.index(row.key))
+        assert made.index(row.key) == row.version
+        found.setdefault((row.preset, layers), set()).add(row.version)
     assert found == {("paper", False): {2}, ("quick", False): {1}, ("quick", True): {2}}
     assert ("NW-UCLA's cells of the `paper` recipe (150 epochs) and those of three layers are of version 2, its other "
             "`quick` cells (30 epochs) of version 1") in (ROOT / "RESULTS.md").read_text(encoding="utf-8")

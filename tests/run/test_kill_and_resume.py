@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from nursery import Nursery, until
+from states import assert_equal_states
 
 from repro.run.fit import load_checkpoint
 
@@ -195,8 +196,7 @@ def assert_same(found: dict, expected: dict, message: str) -> None:
     for seed in expected:
         for part in ("result", "progress"):
             assert found[seed][part] == expected[seed][part], message
-        states = found[seed]["state"], expected[seed]["state"]
-        torch.testing.assert_close(*states, rtol=0, atol=0, msg=lambda text: f"{message}\n{text}")
+        assert_equal_states(found[seed]["state"], expected[seed]["state"])
 
 
 @pytest.fixture(scope="module")

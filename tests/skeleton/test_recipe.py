@@ -45,7 +45,7 @@ def test_the_sources_of_ntus_own_values():
     described = {name: source for name, _, source in paper("ntu", "CE", epochs=5).described()}
     assert described["dictionary"] == "released code, NTU_BUTD_CON.yaml"
     assert described["epochs"] == "chosen here (default 80)"
-    assert described["units"] == "paper, Table 1"
+    assert described["units"] == "released code, UCLA_BUTD_CON.yaml; the supplement prints 1024 alone"
     described = {name: source for name, _, source in paper("ucla", "CE").described()}
     assert described["epochs"] == "released code, UCLA_BUTD_CON.yaml"
 
