@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 from nursery import Nursery, until
 from states import assert_equal_states
 
