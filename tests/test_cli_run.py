@@ -44,6 +44,7 @@ from repro.skeleton import tables
         (["taxonomy", "--epochs"], "epochs='true' should be a whole number"),
         (["taxonomy", "--epochs", "3", "4"], "'4' is no option; options begin with --, and a list has commas"),
         (["taxonomy", "--epochs", "3", "--epochs=4"], "--epochs is there twice; give its values as a comma list"),
+        (["--epochs", "3", "taxonomy"], "--epochs stands where the table should: repro run TABLE --epochs ..."),
         (["taxonomy", "--epoch", "3"], "taxonomy has no option --epoch; its options are --dataset, --preset, "),
         (["taxonomy", "--epoch", "3"], "; did you mean '--epochs'?"),
         (["taxonomy", "--ad-loss", "l2", "--objectives", "AD"], "ad_loss='l2' is not one of: l1, squared"),

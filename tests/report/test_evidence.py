@@ -165,3 +165,14 @@ def test_reading_back_the_exported_file_changes_nothing(tmp_path, evidence):
     rows = frame(*pair(80.0, 60.0))
     rows.to_csv(tmp_path / "cells.csv", index=False)
     assert CHECK(Evidence(read_cells(tmp_path / "cells.csv"), tmp_path)) == CHECK(Evidence(rows, tmp_path))
+
+
+def test_versions_of_the_training_are_not_compared(evidence):
+    rows = frame(skeleton("CE", 70.0), skeleton("AD", 60.0), skeleton("AE", 50.0), skeleton("CE", 90.0, seed=1))
+    rows["version"] = [1, 1, 1, 2]
+    newest, = (setting for setting in Evidence(rows, evidence().folder).settings("taxonomy")
+               if len(setting.rows("taxonomy")) == 1)
+    fullest = Evidence(rows, evidence().folder).setting("ucla", "paper", "taxonomy")
+    assert fullest.values("taxonomy", objectives="CE").to_dict() == {0: 70.0}
+    assert newest.values("taxonomy", objectives="CE").to_dict() == {1: 90.0}
+    assert newest.difference("taxonomy", {"objectives": "CE"}, {"objectives": "AD"}) is None

@@ -331,3 +331,14 @@ def test_merging_leaves_its_arguments_alone(store):
     both = merged(cells[::-1], cells)
     pd.testing.assert_frame_equal(cells, copy)
     assert len(both) == 3
+
+
+@pytest.mark.parametrize("exported", [0, 1])
+def test_of_one_cell_the_newest_evaluation_counts_whichever_finished_last(store, exported):
+    finish(store, linear=50.0, finished="2026-02-01T00:00:00+00:00")
+    earlier, newer = finished_cells(store), finished_cells(store)
+    newer["metrics"] = json.dumps({"linear": 60.0, "evaluation": 2})
+    newer["cost"] = newer["cost"].str.replace("2026-02", "2026-01")
+    pair = (earlier, newer) if exported == 0 else (newer, earlier)
+    metrics, = merged(*pair)["metrics"]
+    assert json.loads(metrics)["linear"] == 60.0

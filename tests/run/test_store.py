@@ -251,3 +251,16 @@ def test_finished_cells_may_be_read_where_nothing_can_be_written(store, monkeypa
     store.run(CELL).finish({"linear": 50.0, "cost": {}})
     monkeypatch.setattr(tempfile, "TemporaryFile", None)
     store.require_usable()
+
+
+def test_a_twin_keeps_the_version_of_its_evaluation(store):
+    asked = dataclasses.replace(CELL, evaluation=2)
+    for table, result in (("other", {}), ("another", {"evaluation": 3})):
+        run = store.run(dataclasses.replace(asked, table=table))
+        with run.claim():
+            run.finish({"linear": 50.0, "cost": {}})
+            (run.folder / "result.json").write_text(json.dumps({"linear": 50.0, "cost": {}} | result))
+        with store.run(asked).claim():
+            (store.run(asked).folder / "result.json").unlink(missing_ok=True)
+            store.run(asked).finish(store.twin(asked))
+        assert evaluation_of(store.run(asked).read()) == result.get("evaluation", 1)

@@ -7,9 +7,11 @@ import shutil
 
 import pytest
 import torch
+from tqdm import tqdm
 
 from repro.run.engine import pool_of, run_cells
 from repro.run.export import finished_cells
+from repro.run.fit import fit, load_checkpoint, save_checkpoint
 from repro.run.store import Cell, Store, evaluation_of
 from repro.skeleton import cell, reevaluate
 from repro.skeleton.pretrain import VERSION, Pretrainer
@@ -192,3 +194,18 @@ def test_cells_that_are_passed_over(store, described, message, tmp_path, monkeyp
     evaluate_again(store, CPU)
     assert path.read_bytes() == before
     assert message in capsys.readouterr().out
+
+
+def test_what_was_trained_on_another_kind_of_device_is_evaluated_again(tmp_path):
+    """Its generator's state is of another size, which only training on would need."""
+    chosen = cells()[0]
+    data = cell.data_of(chosen.recipe)
+    learner = cell.learner_of(chosen.recipe, data, 0, CPU)
+    with tqdm(disable=True) as progress:
+        fit(learner, tmp_path, progress)
+        state = load_checkpoint(tmp_path)
+        state["learner"]["generator"] = torch.zeros(16, dtype=torch.uint8)
+        save_checkpoint(tmp_path, state)
+        again = cell.learner_of(chosen.recipe, data, 1, CPU)
+        fit(again, tmp_path, progress)
+    assert cell.evaluate(again, data, 0) == cell.evaluate(learner, data, 0)

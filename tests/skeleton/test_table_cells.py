@@ -10,7 +10,8 @@ import pytest
 import torch
 from made_up_skeletons import stand_in
 
-from repro.skeleton import tables
+from repro.skeleton import cell, tables
+from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import METHODS, TERMS, VARIANTS, SkeletonRecipe
 
 pytestmark = pytest.mark.usefixtures("runs")
@@ -240,3 +241,18 @@ def test_uncropped_is_refused_where_nothing_is_cropped(longest, refused, monkeyp
     else:
         found, = tables.taxonomy_cells("ntu", objectives="CD", variant="uncropped")
         assert found.entry == "CD, td_crop=None" and found.recipe.td_crop is None
+
+
+def test_a_field_that_a_variant_brings_into_use_can_be_asked_for_with_it():
+    found, = tables.taxonomy_cells("synthetic", objectives="AD", variant="denoising", flip=0.25)
+    assert (found.recipe.ad_input, found.recipe.flip) == ("augmented", 0.25)
+    with pytest.raises(ValueError, match=r"flip=0.25 changes nothing of AD; AE, CE, AE\+CE, .* use it"):
+        tables.taxonomy_cells("synthetic", objectives="AD", flip=0.25)
+
+
+def test_a_batch_larger_than_the_data_concerns_what_is_trained_alone():
+    random, ce = tables.taxonomy_cells("synthetic", objectives="random,CE", batch=10**6)
+    data = cell.data_of(random.recipe)
+    assert Pretrainer(random.recipe, data, 0, torch.device("cpu")).total_steps == 0
+    with pytest.raises(ValueError, match=r"batch=1000000 exceeds the .* training sequences"):
+        Pretrainer(ce.recipe, data, 0, torch.device("cpu"))
