@@ -200,7 +200,7 @@ def reference(recipe: SkeletonRecipe) -> Reference:
 
 def _cell(described: dict) -> Cell:
     """A finished cell, as `Store.finished` describes it."""
-    columns = {field.name: described[field.name] for field in dataclasses.fields(Cell)}
+    columns = {field.name: described[field.name] for field in dataclasses.fields(Cell) if field.name in described}
     return Cell(**columns | {"recipe": SkeletonRecipe.from_dict(described["recipe"])})
 
 

@@ -66,7 +66,7 @@ def test_the_taxonomy_from_cleared_outputs(browser, lab):
         rows = notebook.outputs("table").first.locator("tbody tr").all_inner_texts()
         assert [row.split()[0] for row in rows] == ["random", "CE"] and "smoke" in rows[0]
         widths = notebook.outputs("img").evaluate_all("images => images.map(image => image.naturalWidth)")
-        assert len(widths) == 2 and min(widths) > 200  # poses and table
+        assert len(widths) == 3 and min(widths) > 200  # poses, table and curves
         assert seen.strangers == []
 
 

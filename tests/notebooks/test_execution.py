@@ -34,7 +34,7 @@ def test_taxonomy_with_two_objectives_and_again(tmp_path):
     linear = {json.loads(path.read_text())["entry"]: result["linear"] for path, result in stored.items()}
     assert [row[5] for row in rows(notebook)] == [f"{linear[name]:.2f}" for name in ("CE", "random")]
     images = [Image.open(io.BytesIO(base64.b64decode(data))) for data in outputs(notebook, "image/png")]
-    assert len(images) == 2  # poses and table
+    assert len(images) == 3  # poses, table and curves
     for image in images:
         assert min(image.size) > 200
         assert len(image.convert("L").getcolors()) > 10

@@ -45,7 +45,10 @@ def test_what_is_kept_of_another_version_is_computed_again(tmp_path, monkeypatch
         return pd.DataFrame({"value": [next(values)]})
 
     for each in (cell, today):
-        Store(tmp_path).run(each).folder.mkdir(parents=True, exist_ok=True)
+        run = Store(tmp_path).run(each)
+        run.folder.mkdir(parents=True, exist_ok=True)
+        for name in ("result.json", "checkpoint.pt"):
+            (run.folder / name).touch()
     folder = Store(tmp_path).run(today).folder
     assert kept(cell, "values.csv", compute)["value"].tolist() == [0.5]
     if folder != Store(tmp_path).run(cell).folder:  # another training has another folder
@@ -54,3 +57,6 @@ def test_what_is_kept_of_another_version_is_computed_again(tmp_path, monkeypatch
     assert kept(today, "values.csv", compute)["value"].tolist() == [2.0]
     (folder / "values.csv").write_text("value,dataset,preset\n7.0,synthetic,quick\n")
     assert kept(today, "values.csv", compute)["value"].tolist() == [3.0]
+    (folder / "values.csv").write_text("value,dataset,preset\n7.0,synthetic,quick\n")
+    (folder / "checkpoint.pt").unlink()  # nothing to compute it from: it stays
+    assert kept(today, "values.csv", compute)["value"].tolist() == [7.0]
