@@ -155,10 +155,11 @@ def along_training(log: DataFrame) -> Figure:
     """
     printed = only(log, "dataset") == "ucla" and only(log, "preset") == "paper"
     names = sorted(log["entry"].unique(), key=lambda name: (name.count("+"), name))
-    rows = -(-len(names) // 3)
+    columns = min(3, len(names))
+    rows = -(-len(names) // columns)
     figure = Figure(figsize=(COLUMN, 0.85 + 0.95 * rows), layout="constrained")
     figure.suptitle(origin(log, seeds_named(log)))
-    panels = iter(figure.subplots(rows, 3, sharex=True, sharey=True, squeeze=False).flat)
+    panels = iter(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     looks = {"linear": (BLUE, "-", "last epoch of the probe"), "linear_best": (GREEN, "--", "best epoch on test")}
     for name, axes in zip(names, panels, strict=False):
         for measure, (colour, line, label) in looks.items():
