@@ -104,7 +104,8 @@ def test_report_prints_where_it_starts(repro, tmp_path, monkeypatch, arguments):
 def one_cell_of_other_data(tmp_path, folders):
     """A finished cell beside the exported ones of its entry, whose data it has not."""
     recipe = paper("ucla", "CE")
-    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", recipe, 7, "paper", "ucla", "other data", 2))  # of the version of these
+    version = 2  # of the exported ones
+    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", recipe, 7, "paper", "ucla", "other data", version))
     with run.claim():
         run.finish({"linear": 12.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
     return run.cell.key
