@@ -1,1 +1,22 @@
-"""A reproducible companion to four papers on self-supervised learning."""
+"""A reproducible companion to four papers on self-supervised learning.
+
+`run_table` trains what is missing of a table and returns it, `draw` draws it, `finished` is every cell there is, and
+`TABLES` are the tables by name. They are imported when they are asked for, as what they need takes seconds.
+"""
+
+import importlib
+from typing import Any
+
+PUBLIC = {"run_table": "repro.table", "finished": "repro.table", "draw": "repro.table"}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TABLES":
+        return importlib.import_module("repro.papers").tables()
+    if name in PUBLIC:
+        return getattr(importlib.import_module(PUBLIC[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), "TABLES", *PUBLIC]

@@ -209,6 +209,11 @@ class Recipe:
         """A copy with some fields changed; unknown fields raise as in `from_dict`."""
         return self.from_dict(self.to_dict() | changes)
 
+    def unlike(self, other: "Recipe") -> dict[str, Any]:
+        """The fields in which this recipe differs from another one of its class, with this one's values."""
+        theirs = other.to_dict()
+        return {name: value for name, value in self.to_dict().items() if value != theirs[name]}
+
     def canonical(self) -> str:
         """JSON with sorted names, without the fields that stand at the behaviour before they existed."""
         kept = {}

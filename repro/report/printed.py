@@ -1,6 +1,8 @@
-"""The numbers the four papers print; their sources are in published/README.md."""
+"""The numbers the papers print, in their folders `printed`; their sources are in papers/README.md."""
 
+import functools
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 import pandas as pd
 from pandas import DataFrame, Series
@@ -8,13 +10,13 @@ from pandas import DataFrame, Series
 from repro import manifest
 from repro.recipe import choose
 
-FOLDER = files("repro.report") / "published"
+PAPERS = files("repro") / "papers"
 SCE_NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_imagenet": "Tiny-IN"}
 
 
 def names() -> list[str]:
     """The tables that `printed` knows, sorted."""
-    return sorted(file.name.removesuffix(".csv") for file in FOLDER.iterdir() if file.name.endswith(".csv"))
+    return sorted(_files())
 
 
 def printed(name: str) -> DataFrame:
@@ -52,6 +54,13 @@ def sce_grid(dataset: str) -> Series:
 
 
 def _read(name: str, **options) -> DataFrame:
-    path = FOLDER / f"{choose('name', name, names())}.csv"
-    with path.open(encoding="utf-8") as file:
+    found = _files()
+    with found[choose("name", name, found)].open(encoding="utf-8") as file:
         return pd.read_csv(file, keep_default_na=False, **options)
+
+
+@functools.cache
+def _files() -> dict[str, Traversable]:
+    """The files of all papers, by name."""
+    folders = [paper / "printed" for paper in PAPERS.iterdir() if (paper / "printed").is_dir()]
+    return {file.name.removesuffix(".csv"): file for folder in folders for file in folder.iterdir()}

@@ -14,7 +14,7 @@ from repro.run.store import REMEDIES, Cell, Run, Store
 Train = Callable[[Run, tqdm], dict[str, Any]]
 
 
-def settle(run: Run, train: Callable[[], dict[str, Any]], store: Store) -> bool | NonFiniteLoss:
+def settle(run: Run, train: Callable[[], dict[str, Any]]) -> bool | NonFiniteLoss:
     """True once the run needs no more work, False if another process holds it; the error if it diverged."""
     if run.result is not None:
         return True
@@ -23,7 +23,7 @@ def settle(run: Run, train: Callable[[], dict[str, Any]], store: Store) -> bool 
             return False
         try:
             if run.result is None and not stays(run):
-                run.finish(store.twin(run.cell) or train())
+                run.finish(train())
         except NonFiniteLoss as error:
             return error
     return True
@@ -46,7 +46,7 @@ def settle_quietly(cell: Cell, train: Train, store: Store) -> bool | NonFiniteLo
     run = store.run(cell)
     try:
         with tqdm(disable=True) as steps:
-            return settle(run, functools.partial(train, run, steps), store)
+            return settle(run, functools.partial(train, run, steps))
     except OSError as error:
         if error.errno not in REMEDIES:
             raise
@@ -64,10 +64,10 @@ def attempt(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exce
         while waiting:
             held = []
             for run in waiting:
-                steps.set_description(f"{run.cell.entry}, seed {run.cell.seed}")
+                steps.set_description(f"{run.cell.label}, seed {run.cell.seed}")
                 outcome: bool | Exception
                 try:
-                    outcome = settle(run, functools.partial(train, run, steps), store)
+                    outcome = settle(run, functools.partial(train, run, steps))
                 except (MemoryError, RuntimeError) as error:
                     outcome = _too_large(error)
                 if outcome is False:
@@ -92,7 +92,7 @@ def _too_large(error: Exception) -> MemoryError:
 
 def failure(cell: Cell, error: Exception) -> Exception:
     """The error with the name of its cell: a divergence stays one, all else is that of a process."""
-    place = f"{cell.entry}, seed {cell.seed}"
+    place = f"{cell.label}, seed {cell.seed}"
     if isinstance(error, (NonFiniteLoss, ChildProcessError)):
         return type(error)(f"{place}: {error}")
     return ChildProcessError(f"{place}: {type(error).__name__}: {error}")

@@ -7,9 +7,8 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
@@ -35,7 +34,7 @@ class Pool(Protocol):
         """Bring to their results all cells that no other command holds; returns what failed, by key."""
 
 
-def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool | None = None) -> pd.DataFrame:
+def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool | None = None) -> None:
     """Bring every cell to its result; complete cells are read, half-done ones resumed, those of others waited for.
 
     Args:
@@ -45,9 +44,6 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool |
         store: where runs live.
         pool: of processes that share the cells; without one, this process trains them itself, in a process group
             together with the others. A cell's result on a CPU does not depend on it.
-
-    Returns:
-        One row per cell: entry, seed, key and the result's floats and strings.
 
     Raises:
         NonFiniteLoss, ChildProcessError: as `complete`.
@@ -63,7 +59,6 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool |
     except KeyboardInterrupt:
         tqdm.write(f"asked for again, the table goes on from the last checkpoints in {store.root}", file=sys.stderr)
         raise
-    return pd.DataFrame([_row(run) for run in map(store.run, cells)])
 
 
 def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Pool | None) -> None:
@@ -137,9 +132,9 @@ def _train_together(cells: Sequence[Cell], train: Train, store: Store) -> dict[s
     bar = functools.partial(tqdm, disable=not first())
     with bar(total=len(cells), desc="cells", unit="cell") as finished, bar(unit="step", leave=False) as steps:
         for run in map(store.run, cells):
-            steps.set_description(f"{run.cell.entry}, seed {run.cell.seed}")
+            steps.set_description(f"{run.cell.label}, seed {run.cell.seed}")
             with contextlib.ExitStack() as held:
-                missing = from_first(functools.partial(_hold, run, store, held))
+                missing = from_first(functools.partial(_hold, run, held))
                 result = None
                 try:
                     result = train(run, steps) if missing else None
@@ -152,19 +147,11 @@ def _train_together(cells: Sequence[Cell], train: Train, store: Store) -> dict[s
     return failed
 
 
-def _hold(run: Run, store: Store, held: contextlib.ExitStack) -> bool:
+def _hold(run: Run, held: contextlib.ExitStack) -> bool:
     """Whether the run has to be trained; it is then held until `held` closes."""
     while run.result is None:
         if not held.enter_context(run.claim()):
             run.wait()
         elif run.result is None and not stays(run):
-            twin = store.twin(run.cell)
-            if twin is None:
-                return True
-            run.finish(twin)
+            return True
     return False
-
-
-def _row(run: Run) -> dict[str, Any]:
-    result = {name: value for name, value in run.read().items() if name != "cost"}
-    return {"entry": run.cell.entry, "seed": run.cell.seed, "key": run.cell.key} | result

@@ -2,26 +2,24 @@
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
+from repro import manifest
 from repro.recipe import parse_number
 from repro.run.csv_files import whole_lines
 from repro.run.json_files import check_metrics, check_parts, parse_json
-from repro.run.store import Store, evaluation_of, write_atomically
+from repro.run.store import Cell, Store, evaluation_of, write_atomically
 
 
-class MixedSeeds(ValueError):
-    """Seeds of one entry come from different recipes or data."""
-
-
-COLUMNS = ["key", "table", "entry", "seed", "preset", "dataset", "digest", "version"]
-COLUMNS += ["recipe", "metrics", "cost", "commit"]
+COLUMNS = ["key", "study", "seed", "preset", "dataset", "digest", "version"]
+COLUMNS += ["changes", "recipe", "metrics", "cost", "commit"]
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {  # of the columns that are JSON objects
+    "changes": functools.partial(check_parts, parts={}),
     "recipe": functools.partial(check_parts, parts={}),
     "metrics": check_metrics,
     "cost": functools.partial(check_parts, parts={"finished": str}),
@@ -29,8 +27,17 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {  # of the columns that a
 
 
 def finished_cells(store: Store) -> DataFrame:
-    """One row per finished cell of the store; recipe, metrics and cost as JSON."""
+    """One row per finished cell of the store; changes, recipe, metrics and cost as JSON."""
     return DataFrame([_row(cell) for cell in store.finished()], columns=COLUMNS)
+
+
+def rows_of(cells: Sequence[Cell], store: Store) -> DataFrame:
+    """The rows of `finished_cells` of these cells, in their order, with the changes that they say of themselves.
+
+    Raises:
+        ValueError: as `Store.run`, if a result is damaged.
+    """
+    return DataFrame([_row(cell.describe() | {"result": store.run(cell).read()}) for cell in cells], columns=COLUMNS)
 
 
 def read_cells(path: Path) -> DataFrame:
@@ -53,16 +60,27 @@ def read_cells(path: Path) -> DataFrame:
     return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int})
 
 
+def everything() -> DataFrame:
+    """Every finished cell, of figures/cells.csv and of REPRO_RUNS.
+
+    Where the package is installed the former are two files: the one that comes with it and that of the current folder.
+    """
+    exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
+    if manifest.checkout() is None:
+        exported = merged(read_cells(manifest.shipped("figures") / "cells.csv"), exported)
+    return merged(exported, finished_cells(Store(manifest.runs_root())))
+
+
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
-    """Both sets of cells, each (table, key) once, of the newest evaluation, of equal ones the one that finished last.
+    """Both sets of cells, each key once, of the newest evaluation, of equal ones the one that finished last.
 
     In a fixed order.
     """
     cells = pd.concat([exported, finished], ignore_index=True)
     age = DataFrame({"evaluation": cells["metrics"].map(_evaluation), "finished": cells["cost"].map(_finished_at)})
     cells = cells.loc[age.sort_values(["evaluation", "finished"], kind="stable").index]
-    cells = cells.drop_duplicates(["table", "key"], keep="last")
-    return cells.sort_values(["table", "dataset", "preset", "entry", "seed", "key"], ignore_index=True)
+    cells = cells.drop_duplicates("key", keep="last")
+    return cells.sort_values(["study", "dataset", "preset", "recipe", "seed", "key"], ignore_index=True)
 
 
 def export(store: Store, path: Path) -> DataFrame:
@@ -71,53 +89,6 @@ def export(store: Store, path: Path) -> DataFrame:
     cells = merged(read_cells(path), finished[finished["preset"] != "smoke"])
     write_atomically(path, lambda temporary: cells.to_csv(temporary, index=False))
     return cells
-
-
-def results(cells: DataFrame, table: str, dataset: str) -> DataFrame:
-    """A table's cells on a data set, metrics as columns; of equal entry, preset and seed the one finished last.
-
-    The seeds of an entry are of one version of the training, the newest that has a finished cell; those of an earlier
-    one form an entry of their own, which names it: "CE, version=2".
-
-    Raises:
-        MixedSeeds: if the seeds of an entry are not those of one recipe on the same data.
-    """
-    chosen = cells[(cells["table"] == table) & (cells["dataset"] == dataset)]
-    chosen = chosen.assign(entry=_with_version(chosen))
-    chosen = chosen.iloc[chosen["cost"].map(_finished_at).argsort(kind="stable")]
-    chosen = chosen.drop_duplicates(["entry", "preset", "seed"], keep="last").sort_index().reset_index(drop=True)
-    for preset, rows in chosen.groupby("preset"):
-        mixed = [_mixed(entry, seeds) for entry, seeds in rows.groupby("entry") if _differing(seeds)]
-        if mixed:
-            raise MixedSeeds(
-                f"{table} on {dataset}, {preset} recipe: {'; '.join(mixed)}; they cannot be averaged: run all seeds "
-                "again, or delete the others, a row of figures/cells.csv or a folder of that name in REPRO_RUNS"
-            )
-    return pd.concat([chosen, DataFrame(chosen["metrics"].map(json.loads).tolist())], axis=1)
-
-
-def _with_version(cells: DataFrame) -> Series:
-    """The entries of cells, followed by the version where it is not the newest that the entry has with its preset."""
-    newest = cells.groupby(["entry", "preset"])["version"].transform("max")
-    named = cells["entry"] + ", version=" + cells["version"].astype(str)
-    return cells["entry"].where(cells["version"] == newest, named)
-
-
-def without_mixed(cells: DataFrame) -> tuple[DataFrame, list[str]]:
-    """The cells of every table, data set and preset in which `results` can average seeds, and why the others are not.
-
-    Returns:
-        The cells, as they come, and a line for each table, data set and preset that is left out.
-    """
-    kept, told = [cells[:0]], []
-    for (table, dataset, _), rows in cells.groupby(["table", "dataset", "preset"], sort=False):
-        try:
-            results(rows, table, dataset)
-        except MixedSeeds as error:
-            told.append(str(error))
-        else:
-            kept.append(rows)
-    return pd.concat(kept).sort_index(), told
 
 
 def _checked(line: int, row: list[str]) -> list[str]:
@@ -137,34 +108,15 @@ def _checked(line: int, row: list[str]) -> list[str]:
     return row
 
 
-def _mixed(entry: str, seeds: DataFrame) -> str:
-    """What differs between the seeds of an entry, and the keys of their cells."""
-    seeds = seeds.sort_values("seed")
-    listed = ", ".join(map(str, seeds["seed"]))
-    return f"seeds {listed} of {entry!r} differ in {', '.join(_differing(seeds))} (cells {', '.join(seeds['key'])})"
-
-
-def _differing(seeds: DataFrame) -> list[str]:
-    """What differs between the seeds of an entry: fields of their recipes, or "digest", that of the data.
-
-    A field that one of them lacks was added later, with the earlier behaviour. The precision follows from the kind of
-    device, unless the entry names it.
-    """
-    first, *others = seeds["recipe"].map(json.loads)
-    shared = set(first).intersection(*others) - {"precision"}
-    fields = sorted(name for name in shared if any(other[name] != first[name] for other in others))
-    return fields + (["digest"] if seeds["digest"].nunique() > 1 else [])
-
-
 def _row(cell: dict[str, Any]) -> dict[str, Any]:
     result = dict(cell["result"])
     cost = result.pop("cost")
     try:
         check_parts(cost, {"finished": str, "commit": str})
     except ValueError as error:
-        raise ValueError(f"the cost of {cell['table']}/{cell['key']} is damaged ({error}); delete result.json there "
+        raise ValueError(f"the cost of {cell['key']} is damaged ({error}); delete result.json there "
                          "and run the table again") from error
-    encoded = {"recipe": cell["recipe"], "metrics": result, "cost": cost}
+    encoded = {"changes": cell["changes"], "recipe": cell["recipe"], "metrics": result, "cost": cost}
     row = cell | {name: json.dumps(value, sort_keys=True) for name, value in encoded.items()}
     return {name: (row | {"commit": cost["commit"]})[name] for name in COLUMNS}
 

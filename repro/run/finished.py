@@ -13,11 +13,6 @@ from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store, write_atomically
 
 
-def folders(key: str, store: Store) -> list[Path]:
-    """The folders of a finished cell, one for each table it answers to."""
-    return [path.parent for path in sorted(store.root.glob(f"*/{key}/result.json"))]
-
-
 def checkpoint(key: str, store: Store) -> dict[str, Any]:
     """The state of a finished cell's learner.
 
@@ -25,14 +20,13 @@ def checkpoint(key: str, store: Store) -> dict[str, Any]:
         ValueError: if the key is that of no finished cell.
         FileNotFoundError: if the cell's checkpoint is not there.
     """
-    found = folders(key, store)
-    if not found:
+    folder = store.folder(key)
+    if not (folder / "result.json").exists():
         raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
                          "cells of figures/cells.csv have no weights here until `repro run` has trained them")
-    states = (load_checkpoint(folder) for folder in found)  # of a cell that answers to several tables, one has it
-    state = next((state for state in states if state is not None), None)
+    state = load_checkpoint(folder)
     if state is None:
-        raise FileNotFoundError(f"{found[0]} has no sound checkpoint; delete that folder and run the table again")
+        raise FileNotFoundError(f"{folder} has no sound checkpoint; delete that folder and run the table again")
     return state["learner"]
 
 
@@ -46,7 +40,7 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     """
     path = Store(manifest.runs_root()).run(cell).folder / name
     made_by = {"version": cell.version, "evaluation": cell.evaluation}
-    if devices.from_first(lambda: not (_current(path, made_by) or _last(path, cell.key))):
+    if devices.from_first(lambda: not (_current(path, made_by) or _last(path))):
         with devices.threads(cell.recipe.threads), devices.full_precision():
             found = compute().assign(dataset=cell.dataset, preset=cell.preset, **made_by)
         devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
@@ -61,10 +55,9 @@ def _current(path: Path, made_by: dict[str, int]) -> bool:
     return all(name in rows and (rows[name] == version).all() for name, version in made_by.items())
 
 
-def _last(path: Path, key: str) -> bool:
+def _last(path: Path) -> bool:
     """Whether a file is there and cannot be made again, as the cell has lost its checkpoint."""
-    saved = (folder / "checkpoint.pt" for folder in folders(key, Store(manifest.runs_root())))
-    return path.exists() and not any(file.exists() for file in saved)
+    return path.exists() and not (path.parent / "checkpoint.pt").exists()
 
 
 def read_table(path: Path) -> DataFrame:

@@ -43,7 +43,7 @@ def plan(cells: Sequence[Cell], learners: Learners, store: Store, device: torch.
     if devices.grouped():
         raise ValueError("a plan is made by one process; leave out torchrun")
     unique = list({cell.key: cell for cell in cells}.values())
-    missing = [cell for cell in unique if store.run(cell).result is None and store.twin(cell) is None]
+    missing = [cell for cell in unique if store.run(cell).result is None]
     finished = f"{len(unique) - len(missing)} of {len(unique)} cells are finished"
     if not missing:
         return f"{finished}; nothing is left to train."
@@ -141,10 +141,10 @@ def _seconds_left(run: Run, cost: dict[str, float]) -> float:
 
 def _rows(cells: Sequence[Cell], times: Sequence[float], costs: dict[str, dict[str, float]]) -> DataFrame:
     """One row per recipe that is not finished; times in minutes."""
-    found = DataFrame({"entry": [cell.entry for cell in cells], "left": times})
+    found = DataFrame({"cell": [cell.label for cell in cells], "left": times})
     found["recipe"] = [cell.recipe.canonical() for cell in cells]
     grouped = found.groupby("recipe", sort=False)
-    rows = grouped.agg(entry=("entry", "first"), cells=("entry", "size"), minutes_left=("left", "sum"))
+    rows = grouped.agg(cell=("cell", "first"), cells=("cell", "size"), minutes_left=("left", "sum"))
     measured = DataFrame(costs).T.loc[rows.index]
     rows.insert(2, "steps", measured["steps"].astype(int))
     rows.insert(3, "minutes_per_cell", (measured["seconds"] + measured["seconds_after"]) / 60)

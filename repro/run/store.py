@@ -1,9 +1,12 @@
 """Runs on disk: one folder per cell, found by the hash of everything its result depends on.
 
-    <REPRO_RUNS>/<table>/<key>/recipe.json      the cell
-                               progress.jsonl   losses along training
-                               checkpoint.pt    everything needed to continue exactly
-                               result.json      the cell is complete once this exists
+    <REPRO_RUNS>/cells/<key>/recipe.json      the cell
+                             progress.jsonl   losses along training
+                             checkpoint.pt    everything needed to continue exactly
+                             result.json      the cell is complete once this exists
+
+The first edition had a folder for each table in the place of `cells`, and a cell of two tables in both. These are read,
+and trained on, as they are.
 """
 
 import contextlib
@@ -19,7 +22,6 @@ import socket
 import sys
 import tempfile
 import time
-import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -106,23 +108,22 @@ def write_json(path: Path, value: Any) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One recipe and one seed, with the table and entry it answers to.
+    """One recipe and one seed, on the data that are here.
 
     Attributes:
-        table: name of the printed table.
-        entry: name of the row of that table.
+        study: name of how it is trained and measured.
         recipe: all hyper-parameters.
         seed: of initialisation, order, augmentation and probe.
         preset: name the recipe was made under: "paper", "quick" or "smoke".
-        dataset: name of the data set.
+        dataset: name of the data set, with the part or copy it is.
         digest: hash of the prepared data.
-        version: the pretrainer's version number, raised when its results change.
+        version: that of the training, raised when its results change.
         evaluation: that of what is measured afterwards; a result of an earlier one is measured again from the
             checkpoint. It stands with the result and not in the key, as nothing has to be trained again for it.
+        changes: the fields in which the recipe departs from its preset, as that was when it was made.
     """
 
-    table: str
-    entry: str
+    study: str
     recipe: Recipe
     seed: int
     preset: str
@@ -130,12 +131,19 @@ class Cell:
     digest: str
     version: int
     evaluation: int = 1
+    changes: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def key(self) -> str:
         """Hash of what the result depends on: recipe, seed, data and the pretrainer's version."""
         content = json.dumps([self.recipe.canonical(), self.seed, self.digest, self.version])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    @property
+    def label(self) -> str:
+        """What people are told it is: what is trained, and what departs from the preset: "AE, layers=3"."""
+        method = getattr(self.recipe, self.recipe.named_by)
+        return ", ".join([method, *(f"{name}={value}" for name, value in self.changes.items())])
 
     def require(self, digest: str) -> None:
         """Make sure that the data at hand are those the cell was declared on.
@@ -152,11 +160,25 @@ class Cell:
     def describe(self) -> dict[str, Any]:
         """The content of `recipe.json`."""
         parts = {name: getattr(self, name) for name in PARTS.keys() - {"recipe", "key"}}
-        return parts | {"key": self.key, "recipe": self.recipe.to_dict()}
+        return parts | {"key": self.key, "recipe": self.recipe.to_dict(), "changes": self.changes}
 
 
-PARTS = {**typing.get_type_hints(Cell), "recipe": dict, "key": str}  # of `recipe.json`
-del PARTS["evaluation"]
+PARTS = {  # of `recipe.json`
+    "key": str,
+    "study": str,
+    "recipe": dict,
+    "seed": int,
+    "preset": str,
+    "dataset": str,
+    "digest": str,
+    "version": int,
+}
+FIRST_EDITION = {  # whose cells name their table
+    **dict.fromkeys(("taxonomy", "encoder_collapse"), "skeletons"),
+    **dict.fromkeys(("image_methods", "temperature_grid", "positive_keys", "similarity_variance"), "images"),
+    **dict.fromkeys(("cross_modal", "ohem_vs_active", "dictionary_size", "mutual_information"), "clips"),
+    **dict.fromkeys(("transfer", "category_diversity"), "clips"),
+}
 
 
 class Run:
@@ -227,7 +249,7 @@ class Run:
 
     def wait(self, seconds: float = 0.5) -> None:
         """Return once the cell is complete or nobody holds it any more; say at the start for whom we wait."""
-        cell = f"{self.cell.entry}, seed {self.cell.seed}"
+        cell = f"{self.cell.label}, seed {self.cell.seed}"
         tqdm.write(f"waiting for {self.owner}, which trains {cell}, in {self.folder}", file=sys.stderr)
         while self.result is None:
             try:
@@ -264,30 +286,35 @@ class Store:
             self.require_writable()
 
     def run(self, cell: Cell) -> Run:
-        """The run of a cell in its own table's folder."""
-        return Run(self.root / cell.table / cell.key, cell)
+        """The run of a cell."""
+        return Run(self.folder(cell.key), cell)
 
-    def twin(self, cell: Cell) -> dict[str, Any] | None:
-        """The result of the same cell finished for another table, if there is one: equal keys, equal results.
-
-        One of an earlier evaluation only where this table has none of its own, from which to evaluate again.
-        """
-        results = [read_result(path) for path in sorted(self.root.glob(f"*/{cell.key}/result.json"))]
-        results = [result | {"evaluation": evaluation_of(result)} for result in results]
-        current = [result for result in results if evaluation_of(result) >= cell.evaluation]
-        own = (self.run(cell).folder / "result.json").exists()
-        return next(iter(current if own else current or results), None)
+    def folder(self, key: str) -> Path:
+        """Where a cell is: of folders of the first edition the one that is furthest, if there is any."""
+        ours = self.root / "cells" / key
+        if ours.exists():
+            return ours
+        earlier = sorted(self.root.glob(f"*/{key}"), key=_furthest, reverse=True)
+        return next(iter(earlier), ours)
 
     def finished(self) -> list[dict[str, Any]]:
-        """Description and result of every complete cell, ordered by table and key.
+        """Description and result of every complete cell, ordered by key.
 
         Raises:
             ValueError: if a stored file is damaged or of another version that wrote other parts; the message names it.
         """
+        keys = sorted({path.parent.name for path in self.root.glob("*/*/result.json")})
+        folders = [self.folder(key) for key in keys]
         return [
-            read_description(path.with_name("recipe.json")) | {"result": read_result(path)}
-            for path in sorted(self.root.glob("*/*/result.json"))
+            read_description(folder / "recipe.json") | {"result": read_result(folder / "result.json")}
+            for folder in folders
         ]
+
+
+def _furthest(folder: Path) -> tuple[int, bool]:
+    """How far the cell of a folder is: the evaluation of its result, if it has one, and whether it could go on."""
+    result = folder / "result.json"
+    return evaluation_of(read_result(result)) if result.exists() else 0, (folder / "checkpoint.pt").exists()
 
 
 def evaluation_of(result: dict[str, Any]) -> int:
@@ -320,7 +347,15 @@ def read_description(path: Path) -> dict[str, Any]:
         ValueError: if the file is damaged, or lacks one of the parts, as that of another version may; the message
             names it.
     """
-    return _read(path, lambda described: check_parts(described, PARTS))
+    return _of_this_edition(_read(path, lambda described: check_parts(_of_this_edition(described), PARTS)))
+
+
+def _of_this_edition(described: dict[str, Any]) -> dict[str, Any]:
+    """A description; the first edition has `table` and `entry` in the place of `study`, and does not say `changes`."""
+    if "study" in described:
+        return described
+    study = FIRST_EDITION.get(described.get("table", ""), "")
+    return {name: value for name, value in described.items() if name in PARTS} | {"study": study, "changes": None}
 
 
 def read_result(path: Path) -> dict[str, Any]:

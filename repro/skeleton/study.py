@@ -1,24 +1,21 @@
-"""One cell of the taxonomy's tables: train, evaluate, and say what it cost."""
+"""How the taxonomy's recipes are trained and measured."""
 
-import functools
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from repro import manifest
-from repro.run import device as devices
-from repro.run.cost import begin, cost
+from repro.recipe import Rows
 from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, percent, spread, standardised
-from repro.run.finished import folders
-from repro.run.fit import fit, load_checkpoint
-from repro.run.store import Cell, Run, Store
+from repro.run.fit import load_checkpoint
+from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet, load
-from repro.skeleton.pretrain import VERSION, Pretrainer
-from repro.skeleton.recipe import SkeletonRecipe
+from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer
+from repro.skeleton.recipe import PRESETS, VARIANTS, SkeletonRecipe
 from repro.skeleton.selection import BestOnTest
+from repro.table import Study, optimiser
 
 EVALUATION = 2  # raise when `evaluate` measures more, or otherwise
 ALONG = ("linear", "linear_best", "linear_standardised", "knn1")  # measured along training too
@@ -29,49 +26,38 @@ def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
     return _load(recipe.dataset, manifest.data_root(), recipe.protocol, recipe.pipeline, recipe.subset)
 
 
-def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
-    """Train the run's cell to its end, from its checkpoint if there is one, and evaluate it.
-
-    Returns:
-        The content of `result.json`: that of `measure`, and "cost", with the precision it was computed in.
-    """
-    begin(device)
-    recipe, seed = run.cell.recipe, run.cell.seed
-    data = data_of(recipe)
-    run.cell.require(data.digest)
-    with devices.threads(recipe.threads), devices.full_precision():
-        learner = learner_of(recipe, data, seed, device)
-        pretrainer = learner.pretrainer if isinstance(learner, BestOnTest) else learner
-        probe = functools.partial(along, pretrainer, data, seed)
-        spent = fit(learner, run.folder, progress, probe=probe, probe_steps=probe_steps(pretrainer))
-        result = measure(learner, data, seed)
-    return result | {"cost": spent | cost(device) | {"precision": pretrainer.precision}}
-
-
-def probe_steps(pretrainer: Pretrainer) -> int:
-    """Steps between probes along training; 0 where there are none."""
-    return pretrainer.recipe.probe_every * pretrainer.steps_per_epoch
-
-
-def along(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, float]:
+def along(learner: Pretrainer | BestOnTest) -> dict[str, float]:
     """The accuracies of `evaluate` that are measured along training, in percent; probes draw from streams of their own.
 
     At the last epoch they are what `evaluate` reports.
     """
-    readouts, _ = pretrainer.features(data)
-    accuracies = _accuracies(pretrainer.recipe, data, readouts, seed)
+    pretrainer = _pretrainer(learner)
+    readouts, _ = pretrainer.features(pretrainer.data)
+    accuracies = _accuracies(pretrainer.recipe, pretrainer.data, readouts, pretrainer.seed)
     return {name: accuracies[name] for name in ALONG}
 
 
-def learner_of(recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> Pretrainer | BestOnTest:
+def learners(
+    recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device
+) -> Iterator[Pretrainer | BestOnTest]:
     """What `fit` trains for a recipe: the pretrainer, watched on the test split if the recipe selects there."""
     pretrainer = Pretrainer(recipe, data, seed, device)
-    return BestOnTest(pretrainer, data) if recipe.select == "best_on_test" else pretrainer
+    yield BestOnTest(pretrainer, data) if recipe.select == "best_on_test" else pretrainer
 
 
-def learners(cell: Cell, device: torch.device) -> Iterator[Pretrainer | BestOnTest]:
-    """What `fit` trains for a cell, untrained, one after the other."""
-    yield learner_of(cell.recipe, data_of(cell.recipe), cell.seed, device)
+def _pretrainer(learner: Pretrainer | BestOnTest) -> Pretrainer:
+    return learner.pretrainer if isinstance(learner, BestOnTest) else learner
+
+
+def check(recipe: SkeletonRecipe, device: torch.device) -> None:
+    """Raise ValueError if bfloat16 is asked for elsewhere than on a CPU."""
+    if recipe.precision == "bfloat16" and device.type != "cpu":
+        raise ValueError(f"precision='bfloat16' is for a CPU; on {device.type} it is float32: leave it out")
+
+
+def constants(recipe: SkeletonRecipe) -> Rows:
+    """See `repro.table.Study`."""
+    return [optimiser(OPTIMISER, "released code, UCLA_BUTD_CON.yaml")] if recipe.uses("learning_rate") else []
 
 
 def restored(described: dict, store: Store, device: torch.device) -> Pretrainer | BestOnTest:
@@ -92,25 +78,25 @@ def restored(described: dict, store: Store, device: torch.device) -> Pretrainer 
     data = data_of(recipe)
     if data.digest != described["digest"]:
         raise ValueError(f"its data had the digest {described['digest']}, those here have {data.digest}")
-    learner = learner_of(recipe, data, described["seed"], device)
-    states = map(load_checkpoint, folders(described["key"], store))
-    state = next((state for state in states if state and state["step"] == learner.total_steps), None)
-    if state is None:
+    learner = next(learners(recipe, data, described["seed"], device))
+    state = load_checkpoint(store.folder(described["key"]))
+    if state is None or state["step"] != learner.total_steps:
         raise ValueError(f"there is no checkpoint of step {learner.total_steps}, its last")
     learner.load_weights(state["learner"])
     return learner
 
 
-def measure(learner: Pretrainer | BestOnTest, data: SkeletonSet, seed: int) -> dict[str, float | str]:
+def measure(learner: Pretrainer | BestOnTest) -> dict[str, float | str]:
     """`evaluate` at the checkpoint that the recipe selects.
 
     Where that is chosen on the test split, "linear_last" is the accuracy of the same training without any choice: the
     linear probe's last epoch at the last checkpoint. So what the choice is worth is measured in pairs.
     """
+    pretrainer = _pretrainer(learner)
+    data, seed, recipe = pretrainer.data, pretrainer.seed, pretrainer.recipe
     if not isinstance(learner, BestOnTest):
-        return evaluate(learner, data, seed)
-    pretrainer = learner.pretrainer
-    recipe, (readouts, _) = pretrainer.recipe, pretrainer.features(data)
+        return evaluate(pretrainer, data, seed)
+    readouts, _ = pretrainer.features(data)
     last = _reported(_probed(recipe, data, readouts, seed, recipe.probe_learning_rate), "last")
     learner.restore()
     return evaluate(pretrainer, data, seed) | {"linear_last": last}
@@ -199,3 +185,19 @@ def _relative_spread(points: Tensor) -> float:
 @manifest.read_once(maxsize=2)
 def _load(name: str, root: Path, protocol: str, pipeline: str, subset: bool) -> SkeletonSet:
     return load(name, root, protocol=protocol, pipeline=pipeline, **({"subset": True} if subset else {}))
+
+
+SKELETONS = Study(
+    name="skeletons",
+    recipe=SkeletonRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=data_of,
+    learners=learners,
+    measure=measure,
+    probe=along,
+    version=VERSION,
+    evaluation=EVALUATION,
+    check=check,
+    constants=constants,
+)

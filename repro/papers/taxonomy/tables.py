@@ -1,0 +1,82 @@
+"""The taxonomy's tables: which recipes they compare, and the printed number of each."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pandas import DataFrame
+
+from repro import manifest
+from repro.report.printed import printed
+from repro.skeleton.recipe import METHODS, TERMS
+from repro.skeleton.study import SKELETONS
+from repro.table import Fields, Table
+
+MEASURES = (
+    "linear", "linear_unseen", "linear_standardised", "knn1", "embedding_spread", "readout_spread", "decoded_scale",
+)
+PRINTED_COLUMNS = {  # of the fifteen objectives, by data set, protocol, layers, units
+    ("ucla", "xview", 1, 512): "UCLA",
+    ("ntu", "xsub", 1, 512): "NTU_1layer",
+    ("ntu", "xsub", 3, 512): "NTU_3layer",
+    ("ntu", "xsub", 1, 1024): "NTU_1024units",
+}
+
+
+def printed_settings(dataset: str) -> Sequence[Fields]:
+    """On NTU RGB+D the paper prints the fifteen objectives for encoders of three layers and of 1,024 units too."""
+    return ({"layers": 3}, {"units": 1024}) if dataset == "ntu" else ()
+
+
+def with_terms(cells: DataFrame) -> DataFrame:
+    """Cells with a column for each term: 1 where the objective has it, else 0."""
+    terms = cells["objectives"].str.split("+")
+    return cells.assign(**{term: [int(term in each) for each in terms] for term in TERMS})
+
+
+def printed_accuracy(row: Any) -> float:
+    """The printed accuracy of an objective on this data set with this encoder (supplement, Table 1)."""
+    column = PRINTED_COLUMNS.get((manifest.plain(row.dataset), row.protocol, row.layers, row.units))
+    if row.objectives == "random":
+        return printed_by_depth(row)
+    table, terms = printed("taxonomy"), row.objectives.split("+")
+    if column is None or not set(terms) <= set(table):
+        return math.nan
+    has = [int(term in terms) for term in TERMS]
+    return float(table.loc[(table[list(TERMS)] == has).all(axis=1), column].item())
+
+
+def printed_by_depth(row: Any) -> float:
+    """The printed accuracy of random initialisation or AE with an encoder of so many layers (supplement, Table 2)."""
+    table = printed("taxonomy_depth_collapse").set_index("layers")
+    if manifest.plain(row.dataset) != "ucla" or row.units != 512 or row.layers not in table.index:
+        return math.nan
+    return float(table.loc[row.layers, {"random": "random_init", "AE": "AE"}[row.objectives]])
+
+
+TABLES = {
+    "taxonomy": Table(
+        name="taxonomy",
+        title="Fifteen objectives for 3D skeleton actions",
+        place="supplement, Table 1",
+        study=SKELETONS,
+        rows=[{"objectives": METHODS}],
+        datasets=("synthetic", "ucla", "ntu"),
+        columns=("objectives", *TERMS),
+        printed=printed_accuracy,
+        settings=printed_settings,
+        measures=MEASURES,
+        arrange=with_terms,
+    ),
+    "encoder_collapse": Table(
+        name="encoder_collapse",
+        title="Random initialisation against the attractive encoder, by depth",
+        place="supplement, Table 2",
+        study=SKELETONS,
+        rows=[{"layers": (1, 2, 3, 4, 5), "objectives": ("random", "AE")}],
+        datasets=("synthetic", "ucla", "ntu"),
+        columns=("layers", "objectives"),
+        printed=printed_by_depth,
+        measures=MEASURES[:-1],  # AE trains no decoder
+    ),
+}

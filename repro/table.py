@@ -1,0 +1,610 @@
+"""A table is a sweep of recipe fields beside printed numbers: studies, tables, and how a table is made."""
+
+import contextlib
+import dataclasses
+import functools
+import importlib
+import inspect
+import itertools
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import pandas as pd
+import torch
+from pandas import DataFrame
+from tqdm.auto import tqdm
+
+from repro import manifest
+from repro.recipe import Recipe, Rows, choose, parse_numbers
+from repro.run import device as devices
+from repro.run.cost import begin, cost
+from repro.run.engine import pool_of, run_cells
+from repro.run.export import everything, rows_of
+from repro.run.fit import fit
+from repro.run.fit import Learner
+from repro.run.plan import plan
+from repro.run.store import Cell, Run, Store
+
+Measures = dict[str, float | str]
+Fields = Mapping[str, Any]
+
+
+class Data(Protocol):
+    """What a study trains on.
+
+    Attributes:
+        name: of the data set, with the part or copy it is: "ntu (subset)".
+        digest: hash of what is trained and measured on.
+    """
+
+    name: str
+    digest: str
+
+
+def no_constants(recipe: Any) -> Rows:
+    """Of a study whose recipes hold all there is."""
+    return []
+
+
+def trainable_anywhere(recipe: Any, device: torch.device) -> None:
+    """Of a study whose recipes can be trained on every device."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study:
+    """How a recipe is trained and measured. Its functions are of modules, so that worker processes can import them.
+
+    Attributes:
+        name: part of the description of every cell.
+        recipe: the class of its recipes.
+        presets: by name ("paper", "quick", "smoke"), what makes a recipe of a data set, a value of `recipe.named_by`
+            and further fields.
+        variants: named bundles of fields, where paper and released code disagree.
+        load: the data of a recipe, cached by content; raises FileNotFoundError saying where to get them.
+        learners: of a recipe, its data, a seed and a device, what `fit` trains, one after the other.
+        measure: finite numbers and texts that a trained learner gives; of what several learners measure, the mean.
+        probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
+        version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
+        evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
+        check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
+        constants: of a recipe, what no field of it holds: (name, value, source).
+    """
+
+    name: str
+    recipe: type[Recipe]
+    presets: Mapping[str, Callable[..., Any]]
+    variants: Mapping[str, Fields]
+    load: Callable[[Any], Data]
+    learners: Callable[[Any, Any, int, torch.device], Iterator[Learner]]
+    measure: Callable[[Any], Measures]
+    probe: Callable[[Any], dict[str, float]] | None = None
+    version: int
+    evaluation: int
+    check: Callable[[Any, torch.device], None] = trainable_anywhere
+    constants: Callable[[Any], Rows] = no_constants
+
+    def cell(self, recipe: Recipe, seed: int, preset: str) -> Cell:
+        """The cell of a recipe and a seed, on the data that are here; raises as `load`."""
+        data = self.load(recipe)
+        return Cell(
+            study=self.name,
+            recipe=recipe,
+            seed=seed,
+            preset=preset,
+            dataset=data.name,
+            digest=data.digest,
+            version=self.version,
+            evaluation=self.evaluation,
+            changes=self.changes(recipe, preset),
+        )
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields of its recipes."""
+        return [field.name for field in dataclasses.fields(self.recipe)]
+
+    def changes(self, recipe: Any, preset: str) -> dict[str, Any]:
+        """The fewest fields that make the recipe of its preset, those left out that follow from others.
+
+        That data are a part is none: it stands in their name.
+        """
+        make = functools.partial(
+            self.presets[preset], recipe.dataset, getattr(recipe, recipe.named_by), subset=recipe.subset
+        )
+        found = recipe.unlike(make())
+        for name in reversed([*found]):
+            fewer = {other: value for other, value in found.items() if other != name}
+            with contextlib.suppress(ValueError):  # a value may be possible beside the left-out one alone
+                found = fewer if make(**fewer) == recipe else found
+        return found
+
+    def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
+        """What `fit` trains for a cell, one after the other, as it begins."""
+        yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
+
+    def tidy(self, cells: DataFrame) -> DataFrame:
+        """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
+
+        Of equal recipe, version and seed the one that finished last. A field of the recipe that is also a measure's or a cell's name keeps the latter's value.
+        """
+        cells = cells[cells["study"] == self.name].reset_index(drop=True)
+        recipes = [self.recipe.from_dict(json.loads(text)) for text in cells["recipe"]]
+        changes = [json.loads(text) for text in cells["changes"]]  # the first edition has none
+        presets = zip(changes, recipes, cells["preset"], strict=True)
+        cells = cells.assign(changes=[
+            self.changes(recipe, preset) if change is None else change
+            for change, recipe, preset in presets
+        ])
+        cost = cells["cost"].map(json.loads)
+        cells = cells.assign(cost=cost, finished=[each["finished"] for each in cost])
+        measures = DataFrame(cells["metrics"].map(json.loads).tolist(), index=cells.index)
+        fields = DataFrame([recipe.to_dict() for recipe in recipes], index=cells.index, columns=self.fields)
+        found = cells.drop(columns=["recipe", "metrics"]).join(measures)
+        found = found.join(fields[[name for name in fields if name not in found]])
+        same = found[["preset", "dataset", "version", self.recipe.named_by, "seed"]].assign(changes=found["changes"].map(str))
+        last = same.loc[found["finished"].sort_values(kind="stable").index].duplicated(keep="last")
+        return found[~last.sort_index()].reset_index(drop=True)
+
+
+def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> dict[str, Any]:
+    """Train the run's cell to its end, from its checkpoints if there are any, and measure it.
+
+    Returns:
+        The content of `result.json`: what `study.measure` gives, and "cost", whose seconds are those of the first
+        learner.
+
+    Raises:
+        ValueError: as `Cell.require`, and if the recipe does not suit the data.
+        NonFiniteLoss: as `fit`.
+    """
+    begin(device)
+    recipe, seed = run.cell.recipe, run.cell.seed
+    data = study.load(recipe)
+    run.cell.require(data.digest)
+    spent, measures = [], []
+    with devices.threads(recipe.threads), devices.full_precision():
+        for learner in study.learners(recipe, data, seed, device):
+            probe = functools.partial(study.probe, learner) if study.probe else None
+            every = recipe.probe_every * learner.steps_per_epoch if not learner.name else 0
+            spent.append(fit(learner, run.folder / learner.name, progress, probe=probe, probe_steps=every))
+            measures.append(study.measure(learner))
+            spent[-1]["precision"] = learner.precision
+    for checkpoint in run.folder.glob("*/checkpoint*.pt"):  # of later learners, which only resuming needed
+        checkpoint.unlink()
+    return _averaged(measures) | {"cost": spent[0] | cost(device)}
+
+
+def _averaged(measures: Sequence[Measures]) -> Measures:
+    """The measures of several learners, the mean of numbers that several have."""
+    table = DataFrame(list(measures))
+    return {name: (values := table[name].dropna())[values.index[0]] if len(values) == 1 or values.dtype == object
+            else float(values.mean()) for name in table}
+
+
+def optimiser(kind: type[torch.optim.Optimizer], source: str) -> tuple[str, Any, str]:
+    """An optimiser as a row of `Study.constants`, with its parameters that recipes do not set."""
+    defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
+    kept = {name: defaults[name] for name in ("betas", "eps", "dampening", "nesterov") if name in defaults}
+    parameters = ", ".join(f"{name}={value}" for name, value in kept.items())
+    return "optimiser", f"{kind.__name__}({parameters})", source
+
+
+def nothing_printed(row: Any) -> float:
+    """Of a table for which the paper prints no numbers."""
+    return math.nan
+
+
+def one_setting(dataset: str) -> Sequence[Fields]:
+    """Of a table that the paper prints once for a data set."""
+    return ()
+
+
+def as_it_is(cells: DataFrame) -> DataFrame:
+    """Of a table whose rows are its cells."""
+    return cells
+
+
+def by_preset(*, paper: Any, quick: Any, smoke: Any = None) -> Callable[[str, str], Any]:
+    """A value of a row that differs between presets; smoke runs take that of quick ones unless they have their own."""
+    values = {"paper": paper, "quick": quick, "smoke": quick if smoke is None else smoke}
+    return lambda preset, dataset: values[preset]
+
+
+AS_PRESET = ()  # a row's field that names rows and may be swept, and has the preset's value unless it is asked for
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Table:
+    """A printed table, or what a figure is drawn from: a union of sweeps beside printed numbers.
+
+    Attributes:
+        name: what users type.
+        title: one line.
+        place: where in the paper.
+        study: how its cells are trained and measured.
+        rows: each a product of fields of the study's recipe, the naming field among them. A value holds for the whole
+            row, a tuple of values is swept, `AS_PRESET` may be, and a function of preset and data set gives any of
+            these. A key that is no field of the recipe is a column that says what the row is called.
+        datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
+        methods: values of the naming field that may be asked for; by default those of the rows.
+        columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
+        printed: the printed number (percent) of a row, which has the fields of its recipe and what `arrange` adds as
+            attributes; NaN where the paper prints none.
+        settings: of a data set, bundles of fields of each of which the paper prints a table: they are no departures.
+        measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
+        arrange: of finished cells, what is averaged over seeds: what only this table does.
+        draw: the figure of the table.
+    """
+
+    name: str
+    title: str
+    place: str
+    study: Study
+    rows: Sequence[Fields]
+    datasets: Sequence[str]
+    methods: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    printed: Callable[[Any], float] = nothing_printed
+    settings: Callable[[str], Sequence[Fields]] = one_setting
+    measures: Sequence[str] = ("linear",)
+    arrange: Callable[[DataFrame], DataFrame] = as_it_is
+    draw: Callable[[DataFrame], Any] | None = None
+
+    def cells(
+        self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
+        variant: str = "none", **fields: Any,
+    ) -> list[Cell]:
+        """The cells behind the table, seed by seed, so that one killed half-way has whole columns. Trains nothing.
+
+        Args:
+            dataset, preset, seeds, device, variant, fields: as for `run_table`.
+
+        Raises:
+            TypeError: if the recipe has no such field.
+            ValueError: if a value is none of those allowed, which the message names, or changes nothing.
+            FileNotFoundError: if data are not here, saying where to get them and where to put them.
+        """
+        dataset = dataset or self.datasets[0]
+        preset = resolved(preset, choose("dataset", dataset, self.datasets))
+        numbers = parse_numbers("seeds", seeds)
+        recipes = self.recipes(dataset, preset, variant, **fields)
+        where = devices.resolve(device)
+        for recipe in recipes:
+            self.study.check(recipe, where)
+        cells = [self.study.cell(recipe, 0, preset) for recipe in recipes]
+        return [dataclasses.replace(cell, seed=seed) for seed in numbers for cell in cells]
+
+    def recipes(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Recipe]:
+        """The recipes of the rows with every combination of the fields asked for, equal ones once.
+
+        A row whose training or evaluation does not use a field keeps it as its preset has it, so that it is the usual
+        cell.
+
+        Raises:
+            TypeError, ValueError: as `cells`.
+        """
+        study, named = self.study, self.study.recipe.named_by
+        rows = [self._fields(row, dataset, preset) for row in self.rows]
+        own = {name for row in rows for name in row}
+        allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
+        bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
+        asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
+        for method in asked.get(named, ()):
+            choose(named, method, self.methods or self._methods(rows))
+        plain, used = self._combined(rows, dataset, preset, asked, {})
+        for name in asked:
+            if name not in used:
+                raise ValueError(f"{name}={fields[name]!r} changes nothing of {_names(plain)}; {_users(plain[0], [name])}")
+        if not bundle:
+            return plain
+        varied, _ = self._combined(rows, dataset, preset, asked, bundle)
+        if varied == plain:
+            raise ValueError(f"variant={variant!r} changes nothing of {_names(plain)}; {_users(plain[0], [*bundle])}")
+        return varied
+
+    def _combined(
+        self, rows: Sequence[Fields], dataset: str, preset: str, asked: Fields, bundle: Fields
+    ) -> tuple[list[Any], set[str]]:
+        """The recipes of `recipes`, and which of the fields asked for are used by any."""
+        make, named = self.study.presets[preset], self.study.recipe.named_by
+        recipes: list[Any] = []
+        used: set[str] = set()
+        bundled = {name: (value,) for name, value in bundle.items()}
+        for row in rows:
+            values = {name: value if isinstance(value, tuple) else (value,) for name, value in row.items()}
+            values = {name: swept for name, swept in values.items() if swept != AS_PRESET} | bundled | dict(asked)
+            for combination in itertools.product(*values.values()):
+                changes = dict(zip(values, combination, strict=True))
+                method = changes.pop(named)
+                usual = make(dataset, method)
+                kept = {name: value for name, value in changes.items() if usual.uses(name, **changes)}
+                used |= kept.keys() | {named}
+                recipes.append(make(dataset, method, **kept))
+        return list(dict.fromkeys(recipes)), used
+
+    def _fields(self, row: Fields, dataset: str, preset: str) -> dict[str, Any]:
+        """The fields of a row, without what it is called, for a preset and a data set."""
+        values = {name: value(preset, dataset) if callable(value) else value for name, value in row.items()}
+        return {name: value for name, value in values.items() if name in self.study.fields}
+
+    def _called(self, row: Fields) -> dict[str, str]:
+        """What a row is called."""
+        return {name: value for name, value in row.items() if name not in self.study.fields}
+
+    def _methods(self, rows: Sequence[Fields]) -> list[str]:
+        """Values of the naming field in rows."""
+        found = [row[self.study.recipe.named_by] for row in rows]
+        return [*dict.fromkeys(name for each in found for name in (each if isinstance(each, tuple) else (each,)))]
+
+    def select(self, cells: DataFrame) -> DataFrame:
+        """Those of finished cells that are of the table's methods and data sets, in the order of its rows.
+
+        Args:
+            cells: of `Study.tidy`.
+
+        Returns:
+            With `departures` by name and value from the nearest row of the table, in what it sweeps left out, `setting`,
+            the bundle of `settings` that they are, which are then no departures, and what that row is called.
+        """
+        placed = [self._place(cell) for cell in cells.to_dict("records")]
+        found = cells[[place is not None for place in placed]].reset_index(drop=True)
+        places = DataFrame([place for place in placed if place], columns=["rank", "departures", "setting", "called"])
+        called = DataFrame(places.pop("called").tolist(), index=places.index)
+        found = found.join(places).join(called)
+        return found.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
+
+    def _place(self, cell: Fields) -> tuple[tuple, Fields, Fields, Fields] | None:
+        """Where a finished cell stands among the rows, departures, setting, and what the nearest row is called."""
+        dataset, named = manifest.plain(cell["dataset"]), self.study.recipe.named_by
+        if dataset not in self.datasets:
+            return None
+        usual = self.study.presets[cell["preset"]](dataset, cell[named])
+        rows = [self._fields(row, dataset, cell["preset"]) for row in self.rows]
+        near: tuple[tuple, Fields, Fields, Fields] | None = None
+        for number, row in enumerate(rows):
+            methods = row[named] if not isinstance(row[named], tuple) else self.methods or self._methods(rows)
+            if cell[named] not in (methods if isinstance(methods, list | tuple) else (methods,)):
+                continue
+            fixed = {name: value for name, value in row.items() if not isinstance(value, tuple) and usual.uses(name)}
+            away = {name: value for name, value in cell["changes"].items() if name not in row}
+            away |= {name: cell[name] for name, value in fixed.items() if cell[name] != value}
+            setting = next((dict(each) for each in self.settings(dataset) if dict(each) == away), {})
+            away = {} if setting else away
+            if near is None or len(away) < len(near[1]):
+                order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
+                near = (number, *order), away, setting, self._called(self.rows[number])
+        return near
+
+    def laid_out(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
+        """Our numbers beside the printed ones, a row for what seeds have in common.
+
+        Args:
+            cells: of `select`, of one preset and data set.
+            also: further fields that tell rows apart.
+
+        Returns:
+            See `run_table`.
+
+        Raises:
+            MixedSeeds: if seeds of one row are of several recipes or data; the message names them.
+        """
+        _require_one_recipe(cells, self.study.recipe)
+        rows = self.arrange(cells)
+        measures = [name for name in self.measures if name in rows]
+        if "value" not in rows:
+            rows, measures = rows.assign(value=rows[measures[0]]), measures[1:]
+        setting = [name for bundle in rows["setting"] for name in bundle]
+        columns = list(dict.fromkeys([*(self.columns or self.shown), *setting, *also]))
+        rows = rows.assign(departures=_with_versions(rows, columns))
+        identity = rows[columns].astype(str).agg(", ".join, axis=1) + rows["departures"].map(str)
+        groups = rows.groupby(identity, sort=False)
+        first = groups.nth(0)
+        named = [*columns, "departures"] if any(rows["departures"]) else columns
+        dataset, preset = rows["dataset"].iloc[0], rows["preset"].iloc[0]
+        published = math.nan
+        if not manifest.embedded(dataset):
+            published = [self.printed(row) for row in first.itertuples()]
+        values = groups["value"].agg(["mean", "std", "count"])
+        table = first[named].reset_index(drop=True).assign(
+            ours=values["mean"].to_numpy(), std=values["std"].to_numpy(), n_seeds=values["count"].to_numpy(),
+            published=published,
+        )
+        comparable = preset == "paper" and dataset == manifest.plain(dataset)
+        kept = [comparable and not away for away in first["departures"]]
+        table["difference"] = (table["ours"] - table["published"]).where(kept)
+        table = table.assign(preset=preset, dataset=dataset)
+        return table.join(DataFrame({name: _mean(groups[name]) for name in measures}).reset_index(drop=True))
+
+    @property
+    def shown(self) -> list[str]:
+        """What tells rows apart by default: what they are called, then the fields that they sweep."""
+        called = [name for row in self.rows for name in self._called(row)]
+        swept = [name for row in self.rows for name, value in row.items() if isinstance(value, tuple) or callable(value)]
+        return list(dict.fromkeys([*called, *swept]))
+
+
+class MixedSeeds(ValueError):
+    """Seeds of one row come from different recipes or data."""
+
+
+def find(name: str) -> Table:
+    """A table by name, of whichever paper.
+
+    Raises:
+        ValueError: if there is none of that name; the message has those there are.
+    """
+    papers = importlib.import_module("repro.papers")  # above this module: found when they are asked for
+    return papers.tables()[choose("table", name, papers.tables())]
+
+
+def run_table(
+    name: str,
+    dataset: str | None = None,
+    *,
+    preset: str = "auto",
+    seeds: str | int = "0",
+    device: str = "auto",
+    engine: str = "auto",
+    workers: str | int = "auto",
+    variant: str = "none",
+    **fields: Any,
+) -> DataFrame:
+    """Train what is missing of a table, and put our numbers beside the printed ones.
+
+    Args:
+        name: of the table, one of `repro.TABLES`.
+        dataset: one of the table's; by default the one that comes with the package.
+        preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on data that come with the package.
+        seeds: comma list of whole numbers.
+        device: "auto", "cpu" or "cuda".
+        engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
+            "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
+        workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
+            over the recipe's threads, or what fits on the GPUs, see `repro.run.engine.pool_of`.
+        variant: a named bundle of fields, where paper and released code disagree, or "none".
+        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps; it replaces the field in
+            every row whose training or evaluation uses it. "auto" leaves it as the rows have it.
+
+    Returns:
+        One row per swept combination: what tells it apart, `departures` by name and value where there are any, then
+        ours (mean over seeds), std (sample standard deviation, NaN below two seeds), n_seeds, published, difference
+        (ours - published, NaN where these are not comparable: on data that come with the package, parts and copies,
+        with another preset than the paper's, with departures), preset, dataset; last the means of the table's measures.
+        Accuracies in percent. Seeds of a row are of one version of the training, the newest; those of an earlier one
+        are a row of their own, whose departures name it.
+
+    Raises:
+        TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
+        NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
+    """
+    table = find(name)
+    cells = table.cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
+    where, store = devices.resolve(device), Store(manifest.runs_root())
+    pool = pool_of(engine, workers, cells, where)
+    if cells[0].recipe.precision == "auto" and devices.first() and any(store.run(cell).result is None for cell in cells):
+        tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)
+    run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool)
+    finished = table.select(table.study.tidy(rows_of(cells, store)))
+    several = [name for name, given in fields.items() if given != "auto" and len(table.study.recipe.parse(name, given)) > 1]
+    return table.laid_out(finished, several)
+
+
+def plan_table(
+    name: str, dataset: str | None = None, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto",
+    **choices: Any,
+) -> str:
+    """What `run_table` would cost with these arguments, as text; nothing of it is trained, see `repro.run.plan.plan`."""
+    table = find(name)
+    cells, where = table.cells(dataset, device=device, **choices), devices.resolve(device)
+    return plan(cells, table.study.untrained, Store(manifest.runs_root()), where, pool_of(engine, workers, cells, where))
+
+
+def finished() -> DataFrame:
+    """Every finished cell, exported or in REPRO_RUNS: a row each.
+
+    Returns:
+        Provenance (key, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field and value
+        from its preset, measures and recipe fields as columns; those of other studies are empty.
+    """
+    cells, papers = everything(), importlib.import_module("repro.papers")
+    studies = {table.study.name: table.study for table in papers.tables().values()}
+    return pd.concat([study.tidy(cells) for study in studies.values()], ignore_index=True)
+
+
+def draw(name: str, rows: DataFrame) -> Any:
+    """The figure of a table.
+
+    Args:
+        name: of the table.
+        rows: as `run_table` returns them.
+
+    Raises:
+        ValueError: if there is no such table, or it has no figure of its own.
+    """
+    table = find(name)
+    if table.draw is None:
+        raise ValueError(f"{name} has no figure of its own; see its notebook")
+    return table.draw(rows)
+
+
+def resolved(preset: str, dataset: str) -> str:
+    """The preset with "auto" resolved: paper on real data, quick on those that come with the package.
+
+    Raises:
+        ValueError: if there is no such preset.
+    """
+    if choose("preset", preset, ("auto", "paper", "quick", "smoke")) != "auto":
+        return preset
+    return "quick" if manifest.embedded(dataset) else "paper"
+
+
+def standing(tables: Iterable[Table], cells: DataFrame) -> dict[str, DataFrame]:
+    """By table, the finished cells that stand in it: those that depart from it in nothing, or from no other in less.
+
+    Args:
+        cells: stored ones, of all studies.
+    """
+    studies = {table.study.name: table.study for table in tables}
+    tidy = {name: study.tidy(cells) for name, study in studies.items()}
+    chosen = {table.name: table.select(tidy[table.study.name]) for table in tables}
+    counts = pd.concat([found.set_index("key")["departures"].map(len) for found in chosen.values()])
+    fewest = counts.groupby(level=0).min()
+    return {
+        name: found[found["departures"].map(len) == found["key"].map(fewest)].reset_index(drop=True)
+        for name, found in chosen.items()
+    }
+
+
+def _order(values: tuple, value: Any) -> tuple[int, float, str]:
+    """The place of a value among those a row sweeps; others follow, by size."""
+    number = float(value) if isinstance(value, int | float) else 0.0
+    return (values.index(value), 0.0, "") if value in values else (len(values), number, str(value))
+
+
+def _with_versions(rows: DataFrame, columns: Sequence[str]) -> list[Fields]:
+    """The departures of rows; the version of the training is one where a newer one has finished the same row."""
+    identity = rows[list(columns)].astype(str).agg(", ".join, axis=1) + rows["departures"].map(str)
+    newest = rows.groupby(identity)["version"].transform("max")
+    return [
+        away if version == latest else {**away, "version": version}
+        for away, version, latest in zip(rows["departures"], rows["version"], newest, strict=True)
+    ]
+
+
+def _mean(groups: Any) -> list[Any]:
+    """Means over seeds, NaN where some seed has no value: they would be those of other seeds; of texts the first."""
+    if not pd.api.types.is_numeric_dtype(groups.obj):
+        return groups.first().tolist()
+    return groups.mean().where(groups.count() == groups.size()).tolist()
+
+
+def _require_one_recipe(cells: DataFrame, recipe: type[Recipe]) -> None:
+    """Raise MixedSeeds if cells that should differ in their seed alone differ in data or recipe.
+
+    The precision follows from the kind of device where none is asked for.
+    """
+    fields = [field.name for field in dataclasses.fields(recipe)]
+    compared = [name for name in ("digest", *fields) if name in cells and name not in ("precision", "dataset")]
+    alike = [cells["version"].astype(str), cells[recipe.named_by], cells["changes"].map(str)]
+    for (_, method, changes), seeds in cells.groupby(alike, sort=False):
+        mixed = [name for name in compared if seeds[name].map(repr).nunique() > 1]
+        if mixed:
+            raise MixedSeeds(
+                f"seeds {', '.join(map(str, seeds['seed']))} of {method} {changes} differ in {', '.join(mixed)} (cells "
+                f"{', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a row "
+                "of figures/cells.csv or a folder of that name in REPRO_RUNS"
+            )
+
+
+def _names(recipes: Sequence[Recipe]) -> str:
+    return ", ".join(dict.fromkeys(getattr(recipe, recipe.named_by) for recipe in recipes))
+
+
+def _users(recipe: Recipe, names: Sequence[str]) -> str:
+    """The end of a message on fields that change nothing: who uses them."""
+    users = dict.fromkeys(user for name in names for user in recipe.users(name))
+    whose = f"{', '.join(users)} use it" if users else "nothing that is trained so does"
+    return f"{whose}: leave it out, or choose these too"
