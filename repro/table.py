@@ -305,6 +305,29 @@ class Table:
             raise ValueError(f"variant={variant!r} changes nothing of {_names(plain)}; {_users(plain[0], [*bundle])}")
         return varied
 
+    def described(self, dataset: str | None = None, preset: str = "paper", **fields: Any) -> Rows:
+        """What the table trains: (name, value, source) of the last of its recipes with these fields.
+
+        Args:
+            dataset: by default the first that does not come with the package.
+            preset, fields: as for `recipes`; "auto" as for `cells`.
+
+        Raises:
+            TypeError, ValueError: as `recipes`.
+        """
+        dataset = dataset or next((name for name in self.datasets if not manifest.embedded(name)), self.datasets[0])
+        preset = resolved(preset, choose("dataset", dataset, self.datasets))
+        recipe = self.recipes(dataset, preset, **fields)[-1]
+        changes = self.study.changes(recipe, preset).items()
+        of_the_table = {name: (value, self.place) for name, value in changes if name not in fields}
+        return [*recipe.described(of_the_table), *self.study.constants(recipe)]
+
+    @property
+    def known_methods(self) -> list[str]:
+        """Values of the naming field that may be asked for."""
+        dataset = self.datasets[0]
+        return list(self.methods) or self._methods([self._fields(row, dataset, "paper") for row in self.rows])
+
     def _combined(
         self, rows: Sequence[Fields], dataset: str, preset: str, asked: Fields, bundle: Fields
     ) -> tuple[list[Any], set[str]]:
