@@ -66,7 +66,7 @@ def along(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, flo
 def learner_of(recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> Pretrainer | BestOnTest:
     """What `fit` trains for a recipe: the pretrainer, watched on the test split if the recipe selects there."""
     pretrainer = Pretrainer(recipe, data, seed, device)
-    return BestOnTest(pretrainer, data) if recipe.select == "best_on_test" else pretrainer
+    return BestOnTest(pretrainer) if recipe.select == "best_on_test" else pretrainer
 
 
 def learners(cell: Cell, device: torch.device) -> Iterator[Pretrainer | BestOnTest]:
