@@ -1,6 +1,6 @@
 """The command line: `repro ...` or `python3 -m repro ...`.
 
-What takes seconds to import (torch, pandas, matplotlib) is imported by the commands that need it, so that help is quick.
+What takes seconds to import (torch, pandas, matplotlib) is imported by the commands that need it: help is quick.
 """
 
 import json
@@ -256,8 +256,8 @@ def results_weights(
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
-    from repro.image.study import trained_model
     from repro.image.model import save
+    from repro.image.study import trained_model
     from repro.image.views import centred_view
 
     path = output or Path(f"{key}.safetensors")
