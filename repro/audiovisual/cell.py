@@ -44,7 +44,6 @@ TARGETS = {
 }
 GRIDS = ("characters", "pairs", "categories", "distinct", "frequency", "redrawn", "view", "augmented")
 CLIPS = ("size", "subset", "redundancy")
-REPORT_STEPS = 5  # of runs of so many iterations, which are about what happens along them; else 50
 PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of characters; assumed
 
 EVALUATION = 1  # raise when `evaluate` measures more, or otherwise
@@ -146,7 +145,7 @@ def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
     with devices.threads(recipe.threads), devices.full_precision():
         pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
         trained_on = 0 if recipe.method == "scratch" else len(pretrainer.members)
-        spent = fit(pretrainer, run.folder, progress, report_steps=REPORT_STEPS if recipe.iterations else 50)
+        spent = fit(pretrainer, run.folder, progress)
         result = evaluate(pretrainer, run.folder, progress, seed)
     for checkpoint in run.folder.glob("*/checkpoint*.pt"):  # of fine-tuning, which only resuming needed
         checkpoint.unlink()
@@ -205,7 +204,7 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
 def _finetuned(pretrainer: Pretrainer, name: str, split: int, folder: Path, progress: tqdm, seed: int) -> float:
     """Accuracy on a split of a target."""
     learner = _finetuner(pretrainer, name, split, seed)
-    part = folder / f"{name}-{split}"
+    part = folder / learner.name
     part.mkdir(exist_ok=True)
     fit(learner, part, progress)
     return learner.accuracy()
@@ -214,7 +213,7 @@ def _finetuned(pretrainer: Pretrainer, name: str, split: int, folder: Path, prog
 def _finetuner(pretrainer: Pretrainer, name: str, split: int, seed: int) -> FineTuner:
     modality = TARGETS[name].modality
     data, trunk = target_of(pretrainer.recipe, name, split), pretrainer.towers.trunks[modality]
-    return FineTuner(pretrainer.recipe, trunk, data, modality, seed, pretrainer.device)
+    return FineTuner(pretrainer.recipe, trunk, data, modality, seed, pretrainer.device, target=name, split=split)
 
 
 def probe_characters(pretrainer: Pretrainer, seed: int) -> dict[str, float]:
