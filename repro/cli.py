@@ -1,38 +1,35 @@
-"""The command line: `repro ...` or `python3 -m repro ...`."""
+"""The command line: `repro ...` or `python3 -m repro ...`.
 
-import inspect
+What takes seconds to import (torch, pandas, matplotlib) is imported by the commands that need it: help is quick.
+"""
+
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
-from repro import download, manifest, present
+from repro import download, manifest, papers, present
 from repro.recipe import choose, closest, parse_number
-from repro.report import logs, stored
-from repro.run import device as devices
-from repro.run.export import export, read_cells
 from repro.run.store import Store, acquire
-from repro.run.table import Table, planned
-from repro.skeleton import ntu_prepare
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-data_app = typer.Typer(no_args_is_help=True, help="Data sets: what is declared and what is here.")
-results_app = typer.Typer(no_args_is_help=True, help="Finished cells.")
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, **PLAIN)
+data_app = typer.Typer(**PLAIN, help="Data sets: what is declared and what is here.")
+results_app = typer.Typer(**PLAIN, help="Finished cells.")
 app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
-NAMES = "taxonomy | encoder_collapse | image_methods | temperature_grid | positive_keys | similarity_variance"
-NAMES += " | cross_modal | ohem_vs_active | dictionary_size | mutual_information | transfer | category_diversity"
-METHODS = "a list; encoder_collapse: random,AE; image_methods: random,supervised,moco,ressl,sce,jcl,vanilla"
-METHODS += "; dictionary_size: smoco,xmoco,cmacc; mutual_information: scratch,supervised too"
-METHODS += "; transfer: scratch,supervised too"
-SHARED = ("table", "preset", "seeds", "device", "engine", "workers", "plan")  # parameters of `run` that all tables have
+NAMES = " | ".join(papers.lines())
 STOPPED = 130                 # the status that typer ends with at Ctrl-C
 PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
+FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # fields of recipes are options too
 
 
 def main() -> None:
@@ -55,84 +52,71 @@ def main() -> None:
         sys.exit(1)
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(context_settings=FREE, add_help_option=False)
 def run(
     context: typer.Context,
-    table: Annotated[str, Argument(help=NAMES)],
-    dataset: Annotated[str | None, Option(help="A name in `repro data list`; embedded data by default.")] = None,
+    table: Annotated[str | None, Argument(help=NAMES)] = None,
+    dataset: Annotated[str | None, Option(help="A name in `repro data list`; data of this package by default.")] = None,
     preset: Annotated[str, Option(help="auto | paper | quick | smoke")] = "auto",
     seeds: Annotated[str, Option(help="Comma list; the table shows mean and std.")] = "0",
     device: Annotated[str, Option(help="auto | cpu | cuda")] = "auto",
     engine: Annotated[str, Option(help="auto | inline (this process) | local (processes) | dask (a cluster)")] = "auto",
     workers: Annotated[str, Option(help="auto, the number of processes, or the address of dask's scheduler")] = "auto",
+    variant: Annotated[str, Option(help="where paper and released code disagree, by name")] = "none",
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
-    objectives: Annotated[str | None, Option(help="taxonomy: all, or a list such as CE,CE+AD")] = None,
-    protocol: Annotated[str | None, Option(help="taxonomy: a split of the data set")] = None,
-    layers: Annotated[str | None, Option(help="taxonomy: one depth; encoder_collapse: a comma list")] = None,
-    methods: Annotated[str | None, Option(help=METHODS)] = None,
-    temperatures: Annotated[str | None, Option(help="temperature_grid, positive_keys: a comma list")] = None,
-    key_temperatures: Annotated[str | None, Option(help="temperature_grid: a comma list")] = None,
-    keys: Annotated[str | None, Option(help="positive_keys: a comma list")] = None,
-    strengths: Annotated[str | None, Option(help="positive_keys: a comma list")] = None,
-    approaches: Annotated[str | None, Option(help="cross_modal: a list such as xmoco,cmacc_plain,cmacc")] = None,
-    samplers: Annotated[str | None, Option(help="ohem_vs_active, category_diversity: a comma list")] = None,
-    batches: Annotated[str | None, Option(help="ohem_vs_active, category_diversity: a comma list")] = None,
-    dictionaries: Annotated[str | None, Option(help="dictionary_size: a list, multiples of the batch")] = None,
-    characters: Annotated[str | None, Option(help="mutual_information: a comma list of numbers to 9")] = None,
-    trunks: Annotated[str | None, Option(help="transfer: r3d18, r2plus1d18 or both")] = None,
-    targets: Annotated[str | None, Option(help="of CM-ACC: where to fine-tune, such as ucf101,esc50")] = None,
-    split: Annotated[str | None, Option(help="transfer: official splits or folds, 1,2,3; 0, their mean")] = None,
-    variant: Annotated[str | None, Option(help="where paper and code disagree")] = None,
-    subset: Annotated[bool | None, Option("--subset", help="accept a part of the data set")] = None,
+    asked_for_help: Annotated[bool, Option("--help", help="Show this message; with TABLE its fields too.")] = False,
 ) -> None:
     """Train what is missing of a table and print it. Started again it continues; started twice, the two share it.
 
     With --plan it trains nothing, but takes a few steps of each recipe and prints what the table would cost here.
 
-    Any field of a table's recipe (`repro recipe TABLE`) is an option too, and sweeps where it is given several values.
+    Every field of the table's recipe is an option, listed by `repro run TABLE --help`: --epochs 30 sets it in all rows
+    that use it, and several values sweep, --epochs 10,30,150.
 
     Image tables also train one cell on several devices: torchrun --nproc-per-node 8 -m repro run TABLE ...
 
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD --epochs 10,30
     """
+    if asked_for_help or table is None:
+        print(context.get_help())
+        if table:
+            print("\n".join(_fields(table, dataset, preset)))
+        return
     if table.startswith("-"):
         raise ValueError(f"{table} stands where the table should: repro run TABLE {table} ...; tables are {NAMES}")
-    chosen = _table(table)
-    # Options are parameters so that `--help` lists them; those of the table are handed on by name.
-    given = {name: value for name, value in context.params.items() if name not in SHARED and value is not None}
-    given |= _further(context.args)
-    _check_options(table, given, inspect.signature(chosen.cells).parameters, _tables_with)
-    choices = given | {"preset": preset, "seeds": seeds, "device": device}
+    choose("table", table, papers.lines())
+    fields = _further(context.args)
+    choices = fields | {"preset": preset, "seeds": seeds, "device": device, "variant": variant}
     Store(manifest.runs_root()).require_usable()
+
+    from repro.run import device as devices
+    from repro.table import plan_table, run_table
+
+    _check_fields(table, fields)
     with devices.process_group(devices.resolve(device)):
         if plan:
-            print(planned(chosen, choices, engine, workers))
+            print(plan_table(table, dataset, engine=engine, workers=workers, **choices))
             return
-        made = chosen.run(engine=engine, workers=workers, **choices)
+        rows = run_table(table, dataset, engine=engine, workers=workers, **choices)
         if devices.first():
-            print(made.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
+            print(in_words(rows).to_string(index=False, na_rep="-", float_format="{:.4g}".format))
 
 
-@app.command()
+@app.command(context_settings=FREE)
 def recipe(
+    context: typer.Context,
     table: Annotated[str, Argument(help=NAMES)],
-    dataset: Annotated[str | None, Option(help="A name in `repro data list`.")] = None,
+    dataset: Annotated[str | None, Option(help="A name in `repro data list`; one of the paper's by default.")] = None,
     preset: Annotated[str, Option(help="paper | quick | smoke")] = "paper",
-    method: Annotated[str | None, Option(help="one of the table's methods or objectives")] = None,
-    subset: Annotated[bool, Option("--subset", help="of a part of the data set")] = False,
 ) -> None:
-    """Print what a table trains one method with: every hyper-parameter with its source, optimiser and views included.
+    """Print what a table trains: every field of a recipe with its value and where that comes from.
 
-    Example: repro recipe taxonomy --dataset ucla --preset quick --method CE
+    Fields are options as for `repro run`: --method CE or --objectives CE shows that row.
+
+    Example: repro recipe taxonomy --dataset ucla --preset quick --objectives CE
     """
-    chosen = _table(table)
-    usual_dataset, usual_method = chosen.example
-    changes = {"subset": True} if subset else {}
-    rows = chosen.described(preset, dataset or usual_dataset, method or usual_method, **changes)
-    width = max(len(name) for name, _, _ in rows)
-    for name, value, source in rows:
-        print(f"{name:<{width}}  {value!s:<12}  {source}{'; varied by this table' * (name in chosen.varied)}")
-    print(f"--method shows another one of: {', '.join(chosen.methods)}", file=sys.stderr)
+    choose("table", table, papers.lines())
+    print("\n".join(_fields(table, dataset, preset, **_further(context.args))))
 
 
 @data_app.command("list")
@@ -175,7 +159,7 @@ def data_import(
 
     Example: repro data import cifar10 my_cifar.npz
     """
-    from repro.image.data import describe, take_in  # torchvision takes seconds to import
+    from repro.image.data import describe, take_in
 
     if not file.strip():  # as a Path it would be the current folder
         raise ValueError(f"file={file!r} names no file; give an .npz, or class folders as a folder, zip or tar archive")
@@ -203,10 +187,14 @@ def data_prepare(
     given = {name: value for name, value in {"pipeline": pipeline, "size": size}.items() if value is not None}
     _check_options(name, given, ("pipeline",) if name == "ntu" else ("size",))
     given |= {"size": parse_number("size", size, least=8)} if size is not None else {}
-    count = devices.cores() if workers == "auto" else parse_number("workers", workers, least=1)
+    from repro.run.device import cores
+
+    count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
     shared = {"subset": subset, "skip_bad": skip_bad, "workers": count}
     Store(manifest.runs_root()).require_writable()
     if name == "ntu":
+        from repro.skeleton import ntu_prepare
+
         print("\n".join(ntu_prepare.describe(ntu_prepare.prepare(**given, **shared))))
         return
     from repro.audiovisual import prepare  # numpy alone at first, decoders where they are used
@@ -223,12 +211,16 @@ def results_list() -> None:
 
     Example: repro results list
     """
-    for cell in stored.everything().itertuples():
-        metrics = json.loads(cell.metrics)
-        target, *_ = json.loads(cell.recipe).get("targets", "").split(",")
+    from repro.run.export import everything
+
+    for cell in everything().itertuples():
+        metrics, recipe = json.loads(cell.metrics), json.loads(cell.recipe)
+        target, *_ = recipe.get("targets", "").split(",")
         measure = next(name for name in ("linear", target, "categories_video") if name in metrics)
-        where = f"{cell.key}  {cell.table:<18} {cell.dataset:<14} {cell.preset:<6}"
-        print(f"{where} seed {cell.seed}  {measure:<16} {metrics[measure]:6.2f}  {cell.entry}")
+        changes = "".join(f", {name}={value}" for name, value in (json.loads(cell.changes) or {}).items())
+        method = recipe.get("objectives") or recipe["method"]
+        where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6}"
+        print(f"{where} seed {cell.seed}  {measure:<16} {metrics[measure]:6.2f}  {method}{changes}")
 
 
 @results_app.command("export")
@@ -239,6 +231,9 @@ def results_export() -> None:
 
     Example: repro results export
     """
+    from repro.report import logs
+    from repro.run.export import export, read_cells
+
     path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
         before = len(read_cells(path))
@@ -248,21 +243,6 @@ def results_export() -> None:
         print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{told}")
         for log in logs.export(store, path.parent):
             print(log)
-
-
-@results_app.command("evaluate")
-def results_evaluate() -> None:
-    """Measure finished cells of the taxonomy's tables in REPRO_RUNS again that an earlier version has evaluated.
-
-    They are evaluated from their checkpoints; what their training cost stays as it is.
-
-    Example: repro results evaluate
-    """
-    from repro.skeleton.reevaluate import evaluate_again
-
-    store = Store(manifest.runs_root())
-    store.require_writable()
-    print(f"{evaluate_again(store, devices.resolve('auto'))} cells have new measures")
 
 
 @results_app.command("weights")
@@ -276,8 +256,8 @@ def results_weights(
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
-    from repro.image.cell import trained_model  # torchvision takes seconds to import
     from repro.image.model import save
+    from repro.image.study import trained_model
     from repro.image.views import centred_view
 
     path = output or Path(f"{key}.safetensors")
@@ -292,12 +272,13 @@ def figures() -> None:
 
     Example: repro figures
     """
-    from repro.report import glm_figures  # matplotlib and statsmodels take seconds to import
+    from repro.report import glm_figures, logs
     from repro.report.redraw import redraw
+    from repro.run.export import everything
 
     folder = manifest.project_root() / "figures"
     written = logs.export(Store(manifest.runs_root()), folder)
-    cells = stored.everything()
+    cells = everything()
     for path in [*written, *redraw(cells, folder), *glm_figures.redraw(cells, folder)]:
         print(path)
 
@@ -312,7 +293,7 @@ def report(
 
     Example: repro report --output report
     """
-    from repro.report.claims import collected, judge, measured_discrepancies  # tables take seconds to import
+    from repro.report.claims import collected, judge, measured_discrepancies
     from repro.report.site import build
 
     evidence, runs = collected(), manifest.runs_root()
@@ -332,7 +313,7 @@ def claims(
 
     Example: repro claims --paper SCE
     """
-    from repro.report.claims import PAPERS, collected, judge, lines, measured_discrepancies  # tables take seconds
+    from repro.report.claims import PAPERS, collected, judge, lines, measured_discrepancies
 
     choose("paper", paper, ("all", *PAPERS))
     evidence = collected()
@@ -360,16 +341,45 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _check_options(
-    name: str, given: Iterable[str], allowed: Iterable[str], others: Callable[[str], list[str]] = lambda option: []
-) -> None:
-    """Raise ValueError, naming those there are and which `others` have it, unless all options given are there."""
+def in_words(rows: "DataFrame") -> "DataFrame":
+    """Rows of a table with their departures as text: "layers=3, td_queue=frozen_noise"."""
+    if "departures" not in rows:
+        return rows
+    told = [", ".join(f"{name}={value}" for name, value in away.items()) for away in rows["departures"]]
+    return rows.assign(departures=told)
+
+
+def _fields(name: str, dataset: str | None, preset: str, **fields: str) -> list[str]:
+    """A line for each field of what a table trains: name, value, source."""
+    from repro.table import find
+
+    table = find(name)
+    rows = table.described(dataset, preset, **fields)
+    width = max(len(field) for field, *_ in rows)
+    lines = [f"{field:<{width}}  {value!s:<12}  {source}" for field, value, source in rows]
+    return [*lines, f"{table.study.recipe.named_by} is one of: {', '.join(table.known_methods)}"]
+
+
+def _check_fields(name: str, fields: Iterable[str]) -> None:
+    """Raise ValueError, naming those there are and which other tables have it, unless all are fields of a table."""
+    from repro.table import find
+
+    known = find(name).study.fields
+    for field in fields:
+        if field not in known:
+            others = [other for other, table in papers.tables().items() if field in table.study.fields]
+            elsewhere = f"; {', '.join(others)} have it" if others else closest(field, known)
+            options = ", ".join(map(_option, known))
+            raise ValueError(f"{name} has no option {_option(field)}; its fields are {options}{elsewhere}")
+
+
+def _check_options(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raise ValueError, naming those there are, unless all options given are there."""
     known = [_option(parameter) for parameter in allowed]
     for parameter in given:
         if _option(parameter) not in known:
-            elsewhere = "".join(f"; {other} has it" for other in others(parameter))
-            told = f"its options are {', '.join(known)}{elsewhere or closest(_option(parameter), known)}"
-            raise ValueError(f"{name} has no option {_option(parameter)}; {told}")
+            near = closest(_option(parameter), known)
+            raise ValueError(f"{name} has no option {_option(parameter)}; its options are {', '.join(known)}{near}")
 
 
 def _further(arguments: list[str]) -> dict[str, str]:
@@ -395,16 +405,3 @@ def _further(arguments: list[str]) -> dict[str, str]:
 
 def _option(parameter: str) -> str:
     return f"--{parameter.replace('_', '-')}"
-
-
-def _tables_with(parameter: str) -> list[str]:
-    """The tables that have a parameter."""
-    from repro.tables import TABLES  # torchvision takes seconds to import
-
-    return [name for name, table in TABLES.items() if parameter in inspect.signature(table.cells).parameters]
-
-
-def _table(name: str) -> Table:
-    from repro.tables import TABLES  # torchvision takes seconds to import
-
-    return TABLES[choose("table", name, TABLES)]

@@ -1,7 +1,7 @@
 """The third cell of every notebook: stop at a misspelt or impossible parameter before anything is computed."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -11,22 +11,24 @@ from repro.recipe import choose
 from repro.run import device as devices
 from repro.run.cost import commit
 from repro.run.store import Store
-from repro.run.table import called
+from repro.table import find
 
 PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
+CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # parameters of every table beside its recipe's fields
 
 
-def begin(namespace: dict[str, Any], cells: Callable[..., list]) -> dict[str, Any]:
+def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
     """The notebook's parameters, checked; prints the environment and what there is to do.
 
-    papermill only warns about a name it does not know and runs on; here it is an error.
+    papermill only warns about a name that the notebook does not have; here it may be any field of the table's recipe,
+    and all else is an error.
 
     Args:
         namespace: the notebook's `globals()`; names are checked the first time in a kernel.
-        cells: the function that lists a table's cells; its parameters and `device` are the notebook's.
+        table: name of the table.
 
     Returns:
-        Keyword arguments for the table.
+        Keyword arguments for `repro.run_table` and `Table.cells`.
 
     Raises:
         ValueError: if the namespace holds a plain value that is no parameter, or a parameter has a value that does not
@@ -34,10 +36,11 @@ def begin(namespace: dict[str, Any], cells: Callable[..., list]) -> dict[str, An
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
         OSError: if REPRO_RUNS cannot be written.
     """
-    settings, device = _checked(namespace, cells)
+    declared = find(table)
+    settings, device = _checked(namespace, [*CHOICES, *declared.study.fields])
     store = Store(manifest.runs_root())
     store.require_usable()
-    planned = behind(settings, cells)
+    planned = declared.cells(**settings)
     finished = sum(store.run(cell).result is not None for cell in planned)
     _print_environment(device)
     print(f"{len(planned)} cells of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
@@ -54,19 +57,14 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
     Raises:
         ValueError: as `begin`, or as `read` does.
     """
-    settings, device = _checked(namespace, read)
+    names = [*inspect.signature(read).parameters]
+    settings, device = _checked(namespace, [*dict.fromkeys([*names, "device"])])
     _print_environment(device)
-    return called(read, settings)
+    return read(**{name: value for name, value in settings.items() if name in names})
 
 
-def behind(settings: dict[str, Any], cells: Callable[..., list]) -> list:
-    """The cells behind a notebook's table, from the settings of `begin` and the function that lists them."""
-    return called(cells, settings)
-
-
-def _checked(namespace: dict[str, Any], function: Callable[..., Any]) -> tuple[dict[str, Any], torch.device]:
-    """The parameters of a function, and `device`, as the notebook has them, and the device; no other names allowed."""
-    allowed = [*dict.fromkeys([*inspect.signature(function).parameters, "device"])]
+def _checked(namespace: dict[str, Any], allowed: Iterable[str]) -> tuple[dict[str, Any], torch.device]:
+    """The parameters that the notebook has, and the device; no other plain values are allowed."""
     if "_begun" not in namespace:  # afterwards, a reader's own names are welcome
         for name, value in namespace.items():
             if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):

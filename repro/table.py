@@ -23,8 +23,7 @@ from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.engine import pool_of, run_cells
 from repro.run.export import everything, rows_of
-from repro.run.fit import fit
-from repro.run.fit import Learner
+from repro.run.fit import Learner, fit
 from repro.run.plan import plan
 from repro.run.store import Cell, Run, Store
 
@@ -128,7 +127,8 @@ class Study:
     def tidy(self, cells: DataFrame) -> DataFrame:
         """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
 
-        Of equal recipe, version and seed the one that finished last. A field of the recipe that is also a measure's or a cell's name keeps the latter's value.
+        Of equal changes, version and seed the one that finished last. A field of the recipe that is also the name of a
+        measure, or of what else is known of a cell, keeps the latter's value.
         """
         cells = cells[cells["study"] == self.name].reset_index(drop=True)
         recipes = [self.recipe.from_dict(json.loads(text)) for text in cells["recipe"]]
@@ -144,9 +144,9 @@ class Study:
         fields = DataFrame([recipe.to_dict() for recipe in recipes], index=cells.index, columns=self.fields)
         found = cells.drop(columns=["recipe", "metrics"]).join(measures)
         found = found.join(fields[[name for name in fields if name not in found]])
-        same = found[["preset", "dataset", "version", self.recipe.named_by, "seed"]].assign(changes=found["changes"].map(str))
-        last = same.loc[found["finished"].sort_values(kind="stable").index].duplicated(keep="last")
-        return found[~last.sort_index()].reset_index(drop=True)
+        alike = found[["preset", "dataset", "version", self.recipe.named_by, "seed"]]
+        by_age = alike.assign(changes=found["changes"].map(str)).loc[found["finished"].argsort(kind="stable")]
+        return found[~by_age.duplicated(keep="last").sort_index()].reset_index(drop=True)
 
 
 def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> dict[str, Any]:
@@ -179,9 +179,14 @@ def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> di
 
 def _averaged(measures: Sequence[Measures]) -> Measures:
     """The measures of several learners, the mean of numbers that several have."""
-    table = DataFrame(list(measures))
-    return {name: (values := table[name].dropna())[values.index[0]] if len(values) == 1 or values.dtype == object
-            else float(values.mean()) for name in table}
+    found: dict[str, list[Any]] = {}
+    for each in measures:
+        for name, value in each.items():
+            found.setdefault(name, []).append(value)
+    return {
+        name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
+        for name, values in found.items()
+    }
 
 
 def optimiser(kind: type[torch.optim.Optimizer], source: str) -> tuple[str, Any, str]:
@@ -297,13 +302,37 @@ class Table:
         plain, used = self._combined(rows, dataset, preset, asked, {})
         for name in asked:
             if name not in used:
-                raise ValueError(f"{name}={fields[name]!r} changes nothing of {_names(plain)}; {_users(plain[0], [name])}")
+                nothing = f"{name}={fields[name]!r} changes nothing of {_names(plain)}"
+                raise ValueError(f"{nothing}; {_users(plain[0], [name])}")
         if not bundle:
             return plain
         varied, _ = self._combined(rows, dataset, preset, asked, bundle)
         if varied == plain:
             raise ValueError(f"variant={variant!r} changes nothing of {_names(plain)}; {_users(plain[0], [*bundle])}")
         return varied
+
+    def described(self, dataset: str | None = None, preset: str = "paper", **fields: Any) -> Rows:
+        """What the table trains: (name, value, source) of the last of its recipes with these fields.
+
+        Args:
+            dataset: by default the first that does not come with the package.
+            preset, fields: as for `recipes`; "auto" as for `cells`.
+
+        Raises:
+            TypeError, ValueError: as `recipes`.
+        """
+        dataset = dataset or next((name for name in self.datasets if not manifest.embedded(name)), self.datasets[0])
+        preset = resolved(preset, choose("dataset", dataset, self.datasets))
+        recipe = self.recipes(dataset, preset, **fields)[-1]
+        changes = self.study.changes(recipe, preset).items()
+        of_the_table = {name: (value, self.place) for name, value in changes if name not in fields}
+        return [*recipe.described(of_the_table), *self.study.constants(recipe)]
+
+    @property
+    def known_methods(self) -> list[str]:
+        """Values of the naming field that may be asked for."""
+        dataset = self.datasets[0]
+        return list(self.methods) or self._methods([self._fields(row, dataset, "paper") for row in self.rows])
 
     def _combined(
         self, rows: Sequence[Fields], dataset: str, preset: str, asked: Fields, bundle: Fields
@@ -346,8 +375,8 @@ class Table:
             cells: of `Study.tidy`.
 
         Returns:
-            With `departures` by name and value from the nearest row of the table, in what it sweeps left out, `setting`,
-            the bundle of `settings` that they are, which are then no departures, and what that row is called.
+            With `departures` by name and value from the nearest row of the table, but for what that sweeps; `setting`,
+            the bundle of `settings` that they are, which are then no departures; and what that row is called.
         """
         placed = [self._place(cell) for cell in cells.to_dict("records")]
         found = cells[[place is not None for place in placed]].reset_index(drop=True)
@@ -422,7 +451,8 @@ class Table:
     def shown(self) -> list[str]:
         """What tells rows apart by default: what they are called, then the fields that they sweep."""
         called = [name for row in self.rows for name in self._called(row)]
-        swept = [name for row in self.rows for name, value in row.items() if isinstance(value, tuple) or callable(value)]
+        values = [item for row in self.rows for item in row.items()]
+        swept = [name for name, value in values if isinstance(value, tuple) or callable(value)]
         return list(dict.fromkeys([*called, *swept]))
 
 
@@ -465,8 +495,8 @@ def run_table(
         workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
             over the recipe's threads, or what fits on the GPUs, see `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
-        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps; it replaces the field in
-            every row whose training or evaluation uses it. "auto" leaves it as the rows have it.
+        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
+            in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
     Returns:
         One row per swept combination: what tells it apart, `departures` by name and value where there are any, then
@@ -484,22 +514,24 @@ def run_table(
     cells = table.cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
     where, store = devices.resolve(device), Store(manifest.runs_root())
     pool = pool_of(engine, workers, cells, where)
-    if cells[0].recipe.precision == "auto" and devices.first() and any(store.run(cell).result is None for cell in cells):
+    missing = any(store.run(cell).result is None for cell in cells)
+    if missing and cells[0].recipe.precision == "auto" and devices.first():
         tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)
     run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool)
     finished = table.select(table.study.tidy(rows_of(cells, store)))
-    several = [name for name, given in fields.items() if given != "auto" and len(table.study.recipe.parse(name, given)) > 1]
-    return table.laid_out(finished, several)
+    parsed = {name: table.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
+    return table.laid_out(finished, [name for name, values in parsed.items() if len(values) > 1])
 
 
 def plan_table(
     name: str, dataset: str | None = None, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto",
     **choices: Any,
 ) -> str:
-    """What `run_table` would cost with these arguments, as text; nothing of it is trained, see `repro.run.plan.plan`."""
+    """What `run_table` would cost with these arguments, see `repro.run.plan.plan`; nothing of it is trained."""
     table = find(name)
     cells, where = table.cells(dataset, device=device, **choices), devices.resolve(device)
-    return plan(cells, table.study.untrained, Store(manifest.runs_root()), where, pool_of(engine, workers, cells, where))
+    pool = pool_of(engine, workers, cells, where)
+    return plan(cells, table.study.untrained, Store(manifest.runs_root()), where, pool)
 
 
 def finished() -> DataFrame:
@@ -594,8 +626,8 @@ def _require_one_recipe(cells: DataFrame, recipe: type[Recipe]) -> None:
         if mixed:
             raise MixedSeeds(
                 f"seeds {', '.join(map(str, seeds['seed']))} of {method} {changes} differ in {', '.join(mixed)} (cells "
-                f"{', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a row "
-                "of figures/cells.csv or a folder of that name in REPRO_RUNS"
+                f"{', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a "
+                "row of figures/cells.csv or a folder of that name in REPRO_RUNS"
             )
 
 
@@ -606,5 +638,4 @@ def _names(recipes: Sequence[Recipe]) -> str:
 def _users(recipe: Recipe, names: Sequence[str]) -> str:
     """The end of a message on fields that change nothing: who uses them."""
     users = dict.fromkeys(user for name in names for user in recipe.users(name))
-    whose = f"{', '.join(users)} use it" if users else "nothing that is trained so does"
-    return f"{whose}: leave it out, or choose these too"
+    return f"{', '.join(users)} use it: leave it out, or choose these too" if users else "leave it out"

@@ -1,8 +1,6 @@
 """Fine-tuning an encoder end to end on labelled recordings, and its accuracy averaged over clips."""
 
-import functools
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,17 +8,18 @@ from torch.nn.functional import cross_entropy
 
 from repro.audiovisual import augment
 from repro.audiovisual.data import Pairs
+from repro.audiovisual.gather import Gatherer
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
-from repro.run.ahead import Ahead, ahead
-from repro.run.device import autocast, restore_generator
+from repro.run.ahead import ahead
+from repro.run.learner import ShuffledBatches
 from repro.run.streams import seeds
 
 OPTIMISER = torch.optim.Adam
 
 
-class FineTuner:
-    """A learner for `repro.run.fit`: a trained encoder of one modality and a new linear classifier.
+class FineTuner(Gatherer):
+    """A learner with a trained encoder of one modality and a new linear classifier.
 
     Args:
         recipe: whose `finetune_...` fields say how.
@@ -29,6 +28,8 @@ class FineTuner:
         modality: "video" or "audio".
         seed: of classifier, order and views.
         device: where to train.
+        target: what the encoder is judged on.
+        split: of the target, from 1.
 
     Raises:
         ValueError: if the training split has not two labelled recordings with the modality, or the test split none.
@@ -37,6 +38,7 @@ class FineTuner:
     """
 
     terms = ("loss",)
+    gathering = ("order", "order_generator")
 
     def __init__(
         self,
@@ -46,8 +48,12 @@ class FineTuner:
         modality: str,
         seed: int,
         device: torch.device,
+        *,
+        target: str,
+        split: int,
     ) -> None:
-        self.recipe, self.data, self.modality, self.device = recipe, data.to(device), modality, device
+        super().__init__(recipe, data, seed, device)
+        self.modality, self.target, self.split, self.name = modality, target, split, f"{target}-{split}"
         usable = data.has(modality) & (data.labels >= 0)
         self.members, self.tested = ((usable & split).nonzero().flatten() for split in (data.train, data.test))
         if len(self.members) < 2 or not len(self.tested):
@@ -65,12 +71,16 @@ class FineTuner:
         crops, order = seeds(seed, 2)
         self.generator = torch.Generator(device).manual_seed(crops)
         self.order_generator = torch.Generator().manual_seed(order)
-        self.order: list[Tensor] = []
-        self.batches = Ahead()
         self.steps_per_epoch = min(math.ceil(len(self.members) / recipe.finetune_batch), len(self.members) // 2)
         self.total_steps = recipe.finetune_epochs * self.steps_per_epoch
-        self.costly_steps = 0
-        self.taken = 0
+        # In one of about equal batches none has one recording alone: batch normalisation may have a single value of it.
+        self.order = ShuffledBatches(self.members, self.steps_per_epoch, generator=self.order_generator)
+        self.parts = {"trunk": self.trunk, "classifier": self.classifier, "optimiser": self.optimiser}
+        self.streams = {
+            "generator": self.generator,
+            "order_generator": self.order_generator,
+            "order": self.order,
+        }
 
     def step(self) -> Tensor:
         """One optimisation step; the cross entropy in nats, (1,)."""
@@ -79,10 +89,8 @@ class FineTuner:
             group["lr"] = self.recipe.finetune_learning_rate * (1 + cosine) / 2
         self.trunk.train()
         index, view = self.batches.take(self._gathered_batch)
-        if self.data.streamed and self.taken + 1 < self.total_steps:
-            position = list(self.order), self.order_generator.get_state()
-            self.batches.start(self._gathered_batch, functools.partial(self._return_to, *position))
-        with self._autocast():
+        self._begin_next_batch()
+        with self.autocast():
             logits = self.classifier(self.trunk(self._augmented(view))).float()
         loss = cross_entropy(logits, self.data.labels[index].to(self.device, non_blocking=True))
         self.optimiser.zero_grad()
@@ -103,7 +111,7 @@ class FineTuner:
         gathered = (self.data.centred(self.modality, index, windows).flatten(0, 1) for index in parts)
         for index, views in zip(parts, ahead(gathered, early=self.data.streamed), strict=True):
             views = views.to(self.device, non_blocking=True)
-            with self._autocast():
+            with self.autocast():
                 logits = self.classifier(self.trunk(augment.in_the_middle(views, self.recipe.size))).float()
             probabilities = logits.softmax(1).unflatten(0, (len(index), windows)).mean(1)
             correct += (probabilities.argmax(1).cpu() == self.data.labels[index]).sum().item()
@@ -115,42 +123,5 @@ class FineTuner:
 
     def _gathered_batch(self) -> tuple[Tensor, Tensor]:
         """Indices (n,) of the next batch and its views."""
-        index = self._next_batch()
+        index = self.order.take()
         return index, self.data.view(self.modality, index, self.order_generator)
-
-    def _next_batch(self) -> Tensor:
-        """Indices (n,) of the next batch. Those of an epoch are of about one size, none of one recording alone.
-
-        (Of one, batch normalisation may have a single value to find a deviation of.)
-        """
-        if not self.order:
-            shuffled = self.members[torch.randperm(len(self.members), generator=self.order_generator)]
-            self.order = [*shuffled.tensor_split(self.steps_per_epoch)]
-        return self.order.pop(0)
-
-    def _return_to(self, order: list[Tensor], order_state: Tensor) -> None:
-        """Undo `_gathered_batch`."""
-        self.order = order
-        self.order_generator.set_state(order_state)
-
-    def _autocast(self) -> torch.autocast:
-        return autocast(self.device, self.recipe.precision)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything needed to continue exactly."""
-        self.batches.rewind()
-        parts = {name: part.state_dict() for name, part in self._parts().items()}
-        generators = {"generator": self.generator.get_state(), "order_generator": self.order_generator.get_state()}
-        return parts | generators | {"order": list(self.order), "taken": self.taken}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state of `state_dict`."""
-        self.batches.rewind()
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        restore_generator(self.generator, state["generator"])
-        self.order_generator.set_state(state["order_generator"])
-        self.order, self.taken = list(state["order"]), state["taken"]
-
-    def _parts(self) -> dict[str, Any]:
-        return {"trunk": self.trunk, "classifier": self.classifier, "optimiser": self.optimiser}

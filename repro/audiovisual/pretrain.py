@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.data import Pairs
+from repro.audiovisual.gather import Gatherer
 from repro.audiovisual.members import drawn, members, modalities_of
 from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
@@ -17,18 +18,19 @@ from repro.contrast.dictionary import Dictionary
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
 from repro.contrast.negatives import NonFinite, select
 from repro.contrast.objectives import info_nce
-from repro.run.ahead import Ahead, ahead
-from repro.run.device import autocast, restore_generator
+from repro.run.ahead import ahead
 from repro.run.fit import NonFiniteLoss
+from repro.run.learner import ShuffledBatches
 from repro.run.streams import seeds
 
 VERSION = 5  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.Adam
+REPORT_STEPS = 5  # of runs of so many iterations, which are about what happens along them
 OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
 
 
-class Pretrainer:
-    """A learner for `repro.run.fit`: towers, momentum encoder, dictionaries, pools, optimiser, generators, order.
+class Pretrainer(Gatherer):
+    """A learner with towers, momentum encoder, dictionaries, pools, optimiser, generators and order of pairs.
 
     Args:
         recipe: hyper-parameters; `method="scratch"` gives untrained towers and no steps.
@@ -47,8 +49,11 @@ class Pretrainer:
     Source: CM-ACC, Algorithms 2 and 4.
     """
 
+    kept = ("pools", "pooled", "counted")
+    gathering = ("order", "order_generator", "view_generator")
+
     def __init__(self, recipe: AudioVisualRecipe, data: Pairs, seed: int, device: torch.device) -> None:
-        self.recipe, self.data, self.device = recipe, data.to(device), device
+        super().__init__(recipe, data, seed, device)
         self.modalities = modalities_of(data)
         self.members = members(recipe, data)
         self.present = {modality: data.has(modality) for modality in self.modalities}
@@ -74,20 +79,36 @@ class Pretrainer:
         self.order_generator = torch.Generator().manual_seed(order)
         self.shuffle_generator = torch.Generator().manual_seed(shuffle)
         self.view_generator = torch.Generator().manual_seed(views)
-        self.order = torch.empty(0, dtype=torch.int64)
-        self.batches = Ahead()
         self.steps_per_epoch = max(1, len(self.members) // recipe.batch)
         self.total_steps = 0 if recipe.method == "scratch" else recipe.epochs * self.steps_per_epoch
         if recipe.iterations:
-            self.total_steps = min(self.total_steps, recipe.iterations)
+            self.total_steps, self.report_steps = min(self.total_steps, recipe.iterations), REPORT_STEPS
         self.costly_steps = -(-self.total_steps // self.steps_per_epoch) if recipe.method == "cmacc" else 0
-        self.taken = 0
+        self.order = ShuffledBatches(
+            self.members, self.steps_per_epoch, batch=recipe.batch, generator=self.order_generator
+        )
         self.counted = torch.zeros(len(MODALITIES), dtype=torch.int64, device=device)  # categories selected, all steps
         self.kinds = int(data.categories.max()) + 1
         self.categories = data.categories.where(data.categories >= 0, self.kinds).to(device)  # the last: unknown
         self.dictionaries, self.entries, self.pools, self.pooled = nn.ModuleDict(), nn.ModuleDict(), {}, {}
         if recipe.method in SELF_SUPERVISED:
             self._fill_dictionaries()
+        self.parts = {
+            "towers": self.towers,
+            "classifiers": self.classifiers,
+            "keys": self.keys,
+            "dictionaries": self.dictionaries,
+            "entries": self.entries,
+            "optimiser": self.optimiser,
+        }
+        self.streams = {
+            "generator": self.generator,
+            "selection_generator": self.selection_generator,
+            "order_generator": self.order_generator,
+            "shuffle_generator": self.shuffle_generator,
+            "view_generator": self.view_generator,
+            "order": self.order,
+        }
 
     def step(self) -> Tensor:
         """One optimisation step; the value of every term, (terms,).
@@ -116,7 +137,7 @@ class Pretrainer:
         losses = []
         for modality, view in views.items():
             labels = self.data.labels[self._having(modality, index)].to(self.device, non_blocking=True)
-            with self._autocast():
+            with self.autocast():
                 logits = self.classifiers[modality](self.towers.trunks[modality](self._augmented(view))).float()
             cells = zip(logits.split(self.data.sizes, dim=1), labels.view(len(labels), -1).unbind(1), strict=True)
             losses.append(torch.stack([cross_entropy(*cell) for cell in cells]).mean())
@@ -229,7 +250,7 @@ class Pretrainer:
             found = torch.zeros(self.kinds + 1, dtype=torch.bool, device=self.device)
             found.index_fill_(0, self.categories[entering], True)
             counts[f"categories_{modality}"] = found[: self.kinds].sum()
-        self.counted += torch.stack([*counts.values()])
+        self.counted = self.counted + torch.stack([*counts.values()])
         return {name: count.float() for name, count in counts.items()}
 
     def _pools_are_due(self) -> bool:
@@ -269,7 +290,7 @@ class Pretrainer:
 
     def _outputs(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
         """Of the queries' towers: embeddings (N, d), unfinished, and the inputs (N, e) of the last layer."""
-        with self._autocast():
+        with self.autocast():
             return self.towers(modality, view)
 
     def _keys(self, modality: str, view: Tensor) -> Tensor:
@@ -280,7 +301,7 @@ class Pretrainer:
         return encode_shuffled(encode, view, generator=self.shuffle_generator)
 
     def _keys_in_order(self, modality: str, view: Tensor) -> Tensor:
-        with self._autocast():
+        with self.autocast():
             embedding, _ = self.keys(modality, view)
         return self.finished(embedding)
 
@@ -308,15 +329,9 @@ class Pretrainer:
         """What the momentum encoder follows: with an extra layer, that of the other modality (not in SMoCo)."""
         return crossed(self.towers) if self.crosses and self.recipe.extra_layer else self.towers
 
-    def _begin_next_batch(self) -> None:
-        """Have the next batch gathered while the device trains, once this step has drawn all it will."""
-        if self.data.streamed and self.taken + 1 < self.total_steps:
-            position = self.order, self.order_generator.get_state(), self.view_generator.get_state()
-            self.batches.start(self._gathered_batch, functools.partial(self._return_to, *position))
-
     def _gathered_batch(self) -> tuple[Tensor, dict[str, Any]]:
         """Indices (N,) of the next batch and its views by modality, two each of SMoCo, none of what an item lacks."""
-        index = self._next_batch()
+        index = self.order.take()
         if self.crosses:
             return index, dict(zip(MODALITIES, self.data.pair(index, self.view_generator), strict=True))
         if self.recipe.method == "smoco":
@@ -324,51 +339,6 @@ class Pretrainer:
         having = {each: self._having(each, index) for each in self.modalities}
         present = {each: items for each, items in having.items() if len(items)}
         return index, {each: self.data.view(each, items, self.view_generator) for each, items in present.items()}
-
-    def _next_batch(self) -> Tensor:
-        """Indices (N,) of the next batch; the rest of an epoch that is smaller is dropped."""
-        if len(self.order) == 0:
-            shuffled = torch.randperm(len(self.members), generator=self.order_generator)
-            self.order = self.members[shuffled[: self.steps_per_epoch * self.recipe.batch]]
-        index, self.order = self.order[: self.recipe.batch], self.order[self.recipe.batch :]
-        return index
-
-    def _return_to(self, order: Tensor, order_state: Tensor, view_state: Tensor) -> None:
-        """Undo `_gathered_batch`."""
-        self.order = order
-        self.order_generator.set_state(order_state)
-        self.view_generator.set_state(view_state)
-
-    def _autocast(self) -> torch.autocast:
-        return autocast(self.device, self.recipe.precision)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything needed to continue exactly, pools included: their encoder has moved on since they were drawn."""
-        self.batches.rewind()
-        generators = {name: generator.get_state() for name, generator in self._generators().items()}
-        parts = {name: part.state_dict() for name, part in self._parts().items()}
-        rest = {"pools": dict(self.pools), "pooled": dict(self.pooled), "order": self.order.clone()}
-        return parts | generators | rest | {"taken": self.taken, "counted": self.counted.clone()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state of `state_dict`."""
-        self.batches.rewind()
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        for name, generator in self._generators().items():
-            restore_generator(generator, state[name])
-        for name in ("pools", "pooled"):
-            setattr(self, name, {modality: rows.to(self.device) for modality, rows in state[name].items()})
-        self.order, self.taken = state["order"], state["taken"]
-        self.counted = state["counted"].to(self.device)
-
-    def _parts(self) -> dict[str, Any]:
-        names = ("towers", "classifiers", "keys", "dictionaries", "entries", "optimiser")
-        return {name: getattr(self, name) for name in names}
-
-    def _generators(self) -> dict[str, torch.Generator]:
-        names = ("generator", "selection_generator", "order_generator", "shuffle_generator", "view_generator")
-        return {name: getattr(self, name) for name in names}
 
 
 def _encoder(recipe: AudioVisualRecipe, modality: str, data: Pairs) -> Encoder:

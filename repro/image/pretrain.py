@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -27,8 +27,8 @@ from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
 from repro.image.recipe import VARIANTS, ImageRecipe
 from repro.image.views import centred_view, training_views
-from repro.run.device import autocast, precision_of, restore_generator
 from repro.run.evaluate import nearest_neighbour
+from repro.run.learner import Learner, ShuffledBatches
 from repro.run.streams import seeds
 
 VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
@@ -53,8 +53,8 @@ def check_shared(recipe: ImageRecipe) -> None:
     groups_here(recipe.groups, recipe.batch // processes)
 
 
-class Pretrainer:
-    """A learner for `repro.run.fit`: model, momentum encoder, dictionary, optimiser, generators, order of samples.
+class Pretrainer(Learner):
+    """A learner with model, momentum encoder, dictionary, optimiser, generators and order of samples.
 
     In a process group every process holds the same state and works on its share of each batch, row j of process r being
     row j * processes + r of the whole; the result is that of one process with the same ghost groups.
@@ -76,8 +76,12 @@ class Pretrainer:
             processes.
     """
 
+    recipe: ImageRecipe
+    data: ImageSet
+    kept = ("knn1",)
+
     def __init__(self, recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> None:
-        self.recipe, self.data, self.seed, self.device = recipe, on_device(data, device), seed, device
+        super().__init__(recipe, on_device(data, device), seed, device)
         self.terms = (*(("InfoNCE", "ReSSL", "Ceil") if recipe.method == "sce" else ()), "loss", "knn1")
         self.members = (data.train if recipe.method == "supervised" else data.pretrain).nonzero().flatten()
         if recipe.method != "random" and recipe.batch > len(self.members):
@@ -105,13 +109,27 @@ class Pretrainer:
         self.generator = torch.Generator(device).manual_seed(views)
         self.order_generator = torch.Generator().manual_seed(order)
         self.shuffle_generator = torch.Generator().manual_seed(shuffle)
-        self.order = torch.empty(0, dtype=torch.int64)
-        self.incoming: Iterator[list[Tensor]] = iter(())
         self.steps_per_epoch = max(1, len(self.members) // recipe.batch)
         self.total_steps = 0 if recipe.method == "random" else recipe.epochs * self.steps_per_epoch
         self.costly_steps = min(MONITORED, self.total_steps)
-        self.taken, self.knn1 = 0, 0.0
-        self.precision = precision_of(recipe, device)
+        self.knn1 = 0.0
+        self.order = ShuffledBatches(
+            self.members, self.steps_per_epoch, batch=recipe.batch, generator=self.order_generator
+        )
+        self.incoming: Iterator[list[Tensor]] = iter(())
+        self.parts = {
+            "model": self.model,
+            "classifier": self.classifier,
+            "keys": self.keys,
+            "dictionary": self.dictionary,
+            "optimiser": self.optimiser,
+        }
+        self.streams = {
+            "generator": self.generator,
+            "order_generator": self.order_generator,
+            "shuffle_generator": self.shuffle_generator,
+            "order": self.order,
+        }
 
     def step(self) -> Tensor:
         """One optimisation step; the value of every term, (terms,)."""
@@ -129,7 +147,7 @@ class Pretrainer:
 
     def _supervised(self, pictures: list[Tensor], index: Tensor) -> dict[str, Tensor]:
         view, = self._augmented(pictures)
-        with self._autocast():
+        with self.autocast():
             logits = self.classifier(self.model.features(view)).float()
         losses = {"loss": cross_entropy(logits, self.data.labels[index].to(self.device, non_blocking=True))}
         self._descend(losses["loss"])
@@ -146,7 +164,7 @@ class Pretrainer:
     def _encoded(self, pictures: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Queries (n, d) and keys (n, keys, d)."""
         query_view, *key_views = self._augmented(pictures)
-        with self._autocast():
+        with self.autocast():
             query = self.model(query_view)
             keys = self._keys(torch.cat(key_views))
         return query, keys.unflatten(0, (self.recipe.keys, -1)).transpose(0, 1)
@@ -202,17 +220,13 @@ class Pretrainer:
 
     def _next_batch(self) -> tuple[Tensor, list[Tensor]]:
         """Indices (n,) of this process's share of the next batch, and its pictures for every view."""
-        if len(self.order) == 0:  # a rest smaller than a batch is dropped
-            shuffled = torch.randperm(len(self.members), generator=self.order_generator)
-            self.order = self.members[shuffled[: self.steps_per_epoch * self.recipe.batch]]
         pictures = next(self.incoming, None)
         if pictures is None:
             seed = (self.seed, self.taken // self.steps_per_epoch)
             share = self.recipe.batch // process()[1]
-            self.incoming = self.source.batches(self._share(self.order), batch=share, seed=seed)
+            self.incoming = self.source.batches(self._share(self.order.left()), batch=share, seed=seed)
             pictures = next(self.incoming)
-        index, self.order = self._share(self.order[: self.recipe.batch]), self.order[self.recipe.batch :]
-        return index, pictures
+        return self._share(self.order.take()), pictures
 
     def _share(self, rows: Tensor) -> Tensor:
         rank, processes = process()
@@ -237,9 +251,6 @@ class Pretrainer:
 
     def _memory_format(self) -> torch.memory_format:
         return torch.channels_last if self.recipe.channels_last else torch.contiguous_format
-
-    def _autocast(self) -> torch.autocast:
-        return autocast(self.device, self.precision)
 
     def _nearest_neighbour(self) -> float:
         """Accuracy in percent on the test split, of neighbours in the training split."""
@@ -274,7 +285,7 @@ class Pretrainer:
         processes = process()[1]
         share, missing = self._share(_padded(index)), len(index)
         parts = []
-        with self._autocast():
+        with self.autocast():
             for pictures, in source.batches(share, batch=-(-batch // processes), seed=seed):
                 count = min(len(pictures) * processes, missing)
                 missing -= count
@@ -293,36 +304,12 @@ class Pretrainer:
         """Everything needed to continue exactly; the same in every process."""
         for module in (self.model, self.keys):
             average_statistics(module)
-        return {name: part.state_dict() for name, part in self._parts().items()} | {
-            "generator": self.generator.get_state(),
-            "order_generator": self.order_generator.get_state(),
-            "shuffle_generator": self.shuffle_generator.get_state(),
-            "order": self.order.clone(),
-            "taken": self.taken,
-            "knn1": self.knn1,
-            "precision": self.precision,
-        }
+        return super().state_dict()
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state of `state_dict`."""
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        restore_generator(self.generator, state["generator"])
-        self.order_generator.set_state(state["order_generator"])
-        self.shuffle_generator.set_state(state["shuffle_generator"])
-        self.order, self.incoming = state["order"], iter(())
-        self.taken, self.knn1 = state["taken"], state["knn1"]
-        asked = self.recipe.gpu_precision if self.recipe.precision == "auto" else self.recipe.precision
-        self.precision = state.get("precision", asked)  # as it was begun; states from before this was kept have none
-
-    def load_weights(self, state: dict[str, Any]) -> None:
-        """Take over what `features` needs from a state of `state_dict`, whichever device it was saved on."""
-        self.model.load_state_dict(state["model"])
-        self.precision = state.get("precision", self.precision)
-
-    def _parts(self) -> dict[str, Any]:
-        names = ("model", "classifier", "keys", "dictionary", "optimiser")
-        return {name: getattr(self, name) for name in names}
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See `Learner.load_state_dict`."""
+        super().load_state_dict(state)
+        self.incoming = iter(())
 
 
 def _padded(rows: Tensor) -> Tensor:

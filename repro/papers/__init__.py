@@ -1,7 +1,7 @@
 """The papers: each subpackage is one, with its tables, printed numbers, figures, claims and discrepancies.
 
-A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing, so that help costs nothing.
-Its module `tables` declares them.
+A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
+`tables` declares them.
 """
 
 import functools

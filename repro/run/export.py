@@ -15,7 +15,6 @@ from repro.run.csv_files import whole_lines
 from repro.run.json_files import check_metrics, check_parts, parse_json
 from repro.run.store import Cell, Store, evaluation_of, write_atomically
 
-
 COLUMNS = ["key", "study", "seed", "preset", "dataset", "digest", "version"]
 COLUMNS += ["changes", "recipe", "metrics", "cost", "commit"]
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {  # of the columns that are JSON objects

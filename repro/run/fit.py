@@ -1,7 +1,7 @@
 """The training loop: progress, checkpoint, resume, and a guard against non-finite losses.
 
-A learner holds *all* state of a run (weights, dictionaries, optimiser, generators, order of samples), so that a run
-killed at any moment and started again takes exactly the steps it would have taken undisturbed. In a process group all
+A learner (`repro.run.learner`) holds *all* state of a run, so that a run killed at any moment and started again takes
+exactly the steps it would have taken undisturbed. In a process group all
 processes take the same steps, the first reads and writes the folder.
 """
 
@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ from tqdm.auto import tqdm
 
 from repro.run.device import first, from_first
 from repro.run.json_files import parse_json
+from repro.run.learner import Learner as Learner  # `repro.run.table` takes it from here
 from repro.run.store import naming, write_atomically
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
@@ -33,46 +34,26 @@ class NonFiniteLoss(FloatingPointError):
     """A loss became NaN or infinite; the message names the term and the step."""
 
 
-class Learner(Protocol):
-    """What `fit` trains."""
-
-    terms: tuple[str, ...]
-    steps_per_epoch: int
-    total_steps: int
-    costly_steps: int  # how many do what the first does besides training, such as a look at the test split
-
-    def step(self) -> Tensor:
-        """Take one optimisation step; returns the value of every term, (len(terms),), on the device."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """All state, as tensors, numbers, strings and containers of them."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over a state from `state_dict`."""
-
-
 def fit(
     learner: Learner,
     folder: Path,
     progress: tqdm,
     *,
     checkpoint_seconds: float = 60.0,
-    report_steps: int = 50,
     probe: Callable[[], dict[str, float]] | None = None,
     probe_steps: int = 0,
 ) -> dict[str, float]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
-    Losses stay on the device between reports (one per epoch, or `report_steps` if an epoch is longer): a step needs no
-    host synchronisation. A report checks the losses, appends a line to `progress.jsonl` and, when `checkpoint_seconds`
-    have passed, saves a checkpoint.
+    Losses stay on the device between reports (one per epoch, or the learner's `report_steps` if an epoch is longer): a
+    step needs no host synchronisation. A report checks the losses, appends a line to `progress.jsonl` and, when
+    `checkpoint_seconds` have passed, saves a checkpoint.
 
     Args:
         learner: what to train.
         folder: of the run.
         progress: a bar to count steps on; it is reset, so that one bar serves all cells of a table.
         checkpoint_seconds: time between checkpoints; there is always one at the end.
-        report_steps: most steps between reports, at least 1.
         probe: measures the learner along training, drawing from no stream of it; a line of `probes.jsonl` each time.
         probe_steps: steps between these; 0, never.
 
@@ -89,7 +70,7 @@ def fit(
             _truncate(folder / name, done)
         if 0 < done < learner.total_steps:
             tqdm.write(f"{folder} continues after step {done} of {learner.total_steps}", file=sys.stderr)
-    interval = min(learner.steps_per_epoch, report_steps)
+    interval = min(learner.steps_per_epoch, learner.report_steps)
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []
     progress.reset(learner.total_steps)
@@ -173,13 +154,9 @@ def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
     if state is None:
         return 0, 0.0
     try:
-        odd = state["learner"].keys() - learner.state_dict().keys()
-        if odd:
-            raise KeyError(*sorted(odd))
-        if state["step"] == learner.total_steps and hasattr(learner, "load_weights"):
-            learner.load_weights(state["learner"])  # to be evaluated again, on whichever device
-        else:
-            learner.load_state_dict(state["learner"])
+        finished = state["step"] == learner.total_steps  # to be evaluated again, on whichever device
+        load = learner.load_weights if finished else learner.load_state_dict
+        load(state["learner"])
     except torch.OutOfMemoryError:  # says nothing about the file
         raise
     except (KeyError, RuntimeError) as error:

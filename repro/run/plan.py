@@ -16,7 +16,7 @@ from repro.run import device as devices
 from repro.run.cluster import Cluster
 from repro.run.cost import begin, peak_mb
 from repro.run.engine import Pool, complete
-from repro.run.fit import Learner
+from repro.run.learner import Learner
 from repro.run.store import Cell, Run, Store
 
 MEASURED = 2.0  # seconds of steps that are measured of everything that is trained, and at least one step

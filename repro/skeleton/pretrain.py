@@ -1,5 +1,6 @@
 """Pre-training with any subset of attractive/contrastive x encoder/decoder objectives."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
 from repro.contrast.momentum import MomentumEncoder, follow
 from repro.contrast.objectives import attraction, info_nce, reconstruction, sequence_contrast
-from repro.run.device import autocast, precision_of, restore_generator
+from repro.run.learner import Learner, ShuffledBatches
 from repro.run.streams import seeds
 from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet
@@ -21,8 +22,8 @@ VERSION = 3  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.Adam
 
 
-class Pretrainer:
-    """A learner for `repro.run.fit`: model, momentum encoder, dictionaries, optimiser, generator, order of samples.
+class Pretrainer(Learner):
+    """A learner with model, momentum encoder, dictionaries, optimiser, generator and order of samples.
 
     Args:
         recipe: hyper-parameters; `objectives="random"` gives the untrained model and no steps.
@@ -34,11 +35,14 @@ class Pretrainer:
         ValueError: if the batch is larger than the number of training sequences.
     """
 
+    recipe: SkeletonRecipe
+    data: SkeletonSet
+
     def __init__(self, recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> None:
-        self.recipe, self.device = recipe, device
+        super().__init__(recipe, data, seed, device)
         self.contrastive = recipe.has("CE") or recipe.has("CD")  # needs keys
         self.terms = (*(term for term in TERMS if recipe.has(term)), "loss")
-        self.data, self.sequences = data, Sequences(data.frames, data.lengths, device)
+        self.sequences = Sequences(data.frames, data.lengths, device)
         self.train = data.train.nonzero().flatten()
         if trains(recipe) and recipe.batch > len(self.train):
             available = f"{len(self.train)} training sequences of {data.name}"
@@ -69,19 +73,27 @@ class Pretrainer:
             module.to(device)
         self.optimiser = OPTIMISER(self.model.parameters(), lr=recipe.learning_rate, fused=True)
         self.generator = torch.Generator(device).manual_seed(views)
-        self.order_generator = torch.Generator().manual_seed(order)
-        self.precision = precision_of(recipe, device)
-        self.order = torch.empty(0, dtype=torch.int64)
         self.steps_per_epoch = max(1, len(self.train) // recipe.batch)
         self.total_steps = recipe.epochs * self.steps_per_epoch if trains(recipe) else 0
-        self.costly_steps = 0
+        self.order_generator, places = torch.Generator().manual_seed(order), torch.arange(len(self.train))
+        self.order = ShuffledBatches(
+            places, self.steps_per_epoch, batch=recipe.batch, generator=self.order_generator
+        )
+        self.parts = {
+            "model": self.model,
+            "keys": self.keys,
+            "dictionary": self.dictionary,
+            "sequence_dictionary": self.sequence_dictionary,
+            "optimiser": self.optimiser,
+        }
+        self.streams = {"generator": self.generator, "order_generator": self.order_generator, "order": self.order}
 
     def step(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
         sequences, lengths, cpu_lengths = self._next_batch()
         queries = self._query_inputs(sequences, lengths)
         key_input = self._view(sequences, lengths) if self.contrastive else None
-        with self._autocast():
+        with self.autocast():
             keys = self._keys(key_input, cpu_lengths) if self.contrastive else {}
             losses = self._losses(queries, sequences, lengths, cpu_lengths, keys)
         loss = torch.stack([self.recipe.weight(term) * value for term, value in losses.items()]).sum()
@@ -90,6 +102,7 @@ class Pretrainer:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         self.optimiser.step()
         self._update_keys(keys)
+        self.taken += 1
         return torch.stack([*losses.values(), loss]).detach()
 
     def _next_batch(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -98,10 +111,7 @@ class Pretrainer:
 
     def _next_index(self) -> Tensor:
         """Which sequences are in the next batch, (N,), on the CPU."""
-        if len(self.order) < self.recipe.batch:  # a rest smaller than a batch is dropped
-            self.order = torch.randperm(len(self.train), generator=self.order_generator)
-        index, self.order = self.order[: self.recipe.batch], self.order[self.recipe.batch :]
-        return self.train[index]
+        return self.train[self.order.take()]
 
     def _query_inputs(self, clean: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The inputs of the query encoder that the objective needs: an augmented view, the untransformed sequences."""
@@ -122,9 +132,6 @@ class Pretrainer:
         `cpu_lengths`, here and below: the lengths (N,), on the CPU, where the device need not be waited for.
         """
         return Packing(cpu_lengths) if self.device.type == "cpu" else None
-
-    def _autocast(self) -> torch.autocast:
-        return autocast(self.device, self.precision)
 
     @torch.no_grad()
     def _keys(self, view: Tensor, cpu_lengths: Tensor) -> dict[str, Tensor]:
@@ -223,32 +230,10 @@ class Pretrainer:
     def _sequences(self, data: SkeletonSet) -> Sequences:
         return self.sequences if data is self.data else Sequences(data.frames, data.lengths, self.device)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Everything needed to continue exactly."""
-        return {name: part.state_dict() for name, part in self._parts().items()} | {
-            "generator": self.generator.get_state(),
-            "order_generator": self.order_generator.get_state(),
-            "order": self.order.clone(),
-            "precision": self.precision,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state of `state_dict`."""
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        restore_generator(self.generator, state["generator"])
-        self.order_generator.set_state(state["order_generator"])
-        self.order = state["order"]
-        self.precision = state["precision"]  # another processor goes on as it was begun
-
-    def load_weights(self, state: dict[str, Any]) -> None:
-        """Take over what `features` needs from a state of `state_dict`, whichever device it was saved on."""
-        self.model.load_state_dict(state["model"])
-        self.precision = state["precision"]
-
-    def _parts(self) -> dict[str, Any]:
-        names = ("model", "keys", "dictionary", "sequence_dictionary", "optimiser")
-        return {name: getattr(self, name) for name in names}
+    def load_weights(self, state: Mapping[str, Any]) -> None:
+        """See `Learner.load_weights`; once the optimiser alone had the number of steps."""
+        steps = (int(each["step"]) for each in state["optimiser"]["state"].values())
+        super().load_weights({"taken": max(steps, default=0)} | dict(state))
 
 
 def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ def learners(
 ) -> Iterator[Pretrainer | BestOnTest]:
     """What `fit` trains for a recipe: the pretrainer, watched on the test split if the recipe selects there."""
     pretrainer = Pretrainer(recipe, data, seed, device)
-    yield BestOnTest(pretrainer, data) if recipe.select == "best_on_test" else pretrainer
+    yield BestOnTest(pretrainer) if recipe.select == "best_on_test" else pretrainer
 
 
 def _pretrainer(learner: Pretrainer | BestOnTest) -> Pretrainer:

@@ -157,7 +157,8 @@ def test_accuracies_are_those_of_fine_tuning_and_their_mean_over_splits(data, ta
         accuracies = []
         for split in range(1, splits + 1):
             part = cell.target_of(pretrainer.recipe, name, split)
-            tuner = FineTuner(pretrainer.recipe, pretrainer.towers.trunks[modality], part, modality, 9, CPU)
+            tuner = FineTuner(pretrainer.recipe, pretrainer.towers.trunks[modality], part, modality, 9, CPU,
+                              target=name, split=split)
             for _ in range(tuner.total_steps):
                 tuner.step()
             accuracies.append(tuner.accuracy())

@@ -33,9 +33,10 @@ def trunk_of(modality, groups=1, seed=1):
     return trunk
 
 
-def tuner(modality="video", *, data=None, seed=2, trunk=None, **changes):
+def tuner(modality="video", *, data=None, seed=2, trunk=None, device=CPU, **changes):
     data = made_up(pretrain=4, train=12, test=7) if data is None else data
-    return FineTuner(tiny(**SMALL | changes), trunk or trunk_of(modality), data, modality, seed, CPU)
+    where = {"target": f"synthetic_{modality}", "split": 1}
+    return FineTuner(tiny(**SMALL | changes), trunk or trunk_of(modality), data, modality, seed, device, **where)
 
 
 def trace(fast, steps):
@@ -44,9 +45,10 @@ def trace(fast, steps):
 
 def batches(fast, steps):
     """Recordings of the batches of so many steps."""
-    found, next_batch = [], fast._next_batch
-    fast._next_batch = lambda: found.append(next_batch()) or found[-1]
+    found, take = [], fast.order.take
+    fast.order.take = lambda: found.append(take()) or found[-1]
     trace(fast, steps)
+    del fast.order.take
     return [index.tolist() for index in found]
 
 
@@ -64,7 +66,6 @@ def test_steps_are_those_of_adam_at_a_cosine_rate(modality, monkeypatch):
     assert fast.total_steps == 9
     for step in range(6):
         index, = batches(fast, 1)
-        del fast._next_batch
         loss = cross_entropy(classifier(trunk(views[-1].double())), fast.data.labels[index])
         assert fast.optimiser.param_groups[0]["lr"] == pytest.approx(0.005 * (1 + math.cos(math.pi * step / 9)))
         rate, t = 0.005 * (1 + math.cos(math.pi * step / 9)), step + 1
@@ -326,8 +327,7 @@ def test_another_kind_of_device_is_refused_in_words():
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_a_step_on_cuda_does_not_wait_for_the_device(modality, streamed, monkeypatch):
     monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: not streamed)
-    data = made_up(pretrain=4, train=12, test=7)
-    fast = FineTuner(tiny(**SMALL), trunk_of(modality), data, modality, 2, torch.device("cuda"))
+    fast = tuner(modality, device=torch.device("cuda"))
     fast.step()  # cuDNN prepares itself
     mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")

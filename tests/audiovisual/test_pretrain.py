@@ -97,7 +97,8 @@ def test_xmoco_meets_the_keys_of_its_batch_as_negatives():
 
 def test_no_two_streams_of_a_learner_begin_with_equal_draws():
     pretrainer = learner(seed=3)
-    for learning in (pretrainer, FineTuner(tiny(), pretrainer.towers.trunks["video"], made_up(), "video", 3, CPU)):
+    for learning in (pretrainer, FineTuner(tiny(), pretrainer.towers.trunks["video"], made_up(), "video", 3, CPU,
+                                            target="synthetic_video", split=1)):
         streams = {name: part for name, part in vars(learning).items() if isinstance(part, torch.Generator)}
         streams["initialisation"] = torch.Generator().manual_seed(3)
         draws = {name: tuple(torch.rand(4, generator=stream).tolist()) for name, stream in streams.items()}
@@ -191,8 +192,8 @@ def test_every_variant_changes_the_numbers(variant):
 @pytest.mark.parametrize("method", TRAINED)
 def test_every_epoch_is_a_permutation_without_its_rest(method, monkeypatch):
     fast = learner(method)
-    batches, next_batch = [], fast._next_batch
-    monkeypatch.setattr(fast, "_next_batch", lambda: batches.append(next_batch()) or batches[-1])
+    batches, take = [], fast.order.take
+    monkeypatch.setattr(fast.order, "take", lambda: batches.append(take()) or batches[-1])
     trace(fast, 9)
     epochs = [torch.cat(batches[first : first + 3]).tolist() for first in (0, 3, 6)]
     for items in epochs:

@@ -109,8 +109,8 @@ def test_candidates_are_judged_by_the_other_modality_before_the_loss_sees_them(m
 
 def test_the_released_selection_takes_the_batch_for_candidates_too(monkeypatch):
     fast, seen = learner(sampler="released"), watched(monkeypatch)
-    batches, next_batch = [], fast._next_batch
-    monkeypatch.setattr(fast, "_next_batch", lambda: batches.append(next_batch()) or batches[-1])
+    batches, take = [], fast.order.take
+    monkeypatch.setattr(fast.order, "take", lambda: batches.append(take()) or batches[-1])
     own_items = 0
     for _ in range(6):
         seen.clear()

@@ -57,7 +57,7 @@ class SlowStep:
         self.model, self.twin = copy.deepcopy(fast.model), copy.deepcopy(fast.keys.twin)
         self.negatives = fast.dictionary.entries.clone()
         self.sequence_negatives = fast.sequence_dictionary.entries.clone()
-        order, draws = fast.order.clone(), copy.deepcopy(fast.order_generator)
+        order, draws = fast.order.get_state(), copy.deepcopy(fast.order_generator)
         if len(order) < recipe.batch:
             order = torch.randperm(len(fast.train), generator=draws)
         index = fast.train[order[: recipe.batch]]

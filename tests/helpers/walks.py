@@ -1,19 +1,30 @@
 """Walks: learners of five numbers, whose training takes no time, and what is left of it."""
 
+import dataclasses
 import io
 import json
 
 import torch
+from torch import nn
 from tqdm.auto import tqdm
 
+from repro.recipe import Recipe, setting
 from repro.run.fit import fit
+from repro.run.learner import Learner
 
 
 class Interrupted(Exception):
     """Stands for whatever ends a process in the middle of training."""
 
 
-class Walk:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pace(Recipe):
+    """What a learner asks of its recipe."""
+
+    precision: str = setting("float32", "assumed")
+
+
+class Walk(Learner):
     """A learner of five numbers with all the kinds of state there are: weights, optimiser, generator, a counter.
 
     Attributes:
@@ -25,12 +36,13 @@ class Walk:
     terms = ("loss", "size")
 
     def __init__(self, total_steps=20, steps_per_epoch=3, fails_at=None, bad=None):
+        super().__init__(Pace(), None, 0, torch.device("cpu"))
         self.total_steps, self.steps_per_epoch = total_steps, steps_per_epoch
-        self.fails_at, self.bad = fails_at, bad or {}
-        self.weight = torch.linspace(-1, 1, 5).requires_grad_()
-        self.optimiser = torch.optim.Adam([self.weight], lr=0.1)
+        self.fails_at, self.bad, self.history = fails_at, bad or {}, {}
+        model = nn.ParameterDict({"weight": torch.linspace(-1, 1, 5)})
+        self.weight, self.optimiser = model["weight"], torch.optim.Adam(model.parameters(), lr=0.1)
         self.generator = torch.Generator().manual_seed(7)
-        self.taken, self.history = 0, {}
+        self.parts, self.streams = {"model": model, "optimiser": self.optimiser}, {"generator": self.generator}
 
     def step(self):
         if self.taken + 1 == self.fails_at:
@@ -46,17 +58,6 @@ class Walk:
             values[column] = value
         self.history[self.taken] = values.tolist()
         return values
-
-    def state_dict(self):
-        return {"weight": self.weight.detach().clone(), "optimiser": self.optimiser.state_dict(),
-                "generator": self.generator.get_state(), "taken": self.taken}
-
-    def load_state_dict(self, state):
-        with torch.no_grad():
-            self.weight.copy_(state["weight"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.generator.set_state(state["generator"])
-        self.taken = state["taken"]
 
 
 class TimedWalk(Walk):

@@ -91,7 +91,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_previous(two, undisturbed, damag
 
 def test_a_flipped_byte_inside_a_tensor_is_noticed(two, capsys):
     path = two / "checkpoint.pt"
-    content, weight = path.read_bytes(), load_checkpoint(two)["learner"]["weight"].numpy().tobytes()
+    content, weight = path.read_bytes(), load_checkpoint(two)["learner"]["model"]["weight"].numpy().tobytes()
     assert content.count(weight) == 1
     capsys.readouterr()
     for byte in range(len(weight)):

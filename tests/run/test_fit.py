@@ -51,7 +51,8 @@ def test_long_epochs_report_every_fifty_steps(tmp_path):
 @pytest.mark.parametrize(("steps_per_epoch", "expected"), [(120, [5, 10, 13]), (3, [3, 6, 9, 12, 13])])
 def test_reports_may_be_asked_for_more_often(tmp_path, steps_per_epoch, expected):
     learner = Walk(total_steps=13, steps_per_epoch=steps_per_epoch)
-    train(learner, tmp_path, report_steps=5)
+    learner.report_steps = 5
+    train(learner, tmp_path)
     lines = progress(tmp_path)
     assert [line["step"] for line in lines] == expected
     first, last = 1 + expected[-2], 13
@@ -254,7 +255,7 @@ def test_a_run_that_is_taken_up_again_says_after_which_step(tmp_path, capsys):
 
 @pytest.mark.parametrize("change", [
     lambda state: {name: part for name, part in state.items() if name != "taken"},
-    lambda state: state | {"scaler": 1.0}, lambda state: state | {"weight": torch.zeros(6)},
+    lambda state: state | {"scaler": 1.0}, lambda state: state | {"model": {"weight": torch.zeros(6)}},
 ], ids=["a part less", "a part more", "another shape"])
 def test_the_state_of_another_version_is_refused_and_left(tmp_path, undisturbed, change):
     folder = tmp_path / "cell"

@@ -11,6 +11,7 @@ from tqdm import tqdm
 from repro.run import device
 from repro.run.engine import run_cells
 from repro.run.fit import fit, load_checkpoint
+from repro.run.learner import Learner
 from repro.run.store import Cell, Store
 from repro.skeleton import cell
 from repro.skeleton.pretrain import VERSION, Pretrainer
@@ -27,7 +28,8 @@ def train(tmp_path, monkeypatch):
     """Trains a recipe in a folder of that name on made-up sequences; returns the run and its result."""
     data = made_up()
     monkeypatch.setattr(cell, "data_of", lambda recipe: data)
-    monkeypatch.setattr(cell, "fit", functools.partial(fit, checkpoint_seconds=0, report_steps=2))
+    monkeypatch.setattr(cell, "fit", functools.partial(fit, checkpoint_seconds=0))
+    monkeypatch.setattr(Learner, "report_steps", 2)
 
     def trained(recipe, folder):
         run = Store(tmp_path / folder).run(made(recipe))

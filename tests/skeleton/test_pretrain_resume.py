@@ -140,7 +140,7 @@ def test_a_saved_state_is_everything_that_changes():
     fast = learner("AE+CE+AD+CD")
     state = fast.state_dict()
     assert set(state) == {"model", "keys", "dictionary", "sequence_dictionary", "optimiser", "generator",
-                          "order_generator", "order", "precision"}
+                          "order_generator", "order", "taken", "precision"}
     before = copy.deepcopy(state)
     fast.step()
     for name, value in fast.state_dict().items():

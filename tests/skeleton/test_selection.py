@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("runs")
 
 def selecting(data, **changes):
     recipe = smoke("synthetic", "AE+CE", select="best_on_test", learning_rate=0.02, batch=64, **changes)
-    return BestOnTest(Pretrainer(recipe, data, 0, CPU), data)
+    return BestOnTest(Pretrainer(recipe, data, 0, CPU))
 
 
 def weights(pretrainer):

@@ -24,15 +24,15 @@ class Captured(Pretrainer):
         self.longest = int(self.data.lengths.max())
         self.index = torch.zeros(self.recipe.batch, dtype=torch.int64, device=self.device)
         self.stream = torch.cuda.Stream() if self.device.type == "cuda" else None
-        self.taken, self.recording, self.losses = 0, None, None
+        self.begun, self.recording, self.losses = 0, None, None
         wait(self.device)  # what was made on another stream is there
 
     def step(self) -> Tensor:
         """As of `Pretrainer`; the losses are a copy, as the next replay overwrites its own."""
         with torch.cuda.stream(self.stream):
             self.index.copy_(self._next_index(), non_blocking=True)
-            self.taken += 1
-            if self.stream is None or self.taken <= EAGER:
+            self.begun += 1
+            if self.stream is None or self.begun <= EAGER:
                 return super().step()
             if self.recording is None:
                 self._record()

@@ -1,0 +1,149 @@
+"""What `fit` trains: a learner, which registers its parts and random streams, and so can be saved and taken up."""
+
+import abc
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from repro.recipe import Recipe
+from repro.run.device import autocast, precision_of, restore_generator
+
+
+class ShuffledBatches:
+    """Indices of samples in random order, batch by batch, epoch by epoch.
+
+    Args:
+        members: (n,) int64 indices, on the CPU.
+        batches: in an epoch, at least 1.
+        batch: samples of each; an epoch's rest is dropped. By default all members are dealt to the batches, whose sizes
+            differ by one at most.
+        generator: of the order, on the CPU.
+    """
+
+    def __init__(
+        self, members: Tensor, batches: int, *, generator: torch.Generator, batch: int | None = None
+    ) -> None:
+        self.members, self.batches, self.generator = members, batches, generator
+        self.used = len(members) if batch is None else batches * batch
+        self.rest = torch.empty(0, dtype=torch.int64)
+
+    def left(self) -> Tensor:
+        """What is still to come of this epoch, (m,), or all of a new one where nothing is."""
+        if len(self.rest) < self.used // self.batches:
+            shuffled = torch.randperm(len(self.members), generator=self.generator)
+            self.rest = self.members[shuffled[: self.used]]
+        return self.rest
+
+    def take(self) -> Tensor:
+        """Indices (batch,) of the next batch."""
+        rest, (size, larger) = self.left(), divmod(self.used, self.batches)
+        if len(rest) > (self.batches - larger) * size:  # the first batches of an epoch are the larger ones
+            size += 1
+        index, self.rest = rest[:size], rest[size:]
+        return index
+
+    def get_state(self) -> Tensor:
+        """Where in the epoch it is; the generator has a state of its own."""
+        return self.rest.clone()
+
+    def set_state(self, state: Tensor | list[Tensor]) -> None:
+        """Go on from a state of `get_state`; that of fine-tuning was a list of batches once."""
+        self.rest = state if isinstance(state, Tensor) else torch.cat([self.rest[:0], *state])
+
+
+class Learner(abc.ABC):
+    """A training: all its state, and how to take a step.
+
+    A subclass sets `terms`, `steps_per_epoch`, `total_steps` and registers all that training changes: in `parts` what
+    has a `state_dict`, in `streams` what random choices come from, in `kept` the names of further attributes.
+
+    Args:
+        recipe: hyper-parameters.
+        data: what to train on.
+        seed: of the cell, from which every random stream has a seed of its own (`repro.run.streams.seeds`).
+        device: where to train.
+
+    Attributes:
+        terms: names of what `step` returns.
+        steps_per_epoch, total_steps: of the training.
+        costly_steps: how many do what the first does besides training, such as a look at the test split.
+        report_steps: most steps between two reports of `fit`, at least 1.
+        name: of the learner's folder in that of the run; "" for the main one, whose folder is the run's.
+        precision: "float32" or "bfloat16", of matrix products inside `autocast`; that of the device it was begun on.
+        taken: steps so far.
+        parts: modules, optimisers, dictionaries, by name.
+        streams: generators and orders of samples, by name.
+        kept: names of attributes that are numbers, tensors on the device or dicts of these.
+    """
+
+    terms: tuple[str, ...]
+    steps_per_epoch: int
+    total_steps: int
+    costly_steps = 0
+    report_steps = 50
+    name = ""
+    kept: tuple[str, ...] = ()
+
+    def __init__(self, recipe: Recipe, data: Any, seed: int, device: torch.device) -> None:
+        self.recipe, self.data, self.seed, self.device = recipe, data, seed, device
+        self.precision, self.taken = precision_of(recipe, device), 0
+        self.parts: dict[str, Any] = {}
+        self.streams: dict[str, torch.Generator | ShuffledBatches] = {}
+
+    @abc.abstractmethod
+    def step(self) -> Tensor:
+        """Take one optimisation step and count it in `taken`; the value of every term, (len(terms),), on the device."""
+
+    def autocast(self) -> torch.autocast:
+        """A context whose matrix products and convolutions are computed in the learner's precision."""
+        return autocast(self.device, self.precision)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to continue exactly, as tensors, numbers, strings and containers of them."""
+        state = {name: part.state_dict() for name, part in self.parts.items()}
+        state |= {name: stream.get_state() for name, stream in self.streams.items()}
+        return state | {name: getattr(self, name) for name in (*self.kept, "taken", "precision")}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state of `state_dict`, on a device of the same kind; raises as `load_weights`.
+
+        Raises:
+            ValueError: if a random stream is of another kind of device.
+        """
+        self.load_weights(state)
+        self.load_streams({name: state[name] for name in self.streams})
+
+    def load_weights(self, state: Mapping[str, Any]) -> None:
+        """Take over all but the random streams, to evaluate on whichever device.
+
+        Raises:
+            KeyError, RuntimeError: if the state is not of such a learner.
+        """
+        odd = state.keys() - {*self.parts, *self.streams, *self.kept, "taken", "precision"}
+        if odd:
+            raise KeyError(*sorted(odd))
+        for name, part in self.parts.items():
+            part.load_state_dict(state[name])
+        for name in (*self.kept, "taken"):
+            setattr(self, name, _moved(state[name], self.device))
+        # States from before it was kept are of recipes whose key says what "auto" was.
+        asked = self.recipe.gpu_precision if self.recipe.precision == "auto" else self.recipe.precision
+        self.precision = state.get("precision", asked)
+
+    def load_streams(self, states: Mapping[str, Any]) -> None:
+        """Set some streams, by name, to states that they had; raises ValueError as `load_state_dict`."""
+        for name, state in states.items():
+            stream = self.streams[name]
+            if isinstance(stream, ShuffledBatches):
+                stream.set_state(state)
+            else:
+                restore_generator(stream, state)
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    """The value with all its tensors on the device."""
+    if isinstance(value, dict):
+        return {name: _moved(each, device) for name, each in value.items()}
+    return value.to(device) if isinstance(value, Tensor) else value
