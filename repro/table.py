@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 import torch
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import manifest
@@ -120,6 +120,10 @@ class Study:
                 found = fewer if make(**fewer) == recipe else found
         return found
 
+    def _in_order(self, changes: Fields) -> dict[str, Any]:
+        """The same in the order of the recipe's fields, which files do not keep."""
+        return {name: changes[name] for name in self.fields if name in changes}
+
     def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
         """What `fit` trains for a cell, one after the other, as it begins."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
@@ -135,7 +139,7 @@ class Study:
         changes = [json.loads(text) for text in cells["changes"]]  # the first edition has none
         presets = zip(changes, recipes, cells["preset"], strict=True)
         cells = cells.assign(changes=[
-            self.changes(recipe, preset) if change is None else change
+            self.changes(recipe, preset) if change is None else self._in_order(change)
             for change, recipe, preset in presets
         ])
         cost = cells["cost"].map(json.loads)
@@ -400,8 +404,8 @@ class Table:
             fixed = {name: value for name, value in row.items() if not isinstance(value, tuple) and usual.uses(name)}
             away = {name: value for name, value in cell["changes"].items() if name not in row}
             away |= {name: cell[name] for name, value in fixed.items() if cell[name] != value}
-            setting = next((dict(each) for each in self.settings(dataset) if dict(each) == away), {})
-            away = {} if setting else away
+            setting = next((dict(each) for each in self.settings(dataset) if each.items() <= away.items()), {})
+            away = {name: value for name, value in away.items() if name not in setting}
             if near is None or len(away) < len(near[1]):
                 order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
                 near = (number, *order), away, setting, self._called(self.rows[number])
@@ -445,7 +449,8 @@ class Table:
         kept = [comparable and not away for away in first["departures"]]
         table["difference"] = (table["ours"] - table["published"]).where(kept)
         table = table.assign(preset=preset, dataset=dataset)
-        return table.join(DataFrame({name: _mean(groups[name]) for name in measures}).reset_index(drop=True))
+        table = table.join(DataFrame({name: _mean(groups[name]) for name in measures}).reset_index(drop=True))
+        return table.join(_versions_of(rows, identity))
 
     @property
     def shown(self) -> list[str]:
@@ -604,6 +609,14 @@ def _with_versions(rows: DataFrame, columns: Sequence[str]) -> list[Fields]:
         away if version == latest else {**away, "version": version}
         for away, version, latest in zip(rows["departures"], rows["version"], newest, strict=True)
     ]
+
+
+def _versions_of(rows: DataFrame, identity: Series) -> DataFrame:
+    """The versions of training and evaluation behind each row, those of the two that are not the same everywhere."""
+    given = rows.reindex(columns=["version", "evaluation"]).fillna({"evaluation": 1})
+    several = given[[name for name in given if given[name].nunique() > 1]]
+    named = several.map("{:g}".format).groupby(identity, sort=False)
+    return named.agg(lambda column: ", ".join(sorted(set(column)))).reset_index(drop=True)
 
 
 def _mean(groups: Any) -> list[Any]:
