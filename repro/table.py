@@ -290,7 +290,7 @@ class Table:
         """The recipes of the rows with every combination of the fields asked for, equal ones once.
 
         A row whose training or evaluation does not use a field keeps it as its preset has it, so that it is the usual
-        cell.
+        cell. A row keeps its value of a field that others sweep, as each of several sweeps holds what the others vary.
 
         Raises:
             TypeError, ValueError: as `cells`.
@@ -346,9 +346,14 @@ class Table:
         recipes: list[Any] = []
         used: set[str] = set()
         bundled = {name: (value,) for name, value in bundle.items()}
+        if named in asked:  # rows of one method are left out where it is not asked for
+            rows = [row for row in rows if isinstance(row[named], tuple) or row[named] in asked[named]]
+        swept = {name for row in rows for name, value in row.items() if isinstance(value, tuple) and value}
         for row in rows:
+            held = {name for name in {named} | swept if not isinstance(row.get(name, ()), tuple)}
             values = {name: value if isinstance(value, tuple) else (value,) for name, value in row.items()}
-            values = {name: swept for name, swept in values.items() if swept != AS_PRESET} | bundled | dict(asked)
+            values = {name: value for name, value in values.items() if value != AS_PRESET} | bundled
+            values |= {name: value for name, value in asked.items() if name not in held}
             for combination in itertools.product(*values.values()):
                 changes = dict(zip(values, combination, strict=True))
                 method = changes.pop(named)
@@ -500,8 +505,9 @@ def run_table(
         workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
             over the recipe's threads, or what fits on the GPUs, see `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
-        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
-            in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
+        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps; it replaces the field in
+            every row whose training or evaluation uses it, of what the table sweeps in the rows that do. "auto" leaves
+            it as the rows have it.
 
     Returns:
         One row per swept combination: what tells it apart, `departures` by name and value where there are any, then
