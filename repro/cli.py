@@ -77,13 +77,13 @@ def run(
 
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD --epochs 10,30
     """
-    if asked_for_help or table is None:
+    if asked_for_help:
         print(context.get_help())
         if table:
-            print("\n".join(_fields(table, dataset, preset)))
+            print("\n".join(["", *_fields(table, dataset, preset)]))
         return
-    if table.startswith("-"):
-        raise ValueError(f"{table} stands where the table should: repro run TABLE {table} ...; tables are {NAMES}")
+    if table is None or table.startswith("-"):
+        raise ValueError(f"{table or 'nothing'} stands where the table should: repro run TABLE ...; tables are {NAMES}")
     choose("table", table, papers.lines())
     fields = _further(context.args)
     choices = fields | {"preset": preset, "seeds": seeds, "device": device, "variant": variant}
@@ -368,9 +368,9 @@ def _check_fields(name: str, fields: Iterable[str]) -> None:
     for field in fields:
         if field not in known:
             others = [other for other, table in papers.tables().items() if field in table.study.fields]
-            elsewhere = f"; {', '.join(others)} have it" if others else closest(field, known)
-            options = ", ".join(map(_option, known))
-            raise ValueError(f"{name} has no option {_option(field)}; its fields are {options}{elsewhere}")
+            options = [*map(_option, known)]
+            elsewhere = f"; {', '.join(others)} have it" if others else closest(_option(field), options)
+            raise ValueError(f"{name} has no option {_option(field)}; its fields are {', '.join(options)}{elsewhere}")
 
 
 def _check_options(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:
