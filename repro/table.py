@@ -48,6 +48,11 @@ def no_constants(recipe: Any) -> Rows:
     return []
 
 
+def nothing_to_say(recipe: Any) -> str:
+    """Of a study that trains on all of its data."""
+    return ""
+
+
 def trainable_anywhere(recipe: Any, device: torch.device) -> None:
     """Of a study whose recipes can be trained on every device."""
 
@@ -68,6 +73,7 @@ class Study:
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
+        notice: of a recipe, a line that users read before it is trained, or "".
         check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
         constants: of a recipe, what no field of it holds: (name, value, source).
     """
@@ -82,6 +88,7 @@ class Study:
     probe: Callable[[Any], dict[str, float]] | None = None
     version: int
     evaluation: int
+    notice: Callable[[Any], str] = nothing_to_say
     check: Callable[[Any, torch.device], None] = trainable_anywhere
     constants: Callable[[Any], Rows] = no_constants
 
@@ -173,7 +180,9 @@ def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> di
         for learner in study.learners(recipe, data, seed, device):
             probe = functools.partial(study.probe, learner) if study.probe else None
             every = recipe.probe_every * learner.steps_per_epoch if not learner.name else 0
-            spent.append(fit(learner, run.folder / learner.name, progress, probe=probe, probe_steps=every))
+            folder = run.folder / learner.name
+            folder.mkdir(exist_ok=True)
+            spent.append(fit(learner, folder, progress, probe=probe, probe_steps=every))
             measures.append(study.measure(learner))
             spent[-1]["precision"] = learner.precision
     for checkpoint in run.folder.glob("*/checkpoint*.pt"):  # of later learners, which only resuming needed
@@ -236,7 +245,8 @@ class Table:
         study: how its cells are trained and measured.
         rows: each a product of fields of the study's recipe, the naming field among them. A value holds for the whole
             row, a tuple of values is swept, `AS_PRESET` may be, and a function of preset and data set gives any of
-            these. A key that is no field of the recipe is a column that says what the row is called.
+            these. A key that is no field of the recipe is a column that says what the row is called. Where methods
+            are asked for, a row of one other method is left out, and one that sweeps methods takes them.
         datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
         methods: values of the naming field that may be asked for; by default those of the rows.
         columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
@@ -402,16 +412,19 @@ class Table:
         usual = self.study.presets[cell["preset"]](dataset, cell[named])
         rows = [self._fields(row, dataset, cell["preset"]) for row in self.rows]
         near: tuple[tuple, Fields, Fields, Fields] | None = None
+        nearest = (math.inf, math.inf)  # departures, and how many of them are from what the row itself fixes
         for number, row in enumerate(rows):
             methods = row[named] if not isinstance(row[named], tuple) else self.methods or self._methods(rows)
             if cell[named] not in (methods if isinstance(methods, list | tuple) else (methods,)):
                 continue
             fixed = {name: value for name, value in row.items() if not isinstance(value, tuple) and usual.uses(name)}
             away = {name: value for name, value in cell["changes"].items() if name not in row}
-            away |= {name: cell[name] for name, value in fixed.items() if cell[name] != value}
+            contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
+            away |= contrary
             setting = next((dict(each) for each in self.settings(dataset) if each.items() <= away.items()), {})
             away = {name: value for name, value in away.items() if name not in setting}
-            if near is None or len(away) < len(near[1]):
+            if (len(away), len(contrary)) < nearest:
+                nearest = len(away), len(contrary)
                 order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
                 near = (number, *order), away, setting, self._called(self.rows[number])
         return near
@@ -525,6 +538,8 @@ def run_table(
     cells = table.cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
     where, store = devices.resolve(device), Store(manifest.runs_root())
     pool = pool_of(engine, workers, cells, where)
+    for line in dict.fromkeys(filter(None, (table.study.notice(cell.recipe) for cell in cells))):
+        tqdm.write(line, file=sys.stderr)
     missing = any(store.run(cell).result is None for cell in cells)
     if missing and cells[0].recipe.precision == "auto" and devices.first():
         tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)

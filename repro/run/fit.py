@@ -54,7 +54,8 @@ def fit(
         folder: of the run.
         progress: a bar to count steps on; it is reset, so that one bar serves all cells of a table.
         checkpoint_seconds: time between checkpoints; there is always one at the end.
-        probe: measures the learner along training, drawing from no stream of it; a line of `probes.jsonl` each time.
+        probe: measures the learner along training, drawing from no stream of it; a line of `probes.jsonl` each time
+            that there is something to measure.
         probe_steps: steps between these; 0, never.
 
     Returns:
@@ -92,7 +93,7 @@ def fit(
         progress.update(done - progress.n)
         if due and probe:
             measured = probe()
-            if first():
+            if first() and measured:
                 _append(folder / "probes.jsonl", {"step": done, **measured})
             reported_at = time.monotonic()
         late = functools.partial(operator.ge, now - saved_at, checkpoint_seconds)

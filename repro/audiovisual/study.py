@@ -1,52 +1,70 @@
-"""One cell of CM-ACC's tables: pre-train, fine-tune or probe, and say what it cost."""
+"""How CM-ACC's recipes are trained and measured: pre-training, then fine-tuning on every target, or probes."""
 
+import dataclasses
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from repro import manifest
-from repro.audiovisual import MODALITIES, augment
+from repro.audiovisual import MODALITIES, augment, finetune, pretrain
 from repro.audiovisual.characters import Characters
 from repro.audiovisual.coverage import expected_categories
-from repro.audiovisual.data import CHARACTERS, Pairs, load
+from repro.audiovisual.data import CHARACTERS, Pairs
+from repro.audiovisual.data import load as load_set
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.members import members
-from repro.audiovisual.pretrain import Pretrainer
-from repro.audiovisual.recipe import AudioVisualRecipe
-from repro.recipe import choose
-from repro.run import device as devices
-from repro.run.cost import begin, cost
+from repro.audiovisual.pretrain import VERSION, Pretrainer
+from repro.audiovisual.recipe import PAPER, PRESETS, TARGETS, VARIANTS, AudioVisualRecipe
+from repro.recipe import Rows, choose
 from repro.run.evaluate import cosine_rates, linear_probe, standardised
-from repro.run.fit import fit
-from repro.run.store import Cell, Run
+from repro.table import Study, optimiser
 
-
-class Target(NamedTuple):
-    """Where an encoder is judged: by fine-tuning on a modality of a data set, in official splits of these names."""
-
-    dataset: str
-    modality: str
-    splits: tuple[str | None, ...]
-
-
-TARGETS = {
-    "ucf101": Target("ucf101", "video", ("split1", "split2", "split3")),
-    "hmdb51": Target("hmdb51", "video", ("split1", "split2", "split3")),
-    "esc50": Target("esc50", "audio", ("fold1", "fold2", "fold3", "fold4", "fold5")),
-    "esc10": Target("esc50", "audio", ("esc10_fold1", "esc10_fold2", "esc10_fold3", "esc10_fold4", "esc10_fold5")),
-    "synthetic_video": Target("synthetic", "video", (None,)),
-    "synthetic_audio": Target("synthetic", "audio", (None,)),
-}
 GRIDS = ("characters", "pairs", "categories", "distinct", "frequency", "redrawn", "view", "augmented")
-CLIPS = ("size", "subset", "redundancy")
+CLIPS_OPTIONS = ("size", "subset", "redundancy")
 PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of characters; assumed
+EVALUATION = 1  # raise when `measure` measures more, or otherwise
 
-EVALUATION = 1  # raise when `evaluate` measures more, or otherwise
+
+@dataclasses.dataclass(frozen=True)
+class Sets:
+    """What a recipe is pre-trained on, and where its encoders are judged.
+
+    Attributes:
+        name: of the pairs; it says so if they, or a target, are a part of a distribution.
+        digest: of all of it.
+        pairs: to pre-train on.
+        targets: recordings to fine-tune on, by name and split of `targets_of`.
+    """
+
+    name: str
+    digest: str
+    pairs: Pairs
+    targets: Mapping[tuple[str, int], Pairs]
+
+
+def load(recipe: AudioVisualRecipe) -> Sets:
+    """All data behind a recipe.
+
+    Raises:
+        ValueError: if the data are too few for the recipe, or it could not end for another reason.
+        FileNotFoundError: if a data set is not there, saying how to get it or, of a target, to do without.
+    """
+    names = targets_of(recipe)
+    if manifest.embedded(recipe.dataset):  # its clips take seconds to make: targets that are not here are missed before
+        for name, split in names:
+            if TARGETS[name].dataset != recipe.dataset:
+                _asked(recipe, name, split)
+    pairs = data_of(recipe)
+    members(recipe, pairs)
+    targets = {(name, split): _asked(recipe, name, split) for name, split in names}
+    partial = any("(subset)" in target.name for target in targets.values()) and "(subset)" not in pairs.name
+    digests = dict.fromkeys(data.digest for data in (pairs, *targets.values()))
+    digest = pairs.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    return Sets(f"{pairs.name} (subset)" if partial else pairs.name, digest, pairs, targets)
 
 
 def data_of(recipe: AudioVisualRecipe) -> Pairs:
@@ -92,27 +110,6 @@ def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:
     return found
 
 
-def identity_of(recipe: AudioVisualRecipe) -> tuple[str, str]:
-    """Name and digest of all data behind a recipe: a part of a target makes the name that of a part, too.
-
-    Raises:
-        ValueError: if the data are too few for the recipe, or it could not end for another reason.
-        FileNotFoundError: if a data set is not there, saying how to get it or, of a target, to do without.
-    """
-    targets = targets_of(recipe)
-    if manifest.embedded(recipe.dataset):  # its clips take seconds to make: targets that are not here are missed before
-        for name, split in targets:
-            if TARGETS[name].dataset != recipe.dataset:
-                _asked(recipe, name, split)
-    data = data_of(recipe)
-    members(recipe, data)
-    judged = [_asked(recipe, name, split) for name, split in targets]
-    partial = any("(subset)" in each.name for each in judged) and "(subset)" not in data.name
-    digests = dict.fromkeys(each.digest for each in (data, *judged))
-    digest = data.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
-    return f"{data.name} (subset)" if partial else data.name, digest
-
-
 def trained_on(recipe: AudioVisualRecipe) -> str:
     """How many clips the recipe pre-trains on, in words; nothing of characters, and of encoders from scratch."""
     if recipe.dataset in CHARACTERS or recipe.method == "scratch":
@@ -129,58 +126,45 @@ def _asked(recipe: AudioVisualRecipe, name: str, split: int) -> Pairs:
         raise FileNotFoundError(f"{error}; or choose other targets than {name}") from error
 
 
-def train(run: Run, progress: tqdm, *, device: torch.device) -> dict:
-    """Train the run's cell to its end, from its checkpoints if there are any, and evaluate it.
+def learners(
+    recipe: AudioVisualRecipe, data: Sets, seed: int, device: torch.device
+) -> Iterator[Pretrainer | FineTuner]:
+    """What `fit` trains for a recipe: the pretrainer, then, of its encoders as they are by then, every fine-tuning.
 
-    Returns:
-        The content of `result.json`: that of `evaluate`; "trained_on", how many pairs, or recordings with the one
-        modality that is needed, were pre-trained on; and "cost", whose seconds are those of pre-training.
-
-    Raises:
-        ValueError: as `Cell.require`, and as the `Pretrainer`.
+    Of a finished cell fine-tunings leave no checkpoint: one that is measured again fine-tunes again, and trains no
+    encoder anew.
     """
-    begin(device)
-    recipe, seed = run.cell.recipe, run.cell.seed
-    run.cell.require(identity_of(recipe)[1])
-    with devices.threads(recipe.threads), devices.full_precision():
-        pretrainer = Pretrainer(recipe, data_of(recipe), seed, device)
-        trained_on = 0 if recipe.method == "scratch" else len(pretrainer.members)
-        spent = fit(pretrainer, run.folder, progress)
-        result = evaluate(pretrainer, run.folder, progress, seed)
-    for checkpoint in run.folder.glob("*/checkpoint*.pt"):  # of fine-tuning, which only resuming needed
-        checkpoint.unlink()
-    return result | {"trained_on": float(trained_on), "cost": spent | cost(device)}
-
-
-def learners(cell: Cell, device: torch.device) -> Iterator[Pretrainer | FineTuner]:
-    """What `fit` trains for a cell, untrained, one after the other: the pretrainer, then every fine-tuning."""
-    pretrainer = Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
+    pretrainer = Pretrainer(recipe, data.pairs, seed, device)
     yield pretrainer
-    for name, split in targets_of(cell.recipe):
-        yield _finetuner(pretrainer, name, split, cell.seed)
+    for (name, split), recordings in data.targets.items():
+        modality = TARGETS[name].modality
+        trunk = pretrainer.towers.trunks[modality]
+        yield FineTuner(recipe, trunk, recordings, modality, seed, device, target=name, split=split)
 
 
-def evaluate(pretrainer: Pretrainer, folder: Path, progress: tqdm, seed: int) -> dict[str, float]:
-    """What the recipe's targets say of the encoders.
-
-    Args:
-        pretrainer: trained.
-        folder: of the run; every fine-tuning has a folder of its own in it, and resumes.
-        progress: a bar to count steps on.
-        seed: of classifiers and probes.
+def measure(learner: Pretrainer | FineTuner) -> dict[str, float | str]:
+    """What a trained learner says of the encoders.
 
     Returns:
-        Of CM-ACC what `coverage` says. For grids of characters what `probe_characters` says; otherwise, by the name of
-        every target, the accuracy in percent after fine-tuning, the mean over its splits in `targets_of`.
+        Of a fine-tuning, by the name of its target, the accuracy in percent. Of the pretrainer "trained_on", how many
+        pairs, or recordings with the one modality that is needed, were pre-trained on; of CM-ACC what `coverage` says,
+        and of grids of characters what `probe_characters` says.
     """
-    recipe = pretrainer.recipe
-    result = coverage(pretrainer) if recipe.method == "cmacc" else {}
-    if recipe.dataset in CHARACTERS:
-        return result | probe_characters(pretrainer, seed)
-    accuracies: dict[str, list[float]] = {}
-    for name, split in targets_of(recipe):
-        accuracies.setdefault(name, []).append(_finetuned(pretrainer, name, split, folder, progress, seed))
-    return result | {name: sum(found) / len(found) for name, found in accuracies.items()}
+    if isinstance(learner, FineTuner):
+        return {learner.target: learner.accuracy()}
+    result: dict[str, float | str] = {}
+    result["trained_on"] = float(0 if learner.recipe.method == "scratch" else len(learner.members))
+    if learner.recipe.method == "cmacc":
+        result |= coverage(learner)
+    return result | along(learner)
+
+
+def along(learner: Pretrainer) -> dict[str, float]:
+    """What is measured along training too: of grids what `probe_characters` says, of clips nothing.
+
+    Probes draw from streams of their own. At the last epoch they are what `measure` reports.
+    """
+    return probe_characters(learner) if learner.recipe.dataset in CHARACTERS else {}
 
 
 def coverage(pretrainer: Pretrainer) -> dict[str, float]:
@@ -201,22 +185,7 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
     return counted | {"expected": expected}
 
 
-def _finetuned(pretrainer: Pretrainer, name: str, split: int, folder: Path, progress: tqdm, seed: int) -> float:
-    """Accuracy on a split of a target."""
-    learner = _finetuner(pretrainer, name, split, seed)
-    part = folder / learner.name
-    part.mkdir(exist_ok=True)
-    fit(learner, part, progress)
-    return learner.accuracy()
-
-
-def _finetuner(pretrainer: Pretrainer, name: str, split: int, seed: int) -> FineTuner:
-    modality = TARGETS[name].modality
-    data, trunk = target_of(pretrainer.recipe, name, split), pretrainer.towers.trunks[modality]
-    return FineTuner(pretrainer.recipe, trunk, data, modality, seed, pretrainer.device, target=name, split=split)
-
-
-def probe_characters(pretrainer: Pretrainer, seed: int) -> dict[str, float]:
+def probe_characters(pretrainer: Pretrainer) -> dict[str, float]:
     """Linear probes of every cell's character on the frozen encoder of x.
 
     Returns:
@@ -242,7 +211,7 @@ def probe_characters(pretrainer: Pretrainer, seed: int) -> dict[str, float]:
                     batch=PROBE_BATCH,
                     rates=cosine_rates(PROBE_EPOCHS, PROBE_RATE, 0.0),
                     momentum=PROBE_MOMENTUM,
-                    seed=seed,
+                    seed=pretrainer.seed,
                 )[-1]
             )
     means = {part: sum(found) / len(found) for part, found in accuracies.items()}
@@ -264,9 +233,44 @@ def _features(pretrainer: Pretrainer, mask: Tensor) -> Tensor:
 
 def _options(recipe: AudioVisualRecipe, dataset: str) -> dict[str, Any]:
     """How a recipe wants a data set."""
-    return {name: getattr(recipe, name) for name in (GRIDS if dataset in CHARACTERS else CLIPS)}
+    return {name: getattr(recipe, name) for name in (GRIDS if dataset in CHARACTERS else CLIPS_OPTIONS)}
 
 
 @manifest.read_once(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
 def _load(name: str, root: Path, **options: Any) -> Pairs:
-    return load(name, root, **options)
+    return load_set(name, root, **options)
+
+
+def constants(recipe: AudioVisualRecipe) -> Rows:
+    """See `repro.table.Study`."""
+    assumed = "assumed: usual for Kinetics"
+    rows = [optimiser(pretrain.OPTIMISER, PAPER)] if recipe.method != "scratch" else []
+    if recipe.dataset in CHARACTERS:
+        return [
+            *rows,
+            ("affine.turn", augment.TURN, "assumed: most by which an entry of the map departs from the identity's"),
+            ("affine.shift", augment.SHIFT, "assumed: largest shift of a cell, in halves of its side"),
+        ]
+    return [
+        *rows,
+        *([optimiser(finetune.OPTIMISER, "assumed: of fine-tuning")] if recipe.targets else []),
+        ("flip", augment.FLIP, "assumed: probability; the paper names the augmentation alone"),
+        ("normalisation.mean", augment.MEAN, assumed),
+        ("normalisation.std", augment.DEVIATION, assumed),
+    ]
+
+
+CLIPS = Study(
+    name="clips",
+    recipe=AudioVisualRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=load,
+    learners=learners,
+    measure=measure,
+    probe=along,
+    version=VERSION,
+    evaluation=EVALUATION,
+    notice=trained_on,
+    constants=constants,
+)
