@@ -616,6 +616,29 @@ def standing(tables: Iterable[Table], cells: DataFrame) -> dict[str, DataFrame]:
     }
 
 
+def without_mixed(
+    tables: Iterable[Table], cells: Mapping[str, DataFrame]
+) -> tuple[dict[str, DataFrame], list[str]]:
+    """The cells of every table, data set and preset whose seeds can be averaged, and a line for each of the others.
+
+    Args:
+        tables: whose cells they are.
+        cells: of `standing`.
+    """
+    kept, left_out = {}, []
+    for table in tables:
+        parts = [cells[table.name][:0]]
+        for (dataset, preset), found in cells[table.name].groupby(["dataset", "preset"]):
+            try:
+                _require_one_recipe(found, table.study.recipe)
+            except MixedSeeds as error:
+                left_out.append(f"{table.name} on {dataset}, {preset} recipe: {error}")
+            else:
+                parts.append(found)
+        kept[table.name] = pd.concat(parts).sort_index()
+    return kept, left_out
+
+
 def _order(values: tuple, value: Any) -> tuple[int, float, str]:
     """The place of a value among those a row sweeps; others follow, by size."""
     number = float(value) if isinstance(value, int | float) else 0.0

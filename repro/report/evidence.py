@@ -8,9 +8,10 @@ from pandas import DataFrame, Series
 
 from repro import manifest
 from repro.report.levels import EMBEDDED, PAPER, level_of, rank
+from repro.report.printed import names
 from repro.report.stored import departing as departures_of
 from repro.report.stored import labels, untrained
-from repro.report.verdicts import NOT_RUN, UNKNOWN, Deviation, Estimate, Finding, difference, from_printed, pooled
+from repro.report.verdicts import CANNOT, NOT_RUN, UNKNOWN, Deviation, Estimate, Finding, difference, from_printed, pooled
 
 Estimates = Mapping[str, Estimate | None]
 ORIGIN = ["dataset", "preset", "version"]  # of cells whose numbers may be compared
@@ -199,6 +200,17 @@ def measured(
         return first._replace(evidence=". Also ".join(filter(None, (first.evidence, "; ".join(also)))))
 
     return check
+
+
+def unprinted(evidence: Evidence, table: str, what: str) -> Finding:
+    """For a sentence on numbers of a main paper, which the text we had does not print.
+
+    Raises:
+        ValueError: if there is such a printed table by now, and the sentence should have a predicate.
+    """
+    if table in names():
+        raise ValueError(f"{table} is among the printed numbers: compare with it")
+    return Finding(CANNOT, "", f"{what} (not in the text we had)")
 
 
 def of_log(log: DataFrame, verdict: str, told: str) -> Finding:
