@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pandas as pd
@@ -518,9 +518,9 @@ def run_table(
         workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
             over the recipe's threads, or what fits on the GPUs, see `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
-        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps; it replaces the field in
-            every row whose training or evaluation uses it, of what the table sweeps in the rows that do. "auto" leaves
-            it as the rows have it.
+        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps; it replaces the field
+            in every row whose training or evaluation uses it, of what the table sweeps in the rows that do. "auto"
+            leaves it as the rows have it.
 
     Returns:
         One row per swept combination: what tells it apart, `departures` by name and value where there are any, then
@@ -599,10 +599,14 @@ def resolved(preset: str, dataset: str) -> str:
     return "quick" if manifest.embedded(dataset) else "paper"
 
 
-def standing(tables: Iterable[Table], cells: DataFrame) -> dict[str, DataFrame]:
+def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:
     """By table, the finished cells that stand in it: those that depart from it in nothing, or from no other in less.
 
+    Of a data set and preset a table has none if all of them are among the more that another table has there: that one
+    was run.
+
     Args:
+        tables: of all papers.
         cells: stored ones, of all studies.
     """
     studies = {table.study.name: table.study for table in tables}
@@ -610,10 +614,17 @@ def standing(tables: Iterable[Table], cells: DataFrame) -> dict[str, DataFrame]:
     chosen = {table.name: table.select(tidy[table.study.name]) for table in tables}
     counts = pd.concat([found.set_index("key")["departures"].map(len) for found in chosen.values()])
     fewest = counts.groupby(level=0).min()
-    return {
-        name: found[found["departures"].map(len) == found["key"].map(fewest)].reset_index(drop=True)
-        for name, found in chosen.items()
+    nearest = {name: found[found["departures"].map(len) == found["key"].map(fewest)] for name, found in chosen.items()}
+    places = ["dataset", "preset"]
+    keys = {name: found.groupby(places)["key"].agg(set).to_dict() for name, found in nearest.items()}
+    parts = {
+        name: {place for place, own in of_table.items() if any(own < other.get(place, set()) for other in keys.values())}
+        for name, of_table in keys.items()
     }
+    for name, found in nearest.items():
+        own = [place not in parts[name] for place in found[places].itertuples(index=False, name=None)]
+        nearest[name] = found[own].reset_index(drop=True)
+    return nearest
 
 
 def without_mixed(
@@ -679,6 +690,8 @@ def _require_one_recipe(cells: DataFrame, recipe: type[Recipe]) -> None:
     compared = [name for name in ("digest", *fields) if name in cells and name not in ("precision", "dataset")]
     alike = [cells["version"].astype(str), cells[recipe.named_by], cells["changes"].map(str)]
     for (_, method, changes), seeds in cells.groupby(alike, sort=False):
+        if len(seeds) == 1:
+            continue
         mixed = [name for name in compared if seeds[name].map(repr).nunique() > 1]
         if mixed:
             raise MixedSeeds(

@@ -11,7 +11,17 @@ from repro.report.levels import EMBEDDED, PAPER, level_of, rank
 from repro.report.printed import names
 from repro.report.stored import departing as departures_of
 from repro.report.stored import labels, untrained
-from repro.report.verdicts import CANNOT, NOT_RUN, UNKNOWN, Deviation, Estimate, Finding, difference, from_printed, pooled
+from repro.report.verdicts import (
+    CANNOT,
+    NOT_RUN,
+    UNKNOWN,
+    Deviation,
+    Estimate,
+    Finding,
+    difference,
+    from_printed,
+    pooled,
+)
 
 Estimates = Mapping[str, Estimate | None]
 ORIGIN = ["dataset", "preset", "version"]  # of cells whose numbers may be compared
@@ -111,7 +121,7 @@ class Setting:
     def targets(self, table: str) -> list[str]:
         """Where the encoders of a table were fine-tuned, if they were."""
         found = self.rows(table)
-        return sorted({name for text in found.get("targets", ()) for name in text.split("+")} & set(found.columns))
+        return sorted({name for text in found.get("targets", ()) for name in text.split(",")} & set(found.columns))
 
 
 class Evidence:

@@ -116,8 +116,8 @@ def variants(table: Table, away: DataFrame, cells: DataFrame) -> tuple[DataFrame
         rows = table.laid_out(_departing(group, {**setting, **departures}))
         columns = list(rows.columns[: rows.columns.get_loc("departures")])
         known = ["preset", "version", *(name for name in columns if name in cells)]  # others follow from these
-        alike = (plain[known] == group[known].iloc[0]).all(axis=1) & (plain["setting"].map(in_words) == in_words(setting))
-        recipe = plain[alike & plain["seed"].isin(group["seed"])]
+        alike = (plain[known] == group[known].iloc[0]).all(axis=1) & plain["seed"].isin(group["seed"])
+        recipe = plain[alike & (plain["setting"].map(in_words) == in_words(setting))]
         usual = DataFrame(columns=[*columns, "ours"])
         if departures.keys() != {"version"} and set(recipe["seed"]) == set(group["seed"]):
             usual = table.laid_out(_departing(recipe, {}))

@@ -100,8 +100,8 @@ def _write(
     _copy(notebooks, [f"{each.name}.ipynb" for each in ran], folder / "notebooks")
     styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
     (folder / "style.css").write_text("\n".join(styles), encoding="utf-8")
-    _page(folder, "index.html", "index.html", **_overview(found, claims, papers), notebooks=ran, notebook_folder=str(notebooks),
-          cells=CELLS if (figures / CELLS).exists() else "", claims=claims, discrepancies=discrepancies,
+    _page(folder, "index.html", "index.html", **_overview(found, claims, papers), notebooks=ran,
+          notebook_folder=str(notebooks), cells=CELLS if (figures / CELLS).exists() else "", claims=claims, discrepancies=discrepancies,
           measured=sum(each.measured != NOT_MEASURED for each in discrepancies), level=level_of,
           reproduction=PAPER)
     for each in found:

@@ -12,6 +12,7 @@ from pandas import DataFrame
 from repro import manifest
 from repro.papers.cmacc.comparison import METHODS as METHOD_NAMES
 from repro.papers.cmacc.comparison import NAMES, NOWHERE, TARGETS, pretrained_on
+from repro.papers.cmacc.state_of_the_art import merged
 from repro.report.elements import (
     Look,
     comparable,
@@ -26,7 +27,6 @@ from repro.report.elements import (
     stacked,
 )
 from repro.report.printed import printed
-from repro.papers.cmacc.state_of_the_art import merged
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 METHODS = {

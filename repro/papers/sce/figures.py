@@ -10,7 +10,7 @@ from pandas import DataFrame, Series
 from torch import Tensor
 
 from repro.report import printed
-from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin, seeds_named, stacked
+from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin, stacked
 from repro.report.redraw import Drawing
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 

@@ -81,7 +81,8 @@ def three_layers(evidence: Evidence) -> str:
     rates = {"0.05": {"learning_rate": 0.05}, "9e-4": {"learning_rate": 0.0009}, "1e-3": {}}
     for setting in evidence.settings("taxonomy"):
         random, told = setting.values("taxonomy", departing={"layers": 3}, objectives="random"), []
-        if (setting.dataset, setting.preset) != ("ucla", "quick") or random.empty:
+        trained = setting.values("taxonomy", departing={"layers": 3}, objectives="CE")
+        if (setting.dataset, setting.preset) != ("ucla", "quick") or random.empty or trained.empty:
             continue
         for name in ("CE", "AD"):
             values = {rate: setting.values("taxonomy", departing={"layers": 3} | changes, objectives=name)

@@ -11,9 +11,9 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.report.elements import in_order, only, origin, stacked
 from repro.papers.taxonomy.glm import BEST, MEAN, TERMS, specification_curve
 from repro.papers.taxonomy.glm_ours import forest, usual_cells
+from repro.report.elements import in_order, only, origin, stacked
 from repro.report.logs import slug
 from repro.report.printed import printed
 from repro.report.redraw import captioned

@@ -11,7 +11,6 @@ from pandas import DataFrame
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from repro import manifest
-from repro.recipe import choose
 from repro.papers.taxonomy.glm import (
     COLUMNS,
     CORRECTIONS,
@@ -26,6 +25,7 @@ from repro.papers.taxonomy.glm import (
     selected,
 )
 from repro.papers.taxonomy.tables import TABLES
+from repro.recipe import choose
 from repro.report.stored import stored
 from repro.skeleton.study import SKELETONS
 
