@@ -9,12 +9,12 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pandas as pd
 import torch
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import manifest
@@ -127,6 +127,10 @@ class Study:
                 found = fewer if make(**fewer) == recipe else found
         return found
 
+    def _in_order(self, changes: Fields) -> dict[str, Any]:
+        """The same in the order of the recipe's fields, which files do not keep."""
+        return {name: changes[name] for name in self.fields if name in changes}
+
     def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
         """What `fit` trains for a cell, one after the other, as it begins."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
@@ -142,7 +146,7 @@ class Study:
         changes = [json.loads(text) for text in cells["changes"]]  # the first edition has none
         presets = zip(changes, recipes, cells["preset"], strict=True)
         cells = cells.assign(changes=[
-            self.changes(recipe, preset) if change is None else change
+            self.changes(recipe, preset) if change is None else self._in_order(change)
             for change, recipe, preset in presets
         ])
         cost = cells["cost"].map(json.loads)
@@ -309,7 +313,6 @@ class Table:
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
             choose(named, method, self.methods or self._methods(rows))
-        rows = [row for row in rows if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])]
         plain, used = self._combined(rows, dataset, preset, asked, {})
         for name in asked:
             if name not in used:
@@ -415,8 +418,8 @@ class Table:
             away = {name: value for name, value in cell["changes"].items() if name not in row}
             contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
             away |= contrary
-            setting = next((dict(each) for each in self.settings(dataset) if dict(each) == away), {})
-            away = {} if setting else away
+            setting = next((dict(each) for each in self.settings(dataset) if each.items() <= away.items()), {})
+            away = {name: value for name, value in away.items() if name not in setting}
             if (len(away), len(contrary)) < nearest:
                 nearest = len(away), len(contrary)
                 order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
@@ -461,7 +464,8 @@ class Table:
         kept = [comparable and not away for away in first["departures"]]
         table["difference"] = (table["ours"] - table["published"]).where(kept)
         table = table.assign(preset=preset, dataset=dataset)
-        return table.join(DataFrame({name: _mean(groups[name]) for name in measures}).reset_index(drop=True))
+        table = table.join(DataFrame({name: _mean(groups[name]) for name in measures}).reset_index(drop=True))
+        return table.join(_versions_of(rows, identity))
 
     @property
     def shown(self) -> list[str]:
@@ -512,8 +516,7 @@ def run_table(
             over the recipe's threads, or what fits on the GPUs, see `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
-            in every row whose training or evaluation uses it, of what the table sweeps in the rows that do; "auto"
-            leaves it as the rows have it.
+            in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
     Returns:
         One row per swept combination: what tells it apart, `departures` by name and value where there are any, then
@@ -592,10 +595,14 @@ def resolved(preset: str, dataset: str) -> str:
     return "quick" if manifest.embedded(dataset) else "paper"
 
 
-def standing(tables: Iterable[Table], cells: DataFrame) -> dict[str, DataFrame]:
+def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:
     """By table, the finished cells that stand in it: those that depart from it in nothing, or from no other in less.
 
+    Of a data set and preset a table has none if all of them are among the more that another table has there: that one
+    was run.
+
     Args:
+        tables: of all papers.
         cells: stored ones, of all studies.
     """
     studies = {table.study.name: table.study for table in tables}
@@ -603,10 +610,40 @@ def standing(tables: Iterable[Table], cells: DataFrame) -> dict[str, DataFrame]:
     chosen = {table.name: table.select(tidy[table.study.name]) for table in tables}
     counts = pd.concat([found.set_index("key")["departures"].map(len) for found in chosen.values()])
     fewest = counts.groupby(level=0).min()
-    return {
-        name: found[found["departures"].map(len) == found["key"].map(fewest)].reset_index(drop=True)
-        for name, found in chosen.items()
+    nearest = {name: found[found["departures"].map(len) == found["key"].map(fewest)] for name, found in chosen.items()}
+    places = ["dataset", "preset"]
+    keys = {name: found.groupby(places)["key"].agg(set).to_dict() for name, found in nearest.items()}
+    parts = {
+        name: {place for place, own in of_table.items() if any(own < other.get(place, set()) for other in keys.values())}
+        for name, of_table in keys.items()
     }
+    for name, found in nearest.items():
+        own = [place not in parts[name] for place in found[places].itertuples(index=False, name=None)]
+        nearest[name] = found[own].reset_index(drop=True)
+    return nearest
+
+
+def without_mixed(
+    tables: Iterable[Table], cells: Mapping[str, DataFrame]
+) -> tuple[dict[str, DataFrame], list[str]]:
+    """The cells of every table, data set and preset whose seeds can be averaged, and a line for each of the others.
+
+    Args:
+        tables: whose cells they are.
+        cells: of `standing`.
+    """
+    kept, left_out = {}, []
+    for table in tables:
+        parts = [cells[table.name][:0]]
+        for (dataset, preset), found in cells[table.name].groupby(["dataset", "preset"]):
+            try:
+                _require_one_recipe(found, table.study.recipe)
+            except MixedSeeds as error:
+                left_out.append(f"{table.name} on {dataset}, {preset} recipe: {error}")
+            else:
+                parts.append(found)
+        kept[table.name] = pd.concat(parts).sort_index()
+    return kept, left_out
 
 
 def _order(values: tuple, value: Any) -> tuple[int, float, str]:
@@ -625,6 +662,14 @@ def _with_versions(rows: DataFrame, columns: Sequence[str]) -> list[Fields]:
     ]
 
 
+def _versions_of(rows: DataFrame, identity: Series) -> DataFrame:
+    """The versions of training and evaluation behind each row, those of the two that are not the same everywhere."""
+    given = rows.reindex(columns=["version", "evaluation"]).fillna({"evaluation": 1})
+    several = given[[name for name in given if given[name].nunique() > 1]]
+    named = several.map("{:g}".format).groupby(identity, sort=False)
+    return named.agg(lambda column: ", ".join(sorted(set(column)))).reset_index(drop=True)
+
+
 def _mean(groups: Any) -> list[Any]:
     """Means over seeds, NaN where some seed has no value: they would be those of other seeds; of texts the first."""
     if not pd.api.types.is_numeric_dtype(groups.obj):
@@ -641,6 +686,8 @@ def _require_one_recipe(cells: DataFrame, recipe: type[Recipe]) -> None:
     compared = [name for name in ("digest", *fields) if name in cells and name not in ("precision", "dataset")]
     alike = [cells["version"].astype(str), cells[recipe.named_by], cells["changes"].map(str)]
     for (_, method, changes), seeds in cells.groupby(alike, sort=False):
+        if len(seeds) == 1:
+            continue
         mixed = [name for name in compared if seeds[name].map(repr).nunique() > 1]
         if mixed:
             raise MixedSeeds(

@@ -10,7 +10,7 @@ from repro import manifest
 from repro.image.model import TRUNKS
 from repro.image.similarity import similarity_and_variance
 from repro.image.study import data_of, resumed, trained_model
-from repro.report import sampled_keys as bound
+from repro.papers.jcl import sampled_keys as bound
 from repro.run import device as devices
 from repro.run.finished import kept
 from repro.run.store import Cell, Store
@@ -44,7 +44,7 @@ def sampled_keys(cells: list[Cell], device: str = "auto") -> DataFrame:
         device: "auto", "cpu" or "cuda".
 
     Returns:
-        The table of `repro.report.sampled_keys`, at the temperature and the strength of the cell's recipe, with these
+        The table of `repro.papers.jcl.sampled_keys`, at the temperature and the strength of the cell's recipe, with these
         and its number of keys as positives.
     """
     most, where = max(cells, key=lambda cell: cell.recipe.keys), devices.resolve(device)

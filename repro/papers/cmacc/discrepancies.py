@@ -1,8 +1,8 @@
 """Where the CM-ACC paper disagrees with itself or with its released code, and what we measured."""
 
 from repro.audiovisual.coverage import uniform_draws
-from repro.report import claims_cmacc
-from repro.report import claims_cmacc_tables as tables
+from repro.papers.cmacc import claims
+from repro.papers.cmacc import claims_printed as tables
 from repro.report.discrepancies import Measure, departing, not_measured, paired_means
 from repro.report.evidence import Evidence
 from repro.report.printed import printed
@@ -80,7 +80,7 @@ def lengths(evidence: Evidence) -> str:
 
 def ohem_picks(evidence: Evidence) -> str:
     """The gradient norms of OHEM's picks beside those of random ones."""
-    finding = claims_cmacc.norms_of_picks(evidence, "ohem", "random")
+    finding = claims.norms_of_picks(evidence, "ohem", "random")
     return f"norms of gradients: {finding.evidence}" if finding.level else ""
 
 

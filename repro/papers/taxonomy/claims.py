@@ -9,7 +9,7 @@ import torch
 from pandas import DataFrame, Series
 
 from repro.contrast.objectives import attraction
-from repro.report import glm
+from repro.papers.taxonomy import glm
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.levels import CLOSED, PRINTED
 from repro.report.printed import printed

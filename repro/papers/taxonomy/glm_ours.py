@@ -1,4 +1,4 @@
-"""The linear models of `repro.report.glm` on our own results, whose seeds are replicates and not rows."""
+"""The linear models of `repro.papers.taxonomy.glm` on our own results, whose seeds are replicates and not rows."""
 
 import warnings
 from collections.abc import Sequence
@@ -11,8 +11,7 @@ from pandas import DataFrame
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from repro import manifest
-from repro.recipe import choose
-from repro.report.glm import (
+from repro.papers.taxonomy.glm import (
     COLUMNS,
     CORRECTIONS,
     MEAN,
@@ -25,7 +24,10 @@ from repro.report.glm import (
     printed_columns,
     selected,
 )
-from repro.report.stored import departures, placed, stored
+from repro.papers.taxonomy.tables import TABLES
+from repro.recipe import choose
+from repro.report.stored import stored
+from repro.skeleton.study import SKELETONS
 
 MEASURES = ("linear", "linear_standardised", "linear_unseen", "knn1")  # of a cell, in percent
 BESIDE = {"ucla": "UCLA", "ntu": "NTU_1layer"}  # the printed column of a data set's usual setting
@@ -119,20 +121,24 @@ def our_results(dataset: str = "ucla", *, preset: str = "auto", seeds: str | int
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do.
     """
-    return usual_cells(stored(manifest.plain(dataset), preset=preset, seeds=seeds), dataset)
+    cells = stored(manifest.plain(dataset), preset=preset, seeds=seeds)
+    return usual_cells(TABLES["taxonomy"].select(SKELETONS.tidy(cells)), dataset)
 
 
 def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
-    """Those of the exported cells that depart from their preset in nothing, of one preset and version of the training.
+    """Those of the table's cells that depart from it in nothing, of one preset and version of the training.
 
     These are the ones that cover most objectives; of equal ones the paper's, then the newest.
+
+    Args:
+        cells: that stand in the taxonomy's table.
+        dataset: label of their data set.
 
     Returns:
         One row per cell: objectives, AE, CE, AD, CD (0 or 1), seed, preset, dataset, key and its measures in percent.
         None where there are no cells.
     """
-    found = placed(cells, "taxonomy", dataset)
-    found = found[[departures(entry).keys() <= {"version"} for entry in found["entry"]]]
+    found = cells[(cells["dataset"] == dataset) & ~cells["departures"].map(bool) & ~cells["setting"].map(bool)]
     if found.empty:
         return DataFrame(columns=["objectives", *TERMS, "seed", "preset", "dataset", "key"])
     covered = found.groupby(["preset", "version"])["objectives"].nunique()

@@ -15,9 +15,9 @@ import torch
 import traitlets
 from matplotlib.figure import Figure
 
+from repro.papers.taxonomy.explored_runs import ExploredRun
 from repro.report import explored_runs, selection_steps, target_distributions
 from repro.report.embedding_plane import Embedding, embedding_planes, neighbours, principal_plane
-from repro.report.explored_runs import ExploredRun
 from repro.report.skeleton_animation import Animation, Panel, seen_from
 from repro.report.style import BLUE, VERMILLION
 from repro.run import device as devices

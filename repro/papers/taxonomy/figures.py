@@ -1,4 +1,4 @@
-"""The figures, each drawn from one table of stored results."""
+"""The taxonomy's figures, each drawn from one table of stored results or one log."""
 
 import textwrap
 from collections.abc import Sequence
@@ -13,6 +13,10 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 from pandas import DataFrame
 
+from repro import manifest
+from repro.papers.taxonomy import glm_figures
+from repro.papers.taxonomy.logs import FROZEN
+from repro.recipe import in_words
 from repro.report.elements import (
     comparable,
     draw_ours,
@@ -24,31 +28,32 @@ from repro.report.elements import (
     origin,
     seeds_in_words,
     seeds_named,
+    words,
 )
-from repro.report.logs import FROZEN
 from repro.report.printed import printed as printed_numbers
+from repro.report.redraw import Drawing
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, settled, styled
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
 
 
 @styled()
-def taxonomy(table: DataFrame, *, printed: DataFrame | None = None) -> Figure:
+def taxonomy(table: DataFrame) -> Figure:
     """Linear-probe accuracy of every subset of the four objectives; the dots below say which objectives it has.
 
     Random initialisation, the empty subset, comes first and continues as a dashed line; the others follow in the order
-    of our accuracy. Printed values stand beside ours, except on embedded data.
+    of our accuracy. Printed values stand beside ours, on embedded data in a panel of their own.
 
     Args:
         table: one row per subset: objectives ("AE+CE", or "random"), AE, CE, AD, CD (0 or 1), ours, std, n_seeds,
             published, preset, dataset; accuracies in percent.
-        printed: printed accuracies to show apart, in a panel of their own: AE, CE, AD, CD and up to four columns in
-            percent.
 
     Raises:
         ValueError: if the table is empty or mixes presets or data sets.
     """
     title = heading(table)
+    embedded = manifest.embedded(only(table, "dataset"))
+    printed = printed_numbers("taxonomy")[[*OBJECTIVES, "UCLA"]] if embedded else None
     random = table["objectives"] == "random"
     table = pd.concat([table[random], table[~random].sort_values(["ours", "published"])])
     heights = [3.4, *([2.2] if printed is not None else []), 1.3]
@@ -75,10 +80,10 @@ def taxonomy_variants(table: DataFrame) -> Figure:
     """One line per objective trained away from its recipe: what that gives, what the recipe gives, what is printed.
 
     Args:
-        table: objectives, departures ("td_queue=frozen_noise"), ours, std, n_seeds, usual (the recipe's accuracy),
-            published, preset, dataset; accuracies in percent.
+        table: objectives, departures ({"td_queue": "frozen_noise"}), ours, std, n_seeds, usual (the recipe's
+            accuracy), published, preset, dataset; accuracies in percent.
     """
-    table = table.sort_values(["objectives", "departures", "preset"], ignore_index=True)
+    table = table.assign(departures=table["departures"].map(words)).sort_values(["objectives", "departures", "preset"], ignore_index=True)
     figure = Figure(figsize=(COLUMN, 0.9 + 0.32 * len(table)), layout="constrained")
     data = f"{table['dataset'].iloc[0]}, {seeds_in_words(table)}"
     figure.suptitle("\n".join(filter(None, (data, forbidden(table)))))
@@ -104,7 +109,7 @@ def encoder_collapse(table: DataFrame) -> Figure:
     """Accuracy, and spread of the embedding, against the depth of an encoder left at random or trained with AE alone.
 
     Args:
-        table: one row per depth and method: layers, method ("random" or "AE"), ours, std, n_seeds, published,
+        table: one row per depth and encoder: layers, objectives ("random" or "AE"), ours, std, n_seeds, published,
             linear_standardised (percent; shown where there is one), embedding_spread (dimensionless: standard
             deviation of the unit-length embedding, root mean square over its d coordinates, times sqrt(d); 1 isotropic,
             0 collapsed), preset, dataset.
@@ -117,15 +122,15 @@ def encoder_collapse(table: DataFrame) -> Figure:
     figure.suptitle(title)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     table = table.assign(published=comparable(table)).sort_values("layers")
-    for method, colour, marker in (("random", BLUE, "o"), ("AE", VERMILLION, "s")):
-        rows = table[table["method"] == method]
+    for name, colour, marker in (("random", BLUE, "o"), ("AE", VERMILLION, "s")):
+        rows = table[table["objectives"] == name]
         if rows.empty:
             continue
-        draw_ours(top, rows["layers"], rows, colour, marker, f"{method}, ours", line="-")
-        draw_published(top, rows["layers"], rows["published"], colour, marker, f"{method}, printed", line="--")
+        draw_ours(top, rows["layers"], rows, colour, marker, f"{name}, ours", line="-")
+        draw_published(top, rows["layers"], rows["published"], colour, marker, f"{name}, printed", line="--")
         if rows["linear_standardised"].notna().any():  # what the printed probe does not find
             looks = {"color": colour, "marker": ".", "linestyle": ":"}
-            top.plot(rows["layers"], rows["linear_standardised"], label=f"{method}, standardised", **looks)
+            top.plot(rows["layers"], rows["linear_standardised"], label=f"{name}, standardised", **looks)
         bottom.plot(rows["layers"], rows["embedding_spread"], color=colour, marker=marker)
     top.set_ylabel("linear probe\naccuracy (%)")
     legend_above(top, columns=2)
@@ -207,7 +212,7 @@ def sequence_contrast(log: DataFrame) -> Figure:
     figure = Figure(figsize=(COLUMN, 0.75 + 0.95 * rows), layout="constrained")
     figure.suptitle(origin(log, f"one run each, {seeds_named(log)}"))
     panels = figure.subplots(rows, 2, sharex=True, sharey="row", squeeze=False).flat
-    looks = {"": (BLUE, "-", "refreshed"), FROZEN: (VERMILLION, "--", "never refreshed")}
+    looks = {"": (BLUE, "-", "refreshed"), f", {in_words(FROZEN)}": (VERMILLION, "--", "never refreshed")}
     for axes, name in zip(panels, names, strict=False):
         for ending, (colour, line, label) in looks.items():
             run = log[log["entry"] == name + ending].sort_values("epoch")
@@ -292,3 +297,41 @@ def _membership(axes: Axes, subsets: np.ndarray) -> None:
     axes.set(xlim=(-0.6, len(subsets) - 0.4), ylim=(3.6, -0.6), yticks=range(4), yticklabels=OBJECTIVES, xticks=[])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+
+
+def of_one_recipe(log: DataFrame) -> DataFrame:
+    """Rows of cells that depart from their preset in nothing, of the preset with most of them (paper if equal)."""
+    log = log[log["entry"] == log["objectives"]]
+    covered = log.groupby("preset")["entry"].nunique()
+    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
+    return log[log["preset"] == best]
+
+
+FIGURES = {
+    "taxonomy": Drawing(
+        taxonomy,
+        "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
+    ),
+    "taxonomy_variants": Drawing(
+        taxonomy_variants,
+        "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed value.",
+    ),
+    "encoder_collapse": Drawing(
+        encoder_collapse,
+        "Linear-probe accuracy and spread of the embedding by depth of the encoder, at random initialisation and after "
+        "training with the attractive encoder term alone; where measured, the probe on standardised readouts too.",
+    ),
+    "along_training": Drawing(
+        along_training,
+        "Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band of one "
+        "standard deviation; the best of the probe's epochs on the test split, as the released code reports it; and "
+        "the printed value.",
+        of_one_recipe,
+    ),
+    "sequence_contrast": Drawing(
+        sequence_contrast,
+        "The contrastive decoder term along training, a panel for each objective that has it; dashed, with the "
+        "dictionary of noise that the released code never refreshes.",
+    ),
+}
+FURTHER = (glm_figures.redraw,)

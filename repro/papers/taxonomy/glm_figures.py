@@ -1,6 +1,7 @@
 """The figures of the linear models on the taxonomy: how they hang on the choice of rows, and ours beside printed."""
 
 import textwrap
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,9 +11,9 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame, Series
 
 from repro import manifest
+from repro.papers.taxonomy.glm import BEST, MEAN, TERMS, specification_curve
+from repro.papers.taxonomy.glm_ours import forest, usual_cells
 from repro.report.elements import in_order, only, origin, stacked
-from repro.report.glm import BEST, MEAN, TERMS, specification_curve
-from repro.report.glm_ours import forest, usual_cells
 from repro.report.logs import slug
 from repro.report.printed import printed
 from repro.report.redraw import captioned
@@ -147,20 +148,20 @@ def _described(chosen: DataFrame) -> str:
     return "\n".join(textwrap.fill(text, 60) for text in said)
 
 
-def redraw(cells: DataFrame, folder: Path) -> list[Path]:
+def redraw(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
     """Draw both figures, and the tables behind them; returns the files written.
 
     Args:
-        cells: rows of `repro.run.export`; smoke runs are passed over.
+        cells: by table the finished cells that stand in it; smoke runs are passed over.
         folder: gets `glm_specifications`, of the printed numbers alone, and `glm_forest_<dataset>` for every data set
             whose cells have the nine objectives of the paper's main tables.
     """
     curve = _rounded(specification_curve())
     caption, provenance = CAPTIONS["glm_specifications"], {"printed": "taxonomy.csv"}
     written = _write(folder / "glm_specifications", curve, specifications(curve), caption, provenance)
-    cells = cells[(cells["preset"] != "smoke") & (cells["table"] == "taxonomy")]
-    for dataset in sorted(set(cells["dataset"])):
-        ours = usual_cells(cells, dataset)
+    trained = cells["taxonomy"][cells["taxonomy"]["preset"] != "smoke"]
+    for dataset in sorted(set(trained["dataset"])):
+        ours = usual_cells(trained, dataset)
         table = _rounded(forest(ours)) if len(ours) else ours
         if (table.get("source") == "ours").any():
             provenance = {"cells": list(ours["key"]), "seeds": sorted(int(seed) for seed in set(ours["seed"]))}

@@ -4,7 +4,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from repro import manifest
-from repro.report.comparison import METHODS, NAMES, NOWHERE, TARGETS, TRUNKS, comparison, pretrained_on
+from repro.papers.cmacc.comparison import METHODS, NAMES, NOWHERE, TARGETS, TRUNKS, comparison, pretrained_on
 from repro.report.elements import departures_in_words
 
 SOUND = "ResNet-18"  # the encoder of sound, one-dimensional, whatever that of video is

@@ -8,19 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pandas import DataFrame
 
-from repro.report.audiovisual_figures import METHODS, SAMPLERS
+from repro.papers.cmacc.accuracy_figures import METHODS, SAMPLERS
 from repro.report.elements import heading, in_order, keys_of, legend_below, lines_of, only, origin, stacked
 from repro.report.style import BLUE, COLUMN, INK, VERMILLION, settled, styled
 
-CAPTIONS = {
-    "category_diversity": "Distinct categories among the M negatives selected in a step, mean over training, as a "
-    "share of M; dashed, the closed-form expectation of M uniform draws without replacement.",
-    "category_curves": "Distinct categories among the M negatives selected in a step, along training; dashed, the "
-    "closed-form expectation of M uniform draws without replacement.",
-    "pretext_accuracy": "How often the positive of a query ranks first among the keys of the dictionary, by category: "
-    "the categories in which this succeeds most and least often. Markers: the same among the keys of the dictionary's "
-    "items encoded again, which a query cannot tell from its positive by their age.",
-}
 COUNTED = ("categories_video", "categories_audio")
 MODALITIES = ("video", "audio")
 EXPECTED = Line2D([], [], color=INK, linestyle="--", label="uniform draws, closed form")

@@ -6,8 +6,8 @@ from functools import partial
 
 from scipy import stats
 
-from repro.report import claims_cmacc_tables as tables
-from repro.report.claims_cmacc_tables import BATCHES, TARGETS
+from repro.papers.cmacc import claims_printed as tables
+from repro.papers.cmacc.claims_printed import BATCHES, TARGETS
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, of_log
 from repro.report.verdicts import (
     ERROR,

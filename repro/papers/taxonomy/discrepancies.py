@@ -6,7 +6,9 @@ from pandas import Series
 from scipy import stats
 
 from repro import manifest
-from repro.report import glm
+from repro.papers.taxonomy import glm
+from repro.papers.taxonomy.logs import FROZEN
+from repro.recipe import in_words
 from repro.report.discrepancies import Measure, departing, not_measured
 from repro.report.evidence import Evidence
 from repro.report.printed import printed
@@ -76,15 +78,17 @@ def spread(evidence: Evidence) -> str:
 
 
 def three_layers(evidence: Evidence) -> str:
-    endings = {"0.05": ", learning_rate=0.05", "9e-4": ", learning_rate=0.0009", "1e-3": ""}
+    rates = {"0.05": {"learning_rate": 0.05}, "9e-4": {"learning_rate": 0.0009}, "1e-3": {}}
     for setting in evidence.settings("taxonomy"):
-        random, told = setting.values("taxonomy", departing="layers=3", objectives="random"), []
-        if (setting.dataset, setting.preset) != ("ucla", "quick") or random.empty:
+        random, told = setting.values("taxonomy", departing={"layers": 3}, objectives="random"), []
+        trained = setting.values("taxonomy", departing={"layers": 3}, objectives="CE")
+        if (setting.dataset, setting.preset) != ("ucla", "quick") or random.empty or trained.empty:
             continue
         for name in ("CE", "AD"):
-            rates = {rate: setting.values("taxonomy", departing=f"layers=3{ending}", objectives=name)
-                     for rate, ending in endings.items()}
-            told += [f"{name} {', '.join(f'{each.mean():.1f} at {rate}' for rate, each in rates.items() if len(each))}"]
+            values = {rate: setting.values("taxonomy", departing={"layers": 3} | changes, objectives=name)
+                      for rate, changes in rates.items()}
+            at = ", ".join(f"{each.mean():.1f} at {rate}" for rate, each in values.items() if len(each))
+            told += [f"{name} {at}"]
         return f"ucla, quick recipe, three layers: {'; '.join(told)}; random {random.mean():.1f}"
     return ""
 
@@ -93,8 +97,8 @@ def noise(evidence: Evidence) -> str:
     """CD with both dictionaries, and how far its decoded sequences have grown."""
     setting = evidence.setting("ucla", "paper", "taxonomy")
     live, frozen = (setting.values("taxonomy", "decoded_scale", departing=each, objectives="CD")
-                    for each in ("", "td_queue=frozen_noise"))
-    told = departing("taxonomy", td_queue="frozen_noise")(evidence)
+                    for each in ({}, FROZEN))
+    told = departing("taxonomy", **FROZEN)(evidence)
     if not told or live.empty or frozen.empty:
         return told
     return f"{told}; CD decodes sequences {live.mean():.0f} times as large as the data, with noise {frozen.mean():.1f}"
@@ -135,10 +139,10 @@ def highest(evidence: Evidence) -> str:
 def _gaps_here(evidence: Evidence) -> list[str]:
     told = []
     for setting in evidence.settings("taxonomy"):
-        for departure in ("", "td_queue=frozen_noise"):
+        for departure in ({}, FROZEN):
             sides = [setting.values("taxonomy", departing=departure, objectives=name) for name in (HIGH, LOW)]
             if manifest.plain(setting.dataset) == "ucla" and all(map(len, sides)):
-                recipe = ", ".join(filter(None, (f"{setting.preset} recipe", departure)))
+                recipe = ", ".join(filter(None, (f"{setting.preset} recipe", in_words(departure))))
                 told.append(f"{setting.dataset}, {recipe}: {sides[0].mean() - sides[1].mean():+.1f}")
     return told
 

@@ -11,15 +11,10 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from repro.audiovisual import discs, synthetic
-from repro.report.audiovisual_figures import SAMPLERS
+from repro.papers.cmacc.accuracy_figures import SAMPLERS
 from repro.report.elements import only, origin
 from repro.report.style import BLUE, COLUMN, settled, styled
 
-CAPTIONS = {
-    "selected_negatives": "Negatives that every sampler selects from one pool, as pictures, below the norm of the "
-    "gradient that each causes in the last layer. A row has the query that is nearest to most of what its sampler "
-    "selects, and of these negatives those of the largest, the middle and the smallest gradient.",
-}
 SEEN = {"video": "pictures", "audio": "sound"}  # what a network is given of a clip
 TILES = 3  # negatives of a row, as in the paper
 

@@ -6,13 +6,12 @@ import torch
 from pandas import DataFrame
 from torch.nn.functional import normalize
 
-from repro.image.table_cells import BASE, LONG_SWEEPS, SHORT_SWEEPS
-from repro.report.claims_sce import unprinted
-from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, of_log
+from repro.papers.jcl.sampled_keys import sampled_keys
+from repro.papers.jcl.tables import BASE, LONG_SWEEPS, SHORT_SWEEPS
+from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, of_log, unprinted
 from repro.report.histograms import similarity_and_variance
 from repro.report.levels import CLOSED, PRINTED
 from repro.report.printed import printed
-from repro.report.sampled_keys import sampled_keys
 from repro.report.verdicts import (
     NOT_RUN,
     SEEDS_LIKE,
@@ -26,7 +25,6 @@ from repro.report.verdicts import (
     within,
 )
 
-SWEPT = {"keys": "keys", "strength": "strengths", "temperature": "temperatures"}  # parameters that list the values
 REPEATS = 100
 CLOSE = 0.01  # nats
 SLACK = 1.0  # point: how much better another value may be
@@ -110,8 +108,8 @@ def kept_value(setting: Setting, varied: str) -> Estimates:
     rows = setting.rows("positive_keys", **{name: value for name, value in base.items() if name != varied})
     if rows.empty:
         return {}
-    swept = (LONG_SWEEPS if setting.preset == "paper" else SHORT_SWEEPS)[SWEPT[varied]]
-    others = sorted({*map(float, swept.split(",")), *rows[varied]} - {BASE[varied]})
+    swept = (LONG_SWEEPS if setting.preset == "paper" else SHORT_SWEEPS)[varied]
+    others = sorted({*swept, *rows[varied]} - {BASE[varied]})
     return {f"{BASE[varied]:g} over {value:g}": setting.difference(
         "positive_keys", base, base | {varied: value}, like=("image_methods",)) for value in others}
 

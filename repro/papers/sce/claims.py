@@ -7,11 +7,10 @@ from pandas import DataFrame
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
-from repro.report.evidence import Estimates, Evidence, Setting, measured
+from repro.report.evidence import Estimates, Evidence, Setting, measured, unprinted
 from repro.report.levels import CLOSED, PRINTED
-from repro.report.printed import FOLDER, SCE_NAMES, names, printed, sce_grid
+from repro.report.printed import PAPERS, SCE_NAMES, printed, sce_grid
 from repro.report.verdicts import (
-    CANNOT,
     ROUNDING,
     SEEDS_LIKE,
     SEEDS_SHARED,
@@ -130,20 +129,9 @@ def pseudo_code(evidence: Evidence) -> Finding:
 
 
 def hundred_classes(evidence: Evidence) -> Finding:
-    listed = FOLDER.joinpath("imagenet100_classes.txt").read_text(encoding="utf-8").split()
+    listed = (PAPERS / "sce" / "printed" / "imagenet100_classes.txt").read_text(encoding="utf-8").split()
     right = len(listed) == len(set(listed)) == 100 and all(name[0] == "n" and len(name) == 9 for name in listed)
     return exactly(right, PRINTED, f"{len(listed)} identifiers, {len(set(listed))} distinct")
-
-
-def unprinted(evidence: Evidence, table: str, what: str) -> Finding:
-    """For a sentence on numbers of a main paper, which the text we had does not print.
-
-    Raises:
-        ValueError: if there is such a printed table by now, and the sentence should have a predicate.
-    """
-    if table in names():
-        raise ValueError(f"{table} is among the printed numbers: compare with it")
-    return Finding(CANNOT, "", f"{what} (not in the text we had)")
 
 
 def _grid() -> DataFrame:

@@ -10,8 +10,9 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from repro import manifest
-from repro.report.comparison import METHODS as METHOD_NAMES
-from repro.report.comparison import NAMES, NOWHERE, TARGETS, pretrained_on
+from repro.papers.cmacc.comparison import METHODS as METHOD_NAMES
+from repro.papers.cmacc.comparison import NAMES, NOWHERE, TARGETS, pretrained_on
+from repro.papers.cmacc.state_of_the_art import merged
 from repro.report.elements import (
     Look,
     comparable,
@@ -26,24 +27,8 @@ from repro.report.elements import (
     stacked,
 )
 from repro.report.printed import printed
-from repro.report.state_of_the_art import merged
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
-CAPTIONS = {
-    "cross_modal": "Accuracy after pre-training within or across modalities, with and without the extra layer (fcl) "
-    "and with negatives selected at random or actively, by where the encoder was fine-tuned; of grids of characters, "
-    "of linear probes.",
-    "ohem_vs_active": "Accuracy against the number M of negatives selected in a step, by how they are selected: at "
-    "random, the keys that are least confident which query they resemble (OHEM as printed), or actively; of grids of "
-    "characters, of linear probes.",
-    "dictionary_size": "Accuracy against the size of the dictionary; of grids of characters, of linear probes. The "
-    "paper shows this as a curve without its values, so that there is nothing to compare with.",
-    "mutual_information": "Accuracy of probes that read characters from grids, against the number of characters and "
-    "the information (nats) that the two grids of a pair share; dashed, drawings never seen in training. The paper "
-    "shows this as a curve without its values, so that there is nothing to compare with.",
-    "transfer": "Accuracy after fine-tuning, by what was pre-trained on: ours among the numbers that the paper prints "
-    "for itself and for others.",
-}
 METHODS = {
     "scratch": Look(METHOD_NAMES["scratch"], GREY, "v"),
     "supervised": Look(METHOD_NAMES["supervised"], PURPLE, "^"),
