@@ -1,0 +1,10 @@
+"""The net under a change of the package's spine: what it made before, recorded, and tests that it still makes it.
+
+    recipes.json    every preset's recipe of every study, data set and method
+    keys.json       the cells that tables need, by what they are asked for, and their keys
+    rows.csv        the rows that tables make of made-up results, beside the printed numbers
+    results.json    what smoke-size trainings of every method and variant measure
+
+`asked.py` says what is recorded, `record.py` writes the files, `bits.py` compares two checkouts bit by bit, and
+`adapter.py` alone calls the package: it may follow a change of the interface, the recorded files may not.
+"""
