@@ -8,3 +8,10 @@
 `asked.py` says what is recorded, `record.py` writes the files, `bits.py` compares two checkouts bit by bit, and
 `adapter.py` alone calls the package: it may follow a change of the interface, the recorded files may not.
 """
+
+import sys
+from pathlib import Path
+
+HELPERS = str(Path(__file__).parents[1] / "helpers")
+if HELPERS not in sys.path:  # also where pytest, which adds it, is not what runs
+    sys.path.append(HELPERS)

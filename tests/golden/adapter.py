@@ -14,7 +14,9 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from made_up_images import use_tiny_trunk
 from pandas import DataFrame
+from pytest import MonkeyPatch
 from tqdm.auto import tqdm
 
 from repro.audiovisual import cell as audiovisual
@@ -113,15 +115,20 @@ def rows(asked: Mapping[str, Any], measures: Callable[[dict[str, Any]], dict[str
 
 
 def train(
-    study: str, fields: Mapping[str, Any], seed: int, folder: Path
+    study: str, fields: Mapping[str, Any], seed: int, folder: Path, *, tiny_trunk: bool
 ) -> tuple[dict[str, float], list[torch.Tensor]]:
-    """Train and evaluate a cell in a folder: what is measured, with the last losses, and the weights of the model."""
+    """Train and evaluate a cell in a folder: what is measured, with the last losses, and the weights of the model.
+
+    With `tiny_trunk` images are seen by two convolutions in place of a ResNet-18.
+    """
     kind, _, module = STUDIES[study]
     made = kind.from_dict(dict(fields))
     digest = module.identity_of(made)[1] if study == "audiovisual" else module.data_of(made).digest
     cell = Cell("golden", "", made, seed, "smoke", made.dataset, digest, 0)
     run = Store(folder).run(cell)
-    with run.claim(), tqdm(disable=True) as progress:
+    with run.claim(), tqdm(disable=True) as progress, MonkeyPatch.context() as patched:
+        if tiny_trunk:
+            use_tiny_trunk(patched)
         result = module.train(run, progress, device=torch.device("cpu"))
     measured = {name: value for name, value in result.items() if name not in ("cost", "select")}
     log = run.folder / "progress.jsonl"
@@ -130,15 +137,16 @@ def train(
         measured |= {f"last {name}": value for name, value in last.items() if name not in ("step", "of", "seconds")}
     state = load_checkpoint(run.folder)
     assert state is not None
-    return measured, [*_tensors({name: state["learner"][name] for name in MODELS[study]})]
+    learner = state["learner"].get("pretrainer", state["learner"])  # what watches a training holds it
+    return measured, [*_tensors([learner[name] for name in MODELS[study]])]
 
 
 def _tensors(state: Any) -> Iterator[torch.Tensor]:
     """All tensors of a nested state."""
     if isinstance(state, torch.Tensor):
         yield state
-    elif isinstance(state, Mapping):
-        for part in state.values():
+    elif isinstance(state, Mapping | list):
+        for part in state.values() if isinstance(state, Mapping) else state:
             yield from _tensors(part)
 
 

@@ -119,7 +119,8 @@ def trained(training: Mapping[str, Any]) -> tuple[dict[str, float], list[torch.T
     """What a small training measures, and its weights."""
     preset = adapter.recipe(training["study"], "smoke", training["dataset"], training["method"], **training["fields"])
     with tempfile.TemporaryDirectory() as folder:
-        return adapter.train(training["study"], preset, training["seed"], Path(folder))
+        place, tiny = Path(folder), training["tiny_trunk"]
+        return adapter.train(training["study"], preset, training["seed"], place, tiny_trunk=tiny)
 
 
 def as_csv(lines: list[dict[str, str]]) -> str:
