@@ -87,11 +87,7 @@ def cells(asked: Mapping[str, Any]) -> list[dict[str, Any]]:
     Raises:
         ValueError: if the table does not take what is asked for.
     """
-    return [
-        {"recipe": cell.recipe.to_dict(), "seed": cell.seed, "digest": cell.digest, "version": cell.version,
-         "key": cell.key}
-        for cell in _cells(asked)
-    ]
+    return [_described(cell) for cell in _cells(asked)]
 
 
 def rows(asked: Mapping[str, Any], measures: Callable[[dict[str, Any]], dict[str, float]]) -> list[dict[str, Any]]:
@@ -108,7 +104,7 @@ def rows(asked: Mapping[str, Any], measures: Callable[[dict[str, Any]], dict[str
     table, made = TABLES[asked["table"]], _cells(asked)
     results = [
         {name: getattr(cell.recipe, name) for name in table.fields} | {"entry": cell.entry, "seed": cell.seed} | found
-        for cell, found in zip(made, map(measures, cells(asked)), strict=True)
+        for cell, found in zip(made, map(measures, map(_described, made)), strict=True)
     ]
     frame = table.layout(DataFrame(results), made[0].preset, made[0].dataset)
     return [_row(asked["table"], type(made[0].recipe), row) for row in frame.to_dict("records")]
@@ -139,6 +135,11 @@ def train(
     assert state is not None
     learner = state["learner"].get("pretrainer", state["learner"])  # what watches a training holds it
     return measured, [*_tensors([learner[name] for name in MODELS[study]])]
+
+
+def _described(cell: Cell) -> dict[str, Any]:
+    return {"recipe": cell.recipe.to_dict(), "seed": cell.seed, "digest": cell.digest, "version": cell.version,
+            "key": cell.key}
 
 
 def _tensors(state: Any) -> Iterator[torch.Tensor]:
