@@ -255,7 +255,6 @@ class Table:
         settings: of a data set, bundles of fields of each of which the paper prints a table: they are no departures.
         measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
         arrange: of finished cells, what is averaged over seeds: what only this table does.
-        draw: the figure of the table.
     """
 
     name: str
@@ -270,7 +269,6 @@ class Table:
     settings: Callable[[str], Sequence[Fields]] = one_setting
     measures: Sequence[str] = ("linear",)
     arrange: Callable[[DataFrame], DataFrame] = as_it_is
-    draw: Callable[[DataFrame], Any] | None = None
 
     def cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
@@ -569,7 +567,7 @@ def finished() -> DataFrame:
 
 
 def draw(name: str, rows: DataFrame) -> Any:
-    """The figure of a table.
+    """The figure of a table, as its paper draws it.
 
     Args:
         name: of the table.
@@ -578,10 +576,8 @@ def draw(name: str, rows: DataFrame) -> Any:
     Raises:
         ValueError: if there is no such table, or it has no figure of its own.
     """
-    table = find(name)
-    if table.draw is None:
-        raise ValueError(f"{name} has no figure of its own; see its notebook")
-    return table.draw(rows)
+    drawings = importlib.import_module("repro.papers").drawings()
+    return drawings[choose("name", find(name).name, drawings)].draw(rows)
 
 
 def resolved(preset: str, dataset: str) -> str:
