@@ -1,8 +1,5 @@
 """CM-ACC's printed comparisons with other work, Tables 4 to 6, with one name for every method, set and encoder."""
 
-import math
-
-import pandas as pd
 from pandas import DataFrame
 
 from repro import manifest
@@ -23,8 +20,6 @@ TRUNKS = {"r3d18": "3D-ResNet18", "r2plus1d18": "R(2+1)D-18"}
 METHODS = {"scratch": "Scratch", "supervised": "Supervised", "smoco": "SMoCo", "xmoco": "XMoCo", "cmacc": "CM-ACC"}
 PRINTED = {"Ours": "CM-ACC", "Kine.-Sound": "Kinetics-Sound"}  # what the three tables call differently
 NOWHERE = "-"  # the pre-training set of an encoder trained from scratch, as printed
-SIZES = {240_000: "240K"}  # of a random draw of clips, as printed
-DRAWN = ("Kinetics700",)  # sets that the paper never used whole
 
 
 def comparison(number: int) -> DataFrame:
@@ -47,53 +42,6 @@ def comparison(number: int) -> DataFrame:
     return rows[[*columns, *targets, "source"]]
 
 
-def accuracies(method: str, dataset: str, trunk: str, clips: int, target: str) -> dict[str, float]:
-    """What the paper prints for an encoder fine-tuned on a target, by the tables that print it, percent.
-
-    Args:
-        method: "scratch", "supervised", "smoco", "xmoco" or "cmacc".
-        dataset: pre-trained on, "kinetics700"; the label of a part of one answers to nothing printed.
-        trunk: of video, "r3d18" or "r2plus1d18".
-        clips: how many were drawn from the data set, 0 for all.
-        target: "ucf101", "hmdb51" or "esc50".
-
-    Returns:
-        Tables 4 and 5 first, which tell encoders apart, then Table 6, then Table 1, of the first split and
-        Kinetics-Sound alone; tables that repeat the number of one before are left out.
-    """
-    column = NAMES.get(target)
-    if column is None or dataset not in SETS or method not in METHODS:
-        return {}
-    found = {}
-    for number in (5 if column == "ESC50" else 4, 6):
-        rows = comparison(number)
-        rows = rows[(rows["method"] == METHODS[method]) & (rows["pretrain_set"] == pretrained_on(method, dataset))]
-        if number == 4:
-            rows = rows[rows["architecture"] == TRUNKS.get(trunk)]
-        rows = rows[_of_size(rows, clips)].dropna(subset=column)
-        if len(rows) and (number != 6 or trunk == "r3d18" or column == "ESC50"):
-            found[f"Table {number}"] = float(rows[column].iloc[-1])
-    first = printed("cmacc_table1").set_index("approach")[column]
-    if trunk == "r3d18" and pretrained_on(method, dataset) in (NOWHERE, SETS["kinetics_sound"]):
-        found["Table 1"] = float(first.get(METHODS[method], math.nan))
-    return {table: value for table, value in _distinct(found).items() if not math.isnan(value)}
-
-
 def pretrained_on(method: str, dataset: str) -> str:
     """What a method of ours was pre-trained on, as the printed tables call it."""
     return NOWHERE if method == "scratch" else SETS.get(manifest.plain(dataset), dataset)
-
-
-def _of_size(rows: DataFrame, clips: int) -> pd.Series:
-    """Which rows of one pre-training set are of so many clips: of 0, all, those of the largest size."""
-    if rows["pretrain_set"].isin([NOWHERE]).any() or rows.empty:
-        return pd.Series(True, index=rows.index)
-    if clips:
-        return rows["pretrain_size"] == SIZES.get(clips)
-    largest = rows["pretrain_size"] == rows["pretrain_size"].iloc[-1]
-    return largest & ~rows["pretrain_set"].isin(DRAWN)
-
-
-def _distinct(found: dict[str, float]) -> dict[str, float]:
-    """Without the values that an earlier table has."""
-    return {table: value for table, value in found.items() if value not in [*found.values()][: [*found].index(table)]}
