@@ -11,8 +11,8 @@ from repro.audiovisual import MODALITIES
 from repro.audiovisual.data import CHARACTERS, DATASETS
 from repro.audiovisual.recipe import METHODS, QUICK, SELF_SUPERVISED, TARGETS
 from repro.audiovisual.study import CLIPS
-from repro.report.comparison import METHODS as PRINTED_METHODS
-from repro.report.comparison import NAMES, NOWHERE, SETS, TRUNKS, comparison, pretrained_on
+from repro.papers.cmacc.comparison import METHODS as PRINTED_METHODS
+from repro.papers.cmacc.comparison import NAMES, NOWHERE, SETS, TRUNKS, comparison, pretrained_on
 from repro.report.printed import printed
 from repro.table import AS_PRESET, Table, by_preset
 
