@@ -1,6 +1,8 @@
 """CM-ACC's printed comparisons with other work, Tables 4 to 6, with one name for every method, set and encoder."""
 
-from pandas import DataFrame
+import math
+
+from pandas import DataFrame, Series
 
 from repro import manifest
 from repro.recipe import choose
@@ -19,6 +21,9 @@ SETS = {  # what was pre-trained on, as printed
 TRUNKS = {"r3d18": "3D-ResNet18", "r2plus1d18": "R(2+1)D-18"}
 METHODS = {"scratch": "Scratch", "supervised": "Supervised", "smoco": "SMoCo", "xmoco": "XMoCo", "cmacc": "CM-ACC"}
 PRINTED = {"Ours": "CM-ACC", "Kine.-Sound": "Kinetics-Sound"}  # what the three tables call differently
+FIRST_SPLIT = "Table 1"  # whose numbers are no means over splits
+SIZES = {240_000: "240K"}  # of a random draw of clips, as printed
+DRAWN = ("Kinetics700",)  # sets that the paper never used whole
 NOWHERE = "-"  # the pre-training set of an encoder trained from scratch, as printed
 
 
@@ -42,6 +47,52 @@ def comparison(number: int) -> DataFrame:
     return rows[[*columns, *targets, "source"]]
 
 
+def accuracies(method: str, dataset: str, trunk: str, clips: int, target: str) -> dict[str, float]:
+    """What the paper prints for an encoder fine-tuned on a target, by the tables that print it, percent.
+
+    Args:
+        method: "scratch", "supervised", "smoco", "xmoco" or "cmacc".
+        dataset: pre-trained on, "kinetics700"; the label of a part of one answers to nothing printed.
+        trunk: of video, "r3d18" or "r2plus1d18".
+        clips: how many were drawn from the data set, 0 for all.
+        target: "ucf101", "hmdb51" or "esc50".
+
+    Returns:
+        Tables 4 and 5 first, which tell encoders apart, then Table 6, then Table 1, of the first split and
+        Kinetics-Sound alone; tables that repeat the number of one before are left out.
+    """
+    column = NAMES.get(target)
+    if column is None or dataset not in SETS or method not in METHODS:
+        return {}
+    name, found = METHODS[method], {}
+    for number in (5 if column == "ESC50" else 4, 6):
+        rows = comparison(number)
+        rows = rows[(rows["method"] == name) & (rows["pretrain_set"] == pretrained_on(method, dataset))]
+        if number == 4:
+            rows = rows[rows["architecture"] == TRUNKS.get(trunk)]
+        rows = rows[_of_size(rows, clips)].dropna(subset=column)
+        if len(rows) and (number != 6 or trunk == "r3d18" or column == "ESC50"):
+            found[f"Table {number}"] = float(rows[column].iloc[-1])
+    if trunk == "r3d18" and pretrained_on(method, dataset) in (NOWHERE, SETS["kinetics_sound"]):
+        found[FIRST_SPLIT] = float(printed("cmacc_table1").set_index("approach")[column].get(name, math.nan))
+    return {table: value for table, value in _distinct(found).items() if not math.isnan(value)}
+
+
 def pretrained_on(method: str, dataset: str) -> str:
     """What a method of ours was pre-trained on, as the printed tables call it."""
     return NOWHERE if method == "scratch" else SETS.get(manifest.plain(dataset), dataset)
+
+
+def _of_size(rows: DataFrame, clips: int) -> Series:
+    """Which rows of one pre-training set are of so many clips: of 0, all, those of the largest size."""
+    if rows["pretrain_set"].isin([NOWHERE]).any() or rows.empty:
+        return Series(True, index=rows.index)
+    if clips:
+        return rows["pretrain_size"] == SIZES.get(clips)
+    largest = rows["pretrain_size"] == rows["pretrain_size"].iloc[-1]
+    return largest & ~rows["pretrain_set"].isin(DRAWN)
+
+
+def _distinct(found: dict[str, float]) -> dict[str, float]:
+    """Without the values that an earlier table has."""
+    return {table: value for table, value in found.items() if value not in [*found.values()][: [*found].index(table)]}

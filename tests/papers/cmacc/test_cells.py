@@ -289,6 +289,7 @@ def untrained(any_data, runs, monkeypatch):
     ("transfer", {"split": 2}, "split=2 should be at most 1, of synthetic_video, or 0 for their mean"),
     ("transfer", {"split": 4, "targets": "esc50+hmdb51"}, "split=4 should be at most 3, of hmdb51"),
     ("transfer", {"dataset": "multidigits", "split": 2}, "split=2 changes nothing of cmacc"),
+    ("transfer", {"dataset": "multidigits", "video_trunk": "r3d18"}, "video_trunk=.r3d18. changes nothing of cmacc"),
     ("category_diversity", {"redundancy": 1}, "redundancy=1.0 should be between 0 and 1, and less than 1"),
     ("category_diversity", {"iterations": "-1"}, "iterations='-1' should be a whole number"),
     *(("category_diversity", {"dataset": name}, rf"dataset='{name}' is not one of: synthetic, ucf101, .*, hmdb51$")

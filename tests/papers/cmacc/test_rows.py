@@ -8,8 +8,8 @@ import pytest
 from audiovisual_layouts import EMBEDDED, LAYOUTS, MEASURED, RECORDED, laid_out, results
 
 from repro.audiovisual.recipe import paper
+from repro.papers.cmacc.comparison import NAMES
 from repro.papers.cmacc.tables import TABLES
-from repro.report.comparison import NAMES
 from repro.report.printed import as_printed
 
 NOTHING = (math.nan, "")
