@@ -220,6 +220,10 @@ def one_setting(dataset: str) -> Sequence[Fields]:
     return ()
 
 
+def nothing_more(cells: Sequence[Cell], device: str) -> None:
+    """Of a table whose figures need no weights."""
+
+
 def as_it_is(cells: DataFrame) -> DataFrame:
     """Of a table whose rows are its cells."""
     return cells
@@ -255,6 +259,7 @@ class Table:
         settings: of a data set, bundles of fields of each of which the paper prints a table: they are no departures.
         measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
         arrange: of finished cells, what is averaged over seeds: what only this table does.
+        after: of its finished cells and a device, what is computed from their weights once and kept, for figures.
     """
 
     name: str
@@ -269,6 +274,7 @@ class Table:
     settings: Callable[[str], Sequence[Fields]] = one_setting
     measures: Sequence[str] = ("linear",)
     arrange: Callable[[DataFrame], DataFrame] = as_it_is
+    after: Callable[[Sequence[Cell], str], Any] = nothing_more
 
     def cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
@@ -311,6 +317,7 @@ class Table:
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
             choose(named, method, self.methods or self._methods(rows))
+        rows = [row for row in rows if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])]
         plain, used = self._combined(rows, dataset, preset, asked, {})
         for name in asked:
             if name not in used:
@@ -538,6 +545,7 @@ def run_table(
     if missing and cells[0].recipe.precision == "auto" and devices.first():
         tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)
     run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool)
+    table.after(cells, device)
     finished = table.select(table.study.tidy(rows_of(cells, store)))
     parsed = {name: table.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
     return table.laid_out(finished, [name for name, values in parsed.items() if len(values) > 1])

@@ -24,7 +24,8 @@ from repro.image.study import IMAGES
 from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
-from repro.table import Table, train as train_cell
+from repro.table import Table
+from repro.table import train as train_cell
 
 STUDIES = {"skeleton": SKELETONS, "image": IMAGES, "audiovisual": CLIPS}
 NAMES = {study.name: name for name, study in STUDIES.items()}
@@ -90,7 +91,8 @@ def rows(asked: Mapping[str, Any], measures: Callable[[dict[str, Any]], dict[str
         parts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(), "metrics": measures(_described(cell))}
         texts = {name: json.dumps(part) for name, part in parts.items()}
         stored.append(cell.describe() | texts | {"cost": '{"finished": ""}', "commit": ""})
-    laid_out = table.laid_out(table.select(table.study.tidy(DataFrame(stored))))
+    swept = [name for name, values in asked["fields"].items() if len(values) > 1]
+    laid_out = table.laid_out(table.select(table.study.tidy(DataFrame(stored))), swept)
     return [_row(table, row) for row in laid_out.to_dict("records")]
 
 
