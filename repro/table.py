@@ -311,6 +311,7 @@ class Table:
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
             choose(named, method, self.methods or self._methods(rows))
+        rows = [row for row in rows if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])]
         plain, used = self._combined(rows, dataset, preset, asked, {})
         for name in asked:
             if name not in used:
