@@ -39,7 +39,7 @@ def use_small_data(patch):
 
     def small(dataset, method, **changes):
         own = shrunk if dataset in CHARACTERS else SHRUNK
-        if "batch" in changes:  # dictionary and pool follow it
+        if changes.get("batch", SHRUNK["batch"]) != SHRUNK["batch"]:  # dictionary and pool follow it
             own = own | {"dictionary": changes["batch"], "pool": 3 * changes["batch"]}
         return smoke(dataset, method, **(own | changes))
 
@@ -70,7 +70,8 @@ def trained(tmp_path_factory):
 def test_a_small_table_from_end_to_end(trained, small, table):
     folder, frames = trained
     frame, store = frames[table], Store(folder)
-    assert list(frame.columns) == LAYOUTS[table]
+    asked = ["method"] if table == "cross_modal" else []  # of several that are asked for there is a column
+    assert [name for name in frame if name not in asked] == LAYOUTS[table]
     assert set(frame["preset"]) == {"smoke"} and set(frame["dataset"]) == {EMBEDDED[table]}
     assert set(frame["n_seeds"]) == {1} and frame["ours"].notna().all()
     assert frame[["std", "published", "difference"]].isna().all(axis=None)
