@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 
 from repro.run.device import first, from_first
 from repro.run.json_files import parse_json
-from repro.run.learner import Learner as Learner  # `repro.run.table` takes it from here
+from repro.run.learner import Learner
 from repro.run.store import naming, write_atomically
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
@@ -54,7 +54,8 @@ def fit(
         folder: of the run.
         progress: a bar to count steps on; it is reset, so that one bar serves all cells of a table.
         checkpoint_seconds: time between checkpoints; there is always one at the end.
-        probe: measures the learner along training, drawing from no stream of it; a line of `probes.jsonl` each time.
+        probe: measures the learner along training, drawing from no stream of it; a line of `probes.jsonl` each time
+            that there is something to measure.
         probe_steps: steps between these; 0, never.
 
     Returns:
@@ -92,7 +93,7 @@ def fit(
         progress.update(done - progress.n)
         if due and probe:
             measured = probe()
-            if first():
+            if first() and measured:
                 _append(folder / "probes.jsonl", {"step": done, **measured})
             reported_at = time.monotonic()
         late = functools.partial(operator.ge, now - saved_at, checkpoint_seconds)
