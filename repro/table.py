@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 import torch
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import manifest
@@ -23,7 +23,8 @@ from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.engine import pool_of, run_cells
 from repro.run.export import everything, rows_of
-from repro.run.fit import Learner, fit
+from repro.run.fit import fit
+from repro.run.learner import Learner
 from repro.run.plan import plan
 from repro.run.store import Cell, Run, Store
 
@@ -48,6 +49,11 @@ def no_constants(recipe: Any) -> Rows:
     return []
 
 
+def nothing_to_say(recipe: Any) -> str:
+    """Of a study that trains on all of its data."""
+    return ""
+
+
 def trainable_anywhere(recipe: Any, device: torch.device) -> None:
     """Of a study whose recipes can be trained on every device."""
 
@@ -68,6 +74,7 @@ class Study:
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
+        notice: of a recipe, a line that users read before it is trained, or "".
         check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
         constants: of a recipe, what no field of it holds: (name, value, source).
     """
@@ -82,6 +89,7 @@ class Study:
     probe: Callable[[Any], dict[str, float]] | None = None
     version: int
     evaluation: int
+    notice: Callable[[Any], str] = nothing_to_say
     check: Callable[[Any, torch.device], None] = trainable_anywhere
     constants: Callable[[Any], Rows] = no_constants
 
@@ -114,6 +122,8 @@ class Study:
             self.presets[preset], recipe.dataset, getattr(recipe, recipe.named_by), subset=recipe.subset
         )
         found = recipe.unlike(make())
+        with contextlib.suppress(ValueError):
+            found |= recipe.unlike(make(**found))  # what would follow from these, and does not here
         for name in reversed([*found]):
             fewer = {other: value for other, value in found.items() if other != name}
             with contextlib.suppress(ValueError):  # a value may be possible beside the left-out one alone
@@ -132,12 +142,12 @@ class Study:
         """
         cells = cells[cells["study"] == self.name].reset_index(drop=True)
         recipes = [self.recipe.from_dict(json.loads(text)) for text in cells["recipe"]]
-        changes = [json.loads(text) for text in cells["changes"]]  # the first edition has none
-        presets = zip(changes, recipes, cells["preset"], strict=True)
-        cells = cells.assign(changes=[
-            self.changes(recipe, preset) if change is None else change
-            for change, recipe, preset in presets
-        ])
+        changes = []
+        for text, recipe, preset in zip(cells["changes"], recipes, cells["preset"], strict=True):
+            change = json.loads(text)
+            change = self.changes(recipe, preset) if change is None else change  # the first edition has none
+            changes.append({name: change[name] for name in self.fields if name in change})  # equal ones in one order
+        cells = cells.assign(changes=Series(changes, index=cells.index, dtype=object))
         cost = cells["cost"].map(json.loads)
         cells = cells.assign(cost=cost, finished=[each["finished"] for each in cost])
         measures = DataFrame(cells["metrics"].map(json.loads).tolist(), index=cells.index)
@@ -168,8 +178,10 @@ def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> di
     with devices.threads(recipe.threads), devices.full_precision():
         for learner in study.learners(recipe, data, seed, device):
             probe = functools.partial(study.probe, learner) if study.probe else None
-            every = recipe.probe_every * learner.steps_per_epoch if not learner.name else 0
-            spent.append(fit(learner, run.folder / learner.name, progress, probe=probe, probe_steps=every))
+            every = recipe.probe_every * learner.steps_per_epoch if probe and not learner.name else 0
+            folder = run.folder / learner.name
+            folder.mkdir(exist_ok=True)
+            spent.append(fit(learner, folder, progress, probe=probe, probe_steps=every))
             measures.append(study.measure(learner))
             spent[-1]["precision"] = learner.precision
     for checkpoint in run.folder.glob("*/checkpoint*.pt"):  # of later learners, which only resuming needed
@@ -232,7 +244,8 @@ class Table:
         study: how its cells are trained and measured.
         rows: each a product of fields of the study's recipe, the naming field among them. A value holds for the whole
             row, a tuple of values is swept, `AS_PRESET` may be, and a function of preset and data set gives any of
-            these. A key that is no field of the recipe is a column that says what the row is called.
+            these. A key that is no field of the recipe is a column that says what the row is called. Where methods
+            are asked for, a row of one other method is left out, and one that sweeps methods takes them.
         datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
         methods: values of the naming field that may be asked for; by default those of the rows.
         columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
@@ -272,7 +285,7 @@ class Table:
             ValueError: if a value is none of those allowed, which the message names, or changes nothing.
             FileNotFoundError: if data are not here, saying where to get them and where to put them.
         """
-        dataset = dataset or self.datasets[0]
+        dataset = self.datasets[0] if dataset is None else dataset
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         numbers = parse_numbers("seeds", seeds)
         recipes = self.recipes(dataset, preset, variant, **fields)
@@ -299,6 +312,7 @@ class Table:
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
             choose(named, method, self.methods or self._methods(rows))
+        rows = [row for row in rows if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])]
         plain, used = self._combined(rows, dataset, preset, asked, {})
         for name in asked:
             if name not in used:
@@ -344,7 +358,9 @@ class Table:
         bundled = {name: (value,) for name, value in bundle.items()}
         for row in rows:
             values = {name: value if isinstance(value, tuple) else (value,) for name, value in row.items()}
+            fixed = {} if isinstance(row[named], tuple) else {named: values[named]}  # `recipes` asked for it
             values = {name: swept for name, swept in values.items() if swept != AS_PRESET} | bundled | dict(asked)
+            values |= fixed
             for combination in itertools.product(*values.values()):
                 changes = dict(zip(values, combination, strict=True))
                 method = changes.pop(named)
@@ -379,7 +395,7 @@ class Table:
             the bundle of `settings` that they are, which are then no departures; and what that row is called.
         """
         placed = [self._place(cell) for cell in cells.to_dict("records")]
-        found = cells[[place is not None for place in placed]].reset_index(drop=True)
+        found = cells.loc[[place is not None for place in placed]].reset_index(drop=True)
         places = DataFrame([place for place in placed if place], columns=["rank", "departures", "setting", "called"])
         called = DataFrame(places.pop("called").tolist(), index=places.index)
         found = found.join(places).join(called)
@@ -393,16 +409,19 @@ class Table:
         usual = self.study.presets[cell["preset"]](dataset, cell[named])
         rows = [self._fields(row, dataset, cell["preset"]) for row in self.rows]
         near: tuple[tuple, Fields, Fields, Fields] | None = None
+        nearest = (math.inf, math.inf)  # departures, and how many of them are from what the row itself fixes
         for number, row in enumerate(rows):
             methods = row[named] if not isinstance(row[named], tuple) else self.methods or self._methods(rows)
             if cell[named] not in (methods if isinstance(methods, list | tuple) else (methods,)):
                 continue
             fixed = {name: value for name, value in row.items() if not isinstance(value, tuple) and usual.uses(name)}
             away = {name: value for name, value in cell["changes"].items() if name not in row}
-            away |= {name: cell[name] for name, value in fixed.items() if cell[name] != value}
+            contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
+            away |= contrary
             setting = next((dict(each) for each in self.settings(dataset) if dict(each) == away), {})
             away = {} if setting else away
-            if near is None or len(away) < len(near[1]):
+            if (len(away), len(contrary)) < nearest:
+                nearest = len(away), len(contrary)
                 order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
                 near = (number, *order), away, setting, self._called(self.rows[number])
         return near
@@ -514,6 +533,8 @@ def run_table(
     cells = table.cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
     where, store = devices.resolve(device), Store(manifest.runs_root())
     pool = pool_of(engine, workers, cells, where)
+    for line in dict.fromkeys(filter(None, (table.study.notice(cell.recipe) for cell in cells))):
+        tqdm.write(line, file=sys.stderr)
     missing = any(store.run(cell).result is None for cell in cells)
     if missing and cells[0].recipe.precision == "auto" and devices.first():
         tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)
