@@ -36,6 +36,11 @@ def closest(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def in_words(changes: Mapping[str, Any]) -> str:
+    """Fields and their values as text: "layers=3, td_queue=frozen_noise"; nothing of none."""
+    return ", ".join(f"{name}={value}" for name, value in changes.items())
+
+
 def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
     """A whole number from `least` to `LARGEST`, given as an integer or as text.
 

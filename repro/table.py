@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pandas as pd
@@ -130,6 +130,10 @@ class Study:
                 found = fewer if make(**fewer) == recipe else found
         return found
 
+    def _in_order(self, changes: Fields) -> dict[str, Any]:
+        """The same in the order of the recipe's fields, which files do not keep."""
+        return {name: changes[name] for name in self.fields if name in changes}
+
     def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
         """What `fit` trains for a cell, one after the other, as it begins."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
@@ -142,12 +146,12 @@ class Study:
         """
         cells = cells[cells["study"] == self.name].reset_index(drop=True)
         recipes = [self.recipe.from_dict(json.loads(text)) for text in cells["recipe"]]
-        changes = []
-        for text, recipe, preset in zip(cells["changes"], recipes, cells["preset"], strict=True):
-            change = json.loads(text)
-            change = self.changes(recipe, preset) if change is None else change  # the first edition has none
-            changes.append({name: change[name] for name in self.fields if name in change})  # equal ones in one order
-        cells = cells.assign(changes=Series(changes, index=cells.index, dtype=object))
+        changes = [json.loads(text) for text in cells["changes"]]  # the first edition has none
+        presets = zip(changes, recipes, cells["preset"], strict=True)
+        cells = cells.assign(changes=[
+            self.changes(recipe, preset) if change is None else self._in_order(change)
+            for change, recipe, preset in presets
+        ])
         cost = cells["cost"].map(json.loads)
         cells = cells.assign(cost=cost, finished=[each["finished"] for each in cost])
         measures = DataFrame(cells["metrics"].map(json.loads).tolist(), index=cells.index)
@@ -254,7 +258,6 @@ class Table:
         settings: of a data set, bundles of fields of each of which the paper prints a table: they are no departures.
         measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
         arrange: of finished cells, what is averaged over seeds: what only this table does.
-        draw: the figure of the table.
     """
 
     name: str
@@ -269,7 +272,6 @@ class Table:
     settings: Callable[[str], Sequence[Fields]] = one_setting
     measures: Sequence[str] = ("linear",)
     arrange: Callable[[DataFrame], DataFrame] = as_it_is
-    draw: Callable[[DataFrame], Any] | None = None
 
     def cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
@@ -358,9 +360,9 @@ class Table:
         bundled = {name: (value,) for name, value in bundle.items()}
         for row in rows:
             values = {name: value if isinstance(value, tuple) else (value,) for name, value in row.items()}
-            fixed = {} if isinstance(row[named], tuple) else {named: values[named]}  # `recipes` asked for it
-            values = {name: swept for name, swept in values.items() if swept != AS_PRESET} | bundled | dict(asked)
-            values |= fixed
+            values = {name: value for name, value in values.items() if value != AS_PRESET} | bundled | dict(asked)
+            if not isinstance(row[named], tuple):
+                values[named] = (row[named],)  # where it is not asked for, `recipes` has left the row out
             for combination in itertools.product(*values.values()):
                 changes = dict(zip(values, combination, strict=True))
                 method = changes.pop(named)
@@ -418,8 +420,8 @@ class Table:
             away = {name: value for name, value in cell["changes"].items() if name not in row}
             contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
             away |= contrary
-            setting = next((dict(each) for each in self.settings(dataset) if dict(each) == away), {})
-            away = {} if setting else away
+            setting = next((dict(each) for each in self.settings(dataset) if each.items() <= away.items()), {})
+            away = {name: value for name, value in away.items() if name not in setting}
             if (len(away), len(contrary)) < nearest:
                 nearest = len(away), len(contrary)
                 order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
@@ -464,7 +466,8 @@ class Table:
         kept = [comparable and not away for away in first["departures"]]
         table["difference"] = (table["ours"] - table["published"]).where(kept)
         table = table.assign(preset=preset, dataset=dataset)
-        return table.join(DataFrame({name: _mean(groups[name]) for name in measures}).reset_index(drop=True))
+        table = table.join(DataFrame({name: _mean(groups[name]) for name in measures}).reset_index(drop=True))
+        return table.join(_versions_of(rows, identity))
 
     @property
     def shown(self) -> list[str]:
@@ -568,7 +571,7 @@ def finished() -> DataFrame:
 
 
 def draw(name: str, rows: DataFrame) -> Any:
-    """The figure of a table.
+    """The figure of a table, as its paper draws it.
 
     Args:
         name: of the table.
@@ -577,10 +580,8 @@ def draw(name: str, rows: DataFrame) -> Any:
     Raises:
         ValueError: if there is no such table, or it has no figure of its own.
     """
-    table = find(name)
-    if table.draw is None:
-        raise ValueError(f"{name} has no figure of its own; see its notebook")
-    return table.draw(rows)
+    drawings = importlib.import_module("repro.papers").drawings()
+    return drawings[choose("name", find(name).name, drawings)].draw(rows)
 
 
 def resolved(preset: str, dataset: str) -> str:
@@ -594,10 +595,14 @@ def resolved(preset: str, dataset: str) -> str:
     return "quick" if manifest.embedded(dataset) else "paper"
 
 
-def standing(tables: Iterable[Table], cells: DataFrame) -> dict[str, DataFrame]:
+def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:
     """By table, the finished cells that stand in it: those that depart from it in nothing, or from no other in less.
 
+    Of a data set and preset a table has none if all of them are among the more that another table has there: that one
+    was run.
+
     Args:
+        tables: of all papers.
         cells: stored ones, of all studies.
     """
     studies = {table.study.name: table.study for table in tables}
@@ -605,10 +610,40 @@ def standing(tables: Iterable[Table], cells: DataFrame) -> dict[str, DataFrame]:
     chosen = {table.name: table.select(tidy[table.study.name]) for table in tables}
     counts = pd.concat([found.set_index("key")["departures"].map(len) for found in chosen.values()])
     fewest = counts.groupby(level=0).min()
-    return {
-        name: found[found["departures"].map(len) == found["key"].map(fewest)].reset_index(drop=True)
-        for name, found in chosen.items()
+    nearest = {name: found[found["departures"].map(len) == found["key"].map(fewest)] for name, found in chosen.items()}
+    places = ["dataset", "preset"]
+    keys = {name: found.groupby(places)["key"].agg(set).to_dict() for name, found in nearest.items()}
+    parts = {
+        name: {place for place, own in of_table.items() if any(own < other.get(place, set()) for other in keys.values())}
+        for name, of_table in keys.items()
     }
+    for name, found in nearest.items():
+        own = [place not in parts[name] for place in found[places].itertuples(index=False, name=None)]
+        nearest[name] = found[own].reset_index(drop=True)
+    return nearest
+
+
+def without_mixed(
+    tables: Iterable[Table], cells: Mapping[str, DataFrame]
+) -> tuple[dict[str, DataFrame], list[str]]:
+    """The cells of every table, data set and preset whose seeds can be averaged, and a line for each of the others.
+
+    Args:
+        tables: whose cells they are.
+        cells: of `standing`.
+    """
+    kept, left_out = {}, []
+    for table in tables:
+        parts = [cells[table.name][:0]]
+        for (dataset, preset), found in cells[table.name].groupby(["dataset", "preset"]):
+            try:
+                _require_one_recipe(found, table.study.recipe)
+            except MixedSeeds as error:
+                left_out.append(f"{table.name} on {dataset}, {preset} recipe: {error}")
+            else:
+                parts.append(found)
+        kept[table.name] = pd.concat(parts).sort_index()
+    return kept, left_out
 
 
 def _order(values: tuple, value: Any) -> tuple[int, float, str]:
@@ -627,6 +662,14 @@ def _with_versions(rows: DataFrame, columns: Sequence[str]) -> list[Fields]:
     ]
 
 
+def _versions_of(rows: DataFrame, identity: Series) -> DataFrame:
+    """The versions of training and evaluation behind each row, those of the two that are not the same everywhere."""
+    given = rows.reindex(columns=["version", "evaluation"]).fillna({"evaluation": 1})
+    several = given[[name for name in given if given[name].nunique() > 1]]
+    named = several.map("{:g}".format).groupby(identity, sort=False)
+    return named.agg(lambda column: ", ".join(sorted(set(column)))).reset_index(drop=True)
+
+
 def _mean(groups: Any) -> list[Any]:
     """Means over seeds, NaN where some seed has no value: they would be those of other seeds; of texts the first."""
     if not pd.api.types.is_numeric_dtype(groups.obj):
@@ -643,6 +686,8 @@ def _require_one_recipe(cells: DataFrame, recipe: type[Recipe]) -> None:
     compared = [name for name in ("digest", *fields) if name in cells and name not in ("precision", "dataset")]
     alike = [cells["version"].astype(str), cells[recipe.named_by], cells["changes"].map(str)]
     for (_, method, changes), seeds in cells.groupby(alike, sort=False):
+        if len(seeds) == 1:
+            continue
         mixed = [name for name in compared if seeds[name].map(repr).nunique() > 1]
         if mixed:
             raise MixedSeeds(

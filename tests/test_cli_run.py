@@ -9,10 +9,7 @@ import time
 import pytest
 from command_line import refused
 
-from repro import manifest
-from repro.audiovisual import tables as audiovisual_tables
-from repro.image import tables as image_tables
-from repro.skeleton import tables
+from repro import manifest, table
 
 
 @pytest.mark.parametrize(
@@ -28,14 +25,14 @@ from repro.skeleton import tables
         (["taxonomy", "--seeds", ""], "seeds='' should be a comma list of whole numbers from 0"),
         (["taxonomy", "--seeds", "0,0"], "seeds='0,0' names 0 twice; name it once"),
         (["taxonomy", "--objectives", "CE+AD,AD+CE"], "objectives='CE+AD,AD+CE' names CE+AD twice; name it once"),
-        (["image_methods", "--methods", "moco,moco"], "methods='moco,moco' names moco twice; name it once"),
-        (["temperature_grid", "--temperatures", "0.1,0.10"], "temperatures='0.1,0.10' names 0.1 twice; name it once"),
-        (["ohem_vs_active", "--samplers", "ohem,ohem"], "samplers='ohem,ohem' names ohem twice; name it once"),
+        (["image_methods", "--method", "moco,moco"], "method='moco,moco' names moco twice; name it once"),
+        (["temperature_grid", "--temperature", "0.1,0.10"], "temperature='0.1,0.10' names 0.1 twice; name it once"),
+        (["ohem_vs_active", "--sampler", "ohem,ohem"], "sampler='ohem,ohem' names ohem twice; name it once"),
         (["transfer", "--split", "1,1"], "split='1,1' names 1 twice; name it once"),
         (["taxonomy", "--objectives", "CE+DA"], "objectives='CE+DA' is not one of: all, random, AE, CE,"),
         (["taxonomy", "--objectives", "CE,"], "objectives='' is not one of: "),
         (["taxonomy", "--objectives", "CE+CE"], "objectives='CE+CE' is not one of: "),
-        (["taxonomy", "--protocol", "xsub"], "protocol='xsub' is not one of: auto, xview"),
+        (["taxonomy", "--protocol", "xsub"], "protocol='xsub' is not one of: xview"),
         (["taxonomy", "--layers", "1,x"], "layers='x' should be a whole number"),
         (["taxonomy", "--units", "0"], "units=0 should be at least 1"),
         (["taxonomy", "--units", "16,16"], "units='16,16' names 16 twice; name it once"),
@@ -45,45 +42,44 @@ from repro.skeleton import tables
         (["taxonomy", "--epochs", "3", "4"], "'4' is no option; options begin with --, and a list has commas"),
         (["taxonomy", "--epochs", "3", "--epochs=4"], "--epochs is there twice; give its values as a comma list"),
         (["--epochs", "3", "taxonomy"], "--epochs stands where the table should: repro run TABLE --epochs ..."),
-        (["taxonomy", "--epoch", "3"], "taxonomy has no option --epoch; its options are --dataset, --preset, "),
+        (["taxonomy", "--epoch", "3"], "taxonomy has no option --epoch; its fields are --dataset, --protocol, "),
         (["taxonomy", "--epoch", "3"], "; did you mean '--epochs'?"),
         (["taxonomy", "--ad-loss", "l2", "--objectives", "AD"], "ad_loss='l2' is not one of: l1, squared"),
         (["taxonomy", "--ad-weight", "25", "--objectives", "CE"], "ad_weight='25' changes nothing of CE; AD, AE+AD, "),
-        (["image_methods", "--strength", "1", "--methods", "moco"], "strength='1' changes nothing of moco; jcl use it"),
+        (["image_methods", "--strength", "1", "--method", "moco"], "strength='1' changes nothing of moco; jcl use it"),
         (["image_methods", "--momentum", "2"], "momentum=2.0 should be between 0 and 1"),
-        (["cross_modal", "--iteration", "2"], "cross_modal has no option --iteration; its options are "),
+        (["cross_modal", "--iteration", "2"], "cross_modal has no option --iteration; its fields are "),
         (["taxonomy", "--variant", "mlp"], "variant='mlp' is not one of: none, "),
         (["taxonomy", "--select", "best"], "select='best' is not one of: last, best_on_test"),
-        (["encoder_collapse", "--layers", "0,1"], "layers='0,1' should be a comma list of whole numbers from 1"),
-        (["encoder_collapse", "--methods", "random,CE"], "methods='CE' is not one of: random, AE"),
-        (["taxonomy", "--methods", "AE"], "taxonomy has no option --methods; its options are "),
-        (["encoder_collapse", "--objectives", "AE"], "encoder_collapse has no option --objectives; its options are "),
-        (["encoder_collapse", "--variant", "mlp_head"], "encoder_collapse has no option --variant; its options are "),
-        (["image_methods", "--methods", "moco,simclr"], "methods='simclr' is not one of: random, supervised, moco, "),
+        (["encoder_collapse", "--layers", "0,1"], "layers=0 should be at least 1"),
+        (["encoder_collapse", "--objectives", "random,CE"], "objectives='CE' is not one of: random, AE"),
+        (["taxonomy", "--method", "AE"], "taxonomy has no option --method; its fields are "),
+        (["image_methods", "--method", "moco,simclr"], "method='simclr' is not one of: random, supervised, moco, "),
         (["image_methods", "--variant", "four_key"], "variant='four_key' is not one of: none, swapped_views, "),
-        (["image_methods", "--variant", "four_keys", "--methods", "sce"], "variant='four_keys' changes nothing in the"),
-        (["taxonomy", "--variant", "sum_of_squares", "--objectives", "CE"], "changes nothing in the training of CE; "),
+        (["image_methods", "--variant", "four_keys", "--method", "sce"], "variant='four_keys' changes nothing of sce"),
+        (["taxonomy", "--variant", "sum_of_squares", "--objectives", "CE"], "changes nothing of CE; "),
         (["image_methods", "--dataset", "cifar10", "--subset"], "run `repro data import cifar10 FILE`"),
         *(([table, "--subset"], "is embedded and whole; leave --subset out")
           for table in ("image_methods", "taxonomy", "transfer")),
-        (["image_methods", "--samplers", "ohem"], "image_methods has no option --samplers; its options are "),
-        (["image_methods", "--samplers", "ohem"], "; category_diversity has it"),
-        (["temperature_grid", "--temperatures", "0"], "temperatures='0' should be a comma list of numbers from 1e-06"),
-        (["temperature_grid", "--key-temperatures", "0.1,"], "key_temperatures='0.1,' should be a comma list"),
-        (["temperature_grid", "--temperatures", "nan"], "temperatures='nan' should be a comma list of numbers"),
-        (["positive_keys", "--keys", "0"], "keys='0' should be a comma list of whole numbers from 1"),
-        (["positive_keys", "--strengths", "-1"], "strengths='-1' should be a comma list of numbers from 0"),
-        (["cross_modal", "--approaches", "moco"], "approaches='moco' is not one of: scratch, supervised, "),
-        (["cross_modal", "--methods", "smoco"], "cross_modal has no option --methods; its options are --dataset,"),
-        (["ohem_vs_active", "--samplers", "hard"], "samplers='hard' is not one of: gradient, feature, random, ohem"),
-        (["ohem_vs_active", "--batches", "0"], "batches='0' should be a comma list of whole numbers from 1"),
-        (["dictionary_size", "--dictionaries", "1.5"], "dictionaries='1.5' should be a comma list of whole numbers"),
+        (["image_methods", "--sampler", "ohem"], "image_methods has no option --sampler; its fields are "),
+        (["image_methods", "--sampler", "ohem"], "category_diversity have it"),
+        (["temperature_grid", "--temperatures", "0.1"], "has no option --temperatures; its fields are "),
+        (["temperature_grid", "--temperatures", "0.1"], "did you mean '--temperature'?"),
+        (["temperature_grid", "--temperature", "0"], "temperature=0.0 should be at least 1e-06"),
+        (["temperature_grid", "--key-temperature", "0.1,"], "key_temperature='' should be a number"),
+        (["temperature_grid", "--temperature", "nan"], "temperature=nan should be finite"),
+        (["positive_keys", "--keys", "0"], "keys=0 should be at least 1"),
+        (["positive_keys", "--strength", "-1"], "strength=-1.0 should be at least 0"),
+        (["cross_modal", "--method", "moco"], "method='moco' is not one of: scratch, supervised, "),
+        (["ohem_vs_active", "--sampler", "hard"], "sampler='hard' is not one of: gradient, feature, random, ohem"),
+        (["ohem_vs_active", "--batch", "0"], "batch=0 should be at least 1"),
+        (["dictionary_size", "--dictionary", "1.5"], "dictionary='1.5' should be a whole number"),
         (["dictionary_size", "--seeds", "x"], "seeds='x' should be a comma list of whole numbers from 0"),
         (["mutual_information", "--characters", "10"], "characters=10 should be between 1 and 9"),
         (["mutual_information", "--dataset", "digits"], "dataset='digits' is not one of: multidigits, multiomniglot"),
-        (["transfer", "--trunks", "r3d"], "trunks='r3d' is not one of: r3d18, r2plus1d18"),
+        (["transfer", "--video-trunk", "r3d"], "video_trunk='r3d' is not one of: r3d18, r2plus1d18"),
         (["transfer", "--targets", "ucf"], "targets='ucf' is not one of: ucf101, hmdb51, esc50, "),
-        (["transfer", "--split", "one"], "split='one' should be a whole number of at least 0"),
+        (["transfer", "--split", "one"], "split='one' should be a whole number"),
         (["category_diversity", "--iterations", "-1"], "iterations='-1' should be a whole number"),
         (["category_diversity", "--variant", "unit"], "variant='unit' is not one of: none, unit_length, "),
         (["transfer", "--dataset", "kinetics700"], "kinetics700"),
@@ -91,11 +87,10 @@ from repro.skeleton import tables
     ],
 )
 def test_run_refuses(repro, tmp_path, monkeypatch, arguments, message):
-    for module in (tables, image_tables, audiovisual_tables):
-        monkeypatch.setattr(module, "train", None)  # nothing may be trained
+    monkeypatch.setattr(table, "train", None)  # nothing may be trained
     errors = refused(repro("run", *arguments))
     assert errors.startswith("repro: ") and message in errors
-    assert not (tmp_path / "runs" / arguments[0]).exists()
+    assert not (tmp_path / "runs" / "cells").exists()
 
 
 SMOKE = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE,random", "--seeds", "0")
@@ -107,19 +102,19 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
     header, *rows = first.splitlines()
     columns = header.split()
     assert columns[:9] == ["objectives", "AE", "CE", "AD", "CD", "ours", "std", "n_seeds", "published"]
-    table = [dict(zip(columns, row.split(), strict=True)) for row in rows]
-    assert sorted(row["objectives"] for row in table) == ["CE", "random"]
-    for row in table:
+    shown = [dict(zip(columns, row.split(), strict=True)) for row in rows]
+    assert sorted(row["objectives"] for row in shown) == ["CE", "random"]
+    for row in shown:
         assert 0 <= float(row["ours"]) <= 100 and row["published"] == "-" and row["n_seeds"] == "1"
         assert row["preset"] == "smoke" and row["dataset"] == "synthetic"
-    results = sorted((tmp_path / "runs" / "taxonomy").glob("*/result.json"))
+    results = sorted((tmp_path / "runs" / "cells").glob("*/result.json"))
     assert len(results) == 2
     written = [(path.stat().st_mtime_ns, path.read_bytes()) for path in results]
 
     def train(run, progress, **options):
-        raise AssertionError(f"{run.cell.entry} was trained again")
+        raise AssertionError(f"{run.cell.label} was trained again")
 
-    monkeypatch.setattr(tables, "train", train)
+    monkeypatch.setattr(table, "train", train)
     began = time.monotonic()
     assert repro(*SMOKE)[:2] == (0, first)
     assert time.monotonic() - began < 10  # the data are in this process already
@@ -128,29 +123,29 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
     status, out, _ = repro("results", "list")
     assert status == 0
     listed = [(words[-1], float(words[-2])) for words in map(str.split, out.splitlines()) if "smoke" in words]
-    assert sorted(listed) == sorted((row["objectives"], float(row["ours"])) for row in table)
+    assert sorted(listed) == sorted((row["objectives"], float(row["ours"])) for row in shown)
 
 
 def test_any_field_of_the_recipe_is_an_option_and_sweeps(repro, tmp_path):
     fields = ("--units", "16,24", "--ad-weight=2,3", "--td-crop", "none")
     status, out, errors = repro("run", "taxonomy", "--preset", "smoke", "--objectives", "random,AD,CD", *fields)
     assert status == 0, errors
-    described = [json.loads(path.read_text()) for path in (tmp_path / "runs" / "taxonomy").glob("*/recipe.json")]
-    departing = [f"{row}, {field}" for row, field in (("AD", "ad_weight=2.0"), ("AD", "ad_weight=3.0"),
-                                                     ("CD", "td_crop=None"))]
-    expected = ["random", "random, units=24", *departing, *(each.replace(", ", ", units=24, ") for each in departing)]
-    assert sorted(cell["entry"] for cell in described) == sorted(expected)
+    described = [json.loads(path.read_text()) for path in (tmp_path / "runs" / "cells").glob("*/recipe.json")]
+    fields = [("random", {}), ("AD", {"ad_weight": 2.0}), ("AD", {"ad_weight": 3.0}), ("CD", {"td_crop": None})]
+    expected = [(name, also | changes) for name, changes in fields for also in ({}, {"units": 24})]
+    found = [(cell["recipe"]["objectives"], cell["changes"]) for cell in described]
+    assert sorted(found, key=str) == sorted(expected, key=str)
     header, *rows = out.splitlines()
-    assert header.split()[5:7] == ["units", "departures"] and len(rows) == 8
+    assert header.split()[5:8] == ["units", "ad_weight", "departures"] and len(rows) == 8
 
 
 @pytest.mark.parametrize("engine", ["inline", "auto"])
 def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch, engine):
-    monkeypatch.setattr(tables, "train", None)
+    monkeypatch.setattr(table, "train", None)
     status, out, _ = repro(*SMOKE, "--plan", "--engine", engine)
     assert status == 0
     header, *rows, total, _ = out.splitlines()
-    assert header.split()[:3] == ["entry", "cells", "steps"] and [row.split()[0] for row in rows] == ["CE", "random"]
+    assert header.split()[:3] == ["cell", "cells", "steps"] and [row.split()[0] for row in rows] == ["CE", "random"]
     assert [row.split()[2] for row in rows] == ["2", "0"]
     assert total.startswith("0 of 2 cells are finished; left are ") and "with one process about " in total
     assert not list((tmp_path / "runs").rglob("*"))
@@ -158,7 +153,7 @@ def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch, 
 
 def test_an_error_of_the_disk_is_one_a_reader_can_mend(repro, tmp_path):
     (tmp_path / "runs").write_text("a file in the place of the folder")
-    for command in (SMOKE, ("data", "prepare", "ntu"), ("data", "import", "cifar10", "x.npz"), ("results", "evaluate")):
+    for command in (SMOKE, ("data", "prepare", "ntu"), ("data", "import", "cifar10", "x.npz")):
         message, = refused(repro(*command)).splitlines()  # nothing was begun
         assert message.startswith(f"repro: {tmp_path / 'runs'}, the folder of runs, cannot be written (Not a directory")
         assert message.endswith("or point REPRO_RUNS at another folder")

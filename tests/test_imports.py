@@ -39,7 +39,7 @@ def test_the_core_imports_without_the_extras():
         ),
         ("run", ("repro.skeleton", "repro.audiovisual", "repro.image", "repro.report", "repro.cli")),
         *(
-            (part, ("repro.cli", "repro.notebook", "repro.report.figures", "repro.report.redraw", *others))
+            (part, ("repro.cli", "repro.notebook", "repro.papers.taxonomy.figures", "repro.report.redraw", *others))
             for part, *others in (
                 ("skeleton", "repro.audiovisual", "repro.image"),
                 ("audiovisual", "repro.skeleton", "repro.image"),

@@ -12,7 +12,18 @@ from made_up_study import TOY, Toy, frame, paper, quick, stored
 
 from repro import papers, run_table
 from repro.run.store import Store
-from repro.table import AS_PRESET, MixedSeeds, Table, by_preset, draw, find, finished, plan_table, standing
+from repro.table import (
+    AS_PRESET,
+    MixedSeeds,
+    Table,
+    by_preset,
+    draw,
+    find,
+    finished,
+    plan_table,
+    standing,
+    without_mixed,
+)
 
 PRINTED = {("plain", 1): 60.0, ("heavy", 1): 70.0, ("heavy", 3): 75.0}
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
@@ -293,8 +304,8 @@ def test_bundles_of_which_the_paper_prints_a_table_are_no_departures():
     rows = [stored("heavy", 71.0), stored("heavy", 72.0, depth=3), stored("heavy", 73.0, depth=5, batch=4),
             stored("heavy", 74.0, depth=5), stored("heavy", 75.0, depth=3, power=1)]
     found = settings.select(TOY.tidy(frame(*rows)))
-    assert found["setting"].tolist() == [{}, {"depth": 3}, {"depth": 5, "batch": 4}, {}, {}]
-    assert found["departures"].tolist() == [{}, {}, {}, {"depth": 5}, {"depth": 3, "power": 1}]
+    assert found["setting"].tolist() == [{}, {"depth": 3}, {"depth": 5, "batch": 4}, {}, {"depth": 3}]
+    assert found["departures"].tolist() == [{}, {}, {}, {"depth": 5}, {"power": 1}]
     shown = settings.laid_out(found)
     assert list(shown.columns)[:4] == ["method", "depth", "batch", "departures"]
     assert shown["ours"].tolist() == [71.0, 72.0, 73.0, 74.0, 75.0]
@@ -313,6 +324,18 @@ def test_a_cell_stands_where_it_departs_in_the_fewest_fields():
         "deep": {"deep", "other", "both", None}, "shallow": {"usual", "both", "far"},
     }
     assert found["deep"].set_index("key")["departures"].map(len).max() == 1
+
+
+def test_a_table_of_which_all_cells_are_among_the_more_of_another_has_none():
+    one, two = table({"method": "plain"}, name="one"), table({"method": ("plain", "heavy")}, name="two")
+    plain, heavy, elsewhere = stored("plain"), stored("heavy"), stored("plain", preset="quick")
+
+    def keys(*rows):
+        return {name: set(cells["key"]) for name, cells in standing([one, two], frame(*rows)).items()}
+
+    assert keys(plain) == {"one": {plain["key"]}, "two": {plain["key"]}}
+    assert keys(plain, heavy, elsewhere) == {
+        "one": {elsewhere["key"]}, "two": {plain["key"], heavy["key"], elsewhere["key"]}}
 
 
 # ---------------------------------------------------------------------------------------------- numbers
@@ -406,6 +429,27 @@ def test_seeds_of_other_recipes_or_data_are_not_averaged(change, named):
     with pytest.raises(MixedSeeds, match=message):
         laid_out(SWEEP, *rows, stored("plain"))
     assert len(laid_out(SWEEP, rows[0], rows[2] | {"version": 2})) == 2  # versions are not averaged anyway
+
+
+def test_what_cannot_be_averaged_is_left_out_by_table_data_set_and_preset():
+    assert without_mixed([SWEEP], standing([SWEEP], frame()))[1] == []
+    rows = [stored(method, seed=seed, preset=preset) for preset in ("paper", "quick") for method in ("plain", "heavy")
+            for seed in range(2)]
+    cells = standing([SWEEP], frame(*rows))
+    kept, left_out = without_mixed([SWEEP], cells)
+    pd.testing.assert_frame_equal(kept["made_up"], cells["made_up"])
+    assert left_out == []
+    rows[5]["digest"] = "another"  # of plain, quick
+    kept, (line,) = without_mixed([SWEEP], standing([SWEEP], frame(*rows)))
+    assert set(kept["made_up"]["key"]) == {row["key"] for row in rows[:4]}
+    assert line.startswith("made_up on ucla, quick recipe: seeds 0, 1 of plain {} differ in digest") and "\n" not in line
+    assert all(row["key"] in line for row in rows[4:6]) and not any(row["key"] in line for row in rows[:4])
+
+
+def test_versions_that_are_not_the_same_everywhere_are_shown():
+    rows = [stored("plain", version=2), stored("heavy", measures={"evaluation": 1}), stored("heavy", seed=1)]
+    found = laid_out(SWEEP, *rows)
+    assert found[["version", "evaluation"]].values.tolist() == [["2", "2"], ["3", "1, 2"]]
 
 
 def test_a_field_that_came_later_and_the_precision_of_a_device_may_differ():

@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from repro import manifest
 from repro.audiovisual.characters import FREQUENCIES, VIEWS
 from repro.audiovisual.data import CHARACTERS, DATASETS, LARGEST_CROP
-from repro.recipe import Recipe, Values, choose, setting
+from repro.recipe import Recipe, Values, choose, distinct, parse_names, setting
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
 METHODS = ("scratch", "supervised", *SELF_SUPERVISED)
@@ -17,6 +17,24 @@ AUDIO_TRUNKS = ("audio18", "small_audio", "small_image")
 
 PAPER, CODE = "CM-ACC", "CM-ACC, released code"
 FITTED = "assumed: fits the data"
+
+
+class Target(NamedTuple):
+    """Where an encoder is judged: by fine-tuning on a modality of a data set, in official splits of these names."""
+
+    dataset: str
+    modality: str
+    splits: tuple[str | None, ...]
+
+
+TARGETS = {
+    "ucf101": Target("ucf101", "video", ("split1", "split2", "split3")),
+    "hmdb51": Target("hmdb51", "video", ("split1", "split2", "split3")),
+    "esc50": Target("esc50", "audio", ("fold1", "fold2", "fold3", "fold4", "fold5")),
+    "esc10": Target("esc50", "audio", ("esc10_fold1", "esc10_fold2", "esc10_fold3", "esc10_fold4", "esc10_fold5")),
+    "synthetic_video": Target("synthetic", "video", (None,)),
+    "synthetic_audio": Target("synthetic", "audio", (None,)),
+}
 
 GRID: Values = {
     "video_trunk": ("small_image", FITTED),
@@ -186,10 +204,15 @@ class AudioVisualRecipe(Recipe):
     iterations: int = setting(0, "assumed: steps after which to stop; 0, whole epochs", least=0, used=trains)
     learning_rate: float = setting(1e-3, f"{PAPER}, Adam", least=0, used=trains)
     warmup: int = setting(500, f"{PAPER}: steps; linear is assumed", least=0, used=trains)
+    probe_every: int = setting(
+        0, "assumed: epochs between probes of characters along training; 0, never", least=0, before=0,
+        used=trains_on_grids
+    )
     precision: str = setting("float32", "assumed", allowed=("float32", "bfloat16"))
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)
     targets: str = setting(
-        "ucf101,hmdb51,esc50", f"{PAPER}, Tables 1 and 2: fine-tuned on these one by one", used=on_clips
+        "ucf101,hmdb51,esc50", f"{PAPER}, Tables 1 and 2: fine-tuned on these one by one; + joins several",
+        used=on_clips
     )
     split: int = setting(
         1, f"{PAPER}: of the targets, official split or fold; 0, their mean as in Tables 4 to 6", least=0, most=5,
@@ -216,6 +239,16 @@ class AudioVisualRecipe(Recipe):
                     f"{name}={value} should be a multiple of batch={self.batch}, the number of items that are encoded "
                     f"at a time; take {max(1, round(value / self.batch)) * self.batch}"
                 )
+
+    @classmethod
+    def parse(cls, name: str, given: Any) -> list[Any]:
+        """See `Recipe.parse`. A value of `targets` is a list of `TARGETS` itself: "ucf101+esc50,hmdb51" are two values,
+        the first stored as "ucf101,esc50".
+        """
+        if name != "targets":
+            return super().parse(name, given)
+        parts = given.split(",") if isinstance(given, str) else given
+        return distinct(name, given, (",".join(parse_names(name, part.replace("+", ","), TARGETS)) for part in parts))
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""

@@ -152,6 +152,10 @@ class ImageRecipe(Recipe):
     channels_last: bool = setting(True, "assumed: memory format, for speed")
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)
     square: bool = setting(False, "assumed: proportions are kept; without effect on square images", before=False)
+    probe_every: int = setting(
+        0, "assumed: epochs between probes along training; 0, none: papers and codes have none",
+        least=0, before=0, used=trains,
+    )
     probe_view: str = setting("shifted", SCE, allowed=PROBE_VIEWS)
     probe_padding: int = setting(
         4,

@@ -34,7 +34,7 @@ def similarity_and_variance(
     A few images are encoded at a time, and of each two numbers are kept.
 
     Args:
-        model: as `image.cell.trained_model` returns it.
+        model: as `image.study.trained_model` returns it.
         recipe: of its training: the size of views, precision, memory format.
         data: the data set; of its images for pre-training some are drawn.
         images: how many, or fewer if there are no more.

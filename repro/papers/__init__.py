@@ -1,16 +1,27 @@
 """The papers: each subpackage is one, with its tables, printed numbers, figures, claims and discrepancies.
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
-`tables` declares them.
+`tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log that
+they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `CLAIMS`; `discrepancies` with
+`DISCREPANCIES`. The command line and notebooks hand these to `repro.report`, which knows no paper.
 """
 
 import functools
 import importlib
+import importlib.util
 import pkgutil
+import sys
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from repro.report.evidence import Evidence
+    from repro.report.redraw import Drawing
+    from repro.report.verdicts import Claim, Discrepancy
+    from repro.run.store import Store
     from repro.table import Table
 
 
@@ -37,3 +48,81 @@ def tables() -> "dict[str, Table]":
 def lines() -> dict[str, str]:
     """A line for every table, by name."""
     return {table: line for name in names() for table, line in paper(name).TABLES.items()}
+
+
+def titles() -> dict[str, list[str]]:
+    """The names of the tables of each paper, by its title."""
+    return {paper(name).TITLE: [*paper(name).TABLES] for name in names()}
+
+
+def offered(module: str, name: str) -> list[Any]:
+    """What papers call so in a module of theirs, of those that have it."""
+    found = []
+    for place in (f"{__name__}.{paper_name}.{module}" for paper_name in names()):
+        if importlib.util.find_spec(place) and hasattr(importlib.import_module(place), name):
+            found.append(getattr(importlib.import_module(place), name))
+    return found
+
+
+def drawings() -> "dict[str, Drawing]":
+    """How tables and logs are drawn, by name."""
+    return _merged("figures", "FIGURES")
+
+
+def claims() -> "list[Claim]":
+    """The checkable sentences of all papers."""
+    return [claim for of_paper in offered("claims", "CLAIMS") for claim in of_paper]
+
+
+def discrepancies() -> "list[Discrepancy]":
+    """Where papers disagree with themselves or with their released code."""
+    return [discrepancy for of_paper in offered("discrepancies", "DISCREPANCIES") for discrepancy in of_paper]
+
+
+def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "Evidence":
+    """What verdicts rest on: finished cells, and the logs in figures/.
+
+    A table's cells on a data set, by one preset, whose seeds cannot be averaged are no evidence; stderr says so.
+
+    Args:
+        dataset, preset, seeds: which cells, as for `repro.report.stored.stored`.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
+    """
+    from repro import manifest
+    from repro.report.evidence import Evidence
+    from repro.report.stored import stored
+    from repro.table import standing, without_mixed
+
+    found = standing(tables().values(), stored(dataset, preset=preset, seeds=seeds))
+    cells, left_out = without_mixed(tables().values(), found)
+    for line in left_out:
+        print(f"repro: left out of the evidence: {line}", file=sys.stderr)
+    return Evidence(cells, manifest.project_root() / "figures")
+
+
+def export_logs(store: "Store", folder: Path) -> list[Path]:
+    """Write the logs that figures need of the store's cells to a folder; see `repro.report.logs.export`."""
+    from repro.report.logs import export
+    from repro.run.export import finished_cells
+    from repro.table import standing
+
+    return export(_merged("logs", "LOGS"), standing(tables().values(), finished_cells(store)), store, folder)
+
+
+def redraw(cells: "DataFrame", folder: Path) -> list[Path]:
+    """Draw every figure from stored cells and the logs in a folder; see `repro.report.redraw.redraw`."""
+    from repro.report.redraw import redraw as drawn
+    from repro.table import standing
+
+    standing_cells = standing(tables().values(), cells)
+    written = drawn(tables(), standing_cells, drawings(), _merged("logs", "LOGS"), folder)
+    for further in offered("figures", "FURTHER"):
+        written += [path for draw in further for path in draw(standing_cells, folder)]
+    return written
+
+
+def _merged(module: str, name: str) -> dict[str, Any]:
+    """What papers call so, by its own names."""
+    return {key: value for of_paper in offered(module, name) for key, value in of_paper.items()}

@@ -5,13 +5,14 @@ import math
 from pandas import DataFrame, Series
 
 from repro.report.elements import departures_in_words, only
+from repro.report.stored import untrained
 
 
 def rank_correlation(table: DataFrame) -> float:
     """Spearman's correlation of our accuracies with the printed ones, random initialisation left out.
 
     Args:
-        table: of `skeleton.tables.taxonomy`.
+        table: rows of a table, as `run_table` returns them.
 
     Returns:
         -1 to 1; NaN where fewer than two objectives have both numbers, or all of one side are equal.
@@ -73,4 +74,4 @@ def summary(table: DataFrame) -> str:
 
 
 def _trained(table: DataFrame) -> DataFrame:
-    return table[table["objectives"] != "random"]
+    return table[~untrained(table)]

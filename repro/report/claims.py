@@ -1,10 +1,9 @@
-"""Every checkable sentence of the four papers with its verdict, and what we measured where papers contradict."""
+"""Checkable sentences of papers with their verdicts, and what we measured where papers contradict themselves."""
 
 import html
 import os
-import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,75 +13,14 @@ from pandas.io.formats.style import Styler
 
 from repro import manifest
 from repro.recipe import choose
-from repro.report import (
-    claims_cmacc,
-    claims_jcl,
-    claims_sce,
-    claims_taxonomy,
-    discrepancies_cmacc,
-    discrepancies_images,
-    discrepancies_taxonomy,
-)
 from repro.report.evidence import Evidence
 from repro.report.levels import LEVELS
-from repro.report.stored import stored
 from repro.report.verdicts import NOT_MEASURED, VERDICTS, Claim, Discrepancy
-from repro.run.export import without_mixed
 
-PAPERS = ("taxonomy", "CM-ACC", "SCE", "JCL")
-CLAIMS: list[Claim] = [*claims_taxonomy.CLAIMS, *claims_cmacc.CLAIMS, *claims_sce.CLAIMS, *claims_jcl.CLAIMS]
-DISCREPANCIES: list[Discrepancy] = [
-    *discrepancies_taxonomy.DISCREPANCIES,
-    *discrepancies_cmacc.DISCREPANCIES,
-    *discrepancies_images.DISCREPANCIES,
-]
 SENTENCES = ["claim", "predicate", "the paper", "but"]  # columns of a notebook's tables that need some width
 
 
-def collected(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> Evidence:
-    """The evidence there is: figures/cells.csv, REPRO_RUNS and the logs in figures/; arguments as for `stored`.
-
-    A table's cells on a data set, by one preset, whose seeds cannot be averaged are no evidence; stderr says so.
-    """
-    cells, left_out = without_mixed(stored(dataset, preset=preset, seeds=seeds))
-    for line in left_out:
-        print(f"repro: left out of the evidence: {line}", file=sys.stderr)
-    return Evidence(cells, manifest.project_root() / "figures")
-
-
-def judged(
-    dataset: str = "all",
-    *,
-    preset: str = "auto",
-    seeds: str | int = "all",
-    paper: str = "all",
-    verdict: str = "all",
-    level: str = "all",
-) -> DataFrame:
-    """The claims and their verdicts.
-
-    Args:
-        dataset, preset, seeds: which finished cells count as evidence, as for `stored`.
-        paper: "all", "taxonomy", "CM-ACC", "SCE" or "JCL".
-        verdict: "all" or one of `verdicts.VERDICTS`.
-        level: "all" or one of `levels.LEVELS`.
-
-    Returns:
-        See `judge`.
-
-    Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do.
-    """
-    choose("paper", paper, ("all", *PAPERS))
-    choose("verdict", verdict, ("all", *VERDICTS))
-    choose("level", level, ("all", *LEVELS))
-    table = judge(collected(dataset, preset=preset, seeds=seeds))
-    for column, value in (("paper", paper), ("verdict", verdict), ("level", level)):
-        table = table if value == "all" else table[table[column] == value]
-    return table.reset_index(drop=True)
-
-
-def judge(evidence: Evidence) -> DataFrame:
+def judge(claims: Sequence[Claim], evidence: Evidence) -> DataFrame:
     """One row per claim.
 
     Returns:
@@ -90,7 +28,7 @@ def judge(evidence: Evidence) -> DataFrame:
         alone), figures (names of files in figures/).
     """
     rows = []
-    for claim in CLAIMS:
+    for claim in claims:
         found = claim.check(evidence)
         row = {"id": claim.id, "paper": claim.paper, "place": claim.place, "claim": claim.says}
         row |= {"predicate": claim.predicate, **found._asdict(), "identity": claim.identity}
@@ -98,19 +36,38 @@ def judge(evidence: Evidence) -> DataFrame:
     return DataFrame(rows)
 
 
-def measured_discrepancies(evidence: Evidence) -> DataFrame:
+def chosen(table: DataFrame, *, paper: str = "all", verdict: str = "all", level: str = "all") -> DataFrame:
+    """Claims of one paper, verdict and level of evidence.
+
+    Args:
+        table: of `judge`.
+        paper: "all", or as the table calls it, such as "CM-ACC".
+        verdict: "all" or one of `verdicts.VERDICTS`.
+        level: "all" or one of `levels.LEVELS`.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
+    """
+    allowed = {"paper": table["paper"].unique(), "verdict": VERDICTS, "level": LEVELS}
+    for column, value in {"paper": paper, "verdict": verdict, "level": level}.items():
+        if choose(column, value, ("all", *allowed[column])) != "all":
+            table = table[table[column] == value]
+    return table.reset_index(drop=True)
+
+
+def measured_discrepancies(discrepancies: Sequence[Discrepancy], evidence: Evidence) -> DataFrame:
     """One row per discrepancy: id, paper, place, paper_says, others_say, here (what we take), measured."""
     return DataFrame([
         {"id": each.id, "paper": each.paper, "place": each.place, "paper_says": each.paper_says,
          "others_say": each.others_say, "here": each.here, "measured": each.measure(evidence) or NOT_MEASURED}
-        for each in DISCREPANCIES
+        for each in discrepancies
     ])
 
 
 def counted(table: DataFrame) -> DataFrame:
     """How many claims of every paper have which verdict; papers downwards, verdicts across."""
     counts = pd.crosstab(table["paper"], table["verdict"])
-    return counts.reindex(index=PAPERS, columns=VERDICTS, fill_value=0).rename_axis(index=None, columns=None)
+    return counts.reindex(index=table["paper"].unique(), columns=VERDICTS, fill_value=0).rename_axis(index=None, columns=None)
 
 
 def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:

@@ -1,12 +1,12 @@
 """What our cells say about a disagreement between paper and code: results with the one reading and with the other."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pandas import Series
 
-from repro.report.evidence import Evidence, Setting
-from repro.tables import TABLES
+from repro.report.evidence import Evidence, Setting, by_seed
+from repro.report.stored import labels
 
 Measure = Callable[[Evidence], str]
 
@@ -16,29 +16,27 @@ def departing(*tables: str, **changes: object) -> Measure:
 
     Args:
         tables: where such cells are looked for.
-        changes: fields of the recipe as entries name them, in the recipe's order.
+        changes: fields of the recipe.
     """
-    departure = ", ".join(f"{name}={value}" for name, value in changes.items())
 
     def measure(evidence: Evidence) -> str:
-        told = [_changed(setting, table, departure) for setting in evidence.settings(*tables) for table in tables]
+        told = [_changed(setting, table, changes) for setting in evidence.settings(*tables) for table in tables]
         return "; ".join(filter(None, told))
 
     return measure
 
 
-def _changed(setting: Setting, table: str, departure: str) -> str:
-    """Accuracies with the departure and without, in one setting, for every method at every point of a table's grid."""
-    away, told = setting.rows(table, departure), []
-    varied = [name for name in TABLES[table].varied if name != "targets"]  # these are measures of one cell
-    fields = [TABLES[table].fields[0], *varied]
-    points = [] if away.empty else away[fields].drop_duplicates().to_dict("records")
-    for point, measure in itertools.product(points, setting.targets(table) or ["linear"]):
-        pair = paired_means(setting.values(table, measure, departure, **point), setting.values(table, measure, **point))
-        name, *values = point.values()
-        name += "".join(f", {field}={value}" for field, value in zip(varied, values, strict=True))
-        told += [f"{name}{'' if measure == 'linear' else f', {measure},'} {pair}"] if pair else []
-    return f"{setting.dataset}, {setting.preset} recipe: {', '.join(told)}" if told else ""
+def _changed(setting: Setting, table: str, changes: Mapping[str, object]) -> str:
+    """Accuracies with the departure and without, in one setting, for every row of a table."""
+    away, usual, said = setting.rows(table, changes), setting.rows(table), []
+    if away.empty or usual.empty:
+        return ""
+    recipes = [{name: value for name, value in each.items() if name not in changes} for each in away["changes"]]
+    away = away.assign(changes=recipes)
+    for (name, cells), measure in itertools.product(away.groupby(labels(away)), setting.targets(table) or ["linear"]):
+        pair = paired_means(by_seed(cells, measure), by_seed(usual[labels(usual) == name], measure))
+        said += [f"{name}{'' if measure == 'linear' else f', {measure},'} {pair}"] if pair else []
+    return f"{setting.dataset}, {setting.preset} recipe: {', '.join(said)}" if said else ""
 
 
 def paired_means(changed: Series, usual: Series) -> str:

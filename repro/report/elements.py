@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame
 
 from repro import manifest
+from repro.recipe import in_words
 from repro.report.style import COLUMN
 
 
@@ -65,7 +66,12 @@ def heading(table: DataFrame, seeds: str = "") -> str:
 
 def departures_in_words(table: DataFrame) -> list[str]:
     """What departs from the preset in some row: ["td_queue=frozen_noise"], or nothing."""
-    return sorted({*table.get("departures", ())} - {""})
+    return sorted({*map(words, table.get("departures", ()))} - {""})
+
+
+def words(departures: Any) -> str:
+    """What a row departs in as text, also where the table was read from a file: it is text there, NaN without any."""
+    return departures if isinstance(departures, str) else in_words(departures) if isinstance(departures, dict) else ""
 
 
 def origin(table: DataFrame, details: str = "") -> str:

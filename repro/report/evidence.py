@@ -8,11 +8,31 @@ from pandas import DataFrame, Series
 
 from repro import manifest
 from repro.report.levels import EMBEDDED, PAPER, level_of, rank
-from repro.report.stored import departures, placed
-from repro.report.verdicts import NOT_RUN, UNKNOWN, Deviation, Estimate, Finding, difference, from_printed, pooled
-from repro.tables import TABLES
+from repro.report.printed import names
+from repro.report.stored import departing as departures_of
+from repro.report.stored import labels, untrained
+from repro.report.verdicts import (
+    CANNOT,
+    NOT_RUN,
+    UNKNOWN,
+    Deviation,
+    Estimate,
+    Finding,
+    difference,
+    from_printed,
+    pooled,
+)
 
 Estimates = Mapping[str, Estimate | None]
+ORIGIN = ["dataset", "preset", "version"]  # of cells whose numbers may be compared
+
+
+def by_seed(cells: DataFrame, measure: str) -> Series:
+    """A measure of cells by seed, without those that lack it."""
+    if measure not in cells:
+        return Series(dtype=float)
+    values = cells.dropna(subset=measure).drop_duplicates("seed", keep="last").set_index("seed")[measure]
+    return values.astype(float).sort_index()
 
 
 class Setting:
@@ -28,34 +48,28 @@ class Setting:
         self.dataset, self.preset, self.level = dataset, preset, level_of(dataset, preset)
         self._tables = tables
 
-    def rows(self, table: str, departing: str = "", **fields: object) -> DataFrame:
+    def rows(self, table: str, departing: Mapping[str, object] | None = None, **fields: object) -> DataFrame:
         """Cells of a table whose recipes have these values.
 
         Args:
-            departing: what else their entries name, such as "td_queue=frozen_noise"; nothing by default but what the
-                table varies.
+            departing: what else they depart in from the rows of the table; nothing by default.
         """
         found = self._tables.get(table, DataFrame())
         if found.empty:
             return found
-        varied = TABLES[table].varied
-        named = [", ".join(f"{name}={value}" for name, value in departures(entry).items() if name not in varied)
-                 for entry in found["entry"]]
-        found = found[[name == departing for name in named]]
+        found = found[[away == dict(departing or {}) for away in departures_of(found)]]
         for name, value in fields.items():
             found = found[found[name] == value] if name in found else found.iloc[:0]
         return found
 
-    def values(self, table: str, measure: str = "linear", departing: str = "", **fields: object) -> Series:
+    def values(
+        self, table: str, measure: str = "linear", departing: Mapping[str, object] | None = None, **fields: object
+    ) -> Series:
         """A measure of those cells by seed, without those that lack it."""
-        found = self.rows(table, departing, **fields)
-        if measure not in found:
-            return Series(dtype=float)
-        by_seed = found.dropna(subset=measure).drop_duplicates("seed", keep="last").set_index("seed")[measure]
-        return by_seed.astype(float).sort_index()
+        return by_seed(self.rows(table, departing, **fields), measure)
 
     def deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> Deviation:
-        """Between seeds, pooled over the entries of some tables, NaN where none has several seeds.
+        """Between seeds, pooled over the rows of some tables, NaN where none has several seeds.
 
         Args:
             of: "trained" or "random": untrained encoders scatter for other reasons.
@@ -64,10 +78,10 @@ class Setting:
         for table in tables:
             found = self.rows(table)
             if measure in found:
-                untrained = found["entry"].str.split(", ").str[0] == "random"
-                chosen = found[untrained if of == "random" else ~untrained].dropna(subset=measure)
-                parts.append(DataFrame({"value": chosen[measure], "entry": f"{table}: " + chosen["entry"]}))
-        joined = pd.concat(parts) if parts else DataFrame({"value": [], "entry": []})
+                chosen = found[untrained(found) == (of == "random")].dropna(subset=measure)
+                parts.append(DataFrame({"value": chosen[measure], "entry": labels(chosen), "key": chosen["key"]}))
+        joined = pd.concat(parts) if parts else DataFrame({"value": [], "entry": [], "key": []})
+        joined = joined.drop_duplicates("key")  # a cell may stand in several tables
         return pooled(joined["value"], joined["entry"])
 
     def difference(
@@ -105,30 +119,37 @@ class Setting:
         return from_printed(self.values(table, measure, **fields), published, deviation)
 
     def targets(self, table: str) -> list[str]:
-        """Where the encoders of a table of CM-ACC were fine-tuned."""
+        """Where the encoders of a table were fine-tuned, if they were."""
         found = self.rows(table)
         return sorted({name for text in found.get("targets", ()) for name in text.split(",")} & set(found.columns))
 
 
 class Evidence:
-    """All that there is: exported cells, smoke runs left out, and the logs in a folder of figures."""
+    """All that there is.
 
-    def __init__(self, cells: DataFrame, folder: Path) -> None:
-        self._cells = cells[cells["preset"] != "smoke"]
+    Args:
+        cells: by table the finished cells that stand in it; smoke runs are passed over.
+        folder: of figures, with the logs beside them.
+    """
+
+    def __init__(self, cells: Mapping[str, DataFrame], folder: Path) -> None:
+        self._cells = {table: found[found["preset"] != "smoke"] for table, found in cells.items()}
         self.folder = folder
 
     def settings(self, *tables: str) -> list[Setting]:
         """One for every data set, preset and version of the training with cells of one of the tables.
 
-        Those that carry furthest come first, of equal ones those with most entries, then the newest: numbers of several
-        versions are not compared.
+        Those that carry furthest come first, of equal ones those with most cells but for seeds, then the newest:
+        numbers of several versions are not compared.
         """
-        chosen = self._cells[self._cells["table"].isin(tables)]
+        parts: dict[tuple[str, str, int], dict[str, DataFrame]] = {}
+        for table in tables:
+            for place, cells in self._cells.get(table, DataFrame(columns=ORIGIN)).groupby(ORIGIN):
+                parts.setdefault(place, {})[table] = cells
         found = []
-        for (dataset, preset, version), cells in chosen.groupby(["dataset", "preset", "version"]):
-            parts = {table: placed(cells, table, dataset) for table in tables if (cells["table"] == table).any()}
-            entries = len(cells[["table", "entry"]].drop_duplicates())
-            found.append((Setting(dataset, preset, parts), entries, version))
+        for (dataset, preset, version), of_tables in parts.items():
+            entries = sum(labels(cells).nunique() for cells in of_tables.values())
+            found.append((Setting(dataset, preset, of_tables), entries, version))
         found.sort(key=lambda each: (rank(each[0].level), each[0].dataset, each[0].preset, -each[1], -each[2]))
         return [setting for setting, *_ in found]
 
@@ -189,6 +210,17 @@ def measured(
         return first._replace(evidence=". Also ".join(filter(None, (first.evidence, "; ".join(also)))))
 
     return check
+
+
+def unprinted(evidence: Evidence, table: str, what: str) -> Finding:
+    """For a sentence on numbers of a main paper, which the text we had does not print.
+
+    Raises:
+        ValueError: if there is such a printed table by now, and the sentence should have a predicate.
+    """
+    if table in names():
+        raise ValueError(f"{table} is among the printed numbers: compare with it")
+    return Finding(CANNOT, "", f"{what} (not in the text we had)")
 
 
 def of_log(log: DataFrame, verdict: str, told: str) -> Finding:

@@ -1,126 +1,188 @@
-"""Every figure, and the table behind it, from exported cells: nothing is trained and no real data is needed."""
+"""Every figure, and the table behind it, from finished cells: nothing is trained and no real data is needed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
-from repro import manifest
-from repro.report import audiovisual_figures, category_figures, figures, image_figures, logs, negative_figures
-from repro.report.elements import only, spread_in_words
-from repro.report.logs import slug
-from repro.report.printed import printed
-from repro.report.stored import departures, placed
+from repro.recipe import in_words
+from repro.report import logs
+from repro.report.elements import only, spread_in_words, words
+from repro.report.logs import Log, slug
+from repro.report.stored import labels
 from repro.report.style import save
 from repro.run.store import write_atomically
-from repro.skeleton.tables import taxonomy_variants
-from repro.tables import TABLES
-
-MODULES = (figures, image_figures, audiovisual_figures, category_figures, negative_figures)
-CAPTIONS = {name: text for module in MODULES[1:] for name, text in module.CAPTIONS.items()} | {
-    "taxonomy": "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
-    "along_training": "Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band "
-    "of one standard deviation; the best of the probe's epochs on the test split, as the released code reports it; and "
-    "the printed value.",
-    "sequence_contrast": "The contrastive decoder term along training, a panel for each objective that has it; dashed, "
-    "with the dictionary of noise that the released code never refreshes.",
-    "taxonomy_variants": "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the "
-    "printed value.",
-    "encoder_collapse": "Linear-probe accuracy and spread of the embedding by depth of the encoder, at random "
-    "initialisation and after training with the attractive encoder term alone; where measured, the probe on "
-    "standardised readouts too.",
-}
-UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
-LOGS = {
-    "along_training": "along_training",
-    "category_curves": "category_curves",
-    "objective_parts": "objective_parts",
-    "pretext_accuracy": "pretext_accuracy",
-    "sampled_keys": "sampled_keys",
-    "selected_negatives": "selected_negatives",
-    "sequence_contrast": "sequence_contrast",
-    "similarity_variance_images": "similarity_variance",
-}
 
 
-def redraw(cells: DataFrame, folder: Path) -> list[Path]:
-    """Draw every table and every log there is, one figure per data set; returns the files written.
+class Table(Protocol):
+    """What drawing needs of a table."""
+
+    def laid_out(self, cells: DataFrame) -> DataFrame:
+        """Its rows, of finished cells of one preset and data set; see `repro.table.Table`."""
+
+
+class Drawing(NamedTuple):
+    """The figure of a table, of its departures, or of a log.
+
+    Attributes:
+        draw: makes it of the rows.
+        caption: what it shows, in words.
+        of: of a log, which of its rows are drawn; where there are none, nothing is.
+    """
+
+    draw: Callable[[DataFrame], Figure]
+    caption: str
+    of: Callable[[DataFrame], DataFrame] = lambda log: log
+
+
+def redraw(
+    tables: Mapping[str, Table],
+    cells: Mapping[str, DataFrame],
+    figures: Mapping[str, Drawing],
+    kept: Mapping[str, Log],
+    folder: Path,
+) -> list[Path]:
+    """Write every table and draw it, and every log there is, one figure per data set; returns the files written.
 
     Args:
-        cells: rows of `repro.run.export`; smoke runs are passed over.
-        folder: gets `<table>_<dataset>.csv`, `.svg` and `.png`. The taxonomy has such a table for every depth, width
-            and protocol, whose name says what departs from the preset, as in `taxonomy_ntu_3layers`. Other departures
-            and earlier versions stand in `<table>_variants_<dataset>`, of which the taxonomy's alone is drawn. Logs
-            that were exported there before are drawn beside their CSV. What would show pictures of real clips is not
-            drawn: they are not ours to publish.
+        tables: by name.
+        cells: by table the finished cells that stand in it; smoke runs are passed over.
+        figures: by the name of a table, of one followed by "_variants", or of a log.
+        kept: what logs there may be, by name.
+        folder: gets `<table>_<dataset>.csv`, `.svg` and `.png`. A setting that the paper prints has a table of its own,
+            as in `taxonomy_ntu_3layers`. Departures and earlier versions stand in `<table>_variants_<dataset>`. Logs
+            that were exported there before are drawn beside their CSV.
 
     Raises:
-        ValueError: if a log does not say which cells it comes from.
+        ValueError: if a log does not say which cells it comes from, or seeds of a row cannot be averaged.
     """
     written = []
-    cells = cells[cells["preset"] != "smoke"]
-    for (table, dataset), _ in cells.groupby(["table", "dataset"]):
-        found = placed(cells, table, dataset)
-        listed = _as_listed(found)
-        for setting, group in found[listed].groupby(_settings(found[listed])):
-            chosen = most_complete(group)
-            rows = TABLES[table].layout(chosen, chosen["preset"].iloc[0], dataset)
-            written += _write(folder, table, rows, chosen, setting)
-        if table == "taxonomy" and not listed.all():
-            away, usual = found[~listed], found[_as_listed(found, "version")]
-            beside = usual.merge(away[["preset", "seed", *TABLES[table].fields]].drop_duplicates())
-            rows = taxonomy_variants(away, usual, dataset)
-            written += _write(folder, "taxonomy_variants", rows, pd.concat([away, beside]))
-        elif not listed.all():
-            parts = [TABLES[table].layout(rows, preset, dataset) for preset, rows in found[~listed].groupby("preset")]
-            written += _write(folder, f"{table}_variants", pd.concat(parts, ignore_index=True), found[~listed])
-    for name, figure in LOGS.items():
+    for name, table in tables.items():
+        chosen = cells[name][cells[name]["preset"] != "smoke"]
+        for _, of_dataset in chosen.groupby("dataset"):
+            found = with_versions(of_dataset)
+            listed = ~found["departures"].map(bool)
+            for setting, group in found[listed].groupby(found["setting"].map(_ending)):
+                best = most_complete(group)
+                written += _write(folder, name, table.laid_out(best), best, figures, setting)
+            if not listed.all():
+                rows, usual = variants(table, found[~listed], found)
+                shown = pd.concat([found[~listed], usual])
+                written += _write(folder, f"{name}_variants", rows, shown, figures)
+    for name in [name for name in figures if name in kept]:
         for path in sorted(folder.glob(f"{name}_*.csv")):
-            log = logs.read(path, logs.FIGURES[name].columns)
-            if figure == "selected_negatives" and only(log, "dataset") != "synthetic":
-                continue
-            if figure == "along_training":
-                log = _of_one_recipe(log)
-            if log.empty:
-                continue
-            written += _save(draw_log(figure, log), path.with_suffix(""), figure, log)
+            log = figures[name].of(logs.read(path, kept[name].columns))
+            if not log.empty:
+                written += _save(figures[name], path.with_suffix(""), log)
     return written
 
 
-def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame, setting: str = "") -> list[Path]:
-    """The table as CSV, and its figure; `setting` ends their names."""
-    stem = folder / f"{table}_{slug(rows['dataset'].iloc[0])}{setting}"
-    write_atomically(stem.with_suffix(".csv"), lambda path: rows.to_csv(path, index=False))
+def with_versions(cells: DataFrame) -> DataFrame:
+    """Cells of a table, whose departures name the version of the training where a newer one has trained the same."""
+    newest = cells.groupby([labels(cells), "preset"])["version"].transform("max")
+    triples = zip(cells["departures"], cells["version"], newest, strict=True)
+    away = [departures if version == last else {**departures, "version": version}
+            for departures, version, last in triples]
+    return cells.assign(departures=Series(away, cells.index, dtype=object))
+
+
+def most_complete(cells: DataFrame) -> DataFrame:
+    """Of cells of a table those of the preset that covers most of its rows (paper if equal)."""
+    covered = labels(cells).groupby(cells["preset"]).nunique()
+    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
+    return cells[cells["preset"] == best].reset_index(drop=True)
+
+
+def variants(table: Table, away: DataFrame, cells: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Cells that depart from the rows of their table, laid out beside their recipe.
+
+    Args:
+        table: in which they stand.
+        away: departing cells, of one data set; an earlier version of the training departs too.
+        cells: all that stand in the table on that data set.
+
+    Returns:
+        The rows of the table, with `departures`, which has the setting too, and before `published` the accuracy
+        `usual` of the recipe without them, over the same seeds and by the same version (NaN if one of them has not been
+        run, or nothing but the version departs); and the cells of these recipes.
+    """
+    parts, beside = [], [cells[:0]]
+    plain = cells[[departures.keys() <= {"version"} for departures in cells["departures"]]]
+    for _, group in away.groupby(["preset", labels(away), "version"], sort=False):
+        departures, setting = group["departures"].iloc[0], group["setting"].iloc[0]
+        rows = table.laid_out(_departing(group, {**setting, **departures}))
+        columns = list(rows.columns[: rows.columns.get_loc("departures")])
+        known = ["preset", "version", *(name for name in columns if name in cells)]  # others follow from these
+        alike = (plain[known] == group[known].iloc[0]).all(axis=1) & plain["seed"].isin(group["seed"])
+        recipe = plain[alike & (plain["setting"].map(in_words) == in_words(setting))]
+        usual = DataFrame(columns=[*columns, "ours"])
+        if departures.keys() != {"version"} and set(recipe["seed"]) == set(group["seed"]):
+            usual = table.laid_out(_departing(recipe, {}))
+            beside.append(recipe)
+        usual = rows[columns].merge(usual[[*columns, "ours"]].astype({"ours": float}), how="left", on=columns)["ours"]
+        rows.insert(rows.columns.get_loc("published"), "usual", usual)
+        parts.append(rows)
+    return pd.concat(parts, ignore_index=True), pd.concat(beside).drop_duplicates("key")
+
+
+def _departing(cells: DataFrame, departures: Mapping[str, Any]) -> DataFrame:
+    """The cells, which are said to depart so and to be made in no setting of their own."""
+    return cells.assign(departures=[departures] * len(cells), setting=[{}] * len(cells))
+
+
+def _ending(setting: Mapping[str, Any]) -> str:
+    """What a setting adds to the name of a file: {"layers": 3} gives "_3layers"."""
+    parts = [f"_{value}" if isinstance(value, str) else f"_{value}{name}" for name, value in setting.items()]
+    return "".join(parts)
+
+
+def _write(
+    folder: Path, name: str, rows: DataFrame, cells: DataFrame, figures: Mapping[str, Drawing], setting: str = ""
+) -> list[Path]:
+    """Rows as CSV, and their figure if there is one; `setting` ends the names of the files."""
+    stem = folder / f"{name}_{slug(rows['dataset'].iloc[0])}{setting}"
+    write_atomically(stem.with_suffix(".csv"), lambda path: told(rows).to_csv(path, index=False))
     also = " ".join(filter(None, (spread_in_words(rows), versions_in_words(cells))))
-    drawn = [] if table in UNDRAWN or table not in CAPTIONS else _save(draw(table, rows), stem, table, cells, also)
+    drawn = _save(figures[name], stem, cells, rows, also) if name in figures else []
     return [stem.with_suffix(".csv"), *drawn]
 
 
-def _save(figure: Figure, stem: Path, name: str, rows: DataFrame, also: str = "") -> tuple[Path, Path]:
-    """Write a figure with its caption and what it is drawn from: rows of cells or of a log, which name their cells.
+def told(rows: DataFrame) -> DataFrame:
+    """Rows of a table with their departures as text: "layers=3, td_queue=frozen_noise"."""
+    return rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
+
+
+def _save(
+    figure: Drawing, stem: Path, named: DataFrame, rows: DataFrame | None = None, also: str = ""
+) -> tuple[Path, Path]:
+    """Write a figure with its caption and what it is drawn from.
 
     Args:
+        figure: to draw.
+        stem: of the files.
+        named: rows of cells or of a log, which name their cells.
+        rows: that are drawn; by default these.
         also: a further sentence of the caption.
     """
-    caption = " ".join(filter(None, (CAPTIONS[name], also)))
+    caption = " ".join(filter(None, (figure.caption, also)))
     provenance = {
-        "cells": list(dict.fromkeys(rows["key"])),
-        "seeds": sorted(int(seed) for seed in rows["seed"].unique()),
-        "preset": " and ".join(sorted(rows["preset"].unique())),
-        "dataset": only(rows, "dataset"),
+        "cells": list(dict.fromkeys(named["key"])),
+        "seeds": sorted(int(seed) for seed in named["seed"].unique()),
+        "preset": " and ".join(sorted(named["preset"].unique())),
+        "dataset": only(named, "dataset"),
     }
-    return save(figure, stem, captioned(caption, provenance), provenance)
+    return save(figure.draw(named if rows is None else rows), stem, captioned(caption, provenance), provenance)
 
 
 def versions_in_words(cells: DataFrame) -> str:
-    """Which entries are of which version of the training, where they are of several: they cannot simply be compared."""
+    """Which cells are of which version of the training, where they are of several: they cannot simply be compared."""
     if cells["version"].nunique() == 1:
         return ""
-    entries = cells.drop_duplicates("entry").groupby("version")["entry"]
-    parts = [f"{version} of {', '.join(names)}" for version, names in entries.agg(list).items()]
+    called = labels(cells).groupby(cells["version"]).unique()
+    parts = [f"{version} of {', '.join(names)}" for version, names in called.items()]
     return f"Versions of the training: {'; '.join(parts)}."
 
 
@@ -131,73 +193,3 @@ def captioned(caption: str, provenance: dict[str, Any]) -> str:
     printed_in = f"Printed numbers: {provenance['printed']}. " if "printed" in provenance else ""
     return (f"{caption} Data set: {provenance['dataset']}. Preset: {provenance['preset']}. {printed_in}"
             f"Seed{'s' * (len(provenance['seeds']) > 1)}: {seeds}. Drawn from {cells} in the source of this file.")
-
-
-def draw(table: str, rows: DataFrame) -> Figure:
-    """The figure of a table; on embedded data the taxonomy's printed column stands apart."""
-    if table != "taxonomy":
-        return _function(table)(rows)
-    embedded = manifest.embedded(rows["dataset"].iloc[0])
-    apart = printed("taxonomy")[[*figures.OBJECTIVES, "UCLA"]] if embedded else None
-    return figures.taxonomy(rows, printed=apart)
-
-
-def draw_log(figure: str, log: DataFrame) -> Figure:
-    """The figure of a log; embedded clips are filmed again."""
-    if figure == "selected_negatives":
-        return negative_figures.selected_negatives(log, negative_figures.drawn_again(log))
-    return _function(figure)(log)
-
-
-def _function(figure: str) -> Callable[[DataFrame], Figure]:
-    """What draws the figure of that name."""
-    return next(getattr(module, figure) for module in MODULES if hasattr(module, figure))
-
-
-def most_complete(found: DataFrame) -> DataFrame:
-    """Of the cells of a table in one setting those of the preset that covers most entries (paper if equal), if any.
-
-    Cells that depart from their preset, whose entry says how ("AD+CD, td_queue=frozen_noise"), are left out, except in
-    what the table varies or is made again for. Rows are in the order of methods, within one of what is varied.
-    """
-    found = found[_as_listed(found)]
-    if found.empty:
-        return found
-    table = TABLES[found["table"].iloc[0]]
-    name, varied = table.fields[0], list(table.varied)
-    covered = found.groupby("preset")["entry"].nunique()
-    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"))
-    order = found[name].map(list(table.methods).index)
-    rank = ["layers", "order"] if "layers" in varied else ["order", *varied]  # depths go downwards, side by side
-    found = found.assign(order=order).sort_values([*rank, "seed"]).drop(columns="order")
-    return found[found["preset"] == best].reset_index(drop=True)
-
-
-def _of_one_recipe(log: DataFrame) -> DataFrame:
-    """Rows of entries that depart from their preset in nothing, of the preset with most of them (paper if equal)."""
-    log = log[log["entry"] == log["objectives"]]
-    covered = log.groupby("preset")["entry"].nunique()
-    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
-    return log[log["preset"] == best]
-
-
-def _as_listed(found: DataFrame, *also: str) -> Series:
-    """Whether an entry names no departure but what its table varies, or has a table of its own for, or `also`."""
-    listed = {name: {*TABLES[name].varied, *_separate(name), *also} for name in set(found["table"])}
-    pairs = zip(found["entry"], found["table"], strict=True)
-    return Series([departures(entry).keys() <= listed[table] for entry, table in pairs], found.index, dtype=bool)
-
-
-def _settings(found: DataFrame) -> Series:
-    """The end of each cell's file name: "CE, layers=3" of the taxonomy gives "_3layers", a usual setting nothing."""
-    endings = []
-    for entry, table in zip(found["entry"], found["table"], strict=True):
-        separate = _separate(table)
-        parts = [f"_{value}{separate[field]}" for field, value in departures(entry).items() if field in separate]
-        endings.append("".join(parts))
-    return Series(endings, found.index, dtype=str)
-
-
-def _separate(table: str) -> dict[str, str]:
-    """Fields that make a table of their own when they depart from the preset, and what follows them in file names."""
-    return {"protocol": "", "layers": "layers", "units": "units"} if table == "taxonomy" else {}

@@ -6,7 +6,7 @@ import secrets
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,24 +16,15 @@ from markupsafe import Markup, escape
 from pandas import DataFrame
 from pygments.formatters import HtmlFormatter
 
-from repro.audiovisual.tables import TABLES as AUDIOVISUAL
-from repro.image.tables import TABLES as IMAGE
 from repro.recipe import choose
 from repro.report import agreement, drawn, executed, trust
 from repro.report.drawn import CELLS, Drawn
-from repro.report.figures import OBJECTIVES
 from repro.report.levels import LEVELS, PAPER, level_of, rank
-from repro.report.trust import Trust
+from repro.report.trust import TERMS, Trust
 from repro.report.verdicts import NOT_MEASURED, VERDICTS
 from repro.run.cost import commit
-from repro.skeleton.tables import TABLES as SKELETON
 
 GENERATOR = "repro report"  # by which a folder of ours is known
-PAPERS = {
-    "Taxonomizing self-supervised learning for 3D action recognition": SKELETON,
-    "Similarity contrastive estimation (SCE) and joint contrastive learning (JCL)": IMAGE,
-    "Cross-modal active contrastive coding (CM-ACC)": AUDIOVISUAL,
-}
 NUMBER = Markup(' class="number"')
 COLUMNS = {
     "ours": "mean over seeds, in percent: accuracy of the linear probe (or after fine-tuning, where the table is "
@@ -60,7 +51,14 @@ class Paper(NamedTuple):
     missing: list[str]
 
 
-def build(output: Path, figures: Path, notebooks: Path, claims: DataFrame, discrepancies: DataFrame) -> Path:
+def build(
+    output: Path,
+    figures: Path,
+    notebooks: Path,
+    claims: DataFrame,
+    discrepancies: DataFrame,
+    papers: Mapping[str, Collection[str]],
+) -> Path:
     """Write the site and return its first page. A report that is there already is replaced as a whole.
 
     Args:
@@ -69,6 +67,7 @@ def build(output: Path, figures: Path, notebooks: Path, claims: DataFrame, discr
         notebooks: executed notebooks; may be missing.
         claims: what the papers say, with verdicts, of `claims.judge`.
         discrepancies: where the papers disagree with themselves or their code, of `claims.measured_discrepancies`.
+        papers: by title, the names of the tables of each.
 
     Raises:
         ValueError: if `output` holds anything but a report, or a claim has a verdict that does not exist.
@@ -77,7 +76,7 @@ def build(output: Path, figures: Path, notebooks: Path, claims: DataFrame, discr
     _check_replaceable(output)
     temporary = output.with_name(f".{output.name}.{secrets.token_hex(8)}")
     try:
-        _write(temporary, figures, notebooks, [*claims.itertuples()], [*discrepancies.itertuples()])
+        _write(temporary, figures, notebooks, [*claims.itertuples()], [*discrepancies.itertuples()], papers)
         if output.exists():
             shutil.rmtree(output)
         temporary.replace(output)
@@ -86,7 +85,14 @@ def build(output: Path, figures: Path, notebooks: Path, claims: DataFrame, discr
     return output / "index.html"
 
 
-def _write(folder: Path, figures: Path, notebooks: Path, claims: list[Any], discrepancies: list[Any]) -> None:
+def _write(
+    folder: Path,
+    figures: Path,
+    notebooks: Path,
+    claims: list[Any],
+    discrepancies: list[Any],
+    papers: Mapping[str, Collection[str]],
+) -> None:
     """The pages, and what they link to; claims and discrepancies as rows of their tables."""
     found = drawn.read(figures)
     ran = executed.read(notebooks, {name for each in found for name in each.files})
@@ -94,8 +100,8 @@ def _write(folder: Path, figures: Path, notebooks: Path, claims: list[Any], disc
     _copy(notebooks, [f"{each.name}.ipynb" for each in ran], folder / "notebooks")
     styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
     (folder / "style.css").write_text("\n".join(styles), encoding="utf-8")
-    _page(folder, "index.html", "index.html", **_overview(found, claims), notebooks=ran, notebook_folder=str(notebooks),
-          cells=CELLS if (figures / CELLS).exists() else "", claims=claims, discrepancies=discrepancies,
+    _page(folder, "index.html", "index.html", **_overview(found, claims, papers), notebooks=ran,
+          notebook_folder=str(notebooks), cells=CELLS if (figures / CELLS).exists() else "", claims=claims, discrepancies=discrepancies,
           measured=sum(each.measured != NOT_MEASURED for each in discrepancies), level=level_of,
           reproduction=PAPER)
     for each in found:
@@ -140,13 +146,13 @@ def _copy(source: Path, names: Sequence[str], target: Path) -> None:
             shutil.copyfile(source / name, target / name)
 
 
-def _overview(found: Sequence[Drawn], claims: list[Any]) -> dict:
+def _overview(found: Sequence[Drawn], claims: list[Any], papers: Mapping[str, Collection[str]]) -> dict:
     """What the first page says of results and claims."""
     results = [each for each in found if each.table is not None]
     rows = [(each, glance) for each in results for glance in trust.at_a_glance(each.table)]
     strongest_first = sorted(rows, key=lambda row: rank(row[1].level))
     return {
-        "papers": _papers(strongest_first),
+        "papers": _papers(strongest_first, papers),
         "reproduced": trust.reproduced(each.table for each in results),
         "enough": trust.ENOUGH,
         "figures": [each for each in found if each.figure],
@@ -158,21 +164,22 @@ def _overview(found: Sequence[Drawn], claims: list[Any]) -> dict:
     }
 
 
-def _papers(rows: Sequence[tuple[Drawn, Trust]]) -> list[Paper]:
+def _papers(rows: Sequence[tuple[Drawn, Trust]], papers: Mapping[str, Collection[str]]) -> list[Paper]:
     """The rows by paper; those of a table that no paper has come last."""
-    papers = []
-    for name, tables in PAPERS.items():
-        of_paper = [row for row in rows if _table(row[0].stem) in tables]
-        present = {_table(each.stem) for each, _ in of_paper}
-        papers.append(Paper(name, of_paper, [table.replace("_", " ") for table in tables if table not in present]))
-    others = [row for row in rows if not _table(row[0].stem)]
-    return papers + ([Paper("Other tables", others, [])] if others else [])
+    known = [table for tables in papers.values() for table in tables]
+    of_table = [(row, _table(row[0].stem, known)) for row in rows]
+    found = []
+    for title, tables in papers.items():
+        present = {table for _, table in of_table}
+        missing = [table.replace("_", " ") for table in tables if table not in present]
+        found.append(Paper(title, [row for row, table in of_table if table in tables], missing))
+    others = [row for row, table in of_table if not table]
+    return found + ([Paper("Other tables", others, [])] if others else [])
 
 
-def _table(stem: str) -> str:
-    """The table a file belongs to: "taxonomy_variants_ucla" gives "taxonomy"."""
-    names = [name for tables in PAPERS.values() for name in tables if stem.startswith(f"{name}_")]
-    return max(names, key=len, default="")
+def _table(stem: str, known: Collection[str]) -> str:
+    """The table a file belongs to, of those known: "taxonomy_variants_ucla" gives "taxonomy"."""
+    return max((name for name in known if stem.startswith(f"{name}_")), key=len, default="")
 
 
 def _by_paper(found: list[Any]) -> dict[str, list[Any]]:
@@ -185,7 +192,7 @@ def _details(each: Drawn) -> dict:
     if each.table is None:
         return {"trusts": [], "summary": "", "header": []}
     table = each.table.assign(difference=trust.distances(each.table)).dropna(axis="columns", how="all")
-    known = {*OBJECTIVES, "dataset"} | ({"preset"} if table["preset"].nunique() == 1 else set())
+    known = {*TERMS, "dataset"} | ({"preset"} if table["preset"].nunique() == 1 else set())
     table = table[[name for name in table if name not in known]]
     exact = {*each.table.columns[: each.table.columns.get_loc("ours")], "published"}
     return {
@@ -199,8 +206,8 @@ def _details(each: Drawn) -> dict:
 
 
 def _one_taxonomy(table: DataFrame) -> bool:
-    """Whether the table is the taxonomy in one setting, and not its variants."""
-    return "objectives" in table and "usual" not in table
+    """Whether the table is one of subsets of objectives in one setting, and not their variants."""
+    return {*TERMS} <= {*table} and "usual" not in table
 
 
 def _shown(name: str, value: object, exact: Collection[str]) -> str:

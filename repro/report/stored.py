@@ -1,30 +1,17 @@
-"""Finished cells as the reader's side takes them: exported or in REPRO_RUNS, by data set, preset and seed."""
+"""Finished cells as the reader's side takes them: by data set, preset and seed, and what they are called."""
 
-import json
-
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.recipe import choose, parse_numbers
-from repro.run.export import finished_cells, merged, read_cells, results
-from repro.run.store import Store
+from repro.recipe import choose, in_words, parse_numbers
+from repro.run.export import everything
 
 PRESETS = ("paper", "quick", "smoke")
-
-
-def everything() -> DataFrame:
-    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, as `run.export` gives them.
-
-    Where the package is installed these are two files: the one that comes with it and that of the current folder.
-    """
-    exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
-    if manifest.checkout() is None:
-        exported = merged(read_cells(manifest.shipped("figures") / "cells.csv"), exported)
-    return merged(exported, finished_cells(Store(manifest.runs_root())))
+NETWORKS = ("objectives", "method")  # fields and columns that say how a network was trained, "random" where it was not
 
 
 def stored(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> DataFrame:
-    """Those of one data set, preset and some seeds.
+    """Finished cells of one data set, preset and some seeds, as `run.export.everything` gives them.
 
     Args:
         dataset: "all" or a name in `repro data list`; a part or copy of a data set counts as it.
@@ -44,26 +31,20 @@ def stored(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "al
     return cells if numbers is None else cells[cells["seed"].isin(numbers)]
 
 
-def placed(cells: DataFrame, table: str, dataset: str) -> DataFrame:
-    """A table's cells on a data set, with metrics and the recipe's fields as columns; of equal ones the last finished.
-
-    A field of the recipe that is also a metric's name keeps the metric.
-
-    Raises:
-        MixedSeeds: as `run.export.results`.
-    """
-    found = results(cells, table, dataset)
-    recipes = DataFrame(found["recipe"].map(json.loads).tolist(), index=found.index)
-    return found.join(recipes[[name for name in recipes if name not in found]])
+def labels(cells: DataFrame) -> Series:
+    """What people are told that cells of a table are, but for their seeds: "AE, layers=3"."""
+    column = next(name for name in NETWORKS if name in cells)
+    pairs = zip(cells[column], cells["changes"], strict=True)
+    called = [", ".join(filter(None, (name, in_words(changes)))) for name, changes in pairs]
+    return Series(called, cells.index, dtype=object)
 
 
-def departures(entry: str) -> dict[str, str]:
-    """Fields and values that an entry names: "CE, layers=3" gives {"layers": "3"}."""
-    return dict(part.split("=") for part in entry.split(", ")[1:])
+def untrained(rows: DataFrame) -> Series:
+    """Which cells, or rows of a table, are of networks that were not trained."""
+    return (rows[rows.columns.intersection(NETWORKS)] == "random").any(axis="columns")
 
 
-def with_departures(rows: DataFrame) -> DataFrame:
-    """Rows, whose index names the entries, with what each departs in beyond their columns; as given if none does."""
-    named = [departures(entry) for entry in rows.index]
-    departing = [", ".join(f"{name}={value}" for name, value in one.items() if name not in rows) for one in named]
-    return rows.assign(departures=departing) if any(departing) else rows
+def departing(cells: DataFrame) -> Series:
+    """What cells of a table depart in from its rows, the setting they are made in counted."""
+    pairs = zip(cells["setting"], cells["departures"], strict=True)
+    return Series([{**setting, **departures} for setting, departures in pairs], cells.index, dtype=object)

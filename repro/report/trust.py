@@ -6,12 +6,12 @@ from typing import NamedTuple
 import pandas as pd
 from pandas import DataFrame, Series
 
-from repro.report.elements import only
-from repro.report.figures import OBJECTIVES
+from repro.report.elements import only, words
 from repro.report.levels import PAPER, level_of, rank
+from repro.report.stored import untrained
 
 ENOUGH = 3  # seeds from which a mean and a deviation say something
-NETWORKS = ("objectives", "method")  # columns that say how a network was trained, "random" where it was not
+TERMS = ("AE", "CE", "AD", "CD")  # columns that repeat what "objectives" says
 RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
 
 
@@ -107,7 +107,7 @@ def reproduced(tables: Iterable[DataFrame]) -> Reproduced | None:
     """
     parts = []
     for table in tables:
-        rows = table[(table["preset"] == "paper") & table["ours"].notna() & ~_untrained(table)]
+        rows = table[(table["preset"] == "paper") & table["ours"].notna() & ~untrained(table)]
         rows = rows[~_changed(rows)]
         if len(rows) and level_of(only(table, "dataset"), "paper") == PAPER:
             parts.append(rows[["n_seeds", "difference"]].astype(float))
@@ -121,9 +121,9 @@ def reproduced(tables: Iterable[DataFrame]) -> Reproduced | None:
 def entry_names(table: DataFrame) -> list[str]:
     """The entries of a table in words, from the columns before `ours`: "AD+CD, td_queue=frozen_noise", "layers 2, AE".
 
-    The taxonomy's columns that say which terms a subset has repeat its name and are left out.
+    Columns that say which terms a subset of objectives has repeat its name and are left out.
     """
-    columns = [name for name in table.columns[: table.columns.get_loc("ours")] if name not in OBJECTIVES]
+    columns = [name for name in table.columns[: table.columns.get_loc("ours")] if name not in TERMS]
     rows = table[columns].astype(object).to_dict("records")
     return [", ".join(_part(name, value) for name, value in row.items() if _given(value)) for row in rows]
 
@@ -150,14 +150,12 @@ def _changed(table: DataFrame) -> Series:
     return table["departures"].map(_given)
 
 
-def _untrained(table: DataFrame) -> Series:
-    return (table[table.columns.intersection(NETWORKS)] == "random").any(axis="columns")
-
-
 def _given(value: object) -> bool:
-    return value == value and value != ""  # NaN is not itself
+    return value == value and value not in ("", {})  # NaN is not itself
 
 
 def _part(name: str, value: object) -> str:
     """Text speaks for itself, a number needs its name: "AE", "layers 2"."""
+    if name == "departures":
+        return words(value)
     return value if isinstance(value, str) else f"{name.replace('_', ' ')} {value:g}"

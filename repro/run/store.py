@@ -29,7 +29,7 @@ from typing import Any
 import filelock
 from tqdm.auto import tqdm
 
-from repro.recipe import Recipe
+from repro.recipe import Recipe, in_words
 from repro.run.json_files import check_metrics, check_parts, parse_json
 
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}|\.plan-\w{8}")  # of `write_atomically`, the report and a plan
@@ -143,7 +143,7 @@ class Cell:
     def label(self) -> str:
         """What people are told it is: what is trained, and what departs from the preset: "AE, layers=3"."""
         method = getattr(self.recipe, self.recipe.named_by)
-        return ", ".join([method, *(f"{name}={value}" for name, value in self.changes.items())])
+        return ", ".join(filter(None, [method, in_words(self.changes)]))
 
     def require(self, digest: str) -> None:
         """Make sure that the data at hand are those the cell was declared on.

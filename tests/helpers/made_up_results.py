@@ -6,7 +6,7 @@ import numpy as np
 from made_up_cells import PART, frame, image, skeleton, sounding
 from pandas import DataFrame
 
-from repro.report import glm
+from repro.papers.taxonomy import glm
 from repro.report.printed import printed
 
 SEEDS = (0, 1, 2)

@@ -13,7 +13,7 @@ from smoke_runs import smoke_runs
 
 from repro.report import explore, selection_steps
 from repro.report.embedding_plane import neighbours
-from repro.report.explored_runs import augmented, sequence_of
+from repro.papers.taxonomy.explored_runs import augmented, sequence_of
 from repro.run.store import Store
 from repro.skeleton import ntu_prepare
 

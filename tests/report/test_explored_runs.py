@@ -8,7 +8,7 @@ import torch
 from smoke_runs import smoke_runs
 
 from repro.report import explored_runs
-from repro.report.explored_runs import (
+from repro.papers.taxonomy.explored_runs import (
     APART,
     augmented,
     available,

@@ -8,7 +8,7 @@ import pytest
 from pandas import DataFrame
 from scipy import stats
 
-from repro.report import glm
+from repro.papers.taxonomy import glm
 from repro.report.printed import printed
 
 NINE = ["AE", "CE", "AD", "CD", "AE+AD", "AE+CD", "CE+AD", "CE+CD", "AE+CE+AD"]  # typed from the paper's main tables

@@ -6,7 +6,7 @@ from pandas import DataFrame
 
 from repro.audiovisual import synthetic
 from repro.report import negative_figures, style
-from repro.report.audiovisual_figures import SAMPLERS
+from repro.papers.cmacc.accuracy_figures import SAMPLERS
 
 NAMES = [f"{motion}, {material}" for motion in synthetic.MOTIONS for material in synthetic.MATERIALS]
 COMPARED = ("random", "ohem", "feature", "gradient")

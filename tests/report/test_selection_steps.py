@@ -5,7 +5,7 @@ from drawn import assert_legible
 from scipy.stats import chisquare
 
 from repro.contrast.negatives import kmeans_plusplus, select
-from repro.report.selection_steps import LARGEST, SIZES, Pool, order, pool, selection_steps, step
+from repro.papers.cmacc.selection_steps import LARGEST, SIZES, Pool, order, pool, selection_steps, step
 from repro.report.style import COLUMN
 
 STRATEGIES = ("random", "feature", "gradient")

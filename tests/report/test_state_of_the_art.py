@@ -6,7 +6,7 @@ import pytest
 from pandas import DataFrame, concat
 
 from repro.report.printed import printed
-from repro.report.state_of_the_art import merged
+from repro.papers.cmacc.state_of_the_art import merged
 
 
 def ours(dataset="kinetics_sound", preset="paper", *, methods=("scratch", "cmacc"), splits=(0,), **accuracies):

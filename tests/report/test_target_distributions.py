@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgba
 from torch.nn.functional import normalize
 
 from repro.report.style import COLUMN
-from repro.report.target_distributions import COLOURS, distributions, losses, perplexity, target_distributions
+from repro.papers.sce.target_distributions import COLOURS, distributions, losses, perplexity, target_distributions
 
 SETTINGS = {"temperature": 0.2, "key_temperature": 0.07, "weight": 0.3}
 

@@ -1,0 +1,313 @@
+"""A look into trained skeleton models with a mouse, in JupyterLab: the widgets of `notebooks/explore.ipynb`.
+
+A view is a picture with controls above it. The pictures come from `skeleton_animation`, `embedding_plane`,
+`target_distributions` and `selection_steps`, what they show from finished runs by `explored_runs`.
+"""
+
+import base64
+import functools
+import html
+import io
+from collections.abc import Callable
+
+import ipywidgets as widgets
+import torch
+import traitlets
+from matplotlib.figure import Figure
+
+from repro.papers.taxonomy.explored_runs import ExploredRun
+from repro.report import explored_runs, selection_steps, target_distributions
+from repro.report.embedding_plane import Embedding, embedding_planes, neighbours, principal_plane
+from repro.report.skeleton_animation import Animation, Panel, seen_from
+from repro.report.style import BLUE, VERMILLION
+from repro.run import device as devices
+from repro.run.store import Store
+from repro.skeleton.cell import data_of
+from repro.skeleton.data import SkeletonSet
+
+RESOLUTION = 150              # dots per inch of pictures, for a screen
+INTERVAL = 90                 # milliseconds between frames while playing
+KEYS = 40                     # sequences that stand for the dictionary
+
+
+class Explorer:
+    """The views of `notebooks/explore.ipynb`, each made when it is first asked for; all but `selection` share a choice.
+
+    Args:
+        **settings: as for `explored_runs.cells`. What is missing of these cells is trained.
+
+    Raises:
+        ValueError, FileNotFoundError: as `explored_runs.cells`.
+    """
+
+    def __init__(self, **settings: str) -> None:
+        planned = explored_runs.cells(**settings)
+        device = devices.resolve(settings.get("device", "auto"))
+        runs = explored_runs.available(planned, device)
+        self.choice = Choice(explored_runs.part_of(data_of(planned[0].recipe)), runs, device)
+
+    @functools.cached_property
+    def skeletons(self) -> "SkeletonView":
+        return SkeletonView(self.choice)
+
+    @functools.cached_property
+    def embeddings(self) -> "EmbeddingView":
+        return EmbeddingView(self.choice)
+
+    @functools.cached_property
+    def targets(self) -> "TargetView":
+        return TargetView(self.choice)
+
+    @functools.cached_property
+    def selection(self) -> "SelectionView":
+        return SelectionView()
+
+
+class Choice(traitlets.HasTraits):
+    """The two runs and the sequence that all views look at, chosen with widgets that they share.
+
+    Args:
+        data: the sequences to choose from.
+        runs: finished cells and their stores by key, the first two to begin with; at least one.
+        device: where to compute.
+
+    Attributes:
+        current: keys of both runs and number of the sequence; views are told when it changes.
+        left, right, action, sequence: the widgets. `sequence` counts within the action.
+        about: of how many the sequence is, who performs it before which camera, and why a run could not be loaded.
+    """
+
+    current = traitlets.Tuple()
+
+    def __init__(self, data: SkeletonSet, runs: dict[str, tuple[dict, Store]], device: torch.device) -> None:
+        super().__init__()
+        self.data, self.device, self.found = data, device, runs
+        self.load = functools.lru_cache(maxsize=4)(self._load)
+        first, *others = runs
+        options = [(explored_runs.label(cell), key) for key, (cell, _) in runs.items()]
+        self.left = widgets.Dropdown(options=options, value=first, description="left run")
+        self.right = widgets.Dropdown(options=options, value=[first, *others][:2][-1], description="right run")
+        names = [(data.actions[label], label) for label in data.labels.unique().tolist()]
+        self.action = widgets.Dropdown(options=names, description="action")
+        self.sequence = _slider("chosen sequence", 0, 0, 0, 1)
+        self.about = widgets.HTML()
+        self.action.observe(self._rewind, "value")
+        for widget in (self.left, self.right, self.sequence):
+            widget.observe(self._settle, "value")
+        self._rewind()
+
+    @property
+    def runs(self) -> list[ExploredRun]:
+        """Both runs, loaded."""
+        return [self.load(key) for key in self.current[:2]]
+
+    @property
+    def index(self) -> int:
+        """The number of the sequence in the data."""
+        return self.current[2]
+
+    def controls(self) -> list[widgets.Widget]:
+        """The widgets, in rows. Those of several views move together."""
+        return [widgets.HBox([self.left, self.right]), widgets.HBox([self.action, self.sequence]), self.about]
+
+    def _load(self, key: str) -> ExploredRun:
+        return explored_runs.load_run(*self.found[key], self.data, self.device)
+
+    def _members(self) -> list[int]:
+        return (self.data.labels == self.action.value).nonzero().flatten().tolist()
+
+    def _rewind(self, change: object = None) -> None:
+        """Begin with the first sequence of another action."""
+        self.sequence.value = 0
+        self.sequence.max = len(self._members()) - 1
+        self._settle()
+
+    def _settle(self, change: object = None) -> None:
+        """Tell the views what is chosen now, unless a run cannot be loaded."""
+        index, keys = self._members()[self.sequence.value], (self.left.value, self.right.value)
+        try:
+            for key in keys:
+                self.load(key)
+        except (ValueError, OSError) as error:
+            if not self.current:  # there is nothing to go on with
+                raise
+            self.about.value = f"<b>{html.escape(str(error))}</b>"
+            return
+        part = "training" if self.data.train[index] else "test" if self.data.test[index] else "neither"
+        action = html.escape(self.data.actions[self.action.value])
+        self.about.value = (
+            f"chosen, of {self.sequence.max + 1} sequences of <i>{action}</i>: "
+            f"person {self.data.subjects[index]}, camera {self.data.views[index]}, "
+            f"{self.data.lengths[index]} frames, {part} split"
+        )
+        self.current = (*keys, index)
+
+
+class View(widgets.VBox):
+    """Controls above a picture. Where widgets are not shown, an executed notebook has the picture it began with.
+
+    Args:
+        name: the picture has the CSS class `<name>-view`, the whole `<name>-explorer`.
+        controls: above the picture, from top to bottom.
+    """
+
+    def __init__(self, name: str, controls: list[widgets.Widget]) -> None:
+        self.picture = widgets.Image(layout=widgets.Layout(max_width="100%", align_self="flex-start"))
+        self.picture.add_class(f"{name}-view")
+        super().__init__([*controls, self.picture])
+        self.add_class(f"{name}-explorer")
+
+    def _repr_mimebundle_(self, **options: object) -> dict:
+        return super()._repr_mimebundle_(**options) | {"image/png": base64.b64encode(self.picture.value).decode()}
+
+    def show(self, figure: Figure) -> None:
+        """Put a figure into the picture."""
+        file = io.BytesIO()
+        figure.savefig(file, dpi=RESOLUTION, pil_kwargs={"compress_level": 1})
+        self.picture.value = file.getvalue()
+
+
+class SkeletonView(View):
+    """A sequence, two augmented views of it and what both runs decode it to, moving."""
+
+    def __init__(self, choice: Choice) -> None:
+        self.choice, self.drawn = choice, 0
+        self.frame = widgets.IntSlider(description="frame")
+        self.play = widgets.Play(interval=INTERVAL, repeat=True)
+        self.azimuth = _slider("turn (degrees)", 0, -90, 90, 15)
+        self.again = widgets.Button(description="new views")
+        widgets.jslink((self.play, "value"), (self.frame, "value"))
+        super().__init__("skeleton", [*choice.controls(), widgets.HBox([self.play, self.frame]),
+                                      widgets.HBox([self.azimuth, self.again])])
+        self.frame.observe(self._show_frame, "value")
+        self.azimuth.observe(self._animate, "value")
+        self.again.on_click(self._augment)
+        choice.observe(self._animate, "current")
+        self._animate()
+
+    def _augment(self, button: widgets.Button) -> None:
+        self.drawn += 1
+        self._animate()
+
+    def _animate(self, change: object = None) -> None:
+        """Draw what stands still, then the frame shown, or the last of a shorter sequence."""
+        choice, (left, right) = self.choice, self.choice.runs
+        sequence = explored_runs.sequence_of(choice.data, choice.index)
+        up, units = explored_runs.reference(left.recipe)
+        views = explored_runs.augmented(sequence, left.recipe, self.drawn)
+        original, first, second, by_left, by_right = (
+            seen_from(each.numpy(), self.azimuth.value, up=up)
+            for each in (sequence, *views, left.decoded(sequence), right.decoded(sequence))
+        )
+        panels = [Panel("input", original), Panel("augmented view 1", first), Panel("augmented view 2", second)]
+        panels += [Panel(_decoded_by(run), joints, colour, original)
+                   for run, joints, colour in ((left, by_left, BLUE), (right, by_right, VERMILLION))]
+        self.animation = Animation(panels, choice.data.bones, units)
+        self.frame.max = self.play.max = self.animation.frames - 1
+        self._show_frame()
+
+    def _show_frame(self, change: object = None) -> None:
+        self.picture.value = self.animation.picture(self.frame.value)
+
+
+class EmbeddingView(View):
+    """The readouts of both runs in the plane of their largest variance, and the neighbours of the chosen sequence."""
+
+    GROUPS = ("action", "camera")
+
+    def __init__(self, choice: Choice) -> None:
+        self.choice = choice
+        self.colour = widgets.Dropdown(options=self.GROUPS, description="colour by")
+        self.count = _slider("neighbours", 5, 1, 20, 1)
+        self.plane = functools.lru_cache(maxsize=4)(lambda key: principal_plane(choice.load(key).readouts))
+        super().__init__("embedding", [*choice.controls(), widgets.HBox([self.colour, self.count])])
+        _on_change(self._draw, self.colour, self.count)
+        choice.observe(self._draw, "current")
+        self._draw()
+
+    def _draw(self, change: object = None) -> None:
+        data, index, keys = self.choice.data, self.choice.index, self.choice.current[:2]
+        embeddings = [
+            Embedding(_accuracy(run), self.plane(key), neighbours(run.readouts, index, self.count.value))
+            for key, run in zip(keys, self.choice.runs, strict=True)
+        ]
+        if self.colour.value == "action":
+            groups, names = data.labels, data.actions
+        else:
+            groups, names = data.views - 1, [f"camera {number}" for number in range(1, int(data.views.max()) + 1)]
+        self.show(embedding_planes(embeddings, groups, names, index, self.colour.value))
+
+
+class TargetView(View):
+    """What SCE and ReSSL would ask of the left run: query and key are its embeddings of two views of the sequence."""
+
+    def __init__(self, choice: Choice) -> None:
+        self.choice = choice
+        self.temperature = _logarithmic("temperature", 0.1)
+        self.key_temperature = _logarithmic("key temperature", 0.05)
+        self.weight = _slider("weight", 0.5, 0.0, 1.0, 0.05, kind=widgets.FloatSlider)
+        sliders = (self.temperature, self.key_temperature, self.weight)
+        super().__init__("target", [*choice.controls(), widgets.HBox(sliders)])
+        _on_change(self._draw, *sliders)
+        choice.observe(self._draw, "current")
+        self._draw()
+
+    def _draw(self, change: object = None) -> None:
+        choice, run = self.choice, self.choice.runs[0]
+        sequence = explored_runs.sequence_of(choice.data, choice.index)
+        query, key = run.embedded(explored_runs.augmented(sequence, run.recipe, seed=0)).split(1)
+        order = torch.randperm(len(choice.data.lengths), generator=torch.Generator().manual_seed(0))
+        others = order[order != choice.index][:KEYS]
+        alike = choice.data.labels[others] == choice.data.labels[choice.index]
+        given, weight = (query, key, run.embeddings[others]), self.weight.value
+        settings = {"temperature": self.temperature.value, "key_temperature": self.key_temperature.value}
+        table = target_distributions.distributions(*given, alike, **settings, weight=weight)
+        values = target_distributions.losses(*given, **settings, weight=weight)
+        self.show(target_distributions.target_distributions(table, values, weight))
+
+
+class SelectionView(View):
+    """Negatives selected one by one from a pool in the plane, at random and actively."""
+
+    def __init__(self) -> None:
+        self.pool = selection_steps.pool()
+        self.drawn = _slider("drawn", 1, 0, selection_steps.LARGEST, 1)
+        self.seed = _slider("seed", 0, 0, 19, 1)
+        self.play = widgets.Play(value=1, max=selection_steps.LARGEST, interval=700)
+        widgets.jslink((self.play, "value"), (self.drawn, "value"))
+        super().__init__("selection", [widgets.HBox([self.play, self.drawn, self.seed])])
+        _on_change(self._draw, self.drawn, self.seed)
+        self._draw()
+
+    def _draw(self, change: object = None) -> None:
+        steps = {}
+        for strategy in selection_steps.TITLES:
+            order = selection_steps.order(strategy, self.pool, self.seed.value)
+            steps[strategy] = selection_steps.step(strategy, self.pool, order[: self.drawn.value])
+        self.show(selection_steps.selection_steps(self.pool, steps))
+
+
+def _decoded_by(run: ExploredRun) -> str:
+    return f"decoded by {run.label}" + ("" if run.recipe.trains_decoder else " (decoder untrained)")
+
+
+def _accuracy(run: ExploredRun) -> str:
+    return f"{run.label}\nlinear {run.result['linear']:.1f} %, 1-NN {run.result['knn1']:.1f} %"
+
+
+def _slider(
+    description: str, value: float, least: float, most: float, step: float, kind: type = widgets.IntSlider
+) -> widgets.Widget:
+    return kind(value=value, min=least, max=most, step=step, description=description, continuous_update=False,
+                style={"description_width": "initial"})
+
+
+def _logarithmic(description: str, value: float) -> widgets.FloatLogSlider:
+    """A temperature from 0.01 to 1."""
+    return widgets.FloatLogSlider(value=value, min=-2, max=0, step=0.05, description=description, readout_format=".3f",
+                                  continuous_update=False, style={"description_width": "initial"})
+
+
+def _on_change(draw: Callable, *controls: widgets.Widget) -> None:
+    for control in controls:
+        control.observe(draw, "value")

@@ -1,0 +1,183 @@
+"""How the image papers' recipes are trained and measured."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from repro import manifest
+from repro.image import augment, views
+from repro.image.augment import CentredView
+from repro.image.batches import batches_of
+from repro.image.data import ImageSet, load
+from repro.image.model import ImageModel
+from repro.image.operations import Normalisation
+from repro.image.pretrain import OPTIMISER, VERSION, Pretrainer, check_shared
+from repro.image.recipe import JCL, PRESETS, SCE, VARIANTS, ImageRecipe, paper
+from repro.recipe import Rows
+from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
+from repro.run.finished import checkpoint
+from repro.run.store import Cell, Store, read_description
+from repro.table import Study, optimiser
+
+EVALUATION = 1  # raise when `measure` measures more, or otherwise
+
+
+def data_of(recipe: ImageRecipe) -> ImageSet:
+    """The data set of a recipe; read once per process while its files stay the same."""
+    return _load(recipe.dataset, manifest.data_root(), recipe.subset)
+
+
+def learners(recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> Iterator[Pretrainer]:
+    """What `fit` trains for a recipe: one pretrainer."""
+    yield Pretrainer(recipe, data, seed, device)
+
+
+def check(recipe: ImageRecipe, device: torch.device) -> None:
+    """Raise ValueError unless the processes of the group can share the recipe's batch."""
+    check_shared(recipe)
+
+
+def constants(recipe: ImageRecipe) -> Rows:
+    """See `repro.table.Study`."""
+    trained_by = [optimiser(OPTIMISER, JCL if recipe.dataset.startswith("imagenet") else SCE)]
+    return (trained_by if recipe.uses("learning_rate") else []) + views.described(recipe)
+
+
+def measure(learner: Pretrainer) -> dict[str, float | str]:
+    """Accuracies of the frozen features and the spread of the embedding, over the whole test split.
+
+    Returns:
+        linear: linear probe, percent; at its last epoch unless the recipe selects on the test split.
+        knn1: nearest neighbour by cosine, percent.
+        embedding_spread: standard deviation over the test split of the unit-length embedding, root mean square over
+            coordinates, times the square root of its size: 1 for a mean of zero, 0 when all embeddings are equal.
+        select: how the epoch of the probe was chosen.
+    """
+    train, test = _features(learner)
+    accuracies, select = _accuracies(learner, train, test), learner.recipe.select
+    return {
+        "linear": accuracies["linear_best" if select == "best_on_test" else "linear"],
+        "knn1": accuracies["knn1"],
+        "embedding_spread": spread(learner.embed(test)),
+        "select": select,
+    }
+
+
+def probed(learner: Pretrainer) -> dict[str, float]:
+    """Accuracies of the frozen features on the whole test split along training, in percent.
+
+    What is random has streams of its own, begun anew from the learner's seed each time: training goes on as if nothing
+    had been measured, and what the last probe gives is what `measure` does.
+
+    Returns:
+        linear: linear probe at its last epoch.
+        linear_best: at the best of its epochs on the test split, as the released codes report it.
+        knn1: nearest neighbour by cosine.
+    """
+    return _accuracies(learner, *_features(learner))
+
+
+def resumed(cell: Cell, device: torch.device) -> Pretrainer:
+    """The learner of a finished cell as training left it, on any device; its next views are those of a new one.
+
+    Raises:
+        ValueError, FileNotFoundError: as `Cell.require` and `run.finished.checkpoint`.
+    """
+    data = data_of(cell.recipe)
+    cell.require(data.digest)
+    pretrainer = Pretrainer(cell.recipe, data, cell.seed, device)
+    state = checkpoint(cell.key, Store(manifest.runs_root()))
+    pretrainer.load_state_dict(state | {"generator": pretrainer.generator.get_state()})
+    return pretrainer
+
+
+def trained_model(key: str, store: Store) -> tuple[ImageModel, ImageRecipe]:
+    """The model of a finished cell, on the CPU in evaluation mode, and its recipe.
+
+    Raises:
+        ValueError: if the key is that of no finished cell, or of a cell of another study.
+        FileNotFoundError: if the cell's checkpoint is not there.
+    """
+    state = checkpoint(key, store)
+    stored = read_description(store.folder(key) / "recipe.json")
+    if stored["study"] != IMAGES.name:
+        raise ValueError(f"key={key!r} is a cell of {stored['study']}; weights are those of {IMAGES.name}")
+    recipe = ImageRecipe.from_dict(stored["recipe"])
+    model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
+    model.load_state_dict(state["model"])
+    return model.eval(), recipe
+
+
+def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
+    """A training image of every class, at most eight, and a weak and a strong view of each.
+
+    Returns:
+        By what they are ("image", "weak view", "strong view"): (n, 3, H, W) in [0, 1].
+    """
+    data = _load(dataset, manifest.data_root(), subset)
+    labels = data.labels[data.train].unique()[:8]  # of a part, some classes may have no image
+    places = [int((data.train & (data.labels == label)).nonzero()[0]) for label in labels]
+    recipe, plain = paper(dataset, "sce"), Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    augmented = {"weak view": augment.weak(recipe.size, plain), "strong view": augment.strong(recipe.size, plain)}
+    centred = CentredView(recipe.size, plain, recipe.resize)
+    source = batches_of(data, [centred, *augmented.values()], torch.device("cpu"))
+    (pictures, *others), = source.batches(torch.tensor(places), batch=len(places), seed=(0,))
+    generator = torch.Generator().manual_seed(0)
+    shown = zip(augmented, source.views[1:], others, strict=True)
+    return {"image": source.views[0](pictures)} | {name: view(each, generator) for name, view, each in shown}
+
+
+def _features(learner: Pretrainer) -> tuple[Tensor, Tensor]:
+    """Features of the training split and of the test split, of images as they are."""
+    train, test = (learner.features(split.nonzero().flatten()) for split in (learner.data.train, learner.data.test))
+    return train, test
+
+
+def _accuracies(learner: Pretrainer, train: Tensor, test: Tensor) -> dict[str, float]:
+    """What `probed` gives, from features of `_features`."""
+    recipe, data = learner.recipe, learner.data
+    train_labels, test_labels = (data.labels[split].to(learner.device) for split in (data.train, data.test))
+    linear = linear_probe(
+        train if recipe.probe_view == "centred" else _augmented(learner),
+        train_labels,
+        test,
+        test_labels,
+        classes=len(data.classes),
+        batch=recipe.probe_batch,
+        rates=dropping_rates(recipe.probe_epochs, recipe.probe_learning_rate),
+        momentum=recipe.probe_momentum,
+        seed=learner.seed,
+    )
+    neighbour = nearest_neighbour(train, train_labels, test, test_labels)
+    return {"linear": linear[-1], "linear_best": max(linear), "knn1": neighbour}
+
+
+def _augmented(learner: Pretrainer) -> Callable[[], Tensor]:
+    """What makes features of the training split, its images augmented anew, each time it is called."""
+    index, view = learner.data.train.nonzero().flatten(), views.probe_view(learner.recipe)
+    generator = torch.Generator(learner.device).manual_seed(learner.seed)
+    epoch = iter(range(learner.recipe.probe_epochs))
+    return lambda: learner.features(index, view, generator=generator, seed=(learner.seed, next(epoch)))
+
+
+@manifest.read_once(maxsize=2)
+def _load(name: str, root: Path, subset: bool) -> ImageSet:
+    return load(name, root, subset=subset)
+
+
+IMAGES = Study(
+    name="images",
+    recipe=ImageRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=data_of,
+    learners=learners,
+    measure=measure,
+    probe=probed,
+    version=VERSION,
+    evaluation=EVALUATION,
+    check=check,
+    constants=constants,
+)

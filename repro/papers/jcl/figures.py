@@ -1,0 +1,185 @@
+"""JCL's figures, each drawn from one table of stored results or one log."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pandas import DataFrame
+
+from repro.report.elements import draw_ours, heading, legend_above, only, origin, seeds_named, stacked
+from repro.report.redraw import Drawing
+from repro.report.style import BLUE, COLUMN, INK, VERMILLION, settled, styled
+
+SYMBOLS = {"keys": "$M'$", "strength": r"$\lambda$", "temperature": r"$\tau$"}
+
+
+@styled()
+def positive_keys(table: DataFrame) -> Figure:
+    """Accuracy of JCL against the number of positive keys, the strength of their covariance and the temperature.
+
+    One panel per quantity of which there are several values, at least one in all. That of keys also tells the cost of
+    each point in forward passes of an encoder. MoCo v2, which JCL is with one key, is a dashed line with its standard
+    deviation; it has one temperature, so the panel that varies it goes without. The supplement prints no values of
+    these curves.
+
+    Args:
+        table: one row per point: varied ("keys", "strength" or "temperature"), keys (M'), strength (lambda),
+            temperature (tau), encoder_forwards (per image: 3 + M'), ours, std (percent), n_seeds, preset, dataset.
+
+    Raises:
+        ValueError: if the table is empty, mixes presets or data sets, or varies nothing.
+
+    Source: JCL, Figure M.2.
+    """
+    title = heading(table)
+    moco = table[(table["varied"] == "keys") & (table["keys"] == 1)]
+    panels = [(varied, rows) for varied in SYMBOLS if not (rows := table[table["varied"] == varied]).empty]
+    if not panels:
+        varied = sorted(set(table["varied"]))
+        raise ValueError(f"the figure needs rows that vary one of {', '.join(SYMBOLS)}; this table varies {varied}")
+    panels = [each for each in panels if each[1][each[0]].nunique() > 1] or panels[:1]
+    figure, stack = stacked(title, 0.9 + 1.25 * len(panels), len(panels), sharey=True)
+    for axes, (varied, rows) in zip(stack, panels, strict=True):
+        rows = rows.sort_values(varied)
+        draw_ours(axes, rows[varied], rows, BLUE, "o", "JCL, ours", line="-")
+        for row in moco.dropna(subset="ours").itertuples() if varied != "temperature" else ():
+            axes.axhline(row.ours, color=VERMILLION, linestyle="--", zorder=1.9, label="MoCo v2 ($M'$ = 1), ours")
+            axes.axhspan(row.ours - row.std, row.ours + row.std, color=VERMILLION, alpha=0.15, linewidth=0)
+        axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")
+        axes.grid(axis="y")
+        if len(values := rows[varied].unique()) == 1:  # else the axis has ticks of many digits around it
+            axes.set_xticks(values)
+        if varied == "keys":
+            _cost(axes, rows.drop_duplicates("keys"))
+    figure.legend(*stack[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return settled(figure)
+
+
+@styled()
+def sampled_keys(table: DataFrame) -> Figure:
+    """The JCL loss in closed form, and what drawing M keys from its Gaussian gives.
+
+    Args:
+        table: of `report.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats),
+            repeats; with dataset, preset, seed, positives (M'), strength and temperature of the cell whose queries and
+            keys these are. Bands are standard errors of the means.
+
+    Raises:
+        ValueError: if the table is empty or has several closed forms.
+
+    Source: JCL supplement, Eq. M.8.
+    """
+    closed_form, repeats = only(table, "closed_form"), only(table, "repeats")
+    table = table.sort_values("keys").rename(columns={"keys": "drawn", "positives": "keys"})
+    setting = ", ".join(f"{symbol} = {only(table, name):g}" for name, symbol in SYMBOLS.items())
+    figure = Figure(figsize=(COLUMN, 2.8), layout="constrained")
+    figure.suptitle(f"{origin(table, seeds_named(table))}\nJCL, {setting}")
+    axes = figure.subplots()
+    axes.axhline(closed_form, color=INK, linestyle=":", label="closed form (Eq. M.8)")
+    looks = (
+        ("inside", "mean inside the logarithm", BLUE, "o", "-"),
+        ("outside", "mean of $M$ InfoNCE losses", VERMILLION, "s", "--"),
+    )
+    for name, label, colour, marker, line in looks:
+        axes.plot(table["drawn"], table[name], color=colour, marker=marker, linestyle=line, label=label)
+        mean, error = table[name], table[f"{name}_std"] / np.sqrt(repeats)
+        axes.fill_between(table["drawn"], mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+    low, high = _interval(table[["inside", "outside", "closed_form"]].to_numpy())
+    axes.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set(xlabel="keys drawn, $M$", ylabel="loss (nats),\nmean and standard error")
+    axes.grid(axis="y")
+    legend_above(axes, columns=1)
+    return settled(figure)
+
+
+@styled()
+def similarity_variance(table: DataFrame) -> Figure:
+    """Histograms over images of the mean similarity, and of the mean variance, of their augmentations; medians marked.
+
+    Args:
+        table: one row per image and model: model ("JCL", "MoCo v2"), similarity, variance (both without unit, as from
+            `report.histograms.similarity_and_variance`), d, the number of coordinates, seed, dataset and preset.
+
+    Raises:
+        ValueError: if the table is empty or mixes several d.
+
+    Source: JCL supplement, Figure M.3.
+    """
+    d = only(table, "d")
+    figure = Figure(figsize=(COLUMN, 3.6), layout="constrained")
+    figure.suptitle(origin(table, seeds_named(table)))
+    top, bottom = figure.subplots(2, 1)
+    _histograms(top, table, "similarity")
+    _histograms(bottom, table, "variance")
+    top.set_xlabel("mean cosine similarity a of an image's augmentations")
+    bottom.set_xlabel("mean variance b of a coordinate")
+    bottom.ticklabel_format(axis="x", style="sci", scilimits=(-3, 3))
+    bottom.set_title(f"b = (1 $-$ a)/d, d = {d:g}: the histogram above, mirrored", loc="left")
+    legend_above(top, columns=1)
+    return settled(figure)
+
+
+def _setting(varied: str, rows: DataFrame) -> str:
+    """What a panel varies, and the values of what it does not."""
+    names = {"keys": "positive keys", "strength": "strength of the covariance", "temperature": "temperature"}
+    fixed = [name for name in SYMBOLS if name != varied and rows[name].nunique() == 1]
+    values = ", ".join(f"{SYMBOLS[name]} = {rows[name].iloc[0]:g}" for name in fixed)
+    return f"{names[varied]} {SYMBOLS[varied]}" + (f" ({values})" if values else "")
+
+
+def _cost(axes: Axes, rows: DataFrame) -> None:
+    """A second axis above, with the forward passes that each number of keys costs."""
+    axes.set_xticks(rows["keys"])
+    above = axes.secondary_xaxis("top")
+    above.set_xticks(rows["keys"], labels=[f"{forwards:g}" for forwards in rows["encoder_forwards"]])
+    above.set_xlabel("cost (encoder forward passes per image)")
+    above.spines["top"].set_visible(True)
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    """The lowest and the highest value, moved apart by a thousandth each where they agree up to rounding."""
+    low, high = values.min(), values.max()
+    largest = max(abs(low), abs(high))
+    margin = 1e-3 * (largest or 1) if high - low <= 1e-9 * largest else 0
+    return low - margin, high + margin
+
+
+def _histograms(axes: Axes, table: DataFrame, column: str) -> None:
+    """Outlines over common bins, with a line at the median of each model; the images of all its seeds together."""
+    known = table.dropna(subset=column)
+    bins = np.linspace(*_interval(known[column].to_numpy()), 41)
+    for model, colour, line in (("JCL", BLUE, "-"), ("MoCo v2", VERMILLION, "--")):
+        rows = known[known["model"] == model]
+        if rows.empty:
+            continue
+        values, seeds = rows[column], rows["seed"].nunique()
+        shares = 100 * np.histogram(values, bins)[0] / len(values)
+        images = f"{seeds} x {len(values) // seeds:,}" if seeds > 1 else f"{len(values):,}"
+        label = f"{model}, {images} images, median {values.median():.3g}"
+        axes.stairs(shares, bins, color=colour, linestyle=line, label=label)
+        axes.axvline(values.median(), color=colour, linestyle=line, linewidth=0.6)
+    axes.locator_params(axis="x", nbins=5)  # a narrow range has long labels
+    axes.set_ylabel("images (%)")
+    axes.grid(axis="y")
+
+
+FIGURES = {
+    "positive_keys": Drawing(
+        positive_keys,
+        "Linear-probe accuracy of JCL by the number of positive keys, the strength of their covariance and the "
+        "temperature, one of them varied at a time; with one key it is MoCo v2. The supplement prints no values of "
+        "these curves, so that there is nothing to compare with.",
+    ),
+    "similarity_variance_images": Drawing(
+        similarity_variance,
+        "How closely the augmentations of an image agree: mean cosine similarity a of all pairs and mean variance b "
+        "of the coordinates, one value per image. b = (1 - a)/d: the second histogram mirrors the first.",
+    ),
+    "sampled_keys": Drawing(
+        sampled_keys,
+        "The JCL loss in closed form, and with M keys drawn from the Gaussian: the mean inside the logarithm tends "
+        "to the closed form from below, the mean of M InfoNCE losses stays at the expected InfoNCE. Shaded: one "
+        "standard error of each mean over independent draws, cut off by the axes.",
+    ),
+}

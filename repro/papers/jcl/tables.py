@@ -1,0 +1,66 @@
+"""JCL's tables, of which the paper prints curves and histograms and no numbers."""
+
+from pandas import DataFrame
+
+from repro.image.study import IMAGES
+from repro.table import Table, by_preset
+
+BASE = {"keys": 5, "strength": 4.0, "temperature": 0.2}  # where they do not vary (supplement, Fig. M.2)
+LONG_SWEEPS = {  # the paper says what it varied and not over which values
+    "keys": (1, 2, 3, 5, 7, 9),
+    "strength": (0.0, 0.5, 1.0, 2.0, 4.0, 6.0, 10.0),
+    "temperature": (0.07, 0.1, 0.2, 0.3, 0.5),
+}
+SHORT_SWEEPS = {"keys": (1, 2, 5, 9), "strength": (0.0, 4.0, 10.0), "temperature": (0.1, 0.2, 0.5)}
+FORWARDS = 3  # of the query, its backward pass counted twice; each key adds one (JCL)
+DATASETS = ("digits", "imagenet100", "imagenet", "cifar10", "cifar100", "stl10", "tiny_imagenet")
+MEASURES = ("linear", "knn1", "embedding_spread")
+
+
+def with_sweeps(cells: DataFrame) -> DataFrame:
+    """Cells once for every sweep that they are nearest to, the common point in all three, with two columns more.
+
+    varied: "keys", "strength" or "temperature"; in what the others leave `BASE`, cells depart.
+    encoder_forwards: passes of an image through the encoder, a backward pass counted as two.
+    """
+    rows = []
+    for cell in cells.to_dict("records"):
+        left = {field: cell[field] for field, value in BASE.items() if cell[field] != value}
+        away = {name: {field: value for field, value in left.items() if field != name} for name in BASE}
+        fewest = min(map(len, away.values()))
+        known = {field: value for field, value in cell["departures"].items() if field not in BASE}
+        rows += [
+            cell | {"varied": name, "departures": known | others, "encoder_forwards": FORWARDS + cell["keys"]}
+            for name, others in away.items()
+            if len(others) == fewest
+        ]
+    names = list(BASE)
+    return DataFrame(sorted(rows, key=lambda row: (names.index(row["varied"]), row[row["varied"]], row["seed"])))
+
+
+TABLES = {
+    "positive_keys": Table(
+        name="positive_keys",
+        title="JCL by the number of positive keys, the weight of their covariance, and temperature",
+        place="supplement, Fig. M.2",
+        study=IMAGES,
+        rows=[
+            {"method": "jcl"} | BASE | {name: by_preset(paper=LONG_SWEEPS[name], quick=SHORT_SWEEPS[name])}
+            for name in BASE
+        ],
+        datasets=DATASETS,
+        columns=("varied", "method", *BASE, "encoder_forwards"),
+        measures=MEASURES,
+        arrange=with_sweeps,
+    ),
+    "similarity_variance": Table(
+        name="similarity_variance",
+        title="JCL with nine positive keys and MoCo v2, whose features are compared",
+        place="supplement, Fig. M.3",
+        study=IMAGES,
+        rows=[{"method": "jcl"} | BASE | {"keys": 9}, {"method": "moco", "keys": 1}],
+        datasets=DATASETS,
+        columns=("method", "keys"),
+        measures=MEASURES,
+    ),
+}

@@ -1,0 +1,244 @@
+"""SCE's figures, each drawn from one table of stored results or one log."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from numpy.typing import ArrayLike
+from pandas import DataFrame, Series
+from torch import Tensor
+
+from repro.report import printed
+from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin, stacked
+from repro.report.redraw import Drawing
+from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
+
+METHOD_NAMES = {"moco": "MoCo v2", "ressl": "ReSSL", "sce": "SCE", "jcl": "JCL", "vanilla": "vanilla keys"}
+HEAT = LinearSegmentedColormap.from_list("pale to blue", ["#EDF4FA", "#6FB1D9"])  # dark text is legible on all of it
+BEST = {"edgecolor": INK, "linewidth": 1.2}
+EQUAL = {"edgecolor": VERMILLION, "linewidth": 1.2, "linestyle": "--"}
+
+
+@styled()
+def image_methods(table: DataFrame) -> Figure:
+    """Accuracy of every method; random initialisation and supervised training as lines across, with their deviation.
+
+    Args:
+        table: one row per method: method, ours, std (percent), n_seeds, preset, dataset.
+
+    Raises:
+        ValueError: if the table is empty or mixes presets or data sets.
+    """
+    title = heading(table)
+    lines = {"random": ("random initialisation", GREY, "--"), "supervised": ("supervised", GREEN, "-")}
+    methods = table[~table["method"].isin(lines)]
+    figure = Figure(figsize=(COLUMN, 2.2), layout="constrained")
+    figure.suptitle(title)
+    axes = figure.subplots()
+    draw_ours(axes, np.arange(len(methods)), methods, BLUE, "o", "self-supervised, ours", line="none")
+    for row in table[table["method"].isin(lines)].dropna(subset="ours").itertuples():
+        label, colour, line = lines[row.method]
+        axes.axhline(row.ours, color=colour, linestyle=line, zorder=1.9, label=label)
+        axes.axhspan(row.ours - row.std, row.ours + row.std, color=colour, alpha=0.15, linewidth=0)
+    names = [METHOD_NAMES.get(method, method) for method in methods["method"]]
+    axes.set(xticks=np.arange(len(methods)), xticklabels=names, xlim=(-0.5, max(len(methods), 1) - 0.5))
+    axes.set_ylabel("linear probe\naccuracy (%)")
+    axes.grid(axis="y")
+    figure.legend(loc="outside lower center", ncols=2)
+    return settled(figure)
+
+
+@styled()
+def view_strip(views: dict[str, Tensor]) -> Figure:
+    """Images and their views, a row for each kind.
+
+    Args:
+        views: by what they are, (n, 3, H, W) in [0, 1], the same images in every row.
+    """
+    count = max(len(images) for images in views.values())
+    figure = Figure(figsize=(COLUMN, COLUMN / count * len(views) + 0.1), layout="constrained")
+    rows = figure.subplots(len(views), count, squeeze=False)
+    for row, (name, images) in zip(rows, views.items(), strict=True):
+        row[0].set_ylabel(name.replace(" ", "\n"))
+        for axes, image in zip(row, images, strict=True):
+            axes.imshow(image.permute(1, 2, 0).clamp(0, 1).numpy(), interpolation="nearest")
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+    return settled(figure)
+
+
+@styled()
+def temperature_grid(table: DataFrame) -> Figure:
+    """Accuracy for every pair of temperatures, as heat maps with the values written in: SCE, ours and printed, ReSSL.
+
+    The best cell of each row of several is framed; where the best of a printed row is not among the key temperatures
+    that were run, the title says where it is. Cells in which both temperatures agree are dashed, missing ones hatched.
+    Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on embedded data.
+    ReSSL has colours of its own, because a collapse would leave no difference between those of SCE; how far its
+    embeddings and SCE's spread where both temperatures agree is in its title.
+
+    Args:
+        table: one row per cell: method ("sce" or "ressl"), temperature (tau), key_temperature (tau_m), ours, std,
+            n_seeds, published, embedding_spread (0 to 1; may be missing), preset, dataset; accuracies in percent,
+            temperatures without unit.
+
+    Raises:
+        ValueError: if the table is empty, mixes presets or data sets, or has a cell twice.
+
+    Source: SCE supplement, Table 2.
+    """
+    title = heading(table)
+    table = table.assign(published=comparable(table), unknown=np.nan)
+    sce, ressl = (table[table["method"] == method] for method in ("sce", "ressl"))
+    comparison = sce[["ours", "published"]]
+    if only(table, "preset") == "paper":
+        ours, published, apart = comparison, comparison, ""
+    else:
+        ours, published, apart = comparison["ours"], comparison["published"], " (not comparable: own colours)"
+    panels = [
+        ("SCE, ours", sce, "ours", "std", _colours(ours)),
+        (f"SCE, printed{apart}", sce.dropna(subset="published"), "published", "unknown", _colours(published)),
+        (f"ReSSL, ours (own colours){_spreads(sce, ressl)}", ressl, "ours", "std", _colours(ressl["ours"])),
+    ]
+    panels = [panel for panel in panels if not panel[1].empty]
+    heights = [panel[1]["temperature"].nunique() for panel in panels]
+
+    height = 0.85 + 0.2 * len(panels) + 0.3 * sum(heights)
+    figure, stack = stacked(title, height, len(panels), sharex=True, height_ratios=heights)
+    key_temperatures = np.unique(table["key_temperature"])
+    for axes, (name, rows, values, deviations, colours) in zip(stack, panels, strict=True):
+        known = printed.sce_grid(only(table, "dataset")) if values == "published" else _by_temperatures(rows, values)
+        best = known.groupby("temperature").max().where(known.groupby("temperature").count() > 1)
+        axes.set_title(name + _elsewhere(known, key_temperatures), loc="left")
+        _heat_map(axes, rows, values, deviations, colours, key_temperatures, best)
+    stack[-1].set_xlabel(r"temperature of the target $\tau_m$")
+    marks = [
+        Patch(facecolor="none", label="best of its row", **BEST),
+        Patch(facecolor="none", label=r"$\tau_m = \tau$", **EQUAL),
+        Patch(facecolor="white", edgecolor=GREY, linewidth=0, hatch="//////", label="no value"),
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks))
+    return settled(figure)
+
+
+@styled()
+def objective_parts(log: DataFrame) -> Figure:
+    """The terms of SCE during training, and their weighted sum as open markers on the loss.
+
+        L = lambda InfoNCE + (1 - lambda) (ReSSL + Ceil)
+
+    Args:
+        log: one row per epoch of one run: epoch, InfoNCE, ReSSL, Ceil, loss (nats), weight (lambda, 0 to 1), seed,
+            dataset and preset.
+
+    Raises:
+        ValueError: if the log is empty or has several weights or seeds.
+
+    Source: SCE supplement, the proof of the decomposition.
+    """
+    weight, seed = only(log, "weight"), f"seed {only(log, 'seed')}"
+    log = log.sort_values("epoch")
+    recomposed = weight * log["InfoNCE"] + (1 - weight) * (log["ReSSL"] + log["Ceil"])
+    difference = (recomposed - log["loss"]).abs().max()
+    figure = Figure(figsize=(COLUMN, 2.8), layout="constrained")
+    figure.suptitle(
+        f"{origin(log, seed)}\n"
+        rf"loss = $\lambda$ InfoNCE + (1 $-$ $\lambda$) (ReSSL + Ceil), $\lambda$ = {weight:g}"
+        f"\nloss and weighted sum differ by at most {difference:.1g} nats"
+    )
+    axes = figure.subplots()
+    mark = "" if len(log) > 1 else "_"  # a line through one epoch would not be seen
+    for term, colour, line in (("InfoNCE", BLUE, "--"), ("ReSSL", VERMILLION, "-."), ("Ceil", GREEN, ":")):
+        axes.plot(log["epoch"], log[term], color=colour, linestyle=line, marker=mark, label=term)
+    axes.plot(log["epoch"], log["loss"], color=INK, marker=mark, label="loss")
+    looks = {"marker": "o", "markerfacecolor": "white", "linestyle": "none", "markevery": 1 + len(log) // 20}
+    axes.plot(log["epoch"], recomposed, color=PURPLE, label="weighted sum", **looks)
+    axes.locator_params(axis="x", integer=True, min_n_ticks=1)
+    axes.set(xlabel="epoch", ylabel="mean over the epoch (nats)")
+    axes.grid(axis="y")
+    legend_above(axes, columns=3)
+    return settled(figure)
+
+
+def _colours(values: DataFrame | Series) -> Normalize:
+    """The colour scale from the lowest to the highest value, 0 to 100 percent if there is none."""
+    values = values.to_numpy()
+    known = values[~np.isnan(values)]
+    return Normalize(known.min(), known.max()) if known.size else Normalize(0, 100)
+
+
+def _by_temperatures(rows: DataFrame, values: str) -> Series:
+    return rows.set_index(["temperature", "key_temperature"])[values]
+
+
+def _heat_map(
+    axes: Axes,
+    rows: DataFrame,
+    values: str,
+    deviations: str,
+    colours: Normalize,
+    key_temperatures: ArrayLike,
+    best: Series,
+) -> None:
+    """Temperatures downwards, key temperatures across; the named columns written into the cells, the best framed."""
+    grid = rows.pivot(index="temperature", columns="key_temperature", values=[values, deviations])
+    temperatures = grid.index
+    cells, spread = (grid[name].reindex(columns=key_temperatures).to_numpy() for name in (values, deviations))
+    axes.patch.set(hatch="//////", edgecolor=GREY)
+    axes.pcolormesh(np.ma.masked_invalid(cells), cmap=HEAT, norm=colours, edgecolor="white", linewidth=0.6)
+    for (row, column), value in np.ndenumerate(cells):
+        if np.isnan(value):
+            continue
+        deviation = spread[row, column]
+        text = f"{value:.2f}" if np.isnan(deviation) else f"{value:.2f}\n\N{PLUS-MINUS SIGN}{deviation:.1f}"
+        axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", linespacing=1.0)
+        equal = np.isclose(key_temperatures[column], temperatures[row])
+        if value == best[temperatures[row]]:
+            axes.add_patch(Rectangle((column, row), 1, 1, fill=False, clip_on=False, **BEST))
+        if equal:  # inside the other frame, which the cell may have too
+            axes.add_patch(Rectangle((column + 0.03, row + 0.08), 0.94, 0.84, fill=False, clip_on=False, **EQUAL))
+    axes.set(xticks=np.arange(len(key_temperatures)) + 0.5, xticklabels=[f"{value:.2f}" for value in key_temperatures])
+    axes.set(yticks=np.arange(len(temperatures)) + 0.5, yticklabels=[rf"$\tau$ = {value:g}" for value in temperatures])
+    axes.set_ylim(len(temperatures), 0)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _elsewhere(known: Series, key_temperatures: ArrayLike) -> str:
+    """A line for each row whose best value lies at a key temperature that is not drawn."""
+    known = known.dropna()
+    best = known.loc[known.groupby("temperature").idxmax()]
+    return "".join(
+        f"\nbest, not drawn, at $\\tau$ = {temperature:g}: {value:.2f} at $\\tau_m$ = {key_temperature:.2f}"
+        for (temperature, key_temperature), value in best.items()
+        if not np.isclose(key_temperature, key_temperatures).any()
+    )
+
+
+def _spreads(sce: DataFrame, ressl: DataFrame) -> str:
+    """A line on the embeddings' spread of both methods, for each pair of equal temperatures that has it."""
+    pairs = sce.merge(ressl, on=["temperature", "key_temperature"], suffixes=("", "_ressl"))
+    if "embedding_spread" not in pairs:
+        return ""
+    equal = pairs[np.isclose(pairs["temperature"], pairs["key_temperature"])].dropna(subset="embedding_spread")
+    told = [f"{row.embedding_spread_ressl:.2f}, of SCE {row.embedding_spread:.2f}" for row in equal.itertuples()]
+    return "\nspread of embeddings at $\\tau_m = \\tau$: " + "; ".join(told) if told else ""
+
+
+FIGURES = {
+    "image_methods": Drawing(
+        image_methods,
+        "Linear-probe accuracy of four self-supervised methods in one setting, between random initialisation and "
+        "supervised training.",
+    ),
+    "temperature_grid": Drawing(
+        temperature_grid,
+        "Linear-probe accuracy of SCE by the temperature of the query and that of the target, ours and printed, and "
+        "of ReSSL.",
+    ),
+    "objective_parts": Drawing(
+        objective_parts,
+        "The terms of the SCE objective during training, and their weighted sum beside the loss.",
+    ),
+}

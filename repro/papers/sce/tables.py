@@ -1,0 +1,77 @@
+"""SCE's tables: which recipes they compare, and the printed number of each."""
+
+import math
+from typing import Any
+
+from pandas import DataFrame
+
+from repro.image.recipe import METHODS
+from repro.image.study import IMAGES
+from repro.report.printed import sce_grid
+from repro.table import Table, by_preset
+
+DATASETS = ("digits", "cifar10", "cifar100", "stl10", "tiny_imagenet", "imagenet100", "imagenet")
+MEASURES = ("linear", "knn1", "embedding_spread")
+PRINTED_KEY_TEMPERATURES = (0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1)
+SHORT_KEY_TEMPERATURES = (0.03, 0.05, 0.07, 0.1)
+
+
+def printed_accuracy(row: Any) -> float:
+    """The printed accuracy of SCE at a pair of temperatures (supplement, Table 2)."""
+    if row.method != "sce":
+        return math.nan
+    return float(sce_grid(row.dataset).get((row.temperature, row.key_temperature), math.nan))
+
+
+def row_optima(table: DataFrame) -> DataFrame:
+    """The best key temperature for every temperature of SCE, ours beside the printed one.
+
+    Args:
+        table: of `temperature_grid`.
+
+    Returns:
+        One row per temperature: temperature, key_temperature, ours, printed_key_temperature, published; the last two
+        NaN where nothing may be compared. Ours is the best of what was run, printed the best of all that is printed.
+        Of equal accuracies the lowest key temperature.
+    """
+    rows = []
+    for temperature, row in table[table["method"] == "sce"].sort_values("key_temperature").groupby("temperature"):
+        ours = row.set_index("key_temperature")["ours"].dropna()
+        optimum = {"temperature": temperature, "key_temperature": ours.idxmax(), "ours": ours.max()}
+        if row["published"].notna().any():
+            printed = sce_grid(row["dataset"].iloc[0]).loc[temperature].sort_index()
+            optimum |= {"printed_key_temperature": printed.idxmax(), "published": printed.max()}
+        rows.append(optimum)
+    return DataFrame(rows, columns=["temperature", "key_temperature", "ours", "printed_key_temperature", "published"])
+
+
+TABLES = {
+    "image_methods": Table(
+        name="image_methods",
+        title="MoCo v2, ReSSL, SCE and JCL in one setting, between random initialisation and supervised training",
+        place="no printed table: the methods of both papers, each with its own recipe",
+        study=IMAGES,
+        rows=[{"method": ("random", "supervised", "moco", "ressl", "sce", "jcl")}],
+        datasets=DATASETS,
+        methods=METHODS,
+        measures=MEASURES,
+    ),
+    "temperature_grid": Table(
+        name="temperature_grid",
+        title="Temperature of the query x temperature of the key",
+        place="supplement, Table 2",
+        study=IMAGES,
+        rows=[
+            {
+                "method": "sce",
+                "temperature": (0.1, 0.2),
+                "key_temperature": by_preset(paper=PRINTED_KEY_TEMPERATURES, quick=SHORT_KEY_TEMPERATURES),
+            },
+            {"method": "ressl", "temperature": 0.1, "key_temperature": 0.1},
+        ],
+        datasets=DATASETS,
+        columns=("method", "temperature", "key_temperature"),
+        printed=printed_accuracy,
+        measures=MEASURES,
+    ),
+}

@@ -1,0 +1,87 @@
+"""What the taxonomy's figures need beside results: accuracies and terms along training."""
+
+import pandas as pd
+from pandas import DataFrame
+
+from repro import manifest
+from repro.papers.taxonomy.tables import TABLES
+from repro.report.logs import Log, by_epoch, fullest, lines_of, named, progress
+from repro.report.stored import labels
+from repro.run.export import rows_of
+from repro.run.store import Cell, Store
+from repro.skeleton.study import ALONG, SKELETONS
+
+FROZEN = {"td_queue": "frozen_noise"}  # of a cell whose dictionary of decoded sequences is never refreshed
+
+
+def along_training(cells: list[Cell]) -> DataFrame:
+    """What was measured along the training of finished cells in REPRO_RUNS; none where nothing was.
+
+    Returns:
+        One row per cell, epoch and measure: epoch, measure (one of `ALONG`), value (percent, two decimals), objectives,
+        entry (with what departs from the preset), version, and of the cell key, seed, dataset and preset.
+    """
+    store = Store(manifest.runs_root())
+    found = TABLES["taxonomy"].select(SKELETONS.tidy(rows_of(cells, store)))
+    return _along_training(store, found.assign(entry=labels(found)))
+
+
+def _along_training(store: Store, cells: DataFrame) -> DataFrame:
+    """What was measured along training, one row per epoch and measure, in percent with two decimals."""
+    parts = []
+    for cell in cells.to_dict("records"):
+        path = store.folder(cell["key"]) / "probes.jsonl"
+        if path.exists():
+            rows = lines_of(path, ("step", *ALONG)).melt("step", var_name="measure").round(2)
+            steps = cell["cost"]["steps"] / cell["epochs"]
+            rows.insert(0, "epoch", (rows.pop("step") / steps).round().astype(int))
+            parts.append(named(rows.assign(**{name: cell[name] for name in ("objectives", "entry", "version")}), cell))
+    return pd.concat(parts, ignore_index=True) if parts else DataFrame()
+
+
+def _newest_rows(*logs: DataFrame) -> DataFrame:
+    """The rows of every cell, from the last of the logs that has them, of the newest version of its entry."""
+    rows = pd.concat(logs).drop_duplicates(["key", "epoch", "measure"], keep="last")
+    rows = rows[rows["version"] == rows.groupby(["entry", "preset"])["version"].transform("max")]
+    return rows.sort_values(["entry", "seed", "epoch", "measure"], ignore_index=True)
+
+
+def _contrasting_decoders(cells: DataFrame) -> DataFrame:
+    """Cells of the paper's recipe with CD, and those which depart from it only in keeping the first dictionary."""
+    contrasting = ["CD" in name.split("+") for name in cells["objectives"]]
+    chosen = cells[contrasting & (cells["preset"] == "paper") & cells["changes"].isin([{}, FROZEN])]
+    return chosen.assign(entry=labels(chosen)).sort_values(["entry", "seed", "finished"])
+
+
+def _contrast_by_epoch(store: Store, cells: DataFrame) -> DataFrame:
+    """CD along training (nats, mean over the epoch, four digits) and the entries of its dictionary."""
+    parts = []
+    for cell in cells.to_dict("records"):
+        path = progress(store, cell["key"])
+        if path:
+            means = by_epoch(path, cell, ["CD"])
+            means = means.assign(sequence_dictionary=cell["sequence_dictionary"], entry=cell["entry"])
+            parts.append(named(means, cell))
+    if not parts:
+        return DataFrame()
+    log = pd.concat(parts)
+    return _first_seeds(log.assign(CD=log["CD"].map(lambda value: float(f"{value:.4g}"))))
+
+
+def _first_seeds(*logs: DataFrame) -> DataFrame:
+    """The first seed of every entry, from the last of the logs that has it."""
+    rows = pd.concat(logs).drop_duplicates(["entry", "seed", "epoch"], keep="last")
+    rows = rows[rows["seed"] == rows.groupby("entry")["seed"].transform("min")]
+    return rows.sort_values(["entry", "epoch"], ignore_index=True)
+
+
+LOGS = {
+    "along_training": Log(
+        "taxonomy", fullest, _along_training, ("epoch", "measure", "value", "objectives", "entry", "version"),
+        _newest_rows,
+    ),
+    "sequence_contrast": Log(
+        "taxonomy", _contrasting_decoders, _contrast_by_epoch, ("epoch", "CD", "sequence_dictionary", "entry"),
+        _first_seeds,
+    ),
+}

@@ -1,0 +1,378 @@
+"""How images are trained and measured, also along training, and the weights that a cell leaves."""
+
+import dataclasses
+import functools
+import itertools
+import json
+import shutil
+import sys
+
+import made_up_images
+import numpy as np
+import pytest
+import torch
+from made_up_images import made_up
+from sklearn.neighbors import KNeighborsClassifier
+from states import assert_equal_states
+from tqdm import tqdm
+
+from repro import cli, table
+from repro.image import augment, study
+from repro.image.augment import NORMALISATION, CentredView, ShiftedView
+from repro.image.model import load, load_view
+from repro.image.pretrain import Pretrainer
+from repro.image.recipe import smoke
+from repro.run.evaluate import linear_probe
+from repro.run.fit import fit, load_checkpoint
+from repro.run.store import Store
+
+CPU = torch.device("cpu")
+DIGITS = NORMALISATION["digits"]
+SMALL = {"batch": 8, "epochs": 2, "projection": 6, "dictionary": 20, "warmup": 0, "probe_epochs": 5, "probe_batch": 7,
+         "precision": "float32", "channels_last": False}
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tiny_trunk():
+    with pytest.MonkeyPatch.context() as patch:
+        made_up_images.use_tiny_trunk(patch)
+        yield
+
+
+def guessed(**parts):
+    """Made-up images whose labels nobody could learn."""
+    data = made_up(**parts)
+    labels = torch.randint(3, data.labels.shape, generator=torch.Generator().manual_seed(0))
+    return dataclasses.replace(data, labels=labels.where(data.labels >= 0, -1))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return guessed(train=40, test=30, unlabeled=20)
+
+
+def learner(data, method="random", seed=4, **changes):
+    return Pretrainer(smoke("digits", method, **SMALL | changes), data, seed, CPU)
+
+
+def plain_features(pretrainer, view, split, *arguments):
+    """Features of a whole split at once, by the trunk itself."""
+    images = pretrainer.data.images[split]
+    with torch.no_grad():
+        return pretrainer.model.eval().trunk(view(images, *arguments))
+
+
+def centred(pretrainer, split):
+    return plain_features(pretrainer, CentredView(8, DIGITS, 8), split)
+
+
+def probed(monkeypatch, accuracies=(10.0, 60.0, 40.0)):
+    """What a measurement hands to the linear probe, which gives these accuracies."""
+    given = []
+
+    def probe(*positional, **named):
+        given.append((positional, named))
+        return list(accuracies)
+
+    monkeypatch.setattr(study, "linear_probe", probe)
+    return given
+
+
+# ---------------------------------------------------------------------------------------------- evaluation
+
+
+def test_the_probe_trains_on_the_train_split_and_tests_on_the_test_split(data):
+    pretrainer = learner(data, "moco", seed=9, probe_view="centred", probe_learning_rate=3.0)
+    pretrainer.step()
+    found = study.measure(pretrainer)
+    accuracies = linear_probe(
+        centred(pretrainer, data.train), data.labels[data.train], centred(pretrainer, data.test),
+        data.labels[data.test], classes=3, batch=7, rates=[3.0, 3.0, 3.0, 0.3, 0.03], momentum=0.9, seed=9,
+    )
+    assert found["linear"] == accuracies[-1]
+    assert 0 < found["linear"] < 100
+
+
+def test_the_rates_of_the_probe_drop_at_60_and_80_of_100_epochs(data, monkeypatch):
+    given = probed(monkeypatch)
+    study.measure(learner(data, seed=2, probe_epochs=100, probe_learning_rate=30.0, probe_momentum=0.7))
+    (_, named), = given
+    assert named["rates"] == pytest.approx([30.0] * 60 + [3.0] * 20 + [0.3] * 20)
+    assert {name: named[name] for name in ("classes", "batch", "momentum", "seed")} == {
+        "classes": 3, "batch": 7, "momentum": 0.7, "seed": 2
+    }
+
+
+@pytest.mark.parametrize(("select", "linear"), [("last", 40.0), ("best_on_test", 60.0)])
+def test_the_last_epoch_of_the_probe_or_its_best(data, monkeypatch, select, linear):
+    probed(monkeypatch)
+    pretrainer = learner(data, select=select)
+    found = study.measure(pretrainer)
+    assert (found["linear"], found["select"]) == (linear, select)
+    assert study.probed(pretrainer) == {"linear": 40.0, "linear_best": 60.0, "knn1": found["knn1"]}
+
+
+@pytest.mark.parametrize(
+    ("probed_on", "view"),
+    [
+        ({"probe_view": "shifted"}, ShiftedView(DIGITS)),
+        ({"probe_view": "shifted", "probe_padding": 2}, ShiftedView(DIGITS, padding=2)),
+        ({"probe_view": "crop"}, augment.probe(8, DIGITS)),
+    ],
+)
+def test_an_augmented_probe_sees_other_views_of_every_image_in_every_epoch(data, monkeypatch, probed_on, view):
+    data = dataclasses.replace(data, images=data.images[:, :, :8, :8])  # a shifted view keeps the size
+    given = probed(monkeypatch)
+    pretrainer = learner(data, seed=6, **probed_on, probe_epochs=4)
+    knn1 = study.measure(pretrainer)["knn1"]
+    ((make, labels, test, _), _), = given
+    draws = torch.Generator().manual_seed(6)
+    seen = [make() for _ in range(4)]
+    for features in seen:
+        torch.testing.assert_close(features, plain_features(pretrainer, view, data.train, draws))
+    for first, second in itertools.pairwise(seen):
+        assert (first != second).any(1).float().mean() > 0.8  # two crops of so small an image may be equal
+    assert torch.equal(labels, data.labels[data.train])
+    torch.testing.assert_close(test, centred(pretrainer, data.test))
+    assert knn1 == study.measure(learner(data, seed=6, probe_view="centred"))["knn1"]  # of images as they are
+
+
+def test_the_augmented_probe_asks_once_an_epoch(data, monkeypatch):
+    data = dataclasses.replace(data, images=data.images[:, :, :8, :8])
+    pretrainer, views = learner(data, seed=6, probe_view="shifted", probe_epochs=4), []
+    features = pretrainer.features
+
+    def watched(index, view=None, **named):
+        views.append((view, named.get("seed")))
+        return features(index, view, **named)
+
+    monkeypatch.setattr(pretrainer, "features", watched)
+    study.measure(pretrainer)
+    assert [seed for view, seed in views if isinstance(view, ShiftedView)] == [(6, epoch) for epoch in range(4)]
+    assert [view for view, _ in views].count(None) == 2  # without randomness
+
+
+def test_the_nearest_neighbour_is_scikit_learns(data):
+    pretrainer = learner(data)
+    references = KNeighborsClassifier(1, metric="cosine").fit(centred(pretrainer, data.train), data.labels[data.train])
+    expected = 100 * references.score(centred(pretrainer, data.test), data.labels[data.test])
+    assert 0 < expected < 100
+    assert study.measure(pretrainer)["knn1"] == pytest.approx(expected)
+
+
+def test_the_spread_is_a_deviation_over_the_test_split(data):
+    pretrainer = learner(data, "sce")
+    pretrainer.step()
+    with torch.no_grad():
+        projected = pretrainer.model.eval().head(centred(pretrainer, data.test)).double().numpy()
+    embedded = projected / np.linalg.norm(projected, axis=1, keepdims=True)
+    expected = np.sqrt((embedded.std(axis=0) ** 2).mean()) * np.sqrt(6)
+    assert 0 < expected < 1
+    assert study.measure(pretrainer)["embedding_spread"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_spread_is_zero_for_equal_embeddings_and_one_without_a_preferred_direction(data, monkeypatch):
+    pretrainer = learner(data)
+    directions = torch.nn.functional.normalize(torch.randn(3000, 8, generator=torch.Generator()), dim=1)
+    for embedded, expected in ((torch.ones(30, 8) / 8**0.5, 0.0), (directions, 1.0)):
+        monkeypatch.setattr(pretrainer, "embed", lambda _, embedded=embedded: embedded)
+        assert study.measure(pretrainer)["embedding_spread"] == pytest.approx(expected, abs=0.01)
+
+
+def test_a_class_without_training_images_is_never_right_for_the_nearest_neighbour(data):
+    empty = dataclasses.replace(data, train=data.train & (data.labels != 1))
+    found = study.measure(learner(empty, "random"))
+    known = (empty.labels[empty.test] != 1).double().mean().item()
+    assert 0 <= found["knn1"] <= 100 * known and 0 <= found["linear"] <= 100 and found["embedding_spread"] >= 0
+    assert trace_is_finite(learner(empty, "supervised"))
+
+
+def trace_is_finite(learner, steps=3):
+    return all(learner.step().isfinite().all() for _ in range(steps))
+
+
+def test_evaluating_changes_nothing_and_repeats_itself(data):
+    pretrainer = learner(data, "jcl", keys=2, probe_view="crop")
+    pretrainer.step()
+    before = {name: value.clone() for name, value in pretrainer.model.state_dict().items()}
+    generator = pretrainer.generator.get_state()
+    assert study.measure(pretrainer) == study.measure(pretrainer)
+    assert torch.equal(pretrainer.generator.get_state(), generator)
+    for name, value in pretrainer.model.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+# ---------------------------------------------------------------------------------------------- a cell
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch, data):
+    """An empty store; every recipe's data are the made-up ones."""
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(study, "_load", lambda *_: data)
+    return Store(tmp_path / "runs")
+
+
+def small_cell(method="moco", **changes):
+    return study.IMAGES.cell(smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
+
+
+def trained(store, chosen):
+    """The result of the cell, and its run."""
+    run = store.run(chosen)
+    with run.claim():
+        run.finish(table.train(run, tqdm(disable=True), study=study.IMAGES, device=CPU))
+    return run.result, run
+
+
+def without_cost(result):
+    return {name: value for name, value in result.items() if name != "cost"}
+
+
+def probes(run):
+    return [json.loads(line) for line in (run.folder / "probes.jsonl").read_text().splitlines()]
+
+
+def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, data, tmp_path):
+    chosen = small_cell()
+    result, run = trained(store, chosen)
+    alone = Pretrainer(chosen.recipe, data, 5, CPU)
+    fit(alone, tmp_path, tqdm(disable=True))
+    assert without_cost(result) == study.measure(alone) | {"evaluation": study.EVALUATION}
+    assert result["cost"]["steps"] == 4
+    assert len(run.folder.joinpath("progress.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("method", ["supervised", "sce", "jcl"])
+@pytest.mark.parametrize("probe_view", ["crop", "centred"])
+def test_a_training_with_probes_along_it_is_bit_for_bit_the_one_without(store, method, probe_view):
+    changes = {"probe_view": probe_view} | ({"keys": 2} if method == "jcl" else {})
+    (expected, usual), (found, probed) = (
+        trained(store, small_cell(method, probe_every=every, **changes)) for every in (0, 1)
+    )
+    assert usual.cell.key != probed.cell.key and not (usual.folder / "probes.jsonl").exists()
+    assert_equal_states(*(load_checkpoint(run.folder)["learner"] for run in (usual, probed)))
+    assert without_cost(found) == without_cost(expected)
+    rows = probes(probed)
+    steps = 5 if method == "supervised" else 2  # of an epoch: 40 images have labels, the 20 others none
+    assert [row["step"] for row in rows] == [steps, 2 * steps]
+    assert all(row.keys() == {"step", "linear", "linear_best", "knn1"} for row in rows)
+    assert all(row["linear_best"] >= row["linear"] for row in rows)
+    assert rows[-1] == rows[-1] | {name: found[name] for name in ("linear", "knn1")}
+
+
+@pytest.mark.parametrize("end", ["before the evaluation", "in the middle"])
+def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeypatch, tmp_path, end):
+    chosen = small_cell("sce", probe_every=1)
+    expected, undisturbed = trained(Store(tmp_path / "undisturbed"), chosen)
+    step, steps = Pretrainer.step, iter(range(3))
+    with monkeypatch.context() as patch:
+        if end == "before the evaluation":
+            patch.setattr(study, "spread", lambda *_: 1 / 0)
+        else:
+            patch.setattr(Pretrainer, "step", lambda self: (next(steps), step(self))[1])
+            patch.setattr(table, "fit", functools.partial(fit, checkpoint_seconds=0))
+        with pytest.raises((ZeroDivisionError, StopIteration)):
+            trained(store, chosen)
+    assert store.run(chosen).result is None
+    taken = []
+    monkeypatch.setattr(Pretrainer, "step", lambda self: taken.append(self.taken) or step(self))
+    found, again = trained(store, chosen)
+    assert taken == ([] if end == "before the evaluation" else [2, 3])
+    assert without_cost(found) == without_cost(expected)
+    assert probes(again) == probes(undisturbed)
+
+
+# ---------------------------------------------------------------------------------------------- weights
+
+
+def weights(monkeypatch, capsys, *arguments):
+    """Status, output and errors of `repro results weights`."""
+    monkeypatch.setattr(sys, "argv", ["repro", "results", "weights", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return (ended.value.code or 0, *capsys.readouterr())
+
+
+@pytest.mark.parametrize("changes", [{}, {"channels_last": True, "groups": 2, "head": "moco_v2"}], ids=str)
+def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, capsys, changes):
+    chosen = small_cell("moco", **changes)
+    trained(store, chosen)
+    path = tmp_path / "some" / "encoder.safetensors"
+    assert weights(monkeypatch, capsys, chosen.key, "--output", path) == (0, f"{path}\n", "")
+    model, recipe = study.trained_model(chosen.key, store)
+    assert recipe == chosen.recipe and not model.training
+    assert load_view(path) == CentredView(8, DIGITS, 8)
+    again, read, learned = study.resumed(chosen, CPU), load(path), Pretrainer(chosen.recipe, data, 5, CPU)
+    assert learned.taken == 0 and again.taken == 4
+    index = torch.arange(len(data.images))
+    images = CentredView(8, DIGITS, 8)(data.images)
+    expected = again.features(index)
+    assert not torch.allclose(expected, learned.features(index))
+    for each in (model, read):
+        with torch.no_grad():
+            torch.testing.assert_close(each.features(images), expected)
+            torch.testing.assert_close(each(images), again.embed(expected))
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, read.state_dict()[name]), name
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    assert json.loads(header["__metadata__"]["recipe"]) == chosen.recipe.to_dict()
+
+
+def test_weights_go_to_a_file_named_after_the_key(store, tmp_path, monkeypatch, capsys):
+    chosen = small_cell("random")
+    trained(store, chosen)
+    monkeypatch.chdir(tmp_path)
+    assert weights(monkeypatch, capsys, chosen.key)[:2] == (0, f"{chosen.key}.safetensors\n")
+    load(tmp_path / f"{chosen.key}.safetensors")
+
+
+def test_weights_of_a_cell_of_the_first_edition_are_found_where_they_are(store):
+    """There a cell of two tables has a folder in both, one without a checkpoint."""
+    chosen = small_cell()
+    _, run = trained(store, chosen)
+    described = {name: value for name, value in chosen.describe().items() if name not in ("study", "changes")}
+    for name in ("positive_keys", "image_methods"):
+        shutil.copytree(run.folder, store.root / name / chosen.key)
+        text = json.dumps(described | {"table": name, "entry": "moco"})
+        (store.root / name / chosen.key / "recipe.json").write_text(text)
+    (store.root / "image_methods" / chosen.key / "checkpoint.pt").unlink()
+    shutil.rmtree(run.folder)
+    model, recipe = study.trained_model(chosen.key, store)
+    expected = study.resumed(chosen, CPU).model.state_dict()
+    assert recipe == chosen.recipe
+    assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
+
+
+def test_weights_that_are_not_there(store, monkeypatch, capsys):
+    chosen = small_cell()
+    _, run = trained(store, chosen)
+
+    def refused(key):
+        status, out, errors = weights(monkeypatch, capsys, key)
+        assert status == 2 and out == "" and "Traceback" not in errors
+        return errors
+
+    assert "key='0123' is not that of a finished cell" in refused("0123")
+    described = json.loads((run.folder / "recipe.json").read_text())
+    (run.folder / "recipe.json").write_text(json.dumps(described | {"study": "skeletons"}))
+    assert f"key={chosen.key!r} is a cell of skeletons; weights are those of images" in refused(chosen.key)
+    content = (run.folder / "checkpoint.pt").read_bytes()
+    (run.folder / "checkpoint.pt").write_bytes(content[:-7] + b"damaged")
+    assert "has no sound checkpoint; delete that folder and run the table again" in refused(chosen.key)
+    (run.folder / "result.json").unlink()
+    assert f"key={chosen.key!r} is not that of a finished cell" in refused(chosen.key)
+
+
+def test_examples_show_an_image_of_every_class_and_two_views():
+    found = study.examples("digits")
+    assert list(found) == ["image", "weak view", "strong view"]
+    assert all(images.shape == (8, 3, 8, 8) and images.min() >= 0 and images.max() <= 1 for images in found.values())
+    data = study.data_of(smoke("digits", "sce"))
+    for label, image in enumerate(found["image"]):
+        first = next(place for place in range(len(data.images)) if data.train[place] and data.labels[place] == label)
+        torch.testing.assert_close(image, data.images[first] / 255)
+    assert torch.equal(found["strong view"], study.examples("digits")["strong view"])
+    assert not torch.equal(found["strong view"], found["weak view"])
