@@ -315,17 +315,15 @@ class Table:
         for method in asked.get(named, ()):
             choose(named, method, self.methods or self._methods(rows))
         rows = [row for row in rows if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])]
-        plain, used = self._combined(rows, dataset, preset, asked, {})
+        recipes, used = self._combined(rows, dataset, preset, asked, bundle)
         for name in asked:
             if name not in used:
-                nothing = f"{name}={fields[name]!r} changes nothing of {_names(plain)}"
-                raise ValueError(f"{nothing}; {_users(plain[0], [name])}")
-        if not bundle:
-            return plain
-        varied, _ = self._combined(rows, dataset, preset, asked, bundle)
-        if varied == plain:
-            raise ValueError(f"variant={variant!r} changes nothing of {_names(plain)}; {_users(plain[0], [*bundle])}")
-        return varied
+                nothing = f"{name}={fields[name]!r} changes nothing of {_names(recipes)}"
+                raise ValueError(f"{nothing}; {_users(recipes[0], [name])}")
+        if bundle and recipes == self._combined(rows, dataset, preset, asked, {})[0]:
+            nothing = f"variant={variant!r} changes nothing of {_names(recipes)}"
+            raise ValueError(f"{nothing}; {_users(recipes[0], [*bundle])}")
+        return recipes
 
     def described(self, dataset: str | None = None, preset: str = "paper", **fields: Any) -> Rows:
         """What the table trains: (name, value, source) of the last of its recipes with these fields.
@@ -619,7 +617,7 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     }
     for name, found in nearest.items():
         own = [place not in parts[name] for place in found[places].itertuples(index=False, name=None)]
-        nearest[name] = found[own].reset_index(drop=True)
+        nearest[name] = found.loc[own].reset_index(drop=True)
     return nearest
 
 

@@ -1,9 +1,11 @@
 """The engine of the tables, with a made-up study: rows, fields asked for, finished cells among rows, and numbers."""
 
 import dataclasses
+import functools
 import itertools
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -177,6 +179,9 @@ def test_a_variant_is_a_bundle_of_fields_for_those_who_use_them():
     ]
     asked = METHODS.recipes("ucla", "paper", "light", method="heavy", power=4)  # what is asked for itself counts
     assert asked == [paper("ucla", "heavy", weight=0.5, power=4)]
+    weightless = table({"method": "heavy", "depth": AS_PRESET, "batch": 8}, study=dataclasses.replace(
+        TOY, presets={"paper": functools.partial(paper, weight=0.0)}))
+    assert weightless.recipes("ucla", "paper", "light", power=4)[0].power == 4  # used where there is a weight
     cell, = METHODS.cells("ucla", method="both", variant="frozen")
     assert cell.changes == {"noise": "frozen"} and cell.label == "both, noise=frozen"
 
@@ -442,7 +447,7 @@ def test_what_cannot_be_averaged_is_left_out_by_table_data_set_and_preset():
     rows[5]["digest"] = "another"  # of plain, quick
     kept, (line,) = without_mixed([SWEEP], standing([SWEEP], frame(*rows)))
     assert set(kept["made_up"]["key"]) == {row["key"] for row in rows[:4]}
-    assert line.startswith("made_up on ucla, quick recipe: seeds 0, 1 of plain {} differ in digest") and "\n" not in line
+    assert line.startswith("made_up on ucla, quick recipe: seeds 0, 1 of plain {} differ in digest")
     assert all(row["key"] in line for row in rows[4:6]) and not any(row["key"] in line for row in rows[:4])
 
 
@@ -492,7 +497,7 @@ def test_described_says_where_every_value_comes_from():
 @pytest.fixture
 def declared(monkeypatch, runs):
     """The tables above as those of the only paper; returns the folder of runs."""
-    made_up = {"made_up": SWEEP, "called": CALLED, "methods": dataclasses.replace(METHODS, draw=lambda rows: len(rows))}
+    made_up = {"made_up": SWEEP, "called": CALLED, "methods": METHODS}
     monkeypatch.setattr(papers, "tables", lambda: made_up)
     monkeypatch.setattr("repro.run.export.read_cells", lambda path: frame())
     return runs
@@ -578,12 +583,13 @@ def test_what_changes_after_the_cells_were_listed_is_noticed(declared, monkeypat
 
 
 @pytest.mark.usefixtures("declared")
-def test_a_table_that_is_not_there_and_one_without_a_figure():
+def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
+    monkeypatch.setattr(papers, "drawings", lambda: {"methods": SimpleNamespace(draw=len)})
     assert find("called") is CALLED and draw("methods", frame()) == 0
     for call in (run_table, plan_table):
         with pytest.raises(ValueError, match="table='caled' is not one of: made_up, called, methods; did you mean"):
             call("caled")
-    with pytest.raises(ValueError, match="made_up has no figure of its own; see its notebook"):
+    with pytest.raises(ValueError, match="name='made_up' is not one of: methods"):
         draw("made_up", frame())
 
 

@@ -355,7 +355,7 @@ def test_ctrl_c_ends_a_dask_cluster_of_this_machine_whatever_its_workers_do(tmp_
 
 def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undisturbed):
     pid = nursery.start(tmp_path, "20", 2)
-    until(lambda: not is_alive(pid), seconds=30)
+    until(lambda: not is_alive(pid))
     assert nursery.status(pid) == 1
     errors = (tmp_path / f"{pid}.err").read_text()
     assert "Fatal Python error" not in errors
