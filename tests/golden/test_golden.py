@@ -56,9 +56,8 @@ def test_keys_of_committed_cells():
     csv.field_size_limit(2**24)
     with (CHECKOUT / "figures" / "cells.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            study, recipe = adapter.study_of(row["table"]), json.loads(row["recipe"])
-            key = adapter.key(study, recipe, int(row["seed"]), row["digest"], int(row["version"]))
-            assert key == row["key"], (row["table"], row["entry"])
+            study, key = adapter.study_and_key_of(row)
+            assert key == row["key"], (study, row["changes"])
 
 
 @pytest.mark.parametrize("table", asked.BUNDLED)

@@ -50,7 +50,11 @@ COMMANDS = {
     ],
 }
 CHOICES = "--preset smoke --device cpu --engine inline"
-MEASURED = {"skeleton": (skeleton, "evaluate"), "image": (image, "_accuracies"), "audiovisual": (audiovisual, "evaluate")}
+MEASURED = {  # modules and the functions in them that take the time of a measurement
+    "skeleton": (skeleton, "evaluate"),
+    "image": (image, "_accuracies"),
+    "audiovisual": (audiovisual, "evaluate"),
+}
 around: list[str] = []  # phases that have begun and not ended
 TINY = {
     skeleton_recipe: {
