@@ -23,7 +23,8 @@ from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.engine import pool_of, run_cells
 from repro.run.export import everything, rows_of
-from repro.run.fit import Learner, fit
+from repro.run.fit import fit
+from repro.run.learner import Learner
 from repro.run.plan import plan
 from repro.run.store import Cell, Run, Store
 
@@ -121,6 +122,8 @@ class Study:
             self.presets[preset], recipe.dataset, getattr(recipe, recipe.named_by), subset=recipe.subset
         )
         found = recipe.unlike(make())
+        with contextlib.suppress(ValueError):
+            found |= recipe.unlike(make(**found))  # what would follow from these, and does not here
         for name in reversed([*found]):
             fewer = {other: value for other, value in found.items() if other != name}
             with contextlib.suppress(ValueError):  # a value may be possible beside the left-out one alone
@@ -179,7 +182,7 @@ def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> di
     with devices.threads(recipe.threads), devices.full_precision():
         for learner in study.learners(recipe, data, seed, device):
             probe = functools.partial(study.probe, learner) if study.probe else None
-            every = recipe.probe_every * learner.steps_per_epoch if not learner.name else 0
+            every = recipe.probe_every * learner.steps_per_epoch if probe and not learner.name else 0
             folder = run.folder / learner.name
             folder.mkdir(exist_ok=True)
             spent.append(fit(learner, folder, progress, probe=probe, probe_steps=every))
@@ -290,7 +293,7 @@ class Table:
             ValueError: if a value is none of those allowed, which the message names, or changes nothing.
             FileNotFoundError: if data are not here, saying where to get them and where to put them.
         """
-        dataset = dataset or self.datasets[0]
+        dataset = self.datasets[0] if dataset is None else dataset
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         numbers = parse_numbers("seeds", seeds)
         recipes = self.recipes(dataset, preset, variant, **fields)
@@ -318,17 +321,15 @@ class Table:
         for method in asked.get(named, ()):
             choose(named, method, self.methods or self._methods(rows))
         rows = [row for row in rows if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])]
-        plain, used = self._combined(rows, dataset, preset, asked, {})
+        recipes, used = self._combined(rows, dataset, preset, asked, bundle)
         for name in asked:
             if name not in used:
-                nothing = f"{name}={fields[name]!r} changes nothing of {_names(plain)}"
-                raise ValueError(f"{nothing}; {_users(plain[0], [name])}")
-        if not bundle:
-            return plain
-        varied, _ = self._combined(rows, dataset, preset, asked, bundle)
-        if varied == plain:
-            raise ValueError(f"variant={variant!r} changes nothing of {_names(plain)}; {_users(plain[0], [*bundle])}")
-        return varied
+                nothing = f"{name}={fields[name]!r} changes nothing of {_names(recipes)}"
+                raise ValueError(f"{nothing}; {_users(recipes[0], [name])}")
+        if bundle and recipes == self._combined(rows, dataset, preset, asked, {})[0]:
+            nothing = f"variant={variant!r} changes nothing of {_names(recipes)}"
+            raise ValueError(f"{nothing}; {_users(recipes[0], [*bundle])}")
+        return recipes
 
     def described(self, dataset: str | None = None, preset: str = "paper", **fields: Any) -> Rows:
         """What the table trains: (name, value, source) of the last of its recipes with these fields.
@@ -400,7 +401,7 @@ class Table:
             the bundle of `settings` that they are, which are then no departures; and what that row is called.
         """
         placed = [self._place(cell) for cell in cells.to_dict("records")]
-        found = cells[[place is not None for place in placed]].reset_index(drop=True)
+        found = cells.loc[[place is not None for place in placed]].reset_index(drop=True)
         places = DataFrame([place for place in placed if place], columns=["rank", "departures", "setting", "called"])
         called = DataFrame(places.pop("called").tolist(), index=places.index)
         found = found.join(places).join(called)
@@ -623,7 +624,7 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     }
     for name, found in nearest.items():
         own = [place not in parts[name] for place in found[places].itertuples(index=False, name=None)]
-        nearest[name] = found[own].reset_index(drop=True)
+        nearest[name] = found.loc[own].reset_index(drop=True)
     return nearest
 
 

@@ -10,11 +10,11 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
+from one_cell import CELL
 
 from repro import doctor, manifest
-from repro.recipe import Recipe
 from repro.run.health import QUIET
-from repro.run.store import Cell, Store
+from repro.run.store import Store
 
 SECTIONS = ["versions:", "devices:", "folders:", "data:", "runs:"]
 
@@ -28,7 +28,7 @@ def folders(tmp_path, monkeypatch):
 @pytest.fixture
 def damaged(tmp_path):
     """A finished cell whose result was cut off; returns its folder."""
-    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1))
+    run = Store(tmp_path / "runs").run(CELL)
     with run.claim():
         run.finish({"linear": 50.0, "cost": {}})
     (run.folder / "result.json").write_text('{"linear": 50')

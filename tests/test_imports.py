@@ -1,4 +1,4 @@
-"""What must run with the core libraries alone imports nothing else, and imports run one way."""
+"""What must run with the core libraries alone imports nothing else, imports run one way, and nothing is left over."""
 
 import ast
 import subprocess
@@ -8,50 +8,92 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "repro"
+NOTEBOOKS = PACKAGE.parent / "notebooks"
 EXTRAS = ("av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "nbconvert", "papermill", "pooch")
 EXTRAS += ("packaging", "requests", "safetensors", "seaborn", "statsmodels", "dask", "distributed")
 
+LAYERS = (  # each imports what stands before it, and of its own line only itself
+    ("recipe",),
+    ("contrast", "archives", "labels", "manifest", "npz", "present"),
+    ("run",),
+    ("report",),
+    ("table",),
+    ("skeleton", "image", "audiovisual"),
+    ("papers",),
+    ("cli", "doctor", "download", "explore", "notebook", "__main__"),
+)
+TOGETHER = {"archives", "labels", "manifest", "npz", "present"} | {*LAYERS[-1]}  # modules of one line
+STARTED = {"repro.__main__", "repro.run.worker"}  # as programs
 
-def modules(folder):
-    return [
-        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in sorted(folder.glob("*.py"))
-        if path.stem != "__init__"
-    ]
+
+def name_of(path):
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imported(name):
+    """The modules of the package that one imports, anywhere in it, but for what only its annotations need."""
+    tree, names = ast.parse(MODULES[name].read_text()), []
+    unread = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    skipped = {id(inner) for node in unread for inner in ast.walk(node)}
+    for node in (node for node in ast.walk(tree) if id(node) not in skipped):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name} imports {node.module} by a relative name"
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            names += [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    return {found for each in names if (found := each if each in MODULES else each.rpartition(".")[0]) in MODULES}
+
+
+def layer(part):
+    return next(number for number, parts in enumerate(LAYERS) if part in parts)
+
+
+def test_every_module_has_a_place_in_the_order():
+    parts = {name.split(".")[1] for name in MODULES if name != "repro"}
+    assert parts == {part for parts in LAYERS for part in parts}
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "repro"])
+def test_imports_run_one_way(name):
+    part = name.split(".")[1]
+    for other in imported(name) - {"repro"}:
+        theirs = other.split(".")[1]
+        if (name, other) == ("repro.table", "repro.papers"):  # found by name, when they are asked for
+            continue
+        below = layer(theirs) < layer(part) and part != "contrast"
+        assert below or theirs == part or {part, theirs} <= TOGETHER, f"{name} imports {other}"
+        if part == theirs == "papers":
+            assert name.split(".")[2:3] in ([], other.split(".")[2:3]), f"{name} imports {other}"
+
+
+def test_what_a_paper_says_first_imports_nothing():
+    papers = [name for name in MODULES if name.startswith("repro.papers.") and MODULES[name].name == "__init__.py"]
+    assert papers
+    for name in papers:
+        tree = ast.parse(MODULES[name].read_text())
+        assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)], name
+
+
+def test_no_module_is_imported_by_nobody():
+    """Papers' modules are imported by name; of which names, their package says."""
+    used = {found for name in MODULES for found in imported(name)} | STARTED
+    used |= {name for name in MODULES if any(name in path.read_text() for path in NOTEBOOKS.glob("*.ipynb"))}
+    by_name = ast.parse(MODULES["repro.papers"].read_text())
+    by_name = {node.value for node in ast.walk(by_name) if isinstance(node, ast.Constant)}
+    kept = [name for name in MODULES if MODULES[name].name != "__init__.py" and name not in used]
+    assert [name for name in kept if not (name.startswith("repro.papers.") and name.split(".")[-1] in by_name)] == []
 
 
 def test_the_core_imports_without_the_extras():
     parts = ("contrast", "skeleton", "audiovisual", "image", "run")
-    core = [module for part in parts for module in modules(PACKAGE / part)]
-    core.append("repro.cli")
-    assert "repro.skeleton.tables" in core
+    core = [name for name in MODULES if name.startswith(tuple(f"repro.{part}." for part in parts))]
+    core += ["repro.cli", "repro.table", "repro.papers.taxonomy.tables"]
+    assert "repro.skeleton.study" in core
     script = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS})); import {', '.join(core)}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    "folder, forbidden",
-    [
-        (
-            "contrast",
-            ("repro.skeleton", "repro.audiovisual", "repro.image", "repro.run", "repro.report", "repro.manifest",
-             "repro.recipe", "repro.cli"),
-        ),
-        ("run", ("repro.skeleton", "repro.audiovisual", "repro.image", "repro.report", "repro.cli")),
-        *(
-            (part, ("repro.cli", "repro.notebook", "repro.papers.taxonomy.figures", "repro.report.redraw", *others))
-            for part, *others in (
-                ("skeleton", "repro.audiovisual", "repro.image"),
-                ("audiovisual", "repro.skeleton", "repro.image"),
-                ("image", "repro.skeleton", "repro.audiovisual"),
-            )
-        ),
-    ],
-)
-def test_imports_run_one_way(folder, forbidden):
-    for path in (PACKAGE / folder).glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            imported += [node.module] if isinstance(node, ast.ImportFrom) else []
-            for name in imported:
-                assert not name.startswith(forbidden), f"{path} imports {name}"

@@ -25,7 +25,9 @@ class Grown(Small):
 
 
 def key(recipe: Recipe) -> str:
-    return Cell("table", "entry", recipe, 0, "quick", "ucla", "digest", 1).key
+    return Cell(
+        study="made up", recipe=recipe, seed=0, preset="quick", dataset="ucla", digest="digest", version=1
+    ).key
 
 
 @pytest.mark.parametrize("value", ["ucla", "ntu"])
@@ -140,6 +142,11 @@ def test_a_value_of_another_type_raises(field, value, expected):
 
 def test_optional_fields_take_both():
     assert Small(crop=None).crop is None and Small(crop=3).crop == 3
+
+
+def test_the_fields_in_which_a_recipe_differs_from_another():
+    assert Small(epochs=3, crop=None).unlike(Small(rate=0.25)) == {"epochs": 3, "rate": 0.5, "crop": None}
+    assert Small().unlike(Small(rate=0.5)) == {}
 
 
 def test_an_integer_becomes_a_float_where_one_is_declared():

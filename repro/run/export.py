@@ -100,6 +100,8 @@ def _checked(line: int, row: list[str]) -> list[str]:
     for name in ("seed", "version"):
         parse_number(f"line {line}: {name}", values[name])
     for name, check in CHECKS.items():
+        if (name, values[name]) == ("changes", "null"):  # of the first edition, which does not say
+            continue
         try:
             check(parse_json(values[name]))
         except ValueError as error:

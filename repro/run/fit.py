@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 
 from repro.run.device import first, from_first
 from repro.run.json_files import parse_json
-from repro.run.learner import Learner as Learner  # `repro.run.table` takes it from here
+from repro.run.learner import Learner
 from repro.run.store import naming, write_atomically
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares

@@ -159,8 +159,8 @@ class Cell:
 
     def describe(self) -> dict[str, Any]:
         """The content of `recipe.json`."""
-        parts = {name: getattr(self, name) for name in PARTS.keys() - {"recipe", "key"}}
-        return parts | {"key": self.key, "recipe": self.recipe.to_dict(), "changes": self.changes}
+        own = {"recipe": self.recipe.to_dict(), "changes": self.changes}
+        return {name: getattr(self, name) for name in PARTS} | own
 
 
 PARTS = {  # of `recipe.json`
@@ -287,15 +287,21 @@ class Store:
 
     def run(self, cell: Cell) -> Run:
         """The run of a cell."""
-        return Run(self.folder(cell.key), cell)
+        return Run(self.folder(cell.key, cell.evaluation), cell)
 
-    def folder(self, key: str) -> Path:
-        """Where a cell is: of folders of the first edition the one that is furthest, if there is any."""
+    def folder(self, key: str, evaluation: float = 1) -> Path:
+        """Where a cell is.
+
+        Args:
+            key: of the cell.
+            evaluation: that is wanted. Of several folders, as the first edition has them, it is that of the newest
+                result if this is as new, otherwise one with a checkpoint, from which it can be measured again.
+        """
         ours = self.root / "cells" / key
-        if ours.exists():
-            return ours
-        earlier = sorted(self.root.glob(f"*/{key}"), key=_furthest, reverse=True)
-        return next(iter(earlier), ours)
+        folders = sorted(self.root.glob(f"*/{key}"), key=ours.__ne__)  # of equal ones ours
+        if len(folders) < 2:
+            return next(iter(folders), ours)
+        return max(folders, key=lambda folder: _rank(folder, evaluation))
 
     def finished(self) -> list[dict[str, Any]]:
         """Description and result of every complete cell, ordered by key.
@@ -311,10 +317,11 @@ class Store:
         ]
 
 
-def _furthest(folder: Path) -> tuple[int, bool]:
-    """How far the cell of a folder is: the evaluation of its result, if it has one, and whether it could go on."""
-    result = folder / "result.json"
-    return evaluation_of(read_result(result)) if result.exists() else 0, (folder / "checkpoint.pt").exists()
+def _rank(folder: Path, evaluation: float) -> tuple[int, bool, int, bool]:
+    """How far the cell of a folder is, see `Store.folder`; one that is half done comes last."""
+    result, checkpoint = folder / "result.json", (folder / "checkpoint.pt").exists()
+    measured = evaluation_of(read_result(result)) if result.exists() else 0
+    return measured if measured >= evaluation else 0, checkpoint and measured > 0, measured, checkpoint
 
 
 def evaluation_of(result: dict[str, Any]) -> int:
@@ -353,7 +360,7 @@ def read_description(path: Path) -> dict[str, Any]:
 def _of_this_edition(described: dict[str, Any]) -> dict[str, Any]:
     """A description; the first edition has `table` and `entry` in the place of `study`, and does not say `changes`."""
     if "study" in described:
-        return described
+        return {"changes": None} | described
     study = FIRST_EDITION.get(described.get("table", ""), "")
     return {name: value for name, value in described.items() if name in PARTS} | {"study": study, "changes": None}
 

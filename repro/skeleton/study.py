@@ -1,5 +1,6 @@
 """How the taxonomy's recipes are trained and measured."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,9 +51,15 @@ def _pretrainer(learner: Pretrainer | BestOnTest) -> Pretrainer:
 
 
 def check(recipe: SkeletonRecipe, device: torch.device) -> None:
-    """Raise ValueError if bfloat16 is asked for elsewhere than on a CPU."""
+    """Raise ValueError if bfloat16 is asked for elsewhere than on a CPU, or no crop where nothing is cropped anyway."""
     if recipe.precision == "bfloat16" and device.type != "cpu":
         raise ValueError(f"precision='bfloat16' is for a CPU; on {device.type} it is float32: leave it out")
+    crop = SkeletonRecipe.td_crop
+    if recipe.td_crop is None and (longest := int(data_of(recipe).lengths.max())) <= crop:
+        raise ValueError(
+            f"td_crop=None would change nothing on {recipe.dataset}: its longest sequence has {longest} frames, no "
+            f"more than the crop of {crop}; leave it out"
+        )
 
 
 def constants(recipe: SkeletonRecipe) -> Rows:
@@ -79,7 +86,7 @@ def restored(described: dict, store: Store, device: torch.device) -> Pretrainer 
     if data.digest != described["digest"]:
         raise ValueError(f"its data had the digest {described['digest']}, those here have {data.digest}")
     learner = next(learners(recipe, data, described["seed"], device))
-    state = load_checkpoint(store.folder(described["key"]))
+    state = load_checkpoint(store.folder(described["key"], math.inf))
     if state is None or state["step"] != learner.total_steps:
         raise ValueError(f"there is no checkpoint of step {learner.total_steps}, its last")
     learner.load_weights(state["learner"])

@@ -4,15 +4,15 @@ import functools
 from pathlib import Path
 
 import torch
-from repro.skeleton.cell import train
-from repro.skeleton.tables import taxonomy_cells
 
 from repro.run.engine import run_cells
 from repro.run.store import Store
+from repro.table import find, train
 
 
 def smoke_runs(root: Path, objectives: str, **choices: str) -> list:
-    """Train the smoke cells of some objectives on the embedded skeletons; returns them."""
-    cells = taxonomy_cells(preset="smoke", objectives=objectives, device="cpu", **choices)
-    run_cells(cells, functools.partial(train, device=torch.device("cpu")), Store(root))
+    """Train the smoke cells of some objectives on the bundled skeletons; returns them."""
+    table = find("taxonomy")
+    cells = table.cells(preset="smoke", objectives=objectives, device="cpu", **choices)
+    run_cells(cells, functools.partial(train, study=table.study, device=torch.device("cpu")), Store(root))
     return cells

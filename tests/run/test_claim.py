@@ -9,21 +9,18 @@ import sys
 import threading
 
 import pytest
+from nursery import HELPERS
 from one_cell import CELL
 
-from repro.recipe import Recipe
-
-EMPTY_CELL = dataclasses.replace(CELL, recipe=Recipe())
-
-# Another process that asks for EMPTY_CELL: `hold` claims it and keeps it until its standard input ends,
+# Another process that asks for CELL: `hold` claims it and keeps it until its standard input ends,
 # `contend` claims it again and again and proves each time that nobody else holds it.
 OTHER = """
 import os, sys, time
 from pathlib import Path
-from repro.recipe import Recipe
-from repro.run.store import Cell, Store
+from one_cell import CELL
+from repro.run.store import Store
 
-run = Store(Path(sys.argv[2])).run(Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1))
+run = Store(Path(sys.argv[2])).run(CELL)
 if sys.argv[1] == "hold":
     with run.claim() as claimed:
         print(claimed, run.cell.key, flush=True)
@@ -51,7 +48,9 @@ def start(store):
 
     def launch(role: str) -> subprocess.Popen:
         command = [sys.executable, "-c", OTHER, role, str(store.root)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        path = os.pathsep.join([str(HELPERS), os.environ.get("PYTHONPATH", "")])
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path}, text=True, **pipes)
         started.append(process)
         return process
 
@@ -69,7 +68,7 @@ def held_by(process: subprocess.Popen) -> str:
 
 
 def test_key_is_the_same_in_another_process(start):
-    assert held_by(start("hold")) == EMPTY_CELL.key
+    assert held_by(start("hold")) == CELL.key
     assert len(CELL.key) == 16 and set(CELL.key) <= set("0123456789abcdef")
 
 
@@ -118,12 +117,12 @@ def test_a_file_system_without_locks_is_refused(store, monkeypatch):
 
 
 def test_claim_is_exclusive_between_processes(store, start):
-    run, holder = store.run(EMPTY_CELL), start("hold")
+    run, holder = store.run(CELL), start("hold")
     held_by(holder)
     with run.claim() as claimed:
         assert not claimed
     assert run.owner.startswith(f"process {holder.pid} on ")  # the failed claim left the owner alone
-    with store.run(CELL).claim() as claimed:
+    with store.run(dataclasses.replace(CELL, seed=1)).claim() as claimed:
         assert claimed  # another cell is free
     holder.communicate()  # ends its input, so it lets go
     with run.claim() as claimed:
@@ -142,7 +141,7 @@ def test_claims_of_contending_processes_never_overlap(start):
 
 
 def test_lock_is_free_after_its_holder_is_killed(store, start):
-    run, holder = store.run(EMPTY_CELL), start("hold")
+    run, holder = store.run(CELL), start("hold")
     held_by(holder)
     os.kill(holder.pid, signal.SIGKILL)
     assert holder.wait() == -signal.SIGKILL
@@ -165,7 +164,7 @@ def waiting_for(run) -> threading.Thread:
 
 
 def test_wait_says_for_whom_and_ends_with_the_result(store, start, capsys):
-    run, holder = store.run(EMPTY_CELL), start("hold")
+    run, holder = store.run(CELL), start("hold")
     held_by(holder)
     thread = waiting_for(run)
     thread.join(0.2)
@@ -179,7 +178,7 @@ def test_wait_says_for_whom_and_ends_with_the_result(store, start, capsys):
 
 
 def test_wait_ends_when_the_holder_is_killed(store, start):
-    run, holder = store.run(EMPTY_CELL), start("hold")
+    run, holder = store.run(CELL), start("hold")
     held_by(holder)
     thread = waiting_for(run)
     thread.join(0.1)

@@ -9,19 +9,21 @@ from types import SimpleNamespace
 import pytest
 import torch
 from made_up_training import CELLS, Trainer
+from nursery import HELPERS
 
 from repro.run import cluster
 from repro.run.cluster import Cluster
 
 SCRIPT = """
-import json, os, time
+import dataclasses, json, os, time
 from pathlib import Path
 
 from distributed import get_worker
 
-from repro.recipe import Recipe
+from one_cell import CELL
+
 from repro.run.cluster import Cluster
-from repro.run.store import Cell, Store
+from repro.run.store import Store
 
 ROOT = Path(os.environ["REPRO_RUNS"])
 
@@ -39,7 +41,7 @@ def train(run, progress):
 
 
 def main(device):
-    cells = [Cell("taxonomy", "CE", Recipe(), seed, device, "synthetic", "d1", 1) for seed in range(4)]
+    cells = [dataclasses.replace(CELL, seed=seed, preset=device) for seed in range(4)]
     store = Store(ROOT)
     failed = Cluster(2, None, device)(cells, train, store)
     results = [store.run(cell).result for cell in cells]
@@ -52,7 +54,7 @@ def test_workers_have_numbers_to_share_gpus_by_and_a_cell_takes_one_on_cuda_alon
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-c", f"import script; script.main({device!r})"]
-    own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
+    own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(HELPERS)}
     done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     failed, names, left, has = json.loads(done.stdout.splitlines()[-1])

@@ -1,21 +1,23 @@
 """Cells of a table: which are trained, what is left of failures, and waiting for those that others hold."""
 
+import dataclasses
 import re
 import threading
 
 import pytest
 import torch
 from made_up_training import CELLS, Trainer, cell, value
+from one_cell import first_edition
 
 from repro import manifest
 from repro.run import cells as shared
 from repro.run.engine import run_cells
-from repro.run.fit import NonFiniteLoss
+from repro.run.fit import NonFiniteLoss, save_checkpoint
 from repro.run.store import Run, Store
 
 
 def diverge(run):
-    raise NonFiniteLoss(f"{run.cell.entry} is nan at step 7")
+    raise NonFiniteLoss(f"{run.cell.label} is nan at step 7")
 
 
 @pytest.fixture
@@ -24,27 +26,32 @@ def store(tmp_path, monkeypatch) -> Store:
     return Store(manifest.runs_root())
 
 
-def test_one_row_a_cell_in_the_order_asked_for(store):
+def values(store, cells=CELLS):
+    """The accuracies that are stored."""
+    return [store.run(each).result["linear"] for each in cells]
+
+
+EXPECTED = [value(each) for each in CELLS]
+
+
+def test_every_cell_has_its_result_in_the_order_asked_for(store):
     train = Trainer()
-    found = run_cells(CELLS, train, store)
-    assert train.calls == [(each.entry, each.seed) for each in CELLS]
-    assert list(found.columns) == ["entry", "seed", "key", "evaluation", "linear", "select"]  # the cost is not a result
-    expected = [(each.entry, each.seed, each.key, 1, value(each), "last") for each in CELLS]
-    assert list(found.itertuples(index=False, name=None)) == expected
+    run_cells(CELLS, train, store)
+    assert train.calls == [(each.label, each.seed) for each in CELLS] and values(store) == EXPECTED
     for each in CELLS:
         assert store.run(each).result["cost"] == {"seconds": 1.0, "commit": "abc"}
 
 
-def test_complete_cells_return_without_training(store, capsys):
-    first = run_cells(CELLS[:3], Trainer(), store)
+def test_complete_cells_are_not_trained(store, capsys):
+    run_cells(CELLS[:3], Trainer(), store)
     plan = f"training 3 of 3 cells, preset quick on synthetic, in {store.root}"
     assert plan in capsys.readouterr().err
     train = Trainer()
-    assert run_cells(CELLS[:3], train, store).equals(first)
+    run_cells(CELLS[:3], train, store)
     assert train.calls == [] and capsys.readouterr().err == ""
-    backwards = run_cells(CELLS[::-1], train, store)
+    run_cells(CELLS[::-1], train, store)
     assert train.calls == [("AE", 1), ("CD", 0)]  # what was missing, in the order asked for
-    assert backwards["linear"].tolist() == [value(each) for each in CELLS[::-1]]
+    assert values(store) == EXPECTED
 
 
 def test_complete_cells_are_left_as_they_are(store):
@@ -64,12 +71,11 @@ def test_a_diverging_cell_does_not_stop_the_others_and_is_named_at_the_end(store
     assert failed == ["  AE, seed 0: AE is nan at step 7", "  AE, seed 1: AE is nan at step 7"]
     assert len(train.calls) == len(CELLS)
     for each in CELLS:
-        assert (store.run(each).result is None) == (each.entry == "AE")
+        assert (store.run(each).result is None) == (each.label == "AE")
 
     train = Trainer()  # once the cause is gone, only these are trained again
-    found = run_cells(CELLS, train, store)
-    assert train.calls == [("AE", 0), ("AE", 1)]
-    assert found["linear"].tolist() == [value(each) for each in CELLS]
+    run_cells(CELLS, train, store)
+    assert train.calls == [("AE", 0), ("AE", 1)] and values(store) == EXPECTED
 
 
 @pytest.mark.parametrize("ask", [lambda run: torch.empty(2**60), lambda run: bytearray(2**62)], ids=["torch", "python"])
@@ -83,9 +89,9 @@ def test_a_cell_too_large_for_memory_does_not_stop_the_others_and_is_named_at_th
         assert line.startswith(f"  AE, seed {seed}: MemoryError: ")
         assert line.endswith("; choose a smaller batch, dictionary or network")
     for each in CELLS:
-        assert (store.run(each).result is None) == (each.entry == "AE")
-    found = run_cells(CELLS, Trainer(), store)
-    assert found["linear"].tolist() == [value(each) for each in CELLS]
+        assert (store.run(each).result is None) == (each.label == "AE")
+    run_cells(CELLS, Trainer(), store)
+    assert values(store) == EXPECTED
 
 
 def test_another_error_stops_at_once_and_leaves_the_cell_free(store):
@@ -110,16 +116,18 @@ def test_a_result_that_json_lacks_completes_nothing(store):
     assert store.run(CELLS[0]).result is None
 
 
-def test_the_result_of_a_twin_is_adopted(store):
-    other = cell("AE", table="encoder_collapse")
-    run_cells([other], Trainer(), store)
+def test_cells_of_the_first_edition_count_and_are_measured_again_from_whichever_folder_has_a_checkpoint(store):
+    folder = first_edition(store, CELLS[0], "encoder_collapse", {"linear": 1.0}, checkpoint=True)
+    first_edition(store, CELLS[0], "taxonomy", {"linear": 2.0, "evaluation": 2})
+    save_checkpoint(folder, {"learner": {}})
     train = Trainer()
-    found = run_cells([cell("CE"), cell("AE")], train, store)
-    assert train.calls == [("CE", 0)]
-    assert found["linear"].tolist() == [value(cell("CE")), value(cell("AE"))]
-    own, twin = (store.run(each).folder / "result.json" for each in (cell("AE"), other))
-    assert own.read_bytes() == twin.read_bytes()
-    assert [row["table"] for row in store.finished()] == ["encoder_collapse", "taxonomy", "taxonomy"]
+    run_cells([dataclasses.replace(CELLS[0], evaluation=2)], train, store)
+    assert train.calls == [] and [cell["result"]["linear"] for cell in store.finished()] == [2.0]
+    today = dataclasses.replace(CELLS[0], evaluation=3)
+    run_cells([today], train, store)
+    assert train.calls == [("CE", 0)] and store.run(today).folder == folder
+    (described,) = store.finished()
+    assert described["result"] == {"linear": EXPECTED[0], "select": "last", "cost": {}, "evaluation": 3}
 
 
 def test_a_cell_completed_elsewhere_just_before_it_is_claimed_is_not_trained(store, monkeypatch):
@@ -131,14 +139,14 @@ def test_a_cell_completed_elsewhere_just_before_it_is_claimed_is_not_trained(sto
 
     monkeypatch.setattr(Run, "claim", late)
     train = Trainer()
-    assert run_cells(CELLS[:1], train, store)["linear"].tolist() == [1.0]
-    assert train.calls == []
+    run_cells(CELLS[:1], train, store)
+    assert values(store, CELLS[:1]) == [1.0] and train.calls == []
 
 
 def test_a_cell_asked_for_twice_is_trained_once(store):
     train = Trainer()
-    found = run_cells([cell("CE"), cell("CE")], train, store)
-    assert train.calls == [("CE", 0)] and found["linear"].tolist() == [value(cell("CE"))] * 2
+    run_cells([cell("CE"), cell("CE")], train, store)
+    assert train.calls == [("CE", 0)] and values(store, CELLS[:1]) == [value(cell("CE"))]
 
 
 def test_a_damaged_result_is_named_before_anything_is_trained(store):
@@ -150,7 +158,8 @@ def test_a_damaged_result_is_named_before_anything_is_trained(store):
         run_cells(CELLS, train, store)
     assert train.calls == []
     path.unlink()
-    assert run_cells(CELLS, train, store)["linear"].tolist() == [value(each) for each in CELLS]
+    run_cells(CELLS, train, store)
+    assert values(store) == EXPECTED
 
 
 def test_a_folder_that_cannot_be_written_is_noticed_before_anything_is_trained(store):
@@ -200,9 +209,9 @@ def held(store):
 def test_a_cell_held_elsewhere_is_waited_for_after_the_others_are_done(store, held):
     elsewhere = held({"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}})
     train = Trainer(AE=lambda run: run.cell.seed == 1 and elsewhere.let_go.set())  # the last of CELLS
-    found = run_cells(CELLS, train, store)
-    assert train.calls == [(each.entry, each.seed) for each in CELLS[1:]]
-    assert found["linear"].tolist() == [1.0] + [value(each) for each in CELLS[1:]]
+    run_cells(CELLS, train, store)
+    assert train.calls == [(each.label, each.seed) for each in CELLS[1:]]
+    assert values(store) == [1.0, *EXPECTED[1:]]
 
 
 def test_waiting_says_for_whom(store, held, capsys):
@@ -210,9 +219,9 @@ def test_waiting_says_for_whom(store, held, capsys):
     timer = threading.Timer(0.3, elsewhere.let_go.set)
     timer.start()
     train = Trainer()
-    assert run_cells(CELLS[:1], train, store)["linear"].tolist() == [1.0]
+    run_cells(CELLS[:1], train, store)
     timer.join()
-    assert train.calls == []
+    assert values(store, CELLS[:1]) == [1.0] and train.calls == []
     folder = store.run(CELLS[0]).folder
     said = re.findall("waiting for.*", capsys.readouterr().err)  # where bars are drawn, behind their control codes
     assert len(said) == 1
@@ -224,9 +233,9 @@ def test_a_cell_given_up_elsewhere_is_taken_over(store, held):
     timer = threading.Timer(0.3, elsewhere.let_go.set)
     timer.start()
     train = Trainer()
-    assert run_cells(CELLS[:1], train, store)["linear"].tolist() == [value(CELLS[0])]
+    run_cells(CELLS[:1], train, store)
     timer.join()
-    assert train.calls == [("CE", 0)]
+    assert values(store, CELLS[:1]) == EXPECTED[:1] and train.calls == [("CE", 0)]
 
 
 class Pool:
@@ -236,7 +245,7 @@ class Pool:
         self.given = []
 
     def __call__(self, cells, train, store):
-        self.given.append([(each.entry, each.seed) for each in cells])
+        self.given.append([(each.label, each.seed) for each in cells])
         outcomes = {each.key: shared.settle_quietly(each, train, store) for each in cells}
         return {each.key: shared.failure(each, outcomes[each.key]) for each in cells
                 if isinstance(outcomes[each.key], Exception)}
@@ -245,8 +254,9 @@ class Pool:
 def test_a_pool_gets_what_is_missing(store):
     pool, train = Pool(), Trainer()
     run_cells(CELLS[:2], Trainer(), store)
-    assert run_cells(CELLS, train, store, pool=pool)["linear"].tolist() == [value(each) for each in CELLS]
-    assert pool.given == [[(each.entry, each.seed) for each in CELLS[2:]]] == [train.calls]
+    run_cells(CELLS, train, store, pool=pool)
+    assert values(store) == EXPECTED
+    assert pool.given == [[(each.label, each.seed) for each in CELLS[2:]]] == [train.calls]
     run_cells(CELLS, train, store, pool=pool)
     assert len(pool.given) == 1
 
@@ -255,10 +265,10 @@ def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_
     elsewhere, pool = held(), Pool()
     timer = threading.Timer(0.3, elsewhere.let_go.set)
     timer.start()
-    found = run_cells(CELLS, Trainer(), store, pool=pool)
+    run_cells(CELLS, Trainer(), store, pool=pool)
     timer.join()
-    assert found["linear"].tolist() == [value(each) for each in CELLS]
-    assert pool.given == [[(each.entry, each.seed) for each in CELLS], [("CE", 0)]]
+    assert values(store) == EXPECTED
+    assert pool.given == [[(each.label, each.seed) for each in CELLS], [("CE", 0)]]
     assert capsys.readouterr().err.count("waiting for process ") == 1
 
 

@@ -1,27 +1,17 @@
 import dataclasses
-import itertools
 import json
 
 import pandas as pd
 import pytest
+from one_cell import CELL, Small, first_edition
 
-from repro.recipe import Recipe, setting
-from repro.report.stored import departures
-from repro.run.export import COLUMNS, MixedSeeds, export, finished_cells, merged, read_cells, results, without_mixed
+from repro.run.export import COLUMNS, export, finished_cells, merged, read_cells, rows_of
 from repro.run.store import Cell, Store
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Small(Recipe):
-    objectives: str = setting("CE", "assumed")
-    rate: float = setting(0.1, "assumed")
-    crop: int | None = setting(None, "assumed")
-
-
-def finish(store, entry="CE", seed=0, *, linear=50.0, finished="2026-01-01T00:00:00+00:00", **changes) -> Cell:
+def finish(store, method="CE", seed=0, *, linear=50.0, finished="2026-01-01T00:00:00+00:00", **changes) -> Cell:
     """Complete a cell of `store`."""
-    usual = {"table": "taxonomy", "preset": "quick", "dataset": "synthetic", "digest": "d1", "version": 1}
-    cell = Cell(entry=entry, seed=seed, **{"recipe": Small(objectives=entry)} | usual | changes)
+    cell = dataclasses.replace(CELL, recipe=Small(method=method), seed=seed, **changes)
     with store.run(cell).claim():
         cost = {"seconds": 1.25, "finished": finished, "commit": "1234567", "device": "a CPU, \"the\" usual"}
         store.run(cell).finish({"linear": linear, "knn1": 12.5, "select": "last", "cost": cost})
@@ -29,15 +19,18 @@ def finish(store, entry="CE", seed=0, *, linear=50.0, finished="2026-01-01T00:00
 
 
 def by(cells, *columns):
-    return list(cells[list(columns)].itertuples(index=False, name=None))
+    """Columns of cells; of the method, which is in the recipe."""
+    methods = [json.loads(recipe).get("method") for recipe in cells["recipe"]]
+    return list(cells.assign(method=methods)[list(columns)].itertuples(index=False, name=None))
 
 
 def test_a_row_holds_the_whole_cell(store):
-    cell = finish(store, "AE+CD", 3, linear=61.5)
+    cell = finish(store, "AE+CD", 3, linear=61.5, changes={"rate": 0.25, "epochs": 4})
     cells = finished_cells(store)
     assert list(cells.columns) == COLUMNS and len(cells) == 1
     row = cells.iloc[0].to_dict()
-    assert [row[name] for name in COLUMNS[:8]] == [cell.key, "taxonomy", "AE+CD", 3, "quick", "synthetic", "d1", 1]
+    assert [row[name] for name in COLUMNS[:7]] == [cell.key, "skeletons", 3, "quick", "synthetic", "d1", 1]
+    assert json.loads(row["changes"]) == {"rate": 0.25, "epochs": 4}
     assert Small.from_dict(json.loads(row["recipe"])) == cell.recipe
     assert json.loads(row["metrics"]) == {"linear": 61.5, "knn1": 12.5, "select": "last", "evaluation": 1}
     assert json.loads(row["cost"])["seconds"] == 1.25 and row["commit"] == "1234567"
@@ -56,13 +49,13 @@ def test_reading_gives_back_what_was_written(store, tmp_path):
 def test_text_that_looks_like_something_else_stays_text(store, tmp_path):
     finish(store, "NA", digest="00123", dataset="null")
     export(store, tmp_path / "cells.csv")
-    assert by(read_cells(tmp_path / "cells.csv"), "entry", "digest", "dataset") == [("NA", "00123", "null")]
+    assert by(read_cells(tmp_path / "cells.csv"), "method", "digest", "dataset") == [("NA", "00123", "null")]
 
 
 def test_exporting_twice_changes_nothing(store, tmp_path):
     path = tmp_path / "figures" / "cells.csv"
-    for entry in ("CE", "AE", "random"):
-        finish(store, entry)
+    for method in ("CE", "AE", "random"):
+        finish(store, method)
     export(store, path)
     before = path.read_bytes()
     export(store, path)
@@ -76,17 +69,18 @@ def test_the_order_is_fixed_whatever_finished_first(tmp_path):
     written = []
     for number, order in enumerate((rows, rows[::-1])):
         store = Store(tmp_path / str(number))
-        for entry, seed in order:
-            finish(store, entry, seed)
-            finish(store, entry, seed, table="collapse", dataset="ucla", preset="paper")
-            finish(store, entry, seed, table="collapse", dataset="ucla", preset="quick", digest="d2")
+        for method, seed in order:
+            finish(store, method, seed)
+            finish(store, method, seed, study="images", dataset="ucla", preset="paper", digest="d2")
+            finish(store, method, seed, study="images", dataset="ucla", preset="quick", digest="d3")
             export(store, tmp_path / f"{number}.csv")
         written.append((tmp_path / f"{number}.csv").read_bytes())
     assert written[0] == written[1]
     cells = read_cells(tmp_path / "0.csv")
-    found = by(cells, "table", "dataset", "preset", "entry", "seed")
+    found = by(cells, "study", "dataset", "preset", "recipe", "seed")
     assert found == sorted(found) and len(found) == 18
-    assert found[:2] == [("collapse", "ucla", "paper", "AE", 0), ("collapse", "ucla", "paper", "AE", 2)]
+    first = by(cells, "study", "dataset", "preset", "method", "seed")[:2]
+    assert first == [("images", "ucla", "paper", "AE", 0), ("images", "ucla", "paper", "AE", 2)]
 
 
 def test_exports_of_two_machines_add_up(tmp_path):
@@ -95,7 +89,7 @@ def test_exports_of_two_machines_add_up(tmp_path):
     finish(there, "CE", linear=2.0)
     export(here, path)
     cells = export(there, path)
-    assert by(cells, "entry") == [("AE",), ("CE",)]
+    assert by(cells, "method") == [("AE",), ("CE",)]
     assert by(read_cells(path), *COLUMNS) == by(cells, *COLUMNS)
 
 
@@ -107,24 +101,34 @@ def test_of_the_same_cell_the_one_finished_last_stays(tmp_path, newest):
         times.reverse()
     for store, value, time in zip((exported, finished), (1.0, 2.0), times, strict=True):
         finish(store, "CE", linear=value, finished=time)
-        finish(store, "AE", linear=value, table="other", finished=times[0])  # at the same time: the store's
+        finish(store, "AE", linear=value, study="other", finished=times[0])  # at the same time: the store's
     export(exported, path)
     cells = export(finished, path)
-    values = {row.table: json.loads(row.metrics)["linear"] for row in cells.itertuples()}
-    assert values == {"taxonomy": 1.0 if newest == "exported" else 2.0, "other": 2.0}
+    values = {row.study: json.loads(row.metrics)["linear"] for row in cells.itertuples()}
+    assert values == {"skeletons": 1.0 if newest == "exported" else 2.0, "other": 2.0}
 
 
-def test_equal_keys_of_two_tables_are_two_rows(store, tmp_path):
-    cells = [finish(store, "AE", table=table) for table in ("taxonomy", "encoder_collapse")]
-    assert cells[0].key == cells[1].key
-    assert len(export(store, tmp_path / "cells.csv")) == 2
+def test_a_cell_of_two_tables_of_the_first_edition_is_a_row_that_can_be_exported_and_read(store, tmp_path):
+    written = {"linear": 50.0, "cost": {"finished": "2026-01-01T00:00:00+00:00", "commit": "1234567"}}
+    for table in ("taxonomy", "encoder_collapse"):
+        first_edition(store, CELL, table, written)
+    (row,) = export(store, tmp_path / "cells.csv").itertuples()
+    assert (row.key, row.study, row.changes) == (CELL.key, "skeletons", "null")
+    assert by(read_cells(tmp_path / "cells.csv"), *COLUMNS) == [row[1:]]
+    assert rows_of([CELL], store)["changes"].tolist() == ["{}"]  # as the cell says of itself
+
+
+def test_rows_of_cells_are_in_their_order(store):
+    cells = [finish(store, method, linear=linear) for method, linear in (("CE", 1.0), ("AE", 2.0), ("CD", 3.0))]
+    for order in (cells, cells[::-1]):
+        assert rows_of(order, store)["key"].tolist() == [cell.key for cell in order]
 
 
 def test_smoke_runs_are_not_exported(store, tmp_path):
     finish(store, "AE", preset="smoke")
     finish(store, "CE", preset="quick")
-    assert by(export(store, tmp_path / "cells.csv"), "entry") == [("CE",)]
-    assert sorted(finished_cells(store)["entry"]) == ["AE", "CE"]
+    assert by(export(store, tmp_path / "cells.csv"), "method") == [("CE",)]
+    assert sorted(by(finished_cells(store), "method")) == [("AE",), ("CE",)]
 
 
 def test_nothing_to_export(store, tmp_path):
@@ -134,7 +138,7 @@ def test_nothing_to_export(store, tmp_path):
     assert path.read_text() == ",".join(COLUMNS) + "\n"
     assert len(export(store, path)) == 0
     finish(store, "CE")
-    assert by(export(store, path), "entry", "seed") == [("CE", 0)]
+    assert by(export(store, path), "method", "seed") == [("CE", 0)]
 
 
 CHANGES = {
@@ -198,129 +202,6 @@ def test_a_result_that_does_not_say_when_it_was_finished_is_named(store):
     (store.run(cell).folder / "result.json").write_text('{"linear": 50.0, "cost": {"commit": "c"}}')
     with pytest.raises(ValueError, match=rf"the cost of .*{cell.key} is damaged \(it lacks finished\); delete result"):
         finished_cells(store)
-
-
-def test_results_spread_the_metrics_of_one_table_and_data_set(store):
-    finish(store, "AE", 1, linear=61.0)
-    finish(store, "AE", 0, linear=60.0)
-    finish(store, "AE", dataset="ucla", digest="d2")
-    finish(store, "CE", table="encoder_collapse")
-    found = results(finished_cells(store), "taxonomy", "synthetic")
-    expected = [("AE", 0, 60.0, 12.5, "last"), ("AE", 1, 61.0, 12.5, "last")]
-    assert sorted(by(found, "entry", "seed", "linear", "knn1", "select")) == expected
-    assert sorted(found.columns) == sorted([*COLUMNS, "linear", "knn1", "select", "evaluation"])
-    assert list(found.index) == [0, 1]
-
-
-def test_results_pick_the_last_of_equal_entry_preset_and_seed(store):
-    days = {number: f"2026-01-{day:02}T00:00:00+00:00" for number, day in ((1, 9), (2, 10), (3, 2))}
-    for number, day in days.items():  # the second recipe finished last
-        recipe = Small(rate=number / 10)
-        finish(store, "CE", recipe=recipe, linear=float(number), finished=day)
-    finish(store, "CE", 1, recipe=Small(rate=0.2), linear=7.0)
-    finish(store, "CE", preset="paper", digest="d2", linear=8.0)
-    cells = finished_cells(store)
-    expected = [("paper", 0, 8.0), ("quick", 0, 2.0), ("quick", 1, 7.0)]
-    for turned in (cells, cells[::-1].reset_index(drop=True), merged(cells.iloc[:2], cells)):
-        found = results(turned, "taxonomy", "synthetic")
-        assert sorted(by(found, "preset", "seed", "linear")) == expected
-
-
-def test_seeds_of_an_entry_are_of_one_version_and_earlier_ones_are_an_entry_of_their_own(store):
-    for version, seeds in ((1, (0, 1, 2)), (2, (0, 1)), (3, (1,))):
-        for seed in seeds:
-            finished = f"2026-0{9 - version}-01T00:00:00+00:00"  # the earliest version finished last
-            finish(store, "CE", seed, version=version, linear=10.0 * version + seed, finished=finished)
-    finish(store, "AE", version=1, linear=1.0)
-    finish(store, "CE", preset="paper", version=1, linear=2.0, digest="d2")
-    found = results(finished_cells(store), "taxonomy", "synthetic")
-    assert sorted(by(found, "preset", "entry", "version", "seed", "linear")) == [
-        ("paper", "CE", 1, 0, 2.0), ("quick", "AE", 1, 0, 1.0), ("quick", "CE", 3, 1, 31.0),
-        ("quick", "CE, version=1", 1, 0, 10.0), ("quick", "CE, version=1", 1, 1, 11.0),
-        ("quick", "CE, version=1", 1, 2, 12.0), ("quick", "CE, version=2", 2, 0, 20.0),
-        ("quick", "CE, version=2", 2, 1, 21.0),
-    ]
-    assert departures("CE, version=2") == {"version": "2"}
-
-
-def test_versions_of_other_recipes_are_not_mixed_with_each_other(store):
-    """Each version has seeds of one recipe; what changed between the versions may have changed the recipe too."""
-    for version, rate in ((1, 0.1), (2, 0.3)):
-        for seed in range(2):
-            finish(store, "CE", seed, version=version, recipe=Small(rate=rate))
-    cells = finished_cells(store)
-    assert len(results(cells, "taxonomy", "synthetic")) == 4
-    row = cells.index[cells["version"] == 1][0]
-    with pytest.raises(MixedSeeds, match="'CE, version=1' differ in rate"):
-        results(changed(cells, row, "recipe", rate=0.7), "taxonomy", "synthetic")
-
-
-def changed(cells, row, column, **fields):
-    """The cells with some fields of one cell's recipe changed, or removed if None; or with another digest."""
-    cells = cells.copy()
-    if column == "digest":
-        cells.loc[row, "digest"] = "another"
-    else:
-        recipe = json.loads(cells.loc[row, "recipe"]) | fields
-        kept = {name: value for name, value in recipe.items() if value is not None}
-        cells.loc[row, "recipe"] = json.dumps(kept)
-    return cells
-
-
-@pytest.mark.parametrize(("column", "fields", "named"), [
-    ("recipe", {"rate": 0.2}, "rate"), ("recipe", {"rate": 0.2, "objectives": "AE"}, "objectives, rate"),
-    ("digest", {}, "digest"),
-])
-def test_seeds_of_other_recipes_or_data_are_not_averaged(store, column, fields, named):
-    for seed in range(3):
-        finish(store, "CE", seed)
-    finish(store, "AE", 5)
-    cells = finished_cells(store).sort_values(["entry", "seed"], ignore_index=True)
-    mixed = changed(cells, 2, column, **fields)
-    keys = ", ".join(mixed.loc[mixed["entry"] == "CE", "key"])
-    message = rf"taxonomy on synthetic, quick recipe: seeds 0, 1, 2 of 'CE' differ in {named} \(cells {keys}\); they "
-    with pytest.raises(MixedSeeds, match=f"{message}cannot be averaged: run all seeds again, or delete the others"):
-        results(mixed, "taxonomy", "synthetic")
-    assert len(results(mixed, "taxonomy", "ucla")) == 0
-
-
-def test_what_cannot_be_averaged_is_left_out_by_table_data_set_and_preset(store):
-    settings = (("AE", "quick", "d1"), ("CE", "quick", "d1"), ("CE", "paper", "d2"))
-    for seed, (entry, preset, digest) in itertools.product(range(2), settings):
-        finish(store, entry, seed, preset=preset, digest=digest)
-    cells = finished_cells(store).sort_values(["preset", "entry", "seed"], ignore_index=True)
-    pd.testing.assert_frame_equal(without_mixed(cells)[0], cells)
-    assert without_mixed(cells)[1] == without_mixed(cells[:0])[1] == [] and without_mixed(cells[:0])[0].empty
-    mixed = changed(changed(cells, 2, "digest"), 4, "digest")
-    kept, (told,) = without_mixed(mixed)
-    pd.testing.assert_frame_equal(kept, mixed[:2])
-    assert kept["preset"].unique().tolist() == ["paper"]
-    assert "quick recipe: seeds 0, 1 of 'AE' differ in digest" in told
-    assert all(key in told for key in mixed["key"][2:]) and not any(key in told for key in kept["key"])
-    assert "\n" not in told
-
-
-def test_a_field_that_came_later_and_the_precision_of_a_device_may_differ(store):
-    for seed in range(2):
-        finish(store, "CE", seed)
-    cells = finished_cells(store)
-    for fields in ({"rate": None}, {"precision": "float32"}):
-        assert len(results(changed(cells, 1, "recipe", **fields), "taxonomy", "synthetic")) == 2
-    both = changed(changed(cells, 0, "recipe", precision="bfloat16"), 1, "recipe", precision="float32")
-    assert len(results(both, "taxonomy", "synthetic")) == 2
-
-
-def test_entries_and_presets_may_differ_from_each_other(store):
-    finish(store, "CE", 0)
-    finish(store, "AE", 1, digest="d2")
-    finish(store, "CE", 1, preset="paper", digest="d3")
-    assert len(results(finished_cells(store), "taxonomy", "synthetic")) == 3
-
-
-def test_results_of_a_table_without_cells(store):
-    finish(store, "CE")
-    assert len(results(finished_cells(store), "taxonomy", "ucla")) == 0
-    assert len(results(read_cells(store.root / "nothing.csv"), "taxonomy", "ucla")) == 0
 
 
 def test_merging_leaves_its_arguments_alone(store):

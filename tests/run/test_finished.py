@@ -3,33 +3,28 @@ import dataclasses
 import pandas as pd
 import pytest
 import torch
+from one_cell import CELL, first_edition
 
-from repro.recipe import Recipe, setting
-from repro.run.finished import kept
-from repro.run.store import Cell, Store
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Threaded(Recipe):
-    threads: int = setting(1, "assumed")
+from repro.run.finished import checkpoint, kept
+from repro.run.fit import save_checkpoint
+from repro.run.store import Store
 
 
 def test_what_is_kept_is_computed_once_with_the_threads_and_the_precision_of_training(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
-    cell = Cell("taxonomy", "CE", Threaded(), 0, preset="quick", dataset="synthetic", digest="d1", version=1)
-    Store(tmp_path).run(cell).folder.mkdir(parents=True)
+    Store(tmp_path).run(CELL).folder.mkdir(parents=True)
     calls = []
 
     def compute():
         calls.append((torch.get_num_threads(), torch.backends.cudnn.allow_tf32))
         return pd.DataFrame({"value": [0.5, 2.0]})
 
-    first = kept(cell, "values.csv", compute)
+    first = kept(CELL, "values.csv", compute)
     whose = {"dataset": ["synthetic"] * 2, "preset": ["quick"] * 2, "version": [1, 1], "evaluation": [1, 1],
              "seed": [0, 0]}
     assert first.to_dict("list") == {"value": [0.5, 2.0]} | whose
-    assert kept(cell, "values.csv", compute).equals(first)
+    assert kept(CELL, "values.csv", compute).equals(first)
     assert calls == [(1, False)]
 
 
@@ -37,22 +32,21 @@ def test_what_is_kept_is_computed_once_with_the_threads_and_the_precision_of_tra
 def test_what_is_kept_of_another_version_is_computed_again(tmp_path, monkeypatch, change):
     """A file of before versions were kept, or with the same key: that of an evaluation is not in it."""
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    cell = Cell("taxonomy", "CE", Threaded(), 0, preset="quick", dataset="synthetic", digest="d1", version=1)
-    today = dataclasses.replace(cell, **change)
+    today = dataclasses.replace(CELL, **change)
     values = iter([0.5, 2.0, 3.0])
 
     def compute():
         return pd.DataFrame({"value": [next(values)]})
 
-    for each in (cell, today):
+    for each in (CELL, today):
         run = Store(tmp_path).run(each)
         run.folder.mkdir(parents=True, exist_ok=True)
         for name in ("result.json", "checkpoint.pt"):
             (run.folder / name).touch()
     folder = Store(tmp_path).run(today).folder
-    assert kept(cell, "values.csv", compute)["value"].tolist() == [0.5]
-    if folder != Store(tmp_path).run(cell).folder:  # another training has another folder
-        (folder / "values.csv").write_bytes((Store(tmp_path).run(cell).folder / "values.csv").read_bytes())
+    assert kept(CELL, "values.csv", compute)["value"].tolist() == [0.5]
+    if folder != Store(tmp_path).run(CELL).folder:  # another training has another folder
+        (folder / "values.csv").write_bytes((Store(tmp_path).run(CELL).folder / "values.csv").read_bytes())
     assert kept(today, "values.csv", compute)["value"].tolist() == [2.0]
     assert kept(today, "values.csv", compute)["value"].tolist() == [2.0]
     (folder / "values.csv").write_text("value,dataset,preset\n7.0,synthetic,quick\n")
@@ -60,3 +54,13 @@ def test_what_is_kept_of_another_version_is_computed_again(tmp_path, monkeypatch
     (folder / "values.csv").write_text("value,dataset,preset\n7.0,synthetic,quick\n")
     (folder / "checkpoint.pt").unlink()  # nothing to compute it from: it stays
     assert kept(today, "values.csv", compute)["value"].tolist() == [7.0]
+
+
+def test_the_state_of_a_cell_is_in_whichever_of_its_folders_has_one(store):
+    with pytest.raises(ValueError, match=f"key='{CELL.key}' is not that of a finished cell in .*; see `repro results"):
+        checkpoint(CELL.key, store)
+    first_edition(store, CELL, "taxonomy", {"linear": 51.0, "evaluation": 2})
+    with pytest.raises(FileNotFoundError, match="has no sound checkpoint; delete that folder and run the table again"):
+        checkpoint(CELL.key, store)
+    save_checkpoint(first_edition(store, CELL, "encoder_collapse", {"linear": 50.0}), {"learner": {"weight": 3}})
+    assert checkpoint(CELL.key, store) == {"weight": 3}

@@ -1,6 +1,7 @@
 """Broken folders of runs: what is said of them, and that repairing loses nothing."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import subprocess
@@ -8,21 +9,21 @@ import sys
 import time
 
 import pytest
+from nursery import HELPERS
+from one_cell import CELL, first_edition
 
-from repro.recipe import Recipe
 from repro.run.health import QUIET, examine
-from repro.run.store import Cell, Store, write_atomically
+from repro.run.store import Store, write_atomically
 
-CELL = Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1)
 LEFTOVER = ".result.json.0123456789abcdef"
 
 HOLD = """
 import os, sys
 from pathlib import Path
-from repro.recipe import Recipe
-from repro.run.store import Cell, Store
+from one_cell import CELL
+from repro.run.store import Store
 
-run = Store(Path(sys.argv[1])).run(Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1))
+run = Store(Path(sys.argv[1])).run(CELL)
 with run.claim():
     (run.folder / "progress.jsonl").write_text('{"step": 3, "of": 4}')
     (run.folder / ".checkpoint.pt.0123456789abcdef").write_text("half")
@@ -52,7 +53,9 @@ def finished(run):
 def holder(root):
     """Another process that trains the cell; yields it, and kills it at the end."""
     command = [sys.executable, "-c", HOLD, str(root)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    own = os.environ | {"PYTHONPATH": os.pathsep.join([str(HELPERS), os.environ.get("PYTHONPATH", "")])}
+    with subprocess.Popen(command, env=own, text=True, **pipes) as process:
         assert process.stdout.readline() == f"{process.pid}\n"
         try:
             yield process
@@ -103,6 +106,14 @@ def test_damaged_twice_keeps_both(root, finished):
         (finished.folder / "recipe.json").write_text("{}")
         examine(root).problems[0].repair()
     assert {"first", "second"} <= {path.read_text() for path in finished.folder.glob("result.damaged*.json")}
+
+
+def test_cells_of_the_first_edition_are_looked_at_too(root):
+    whole, half = (dataclasses.replace(CELL, seed=seed) for seed in (1, 2))
+    first_edition(Store(root), whole, "taxonomy", {"linear": 50.0})
+    folder = first_edition(Store(root), half, "taxonomy")
+    health = examine(root)
+    assert (health.finished, health.problems) == (1, []) and str(folder) in health.unfinished[0]
 
 
 def test_a_missing_description_is_a_damaged_one(root, finished):

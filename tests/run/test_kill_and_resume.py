@@ -21,20 +21,21 @@ from repro.run.fit import load_checkpoint
 # a scheduler of dask, which another process is ("scheduler"), and others its workers ("worker", its address); they
 # write down their own. A file "hold" in the folder keeps cells from being trained.
 SMALL_TABLE = """
-import functools, os, signal, time
+import dataclasses, functools, json, os, signal, time
 from pathlib import Path
 
 import torch
 
+import repro.table
 from repro.run.cluster import Cluster
 from repro.run.engine import run_cells
 from repro.run.fit import fit
 from repro.run.local import Local
-from repro.run.store import Cell, Store
-from repro.skeleton import cell as skeleton_cell
+from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet
-from repro.skeleton.pretrain import VERSION, Pretrainer
+from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
+from repro.skeleton.study import SKELETONS
 
 EPOCHS = int(os.environ["EPOCHS"])
 SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
@@ -75,11 +76,11 @@ def train_and_remember(run, progress):
         os.kill(os.getpid(), signal.SIGKILL)
     while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
         time.sleep(0.001)
-    return skeleton_cell.train(run, progress, device=torch.device("cpu"))
+    return repro.table.train(run, progress, study=STUDY, device=torch.device("cpu"))
 
 
-skeleton_cell.data_of = lambda recipe: small_set()
-skeleton_cell.fit = functools.partial(fit, checkpoint_seconds=0)
+STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: small_set())
+repro.table.fit = functools.partial(fit, checkpoint_seconds=0)
 Pretrainer.load_state_dict = load_and_remember
 
 
@@ -101,13 +102,15 @@ def serve(root, what, address=""):
 def work(root, what, rest="1"):
     if what in ("scheduler", "worker"):
         return serve(root, what, rest)
-    cells = [Cell("taxonomy", RECIPES[seed].select, RECIPES[seed], seed, "smoke", "synthetic", "d1", VERSION)
+    cells = [dataclasses.replace(STUDY.cell(RECIPES[seed], seed, "smoke"), changes={"select": RECIPES[seed].select})
              for seed in map(int, what)]
+    store = Store(root)
     if rest == "dask" or "://" in rest:
         pool = Cluster(2, rest if "://" in rest else None, "cpu")
     else:
         pool = Local(int(rest)) if int(rest) > 1 else None
-    print(run_cells(cells, train_and_remember, Store(root), pool=pool).to_json())
+    run_cells(cells, train_and_remember, store, pool=pool)
+    print(json.dumps({cell.seed: store.run(cell).result["linear"] for cell in cells}))
 
 
 def warm_up():
@@ -149,7 +152,7 @@ def nursery(tmp_path_factory):
 
 def progress_lines(root: Path) -> int:
     """Lines of progress of all cells."""
-    return sum(path.read_bytes().count(b"\n") for path in root.glob("taxonomy/*/progress.jsonl"))
+    return sum(path.read_bytes().count(b"\n") for path in root.glob("cells/*/progress.jsonl"))
 
 
 def is_alive(pid: int) -> bool:
@@ -169,14 +172,14 @@ def events(root: Path, event: str) -> list[int]:
 
 def half_done(root: Path) -> int:
     """Cells that have a checkpoint and no result yet."""
-    begun = {path.parent for path in root.glob("taxonomy/*/checkpoint*.pt")}
+    begun = {path.parent for path in root.glob("cells/*/checkpoint*.pt")}
     return sum(not (folder / "result.json").exists() for folder in begun)
 
 
 def outcome(root: Path) -> dict:
     """Everything of the finished cells that must not depend on what happened on the way, by seed."""
     found = {}
-    for path in root.glob("taxonomy/*/result.json"):
+    for path in root.glob("cells/*/result.json"):
         result, folder = json.loads(path.read_text()), path.parent
         lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
         cost = result.pop("cost")
@@ -210,7 +213,7 @@ def undisturbed(tmp_path_factory, nursery) -> tuple[dict, dict]:
 def only_first(undisturbed: tuple[dict, dict]) -> tuple[dict, dict]:
     """The same of the first cell alone, without what only the second reports."""
     cells, table = undisturbed
-    return {0: cells[0]}, {column: {"0": values["0"]} for column, values in table.items() if values["0"] is not None}
+    return {0: cells[0]}, {"0": table["0"]}
 
 
 def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
@@ -221,7 +224,7 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
         assert set(state) >= {"model", "keys", "dictionary", "sequence_dictionary", "optimiser", "generator", "order"}
         assert len({line["loss"] for line in cell["progress"]}) == EPOCHS
         assert sorted(cell["progress"][0]) == ["AD", "AE", "CD", "CE", "loss", "of", "step"]
-        assert table["linear"][str(seed)] == cell["result"]["linear"]
+        assert table[str(seed)] == cell["result"]["linear"]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -262,7 +265,7 @@ def test_ten_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery,
     assert len(set(events(tmp_path, "trains"))) == len(events(tmp_path, "trains")) == 2
     assert events(tmp_path, "resumes") == []
     said = [line for lines, _ in ended.values() for line in lines]
-    assert all(" which trains last, seed 0, in " in line or " which trains best" in line for line in said)
+    assert all(", select=last, seed 0, in " in line or ", select=best_on_test, " in line for line in said)
 
 
 def test_a_process_says_for_whom_it_waits_and_takes_over_when_that_one_is_killed(tmp_path, nursery, undisturbed):
@@ -352,12 +355,12 @@ def test_ctrl_c_ends_a_dask_cluster_of_this_machine_whatever_its_workers_do(tmp_
 
 def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undisturbed):
     pid = nursery.start(tmp_path, "20", 2)
-    until(lambda: not is_alive(pid), seconds=30)
+    until(lambda: not is_alive(pid))
     assert nursery.status(pid) == 1
     errors = (tmp_path / f"{pid}.err").read_text()
     assert "Fatal Python error" not in errors
-    (failed,) = [line for line in errors.splitlines() if "last, seed 2: " in line]
-    assert failed.startswith("  last, seed 2: AE is nan at step ")
+    (failed,) = [line for line in errors.splitlines() if "select=last, seed 2: " in line]
+    assert failed.startswith("  AE+CE+AD+CD, select=last, seed 2: AE is nan at step ")
     assert "NonFiniteLoss: 1 of 2 cells failed, the others are done:\n" in errors
     assert pid not in events(tmp_path, "trains")  # the workers told what happened
     assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that diverges")
@@ -369,8 +372,8 @@ def test_a_cell_that_kills_its_process_is_tried_twice_and_named_while_the_others
     pid = nursery.start(tmp_path, "30", 2)
     assert nursery.status(pid) == 1
     errors = (tmp_path / f"{pid}.err").read_text()
-    assert "ChildProcessError: 1 of 2 cells failed, the others are done:\n  last, seed 3: its process was " in errors
-    assert "was ended by SIGKILL (perhaps for want of memory) (tried twice)" in errors
+    failed = "ChildProcessError: 1 of 2 cells failed, the others are done:\n  AE+CE+AD+CD, select=last, seed 3: its "
+    assert f"{failed}process was ended by SIGKILL (perhaps for want of memory) (tried twice)" in errors
     assert pid not in events(tmp_path, "trains") and len(set(events(tmp_path, "trains"))) == 3
     assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that kills its process")
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+from nursery import HELPERS
 
 from repro.run.local import environment
 
@@ -14,10 +15,11 @@ SCRIPT = """
 import dataclasses, errno, json, os, sys
 from pathlib import Path
 
+from one_cell import CELL
+
 import repro.run.local
-from repro.recipe import Recipe
 from repro.run.local import Local
-from repro.run.store import Cell, Store
+from repro.run.store import Store
 
 
 def train(run, progress):
@@ -36,7 +38,7 @@ def train(run, progress):
 
 def main(workers):
     repro.run.local.torch.cuda.device_count = lambda: 2
-    cells = [Cell("taxonomy", "CE", Recipe(), seed, "quick", "synthetic", "d1", 1) for seed in range(5)]
+    cells = [dataclasses.replace(CELL, seed=seed) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
     failed = Local(workers)(cells, train, store)
     print()
@@ -52,7 +54,7 @@ def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-c", f"import script; script.main({workers})"]
     (tmp_path / "sitecustomize.py").write_text("print('words of a Python that starts', end='')")
-    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(tmp_path), str(HELPERS), os.environ.get("PYTHONPATH")]))
     own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6", "PYTHONPATH": path}
     done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
     failed, finished = json.loads(done.stdout.splitlines()[-1])

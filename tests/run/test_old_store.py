@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from smoke_runs import smoke_runs
 
-from repro.report import stored
-from repro.run.export import results
+from repro.run.export import everything
 from repro.run.health import examine
 from repro.run.store import Store
 from repro.skeleton.pretrain import VERSION
+from repro.table import find, finished
 
 OLD = Path(__file__).with_name("old_store")
 RANDOM, TRAINED = "4b860631c7126871", "a2e1477e17493715"
@@ -34,7 +34,7 @@ def contents(root):
 
 def test_cells_of_an_earlier_version_are_read_with_their_version(store):
     found = {cell["key"]: cell for cell in store.finished()}
-    assert {key: (cell["entry"], cell["version"]) for key, cell in found.items()} == {
+    assert {key: (cell["recipe"]["objectives"], cell["version"]) for key, cell in found.items()} == {
         RANDOM: ("random", 1), TRAINED: ("CE+AD", 1)
     }
     assert found[TRAINED]["result"]["linear"] == 43.5 and VERSION > 1
@@ -50,10 +50,12 @@ def test_a_table_trains_anew_and_leaves_them_alone(store):
     assert cell.key not in (RANDOM, TRAINED) and cell.version == VERSION
     left = contents(store.root)
     assert {path: left[path] for path in before} == before
-    cells = stored.everything()
-    assert {RANDOM, cell.key} <= set(cells["key"])
-    shown = results(cells[cells["preset"] == "smoke"], "taxonomy", "synthetic")
-    assert shown.loc[shown["entry"] == "random", "key"].tolist() == [cell.key]  # the one finished last
+    assert {RANDOM, cell.key} <= set(everything()["key"])
+    rows = finished()
+    shown = find("taxonomy").laid_out(find("taxonomy").select(rows[rows["preset"] == "smoke"]))
+    assert shown["objectives"].tolist().count("random") == 2  # the other departs from what is smoke today
+    ours = shown[(shown["objectives"] == "random") & (shown["departures"].map(len) == 0)]["ours"]
+    assert ours.tolist() == [store.run(cell).result["linear"]]
 
 
 @pytest.mark.parametrize(("file", "name"), [("recipe.json", "digest"), ("recipe.json", "version"),

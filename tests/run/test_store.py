@@ -7,7 +7,7 @@ import os
 import tempfile
 
 import pytest
-from one_cell import CELL, Small
+from one_cell import CELL, Small, first_edition
 
 from repro.run.store import Cell, evaluation_of
 
@@ -26,8 +26,8 @@ def test_key_depends_on(change):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"table": "encoder_collapse"}, {"entry": "CE, layers=1"}, {"preset": "paper"}, {"recipe": Small(rate=0.5)}],
+    "change", [{"study": "images"}, {"preset": "paper"}, {"evaluation": 2}, {"changes": {"rate": 0.5}},
+               {"dataset": "ucla"}, {"recipe": Small(rate=0.5)}]
 )
 def test_key_does_not_depend_on(change):
     assert dataclasses.replace(CELL, **change).key == CELL.key
@@ -41,7 +41,7 @@ def test_neighbouring_parts_of_the_key_do_not_run_into_each_other():
 
 def test_a_run_is_complete_once_its_result_exists(store):
     run = store.run(CELL)
-    assert run.folder == store.root / "taxonomy" / CELL.key and not run.folder.exists()
+    assert run.folder == store.root / "cells" / CELL.key and not run.folder.exists()
     assert run.result is None
     with run.claim() as claimed:
         assert claimed and run.result is None
@@ -73,8 +73,15 @@ def test_recipe_json_gives_back_the_cell(store):
     run = store.run(CELL)
     with run.claim():
         stored = json.loads((run.folder / "recipe.json").read_text())
+    assert stored == json.loads(json.dumps(CELL.describe())) and [*stored][:2] == ["key", "study"]
     assert stored.pop("key") == CELL.key == run.folder.name
     assert Cell(**stored | {"recipe": Small.from_dict(stored["recipe"])}) == CELL
+
+
+def test_the_label_says_what_is_trained_and_what_departs_from_the_preset():
+    assert CELL.label == "CE"
+    changed = dataclasses.replace(CELL, changes={"epochs": 4, "rate": 0.25})
+    assert changed.label == "CE, epochs=4, rate=0.25" and changed == CELL  # the key says what is equal
 
 
 @pytest.fixture
@@ -102,18 +109,6 @@ def test_an_outdated_result_counts_as_long_as_there_is_no_checkpoint_to_measure_
     assert run.result == {"linear": 51.0, "cost": {"seconds": 9.0}, "evaluation": 3}  # what the training cost stays
 
 
-def test_the_twin_of_an_outdated_cell_is_one_that_is_not(store, later):
-    twin = dataclasses.replace(later, table="encoder_collapse")
-    old, new = {"linear": 50.0, "cost": {}, "evaluation": 2}, {"linear": 51.0, "cost": {}, "evaluation": 3}
-    for cell, result in ((twin, old), (later, old)):
-        store.run(cell).folder.mkdir(parents=True)
-        (store.run(cell).folder / "result.json").write_text(json.dumps(result))
-    assert store.twin(later) is None  # better measured again than taken from a table that is as old
-    assert store.twin(dataclasses.replace(later, table="third")) == old
-    (store.run(twin).folder / "result.json").write_text(json.dumps(new))
-    assert store.twin(later) == new == store.twin(dataclasses.replace(later, table="third"))
-
-
 DAMAGED = ["", "{", "[]", '{"linear": 50.0, "co', "\x00" * 20, "not json"]
 
 
@@ -124,7 +119,7 @@ def test_a_damaged_result_is_named(store, content):
         run.finish({"linear": 50.0, "cost": {}})
     path = run.folder / "result.json"
     path.write_text(content)
-    for read in (lambda: run.result, lambda: store.twin(CELL), store.finished):
+    for read in (lambda: run.result, store.finished):
         with pytest.raises(ValueError) as raised:
             read()
         assert str(raised.value).startswith(f"{path} cannot be read (")
@@ -153,7 +148,7 @@ def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, conte
     written = {"linear": 50.0, "select": "last", "cost": {"seconds": 1.0}, "evaluation": 1}
     assert store.finished()[0]["result"] == written
     (run.folder / "result.json").write_text(content)
-    for read in (lambda: run.result, lambda: store.twin(CELL), store.finished):
+    for read in (lambda: run.result, store.finished):
         with pytest.raises(ValueError, match=rf"result\.json cannot be read \(.*{message}.*doctor --repair"):
             read()
 
@@ -183,19 +178,8 @@ def test_how_much_is_trained_is_a_share_whatever_the_log_holds(store, text, shar
     assert run.trained == share
 
 
-def test_twin_is_the_same_cell_of_any_table(store):
-    other = dataclasses.replace(CELL, table="encoder_collapse", entry="AE, layers=1", preset="paper")
-    assert store.twin(CELL) is None
-    with store.run(other).claim():
-        assert store.twin(CELL) is None  # not complete yet
-    store.run(other).finish({"linear": 61.0, "cost": {"seconds": 2.0}})
-    assert store.twin(CELL) == {"linear": 61.0, "cost": {"seconds": 2.0}, "evaluation": 1}
-    for change in ({"seed": 1}, {"digest": "d2"}, {"version": 2}, {"recipe": Small(epochs=9)}):
-        assert store.twin(dataclasses.replace(CELL, **change)) is None
-
-
-def test_finished_lists_complete_cells_by_table_and_key(store):
-    cells = [dataclasses.replace(CELL, table=table, seed=seed) for table in ("taxonomy", "depth") for seed in range(3)]
+def test_finished_lists_complete_cells_by_key(store):
+    cells = [dataclasses.replace(CELL, seed=seed) for seed in range(6)]
     for number, cell in enumerate(cells):
         with store.run(cell).claim():
             store.run(cell).finish({"linear": float(number), "cost": {"seconds": 1.0}})
@@ -204,12 +188,12 @@ def test_finished_lists_complete_cells_by_table_and_key(store):
     (store.root / "prepared" / "ucla-1234").mkdir(parents=True)
 
     found = store.finished()
-    assert [(row["table"], row["key"]) for row in found] == sorted((cell.table, cell.key) for cell in cells)
-    by_cell = {(row["table"], row["seed"]): row for row in found}
+    assert [row["key"] for row in found] == sorted(cell.key for cell in cells)
+    by_seed = {row["seed"]: row for row in found}
     for number, cell in enumerate(cells):
-        row = by_cell[cell.table, cell.seed]
+        row = by_seed[cell.seed]
         assert row["result"] == {"linear": float(number), "cost": {"seconds": 1.0}, "evaluation": 1}
-        assert row["recipe"] == {"epochs": 3, "rate": 0.5} and row["preset"] == "quick" and row["digest"] == "d1"
+        assert row["recipe"] == CELL.recipe.to_dict() and row["preset"] == "quick" and row["digest"] == "d1"
 
 
 def test_finished_of_no_runs_at_all(store):
@@ -253,14 +237,66 @@ def test_finished_cells_may_be_read_where_nothing_can_be_written(store, monkeypa
     store.require_usable()
 
 
-def test_a_twin_keeps_the_version_of_its_evaluation(store):
-    asked = dataclasses.replace(CELL, evaluation=2)
-    for table, result in (("other", {}), ("another", {"evaluation": 3})):
-        run = store.run(dataclasses.replace(asked, table=table))
-        with run.claim():
-            run.finish({"linear": 50.0, "cost": {}})
-            (run.folder / "result.json").write_text(json.dumps({"linear": 50.0, "cost": {}} | result))
-        with store.run(asked).claim():
-            (store.run(asked).folder / "result.json").unlink(missing_ok=True)
-            store.run(asked).finish(store.twin(asked))
-        assert evaluation_of(store.run(asked).read()) == result.get("evaluation", 1)
+# ---------------------------------------------------------------------------------------------- first edition
+
+
+def result(evaluation):
+    return {"linear": 50.0 + evaluation, "evaluation": evaluation}
+
+
+def test_a_cell_of_the_first_edition_is_read_and_trained_on_where_it_is(store):
+    folder = first_edition(store, CELL, "encoder_collapse", result(1))
+    (described,) = store.finished()
+    assert (described["study"], described["key"], described["changes"]) == ("skeletons", CELL.key, None)
+    assert not {"table", "entry"} & described.keys() and described["result"]["linear"] == 51.0
+    run = store.run(CELL)
+    assert run.folder == folder and run.result["linear"] == 51.0
+    (folder / "result.json").unlink()
+    assert store.finished() == [] and run.result is None
+    with store.run(CELL).claim() as claimed:
+        assert claimed
+        store.run(CELL).finish({"linear": 60.0, "cost": {}})
+    assert store.finished()[0]["changes"] == {} and not (store.root / "cells").exists()
+
+
+def test_a_cell_of_two_tables_is_one(store):
+    for table in ("taxonomy", "encoder_collapse"):
+        first_edition(store, CELL, table, result(1), checkpoint=table == "taxonomy")
+    assert [cell["key"] for cell in store.finished()] == [CELL.key]
+    assert store.run(CELL).folder == store.folder(CELL.key) == store.root / "taxonomy" / CELL.key
+
+
+# Of two folders (evaluation of the result, whether there is a checkpoint) the one that counts where `wanted` is asked
+# for, and whether its result does: half a training is (0, True), one just begun (0, False).
+@pytest.mark.parametrize(("folders", "wanted", "counts", "complete"), [
+    ([(1, True), (2, False)], 2, 1, True), ([(1, True), (2, False)], 1, 1, True),
+    ([(2, False), (1, True)], 3, 1, False), ([(2, True), (1, True)], 3, 0, False),
+    ([(1, False), (2, False)], 3, 1, True),  # nothing to measure again
+    ([(1, False), (1, True)], 1, 1, True), ([(0, True), (0, False)], 1, 0, False),
+    ([(0, True), (1, False)], 2, 1, True),   # what is finished is not trained again
+    ([(0, True), (1, True)], 2, 1, False),
+], ids=str)
+@pytest.mark.parametrize("places", [("taxonomy", "encoder_collapse"), ("encoder_collapse", "cells")], ids=str)
+def test_of_several_folders_the_newest_evaluation_or_the_checkpoint_counts(
+    store, places, folders, wanted, counts, complete
+):
+    for place, (evaluation, checkpoint) in zip(places, folders, strict=True):
+        first_edition(store, CELL, place, result(evaluation) if evaluation else None, checkpoint=checkpoint)
+    run = store.run(dataclasses.replace(CELL, evaluation=wanted))
+    assert run.folder == store.root / places[counts] / CELL.key
+    assert (run.result is not None) == complete
+    newest = max(evaluation for evaluation, _ in folders)
+    assert [cell["result"]["evaluation"] for cell in store.finished()] == [newest] * (newest > 0)
+
+
+def test_of_equal_folders_that_of_this_edition_counts(store):
+    for place in ("taxonomy", "cells", "another"):
+        first_edition(store, CELL, place, result(1))
+    assert store.folder(CELL.key) == store.root / "cells" / CELL.key
+
+
+def test_a_description_that_does_not_say_what_departs_is_read(store):
+    store.run(CELL).finish({"linear": 50.0, "cost": {}})
+    described = {name: value for name, value in CELL.describe().items() if name != "changes"}
+    (store.run(CELL).folder / "recipe.json").write_text(json.dumps(described))
+    assert store.finished()[0]["changes"] is None

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from made_up_training import CELLS
+from one_cell import Small
 
-from repro.recipe import Recipe, setting
+from repro.recipe import Recipe
 from repro.run import cluster, engine
 from repro.run.cluster import Cluster
 from repro.run.engine import pool_of
@@ -16,13 +17,8 @@ from repro.run.store import Cell
 from repro.skeleton.recipe import SkeletonRecipe
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Threaded(Recipe):
-    threads: int = setting(1, "assumed")
-
-
 def threaded(threads: int, preset: str) -> list[Cell]:
-    return [dataclasses.replace(CELLS[0], recipe=Threaded(threads=threads), preset=preset)]
+    return [dataclasses.replace(CELLS[0], recipe=Small(threads=threads), preset=preset)]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +61,7 @@ def test_half_an_address_is_refused_with_the_whole_one():
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Idle(Threaded):
+class Idle(Small):
     cells_per_gpu = 8
 
 
@@ -88,7 +84,7 @@ def test_cells_that_leave_a_gpu_idle_share_it(monkeypatch, name, workers, gpus, 
 
 def test_how_many_share_a_gpu_is_no_part_of_a_recipe():
     assert (Recipe.cells_per_gpu, Idle().cells_per_gpu, SkeletonRecipe.cells_per_gpu) == (1, 8, 8)
-    assert Idle().canonical() == Threaded().canonical()
+    assert Idle().canonical() == Small().canonical()
 
 
 @pytest.mark.parametrize("gpus", [0, 1])

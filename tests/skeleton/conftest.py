@@ -10,7 +10,7 @@ from ntu_distribution import FILES, SPLITS
 from ntu_files import text
 
 from repro import manifest
-from repro.skeleton import cell, ntu_prepare
+from repro.skeleton import ntu_prepare, study
 from repro.skeleton.recipe import smoke
 
 
@@ -46,7 +46,7 @@ def distribution(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def data():
     """Every fifth sequence of the embedded data."""
-    every = cell.data_of(smoke("synthetic", "CE"))
+    every = study.data_of(smoke("synthetic", "CE"))
     parts = ("lengths", "labels", "train", "test", "views", "subjects")
     kept = (torch.arange(len(every.lengths)) % 5 == 0).repeat_interleave(every.lengths)
     return dataclasses.replace(every, frames=every.frames[kept], **{name: getattr(every, name)[::5] for name in parts})

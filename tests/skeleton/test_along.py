@@ -1,5 +1,6 @@
 """Probes along training, and the precision that a training was begun in: cells from their folder to their result."""
 
+import dataclasses
 import functools
 import json
 
@@ -8,14 +9,17 @@ from made_up_skeletons import CPU, made_up, tiny
 from states import assert_equal_states
 from tqdm import tqdm
 
+from repro import table
 from repro.run import device
 from repro.run.engine import run_cells
 from repro.run.fit import fit, load_checkpoint
 from repro.run.learner import Learner
-from repro.run.store import Cell, Store
-from repro.skeleton import cell
-from repro.skeleton.pretrain import VERSION, Pretrainer
+from repro.run.store import Store
+from repro.skeleton.pretrain import Pretrainer
+from repro.skeleton.study import SKELETONS
 
+DATA = made_up()
+STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: DATA)
 SMALL = {"epochs": 3, "probe_epochs": 3, "probe_batch": 7, "select_every": 1}
 
 
@@ -26,22 +30,20 @@ class Killed(Exception):
 @pytest.fixture
 def train(tmp_path, monkeypatch):
     """Trains a recipe in a folder of that name on made-up sequences; returns the run and its result."""
-    data = made_up()
-    monkeypatch.setattr(cell, "data_of", lambda recipe: data)
-    monkeypatch.setattr(cell, "fit", functools.partial(fit, checkpoint_seconds=0))
+    monkeypatch.setattr(table, "fit", functools.partial(fit, checkpoint_seconds=0))
     monkeypatch.setattr(Learner, "report_steps", 2)
 
     def trained(recipe, folder):
         run = Store(tmp_path / folder).run(made(recipe))
         run.folder.mkdir(parents=True, exist_ok=True)
         with tqdm(disable=True) as bar:
-            return run, cell.train(run, bar, device=CPU)
+            return run, table.train(run, bar, study=STUDY, device=CPU)
 
     return trained
 
 
 def made(recipe):
-    return Cell("taxonomy", recipe.objectives, recipe, 0, "quick", "made-up", "made up", VERSION, cell.EVALUATION)
+    return STUDY.cell(recipe, 0, "quick")
 
 
 def probes(run):
@@ -116,15 +118,16 @@ def test_a_result_says_what_it_was_computed_in_where_none_was_asked_for(train, a
     assert_equal_states(*(load_checkpoint(each.folder)["learner"] for each in (run, asked)))
 
 
-def test_a_finished_cell_counts_whatever_it_was_computed_in(train, tmp_path, monkeypatch):
+def test_a_finished_cell_counts_whatever_it_was_computed_in(tmp_path, monkeypatch):
     wanted, store = made(tiny("CE", **SMALL).replace(precision="auto")), Store(tmp_path / "store")
-    run = functools.partial(cell.train, device=CPU)
+    train = functools.partial(table.train, study=STUDY, device=CPU)
     monkeypatch.setattr(device, "has_bfloat16", lambda: True)
-    first = run_cells([wanted], run, store)
+    run_cells([wanted], train, store)
+    first = store.run(wanted).result
     monkeypatch.setattr(device, "has_bfloat16", lambda: False)
     monkeypatch.setattr(Pretrainer, "step", None)  # nothing may be trained
-    assert run_cells([wanted], run, store).equals(first)
-    assert store.run(wanted).result["cost"]["precision"] == "bfloat16"
+    run_cells([wanted], train, store)
+    assert store.run(wanted).result == first and first["cost"]["precision"] == "bfloat16"
 
 
 @pytest.mark.parametrize("begun", [True, False])

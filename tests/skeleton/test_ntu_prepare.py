@@ -10,9 +10,10 @@ from ntu_files import FIRST, body, recording, text
 from typer.testing import CliRunner
 
 from repro import cli, manifest
-from repro.skeleton import cell, data, ntu, ntu_prepare, pipelines, tables
+from repro.skeleton import data, ntu, ntu_prepare, pipelines, study
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper, smoke
+from repro.table import find
 
 
 def assert_same_set(first, second):
@@ -106,14 +107,14 @@ def test_frames_are_mapped_and_stay_as_they_are_in_their_file(distribution, tmp_
 
 def test_what_is_prepared_anew_takes_effect_in_a_live_process(distribution, monkeypatch):
     read, load = [], data.load
-    monkeypatch.setattr(cell, "load", lambda *names, **options: read.append(names) or load(*names, **options))
+    monkeypatch.setattr(study, "load", lambda *names, **options: read.append(names) or load(*names, **options))
     recipe = smoke("ntu", "CE", subset=True)
     for count in (5, 9):
         root = distribution({name: FILES[name] for name in sorted(FILES)[:count]})
         monkeypatch.setenv("REPRO_DATA", str(root))
         ntu_prepare.prepare(root, subset=True)
-        assert cell.data_of(recipe).digest == load("ntu", root, subset=True).digest
-        assert cell.data_of(recipe) is cell.data_of(recipe)
+        assert study.data_of(recipe).digest == load("ntu", root, subset=True).digest
+        assert study.data_of(recipe) is study.data_of(recipe)
     assert len(read) == 2
 
 
@@ -207,10 +208,10 @@ def test_from_files_to_a_table(distribution, monkeypatch):
     chosen = ["--dataset", "ntu", "--subset", "--preset", "smoke", "--objectives", "random,CE+AD"]
     table = invoked("run", "taxonomy", *chosen)
     assert table.count("ntu") == 2
-    kept, = tables.taxonomy_cells("ntu", preset="smoke", objectives="CE+AD", protocol="xview", subset=True)
-    assert (kept.entry, kept.dataset) == ("CE+AD, protocol=xview", "ntu (subset)")
+    kept, = find("taxonomy").cells("ntu", preset="smoke", objectives="CE+AD", protocol="xview", subset=True)
+    assert (kept.label, kept.dataset) == ("CE+AD, protocol=xview", "ntu (subset)")
     with pytest.raises(ValueError, match="of protocol xsub are"):
-        tables.taxonomy_cells("ntu", preset="smoke")
+        find("taxonomy").cells("ntu", preset="smoke")
 
 
 def test_columns_of_the_paper_are_cells(distribution, monkeypatch):
@@ -218,13 +219,13 @@ def test_columns_of_the_paper_are_cells(distribution, monkeypatch):
     monkeypatch.setenv("REPRO_DATA", str(root))
     ntu_prepare.prepare(root)
     for layers, units in ((1, "auto"), (3, "auto"), (1, "1024")):
-        cells = tables.taxonomy_cells("ntu", layers=layers, units=units)
+        cells = find("taxonomy").cells("ntu", layers=layers, units=units)
         assert len(cells) == 16 and {cell.preset for cell in cells} == {"paper"}
         assert {(cell.recipe.layers, cell.recipe.units, cell.recipe.protocol) for cell in cells} == {
             (layers, 512 if units == "auto" else 1024, "xsub")
         }
     with pytest.raises(FileNotFoundError, match="--pipeline predict_cluster"):
-        tables.taxonomy_cells("ntu", pipeline="predict_cluster")
+        find("taxonomy").cells("ntu", pipeline="predict_cluster")
     ntu_prepare.prepare(root, pipeline="predict_cluster")
-    cell, = tables.taxonomy_cells("ntu", objectives="CE", pipeline="predict_cluster")
-    assert cell.entry == "CE, pipeline=predict_cluster" and cell.digest != cells[0].digest
+    cell, = find("taxonomy").cells("ntu", objectives="CE", pipeline="predict_cluster")
+    assert cell.label == "CE, pipeline=predict_cluster" and cell.digest != cells[0].digest

@@ -8,7 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tqdm import tqdm
 
 from repro.run.fit import fit
-from repro.skeleton import cell, selection
+from repro.skeleton import selection, study
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import smoke
 from repro.skeleton.selection import BestOnTest
@@ -74,12 +74,12 @@ def test_a_selected_result_stands_beside_the_last_epoch_of_the_same_training(dat
     for trained_one in (last, learner):
         for _ in range(trained_one.total_steps):
             trained_one.step()
-    expected = cell.measure(last, data, 0)
+    expected = study.measure(last)
     assert "linear_last" not in expected
-    found = cell.measure(learner, data, 0)
+    found = study.measure(learner)
     assert found["linear_last"] == expected["linear"]
     assert found["embedding_spread"] != expected["embedding_spread"]  # read after the first epoch
-    assert found == cell.evaluate(learner.pretrainer, data, 0) | {"linear_last": expected["linear"]}
+    assert found == study.evaluate(learner.pretrainer, data, 0) | {"linear_last": expected["linear"]}
 
 
 def test_without_a_look_at_the_test_split_the_last_weights_stay(data, one_thread):

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from repro.skeleton.tables import TABLES
 
 from repro.run import device
 from repro.run.export import read_cells
 from repro.run.store import Cell
 from repro.skeleton.data import load
 from repro.skeleton.pretrain import VERSION, Pretrainer
-from repro.skeleton.recipe import METHODS, PRESETS, SkeletonRecipe, quick
+from repro.skeleton.recipe import PRESETS, SkeletonRecipe, quick
 from repro.skeleton.sequences import Sequences
+from repro.skeleton.study import SKELETONS
 
 CPU = torch.device("cpu")
 FIGURES = Path(__file__).parents[2] / "figures"
@@ -104,20 +104,24 @@ def test_readouts_come_in_the_order_of_the_samples():
 
 def test_keys_of_published_cells_stay():
     cells = read_cells(FIGURES / "cells.csv")
-    cells = cells[(cells["table"] == "taxonomy") & (cells["version"] == VERSION) & cells["entry"].isin(METHODS)]
-    assert {"random", "CE", "AE+CE+AD"} <= set(cells["entry"])
-    for row in cells.itertuples():
-        recipe = PRESETS[row.preset](row.dataset, row.entry)
-        cell = Cell("taxonomy", row.entry, recipe, row.seed, row.preset, row.dataset, row.digest, VERSION)
-        assert cell.key == row.key, row.entry
+    cells = SKELETONS.tidy(cells[cells["version"] == VERSION])
+    usual = cells[cells["changes"].map(len) == 0]
+    assert {"random", "CE", "AE+CE+AD"} <= set(usual["objectives"])
+    for row in usual.itertuples():
+        recipe = PRESETS[row.preset](row.dataset, row.objectives)
+        assert SKELETONS.changes(recipe, row.preset) == {}
+        cell = Cell(study=row.study, recipe=recipe, seed=row.seed, preset=row.preset, dataset=row.dataset,
+                    digest=row.digest, version=VERSION)
+        assert cell.key == row.key, row.objectives
 
 
 def test_every_published_key_is_that_of_its_recipe():
     for row in read_cells(FIGURES / "cells.csv").itertuples():
-        if row.table in TABLES:
+        if row.study == SKELETONS.name:
             recipe = SkeletonRecipe.from_dict(json.loads(row.recipe))
-            cell = Cell(row.table, row.entry, recipe, row.seed, row.preset, row.dataset, row.digest, row.version)
-            assert row.key == cell.key, (row.table, row.entry, row.seed)
+            cell = Cell(study=row.study, recipe=recipe, seed=row.seed, preset=row.preset, dataset=row.dataset,
+                        digest=row.digest, version=row.version)
+            assert row.key == cell.key, (row.recipe, row.seed)
 
 
 def test_digest_of_the_embedded_data_stays():

@@ -1,8 +1,6 @@
-"""The cells of the tables: which there are, and their entries, recipes and keys."""
+"""The cells of the taxonomy's tables: which there are, and their labels, recipes and keys."""
 
-import dataclasses
 import functools
-import inspect
 import itertools
 import re
 
@@ -10,48 +8,50 @@ import pytest
 import torch
 from made_up_skeletons import stand_in
 
-from repro.skeleton import cell, tables
+from repro.skeleton import study
 from repro.skeleton.pretrain import Pretrainer
-from repro.skeleton.recipe import METHODS, TERMS, VARIANTS, SkeletonRecipe
+from repro.skeleton.recipe import METHODS, TERMS, VARIANTS
+from repro.table import find
 
 pytestmark = pytest.mark.usefixtures("runs")
 
 
-def test_the_sixteen_entries():
-    cells = tables.taxonomy_cells("synthetic")
+def cells(objectives="all", dataset="synthetic", **choices):
+    """Those of the taxonomy."""
+    return find("taxonomy").cells(dataset, objectives=objectives, **choices)
+
+
+def test_the_sixteen_rows():
+    found = cells()
     expected = ["+".join(chosen) for size in (1, 2, 3, 4)
                 for chosen in itertools.combinations(("AE", "CE", "AD", "CD"), size)]
-    assert cells[0].entry == "random"
-    assert sorted(cell.entry for cell in cells[1:]) == sorted(expected)
-    assert len({cell.key for cell in cells}) == 16
-    assert {(cell.table, cell.dataset, cell.preset, cell.seed) for cell in cells} == {
-        ("taxonomy", "synthetic", "quick", 0)
+    assert found[0].label == "random" and sorted(cell.label for cell in found[1:]) == sorted(expected)
+    assert len({cell.key for cell in found}) == 16 and found == find("taxonomy").cells()
+    assert {(cell.study, cell.dataset, cell.preset, cell.seed) for cell in found} == {
+        ("skeletons", "synthetic", "quick", 0)
     }
-    assert all(cell.entry == cell.recipe.objectives for cell in cells)
+    assert all(cell.label == cell.recipe.objectives and cell.changes == {} for cell in found)
 
 
 def test_depths_and_methods_of_the_collapse():
-    cells = tables.encoder_collapse_cells("synthetic", layers="3,1", seeds="4,2")
-    assert [(cell.seed, cell.recipe.layers, cell.recipe.objectives) for cell in cells] == [
+    found = find("encoder_collapse").cells("synthetic", layers="3,1", seeds="4,2")
+    assert [(cell.seed, cell.recipe.layers, cell.recipe.objectives) for cell in found] == [
         (seed, layers, method) for seed in (4, 2) for layers in (3, 1) for method in ("random", "AE")
     ]
-    assert [cell.entry for cell in cells[:4]] == ["random, layers=3", "AE, layers=3", "random", "AE"]
-    assert len(tables.encoder_collapse_cells("synthetic")) == 10
+    assert [cell.label for cell in found[:4]] == ["random, layers=3", "AE, layers=3", "random", "AE"]
+    assert len(find("encoder_collapse").cells("synthetic")) == 10
 
 
 def test_the_order_of_terms_does_not_matter():
-    names = ["CE+AE", " CD+AD+CE+AE", "random"]
-    cells = tables.taxonomy_cells("synthetic", objectives=",".join(names))
-    assert [cell.entry for cell in cells] == ["AE+CE", "AE+CE+AD+CD", "random"]
-    plain = tables.taxonomy_cells("synthetic", objectives="AE+CE")
-    assert plain[0].key == cells[0].key
+    found = cells("CE+AE, CD+AD+CE+AE,random")
+    assert [cell.label for cell in found] == ["AE+CE", "AE+CE+AD+CD", "random"]
+    assert cells("AE+CE")[0].key == found[0].key
 
 
 def test_seeds_come_one_after_the_other_and_make_cells_of_their_own():
-    cells = tables.taxonomy_cells("synthetic", objectives="CE,AE", seeds="3,1")
-    assert [(cell.seed, cell.entry) for cell in cells] == [(3, "CE"), (3, "AE"), (1, "CE"), (1, "AE")]
-    assert len({cell.key for cell in cells}) == 4
-    assert tables.taxonomy_cells("synthetic", objectives="CE", seeds=3)[0] == cells[0]
+    found = cells("CE,AE", seeds="3,1")
+    assert [(cell.seed, cell.label) for cell in found] == [(3, "CE"), (3, "AE"), (1, "CE"), (1, "AE")]
+    assert len({cell.key for cell in found}) == 4 and cells("CE", seeds=3)[0] == found[0]
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,12 @@ def test_seeds_come_one_after_the_other_and_make_cells_of_their_own():
     ],
     ids=str,
 )
-def test_entries_say_what_departs_from_the_preset(choices, suffix):
-    found, = tables.taxonomy_cells("synthetic", preset="smoke", objectives="CE+AD+CD", **choices)
-    usual, = tables.taxonomy_cells("synthetic", preset="smoke", objectives="CE+AD+CD")
-    assert found.entry == "CE+AD+CD" + suffix
+def test_labels_say_what_departs_from_the_preset(choices, suffix):
+    found, = cells("CE+AD+CD", preset="smoke", **choices)
+    usual, = cells("CE+AD+CD", preset="smoke")
+    assert found.label == "CE+AD+CD" + suffix
     assert (found.key == usual.key) == (suffix == "")
+    assert found.recipe == usual.recipe.replace(**found.changes)
 
 
 CONCERNED = {"sum_of_squares": {"AD"}, "denoising": {"AD"}, "frozen_noise": {"CD"}, "uncropped": {"CD"},
@@ -82,11 +83,10 @@ CONCERNED = {"sum_of_squares": {"AD"}, "denoising": {"AD"}, "frozen_noise": {"CD
 
 @pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "uncropped"])
 def test_objectives_that_a_variant_does_not_concern_keep_their_usual_cells(variant):
-    cells = tables.taxonomy_cells("synthetic", variant=variant)
-    for found, usual in zip(cells, tables.taxonomy_cells("synthetic"), strict=True):
-        concerned = CONCERNED[variant] & set(usual.entry.split("+"))
+    for found, usual in zip(cells(variant=variant), cells(), strict=True):
+        concerned = CONCERNED[variant] & set(usual.label.split("+"))
         assert found.recipe == (usual.recipe.replace(**VARIANTS[variant]) if concerned else usual.recipe)
-        assert (found.key == usual.key) == (found.entry == usual.entry) == (not concerned)
+        assert (found.key == usual.key) == (found.label == usual.label) == (not concerned)
 
 
 @pytest.mark.parametrize(
@@ -97,162 +97,157 @@ def test_objectives_that_a_variant_does_not_concern_keep_their_usual_cells(varia
 def test_a_variant_that_changes_no_objective_is_refused(variant, objectives):
     chosen = re.escape(objectives.replace(",", ", "))
     able = re.escape(", ".join(name for name in METHODS if CONCERNED[variant] & set(name.split("+"))))
-    message = f"variant='{variant}' changes nothing in the training of {chosen}; leave it out, .* anyway: {able}$"
-    with pytest.raises(ValueError, match=message):
-        tables.taxonomy_cells("synthetic", objectives=objectives, variant=variant)
+    with pytest.raises(ValueError, match=f"variant='{variant}' changes nothing of {chosen}; {able} use it: leave it o"):
+        cells(objectives, variant=variant)
 
 
 def test_a_learning_rate_leaves_random_initialisation_its_usual_cell():
-    random, ce = tables.taxonomy_cells("synthetic", objectives="random,CE", learning_rate="0.5")
-    usual = tables.taxonomy_cells("synthetic", objectives="random,CE")
+    random, ce = cells("random,CE", learning_rate="0.5")
+    usual = cells("random,CE")
     assert random == usual[0]
-    assert ce.recipe == usual[1].recipe.replace(learning_rate=0.5) and ce.entry == "CE, learning_rate=0.5"
-
-
-def test_parameters_reach_the_recipe():
-    found, = tables.taxonomy_cells("synthetic", objectives="AD+CD", layers=2, units="48", variant="frozen_noise",
-                                   select="best_on_test", protocol="xview", learning_rate="3e-3")
-    recipe = found.recipe
-    assert (recipe.layers, recipe.units, recipe.td_queue, recipe.select) == (2, 48, "frozen_noise", "best_on_test")
-    assert recipe.learning_rate == 3e-3
+    assert ce.recipe == usual[1].recipe.replace(learning_rate=0.5) and ce.label == "CE, learning_rate=0.5"
 
 
 def test_selection_and_precision_reach_the_recipes_of_the_collapse():
-    usual, = tables.encoder_collapse_cells("synthetic", layers=1, methods="AE")
-    found, = tables.encoder_collapse_cells("synthetic", layers=1, methods="AE", select="best_on_test",
-                                           precision="bfloat16")
+    listed = functools.partial(find("encoder_collapse").cells, "synthetic", layers=1, objectives="AE")
+    (usual,), (found,) = listed(), listed(select="best_on_test", precision="bfloat16", device="cpu")
     assert found.recipe == usual.recipe.replace(select="best_on_test", precision="bfloat16")
-    assert found.entry == "AE, select=best_on_test, precision=bfloat16"
+    assert found.label == "AE, select=best_on_test, precision=bfloat16"
 
 
-@pytest.fixture
-def cuda(monkeypatch):
-    """A CUDA device, as far as a list of cells can tell."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+LISTS = {"taxonomy": {}, "encoder_collapse": {"layers": 1}}
 
 
-LISTS = {"taxonomy": {"objectives": "AE"}, "encoder_collapse": {"methods": "AE", "layers": 1}}
-
-
-@pytest.mark.parametrize("table", LISTS)
+@pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("preset", ["paper", "quick", "smoke"])
-def test_a_cell_is_the_same_on_every_device(table, preset, cuda):
-    listed = functools.partial(tables.TABLES[table].cells, "synthetic", preset=preset, **LISTS[table])
+def test_a_cell_is_the_same_on_every_device(name, preset, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # as far as a list of cells can tell
+    listed = functools.partial(find(name).cells, "synthetic", preset=preset, objectives="AE", **LISTS[name])
     on_cpu, = listed(device="cpu")
-    assert on_cpu.entry == "AE"
+    assert on_cpu.label == "AE"
     for device in ("auto", "cuda"):
         assert listed(device=device) == [on_cpu]
         with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
             listed(device=device, precision="bfloat16")
 
 
-@pytest.mark.parametrize("table", LISTS)
-def test_a_precision_that_is_asked_for_makes_a_cell_of_its_own(table):
+@pytest.mark.parametrize("name", LISTS)
+def test_a_precision_that_is_asked_for_makes_a_cell_of_its_own(name):
     keys = set()
     for precision in ("auto", "float32", "bfloat16"):
-        found, = tables.TABLES[table].cells("synthetic", preset="paper", precision=precision, **LISTS[table])
+        asked = {"precision": [precision], "preset": "paper", "objectives": "AE", "device": "cpu"}
+        found, = find(name).cells("synthetic", **asked, **LISTS[name])
         assert found.recipe.precision == precision
-        assert found.entry == ("AE" if precision == "auto" else f"AE, precision={precision}")
+        assert found.label == ("AE" if precision == "auto" else f"AE, precision={precision}")
         keys.add(found.key)
     assert len(keys) == 3
 
 
 def test_fields_sweep_and_equal_trainings_are_one_cell():
-    found = tables.taxonomy_cells("synthetic", objectives="CE,AD", ad_weight="1,25,50", seeds="0,1")
-    usual = tables.taxonomy_cells("synthetic", objectives="CE,AD", seeds="0,1")
-    entries = ["CE", "AD", "AD, ad_weight=25.0", "AD, ad_weight=50.0"]
-    assert [(cell.seed, cell.entry) for cell in found] == [(seed, entry) for seed in (0, 1) for entry in entries]
-    assert [cell.key for cell in found if cell.entry in ("CE", "AD")] == [cell.key for cell in usual]
+    found, usual = cells("CE,AD", ad_weight="1,25,50", seeds="0,1"), cells("CE,AD", seeds="0,1")
+    labels = ["CE", "AD", "AD, ad_weight=25.0", "AD, ad_weight=50.0"]
+    assert [(cell.seed, cell.label) for cell in found] == [(seed, label) for seed in (0, 1) for label in labels]
+    assert [cell.key for cell in found if cell.label in ("CE", "AD")] == [cell.key for cell in usual]
     assert [cell.recipe.ad_weight for cell in found[:4]] == [1.0, 1.0, 25.0, 50.0]
 
 
 def test_several_fields_sweep_together():
-    found = tables.taxonomy_cells("synthetic", objectives="random,CE", layers=[1, 3], temperature="0.1,0.2")
+    found = cells("random,CE", layers=[1, 3], temperature="0.1,0.2")
     assert [(cell.recipe.objectives, cell.recipe.layers, cell.recipe.temperature) for cell in found] == [
-        ("random", 1, 0.1), ("random", 3, 0.1),
-        ("CE", 1, 0.1), ("CE", 1, 0.2), ("CE", 3, 0.1), ("CE", 3, 0.2),
+        ("random", 1, 0.1), ("random", 3, 0.1), ("CE", 1, 0.1), ("CE", 1, 0.2), ("CE", 3, 0.1), ("CE", 3, 0.2),
     ]
     assert len({cell.key for cell in found}) == 6
-    assert found[-1].entry == "CE, layers=3, temperature=0.2"
-
-
-def test_every_field_is_a_parameter_and_auto_is_the_preset():
-    fields = {field.name for field in dataclasses.fields(SkeletonRecipe)} - {"objectives"}
-    for name, listed in (("taxonomy", tables.taxonomy_cells), ("encoder_collapse", tables.encoder_collapse_cells)):
-        parameters = inspect.signature(listed).parameters
-        assert fields <= parameters.keys()
-        everything = dict.fromkeys(fields - {"dataset", "layers"}, "auto")
-        assert listed("synthetic", **LISTS[name], **everything) == listed("synthetic", **LISTS[name])
+    assert found[-1].label == "CE, layers=3, temperature=0.2"
 
 
 @pytest.mark.parametrize(("field", "text", "value"), [
-    ("td_crop", "none", None), ("td_crop", "8", 8), ("bidirectional", "true", True), ("ema_head_twice", True, True),
+    ("td_crop", "8", 8), ("bidirectional", "true", True), ("ema_head_twice", True, True),
     ("units", "64", 64), ("cd_weight", 25, 25.0), ("momentum", "0.99", 0.99),
     ("decoder_input", "embedding", "embedding"), ("probe_every", 2, 2), ("epochs", "3", 3),
 ])
 def test_a_field_is_given_as_text_or_as_itself(field, text, value):
-    found, = tables.taxonomy_cells("synthetic", objectives="CE+CD", **{field: text})
-    usual, = tables.taxonomy_cells("synthetic", objectives="CE+CD")
+    (found,), (usual,) = cells("CE+CD", **{field: text}), cells("CE+CD")
     assert found.recipe == usual.recipe.replace(**{field: value}) and type(getattr(found.recipe, field)) is type(value)
-    assert found.entry == f"CE+CD, {field}={value}"
+    assert found.label == f"CE+CD, {field}={value}"
 
 
 @pytest.mark.parametrize(("objectives", "choices", "message"), [
     ("CE,AE", {"ad_weight": 2}, "ad_weight=2 changes nothing of CE, AE; AD, AE\\+AD, .* use it: leave it out"),
     ("random", {"epochs": "1,2"}, "epochs='1,2' changes nothing of random; AE, CE, AE\\+CE, .* use it"),
     ("AD", {"flip": 0.25}, "flip=0.25 changes nothing of AD; AE, CE, .* use it"),
-    ("CE", {"select_every": 2}, "select_every=2 changes nothing of CE; nothing that is trained so does: leave it out"),
+    ("CE", {"select_every": 2}, "select_every=2 changes nothing of CE; leave it out"),
     ("CE", {"ad_loss": "squared", "epochs": 2}, "ad_loss='squared' changes nothing of CE; AD, "),
 ])
 def test_a_field_that_no_row_uses_is_refused_naming_who_does(objectives, choices, message):
     with pytest.raises(ValueError, match=message):
-        tables.taxonomy_cells("synthetic", objectives=objectives, **choices)
+        cells(objectives, **choices)
 
 
 def test_a_field_counts_as_used_where_another_that_is_asked_for_makes_it_so():
-    found, = tables.taxonomy_cells("synthetic", objectives="CE", select="best_on_test", select_every=2)
+    found, = cells("CE", select="best_on_test", select_every=2)
     assert (found.recipe.select, found.recipe.select_every) == ("best_on_test", 2)
-    found, = tables.taxonomy_cells("synthetic", objectives="AD", ad_input="augmented", flip=0.25)
+    found, = cells("AD", ad_input="augmented", flip=0.25)
     assert (found.recipe.ad_input, found.recipe.flip) == ("augmented", 0.25)
+
+
+def test_a_field_that_a_variant_brings_into_use_can_be_asked_for_with_it():
+    found, = cells("AD", variant="denoising", ad_weight=25)
+    assert (found.recipe.ad_input, found.recipe.ad_weight) == ("augmented", 25.0)
+    found, = cells("AD", variant="denoising", flip=0.25)
+    assert (found.recipe.ad_input, found.recipe.flip) == ("augmented", 0.25)
+    with pytest.raises(ValueError, match=r"flip=0.25 changes nothing of AD; AE, CE, AE\+CE, .* use it"):
+        cells("AD", flip=0.25)
+
+
+@pytest.fixture
+def made_up_data(monkeypatch, folders):
+    """Returns a function that lets every data set be one whose longest sequence has so many frames."""
+    def let(longest):
+        monkeypatch.setattr(study, "load", lambda name, *_, subset=False, **__: stand_in(
+            name + " (subset)" * subset, longest))
+
+    return let
 
 
 @pytest.mark.parametrize(("dataset", "pipeline", "expected"), [
     ("ntu", "authors", "default"), ("ntu", "default", "default"), ("ntu", "predict_cluster", "predict_cluster"),
     ("synthetic", "raw", "raw"),
 ])
-def test_one_computation_has_one_pipeline(dataset, pipeline, expected, monkeypatch):
-    monkeypatch.setattr(tables, "data_of", lambda recipe: stand_in(recipe.dataset, 300))
-    found, = tables.taxonomy_cells(dataset, preset="smoke", objectives="CE", pipeline=pipeline)
+def test_one_computation_has_one_pipeline(dataset, pipeline, expected, made_up_data):
+    made_up_data(300)
+    found, = cells("CE", dataset, preset="smoke", pipeline=pipeline)
     assert found.recipe.pipeline == expected
-    assert found.entry == ("CE" if expected == "default" else f"CE, pipeline={expected}")
+    assert found.label == ("CE" if expected == "default" else f"CE, pipeline={expected}")
 
 
 def test_the_authors_pipeline_is_ntus_alone():
     with pytest.raises(ValueError, match="pipeline='authors' is not one of: default, interpolate, unscaled, raw"):
-        tables.taxonomy_cells("synthetic", pipeline="authors")
+        cells("CE", pipeline="authors")
 
 
 @pytest.mark.parametrize(("longest", "refused"), [(50, True), (51, False), (7, True)])
-def test_uncropped_is_refused_where_nothing_is_cropped(longest, refused, monkeypatch):
-    monkeypatch.setattr(tables, "data_of", lambda recipe: stand_in("ntu", longest))
+@pytest.mark.parametrize("asked", [{"variant": "uncropped"}, {"td_crop": "none"}], ids=str)
+def test_no_crop_is_refused_where_nothing_is_cropped(longest, refused, asked, made_up_data):
+    made_up_data(longest)
     if refused:
         with pytest.raises(ValueError, match=f"would change nothing on ntu: its longest sequence has {longest} frames"):
-            tables.taxonomy_cells("ntu", objectives="CD", variant="uncropped")
+            cells("CD", "ntu", **asked)
     else:
-        found, = tables.taxonomy_cells("ntu", objectives="CD", variant="uncropped")
-        assert found.entry == "CD, td_crop=None" and found.recipe.td_crop is None
+        found, = cells("CD", "ntu", **asked)
+        assert found.label == "CD, td_crop=None" and found.recipe.td_crop is None
+    assert len(cells("CE,CD", "ntu", td_crop=8)) == 2
 
 
-def test_a_field_that_a_variant_brings_into_use_can_be_asked_for_with_it():
-    found, = tables.taxonomy_cells("synthetic", objectives="AD", variant="denoising", flip=0.25)
-    assert (found.recipe.ad_input, found.recipe.flip) == ("augmented", 0.25)
-    with pytest.raises(ValueError, match=r"flip=0.25 changes nothing of AD; AE, CE, AE\+CE, .* use it"):
-        tables.taxonomy_cells("synthetic", objectives="AD", flip=0.25)
+def test_a_part_of_ntu_says_so_and_departs_in_nothing(made_up_data):
+    made_up_data(300)
+    (found,), (whole,) = (cells("CE", "ntu", layers=3, subset=subset) for subset in (True, False))
+    assert (found.dataset, found.label, found.preset) == ("ntu (subset)", "CE, layers=3", "paper")
+    assert (whole.dataset, whole.label) == ("ntu", "CE, layers=3") and whole.key != found.key
 
 
 def test_a_batch_larger_than_the_data_concerns_what_is_trained_alone():
-    random, ce = tables.taxonomy_cells("synthetic", objectives="random,CE", batch=10**6)
-    data = cell.data_of(random.recipe)
+    random, ce = cells("random,CE", batch=10**6)
+    data = study.data_of(random.recipe)
     assert Pretrainer(random.recipe, data, 0, torch.device("cpu")).total_steps == 0
     with pytest.raises(ValueError, match=r"batch=1000000 exceeds the .* training sequences"):
         Pretrainer(ce.recipe, data, 0, torch.device("cpu"))

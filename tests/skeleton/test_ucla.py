@@ -10,6 +10,7 @@ from repro.run import device
 from repro.skeleton import data
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
+from repro.skeleton.study import data_of, evaluate
 
 REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
 pytestmark = [pytest.mark.usefixtures("runs"),

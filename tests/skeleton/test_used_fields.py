@@ -7,7 +7,7 @@ import pytest
 import torch
 from made_up_skeletons import CPU, made_up, tiny
 
-from repro.skeleton import cell
+from repro.skeleton import study
 from repro.skeleton.recipe import METHODS, SkeletonRecipe
 from repro.skeleton.selection import BestOnTest
 
@@ -28,11 +28,11 @@ def another(recipe, name):
 def trained(recipe):
     """All that two steps and the evaluation give, by name; without what passes through parts that are not trained."""
     data = made_up()
-    learner = cell.learner_of(recipe, data, 0, CPU)
+    learner = next(study.learners(recipe, data, 0, CPU))
     model = (learner.pretrainer if isinstance(learner, BestOnTest) else learner).model
     terms = [learner.step() for _ in range(min(2, learner.total_steps))]
     outcome = {f"term {number}": value for number, value in enumerate(terms)}
-    outcome |= {name: torch.tensor(value) for name, value in cell.measure(learner, data, 0).items() if name != "select"}
+    outcome |= {name: torch.tensor(value) for name, value in study.measure(learner).items() if name != "select"}
     through_head = recipe.has("AE") or recipe.has("CE") or (recipe.trains_decoder and recipe.decoder_input != "readout")
     parts = {"encoder": True, "head": through_head, "decoder": recipe.trains_decoder}
     if not through_head:

@@ -8,7 +8,7 @@ import torch
 from sklearn.preprocessing import StandardScaler
 
 from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour, standardised
-from repro.skeleton import cell
+from repro.skeleton import study
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import smoke
 from repro.skeleton.selection import accuracy_on_test as knn_accuracy
@@ -23,16 +23,16 @@ def test_the_probe_reports_its_last_epoch_or_its_best_one(data, one_thread, monk
     readouts, _ = pretrainer.features(data)
     split = (readouts[data.train], data.labels[data.train], readouts[data.test], data.labels[data.test])
     accuracies = linear_probe(*split, classes=10, batch=128, rates=cosine_rates(3, 2.0, 0.01), momentum=0.9, seed=4)
-    assert cell.evaluate(pretrainer, data, 4)["linear"] == accuracies[-1]
+    assert study.evaluate(pretrainer, data, 4)["linear"] == accuracies[-1]
     labels, place = data.labels[data.test], torch.arange(int(data.test.sum()))
     made_up = torch.stack([labels + (place >= right) for right in (10, 60, 40)])
-    monkeypatch.setattr(cell, "linear_predictions", lambda *_, **__: made_up)
-    last = cell.evaluate(pretrainer, data, 4)
+    monkeypatch.setattr(study, "linear_predictions", lambda *_, **__: made_up)
+    last = study.evaluate(pretrainer, data, 4)
     pretrainer.recipe = recipe.replace(select="best_on_test")
-    best = cell.evaluate(pretrainer, data, 4)
+    best = study.evaluate(pretrainer, data, 4)
     assert (last["linear"], last["select"]) == (100 * 40 / len(labels), "last")
     assert (best["linear"], best["select"]) == (100 * 60 / len(labels), "best_on_test")
-    assert best["knn1"] == last["knn1"] == knn_accuracy(pretrainer, data)
+    assert best["knn1"] == last["knn1"] == knn_accuracy(pretrainer)
 
 
 def with_repeats(data, count):
@@ -53,7 +53,7 @@ def test_accuracies_with_and_without_repeats_are_those_of_probes_of_their_own(da
     assert int(data.repeated.sum()) == 30
     pretrainer = Pretrainer(smoke("synthetic", "random", probe_epochs=4, batch=64, select=select), data, 1, CPU)
     readouts, _ = pretrainer.features(data)
-    found, scaled = cell.evaluate(pretrainer, data, 1), standardised(readouts, readouts[data.train])
+    found, scaled = study.evaluate(pretrainer, data, 1), standardised(readouts, readouts[data.train])
     for ending, tested in (("", data.test), ("_unseen", data.test & ~data.repeated)):
         for name, features, rate in (("linear", readouts, 2.0), ("linear_standardised", scaled, 0.1)):
             split = (features[data.train], data.labels[data.train], features[tested], data.labels[tested])
@@ -66,7 +66,7 @@ def test_accuracies_with_and_without_repeats_are_those_of_probes_of_their_own(da
 def test_where_all_test_sequences_are_repeated_nothing_is_said_of_the_others(data, one_thread):
     data = with_repeats(data, int(data.train.sum()))
     assert torch.equal(data.repeated, data.test)
-    found = cell.evaluate(Pretrainer(smoke("synthetic", "random", batch=64), data, 0, CPU), data, 0)
+    found = study.evaluate(Pretrainer(smoke("synthetic", "random", batch=64), data, 0, CPU), data, 0)
     assert not [name for name in found if name.endswith("_unseen")]
     assert found["knn1"] == 100.0
 
@@ -74,7 +74,7 @@ def test_where_all_test_sequences_are_repeated_nothing_is_said_of_the_others(dat
 @pytest.mark.parametrize(("objectives", "decoded"), [("random", False), ("AE+CE", False), ("CD", True), ("AD", True)])
 def test_the_decoded_scale_is_measured_where_the_decoder_is_trained(objectives, decoded, data, one_thread):
     pretrainer = Pretrainer(smoke("synthetic", objectives, batch=64), data, 0, CPU)
-    found = cell.evaluate(pretrainer, data, 0)
+    found = study.evaluate(pretrainer, data, 0)
     assert ("decoded_scale" in found) == decoded
     if decoded:
         assert found["decoded_scale"] == pretrainer.decoded_scale(data, pretrainer.features(data)[0])
@@ -83,7 +83,7 @@ def test_the_decoded_scale_is_measured_where_the_decoder_is_trained(objectives, 
 def test_the_rate_of_the_second_probe_is_part_of_the_recipe(data, one_thread):
     usual, other = (Pretrainer(smoke("synthetic", "random", batch=64, **changes), data, 0, CPU)
                     for changes in ({}, {"probe_standardised_rate": 1e-4}))
-    found, changed = cell.evaluate(usual, data, 0), cell.evaluate(other, data, 0)
+    found, changed = study.evaluate(usual, data, 0), study.evaluate(other, data, 0)
     assert {name for name in found if found[name] != changed[name]} == {
         "linear_standardised", "linear_standardised_unseen"
     }
@@ -96,7 +96,7 @@ def test_the_spread_is_a_deviation_over_the_test_split(data, one_thread):
     embeddings = pretrainer.features(data)[1][data.test].double().numpy()
     deviations = embeddings.std(axis=0)
     expected = np.sqrt((deviations**2).mean()) * np.sqrt(128)
-    assert cell.evaluate(pretrainer, data, 0)["embedding_spread"] == pytest.approx(expected, rel=1e-5)
+    assert study.evaluate(pretrainer, data, 0)["embedding_spread"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_spread_is_zero_for_equal_embeddings_and_one_without_a_preferred_direction(data, one_thread):
@@ -105,7 +105,7 @@ def test_the_spread_is_zero_for_equal_embeddings_and_one_without_a_preferred_dir
     isotropic = torch.nn.functional.normalize(torch.randn(len(readouts), 8, generator=torch.Generator()), dim=1)
     for embeddings, expected in ((torch.ones(len(readouts), 8) / 8**0.5, 0.0), (isotropic, 1.0)):
         pretrainer.features = lambda _, embeddings=embeddings: (readouts, embeddings)
-        assert cell.evaluate(pretrainer, data, 0)["embedding_spread"] == pytest.approx(expected, abs=0.02)
+        assert study.evaluate(pretrainer, data, 0)["embedding_spread"] == pytest.approx(expected, abs=0.02)
 
 
 def test_the_second_probe_is_linear_on_standardised_readouts(data, one_thread):
@@ -119,7 +119,7 @@ def test_the_second_probe_is_linear_on_standardised_readouts(data, one_thread):
         split = (scaled[data.train], data.labels[data.train], scaled[tested], data.labels[tested])
         expected = linear_probe(*split, classes=10, batch=128, rates=cosine_rates(3, 0.1, 0.01), momentum=0.9, seed=4)
         one_sample = 100 / int(tested.sum())
-        assert cell.evaluate(pretrainer, data, 4)[name] == pytest.approx(expected[-1], abs=1.01 * one_sample)
+        assert study.evaluate(pretrainer, data, 4)[name] == pytest.approx(expected[-1], abs=1.01 * one_sample)
 
 
 def test_the_spread_of_readouts_is_relative_to_their_norm(data, one_thread):
@@ -133,4 +133,4 @@ def test_the_spread_of_readouts_is_relative_to_their_norm(data, one_thread):
              (centred, 1.0, 0.02))
     for points, spread, tolerance in cases:
         pretrainer.features = lambda _, points=points: (points, embeddings)
-        assert cell.evaluate(pretrainer, data, 0)["readout_spread"] == pytest.approx(spread, abs=tolerance)
+        assert study.evaluate(pretrainer, data, 0)["readout_spread"] == pytest.approx(spread, abs=tolerance)

@@ -1,0 +1,144 @@
+"""The taxonomy's tables: printed numbers beside ours."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+from repro import manifest
+from repro.papers.taxonomy import TABLES as LINES
+from repro.papers.taxonomy import tables
+from repro.report.elements import heading
+from repro.run.export import COLUMNS
+from repro.skeleton.recipe import METHODS, PRESETS
+from repro.skeleton.study import SKELETONS
+from repro.table import find, standing
+
+REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
+needs_ucla = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
+TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
+SHOWN = {"linear_unseen": 20.0, "linear_standardised": 60.0, "knn1": 30.0, "embedding_spread": 0.5}
+SHOWN |= {"readout_spread": 0.4}
+
+# Typed from the paper: Table 1, column NW-UCLA, and Table 2.
+PRINTED = {
+    "AE": 59.98, "AE+AD+CD": 60.37, "AE+CD": 76.81, "CD": 77.73, "CE+CD": 79.56, "AE+CE+CD": 79.96, "AE+AD": 80.15,
+    "AE+CE": 80.74, "CE+AD+CD": 82.43, "AE+CE+AD+CD": 82.98, "AD": 83.45, "CE": 83.73, "AD+CD": 85.50, "CE+AD": 85.70,
+    "AE+CE+AD": 86.08,
+}
+PRINTED_DEPTHS = {"random": [52.01, 56.51, 60.17, 63.70, 60.11], "AE": [51.89, 32.04, 25.33, 28.45, 28.39]}
+
+
+def rows(*named, dataset="ucla", preset="paper", measures=SHOWN):
+    """Stored cells of (objectives, fields that change, accuracy)."""
+    cells = []
+    for number, (objectives, changes, linear) in enumerate(named):
+        recipe = PRESETS[preset](manifest.plain(dataset), objectives, **changes)
+        parts = {"changes": changes, "recipe": recipe.to_dict(), "metrics": {"linear": linear} | measures}
+        parts |= {"cost": {"finished": "2026-01-01"}}
+        cells.append({"key": f"{number:016x}", "study": "skeletons", "seed": 0, "preset": preset, "dataset": dataset,
+                      "digest": "d", "version": 3, "commit": "c"} | {name: json.dumps(parts[name]) for name in parts})
+    return DataFrame(cells, columns=COLUMNS)
+
+
+def laid_out(name, *named, **where):
+    return find(name).laid_out(find(name).select(SKELETONS.tidy(rows(*named, **where))))
+
+
+def test_the_declared_tables_are_those_with_a_line():
+    assert [*LINES] == [*tables.TABLES] and all(table.name == name for name, table in tables.TABLES.items())
+
+
+def test_printed_accuracies_stand_beside_their_objectives():
+    values = dict(zip(METHODS, itertools.count(40.0, 0.25), strict=False))
+    order = np.random.default_rng(0).permutation(METHODS).tolist()
+    table = laid_out("taxonomy", *((name, {}, values[name]) for name in order))
+    assert list(table.columns) == ["objectives", "AE", "CE", "AD", "CD", *TAIL, *SHOWN]
+    assert table["objectives"].tolist() == list(METHODS)
+    for row in table.itertuples():
+        assert row.published == {"random": 52.01, **PRINTED}[row.objectives]
+        assert row.ours == values[row.objectives] and row.difference == pytest.approx(row.ours - row.published)
+        assert [term in row.objectives for term in ("AE", "CE", "AD", "CD")] == [row.AE, row.CE, row.AD, row.CD]
+
+
+def test_the_decoded_scale_is_the_taxonomys_alone():
+    measured = {"measures": SHOWN | {"decoded_scale": 0.9}}
+    assert laid_out("taxonomy", ("AE", {}, 50.0), **measured)["decoded_scale"].tolist() == [0.9]
+    assert "decoded_scale" not in laid_out("encoder_collapse", ("AE", {}, 50.0), **measured)
+
+
+@pytest.mark.parametrize(("changes", "printed"), [
+    ({}, {"AE": 34.63, "AE+CE+AD": 67.06, "AD+CD": 48.22}),
+    ({"layers": 3}, {"AE": 12.35, "AE+CE+AD": 59.99, "CD": 38.88}),
+    ({"units": 1024}, {"CE": 67.21, "AE+CE+AD+CD": 61.40, "AE+CE+AD": 68.64}),
+])
+def test_printed_accuracies_of_ntu(changes, printed):
+    table = laid_out("taxonomy", *((name, changes, 50.0) for name in printed), dataset="ntu")
+    assert dict(zip(table["objectives"], table["published"], strict=True)) == printed
+    assert "departures" not in table and table["difference"].notna().all()
+    assert {*changes} <= {*table.columns}
+    other = laid_out("taxonomy", *((name, changes | {"protocol": "xview"}, 50.0) for name in printed), dataset="ntu")
+    assert other[["published", "difference"]].isna().all(axis=None)
+    assert math.isnan(laid_out("taxonomy", ("random", {}, 50.0), dataset="ntu")["published"].item())
+    part = laid_out("taxonomy", ("CE", {"layers": 3}, 50.0), dataset="ntu (subset)")
+    assert part["published"].item() == 55.37 and part["difference"].isna().all()
+    assert "not the official data: not a reproduction" in heading(part)
+
+
+def test_printed_accuracies_by_depth():
+    depths = [(method, {"layers": layers}, 50.0) for layers in (4, 1, 5, 2, 3, 6) for method in ("AE", "random")]
+    table = laid_out("encoder_collapse", *depths, preset="quick")
+    assert list(table.columns) == ["layers", "objectives", *TAIL, *SHOWN] and table["difference"].isna().all()
+    assert [(row.layers, row.objectives) for row in table.itertuples()] == [
+        (layers, method) for layers in range(1, 7) for method in ("random", "AE")]
+    for row in table.itertuples():
+        printed = dict(enumerate(PRINTED_DEPTHS[row.objectives], start=1)).get(row.layers, math.nan)
+        np.testing.assert_equal(row.published, printed)
+
+
+def test_random_initialisation_has_a_printed_value_at_other_depths_too():
+    table = laid_out("taxonomy", ("random", {"layers": 3}, 50.0), ("CE", {"layers": 3}, 50.0))
+    np.testing.assert_equal(table["published"].tolist(), [60.17, math.nan])
+    assert "departures" not in table and table["layers"].tolist() == [3, 3]  # set out likewise
+    assert laid_out("taxonomy", ("random", {"layers": 2}, 50.0))["departures"].tolist() == [{"layers": 2}]
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+@pytest.mark.parametrize("changes", [{"units": 256}, {"units": 1024}], ids=str)
+def test_nothing_is_printed_for_other_settings(name, changes):
+    table = laid_out(name, ("AE", changes, 50.0), ("random", changes | {"layers": 2}, 50.0))
+    assert table[["published", "difference"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_nothing_is_printed_on_bundled_data(name, monkeypatch):
+    monkeypatch.setitem(tables.PRINTED_COLUMNS, ("synthetic", "xview", 1, 128), "UCLA")  # not even if asked to
+    table = laid_out(name, ("random", {}, 50.0), ("AE", {}, 51.0), dataset="synthetic", preset="quick")
+    assert table[["published", "difference"]].isna().all(axis=None) and table["ours"].tolist() == [50.0, 51.0]
+
+
+def test_cells_of_both_tables_stand_in_both_and_others_in_their_own():
+    found = standing(tables.TABLES.values(), rows(("AE", {}, 1.0), ("CE", {}, 2.0), ("AE", {"layers": 3}, 3.0),
+                                                  ("AE", {"layers": 2, "epochs": 5}, 4.0), ("AE", {"epochs": 5}, 5.0)))
+    assert {name: sorted(cells["linear"]) for name, cells in found.items()} == {
+        "taxonomy": [1.0, 2.0, 3.0, 5.0], "encoder_collapse": [1.0, 3.0, 4.0, 5.0]}
+
+
+@needs_ucla
+def test_cells_on_real_data_are_the_papers():
+    cells = find("taxonomy").cells("ucla", device="cpu")
+    assert [cell.recipe for cell in cells] == [PRESETS["paper"]("ucla", name) for name in METHODS]
+    assert {(cell.preset, cell.dataset) for cell in cells} == {("paper", "ucla")}
+    assert len(find("encoder_collapse").cells("ucla", preset="quick")) == 10
+
+
+def test_means_over_seeds_stand_beside_the_printed_number():
+    seeds = enumerate((80.0, 83.0))
+    cells = pd.concat([rows(("CE", {}, linear)).assign(seed=seed, key=str(seed)) for seed, linear in seeds])
+    row, = find("taxonomy").laid_out(find("taxonomy").select(SKELETONS.tidy(cells))).itertuples()
+    assert (row.ours, row.n_seeds, row.difference) == (81.5, 2, pytest.approx(81.5 - 83.73))
+    assert row.std == pytest.approx(math.sqrt(2 * 1.5**2))
