@@ -300,7 +300,7 @@ class Table:
         """The recipes of the rows with every combination of the fields asked for, equal ones once.
 
         A row whose training or evaluation does not use a field keeps it as its preset has it, so that it is the usual
-        cell. A row keeps its value of a field that others sweep, as each of several sweeps holds what the others vary.
+        cell.
 
         Raises:
             TypeError, ValueError: as `cells`.
@@ -356,14 +356,11 @@ class Table:
         recipes: list[Any] = []
         used: set[str] = set()
         bundled = {name: (value,) for name, value in bundle.items()}
-        if named in asked:  # rows of one method are left out where it is not asked for
-            rows = [row for row in rows if isinstance(row[named], tuple) or row[named] in asked[named]]
-        swept = {name for row in rows for name, value in row.items() if isinstance(value, tuple) and value}
         for row in rows:
-            held = {name for name in {named} | swept if not isinstance(row.get(name, ()), tuple)}
             values = {name: value if isinstance(value, tuple) else (value,) for name, value in row.items()}
-            values = {name: value for name, value in values.items() if value != AS_PRESET} | bundled
-            values |= {name: value for name, value in asked.items() if name not in held}
+            values = {name: value for name, value in values.items() if value != AS_PRESET} | bundled | dict(asked)
+            if not isinstance(row[named], tuple):
+                values[named] = (row[named],)  # where it is not asked for, `recipes` has left the row out
             for combination in itertools.product(*values.values()):
                 changes = dict(zip(values, combination, strict=True))
                 method = changes.pop(named)
@@ -518,8 +515,8 @@ def run_table(
         workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
             over the recipe's threads, or what fits on the GPUs, see `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
-        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps; it replaces the field
-            in every row whose training or evaluation uses it, of what the table sweeps in the rows that do. "auto"
+        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
+            in every row whose training or evaluation uses it, of what the table sweeps in the rows that do; "auto"
             leaves it as the rows have it.
 
     Returns:
@@ -617,13 +614,12 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     nearest = {name: found[found["departures"].map(len) == found["key"].map(fewest)] for name, found in chosen.items()}
     places = ["dataset", "preset"]
     keys = {name: found.groupby(places)["key"].agg(set).to_dict() for name, found in nearest.items()}
-    parts = {
-        name: {place for place, own in of_table.items() if any(own < other.get(place, set()) for other in keys.values())}
-        for name, of_table in keys.items()
-    }
     for name, found in nearest.items():
-        own = [place not in parts[name] for place in found[places].itertuples(index=False, name=None)]
-        nearest[name] = found[own].reset_index(drop=True)
+        of_others = {
+            place for place, own in keys[name].items() if any(own < other.get(place, own) for other in keys.values())
+        }
+        kept = [place not in of_others for place in found[places].itertuples(index=False, name=None)]
+        nearest[name] = found[kept].reset_index(drop=True)
     return nearest
 
 

@@ -1,6 +1,7 @@
 """What figures need of finished cells beside their results, computed once and kept in the folders of their runs."""
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -9,13 +10,13 @@ from torch import Tensor
 
 from repro import manifest
 from repro.audiovisual import MODALITIES, augment
-from repro.audiovisual.cell import data_of
 from repro.audiovisual.data import Pairs
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import AudioVisualRecipe
+from repro.audiovisual.study import data_of
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
 from repro.contrast.negatives import gradient_norms, select
-from repro.recipe import choose
+from repro.run import device as devices
 from repro.run.ahead import ahead
 from repro.run.finished import checkpoint, kept
 from repro.run.store import Cell, Store
@@ -24,8 +25,26 @@ PAIRS = 100  # of a category, whose queries are asked for their positive
 COMPARED = ("random", "ohem", "feature", "gradient")  # samplers that pick from one pool
 
 
-def pretext_accuracy(cell: Cell, device: torch.device) -> DataFrame:
-    """How often the positive of a query ranks first among 1 + K keys, by category, for a finished cell.
+def asked(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells whose queries have a positive in the other modality: those of XMoCo and CM-ACC.
+
+    Raises:
+        ValueError: if no cell is of these methods, or one is of a data set without categories.
+    """
+    return _of_methods(cells, "xmoco", "cmacc")
+
+
+def selecting(cells: Sequence[Cell]) -> Cell:
+    """The first cell of CM-ACC, whose negatives have gradients to select them by.
+
+    Raises:
+        ValueError: if no cell is of CM-ACC, or one is of a data set without categories.
+    """
+    return _of_methods(cells, "cmacc")[0]
+
+
+def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
+    """How often the positive of a query ranks first among 1 + K keys, by category, of finished cells.
 
     The positive is the key of the same moment of the pair in the other modality; the other K keys are the dictionary of
     that modality as training left it, without those of the pair itself where training leaves them out. Of every
@@ -36,20 +55,24 @@ def pretext_accuracy(cell: Cell, device: torch.device) -> DataFrame:
     `accuracy_renewed` is the same with the keys of the dictionary's items encoded again, as the positive is. Of these
     that of the query's own item, which is then its positive once more, is always left out.
 
+    Args:
+        cells: of a table; those of `asked` count.
+        device: "auto", "cpu" or "cuda".
+
     Returns:
-        One row per kind of queries and category: query ("video" or "audio"), category, pairs (asked), accuracy and
-        accuracy_renewed (percent), method, seed, dataset and preset.
+        One row per cell, kind of queries and category: query ("video" or "audio"), category, pairs (asked), accuracy
+        and accuracy_renewed (percent), method, seed, dataset, preset, and cell, what people are told it is.
 
     Raises:
-        ValueError: if the cell does not contrast across modalities, or is not finished.
-        FileNotFoundError: if its checkpoint is not there.
+        ValueError: as `asked`, or if a cell is not finished.
+        FileNotFoundError: if the checkpoint of one is not there.
 
     Source: CM-ACC, Fig. 6, on Kinetics-700.
     """
-    choose("method", cell.recipe.method, ("xmoco", "cmacc"))
+    where = devices.resolve(device)
 
-    def compute() -> DataFrame:
-        learner = resumed(cell, device)
+    def compute(cell: Cell) -> DataFrame:
+        learner = resumed(cell, where)
         index = _sampled(learner, 4 if cell.preset == "smoke" else PAIRS, cell.seed)
         names, categories = category_names(learner.data), learner.data.categories[index]
         counts, parts = categories.bincount(minlength=len(names)), []
@@ -61,15 +84,24 @@ def pretext_accuracy(cell: Cell, device: torch.device) -> DataFrame:
             parts.append(rows[rows["pairs"] > 0])
         return concat(parts, ignore_index=True).assign(method=cell.recipe.method, seed=cell.seed)
 
-    return kept(cell, "pretext_accuracy.csv", compute)
+    return concat(
+        [
+            kept(cell, "pretext_accuracy.csv", functools.partial(compute, cell)).assign(cell=cell.label)
+            for cell in asked(cells)
+        ],
+        ignore_index=True,
+    )
 
 
-def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
-    """What every sampler picks from one pool, with the size of the gradients, for a finished cell of CM-ACC.
+def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
+    """What every sampler picks from one pool, with the size of the gradients, of the finished cell `selecting` gives.
 
     Pools and dictionaries are those training left. The queries are those of one random batch of training pairs, which
     see the middle of every clip. They are normalised over their batch, as in training and as the keys of the pool are,
     so that gradients have the size that the selection met. The gradient is that of the last layer (Eq. 5).
+
+    Args:
+        cells, device: as for `pretext_accuracy`.
 
     Returns:
         One row per modality, sampler and pick: modality (of the candidates), sampler, pick (0 to M - 1, in the order
@@ -78,21 +110,33 @@ def selected_negatives(cell: Cell, device: torch.device) -> DataFrame:
         nearest_category; seed, dataset and preset.
 
     Raises:
-        ValueError: if the cell is not of CM-ACC, or not finished.
+        ValueError: as `selecting`, or if the cell is not finished.
         FileNotFoundError: if its checkpoint is not there.
 
     Source: CM-ACC, Fig. 5.
     """
-    choose("method", cell.recipe.method, ("cmacc",))
+    cell, where = selecting(cells), devices.resolve(device)
 
     def compute() -> DataFrame:
-        learner = resumed(cell, device)
+        learner = resumed(cell, where)
         learner.towers.train()
         generator = torch.Generator().manual_seed(cell.seed)
         batch = learner.members[torch.randperm(len(learner.members), generator=generator)[: cell.recipe.batch]]
         return concat([_picked(learner, modality, batch, cell.seed) for modality in MODALITIES], ignore_index=True)
 
     return kept(cell, "selected_negatives.csv", compute)
+
+
+def _of_methods(cells: Sequence[Cell], *methods: str) -> list[Cell]:
+    """Those of some methods, at least one."""
+    found = [cell for cell in cells if cell.recipe.method in methods]
+    if not found:
+        others = ", ".join(sorted({cell.recipe.method for cell in cells}))
+        raise ValueError(f"of the cells, which are of {others}, one should be of {' or '.join(methods)}; choose others")
+    for data in (data_of(cell.recipe) for cell in found):
+        if not data.classes:
+            raise ValueError(f"{data.name} has no categories to tell apart; choose another data set")
+    return found
 
 
 def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.ndarray]:
@@ -108,14 +152,13 @@ def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.nd
 def resumed(cell: Cell, device: torch.device) -> Pretrainer:
     """The learner of a finished cell as training left it, on any device, in evaluation mode.
 
-    What is random on the device begins anew: generators of one kind of device have no state for another.
+    What is random begins anew: generators of one kind of device have no state for another.
 
     Raises:
         ValueError, FileNotFoundError: as `run.finished.checkpoint`.
     """
     learner = Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
-    own = {name: getattr(learner, name).get_state() for name in ("generator", "selection_generator")}
-    learner.load_state_dict(checkpoint(cell.key, Store(manifest.runs_root())) | own)
+    learner.load_weights(checkpoint(cell.key, Store(manifest.runs_root())))
     for part in (learner.towers, learner.keys):
         part.eval()
     return learner

@@ -1,9 +1,9 @@
 """The papers: each subpackage is one, with its tables, printed numbers, figures, claims and discrepancies.
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
-`tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log that
-they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `CLAIMS`; `discrepancies` with
-`DISCREPANCIES`. The command line and notebooks hand these to `repro.report`, which knows no paper.
+`tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log
+that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `CLAIMS`; `discrepancies`
+with `DISCREPANCIES`. The command line and notebooks hand these to `repro.report`, which knows no paper.
 """
 
 import functools

@@ -288,6 +288,7 @@ def test_what_is_trained_for_a_cell(store, monkeypatch, method, steps):
     found = list(cell.learners(small_cell(method), CPU))
     assert [type(each) for each in found] == [Pretrainer, FineTuner, FineTuner]
     assert [each.modality for each in found[1:]] == ["video", "audio"]
+    assert [each.name for each in found] == ["", "synthetic_video-1", "synthetic_audio-1"]
     assert [each.total_steps for each in found] == steps
     for _ in range(steps[0]):
         found[0].step()

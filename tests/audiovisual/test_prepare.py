@@ -12,7 +12,7 @@ from made_up_pairs import tiny
 from ucf101_files import LISTS, SILENT, WHOLE, assert_same, counting, folder, left_behind, loaded, ready
 
 from repro import manifest
-from repro.audiovisual import arrays, cell, data, prepare, sound, sources, video
+from repro.audiovisual import arrays, data, prepare, sound, sources, study, video
 
 ESC = ("filename,fold,target,category,esc10\n1-7-A-0.wav,1,0,dog,True\n2-8-A-1.wav,2,1,cat,False\n"
        "2-9-A-0.wav,2,0,dog,True\n")
@@ -218,6 +218,6 @@ def test_what_is_prepared_anew_takes_effect_in_a_live_process(distribution, monk
         root = distribution(dict(sorted(SILENT.items())[:count]))
         monkeypatch.setenv("REPRO_DATA", str(root))
         ready(root, subset=True)
-        assert len(cell.data_of(recipe).labels) == count
-        assert cell.data_of(recipe) is cell.data_of(recipe)
+        assert len(study.data_of(recipe).labels) == count
+        assert study.data_of(recipe) is study.data_of(recipe)
     assert len(read) == 2

@@ -31,7 +31,8 @@ from repro.audiovisual.table_cells import APPROACHES, PRINTED_APPROACHES
 from repro.image import recipe as image
 from repro.image.model import trunk
 from repro.image.recipe import ImageRecipe
-from repro.image.table_cells import LONG_SWEEPS, PRINTED_KEY_TEMPERATURES
+from repro.papers.jcl.tables import LONG_SWEEPS
+from repro.papers.sce.tables import PRINTED_KEY_TEMPERATURES
 from repro.run.device import precision_of
 from repro.skeleton import recipe as skeleton
 from repro.skeleton.recipe import SkeletonRecipe
@@ -98,10 +99,10 @@ def one_window(recipe: AudioVisualRecipe, modality: str, frames: int) -> int:
 def image_tables() -> Iterator[Table]:
     """Those of SCE and JCL."""
     for dataset in ("cifar10", "cifar100", "stl10", "tiny_imagenet"):
-        recipe, cells = image.paper(dataset, "sce"), 2 * len(PRINTED_KEY_TEMPERATURES.split(","))
+        recipe, cells = image.paper(dataset, "sce"), 2 * len(PRINTED_KEY_TEMPERATURES)
         yield Table(f"SCE, temperatures, {dataset}", cells, cells * image_cell(recipe), precision_of(recipe, GPU))
-    sweep = [image.paper("imagenet100", "jcl", keys=int(keys)) for keys in LONG_SWEEPS["keys"].split(",")]
-    others = sum(len(LONG_SWEEPS[name].split(",")) - 1 for name in ("strengths", "temperatures"))
+    sweep = [image.paper("imagenet100", "jcl", keys=keys) for keys in LONG_SWEEPS["keys"]]
+    others = sum(len(LONG_SWEEPS[name]) - 1 for name in ("strength", "temperature"))
     ablations = [*sweep, *[image.paper("imagenet100", "jcl")] * others]
     yield summed("JCL, ablations, imagenet100", ablations, map(image_cell, ablations))
     whole = [image.paper("imagenet", "jcl")]

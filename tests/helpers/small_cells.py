@@ -22,19 +22,18 @@ from ntu_files import FIRST, body, recording, text
 from pytest import MonkeyPatch
 from sklearn.datasets import load_digits
 
-import repro.tables  # noqa: F401  (commands import it when they need it)
-from repro import cli
+from repro import cli, papers, table
 from repro.audiovisual import arrays, index, sound
 from repro.audiovisual import cell as audiovisual
 from repro.audiovisual import recipe as audiovisual_recipe
-from repro.image import cell as image
 from repro.image import data as image_data
 from repro.image import recipe as image_recipe
+from repro.image import study as image
 from repro.run import fit as fitting
 from repro.run.store import Run
-from repro.skeleton import cell as skeleton
 from repro.skeleton import ntu_prepare
 from repro.skeleton import recipe as skeleton_recipe
+from repro.skeleton import study as skeleton
 
 PHASES = ("preparation", "training", "checkpoint", "evaluation", "result", "command")  # the last around the others
 PAUSE = 0.01  # seconds that a slow disk takes for each part of a write
@@ -44,16 +43,15 @@ COMMANDS = {
         "data prepare ntu --subset --workers 1",
         "run taxonomy --dataset ntu --subset --objectives AE+CE+AD+CD",
     ],
-    "image": [f"data import cifar10 {COPY}", "run image_methods --dataset cifar10 --subset --methods sce"],
+    "image": [f"data import cifar10 {COPY}", "run image_methods --dataset cifar10 --subset --method sce"],
     "audiovisual": [
         "data prepare ucf101 --subset --size 24 --workers 1",
         "run cross_modal --dataset ucf101 --subset --approaches cmacc --targets ucf101",
     ],
 }
 CHOICES = "--preset smoke --device cpu --engine inline"
-CELLS = {"skeleton": skeleton, "image": image, "audiovisual": audiovisual}
+MEASURED = {"skeleton": (skeleton, "evaluate"), "image": (image, "_accuracies"), "audiovisual": (audiovisual, "evaluate")}
 around: list[str] = []  # phases that have begun and not ended
-EVALUATE = {"skeleton": "measure", "image": "evaluate", "audiovisual": "evaluate"}
 TINY = {
     skeleton_recipe: {
         "units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
@@ -114,6 +112,7 @@ def _make_clips(folder: Path) -> None:
 
 def warm_up() -> None:
     """Do once what takes seconds the first time."""
+    papers.tables()  # commands import them when they need them
     sound.log_mel(sound.aligned(sound.read(mp4_with_sound(0.6, codec="mpeg4")), 0.0, 6))
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
 
@@ -173,11 +172,11 @@ def make_small(patch: MonkeyPatch) -> None:
 
 def announce(patch: MonkeyPatch, modality: str, file: Path) -> None:
     """Write every phase of the cell down as it begins, and save a checkpoint at every report."""
-    module = CELLS[modality]
+    module, name = MEASURED[modality]
     saving = functools.partial(fitting.fit, checkpoint_seconds=0)
-    patch.setattr(module, "fit", within("training", saving, file))
+    patch.setattr(table, "fit", within("training", saving, file))
     patch.setattr(fitting, "save_checkpoint", within("checkpoint", fitting.save_checkpoint, file))
-    patch.setattr(module, EVALUATE[modality], within("evaluation", getattr(module, EVALUATE[modality]), file))
+    patch.setattr(module, name, within("evaluation", getattr(module, name), file))
     patch.setattr(Run, "finish", within("result", Run.finish, file))
 
 

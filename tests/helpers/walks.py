@@ -82,8 +82,3 @@ def progress(folder, *, seconds=False):
     lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     assert len({line.pop("of") for line in lines}) == 1
     return lines if seconds else [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
-
-
-def same(state, other):
-    """Assert that two states agree to the last bit, in every tensor and number."""
-    torch.testing.assert_close(state, other, rtol=0, atol=0)

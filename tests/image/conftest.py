@@ -1,7 +1,5 @@
 """Fixtures that several files of this folder ask for by name."""
 
-import dataclasses
-
 import pytest
 
 
@@ -29,13 +27,7 @@ def network(request, monkeypatch):
 
 @pytest.fixture
 def any_data(monkeypatch):
-    """Every data set is there; the cells' functions look at its name and digest alone."""
-    from made_up_images import made_up
+    """Every data set is there, under its name and a digest of its own."""
+    from made_up_images import be_every_set
 
-    from repro.image import table_cells
-
-    def named(recipe):
-        name = f"{recipe.dataset} (subset)" if recipe.subset else recipe.dataset
-        return dataclasses.replace(made_up(), name=name, digest=f"digest of {name}")
-
-    monkeypatch.setattr(table_cells, "data_of", named)
+    be_every_set(monkeypatch)

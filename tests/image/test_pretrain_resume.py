@@ -74,7 +74,9 @@ def test_a_training_goes_on_in_the_precision_it_was_begun_in(asked, begun, monke
     for kept in (state, earlier):
         resumed = learner(precision=asked)
         resumed.load_state_dict(copy.deepcopy(kept))
-        assert resumed.precision == begun
+        evaluated = learner(precision=asked)
+        evaluated.load_weights(kept)
+        assert resumed.precision == evaluated.precision == begun
         assert torch.equal(resumed.step(), expected)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from walks import Interrupted, Walk, progress, same, train
+from states import assert_equal_states
+from walks import Interrupted, Walk, progress, train
 
 from repro.run.fit import load_checkpoint, save_checkpoint
 
@@ -85,7 +86,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_previous(two, undisturbed, damag
     train(learner, two)
     assert f"{path} is damaged (" in capsys.readouterr().err
     assert min(learner.history) == 7
-    same(learner.state_dict(), undisturbed[0])
+    assert_equal_states(learner.state_dict(), undisturbed[0])
     assert progress(two) == undisturbed[1]
 
 
@@ -134,7 +135,7 @@ def test_a_removed_checkpoint_falls_back_to_the_previous(two, undisturbed):
     learner = Walk()
     train(learner, two)
     assert min(learner.history) == 7
-    same(learner.state_dict(), undisturbed[0])
+    assert_equal_states(learner.state_dict(), undisturbed[0])
     assert progress(two) == undisturbed[1]
 
 
@@ -149,7 +150,7 @@ def test_two_damaged_checkpoints_start_anew(two, undisturbed, damage, capsys):
     told = capsys.readouterr().err
     assert all(f"{two / name} is damaged (" in told for name in names)
     assert min(learner.history) == 1
-    same(learner.state_dict(), undisturbed[0])
+    assert_equal_states(learner.state_dict(), undisturbed[0])
     assert progress(two) == undisturbed[1]
 
 
@@ -175,7 +176,7 @@ def test_a_checkpoint_without_a_hash_as_the_first_version_wrote_it_is_set_aside(
     capsys.readouterr()
     train(Walk(), tmp_path)
     assert "checkpoint.pt is damaged (" in capsys.readouterr().err
-    same(load_checkpoint(tmp_path)["learner"], undisturbed[0])
+    assert_equal_states(load_checkpoint(tmp_path)["learner"], undisturbed[0])
 
 
 # deaths while a checkpoint is written

@@ -9,8 +9,9 @@ import types
 
 import pytest
 import torch
+from states import assert_equal_states
 from tqdm.auto import tqdm
-from walks import Interrupted, TimedWalk, Walk, progress, same, train
+from walks import Interrupted, TimedWalk, Walk, progress, train
 
 from repro.run import fit as fitting
 from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
@@ -65,7 +66,7 @@ def test_final_checkpoint_holds_the_final_state(tmp_path):
     train(learner, tmp_path)
     state = load_checkpoint(tmp_path)
     assert state["step"] == 20
-    same(state["learner"], learner.state_dict())
+    assert_equal_states(state["learner"], learner.state_dict())
 
 
 def test_checkpoints_are_saved_when_their_time_has_come(tmp_path, clock, monkeypatch):
@@ -95,7 +96,7 @@ def test_nothing_to_train(tmp_path):
         assert train(learner, tmp_path) == {"seconds": 0.0, "steps": 0.0}
         state = load_checkpoint(tmp_path)
         assert state["step"] == 0
-        same(state["learner"], Walk().state_dict())
+        assert_equal_states(state["learner"], Walk().state_dict())
     assert not (tmp_path / "progress.jsonl").exists() and learner.history == {}
 
 
@@ -146,7 +147,7 @@ def probed(tmp_path_factory):
 def test_a_probe_has_a_line_each_time_and_changes_nothing(tmp_path, undisturbed, probed):
     learner = Walk()
     spent = train(learner, tmp_path, **probing(learner))
-    same(learner.state_dict(), undisturbed[0])
+    assert_equal_states(learner.state_dict(), undisturbed[0])
     assert spent["steps"] == 20.0
     assert [(row["step"], row["taken"]) for row in probed] == [(5, 5), (10, 10), (15, 15), (20, 20)]
     assert probed[-1]["norm"] == learner.weight.norm().item() and len({row["norm"] for row in probed}) == 4
@@ -205,8 +206,8 @@ def test_resuming_after_any_step_gives_the_undisturbed_run(tmp_path, undisturbed
     spent = train(learner, tmp_path, checkpoint_seconds=0)
     assert min(learner.history) == (step - 1) // 3 * 3 + 1  # it went on from the last report and repeated nothing else
     assert spent["steps"] == 20.0
-    same(learner.state_dict(), undisturbed[0])
-    same(load_checkpoint(tmp_path)["learner"], undisturbed[0])
+    assert_equal_states(learner.state_dict(), undisturbed[0])
+    assert_equal_states(load_checkpoint(tmp_path)["learner"], undisturbed[0])
     assert progress(tmp_path) == undisturbed[1]
 
 
@@ -219,7 +220,7 @@ def test_resuming_many_times_gives_the_undisturbed_run(tmp_path, undisturbed, se
             train(TimedWalk(clock, fails_at=step), tmp_path, checkpoint_seconds=draw.choice([0, 4, 7]))
     learner = Walk()
     train(learner, tmp_path)
-    same(learner.state_dict(), undisturbed[0])
+    assert_equal_states(learner.state_dict(), undisturbed[0])
     assert progress(tmp_path) == undisturbed[1], f"interrupted before the steps {steps}"
 
 
@@ -274,7 +275,7 @@ def test_the_state_of_another_version_is_refused_and_left(tmp_path, undisturbed,
     folder.rename(tmp_path / "away")
     folder.mkdir()
     train(Walk(), folder)
-    same(load_checkpoint(folder)["learner"], undisturbed[0])
+    assert_equal_states(load_checkpoint(folder)["learner"], undisturbed[0])
 
 
 # losses that are not finite
@@ -295,7 +296,7 @@ def test_a_loss_that_is_not_finite_names_term_and_step(tmp_path, undisturbed, va
     assert sound == 0 or progress(tmp_path) == undisturbed[1][: sound // 3]
     learner = Walk()
     train(learner, tmp_path)  # without the bad step, from the sound state
-    same(learner.state_dict(), undisturbed[0])
+    assert_equal_states(learner.state_dict(), undisturbed[0])
     assert progress(tmp_path) == undisturbed[1]
 
 

@@ -50,7 +50,7 @@ def dictionaries(preset: str, dataset: str) -> tuple[int, ...]:
 
 
 def by_target(cells: DataFrame) -> DataFrame:
-    """A row for every cell and target, the accuracy there as `value`; departures say where the data are not the paper's.
+    """A row for every cell and target, the accuracy there as `value`; departures say where data are not the paper's.
 
     Cells that differ in the list of their targets alone fine-tune the same encoder: they count once.
     """

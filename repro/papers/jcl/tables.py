@@ -1,6 +1,5 @@
 """JCL's tables, of which the paper prints curves and histograms and no numbers."""
 
-import pandas as pd
 from pandas import DataFrame
 
 from repro.image.study import IMAGES
@@ -24,22 +23,19 @@ def with_sweeps(cells: DataFrame) -> DataFrame:
     varied: "keys", "strength" or "temperature"; in what the others leave `BASE`, cells depart.
     encoder_forwards: passes of an image through the encoder, a backward pass counted as two.
     """
-    away = {
-        name: [{other: cell[other] for other in BASE if other != name and cell[other] != BASE[other]} for cell in rows]
-        for rows in [cells.to_dict("records")]
-        for name in BASE
-    }
-    fewest = DataFrame(away).map(len).min(axis=1)
-    sweeps = []
-    for name, others in away.items():
-        departures = [
-            {field: value for field, value in known.items() if field not in BASE} | other
-            for known, other in zip(cells["departures"], others, strict=True)
+    rows = []
+    for cell in cells.to_dict("records"):
+        left = {field: cell[field] for field, value in BASE.items() if cell[field] != value}
+        away = {name: {field: value for field, value in left.items() if field != name} for name in BASE}
+        fewest = min(map(len, away.values()))
+        known = {field: value for field, value in cell["departures"].items() if field not in BASE}
+        rows += [
+            cell | {"varied": name, "departures": known | others, "encoder_forwards": FORWARDS + cell["keys"]}
+            for name, others in away.items()
+            if len(others) == fewest
         ]
-        sweep = cells.assign(varied=name, departures=departures)[[len(other) for other in others] == fewest]
-        sweeps.append(sweep.sort_values([name, "seed"], kind="stable"))
-    rows = pd.concat(sweeps, ignore_index=True)
-    return rows.assign(encoder_forwards=FORWARDS + rows["keys"])
+    names = list(BASE)
+    return DataFrame(sorted(rows, key=lambda row: (names.index(row["varied"]), row[row["varied"]], row["seed"])))
 
 
 TABLES = {

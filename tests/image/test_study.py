@@ -1,8 +1,10 @@
-"""What a cell of the image tables reports, and the weights it leaves."""
+"""How images are trained and measured, also along training, and the weights that a cell leaves."""
 
 import dataclasses
+import functools
 import itertools
 import json
+import shutil
 import sys
 
 import made_up_images
@@ -11,17 +13,18 @@ import pytest
 import torch
 from made_up_images import made_up
 from sklearn.neighbors import KNeighborsClassifier
+from states import assert_equal_states
 from tqdm import tqdm
 
-from repro import cli
-from repro.image import augment, cell, table_cells
+from repro import cli, table
+from repro.image import augment, study
 from repro.image.augment import NORMALISATION, CentredView, ShiftedView
 from repro.image.model import load, load_view
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import smoke
 from repro.run.evaluate import linear_probe
-from repro.run.fit import fit
-from repro.run.store import Cell, Store
+from repro.run.fit import fit, load_checkpoint
+from repro.run.store import Store
 
 CPU = torch.device("cpu")
 DIGITS = NORMALISATION["digits"]
@@ -65,14 +68,14 @@ def centred(pretrainer, split):
 
 
 def probed(monkeypatch, accuracies=(10.0, 60.0, 40.0)):
-    """What `evaluate` hands to the linear probe, which gives these accuracies."""
+    """What a measurement hands to the linear probe, which gives these accuracies."""
     given = []
 
     def probe(*positional, **named):
         given.append((positional, named))
         return list(accuracies)
 
-    monkeypatch.setattr(cell, "linear_probe", probe)
+    monkeypatch.setattr(study, "linear_probe", probe)
     return given
 
 
@@ -80,9 +83,9 @@ def probed(monkeypatch, accuracies=(10.0, 60.0, 40.0)):
 
 
 def test_the_probe_trains_on_the_train_split_and_tests_on_the_test_split(data):
-    pretrainer = learner(data, "moco", probe_view="centred", probe_learning_rate=3.0)
+    pretrainer = learner(data, "moco", seed=9, probe_view="centred", probe_learning_rate=3.0)
     pretrainer.step()
-    found = cell.evaluate(pretrainer, 9)
+    found = study.measure(pretrainer)
     accuracies = linear_probe(
         centred(pretrainer, data.train), data.labels[data.train], centred(pretrainer, data.test),
         data.labels[data.test], classes=3, batch=7, rates=[3.0, 3.0, 3.0, 0.3, 0.03], momentum=0.9, seed=9,
@@ -93,7 +96,7 @@ def test_the_probe_trains_on_the_train_split_and_tests_on_the_test_split(data):
 
 def test_the_rates_of_the_probe_drop_at_60_and_80_of_100_epochs(data, monkeypatch):
     given = probed(monkeypatch)
-    cell.evaluate(learner(data, probe_epochs=100, probe_learning_rate=30.0, probe_momentum=0.7), 2)
+    study.measure(learner(data, seed=2, probe_epochs=100, probe_learning_rate=30.0, probe_momentum=0.7))
     (_, named), = given
     assert named["rates"] == pytest.approx([30.0] * 60 + [3.0] * 20 + [0.3] * 20)
     assert {name: named[name] for name in ("classes", "batch", "momentum", "seed")} == {
@@ -104,8 +107,10 @@ def test_the_rates_of_the_probe_drop_at_60_and_80_of_100_epochs(data, monkeypatc
 @pytest.mark.parametrize(("select", "linear"), [("last", 40.0), ("best_on_test", 60.0)])
 def test_the_last_epoch_of_the_probe_or_its_best(data, monkeypatch, select, linear):
     probed(monkeypatch)
-    found = cell.evaluate(learner(data, select=select), 0)
+    pretrainer = learner(data, select=select)
+    found = study.measure(pretrainer)
     assert (found["linear"], found["select"]) == (linear, select)
+    assert study.probed(pretrainer) == {"linear": 40.0, "linear_best": 60.0, "knn1": found["knn1"]}
 
 
 @pytest.mark.parametrize(
@@ -119,8 +124,8 @@ def test_the_last_epoch_of_the_probe_or_its_best(data, monkeypatch, select, line
 def test_an_augmented_probe_sees_other_views_of_every_image_in_every_epoch(data, monkeypatch, probed_on, view):
     data = dataclasses.replace(data, images=data.images[:, :, :8, :8])  # a shifted view keeps the size
     given = probed(monkeypatch)
-    pretrainer = learner(data, **probed_on, probe_epochs=4)
-    knn1 = cell.evaluate(pretrainer, 6)["knn1"]
+    pretrainer = learner(data, seed=6, **probed_on, probe_epochs=4)
+    knn1 = study.measure(pretrainer)["knn1"]
     ((make, labels, test, _), _), = given
     draws = torch.Generator().manual_seed(6)
     seen = [make() for _ in range(4)]
@@ -130,12 +135,12 @@ def test_an_augmented_probe_sees_other_views_of_every_image_in_every_epoch(data,
         assert (first != second).any(1).float().mean() > 0.8  # two crops of so small an image may be equal
     assert torch.equal(labels, data.labels[data.train])
     torch.testing.assert_close(test, centred(pretrainer, data.test))
-    assert knn1 == cell.evaluate(learner(data, probe_view="centred"), 6)["knn1"]  # of images as they are
+    assert knn1 == study.measure(learner(data, seed=6, probe_view="centred"))["knn1"]  # of images as they are
 
 
 def test_the_augmented_probe_asks_once_an_epoch(data, monkeypatch):
     data = dataclasses.replace(data, images=data.images[:, :, :8, :8])
-    pretrainer, views = learner(data, probe_view="shifted", probe_epochs=4), []
+    pretrainer, views = learner(data, seed=6, probe_view="shifted", probe_epochs=4), []
     features = pretrainer.features
 
     def watched(index, view=None, **named):
@@ -143,7 +148,7 @@ def test_the_augmented_probe_asks_once_an_epoch(data, monkeypatch):
         return features(index, view, **named)
 
     monkeypatch.setattr(pretrainer, "features", watched)
-    cell.evaluate(pretrainer, 6)
+    study.measure(pretrainer)
     assert [seed for view, seed in views if isinstance(view, ShiftedView)] == [(6, epoch) for epoch in range(4)]
     assert [view for view, _ in views].count(None) == 2  # without randomness
 
@@ -153,7 +158,7 @@ def test_the_nearest_neighbour_is_scikit_learns(data):
     references = KNeighborsClassifier(1, metric="cosine").fit(centred(pretrainer, data.train), data.labels[data.train])
     expected = 100 * references.score(centred(pretrainer, data.test), data.labels[data.test])
     assert 0 < expected < 100
-    assert cell.evaluate(pretrainer, 0)["knn1"] == pytest.approx(expected)
+    assert study.measure(pretrainer)["knn1"] == pytest.approx(expected)
 
 
 def test_the_spread_is_a_deviation_over_the_test_split(data):
@@ -164,7 +169,7 @@ def test_the_spread_is_a_deviation_over_the_test_split(data):
     embedded = projected / np.linalg.norm(projected, axis=1, keepdims=True)
     expected = np.sqrt((embedded.std(axis=0) ** 2).mean()) * np.sqrt(6)
     assert 0 < expected < 1
-    assert cell.evaluate(pretrainer, 0)["embedding_spread"] == pytest.approx(expected, rel=1e-4)
+    assert study.measure(pretrainer)["embedding_spread"] == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_spread_is_zero_for_equal_embeddings_and_one_without_a_preferred_direction(data, monkeypatch):
@@ -172,12 +177,12 @@ def test_the_spread_is_zero_for_equal_embeddings_and_one_without_a_preferred_dir
     directions = torch.nn.functional.normalize(torch.randn(3000, 8, generator=torch.Generator()), dim=1)
     for embedded, expected in ((torch.ones(30, 8) / 8**0.5, 0.0), (directions, 1.0)):
         monkeypatch.setattr(pretrainer, "embed", lambda _, embedded=embedded: embedded)
-        assert cell.evaluate(pretrainer, 0)["embedding_spread"] == pytest.approx(expected, abs=0.01)
+        assert study.measure(pretrainer)["embedding_spread"] == pytest.approx(expected, abs=0.01)
 
 
 def test_a_class_without_training_images_is_never_right_for_the_nearest_neighbour(data):
     empty = dataclasses.replace(data, train=data.train & (data.labels != 1))
-    found = cell.evaluate(learner(empty, "random"), 0)
+    found = study.measure(learner(empty, "random"))
     known = (empty.labels[empty.test] != 1).double().mean().item()
     assert 0 <= found["knn1"] <= 100 * known and 0 <= found["linear"] <= 100 and found["embedding_spread"] >= 0
     assert trace_is_finite(learner(empty, "supervised"))
@@ -192,7 +197,7 @@ def test_evaluating_changes_nothing_and_repeats_itself(data):
     pretrainer.step()
     before = {name: value.clone() for name, value in pretrainer.model.state_dict().items()}
     generator = pretrainer.generator.get_state()
-    assert cell.evaluate(pretrainer, 3) == cell.evaluate(pretrainer, 3)
+    assert study.measure(pretrainer) == study.measure(pretrainer)
     assert torch.equal(pretrainer.generator.get_state(), generator)
     for name, value in pretrainer.model.state_dict().items():
         assert torch.equal(value, before[name]), name
@@ -205,22 +210,28 @@ def test_evaluating_changes_nothing_and_repeats_itself(data):
 def store(tmp_path, monkeypatch, data):
     """An empty store; every recipe's data are the made-up ones."""
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    for module in (cell, table_cells):
-        monkeypatch.setattr(module, "data_of", lambda _: data)
+    monkeypatch.setattr(study, "_load", lambda *_: data)
     return Store(tmp_path / "runs")
 
 
-def small_cell(method="moco", table="image_methods", **changes):
-    recipe = smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes)
-    return Cell(table, method, recipe, 5, "smoke", "digits", cell.data_of(recipe).digest, 1)
+def small_cell(method="moco", **changes):
+    return study.IMAGES.cell(smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
 
 
 def trained(store, chosen):
     """The result of the cell, and its run."""
     run = store.run(chosen)
     with run.claim():
-        run.finish(cell.train(run, tqdm(disable=True), device=CPU))
+        run.finish(table.train(run, tqdm(disable=True), study=study.IMAGES, device=CPU))
     return run.result, run
+
+
+def without_cost(result):
+    return {name: value for name, value in result.items() if name != "cost"}
+
+
+def probes(run):
+    return [json.loads(line) for line in (run.folder / "probes.jsonl").read_text().splitlines()]
 
 
 def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, data, tmp_path):
@@ -228,34 +239,49 @@ def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, data, tmp_p
     result, run = trained(store, chosen)
     alone = Pretrainer(chosen.recipe, data, 5, CPU)
     fit(alone, tmp_path, tqdm(disable=True))
-    measured = {name: value for name, value in result.items() if name != "cost"}
-    assert measured == cell.evaluate(alone, 5) | {"evaluation": cell.EVALUATION}
+    assert without_cost(result) == study.measure(alone) | {"evaluation": study.EVALUATION}
     assert result["cost"]["steps"] == 4
     assert len(run.folder.joinpath("progress.jsonl").read_text().splitlines()) == 2
 
 
+@pytest.mark.parametrize("method", ["supervised", "sce", "jcl"])
+@pytest.mark.parametrize("probe_view", ["crop", "centred"])
+def test_a_training_with_probes_along_it_is_bit_for_bit_the_one_without(store, method, probe_view):
+    changes = {"probe_view": probe_view} | ({"keys": 2} if method == "jcl" else {})
+    (expected, usual), (found, probed) = (
+        trained(store, small_cell(method, probe_every=every, **changes)) for every in (0, 1)
+    )
+    assert usual.cell.key != probed.cell.key and not (usual.folder / "probes.jsonl").exists()
+    assert_equal_states(*(load_checkpoint(run.folder)["learner"] for run in (usual, probed)))
+    assert without_cost(found) == without_cost(expected)
+    rows = probes(probed)
+    steps = 5 if method == "supervised" else 2  # of an epoch: 40 images have labels, the 20 others none
+    assert [row["step"] for row in rows] == [steps, 2 * steps]
+    assert all(row.keys() == {"step", "linear", "linear_best", "knn1"} for row in rows)
+    assert all(row["linear_best"] >= row["linear"] for row in rows)
+    assert rows[-1] == rows[-1] | {name: found[name] for name in ("linear", "knn1")}
+
+
 @pytest.mark.parametrize("end", ["before the evaluation", "in the middle"])
-def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeypatch, end):
-    chosen = small_cell("sce", "undisturbed")
-    expected, _ = trained(store, chosen)
-    chosen = dataclasses.replace(chosen, table="disturbed")
+def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeypatch, tmp_path, end):
+    chosen = small_cell("sce", probe_every=1)
+    expected, undisturbed = trained(Store(tmp_path / "undisturbed"), chosen)
     step, steps = Pretrainer.step, iter(range(3))
     with monkeypatch.context() as patch:
         if end == "before the evaluation":
-            patch.setattr(cell, "evaluate", lambda *_: 1 / 0)
+            patch.setattr(study, "spread", lambda *_: 1 / 0)
         else:
             patch.setattr(Pretrainer, "step", lambda self: (next(steps), step(self))[1])
-            patch.setattr(cell, "fit", lambda *given: fit(*given, checkpoint_seconds=0))
+            patch.setattr(table, "fit", functools.partial(fit, checkpoint_seconds=0))
         with pytest.raises((ZeroDivisionError, StopIteration)):
             trained(store, chosen)
     assert store.run(chosen).result is None
     taken = []
     monkeypatch.setattr(Pretrainer, "step", lambda self: taken.append(self.taken) or step(self))
-    found, _ = trained(store, chosen)
+    found, again = trained(store, chosen)
     assert taken == ([] if end == "before the evaluation" else [2, 3])
-    for result in (found, expected):
-        result.pop("cost")
-    assert found == expected
+    assert without_cost(found) == without_cost(expected)
+    assert probes(again) == probes(undisturbed)
 
 
 # ---------------------------------------------------------------------------------------------- weights
@@ -275,10 +301,10 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, c
     trained(store, chosen)
     path = tmp_path / "some" / "encoder.safetensors"
     assert weights(monkeypatch, capsys, chosen.key, "--output", path) == (0, f"{path}\n", "")
-    model, recipe = cell.trained_model(chosen.key, store)
+    model, recipe = study.trained_model(chosen.key, store)
     assert recipe == chosen.recipe and not model.training
     assert load_view(path) == CentredView(8, DIGITS, 8)
-    again, read, learned = cell.resumed(chosen, CPU), load(path), Pretrainer(chosen.recipe, data, 5, CPU)
+    again, read, learned = study.resumed(chosen, CPU), load(path), Pretrainer(chosen.recipe, data, 5, CPU)
     assert learned.taken == 0 and again.taken == 4
     index = torch.arange(len(data.images))
     images = CentredView(8, DIGITS, 8)(data.images)
@@ -303,16 +329,20 @@ def test_weights_go_to_a_file_named_after_the_key(store, tmp_path, monkeypatch, 
     load(tmp_path / f"{chosen.key}.safetensors")
 
 
-def test_weights_of_a_cell_finished_for_two_tables_are_found_where_they_are(store):
-    chosen = small_cell(table="positive_keys")
-    result, _ = trained(store, chosen)
-    twin = dataclasses.replace(chosen, table="image_methods")  # sorts first, and has no checkpoint
-    with store.run(twin).claim():
-        store.run(twin).finish(store.twin(twin))
-    assert store.run(twin).result == result
-    assert not (store.run(twin).folder / "checkpoint.pt").exists()
-    model, _ = cell.trained_model(chosen.key, store)
-    expected = cell.resumed(chosen, CPU).model.state_dict()
+def test_weights_of_a_cell_of_the_first_edition_are_found_where_they_are(store):
+    """There a cell of two tables has a folder in both, one without a checkpoint."""
+    chosen = small_cell()
+    _, run = trained(store, chosen)
+    described = {name: value for name, value in chosen.describe().items() if name not in ("study", "changes")}
+    for name in ("positive_keys", "image_methods"):
+        shutil.copytree(run.folder, store.root / name / chosen.key)
+        text = json.dumps(described | {"table": name, "entry": "moco"})
+        (store.root / name / chosen.key / "recipe.json").write_text(text)
+    (store.root / "image_methods" / chosen.key / "checkpoint.pt").unlink()
+    shutil.rmtree(run.folder)
+    model, recipe = study.trained_model(chosen.key, store)
+    expected = study.resumed(chosen, CPU).model.state_dict()
+    assert recipe == chosen.recipe
     assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
 
 
@@ -327,9 +357,8 @@ def test_weights_that_are_not_there(store, monkeypatch, capsys):
 
     assert "key='0123' is not that of a finished cell" in refused("0123")
     described = json.loads((run.folder / "recipe.json").read_text())
-    del described["recipe"]["trunk"]
-    (run.folder / "recipe.json").write_text(json.dumps(described | {"table": "taxonomy"}))
-    assert f"key={chosen.key!r} is a cell of taxonomy; weights are those of image tables" in refused(chosen.key)
+    (run.folder / "recipe.json").write_text(json.dumps(described | {"study": "skeletons"}))
+    assert f"key={chosen.key!r} is a cell of skeletons; weights are those of images" in refused(chosen.key)
     content = (run.folder / "checkpoint.pt").read_bytes()
     (run.folder / "checkpoint.pt").write_bytes(content[:-7] + b"damaged")
     assert "has no sound checkpoint; delete that folder and run the table again" in refused(chosen.key)
@@ -338,12 +367,12 @@ def test_weights_that_are_not_there(store, monkeypatch, capsys):
 
 
 def test_examples_show_an_image_of_every_class_and_two_views():
-    found = cell.examples("digits")
+    found = study.examples("digits")
     assert list(found) == ["image", "weak view", "strong view"]
     assert all(images.shape == (8, 3, 8, 8) and images.min() >= 0 and images.max() <= 1 for images in found.values())
-    data = cell.data_of(smoke("digits", "sce"))
+    data = study.data_of(smoke("digits", "sce"))
     for label, image in enumerate(found["image"]):
         first = next(place for place in range(len(data.images)) if data.train[place] and data.labels[place] == label)
         torch.testing.assert_close(image, data.images[first] / 255)
-    assert torch.equal(found["strong view"], cell.examples("digits")["strong view"])
+    assert torch.equal(found["strong view"], study.examples("digits")["strong view"])
     assert not torch.equal(found["strong view"], found["weak view"])
