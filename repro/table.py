@@ -313,6 +313,7 @@ class Table:
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
             choose(named, method, self.methods or self._methods(rows))
+        rows = [row for row in rows if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])]
         plain, used = self._combined(rows, dataset, preset, asked, {})
         for name in asked:
             if name not in used:
@@ -395,7 +396,7 @@ class Table:
             the bundle of `settings` that they are, which are then no departures; and what that row is called.
         """
         placed = [self._place(cell) for cell in cells.to_dict("records")]
-        found = cells[[place is not None for place in placed]].reset_index(drop=True)
+        found = cells[Series([place is not None for place in placed], cells.index, dtype=bool)].reset_index(drop=True)
         places = DataFrame([place for place in placed if place], columns=["rank", "departures", "setting", "called"])
         called = DataFrame(places.pop("called").tolist(), index=places.index)
         found = found.join(places).join(called)
@@ -619,7 +620,7 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
             place for place, own in keys[name].items() if any(own < other.get(place, own) for other in keys.values())
         }
         kept = [place not in of_others for place in found[places].itertuples(index=False, name=None)]
-        nearest[name] = found[kept].reset_index(drop=True)
+        nearest[name] = found[Series(kept, found.index, dtype=bool)].reset_index(drop=True)
     return nearest
 
 

@@ -19,7 +19,7 @@ from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Store
 from repro.skeleton import tables
-from repro.skeleton.cell import train
+from repro.skeleton.study import train
 
 PRECISIONS = ("float32", "bfloat16")
 

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from executed_notebooks import FOLDER, READING, SMOKE, begin, code_cells
 
-from repro.report import explored_runs, figures
+from repro.papers.taxonomy import explored_runs, figures
 from repro.skeleton import data as skeleton_data
 from repro.tables import TABLES
 

@@ -15,7 +15,7 @@ from repro.report.elements import heading
 from repro.run.device import has_bfloat16
 from repro.run.store import Cell
 from repro.skeleton import tables
-from repro.skeleton.cell import EVALUATION
+from repro.skeleton.study import EVALUATION
 from repro.skeleton.pretrain import VERSION
 from repro.skeleton.recipe import paper
 

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 from PIL import Image
 
-from repro.report import figures, style
+from repro.papers.taxonomy import figures
+from repro.report import style
 from repro.report.elements import seeds_in_words, spread_in_words
 from repro.report.logs import FROZEN
 from repro.report.printed import printed

@@ -5,7 +5,7 @@ import pytest
 from made_up_cells import frame, skeleton
 from pandas import DataFrame, concat
 
-from repro.report import glm, glm_ours
+from repro.papers.taxonomy import glm, glm_ours
 from repro.report.printed import printed
 
 NINE = glm.objectives_of("unmixed+best")

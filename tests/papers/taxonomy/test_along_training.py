@@ -6,7 +6,7 @@ import pytest
 from made_up_cells import frame
 from redrawn import told
 
-from repro.report import figures, logs
+from repro.papers.taxonomy import figures, logs
 from repro.report.redraw import redraw
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import PRESETS

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from made_up_cells import frame, skeleton
 
-from repro.report import glm, glm_figures, glm_ours
+from repro.papers.taxonomy import glm, glm_figures, glm_ours
 
 
 def cells(dataset="ucla", preset="paper", count=1):

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from drawn import assert_legible, assert_settled, lines
 from pandas import DataFrame
-
 from repro.audiovisual.table_cells import APPROACHES
-from repro.report import audiovisual_figures
+
+from repro.papers.cmacc import accuracy_figures
 from repro.report.printed import printed
 
 NAMES = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
@@ -130,7 +130,7 @@ FIGURES = {
         transfer_table(),
         transfer_table(**QUICK),
         transfer_table(3, targets=("ucf101",), dataset="ucf101 (subset)", preset="quick", splits=(1, 2, 3)),
-        transfer_table(targets=("esc50",), methods=tuple(audiovisual_figures.METHODS), dataset="esc50"),
+        transfer_table(targets=("esc50",), methods=tuple(accuracy_figures.METHODS), dataset="esc50"),
         transfer_table().assign(**NOT_RUN),
     ],
 }
@@ -160,8 +160,8 @@ def test_the_reader_s_settings_change_nothing_and_the_table_stays_as_it_was(name
 
 
 def test_every_figure_has_a_caption():
-    assert set(audiovisual_figures.CAPTIONS) == set(TABLES)
-    assert all("no" in audiovisual_figures.CAPTIONS[name] for name in ("dictionary_size", "mutual_information"))
+    assert set(accuracy_figures.CAPTIONS) == set(TABLES)
+    assert all("no" in accuracy_figures.CAPTIONS[name] for name in ("dictionary_size", "mutual_information"))
 
 
 @pytest.mark.parametrize(("name", "make"), TABLES.items())
@@ -177,7 +177,7 @@ def test_titles_say_what_the_numbers_are_and_mixed_tables_are_refused(name, make
 
 def test_approaches_stand_beside_the_printed_ones():
     table = approaches_table()
-    figure = audiovisual_figures.cross_modal(table)
+    figure = accuracy_figures.cross_modal(table)
     assert [axes.get_title(loc="left") for axes in figure.axes] == [f"fine-tuned on {name}" for name in NAMES.values()]
     numbers = printed("cmacc_table1").set_index("approach")
     for axes, (target, column) in zip(figure.axes, NAMES.items(), strict=True):
@@ -201,14 +201,14 @@ def test_nothing_printed_is_shown_on_embedded_data(name):
 
 
 def test_nothing_printed_of_a_whole_set_is_shown_beside_a_part_of_it():
-    figure = audiovisual_figures.transfer(transfer_table(targets=("ucf101",), dataset="ucf101 (subset)"))
+    figure = accuracy_figures.transfer(transfer_table(targets=("ucf101",), dataset="ucf101 (subset)"))
     assert legend(figure) == ["Scratch, ours", "CM-ACC, ours"]
     assert {label.get_text() for label in figure.axes[0].get_yticklabels()} == {"none", "UCF101"}
 
 
 def test_samplers_are_lines_over_the_number_of_negatives_in_any_order_of_rows():
     table = samplers_table()
-    figure = audiovisual_figures.ohem_vs_active(table.sort_values(["target", "batch"], ascending=[True, False]))
+    figure = accuracy_figures.ohem_vs_active(table.sort_values(["target", "batch"], ascending=[True, False]))
     assert [axes.get_title(loc="left") for axes in figure.axes] == [f"fine-tuned on {name}" for name in NAMES.values()]
     found, numbers = lines(figure, 0), printed("cmacc_table3").set_index("sampler")
     expected = numbers.loc["Active", ["UCF101_M32", "UCF101_M64", "UCF101_M128"]].astype(float).to_numpy()
@@ -234,7 +234,7 @@ def test_characters_of_drawings_never_seen_have_a_panel_of_their_own(name):
 
 
 def test_sizes_are_on_a_logarithmic_axis():
-    figure = audiovisual_figures.dictionary_size(sizes_table())
+    figure = accuracy_figures.dictionary_size(sizes_table())
     axes, = figure.axes
     assert axes.get_xscale() == "log"
     labels = [label.get_text() for label in axes.get_xticklabels()]
@@ -249,7 +249,7 @@ def test_sizes_are_on_a_logarithmic_axis():
 )
 def test_characters_are_told_in_nats_and_drawings_never_seen_are_dashed(dataset, expected):
     table = characters_table(1, "quick", dataset, (1, 2, 3)).sample(frac=1, random_state=0)
-    figure = audiovisual_figures.mutual_information(table)
+    figure = accuracy_figures.mutual_information(table)
     axes, = figure.axes
     above, = axes.child_axes
     assert [label.get_text() for label in above.get_xticklabels()] == expected
@@ -264,11 +264,11 @@ def test_nats_of_omniglot_are_those_of_its_alphabets():
     sizes = [55, 52, 48, 47, 46, 43, 42, 41, 41]
     for number in range(1, 10):
         expected = np.log(sizes[:number]).sum()
-        assert audiovisual_figures.nats("multiomniglot", number) == pytest.approx(expected, abs=1e-3)
+        assert accuracy_figures.nats("multiomniglot", number) == pytest.approx(expected, abs=1e-3)
 
 
 def test_ours_stand_in_the_row_of_what_was_pre_trained_on():
-    figure = audiovisual_figures.transfer(transfer_table())
+    figure = accuracy_figures.transfer(transfer_table())
     axes = figure.axes[0]
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names[0] == "none" and "Kinetics-Sound" in names and "-" not in names
@@ -283,5 +283,5 @@ def test_ours_stand_in_the_row_of_what_was_pre_trained_on():
 
 def test_every_split_has_its_own_point():
     table = transfer_table(targets=("ucf101",), dataset="ucf101 (subset)", preset="quick", splits=(1, 2, 3))
-    axes, = audiovisual_figures.transfer(table).axes
+    axes, = accuracy_figures.transfer(table).axes
     assert {float(x) for line in axes.lines for x in line.get_xdata()} >= {61.0, 62.0, 63.0}
