@@ -231,7 +231,6 @@ def results_export() -> None:
 
     Example: repro results export
     """
-    from repro.report import logs
     from repro.run.export import export, read_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())
@@ -241,7 +240,7 @@ def results_export() -> None:
         left_out = sum(cell["preset"] == "smoke" for cell in store.finished())
         told = f"; left out, of smoke runs: {left_out}" if left_out else ""
         print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{told}")
-        for log in logs.export(store, path.parent):
+        for log in papers.export_logs(store, path.parent):
             print(log)
 
 
@@ -272,14 +271,11 @@ def figures() -> None:
 
     Example: repro figures
     """
-    from repro.report import glm_figures, logs
-    from repro.report.redraw import redraw
     from repro.run.export import everything
 
     folder = manifest.project_root() / "figures"
-    written = logs.export(Store(manifest.runs_root()), folder)
-    cells = everything()
-    for path in [*written, *redraw(cells, folder), *glm_figures.redraw(cells, folder)]:
+    written = papers.export_logs(Store(manifest.runs_root()), folder)
+    for path in [*written, *papers.redraw(everything(), folder)]:
         print(path)
 
 
@@ -293,17 +289,15 @@ def report(
 
     Example: repro report --output report
     """
-    from repro.report.claims import collected, judge, measured_discrepancies
     from repro.report.site import build
 
-    evidence, runs = collected(), manifest.runs_root()
-    checked = judge(evidence), measured_discrepancies(evidence)
-    print(build(output or runs / "report", manifest.project_root() / "figures", runs / "notebooks", *checked))
+    runs, figures = manifest.runs_root(), manifest.project_root() / "figures"
+    print(build(output or runs / "report", figures, runs / "notebooks", *_judged(), papers.titles()))
 
 
 @app.command()
 def claims(
-    paper: Annotated[str, Option(help="all | taxonomy | CM-ACC | SCE | JCL")] = "all",
+    paper: Annotated[str, Option(help=f"all | {' | '.join(papers.titles())}")] = "all",
 ) -> None:
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
 
@@ -313,15 +307,22 @@ def claims(
 
     Example: repro claims --paper SCE
     """
-    from repro.report.claims import PAPERS, collected, judge, lines, measured_discrepancies
+    from repro.report.claims import lines
 
-    choose("paper", paper, ("all", *PAPERS))
-    evidence = collected()
-    tables = [judge(evidence), measured_discrepancies(evidence)]
+    choose("paper", paper, ("all", *papers.titles()))
+    tables = _judged()
     if paper != "all":
         tables = [table[table["paper"] == paper] for table in tables]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     print("\n".join(lines(*tables, width)))
+
+
+def _judged() -> "list[DataFrame]":
+    """The claims of all papers with their verdicts, and their discrepancies with what we measured."""
+    from repro.report.claims import judge, measured_discrepancies
+
+    evidence = papers.evidence()
+    return [judge(papers.claims(), evidence), measured_discrepancies(papers.discrepancies(), evidence)]
 
 
 @app.command()

@@ -220,6 +220,10 @@ def one_setting(dataset: str) -> Sequence[Fields]:
     return ()
 
 
+def nothing_more(cells: Sequence[Cell], device: str) -> None:
+    """Of a table whose figures need no weights."""
+
+
 def as_it_is(cells: DataFrame) -> DataFrame:
     """Of a table whose rows are its cells."""
     return cells
@@ -255,7 +259,7 @@ class Table:
         settings: of a data set, bundles of fields of each of which the paper prints a table: they are no departures.
         measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
         arrange: of finished cells, what is averaged over seeds: what only this table does.
-        draw: the figure of the table.
+        after: of its finished cells and a device, what is computed from their weights once and kept, for figures.
     """
 
     name: str
@@ -270,7 +274,7 @@ class Table:
     settings: Callable[[str], Sequence[Fields]] = one_setting
     measures: Sequence[str] = ("linear",)
     arrange: Callable[[DataFrame], DataFrame] = as_it_is
-    draw: Callable[[DataFrame], Any] | None = None
+    after: Callable[[Sequence[Cell], str], Any] = nothing_more
 
     def cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
@@ -395,27 +399,24 @@ class Table:
             With `departures` by name and value from the nearest row of the table, but for what that sweeps; `setting`,
             the bundle of `settings` that they are, which are then no departures; and what that row is called.
         """
-        placed = [self._place(cell) for cell in cells.to_dict("records")]
+        candidates = functools.cache(self._candidates)
+        placed = [self._place(cell, candidates) for cell in cells.to_dict("records")]
         found = cells[Series([place is not None for place in placed], cells.index, dtype=bool)].reset_index(drop=True)
         places = DataFrame([place for place in placed if place], columns=["rank", "departures", "setting", "called"])
         called = DataFrame(places.pop("called").tolist(), index=places.index)
         found = found.join(places).join(called)
         return found.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
 
-    def _place(self, cell: Fields) -> tuple[tuple, Fields, Fields, Fields] | None:
+    def _place(
+        self, cell: Fields, candidates: Callable[[str, str, str], Sequence[tuple[int, Fields, Fields]]]
+    ) -> tuple[tuple, Fields, Fields, Fields] | None:
         """Where a finished cell stands among the rows, departures, setting, and what the nearest row is called."""
-        dataset, named = manifest.plain(cell["dataset"]), self.study.recipe.named_by
+        dataset = manifest.plain(cell["dataset"])
         if dataset not in self.datasets:
             return None
-        usual = self.study.presets[cell["preset"]](dataset, cell[named])
-        rows = [self._fields(row, dataset, cell["preset"]) for row in self.rows]
         near: tuple[tuple, Fields, Fields, Fields] | None = None
         nearest = (math.inf, math.inf)  # departures, and how many of them are from what the row itself fixes
-        for number, row in enumerate(rows):
-            methods = row[named] if not isinstance(row[named], tuple) else self.methods or self._methods(rows)
-            if cell[named] not in (methods if isinstance(methods, list | tuple) else (methods,)):
-                continue
-            fixed = {name: value for name, value in row.items() if not isinstance(value, tuple) and usual.uses(name)}
+        for number, row, fixed in candidates(dataset, cell["preset"], cell[self.study.recipe.named_by]):
             away = {name: value for name, value in cell["changes"].items() if name not in row}
             contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
             away |= contrary
@@ -426,6 +427,18 @@ class Table:
                 order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
                 near = (number, *order), away, setting, self._called(self.rows[number])
         return near
+
+    def _candidates(self, dataset: str, preset: str, method: str) -> list[tuple[int, Fields, Fields]]:
+        """The rows that cells of a method may stand in: number, fields, and those of one value that the method uses."""
+        usual, named = self.study.presets[preset](dataset, method), self.study.recipe.named_by
+        rows = [self._fields(row, dataset, preset) for row in self.rows]
+        found = []
+        for number, row in enumerate(rows):
+            methods = (self.methods or self._methods(rows)) if isinstance(row[named], tuple) else (row[named],)
+            if method in methods:
+                fixed = {name: value for name, value in row.items() if not isinstance(value, tuple)}
+                found.append((number, row, {name: value for name, value in fixed.items() if usual.uses(name)}))
+        return found
 
     def laid_out(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for what seeds have in common.
@@ -517,8 +530,7 @@ def run_table(
             over the recipe's threads, or what fits on the GPUs, see `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
-            in every row whose training or evaluation uses it, of what the table sweeps in the rows that do; "auto"
-            leaves it as the rows have it.
+            in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
     Returns:
         One row per swept combination: what tells it apart, `departures` by name and value where there are any, then
@@ -542,6 +554,7 @@ def run_table(
     if missing and cells[0].recipe.precision == "auto" and devices.first():
         tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)
     run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool)
+    table.after(cells, device)
     finished = table.select(table.study.tidy(rows_of(cells, store)))
     parsed = {name: table.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
     return table.laid_out(finished, [name for name, values in parsed.items() if len(values) > 1])
@@ -571,7 +584,7 @@ def finished() -> DataFrame:
 
 
 def draw(name: str, rows: DataFrame) -> Any:
-    """The figure of a table.
+    """The figure of a table, as its paper draws it.
 
     Args:
         name: of the table.
@@ -580,10 +593,8 @@ def draw(name: str, rows: DataFrame) -> Any:
     Raises:
         ValueError: if there is no such table, or it has no figure of its own.
     """
-    table = find(name)
-    if table.draw is None:
-        raise ValueError(f"{name} has no figure of its own; see its notebook")
-    return table.draw(rows)
+    drawings = importlib.import_module("repro.papers").drawings()
+    return drawings[choose("name", find(name).name, drawings)].draw(rows)
 
 
 def resolved(preset: str, dataset: str) -> str:

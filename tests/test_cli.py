@@ -6,6 +6,7 @@ import inspect
 import pytest
 import typer
 from command_line import refused
+from repro.tables import TABLES
 
 from repro import cli
 from repro.audiovisual import recipe as audiovisual
@@ -13,7 +14,6 @@ from repro.audiovisual import tables as audiovisual_tables
 from repro.recipe import Recipe
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import SkeletonRecipe
-from repro.tables import TABLES
 
 
 def commands() -> list[list[str]]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from repro.report.evidence import Evidence
+    from repro.report.redraw import Drawing
     from repro.report.verdicts import Claim, Discrepancy
     from repro.run.store import Store
     from repro.table import Table
@@ -61,6 +62,11 @@ def offered(module: str, name: str) -> list[Any]:
         if importlib.util.find_spec(place) and hasattr(importlib.import_module(place), name):
             found.append(getattr(importlib.import_module(place), name))
     return found
+
+
+def drawings() -> "dict[str, Drawing]":
+    """How tables and logs are drawn, by name."""
+    return _merged("figures", "FIGURES")
 
 
 def claims() -> "list[Claim]":
@@ -111,7 +117,7 @@ def redraw(cells: "DataFrame", folder: Path) -> list[Path]:
     from repro.table import standing
 
     standing_cells = standing(tables().values(), cells)
-    written = drawn(tables(), standing_cells, _merged("figures", "FIGURES"), _merged("logs", "LOGS"), folder)
+    written = drawn(tables(), standing_cells, drawings(), _merged("logs", "LOGS"), folder)
     for further in offered("figures", "FURTHER"):
         written += [path for draw in further for path in draw(standing_cells, folder)]
     return written

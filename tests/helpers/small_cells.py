@@ -24,8 +24,8 @@ from sklearn.datasets import load_digits
 
 from repro import cli, papers, table
 from repro.audiovisual import arrays, index, sound
-from repro.audiovisual import cell as audiovisual
 from repro.audiovisual import recipe as audiovisual_recipe
+from repro.audiovisual.finetune import FineTuner
 from repro.image import data as image_data
 from repro.image import recipe as image_recipe
 from repro.image import study as image
@@ -46,11 +46,12 @@ COMMANDS = {
     "image": [f"data import cifar10 {COPY}", "run image_methods --dataset cifar10 --subset --method sce"],
     "audiovisual": [
         "data prepare ucf101 --subset --size 24 --workers 1",
-        "run cross_modal --dataset ucf101 --subset --approaches cmacc --targets ucf101",
+        "run cross_modal --dataset ucf101 --subset --method cmacc --extra-layer true --sampler gradient "
+        "--targets ucf101",
     ],
 }
 CHOICES = "--preset smoke --device cpu --engine inline"
-MEASURED = {"skeleton": (skeleton, "evaluate"), "image": (image, "_accuracies"), "audiovisual": (audiovisual, "evaluate")}
+MEASURED = {"skeleton": (skeleton, "evaluate"), "image": (image, "_accuracies"), "audiovisual": (FineTuner, "accuracy")}
 around: list[str] = []  # phases that have begun and not ended
 TINY = {
     skeleton_recipe: {

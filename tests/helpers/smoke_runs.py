@@ -4,11 +4,11 @@ import functools
 from pathlib import Path
 
 import torch
+from repro.skeleton.cell import train
 from repro.skeleton.tables import taxonomy_cells
 
 from repro.run.engine import run_cells
 from repro.run.store import Store
-from repro.skeleton.study import train
 
 
 def smoke_runs(root: Path, objectives: str, **choices: str) -> list:

@@ -4,6 +4,7 @@ import time
 
 import pytest
 import torch
+from repro.tables import TABLES
 
 from repro.recipe import Recipe, setting
 from repro.run import device as devices
@@ -11,7 +12,6 @@ from repro.run.cells import attempt
 from repro.run.cluster import Cluster
 from repro.run.plan import calibrate, duration, forecast, makespan, plan
 from repro.run.store import Cell, Store
-from repro.tables import TABLES
 
 CPU = torch.device("cpu")
 

@@ -6,9 +6,9 @@ import inspect
 import itertools
 
 import pytest
+from repro.run.table import checked_names, swept, with_variant
 
 from repro.recipe import Recipe, setting
-from repro.run.table import checked_names, swept, with_variant
 
 
 def of(*methods):

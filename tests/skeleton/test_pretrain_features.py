@@ -6,9 +6,8 @@ import math
 import pytest
 import torch
 from made_up_skeletons import FEATURES, learner, made_up
+from repro.skeleton.cell import evaluate
 from slow_skeletons import slow_decoding, slow_embedding, slow_readout
-
-from repro.skeleton.study import evaluate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

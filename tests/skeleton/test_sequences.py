@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from repro.skeleton.tables import TABLES
 
 from repro.run import device
 from repro.run.export import read_cells
@@ -14,7 +15,6 @@ from repro.skeleton.data import load
 from repro.skeleton.pretrain import VERSION, Pretrainer
 from repro.skeleton.recipe import METHODS, PRESETS, SkeletonRecipe, quick
 from repro.skeleton.sequences import Sequences
-from repro.skeleton.tables import TABLES
 
 CPU = torch.device("cpu")
 FIGURES = Path(__file__).parents[2] / "figures"

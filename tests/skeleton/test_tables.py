@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from made_up_skeletons import stand_in
 from pandas import DataFrame
+from repro.skeleton.cell import EVALUATION
 from stored_cells import refuse, stored
 
 from repro import manifest
@@ -15,7 +16,6 @@ from repro.report.elements import heading
 from repro.run.device import has_bfloat16
 from repro.run.store import Cell
 from repro.skeleton import tables
-from repro.skeleton.study import EVALUATION
 from repro.skeleton.pretrain import VERSION
 from repro.skeleton.recipe import paper
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from repro.skeleton.cell import data_of, evaluate
 
 from repro import manifest
 from repro.run import device
 from repro.skeleton import data
-from repro.skeleton.study import data_of, evaluate
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
 

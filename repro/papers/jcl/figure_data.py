@@ -44,8 +44,8 @@ def sampled_keys(cells: list[Cell], device: str = "auto") -> DataFrame:
         device: "auto", "cpu" or "cuda".
 
     Returns:
-        The table of `papers.jcl.sampled_keys`, at the temperature and the strength of the cell's recipe, with these and
-        its number of keys as positives.
+        The table of `repro.papers.jcl.sampled_keys`, at the temperature and the strength of the cell's recipe, with
+        these and its number of keys as positives.
     """
     most, where = max(cells, key=lambda cell: cell.recipe.keys), devices.resolve(device)
     return kept(most, "sampled_keys.csv", functools.partial(_sampled, most, where))

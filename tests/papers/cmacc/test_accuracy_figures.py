@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from drawn import assert_legible, assert_settled, lines
 from pandas import DataFrame
-from repro.audiovisual.table_cells import APPROACHES
+from repro.papers.cmacc.tables import TABLES as DECLARED
 
 from repro.papers.cmacc import accuracy_figures
 from repro.report.printed import printed
@@ -151,12 +151,12 @@ def legend(figure) -> list[str]:
     ids=[f"{name}-{i}" for name, tables in FIGURES.items() for i in range(len(tables))],
 )
 def test_no_text_overlaps_or_leaves_the_figure(name, table):
-    assert_legible(getattr(audiovisual_figures, name)(table))
+    assert_legible(getattr(accuracy_figures, name)(table))
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_reader_s_settings_change_nothing_and_the_table_stays_as_it_was(name, tmp_path):
-    assert_settled(getattr(audiovisual_figures, name), TABLES[name](), tmp_path)
+    assert_settled(getattr(accuracy_figures, name), TABLES[name](), tmp_path)
 
 
 def test_every_figure_has_a_caption():
@@ -166,7 +166,7 @@ def test_every_figure_has_a_caption():
 
 @pytest.mark.parametrize(("name", "make"), TABLES.items())
 def test_titles_say_what_the_numbers_are_and_mixed_tables_are_refused(name, make):
-    draw = getattr(audiovisual_figures, name)
+    draw = getattr(accuracy_figures, name)
     assert "paper recipe" in draw(make()).get_suptitle()
     assert "quick recipe: not a reproduction" in draw(make(preset="quick")).get_suptitle()
     with pytest.raises(ValueError, match="one preset"):
@@ -194,7 +194,7 @@ def test_approaches_stand_beside_the_printed_ones():
 
 @pytest.mark.parametrize("name", ["cross_modal", "ohem_vs_active", "transfer"])
 def test_nothing_printed_is_shown_on_embedded_data(name):
-    figure = getattr(audiovisual_figures, name)(TABLES[name](**QUICK).assign(published=99.0))
+    figure = getattr(accuracy_figures, name)(TABLES[name](**QUICK).assign(published=99.0))
     assert not any("printed" in label for label in legend(figure))
     shown = [value for axes in figure.axes for line in axes.lines for value in [*line.get_xdata(), *line.get_ydata()]]
     assert 99.0 not in shown
@@ -225,7 +225,7 @@ def test_characters_of_drawings_never_seen_have_a_panel_of_their_own(name):
     table = FIGURES[name][0].drop_duplicates([column for column in FIGURES[name][0] if column in NAMED])
     found = table.assign(target="characters", ours=80.0, linear_held_out=30.0, dataset="multidigits", preset="quick",
                          published=math.nan)
-    figure = getattr(audiovisual_figures, name)(found)
+    figure = getattr(accuracy_figures, name)(found)
     titles = ["characters, new pairs", "characters, drawings never seen"]
     assert [axes.get_title(loc="left") for axes in figure.axes] == titles
     for axes, value in zip(figure.axes, (80.0, 30.0), strict=True):
