@@ -7,6 +7,7 @@ from pandas import DataFrame
 from repro.audiovisual import synthetic
 from repro.papers.cmacc import negative_figures
 from repro.papers.cmacc.accuracy_figures import SAMPLERS
+from repro.papers.cmacc.figures import FIGURES
 from repro.report import style
 
 NAMES = [f"{motion}, {material}" for motion in synthetic.MOTIONS for material in synthetic.MATERIALS]
@@ -149,4 +150,4 @@ def test_the_same_negatives_give_the_same_files(tmp_path):
 
 
 def test_every_figure_has_a_caption():
-    assert set(negative_figures.CAPTIONS) == {"selected_negatives"}
+    assert "selected_negatives" in FIGURES
