@@ -223,6 +223,10 @@ def one_setting(dataset: str) -> Sequence[Fields]:
     return ()
 
 
+def nothing_more(cells: Sequence[Cell], device: str) -> None:
+    """Of a table whose figures need no weights."""
+
+
 def as_it_is(cells: DataFrame) -> DataFrame:
     """Of a table whose rows are its cells."""
     return cells
@@ -258,6 +262,7 @@ class Table:
         settings: of a data set, bundles of fields of each of which the paper prints a table: they are no departures.
         measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
         arrange: of finished cells, what is averaged over seeds: what only this table does.
+        after: of its finished cells and a device, what is computed from their weights once and kept, for figures.
     """
 
     name: str
@@ -272,6 +277,7 @@ class Table:
     settings: Callable[[str], Sequence[Fields]] = one_setting
     measures: Sequence[str] = ("linear",)
     arrange: Callable[[DataFrame], DataFrame] = as_it_is
+    after: Callable[[Sequence[Cell], str], Any] = nothing_more
 
     def cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
@@ -540,6 +546,7 @@ def run_table(
     if missing and cells[0].recipe.precision == "auto" and devices.first():
         tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)
     run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool)
+    table.after(cells, device)
     finished = table.select(table.study.tidy(rows_of(cells, store)))
     parsed = {name: table.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
     return table.laid_out(finished, [name for name, values in parsed.items() if len(values) > 1])

@@ -167,8 +167,8 @@ class AudioVisualRecipe(Recipe):
     extra_layer: bool = setting(
         True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities", used=contrasts
     )
-    video_trunk: str = setting("r3d18", PAPER, allowed=VIDEO_TRUNKS)
-    audio_trunk: str = setting("audio18", PAPER, allowed=AUDIO_TRUNKS)
+    video_trunk: str = setting("r3d18", PAPER, allowed=VIDEO_TRUNKS, used=on_clips)
+    audio_trunk: str = setting("audio18", PAPER, allowed=AUDIO_TRUNKS, used=on_clips)
     width: int = setting(512, f"{PAPER}: features of an encoder", least=1)
     embedding: int = setting(
         512, "assumed: width of the encoders", least=1, used=both(contrasts, lambda recipe: recipe.extra_layer)

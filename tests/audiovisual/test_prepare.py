@@ -212,7 +212,7 @@ def test_real_clips_of_ucf101(tmp_path, monkeypatch):
 
 def test_what_is_prepared_anew_takes_effect_in_a_live_process(distribution, monkeypatch):
     read, load = [], data.load
-    monkeypatch.setattr(cell, "load", lambda *names, **options: read.append(names) or load(*names, **options))
+    monkeypatch.setattr(study, "load_set", lambda *names, **options: read.append(names) or load(*names, **options))
     recipe = tiny("cmacc", "ucf101", size=21, subset=True, targets="hmdb51")
     for count in (3, 5):
         root = distribution(dict(sorted(SILENT.items())[:count]))

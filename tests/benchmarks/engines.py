@@ -15,11 +15,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from repro.skeleton.cell import train
+
 from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton import tables
-from repro.skeleton.cell import train
 from tests.benchmarks.spread import ratios, spread
 
 

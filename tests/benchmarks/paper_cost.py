@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import torch
+from repro.audiovisual.table_cells import APPROACHES, PRINTED_APPROACHES
 from torch.utils.flop_counter import FlopCounterMode
 
 from repro import manifest
@@ -27,7 +28,6 @@ from repro.audiovisual import MODALITIES
 from repro.audiovisual import recipe as audiovisual
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
-from repro.audiovisual.table_cells import APPROACHES, PRINTED_APPROACHES
 from repro.image import recipe as image
 from repro.image.model import trunk
 from repro.image.recipe import ImageRecipe

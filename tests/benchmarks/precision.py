@@ -12,6 +12,7 @@ import functools
 import json
 
 from pandas import DataFrame
+from repro.skeleton.cell import train
 from scipy.stats import ttest_ind
 
 from repro import manifest
@@ -19,7 +20,6 @@ from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Store
 from repro.skeleton import tables
-from repro.skeleton.cell import train
 
 PRECISIONS = ("float32", "bfloat16")
 

@@ -17,6 +17,7 @@ from unittest import mock
 
 import torch
 from pandas import DataFrame
+from repro.run.table import Table
 
 from repro import cli, notebook, tables
 from repro.audiovisual import cell
@@ -25,7 +26,6 @@ from repro.audiovisual.clips import Clips
 from repro.image import recipe as image
 from repro.run.engine import pool_of
 from repro.run.store import Cell
-from repro.run.table import Table
 from repro.skeleton import recipe as skeleton
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, Refused

@@ -24,7 +24,8 @@ from repro.image.study import IMAGES
 from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
-from repro.table import Table, train as train_cell
+from repro.table import Table
+from repro.table import train as train_cell
 
 STUDIES = {"skeleton": SKELETONS, "image": IMAGES, "audiovisual": CLIPS}
 NAMES = {study.name: name for name, study in STUDIES.items()}
@@ -33,7 +34,7 @@ LABELS = ("preset", "dataset", "AE", "CE", "AD", "CD")  # columns that say nothi
 NOT_FIELDS = ("varied", "target")  # columns that tell rows apart and are no fields of a recipe
 SHOWN = {"taxonomy": ("layers", "units", "protocol")}  # recorded as fields of a row wherever they depart
 MODELS = {"skeleton": ("model",), "image": ("model",), "audiovisual": ("towers", "classifiers")}
-UNUSED = {"extra_layer": True, "sampler": "gradient"}  # of rows of `cross_modal`, recorded for every method
+BUNDLED = {"extra_layer": True, "sampler": "gradient"}  # fields of rows of `cross_modal`, recorded for every method
 
 
 def study_of(table: str) -> str:
@@ -90,7 +91,8 @@ def rows(asked: Mapping[str, Any], measures: Callable[[dict[str, Any]], dict[str
         parts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(), "metrics": measures(_described(cell))}
         texts = {name: json.dumps(part) for name, part in parts.items()}
         stored.append(cell.describe() | texts | {"cost": '{"finished": ""}', "commit": ""})
-    laid_out = table.laid_out(table.select(table.study.tidy(DataFrame(stored))))
+    swept = [name for name, values in asked["fields"].items() if len(values) > 1]
+    laid_out = table.laid_out(table.select(table.study.tidy(DataFrame(stored))), swept)
     return [_row(table, row) for row in laid_out.to_dict("records")]
 
 
@@ -145,6 +147,9 @@ def _table(asked: Mapping[str, Any]) -> Table:
 def _cells(asked: Mapping[str, Any]) -> list[Cell]:
     choices = {"seeds": ",".join(map(str, asked["seeds"])), "preset": asked["preset"], "device": "cpu"}
     fields = {name: _text(name, values) for name, values in asked["fields"].items()}
+    if asked["table"] == "cross_modal":  # recorded for methods too that do not use them
+        unused = {"scratch": BUNDLED, "supervised": BUNDLED, "smoco": ["sampler"], "xmoco": ["sampler"]}
+        fields = {name: text for name, text in fields.items() if name not in unused.get(fields.get("method", ""), ())}
     return _table(asked).cells(asked["dataset"], variant=asked["variant"], **choices, **fields)
 
 
@@ -160,7 +165,8 @@ def _row(table: Table, row: dict[str, Any]) -> dict[str, Any]:
     fields = {name: row[name] for name in columns if name in (*table.study.fields, *NOT_FIELDS)}
     if table.name == "cross_modal":
         bundle = next(each for each in table.rows if each["approach"] == row["approach"])
-        fields |= UNUSED | {name: bundle[name] for name in ("method", "extra_layer", "sampler") if name in bundle}
+        fields |= {"method": bundle["method"]} | {name: bundle.get(name, usual) for name, usual in BUNDLED.items()}
+        fields |= {name: departures.pop(name) for name in BUNDLED if name in departures}
     moved = {name: departures.pop(name) for name in SHOWN.get(table.name, ()) if name in departures}
     moved |= {name: row[name] for name in SHOWN.get(table.name, ()) if name in row}
     known = {*columns, *NUMBERS, *LABELS, *table.study.fields}

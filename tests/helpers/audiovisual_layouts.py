@@ -1,11 +1,14 @@
-"""Columns of CM-ACC's tables, and the tables that made-up results of their cells give."""
+"""Columns of CM-ACC's tables, and the rows that made-up results of their cells give."""
 
 import itertools
+import json
 
 from pandas import DataFrame
 
-from repro.audiovisual import tables
 from repro.audiovisual.data import CHARACTERS
+from repro.audiovisual.study import CLIPS
+from repro.papers.cmacc.tables import TABLES
+from repro.run.export import COLUMNS
 
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset", "trained_on"]
 LAYOUTS = {
@@ -17,21 +20,25 @@ LAYOUTS = {
     "category_diversity": ["sampler", "batch", "target", *TAIL, "expected"],
 }
 RECORDED = [name for name in LAYOUTS if name != "mutual_information"]
-EMBEDDED = {name: "multidigits" if name == "mutual_information" else "synthetic" for name in LAYOUTS}
+EMBEDDED = {name: TABLES[name].datasets[0] for name in LAYOUTS}
+MEASURED = {"characters": "linear", "video": "categories_video", "audio": "categories_audio"}  # else by the target
 
 
 def results(cells):
-    """Made-up results of the cells, as the layouts take them."""
+    """Made-up results of the cells, tidy."""
     values = itertools.count(40.0, 0.25)
     rows = []
-    for each in cells:
-        found = each.recipe.to_dict() | {"entry": each.entry, "seed": each.seed, "trained_on": 100.0 + each.seed}
-        names = [name for name in each.recipe.targets.split(",") if name and name != "characters"]
-        names += ["linear", "linear_held_out"] if each.recipe.dataset in CHARACTERS else []
-        names += ["categories_video", "categories_audio", "expected"] if each.recipe.method == "cmacc" else []
-        rows.append(found | {name: next(values) for name in names})
-    return DataFrame(rows)
+    for cell in cells:
+        names = [name for name in cell.recipe.targets.split(",") if name and name != "characters"]
+        names += ["linear", "linear_held_out"] if cell.recipe.dataset in CHARACTERS else []
+        names += ["categories_video", "categories_audio", "expected"] if cell.recipe.method == "cmacc" else []
+        metrics = {"trained_on": 100.0 + cell.seed, **{name: next(values) for name in names}}
+        row = cell.describe() | {"metrics": metrics, "cost": {"finished": "2026-01-01"}, "commit": "c"}
+        encoded = {name: json.dumps(row[name]) for name in ("changes", "recipe", "metrics", "cost")}
+        rows.append(row | encoded)
+    return CLIPS.tidy(DataFrame(rows, columns=COLUMNS))
 
 
 def laid_out(table, cells):
-    return tables.TABLES[table].layout(results(cells), cells[0].preset, cells[0].dataset)
+    """The rows of a table from made-up results."""
+    return TABLES[table].laid_out(TABLES[table].select(results(cells)))

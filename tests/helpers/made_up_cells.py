@@ -4,13 +4,13 @@ import itertools
 import json
 
 from pandas import DataFrame
+from repro.run.table import entry_of
+from repro.tables import TABLES
 
 from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
 from repro.image.recipe import PRESETS as IMAGE_PRESETS
 from repro.run.export import COLUMNS
-from repro.run.table import entry_of
 from repro.skeleton.recipe import PRESETS as SKELETON_PRESETS
-from repro.tables import TABLES
 
 COUNT = itertools.count()
 PART = "cifar10 (part.npz)"

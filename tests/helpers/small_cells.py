@@ -46,15 +46,12 @@ COMMANDS = {
     "image": [f"data import cifar10 {COPY}", "run image_methods --dataset cifar10 --subset --method sce"],
     "audiovisual": [
         "data prepare ucf101 --subset --size 24 --workers 1",
-        "run cross_modal --dataset ucf101 --subset --method cmacc --sampler gradient --extra-layer --targets ucf101",
+        "run cross_modal --dataset ucf101 --subset --method cmacc --extra-layer true --sampler gradient "
+        "--targets ucf101",
     ],
 }
 CHOICES = "--preset smoke --device cpu --engine inline"
-MEASURED = {  # where the functions are that take the time of a measurement
-    "skeleton": (skeleton, "evaluate"),
-    "image": (image, "_accuracies"),
-    "audiovisual": (FineTuner, "accuracy"),
-}
+MEASURED = {"skeleton": (skeleton, "evaluate"), "image": (image, "_accuracies"), "audiovisual": (FineTuner, "accuracy")}
 around: list[str] = []  # phases that have begun and not ended
 TINY = {
     skeleton_recipe: {

@@ -6,10 +6,10 @@ import re
 import nbformat
 import pytest
 from executed_notebooks import FOLDER, READING, SMOKE, begin, code_cells
+from repro.tables import TABLES
 
 from repro.report import explored_runs, figures
 from repro.skeleton import data as skeleton_data
-from repro.tables import TABLES
 
 NOTEBOOKS = sorted(path for path in FOLDER.glob("*.ipynb") if path.stem not in READING)
 EMBEDDED = {  # data set of a notebook by default, with the number of cells of its smoke run

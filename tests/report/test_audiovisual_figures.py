@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from drawn import assert_legible, assert_settled, lines
 from pandas import DataFrame
-
 from repro.audiovisual.table_cells import APPROACHES
+
 from repro.report import audiovisual_figures
 from repro.report.printed import printed
 

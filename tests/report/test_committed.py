@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from drawn import assert_legible
 from PIL import Image
+from repro.report.image_figures import METHOD_NAMES
 from scipy.stats import spearmanr
 
 from repro.report import glm_figures
 from repro.report import redraw as redrawing
-from repro.report.image_figures import METHOD_NAMES
 from repro.report.logs import read
 from repro.report.redraw import LOGS, redraw
 from repro.report.style import COLUMN, save

@@ -5,9 +5,10 @@ import shutil
 
 import pytest
 import torch
+from repro.skeleton.cell import data_of
+from repro.skeleton.tables import taxonomy_cells
 from smoke_runs import smoke_runs
 
-from repro.report import explored_runs
 from repro.papers.taxonomy.explored_runs import (
     APART,
     augmented,
@@ -20,10 +21,9 @@ from repro.papers.taxonomy.explored_runs import (
     reference,
     sequence_of,
 )
+from repro.report import explored_runs
 from repro.run.store import Store, write_json
-from repro.skeleton.cell import data_of
 from repro.skeleton.recipe import paper
-from repro.skeleton.tables import taxonomy_cells
 
 CPU = torch.device("cpu")
 

@@ -5,8 +5,8 @@ from drawn import assert_legible
 from pandas import DataFrame
 
 from repro.audiovisual import synthetic
-from repro.report import negative_figures, style
 from repro.papers.cmacc.accuracy_figures import SAMPLERS
+from repro.report import negative_figures, style
 
 NAMES = [f"{motion}, {material}" for motion in synthetic.MOTIONS for material in synthetic.MATERIALS]
 COMPARED = ("random", "ohem", "feature", "gradient")

@@ -8,6 +8,9 @@ import pytest
 from made_up_cells import frame
 from pandas import DataFrame
 from redrawn import hashes, told
+from repro.run.table import entry_of
+from repro.skeleton.tables import taxonomy_table
+from repro.tables import TABLES
 
 from repro.audiovisual import table_cells
 from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
@@ -15,10 +18,7 @@ from repro.image.recipe import PRESETS as IMAGE_PRESETS
 from repro.report import stored
 from repro.report.redraw import CAPTIONS, draw, most_complete, redraw
 from repro.run.export import COLUMNS, read_cells, results
-from repro.run.table import entry_of
 from repro.skeleton.recipe import METHODS, PRESETS, VARIANTS
-from repro.skeleton.tables import taxonomy_table
-from repro.tables import TABLES
 
 COUNT = itertools.count()
 

@@ -6,8 +6,8 @@ import torch
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import info_nce, jcl
-from repro.report import image_figures
 from repro.papers.jcl.sampled_keys import COUNTS, sampled_keys
+from repro.report import image_figures
 
 TEMPERATURE, STRENGTH = 0.5, 2.0
 

@@ -5,8 +5,8 @@ import itertools
 import pytest
 from pandas import DataFrame, concat
 
-from repro.report.printed import printed
 from repro.papers.cmacc.state_of_the_art import merged
+from repro.report.printed import printed
 
 
 def ours(dataset="kinetics_sound", preset="paper", *, methods=("scratch", "cmacc"), splits=(0,), **accuracies):

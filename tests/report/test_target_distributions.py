@@ -8,8 +8,8 @@ from drawn import assert_legible
 from matplotlib.colors import to_rgba
 from torch.nn.functional import normalize
 
-from repro.report.style import COLUMN
 from repro.papers.sce.target_distributions import COLOURS, distributions, losses, perplexity, target_distributions
+from repro.report.style import COLUMN
 
 SETTINGS = {"temperature": 0.2, "key_temperature": 0.07, "weight": 0.3}
 

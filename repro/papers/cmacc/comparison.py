@@ -2,8 +2,7 @@
 
 import math
 
-import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from repro import manifest
 from repro.recipe import choose
@@ -22,9 +21,10 @@ SETS = {  # what was pre-trained on, as printed
 TRUNKS = {"r3d18": "3D-ResNet18", "r2plus1d18": "R(2+1)D-18"}
 METHODS = {"scratch": "Scratch", "supervised": "Supervised", "smoco": "SMoCo", "xmoco": "XMoCo", "cmacc": "CM-ACC"}
 PRINTED = {"Ours": "CM-ACC", "Kine.-Sound": "Kinetics-Sound"}  # what the three tables call differently
-NOWHERE = "-"  # the pre-training set of an encoder trained from scratch, as printed
+FIRST_SPLIT = "Table 1"  # whose numbers are no means over splits
 SIZES = {240_000: "240K"}  # of a random draw of clips, as printed
 DRAWN = ("Kinetics700",)  # sets that the paper never used whole
+NOWHERE = "-"  # the pre-training set of an encoder trained from scratch, as printed
 
 
 def comparison(number: int) -> DataFrame:
@@ -64,18 +64,17 @@ def accuracies(method: str, dataset: str, trunk: str, clips: int, target: str) -
     column = NAMES.get(target)
     if column is None or dataset not in SETS or method not in METHODS:
         return {}
-    found = {}
+    name, found = METHODS[method], {}
     for number in (5 if column == "ESC50" else 4, 6):
         rows = comparison(number)
-        rows = rows[(rows["method"] == METHODS[method]) & (rows["pretrain_set"] == pretrained_on(method, dataset))]
+        rows = rows[(rows["method"] == name) & (rows["pretrain_set"] == pretrained_on(method, dataset))]
         if number == 4:
             rows = rows[rows["architecture"] == TRUNKS.get(trunk)]
         rows = rows[_of_size(rows, clips)].dropna(subset=column)
         if len(rows) and (number != 6 or trunk == "r3d18" or column == "ESC50"):
             found[f"Table {number}"] = float(rows[column].iloc[-1])
-    first = printed("cmacc_table1").set_index("approach")[column]
     if trunk == "r3d18" and pretrained_on(method, dataset) in (NOWHERE, SETS["kinetics_sound"]):
-        found["Table 1"] = float(first.get(METHODS[method], math.nan))
+        found[FIRST_SPLIT] = float(printed("cmacc_table1").set_index("approach")[column].get(name, math.nan))
     return {table: value for table, value in _distinct(found).items() if not math.isnan(value)}
 
 
@@ -84,10 +83,10 @@ def pretrained_on(method: str, dataset: str) -> str:
     return NOWHERE if method == "scratch" else SETS.get(manifest.plain(dataset), dataset)
 
 
-def _of_size(rows: DataFrame, clips: int) -> pd.Series:
+def _of_size(rows: DataFrame, clips: int) -> Series:
     """Which rows of one pre-training set are of so many clips: of 0, all, those of the largest size."""
     if rows["pretrain_set"].isin([NOWHERE]).any() or rows.empty:
-        return pd.Series(True, index=rows.index)
+        return Series(True, index=rows.index)
     if clips:
         return rows["pretrain_size"] == SIZES.get(clips)
     largest = rows["pretrain_size"] == rows["pretrain_size"].iloc[-1]

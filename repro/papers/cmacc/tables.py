@@ -11,17 +11,13 @@ from repro.audiovisual import MODALITIES
 from repro.audiovisual.data import CHARACTERS, DATASETS
 from repro.audiovisual.recipe import METHODS, QUICK, SELF_SUPERVISED, TARGETS
 from repro.audiovisual.study import CLIPS
-from repro.papers.cmacc.comparison import METHODS as PRINTED_METHODS
-from repro.papers.cmacc.comparison import NAMES, NOWHERE, SETS, TRUNKS, comparison, pretrained_on
+from repro.papers.cmacc.comparison import FIRST_SPLIT, NAMES, accuracies
 from repro.report.printed import printed
 from repro.table import AS_PRESET, Table, by_preset
 
 ON_GRIDS = "characters"  # the target of grids of characters, read by linear probes
 FEATURES = "CM-ACC, feature embedding"  # of Table 2; the other approaches are Table 1's
 PRINTED_SAMPLERS = {"random": "Random", "ohem": "OHEM", "gradient": "Active"}
-FIRST_SPLIT = "Table 1"  # whose numbers are no means over splits
-SIZES = {240_000: "240K"}  # of a random draw of clips, as printed
-DRAWN = ("Kinetics700",)  # sets that the paper never used whole
 DEPARTING = {  # data sets and targets that are not quite the paper's, with what a reader should know
     "kinetics_sound": "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700",
     "esc10": "classified among all 50 classes",
@@ -50,7 +46,7 @@ def dictionaries(preset: str, dataset: str) -> tuple[int, ...]:
 
 
 def by_target(cells: DataFrame) -> DataFrame:
-    """A row for every cell and target, the accuracy there as `value`; departures say where the data are not the paper's.
+    """A row for every cell and target, the accuracy there as `value`; see also `with_notes`.
 
     Cells that differ in the list of their targets alone fine-tune the same encoder: they count once.
     """
@@ -139,52 +135,6 @@ def _comparable(row: Any) -> dict[str, float]:
     if row.split != 0 or manifest.embedded(row.dataset):
         return {}
     return accuracies(row.method, row.dataset, row.video_trunk, row.clips, row.target)
-
-
-def accuracies(method: str, dataset: str, trunk: str, clips: int, target: str) -> dict[str, float]:
-    """What the paper prints for an encoder fine-tuned on a target, by the tables that print it, percent.
-
-    Args:
-        method: "scratch", "supervised", "smoco", "xmoco" or "cmacc".
-        dataset: pre-trained on, "kinetics700"; the label of a part of one answers to nothing printed.
-        trunk: of video, "r3d18" or "r2plus1d18".
-        clips: how many were drawn from the data set, 0 for all.
-        target: "ucf101", "hmdb51" or "esc50".
-
-    Returns:
-        Tables 4 and 5 first, which tell encoders apart, then Table 6, then Table 1, of the first split and
-        Kinetics-Sound alone; tables that repeat the number of one before are left out.
-    """
-    column = NAMES.get(target)
-    if column is None or dataset not in SETS or method not in PRINTED_METHODS:
-        return {}
-    name, found = PRINTED_METHODS[method], {}
-    for number in (5 if column == "ESC50" else 4, 6):
-        rows = comparison(number)
-        rows = rows[(rows["method"] == name) & (rows["pretrain_set"] == pretrained_on(method, dataset))]
-        if number == 4:
-            rows = rows[rows["architecture"] == TRUNKS.get(trunk)]
-        rows = rows[_of_size(rows, clips)].dropna(subset=column)
-        if len(rows) and (number != 6 or trunk == "r3d18" or column == "ESC50"):
-            found[f"Table {number}"] = float(rows[column].iloc[-1])
-    if trunk == "r3d18" and pretrained_on(method, dataset) in (NOWHERE, SETS["kinetics_sound"]):
-        found[FIRST_SPLIT] = _number("cmacc_table1", "approach", name, column)
-    return {table: value for table, value in _distinct(found).items() if not math.isnan(value)}
-
-
-def _of_size(rows: DataFrame, clips: int) -> Series:
-    """Which rows of one pre-training set are of so many clips: of 0, all, those of the largest size."""
-    if rows["pretrain_set"].isin([NOWHERE]).any() or rows.empty:
-        return Series(True, index=rows.index)
-    if clips:
-        return rows["pretrain_size"] == SIZES.get(clips)
-    largest = rows["pretrain_size"] == rows["pretrain_size"].iloc[-1]
-    return largest & ~rows["pretrain_set"].isin(DRAWN)
-
-
-def _distinct(found: dict[str, float]) -> dict[str, float]:
-    """Without the values that an earlier table has."""
-    return {table: value for table, value in found.items() if value not in [*found.values()][: [*found].index(table)]}
 
 
 def _number(table: str, key: str, value: str, column: str | None) -> float:

@@ -5,61 +5,60 @@ import math
 
 import numpy as np
 import pytest
-from audiovisual_layouts import EMBEDDED, LAYOUTS, RECORDED, laid_out, results
-from pandas import DataFrame
+from audiovisual_layouts import EMBEDDED, LAYOUTS, MEASURED, RECORDED, laid_out, results
 
-from repro.audiovisual import table_cells, table_layouts, tables
 from repro.audiovisual.recipe import paper
+from repro.papers.cmacc.comparison import NAMES
+from repro.papers.cmacc.tables import TABLES
 from repro.report.printed import as_printed
 
 NOTHING = (math.nan, "")
 COLUMNS = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
+NOTE = "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
 pytestmark = pytest.mark.usefixtures("one_thread", "runs")
+
+
+def frame_of(table, dataset, **choices):
+    return laid_out(table, TABLES[table].cells(dataset, device="cpu", **choices))
 
 
 @pytest.mark.parametrize("table", LAYOUTS)
 def test_columns_and_means_over_seeds(any_data, table):
     dataset = "multiomniglot" if table == "mutual_information" else "kinetics700"
-    cells = tables.TABLES[table].cells(dataset, preset="quick", seeds="0,1,5")
+    cells = TABLES[table].cells(dataset, preset="quick", seeds="0,1,5", device="cpu")
     frame, found = laid_out(table, cells), results(cells)
     assert list(frame.columns) == LAYOUTS[table]
     assert set(frame["n_seeds"]) == {3} and set(frame["preset"]) == {"quick"} and set(frame["dataset"]) == {dataset}
-    entries = list(dict.fromkeys(each.entry for each in cells))
+    recipes = len(cells) // 3
     places = list(dict.fromkeys(frame["target"]))
-    assert len(frame) == len(entries) * len(places)
-    assert frame["target"].tolist() == places * len(entries)
-    columns = {"characters": "linear", "video": "categories_video", "audio": "categories_audio"}
-    for number, (entry, target) in enumerate(itertools.product(entries, places)):
-        values = found.loc[found["entry"] == entry, columns.get(target, target)]
+    assert len(frame) == recipes * len(places)
+    assert frame["target"].tolist() == places * recipes
+    for number, (recipe, target) in enumerate(itertools.product(range(recipes), places)):
+        of_seeds = found.iloc[recipe::recipes]
+        values = of_seeds[MEASURED.get(target, target)]
         assert len(values) == 3
         assert frame["ours"][number] == pytest.approx(values.mean())
         assert frame["std"][number] == pytest.approx(values.std(ddof=1))
         assert frame["trained_on"][number] == 102
-    for name in ("linear_held_out", "expected"):
-        if name in frame:
-            assert frame[name].tolist() == pytest.approx(
-                [found.loc[found["entry"] == entry, name].mean() for entry in entries for _ in places]
-            )
+        for name in {"linear_held_out", "expected"} & {*frame}:
+            assert frame[name][number] == pytest.approx(of_seeds[name].mean())
 
 
-def test_rows_are_in_the_order_of_the_cells(any_data):
-    frame = laid_out("cross_modal", tables.cross_modal_cells("kinetics_sound", seeds="0,1"))
+def test_rows_are_in_the_order_of_the_printed_ones(any_data):
+    frame = frame_of("cross_modal", "kinetics_sound", seeds="0,1")
     printed = as_printed("cmacc_table1")["approach"].tolist()
     approaches = list(dict.fromkeys(frame["approach"]))
-    assert [name for name in approaches if name in printed] == printed
-    assert approaches == [*printed[:6], "CM-ACC, feature embedding", "CM-ACC"]
+    assert approaches == [*printed[:6], "CM-ACC, feature embedding", "CM-ACC"] and printed[6:] == ["CM-ACC"]
     assert frame["target"].tolist() == ["ucf101", "hmdb51", "esc50"] * 8
-    frame = laid_out("ohem_vs_active", tables.ohem_vs_active_cells("kinetics700", batches="64,32"))
+    frame = frame_of("ohem_vs_active", "kinetics700", batch="64,32")
     assert list(dict.fromkeys(zip(frame["sampler"], frame["batch"], strict=True))) == list(
-        itertools.product(("random", "ohem", "gradient"), (64, 32))
+        itertools.product(("random", "ohem", "gradient"), (32, 64))
     )
 
 
 def test_names_of_the_printed_columns():
     for table in ("cmacc_table1", "cmacc_table2"):
-        assert set(table_layouts.NAMES.values()) < set(as_printed(table).columns)
-    assert np.isnan(table_layouts._cell("cmacc_table1", "approach", "SMoCo (w/o fcl)", "UCF101"))
-    assert np.isnan(table_layouts._cell("cmacc_table1", "approach", "SMoCo", None))
+        assert set(NAMES.values()) < set(as_printed(table).columns)
 
 
 def number(text):
@@ -67,15 +66,19 @@ def number(text):
 
 
 def test_tables_1_and_2_on_kinetics_sound(any_data):
-    approaches = ",".join(table_cells.APPROACHES)
-    frame = laid_out("cross_modal", tables.cross_modal_cells("kinetics_sound", approaches=approaches))
+    usual, others = frame_of("cross_modal", "kinetics_sound"), (
+        {"method": "smoco", "extra_layer": False}, {"method": "cmacc", "sampler": "released", "extra_layer": True}
+    )
+    for choices in others:
+        frame = frame_of("cross_modal", "kinetics_sound", **choices)
+        assert set(frame["approach"]) == {{"smoco": "SMoCo", "cmacc": "CM-ACC"}[choices["method"]]}
+        assert frame["published"].isna().all()
+    frame = usual
     first = as_printed("cmacc_table1").set_index("approach")
     second = as_printed("cmacc_table2").set_index("embedding_space")
     for row in frame.itertuples():
         if row.approach == "CM-ACC, feature embedding":
             expected = number(second.loc["Feature Embedding", COLUMNS[row.target]])
-        elif row.approach in ("SMoCo (w/o fcl)", "CM-ACC, released selection"):
-            expected = math.nan
         else:
             expected = number(first.loc[row.approach, COLUMNS[row.target]])
         assert row.published == pytest.approx(expected, nan_ok=True)
@@ -88,8 +91,8 @@ def test_tables_1_and_2_on_kinetics_sound(any_data):
 
 
 def test_table_3_on_kinetics_700(any_data):
-    cells = tables.ohem_vs_active_cells("kinetics700", samplers="random,ohem,gradient,feature", batches="32,64,96,128")
-    frame = laid_out("ohem_vs_active", cells)
+    samplers = "random,ohem,gradient,feature"
+    frame = frame_of("ohem_vs_active", "kinetics700", sampler=samplers, batch="32,64,96,128")
     printed = as_printed("cmacc_table3").set_index("sampler")
     names = {"random": "Random", "ohem": "OHEM", "gradient": "Active"}
     for row in frame.itertuples():
@@ -118,7 +121,7 @@ def test_table_3_on_kinetics_700(any_data):
     ("kinetics_sound", "r3d18", "xmoco", [NOTHING] * 3),  # only in Table 1, of the first split
 ])
 def test_tables_4_to_6(any_data, dataset, trunk, method, expected):
-    frame = laid_out("transfer", tables.transfer_cells(dataset, methods="cmacc,xmoco,scratch,supervised", trunks=trunk))
+    frame = frame_of("transfer", dataset, method="cmacc,xmoco,scratch,supervised", video_trunk=trunk)
     found = frame[frame["method"] == method]
     assert found["target"].tolist() == ["ucf101", "hmdb51", "esc50"]
     values, places = zip(*expected, strict=True)
@@ -135,53 +138,58 @@ def test_tables_4_to_6(any_data, dataset, trunk, method, expected):
     ("kinetics_sound", 0, (77.2, 40.6, 77.3)),
 ])
 def test_printed_numbers_belong_to_a_number_of_clips(any_data, dataset, clips, expected):
-    cells = tables.transfer_cells(dataset, clips=clips)
-    assert [each.recipe.clips for each in cells] == [clips]
-    frame = laid_out("transfer", cells)
+    frame = frame_of("transfer", dataset, clips=clips)
     assert frame["published"].tolist() == pytest.approx(list(expected), nan_ok=True)
     usual = paper(dataset, "cmacc").clips
     if clips != usual:
-        assert set(frame["departures"]) == {f"clips={clips}"}
+        assert [{**away, "data": ""} for away in frame["departures"]] == [{"clips": clips, "data": ""}] * 3
 
 
 def test_what_the_data_are_that_are_not_quite_the_papers(any_data):
-    frame = laid_out("transfer", tables.transfer_cells("kinetics_sound", variant="own_kept"))
-    note = "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
-    assert set(frame["departures"]) == {f"own_excluded=False; {note}"}
-    frame = laid_out("cross_modal", tables.cross_modal_cells("kinetics_sound"))
+    frame = frame_of("transfer", "kinetics_sound", variant="own_kept")
+    assert frame["departures"].tolist() == [{"own_excluded": False, "data": NOTE}] * 3
+    frame = frame_of("cross_modal", "kinetics_sound")
     scratch = frame["approach"] == "Scratch"  # which has seen none of them
-    assert set(frame["departures"][~scratch]) == {note} and set(frame["departures"][scratch]) == {""}
-    frame = laid_out("ohem_vs_active", tables.ohem_vs_active_cells("kinetics_sound"))
-    assert set(frame["departures"]) == {note}
-    frame = laid_out("transfer", tables.transfer_cells("audioset", targets="esc50,esc10"))
-    assert frame["departures"].tolist() == ["", "classified among all 50 classes"]
+    assert all(away == ({} if untrained else {"data": NOTE})
+               for away, untrained in zip(frame["departures"], scratch, strict=True))
+    for table in ("ohem_vs_active", "category_diversity"):
+        assert all(away == {"data": NOTE} for away in frame_of(table, "kinetics_sound")["departures"])
+    frame = frame_of("transfer", "audioset", targets="esc50+esc10")
+    assert frame["departures"].tolist() == [{}, {"data": "classified among all 50 classes"}]
 
 
 def test_table_4_pre_trained_on_ucf101(any_data):
     """Three encoders, each pre-trained on a split's training part: their mean is what is printed, not one of them."""
-    frame = laid_out("transfer", tables.transfer_cells("ucf101", split="1,2,3"))
+    frame = frame_of("transfer", "ucf101", split="1,2,3")
     assert frame["published"].tolist() == [69.1, 33.3] and frame["split"].tolist() == [0, 0]
-    frame = laid_out("transfer", tables.transfer_cells("ucf101", split="2, 1"))
+    frame = frame_of("transfer", "ucf101", split="2,1")
     assert frame["published"].isna().all() and sorted(frame["split"]) == [1, 1, 2, 2]
 
 
-def test_the_mean_over_folds_is_of_each_seed_and_approach():
-    names, values = ["scratch", "smoco"], np.random.default_rng(0).uniform(10, 90, (2, 2, 5))
-    cells = [
-        {"entry": f"{name}, video_trunk=r3d18, split={fold}, targets=esc10, precision=float32", "seed": seed,
-         "method": name, "video_trunk": "r3d18", "split": fold, "targets": "esc10", "clips": 0,
-         "trained_on": 300 + fold, "esc10": values[row, seed, fold - 1]}
-        for row, name in enumerate(names) for seed in range(2) for fold in range(1, 6)
-    ]
-    frame = tables.transfer_table(DataFrame(cells), "quick", "esc50 (subset)").set_index("method")
-    assert list(frame.index) == names and (frame["split"] == 0).all() and (frame["n_seeds"] == 2).all()
+def test_the_mean_over_folds_is_of_each_seed_and_approach(any_data):
+    cells = TABLES["transfer"].cells("esc50", preset="quick", subset=True, method="scratch,smoco", targets="esc10",
+                                     split="1,2,3,4,5", seeds="0,1", precision="bfloat16", device="cpu")
+    found = results(cells).sort_values(["method", "seed", "split"])
+    found["trained_on"] = 300.0 + found["split"]
+    values = found["esc10"].to_numpy().reshape(2, 2, 5)
+    lay = TABLES["transfer"]
+    frame = lay.laid_out(lay.select(found)).set_index("method")
+    assert list(frame.index) == ["scratch", "smoco"] and (frame["split"] == 0).all() and (frame["n_seeds"] == 2).all()
     np.testing.assert_allclose(frame["ours"], values.mean((1, 2)))
     np.testing.assert_allclose(frame["std"], values.mean(2).std(1, ddof=1))
-    assert set(frame["departures"]) == {"precision=float32; classified among all 50 classes"}
-    assert set(frame["trained_on"]) == {303}
-    some = tables.transfer_table(DataFrame(cells[:-1]), "quick", "esc50 (subset)")  # smoco's second seed lacks a fold
+    note = {"precision": "bfloat16", "data": "classified among all 50 classes"}
+    assert frame["departures"].tolist() == [note] * 2 and set(frame["trained_on"]) == {303}
+    some = lay.laid_out(lay.select(found.iloc[:-1]))  # smoco's second seed lacks a fold
     some = some[some["method"] == "smoco"]
     assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
+
+
+def test_an_encoder_fine_tuned_elsewhere_counts_once(any_data):
+    """Cells that differ in the list of their targets alone; others are rows of their own."""
+    make = TABLES["transfer"].cells
+    several, one = (make("audioset", device="cpu", targets=each) for each in ("esc50+ucf101", "esc50"))
+    frame = laid_out("transfer", [*several, *one])
+    assert frame["target"].tolist() == ["esc50", "ucf101"] and set(frame["n_seeds"]) == {1}
 
 
 @pytest.mark.parametrize(("table", "dataset"), [
@@ -190,45 +198,47 @@ def test_the_mean_over_folds_is_of_each_seed_and_approach():
     ("ohem_vs_active", "audioset"),
 ])
 def test_nothing_is_printed_for_other_data(any_data, table, dataset):
-    choices = {"split": 1} if table == "transfer" else {}
-    frame = laid_out(table, tables.TABLES[table].cells(dataset, **choices))
+    frame = frame_of(table, dataset, **({"split": 1} if table == "transfer" else {}))
     assert frame[["published", "difference"]].isna().all(axis=None)
     assert frame["ours"].notna().all()
 
 
 @pytest.mark.parametrize("table", RECORDED)
-def test_nothing_is_subtracted_from_a_part_of_a_data_set(any_data, table):
-    without_categories = ("audioset",) if table == "category_diversity" else ()
-    for dataset in {"kinetics_sound", "kinetics700", "audioset"}.difference(without_categories):
-        frame = laid_out(table, tables.TABLES[table].cells(dataset, subset=True))
+def test_nothing_is_printed_beside_a_part_of_a_data_set(any_data, table):
+    for dataset in {"kinetics_sound", "kinetics700", "audioset"} & {*TABLES[table].datasets}:
+        frame = frame_of(table, dataset, subset=True)
         assert set(frame["dataset"]) == {f"{dataset} (subset)"}
         assert frame[["published", "difference"]].isna().all(axis=None)
 
 
 @pytest.mark.parametrize("table", LAYOUTS)
-def test_nothing_is_subtracted_on_embedded_data(any_data, monkeypatch, table):
-    for name in ("_printed_approach", "_printed_sampler", "_printed_transfer", "_not_printed"):
-        monkeypatch.setattr(table_layouts, name, lambda row, dataset: 50.0)  # not even if asked to
-    frame = laid_out(table, tables.TABLES[table].cells(EMBEDDED[table]))
+def test_nothing_is_printed_beside_embedded_data(any_data, table):
+    frame = frame_of(table, EMBEDDED[table])
     assert frame[["published", "difference"]].isna().all(axis=None)
     assert frame["ours"].notna().all()
 
 
 @pytest.mark.parametrize("table", LAYOUTS)
 def test_rows_say_what_departs_from_the_preset(any_data, table):
-    cells = tables.TABLES[table].cells(EMBEDDED[table], variant="released_momentum", precision="bfloat16")
-    frame = laid_out(table, cells)
+    frame = frame_of(table, EMBEDDED[table], variant="released_momentum", precision="bfloat16")
     place = LAYOUTS[table].index("ours")
     assert list(frame.columns) == [*LAYOUTS[table][:place], "departures", *LAYOUTS[table][place:]]
-    without_keys = {"precision=bfloat16"} if table == "cross_modal" else set()  # scratch has none
-    assert set(frame["departures"]) == {"momentum=0.9, precision=bfloat16"} | without_keys
+    everything, without_keys = {"momentum": 0.9, "precision": "bfloat16"}, {"precision": "bfloat16"}
+    expected = [without_keys if name in ("Scratch", "Supervised") else everything for name in frame.get("approach", [])]
+    assert frame["departures"].tolist() == (expected or [everything] * len(frame))
 
 
-def test_targets_may_differ_between_entries(any_data):
-    cells = [*tables.transfer_cells("audioset", targets="esc50"),
-             *tables.transfer_cells("audioset", targets="ucf101,esc50", methods="smoco")]
+def test_targets_may_differ_between_rows(any_data):
+    cells = [*TABLES["transfer"].cells("audioset", targets="esc50", device="cpu"),
+             *TABLES["transfer"].cells("audioset", targets="ucf101+esc50", method="smoco", device="cpu")]
     frame = laid_out("transfer", cells)
-    assert list(zip(frame["method"], frame["target"], strict=True)) == [
+    assert sorted(zip(frame["method"], frame["target"], strict=True)) == [
         ("cmacc", "esc50"), ("smoco", "esc50"), ("smoco", "ucf101")
     ]
     assert frame["ours"].notna().all()
+
+
+def test_an_approach_is_that_of_the_row_it_contradicts_least(any_data):
+    """One of another sampler departs from CM-ACC, and not from its variant in the space of features."""
+    frame = frame_of("cross_modal", "kinetics700", method="cmacc", sampler="ohem", extra_layer=True)
+    assert set(frame["approach"]) == {"CM-ACC"} and all(away == {"sampler": "ohem"} for away in frame["departures"])

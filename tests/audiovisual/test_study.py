@@ -1,4 +1,4 @@
-"""What a cell of CM-ACC's tables reports: coverage, fine-tuning, probes of characters; and how it is taken up again."""
+"""What a cell of CM-ACC reports: coverage, fine-tuning, probes of characters; and how it is taken up again."""
 
 import copy
 import dataclasses
@@ -12,13 +12,14 @@ import torch
 from made_up_pairs import grids, made_up, tiny
 from tqdm import tqdm
 
-from repro.audiovisual import cell
+from repro import table
+from repro.audiovisual import study
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import Pretrainer
-from repro.audiovisual.recipe import METHODS
+from repro.audiovisual.recipe import METHODS, AudioVisualRecipe
 from repro.run.evaluate import cosine_rates, linear_probe
-from repro.run.fit import fit
-from repro.run.store import Cell, Store
+from repro.run.fit import fit, load_checkpoint
+from repro.run.store import Store
 
 CPU = torch.device("cpu")
 SMALL = {"finetune_epochs": 1, "finetune_batch": 5, "finetune_windows": 2, "iterations": 4}
@@ -44,17 +45,53 @@ def targets(data, monkeypatch):
         shift = len(name) + split
         return dataclasses.replace(data, labels=(data.labels + torch.arange(len(data.labels)) * shift) % 3)
 
-    monkeypatch.setattr(cell, "target_of", load)
+    monkeypatch.setattr(study, "target_of", load)
     return asked
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch, data, targets):
+    """An empty store; every recipe's data are the made-up ones."""
+    monkeypatch.setattr(study, "data_of", lambda recipe: small_grids() if recipe.dataset == "multidigits" else data)
+    return Store(tmp_path / "runs")
+
+
+def small_grids():
+    return grids(train=40, test=30, held_out=20)
+
+
+def small_cell(method="cmacc", dataset="synthetic", seed=5, **changes):
+    return study.CLIPS.cell(tiny(method, dataset, **SMALL | changes), seed, "smoke")
+
+
+def trained(store, chosen):
+    """The result of the cell, and its run."""
+    run = store.run(chosen)
+    with run.claim():
+        run.finish(table.train(run, tqdm(disable=True), study=study.CLIPS, device=CPU))
+    return run.result, run
+
+
+def pretrained(chosen, folder):
+    """The cell's pretrainer, trained on its own."""
+    folder.mkdir()
+    alone = Pretrainer(chosen.recipe, study.data_of(chosen.recipe), chosen.seed, CPU)
+    fit(alone, folder, tqdm(disable=True))
+    return alone
+
+
+def tuned(pretrainer, name, modality, split):
+    """Accuracy of a fine-tuning on its own."""
+    part = study.target_of(pretrainer.recipe, name, split)
+    trunk = pretrainer.towers.trunks[modality]
+    tuner = FineTuner(pretrainer.recipe, trunk, part, modality, pretrainer.seed, CPU, target=name, split=split)
+    for _ in range(tuner.total_steps):
+        tuner.step()
+    return tuner.accuracy()
 
 
 def learner(data, method="cmacc", dataset="synthetic", seed=4, **changes):
     return Pretrainer(tiny(method, dataset, **SMALL | changes), data, seed, CPU)
-
-
-def evaluated(pretrainer, folder, seed=4):
-    folder.mkdir(parents=True, exist_ok=True)
-    return cell.evaluate(pretrainer, folder, tqdm(disable=True), seed)
 
 
 # ---------------------------------------------------------------------------------------------- coverage
@@ -71,7 +108,7 @@ def test_expected_categories_are_the_mean_over_all_draws(batch):
     pretrainer = learner(data, "smoco", batch=batch, dictionary=batch, pool=batch)  # cmacc must have some to select
     pretrainer.step()
     counts = [len(set(draw) - {-1}) for draw in itertools.permutations(kinds.tolist(), batch)]
-    assert cell.coverage(pretrainer)["expected"] == pytest.approx(np.mean(counts))
+    assert study.coverage(pretrainer)["expected"] == pytest.approx(np.mean(counts))
 
 
 def test_expected_categories_that_are_equally_frequent():
@@ -80,7 +117,7 @@ def test_expected_categories_that_are_equally_frequent():
     kinds[data.pretrain] = torch.arange(27) % 9
     pretrainer = learner(dataclasses.replace(data, categories=kinds))
     pretrainer.step()
-    assert cell.coverage(pretrainer)["expected"] == pytest.approx(9 * (1 - math.comb(24, 8) / math.comb(27, 8)))
+    assert study.coverage(pretrainer)["expected"] == pytest.approx(9 * (1 - math.comb(24, 8) / math.comb(27, 8)))
 
 
 def test_expected_categories_of_a_pool_that_repeats_pairs():
@@ -91,7 +128,7 @@ def test_expected_categories_of_a_pool_that_repeats_pairs():
     pretrainer = learner(dataclasses.replace(data, categories=kinds), "smoco", pool=108, batch=9, dictionary=9)
     pretrainer.step()
     expected = 9 * (1 - math.comb(96, 9) / math.comb(108, 9))
-    assert cell.coverage(pretrainer)["expected"] == pytest.approx(expected)
+    assert study.coverage(pretrainer)["expected"] == pytest.approx(expected)
 
 
 def test_random_negatives_are_as_diverse_as_expected():
@@ -102,7 +139,7 @@ def test_random_negatives_are_as_diverse_as_expected():
                          iterations=0, epochs=1)
     for _ in range(50):
         pretrainer.step()
-    found = cell.coverage(pretrainer)
+    found = study.coverage(pretrainer)
     for name in ("categories_video", "categories_audio"):
         assert found[name] == pytest.approx(found["expected"], abs=0.4)
         assert 5 < found[name] < 8
@@ -111,7 +148,7 @@ def test_random_negatives_are_as_diverse_as_expected():
 def test_categories_are_the_mean_of_the_logged_ones(data):
     pretrainer = learner(data)
     logged = torch.stack([pretrainer.step()[-2:] for _ in range(4)]).mean(0)
-    found = cell.coverage(pretrainer)
+    found = study.coverage(pretrainer)
     assert [found["categories_video"], found["categories_audio"]] == pytest.approx(logged.tolist())
 
 
@@ -126,71 +163,74 @@ def test_categories_are_the_mean_of_the_logged_ones(data):
      [("ucf101", 1), ("ucf101", 2), ("ucf101", 3), ("synthetic_audio", 1), *(("esc50", fold) for fold in range(1, 6))]),
 ])
 def test_targets_and_their_splits(changes, expected):
-    assert cell.targets_of(tiny(**changes)) == expected
+    assert study.targets_of(tiny(**changes)) == expected
 
 
 def test_grids_of_characters_have_no_targets_to_tune_on():
-    assert cell.targets_of(tiny("cmacc", "multidigits")) == []
+    assert study.targets_of(tiny("cmacc", "multidigits")) == []
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_an_evaluation_says(data, targets, tmp_path, method):
-    pretrainer = learner(data, method)
-    if method != "scratch":
-        pretrainer.step()
-    found = evaluated(pretrainer, tmp_path)
-    expected = {"synthetic_video", "synthetic_audio"} | (COVERAGE if method == "cmacc" else set())
-    assert set(found) == expected
-    assert targets == [("synthetic_video", 1), ("synthetic_audio", 1)]
-    assert all(type(value) is float and math.isfinite(value) for value in found.values())
+def test_what_a_cell_says(store, targets, method):
+    found, _ = trained(store, small_cell(method, iterations=1, groups=4 if method == "xmoco" else 1))  # ghost groups
+    measures = {name: value for name, value in found.items() if name not in ("cost", "evaluation", "trained_on")}
+    assert measures.keys() == {"synthetic_video", "synthetic_audio"} | (COVERAGE if method == "cmacc" else set())
+    assert set(targets) == {("synthetic_video", 1), ("synthetic_audio", 1)}
+    assert all(type(value) is float and math.isfinite(value) for value in measures.values())
+    assert found["trained_on"] == (0 if method == "scratch" else 30)
 
 
-def test_accuracies_are_those_of_fine_tuning_and_their_mean_over_splits(data, targets, tmp_path):
-    pretrainer = learner(data, split=0, targets="esc50,ucf101")
-    pretrainer.step()
+def test_accuracies_are_those_of_fine_tuning_and_their_mean_over_splits(store, targets, tmp_path):
+    chosen = small_cell(split=0, targets="esc50,ucf101", seed=9)
+    found, run = trained(store, chosen)
+    names = [f"{name}-{split}" for name, split in [*(("esc50", fold) for fold in range(1, 6)), ("ucf101", 1),
+                                                   ("ucf101", 2), ("ucf101", 3)]]
+    assert sorted(path.name for path in run.folder.iterdir() if path.is_dir()) == names
+    pretrainer = pretrained(chosen, tmp_path / "alone")
     before = copy.deepcopy(pretrainer.towers.state_dict())
-    found = evaluated(pretrainer, tmp_path / "here", seed=9)
-    names = ["esc50"] * 5 + ["ucf101"] * 3
-    assert targets == list(zip(names, [1, 2, 3, 4, 5, 1, 2, 3], strict=True))
-    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == [f"{n}-{s}" for n, s in targets]
     for name, modality, splits in (("esc50", "audio", 5), ("ucf101", "video", 3)):
-        accuracies = []
-        for split in range(1, splits + 1):
-            part = cell.target_of(pretrainer.recipe, name, split)
-            tuner = FineTuner(pretrainer.recipe, pretrainer.towers.trunks[modality], part, modality, 9, CPU,
-                              target=name, split=split)
-            for _ in range(tuner.total_steps):
-                tuner.step()
-            accuracies.append(tuner.accuracy())
+        accuracies = [tuned(pretrainer, name, modality, split) for split in range(1, splits + 1)]
         assert len(set(accuracies)) > 1
         assert found[name] == pytest.approx(np.mean(accuracies))
     for name, value in pretrainer.towers.state_dict().items():
         assert torch.equal(value, before[name]), name
 
 
-def test_one_split_is_that_split(data, targets, tmp_path):
-    evaluated(learner(data, "scratch", split=2, targets="ucf101"), tmp_path)
-    assert targets == [("ucf101", 2)]
+def test_one_split_is_that_split(store, targets):
+    trained(store, small_cell("scratch", split=2, targets="ucf101"))
+    assert set(targets) == {("ucf101", 2)}
 
 
-def test_encoders_with_ghost_groups_are_fine_tuned(data, targets, tmp_path):
-    pretrainer = learner(data, groups=4)
-    pretrainer.step()
-    assert set(evaluated(pretrainer, tmp_path)) == {"synthetic_video", "synthetic_audio"} | COVERAGE
+@pytest.mark.parametrize(("asked", "expected"), [
+    ("ucf101+esc50", ["ucf101,esc50"]), ("ucf101,esc50", ["ucf101", "esc50"]), ("esc10", ["esc10"]),
+    ("ucf101 + esc50, hmdb51", ["ucf101,esc50", "hmdb51"]), (["ucf101+esc50", "esc50"], ["ucf101,esc50", "esc50"]),
+])
+def test_a_comma_sweeps_targets_and_a_plus_joins_them(asked, expected):
+    assert AudioVisualRecipe.parse("targets", asked) == expected
+
+
+@pytest.mark.parametrize(("asked", "message"), [
+    ("ucf", "targets='ucf' is not one of: ucf101, hmdb51"), ("", "targets='' is not one of"),
+    ("esc50+esc50", "targets='esc50,esc50' names esc50 twice"), ("esc50,esc50", "targets='esc50,esc50' names esc50"),
+    (("esc10", "esc51"), "did you mean 'esc50'"),
+])
+def test_targets_that_do_not_exist_are_refused(asked, message):
+    with pytest.raises(ValueError, match=message):
+        AudioVisualRecipe.parse("targets", asked)
 
 
 def test_data_are_read_once_and_as_the_recipe_says(monkeypatch):
     read = []
-    monkeypatch.setattr(cell, "load", lambda name, root, **named: read.append((name, named)) or object())
-    cell._load.cache_clear()
+    monkeypatch.setattr(study, "load_set", lambda name, root, **named: read.append((name, named)) or object())
+    study._load.cache_clear()
     try:
         recipe = tiny("cmacc", "ucf101", window=7, finetune_window=9, split=2, size=96, subset=True, targets="hmdb51")
-        assert cell.data_of(recipe) is cell.data_of(recipe.replace(method="smoco"))
-        cell.target_of(recipe, "hmdb51", 2)
-        cell.data_of(recipe.replace(split=3, targets="ucf101,esc10"))
-        cell.data_of(tiny("smoco", "multidigits", distinct=3, frequency="zipf", redrawn=True, view="drawing"))
+        assert study.data_of(recipe) is study.data_of(recipe.replace(method="smoco"))
+        study.target_of(recipe, "hmdb51", 2)
+        study.data_of(recipe.replace(split=3, targets="ucf101,esc10"))
+        study.data_of(tiny("smoco", "multidigits", distinct=3, frequency="zipf", redrawn=True, view="drawing"))
     finally:
-        cell._load.cache_clear()
+        study._load.cache_clear()
     common = {"size": 96, "subset": True, "redundancy": recipe.redundancy}
     grids_read = {"characters": 2, "pairs": 30, "categories": 0, "distinct": 3, "frequency": "zipf", "redrawn": True,
                   "view": "drawing", "augmented": False}
@@ -207,7 +247,7 @@ def test_data_are_read_once_and_as_the_recipe_says(monkeypatch):
 ])
 def test_targets_that_cannot_be_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        cell.data_of(tiny("cmacc", "ucf101", **changes))
+        study.data_of(tiny("cmacc", "ucf101", **changes))
 
 
 # ---------------------------------------------------------------------------------------------- characters
@@ -228,13 +268,12 @@ def plain_features(pretrainer, part):
 
 
 @pytest.mark.parametrize("method", ["scratch", "smoco", "cmacc"])
-def test_characters_are_read_from_every_cell_by_a_linear_probe(tmp_path, method):
-    data = grids(train=40, test=30, held_out=20)
-    pretrainer = learner(data, method, "multidigits")
-    if method != "scratch":
-        pretrainer.step()
-    found = evaluated(pretrainer, tmp_path, seed=6)
-    assert set(found) == PROBES | (COVERAGE if method == "cmacc" else set())
+def test_characters_are_read_from_every_cell_by_a_linear_probe(store, tmp_path, method):
+    chosen = small_cell(method, "multidigits", seed=6, iterations=1)
+    found, run = trained(store, chosen)
+    assert found.keys() - {"cost", "evaluation", "trained_on"} == PROBES | (COVERAGE if method == "cmacc" else set())
+    pretrainer = pretrained(chosen, tmp_path / "alone")
+    data = pretrainer.data
     rates = cosine_rates(50, 0.1, 0.0)
     for name, part in (("linear", data.test), ("linear_held_out", data.held_out)):
         accuracies = []
@@ -246,47 +285,69 @@ def test_characters_are_read_from_every_cell_by_a_linear_probe(tmp_path, method)
             accuracies.append(linear_probe(*pairs, **options)[-1])
         assert found[name] == pytest.approx(np.mean(accuracies), abs=100 / int(part.sum()) / 2 + 1e-9)
         assert found[name] > 40
-    assert not any(tmp_path.iterdir())
+    assert not any(path.is_dir() for path in run.folder.iterdir())
 
 
 def test_probing_changes_nothing_and_repeats_itself():
     pretrainer = learner(grids(), "xmoco", "multidigits")
     pretrainer.step()
     before = copy.deepcopy(pretrainer.towers.state_dict())
-    assert cell.probe_characters(pretrainer, 3) == cell.probe_characters(pretrainer, 3)
+    assert study.probe_characters(pretrainer) == study.probe_characters(pretrainer)
     for name, value in pretrainer.towers.state_dict().items():
         assert torch.equal(value, before[name]), name
 
 
+@pytest.mark.parametrize("method", ["smoco", "cmacc"])
+def test_probes_along_training_leave_every_bit_as_it_is(store, method):
+    """Those of the last epoch are what is reported."""
+    (plain, run), (probed, probed_run) = (
+        trained(store, small_cell(method, "multidigits", iterations=10, probe_every=every)) for every in (0, 2)
+    )
+    assert not (run.folder / "probes.jsonl").exists()
+    lines = [json.loads(line) for line in (probed_run.folder / "probes.jsonl").read_text().splitlines()]
+    assert [line.pop("step") for line in lines] == [10]  # two epochs of five batches
+    assert lines == [{name: plain[name] for name in PROBES}]
+    states = [load_checkpoint(each.folder)["learner"] for each in (run, probed_run)]
+    assert_equal(*states)
+    assert plain.pop("cost") and probed.pop("cost") and plain == probed
+
+
+def assert_equal(one, other):
+    if isinstance(one, torch.Tensor):
+        assert torch.equal(one, other)
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for name in one:
+            assert_equal(one[name], other[name])
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other)
+        for pair in zip(one, other, strict=True):
+            assert_equal(*pair)
+    else:
+        assert one == other
+
+
+def test_clips_have_nothing_to_probe_along_training(store):
+    _, run = trained(store, small_cell("smoco", iterations=4, probe_every=1, targets=""))
+    assert not (run.folder / "probes.jsonl").exists()
+
+
+def test_recipes_without_probes_along_training_have_the_keys_from_before_there_were_any():
+    assert "probe_every" not in tiny("cmacc", "multidigits").canonical()
+    assert tiny("cmacc", "multidigits").uses("probe_every") and not tiny("scratch", "multidigits").uses("probe_every")
+    assert not tiny().uses("probe_every")
+
+
 # ---------------------------------------------------------------------------------------------- a cell
-
-
-@pytest.fixture
-def store(tmp_path, monkeypatch, data, targets):
-    """An empty store; every recipe's data are the made-up ones."""
-    monkeypatch.setattr(cell, "data_of", lambda recipe: grids() if recipe.dataset == "multidigits" else data)
-    return Store(tmp_path / "runs")
-
-
-def small_cell(method="cmacc", dataset="synthetic", table="cross_modal", **changes):
-    recipe = tiny(method, dataset, **SMALL | changes)
-    return Cell(table, method, recipe, 5, "smoke", dataset, cell.identity_of(recipe)[1], 1)
-
-
-def trained(store, chosen):
-    """The result of the cell, and its run."""
-    run = store.run(chosen)
-    with run.claim():
-        run.finish(cell.train(run, tqdm(disable=True), device=CPU))
-    return run.result, run
 
 
 @pytest.mark.parametrize(("method", "steps"), [("cmacc", [4, 2, 2]), ("scratch", [0, 2, 2])])
 def test_what_is_trained_for_a_cell(store, monkeypatch, method, steps):
     drawn, draw = [], Pretrainer._draw_pools
     monkeypatch.setattr(Pretrainer, "_draw_pools", lambda self: (drawn.append(self.taken), draw(self)))
-    found = list(cell.learners(small_cell(method), CPU))
+    found = list(study.CLIPS.untrained(small_cell(method), CPU))
     assert [type(each) for each in found] == [Pretrainer, FineTuner, FineTuner]
+    assert [each.name for each in found] == ["", "synthetic_video-1", "synthetic_audio-1"]
     assert [each.modality for each in found[1:]] == ["video", "audio"]
     assert [each.name for each in found] == ["", "synthetic_video-1", "synthetic_audio-1"]
     assert [each.total_steps for each in found] == steps
@@ -301,10 +362,13 @@ def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, tmp_path, m
     chosen = small_cell(method, dataset)
     result, run = trained(store, chosen)
     cost, trained_on = result.pop("cost"), result.pop("trained_on")
-    assert trained_on == (0 if method == "scratch" else int(cell.data_of(chosen.recipe).pretrain.sum()))
-    alone = Pretrainer(chosen.recipe, cell.data_of(chosen.recipe), 5, CPU)
-    fit(alone, tmp_path, tqdm(disable=True))
-    assert result == {"evaluation": chosen.evaluation} | evaluated(alone, tmp_path / "alone", seed=5)
+    assert trained_on == (0 if method == "scratch" else int(study.data_of(chosen.recipe).pretrain.sum()))
+    alone = pretrained(chosen, tmp_path / "alone")
+    expected = study.probe_characters(alone) if dataset == "multidigits" else {
+        f"synthetic_{modality}": tuned(alone, f"synthetic_{modality}", modality, 1) for modality in ("video", "audio")
+    }
+    expected |= study.coverage(alone) if method == "cmacc" else {}
+    assert result == {"evaluation": chosen.evaluation} | expected
     assert cost["steps"] == (0 if method == "scratch" else 4)
     assert {"seconds", "finished", "commit", "device", "torch", "peak_mb"} <= set(cost)
     assert (run.folder / "checkpoint.pt").exists()
@@ -318,10 +382,9 @@ def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, tmp_path, m
 
 
 @pytest.mark.parametrize("end", ["in pre-training", "before the evaluation", "in the second fine-tuning"])
-def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeypatch, end):
-    chosen = small_cell(table="undisturbed", finetune_epochs=2)
-    expected, _ = trained(store, chosen)
-    chosen = dataclasses.replace(chosen, table="disturbed")
+def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeypatch, tmp_path, end):
+    chosen = small_cell(finetune_epochs=2)
+    expected, _ = trained(Store(tmp_path / "undisturbed"), chosen)
     steps, tunes = iter(range(2 if end == "in pre-training" else 99)), iter(range(6 if end[:6] == "in the" else 99))
     taken = []
 
@@ -332,9 +395,9 @@ def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(Pretrainer, "step", counted(Pretrainer, steps))
         patch.setattr(FineTuner, "step", counted(FineTuner, tunes))
-        patch.setattr(cell, "fit", lambda *given, **_: every_step(fit, *given))
+        patch.setattr(table, "fit", lambda *given, **_: every_step(fit, *given))
         if end == "before the evaluation":
-            patch.setattr(cell, "evaluate", lambda *_: 1 / 0)
+            patch.setitem(vars(study.CLIPS), "measure", lambda _: 1 / 0)
         with pytest.raises((ZeroDivisionError, StopIteration)):
             trained(store, chosen)
     assert store.run(chosen).result is None
@@ -364,3 +427,14 @@ def every_step(fit, learner, *given):
 
     learner.step = with_epochs
     return fit(learner, *given, checkpoint_seconds=0)
+
+
+def test_a_cell_that_is_evaluated_again_trains_no_encoder_anew(store, monkeypatch):
+    """Its fine-tunings, which left no checkpoint, are made again, and come to what they came to."""
+    chosen = small_cell()
+    before, _ = trained(store, chosen)
+    monkeypatch.setattr(Pretrainer, "step", lambda _: pytest.fail("an encoder was trained again"))
+    again = dataclasses.replace(chosen, evaluation=chosen.evaluation + 1)
+    assert store.run(chosen).result is not None and store.run(again).result is None
+    found, _ = trained(store, again)
+    assert found == before | {"evaluation": again.evaluation}
