@@ -1,6 +1,7 @@
 """What must run with the core libraries alone imports nothing else, imports run one way, and nothing is left over."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -34,15 +35,20 @@ MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def imported(name):
-    """The modules of the package that one imports, anywhere in it, but for what only its annotations need."""
-    tree, names = ast.parse(MODULES[name].read_text()), []
+    """The modules of the package that one imports."""
+    return modules_of(MODULES[name].read_text())
+
+
+def modules_of(code):
+    """The modules of the package that code imports, anywhere in it, but for what only its annotations need."""
+    tree, names = ast.parse(code), []
     unread = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     skipped = {id(inner) for node in unread for inner in ast.walk(node)}
     for node in (node for node in ast.walk(tree) if id(node) not in skipped):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name} imports {node.module} by a relative name"
+            assert node.level == 0, f"{node.module} is imported by a relative name"
             names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             names += [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
@@ -82,9 +88,10 @@ def test_what_a_paper_says_first_imports_nothing():
 def test_no_module_is_imported_by_nobody():
     """Papers' modules are imported by name; of which names, their package says."""
     used = {found for name in MODULES for found in imported(name)} | STARTED
-    used |= {name for name in MODULES if any(name in path.read_text() for path in NOTEBOOKS.glob("*.ipynb"))}
+    cells = [cell for path in NOTEBOOKS.glob("*.ipynb") for cell in json.loads(path.read_text())["cells"]]
+    used |= {found for cell in cells if cell["cell_type"] == "code" for found in modules_of("".join(cell["source"]))}
     by_name = ast.parse(MODULES["repro.papers"].read_text())
-    by_name = {node.value for node in ast.walk(by_name) if isinstance(node, ast.Constant)}
+    by_name = {str(node.value).rpartition(".")[2] for node in ast.walk(by_name) if isinstance(node, ast.Constant)}
     kept = [name for name in MODULES if MODULES[name].name != "__init__.py" and name not in used]
     assert [name for name in kept if not (name.startswith("repro.papers.") and name.split(".")[-1] in by_name)] == []
 

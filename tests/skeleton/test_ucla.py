@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from repro.skeleton.cell import data_of, evaluate
 
 from repro import manifest
 from repro.run import device
