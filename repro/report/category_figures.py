@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from repro.report.audiovisual_figures import METHODS, SAMPLERS
 from repro.report.elements import heading, in_order, keys_of, legend_below, lines_of, only, origin, stacked
@@ -14,13 +14,14 @@ from repro.report.style import BLUE, COLUMN, INK, VERMILLION, settled, styled
 
 CAPTIONS = {
     "category_diversity": "Distinct categories among the M negatives selected in a step, mean over training, as a "
-    "share of M; dashed, the closed-form expectation of M uniform draws without replacement.",
+    "share of M; dashed, the closed-form expectation of M uniform draws.",
     "category_curves": "Distinct categories among the M negatives selected in a step, along training; dashed, the "
-    "closed-form expectation of M uniform draws without replacement.",
+    "closed-form expectation of M uniform draws.",
     "pretext_accuracy": "How often the positive of a query ranks first among the keys of the dictionary, by category: "
     "the categories in which this succeeds most and least often. Markers: the same among the keys of the dictionary's "
     "items encoded again, which a query cannot tell from its positive by their age.",
 }
+WITHOUT_REPLACEMENT = 5  # the version of the training whose expectation is of draws as they are made
 COUNTED = ("categories_video", "categories_audio")
 MODALITIES = ("video", "audio")
 EXPECTED = Line2D([], [], color=INK, linestyle="--", label="uniform draws, closed form")
@@ -28,6 +29,15 @@ RANKED = {"highest": BLUE, "lowest": VERMILLION}
 RENEWED = {"color": INK, "marker": "o", "markerfacecolor": "white", "markersize": 3, "linestyle": "none"}
 RENEWED |= {"clip_on": False}  # whole at 0 and at 100, too
 BEST, WORST = 10, 5  # categories that Fig. 6 shows
+
+
+def draws_in_words(versions: Series) -> str:
+    """A sentence of the caption: which uniform draws the expectation is of, by the cells' versions of the training."""
+    earlier = versions < WITHOUT_REPLACEMENT
+    if earlier.all():
+        return "The draws of the expectation are with replacement."
+    exception = f", up to version {WITHOUT_REPLACEMENT - 1} of the training with replacement" if earlier.any() else ""
+    return f"The draws of the expectation are without replacement{exception}."
 
 
 @styled()

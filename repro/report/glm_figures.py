@@ -15,7 +15,7 @@ from repro.report.glm import BEST, MEAN, TERMS, specification_curve
 from repro.report.glm_ours import forest, usual_cells
 from repro.report.logs import slug
 from repro.report.printed import printed
-from repro.report.redraw import captioned
+from repro.report.redraw import captioned, versions_in_words
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, save, settled, styled
 from repro.run.store import write_atomically
 
@@ -165,7 +165,8 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
         if (table.get("source") == "ours").any():
             provenance = {"cells": list(ours["key"]), "seeds": sorted(int(seed) for seed in set(ours["seed"]))}
             provenance |= {"dataset": dataset, "preset": only(table, "preset"), "printed": "taxonomy.csv"}
-            caption = captioned(CAPTIONS["glm_forest"], provenance)
+            versions = versions_in_words(cells[cells["key"].isin(ours["key"])])
+            caption = captioned(" ".join(filter(None, (CAPTIONS["glm_forest"], versions))), provenance)
             written += _write(folder / f"glm_forest_{slug(dataset)}", table, effects(table), caption, provenance)
     return written
 

@@ -9,6 +9,10 @@ from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
 from repro import manifest
+from repro.audiovisual.pretrain import VERSION as CLIPS
+from repro.audiovisual.tables import TABLES as OF_CLIPS
+from repro.image.pretrain import VERSION as IMAGES
+from repro.image.tables import TABLES as OF_IMAGES
 from repro.report import audiovisual_figures, category_figures, figures, image_figures, logs, negative_figures
 from repro.report.elements import only, spread_in_words
 from repro.report.logs import slug
@@ -16,6 +20,8 @@ from repro.report.printed import printed
 from repro.report.stored import departures, placed
 from repro.report.style import save
 from repro.run.store import write_atomically
+from repro.skeleton.pretrain import VERSION as SKELETONS
+from repro.skeleton.tables import TABLES as OF_SKELETONS
 from repro.skeleton.tables import taxonomy_variants
 from repro.tables import TABLES
 
@@ -33,6 +39,7 @@ CAPTIONS = {name: text for module in MODULES[1:] for name, text in module.CAPTIO
     "initialisation and after training with the attractive encoder term alone; where measured, the probe on "
     "standardised readouts too.",
 }
+VERSIONS = dict.fromkeys(OF_SKELETONS, SKELETONS) | dict.fromkeys(OF_IMAGES, IMAGES) | dict.fromkeys(OF_CLIPS, CLIPS)
 UNDRAWN = ("similarity_variance",)  # a table whose figure is drawn from a log
 LOGS = {
     "along_training": "along_training",
@@ -86,7 +93,8 @@ def redraw(cells: DataFrame, folder: Path) -> list[Path]:
                 log = _of_one_recipe(log)
             if log.empty:
                 continue
-            written += _save(draw_log(figure, log), path.with_suffix(""), figure, log)
+            behind = cells[cells["key"].isin(log["key"])].drop_duplicates("key")
+            written += _save(draw_log(figure, log), path.with_suffix(""), figure, log, _of_versions(figure, behind))
     return written
 
 
@@ -94,7 +102,7 @@ def _write(folder: Path, table: str, rows: DataFrame, cells: DataFrame, setting:
     """The table as CSV, and its figure; `setting` ends their names."""
     stem = folder / f"{table}_{slug(rows['dataset'].iloc[0])}{setting}"
     write_atomically(stem.with_suffix(".csv"), lambda path: rows.to_csv(path, index=False))
-    also = " ".join(filter(None, (spread_in_words(rows), versions_in_words(cells))))
+    also = " ".join(filter(None, (spread_in_words(rows), _of_versions(table, cells))))
     drawn = [] if table in UNDRAWN or table not in CAPTIONS else _save(draw(table, rows), stem, table, cells, also)
     return [stem.with_suffix(".csv"), *drawn]
 
@@ -115,13 +123,29 @@ def _save(figure: Figure, stem: Path, name: str, rows: DataFrame, also: str = ""
     return save(figure, stem, captioned(caption, provenance), provenance)
 
 
+def _of_versions(name: str, cells: DataFrame) -> str:
+    """What follows for a caption from the versions of the training of the cells behind a figure, if any are known."""
+    counted = name in ("category_diversity", "category_curves") and len(cells)
+    draws = category_figures.draws_in_words(cells["version"]) if counted else ""
+    return " ".join(filter(None, (draws, versions_in_words(cells))))
+
+
 def versions_in_words(cells: DataFrame) -> str:
-    """Which entries are of which version of the training, where they are of several: they cannot simply be compared."""
-    if cells["version"].nunique() == 1:
+    """Which entries are of which version of the training, where one is not the code's: they cannot simply be compared.
+
+    Args:
+        cells: rows of `repro.run.export`, of tables of one modality.
+    """
+    newest = set(cells["table"].map(VERSIONS))
+    if set(cells["version"]) <= newest:
         return ""
-    entries = cells.drop_duplicates("entry").groupby("version")["entry"]
-    parts = [f"{version} of {', '.join(names)}" for version, names in entries.agg(list).items()]
-    return f"Versions of the training: {'; '.join(parts)}."
+    today = f"(today's is {newest.pop()})"
+    entries = cells.drop_duplicates(["entry", "version"]).groupby("version")["entry"].agg(list)
+    if len(entries) == 1:
+        return f"Cells of version {entries.index[0]} of the training {today}."
+    usual = max(entries.index, key=lambda version: len(entries[version]))
+    parts = [f"{version} of {' and '.join(names)}" for version, names in entries.drop(usual).items()]
+    return f"Versions of the training: {'; '.join(parts)}; {usual} of all others {today}."
 
 
 def captioned(caption: str, provenance: dict[str, Any]) -> str:

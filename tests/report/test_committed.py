@@ -1,6 +1,7 @@
 """The committed figures: they follow from the committed cells, and hold what RESULTS.md says of them."""
 
 import json
+import math
 import os
 import platform
 import re
@@ -9,12 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from drawn import assert_legible
 from PIL import Image
 from scipy.stats import spearmanr
 
+from repro.audiovisual import synthetic
 from repro.report import glm_figures
 from repro.report import redraw as redrawing
 from repro.report.image_figures import METHOD_NAMES
@@ -157,6 +160,20 @@ def test_random_initialisation_reproduces_the_printed_row_at_every_depth():
     rows = rows[rows["method"] == "random"].set_index("layers")
     assert list(rows.index) == [1, 2, 3, 4, 5] and (rows["n_seeds"] == 3).all() and (rows["preset"] == "paper").all()
     assert (rows["difference"].abs() < 3).all()
+
+
+@pytest.mark.parametrize("name", ["category_diversity_synthetic", "category_curves_synthetic"])
+def test_the_caption_says_which_draws_the_expected_categories_are_of(name):
+    clips, _ = synthetic.shares("pretrain", 0.5)  # of every category
+    total, missed = int(clips.sum()), {}  # by draws, the chance that none of them is of a category
+    for draws in (32, 64, 128):
+        left = [[math.comb(total - count, draws) / math.comb(total, draws)] for count in clips.tolist()]
+        missed[draws] = np.hstack([(1 - clips[:, None] / total) ** draws, left])
+    caption = Image.open(FIGURES / f"{name}.png").text["Description"]
+    draws_are = re.search(r"draws of the expectation are (.*?)\.", caption)[1]
+    kind = ["with replacement", "without replacement"].index(draws_are)
+    for row in table(name).itertuples():
+        assert row.expected == pytest.approx((1 - missed[row.batch][:, kind]).sum(), rel=1e-9)
 
 
 def told_table(*columns, under="# Results"):

@@ -6,8 +6,10 @@ import itertools
 import pandas as pd
 import pytest
 from made_up_cells import frame, skeleton
+from redrawn import told
 
 from repro.report import glm, glm_figures, glm_ours
+from repro.skeleton.pretrain import VERSION
 
 
 def cells(dataset="ucla", preset="paper", count=1):
@@ -79,6 +81,13 @@ def test_files_name_their_cells_and_are_the_same_again(tmp_path):
     first = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in written}
     glm_figures.redraw(rows, tmp_path)
     assert first == {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in written}
+
+
+@pytest.mark.parametrize("version", [2, VERSION])
+def test_the_caption_names_a_version_of_the_training_that_is_not_the_code_s(tmp_path, version):
+    glm_figures.redraw(frame(*(row | {"version": version} for row in cells())), tmp_path)
+    sentence = f"Cells of version 2 of the training (today's is {VERSION})."
+    assert (sentence in told(tmp_path / "glm_forest_ucla")[0]) == (version == 2)
 
 
 def test_without_cells_there_is_the_curve_of_the_printed_numbers(tmp_path):

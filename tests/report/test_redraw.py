@@ -16,6 +16,7 @@ from repro.report import stored
 from repro.report.redraw import CAPTIONS, draw, most_complete, redraw
 from repro.run.export import COLUMNS, read_cells, results
 from repro.run.table import entry_of
+from repro.skeleton.pretrain import VERSION
 from repro.skeleton.recipe import METHODS, PRESETS, VARIANTS
 from repro.skeleton.tables import taxonomy_table
 from repro.tables import TABLES
@@ -104,7 +105,7 @@ def test_stored_and_read_again_gives_the_same_files(tmp_path):
 
 
 def test_files_name_the_cells_they_show(tmp_path):
-    cells = frame(*whole_table(seed=2), *whole_table(seed=0))
+    cells = frame(*whole_table(seed=2, version=VERSION), *whole_table(seed=0, version=VERSION))
     redraw(cells, tmp_path)
     caption, source = told(tmp_path / "taxonomy_ucla")
     assert sorted(source.pop("cells")) == sorted(cells["key"])
@@ -237,13 +238,29 @@ def test_versions_stand_side_by_side(tmp_path):
     assert (earlier["departures"], earlier["ours"], earlier["n_seeds"]) == ("version=2", 21.0, 3)
     assert pd.isna(earlier["difference"]) and earlier["published"] == 83.73
     caption, _ = told(tmp_path / "taxonomy_ucla")
-    assert "Versions of the training: 2 of AE; 3 of CE. Data set: ucla." in caption
+    assert "Versions of the training: 3 of CE; 2 of all others (today's is 3). Data set: ucla." in caption
 
 
-def test_where_all_cells_are_of_one_version_nothing_is_said_of_it(tmp_path):
-    redraw(frame(*[exported(name, version=2) for name in ("CE", "AE")]), tmp_path)
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION])
+def test_where_all_cells_are_of_one_version_the_caption_names_it_if_it_is_not_the_code_s(tmp_path, version):
+    redraw(frame(*[exported(name, version=version) for name in ("CE", "AE")], *depths(version=version),
+                 exported("CE", suffix=", head=mlp", head="mlp", version=version)), tmp_path)
     assert "version" not in table_of(tmp_path, "taxonomy_ucla")
-    assert "ersion" not in told(tmp_path / "taxonomy_ucla")[0]
+    sentence = f"Cells of version {version} of the training (today's is {VERSION})."
+    for stem in ("taxonomy_ucla", "encoder_collapse_ucla", "taxonomy_variants_ucla"):
+        caption, _ = told(tmp_path / stem)
+        assert ("ersion" in caption) == (sentence in caption) == (version != VERSION)
+
+
+@pytest.mark.parametrize(("version", "words"), [(4, "with replacement."), (5, "without replacement.")])
+def test_the_caption_says_which_draws_the_expectation_of_its_cells_is_of(tmp_path, version, words):
+    """Of 100 categories as often as one another: with replacement M = 32 draws cover 27.5 of them, without 28 and more,
+    the more the fewer pairs there are."""
+    expected = {4: 100 * (1 - 0.99**32), 5: 28.0}[version]
+    counted = {"categories_video": 20.0, "categories_audio": 10.0, "expected": expected}
+    row = sounding("category_diversity", "cmacc", counted, sampler="random", batch=32, iterations=300, targets="")
+    redraw(frame(row | {"version": version}), tmp_path)
+    assert words in told(tmp_path / "category_diversity_synthetic")[0]
 
 
 def test_a_variant_stands_beside_its_own_preset(tmp_path):

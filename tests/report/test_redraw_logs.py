@@ -1,14 +1,16 @@
 """Figures of logs, from made-up ones beside which they are drawn."""
 
 import pytest
-from made_up_cells import frame
-from pandas import DataFrame
+from made_up_cells import frame, skeleton, sounding
+from pandas import DataFrame, concat
 from redrawn import hashes, told
 
 from repro.audiovisual import synthetic
 from repro.report.redraw import CAPTIONS, redraw
+from repro.skeleton.pretrain import VERSION
 
 pytestmark = pytest.mark.usefixtures("folders")
+COUNTED = {"trained_on": 9, "categories_video": 20.0, "categories_audio": 21.0, "expected": 22.0}
 NAMED = {"key": "00a1", "seed": 0, "preset": "quick"}
 
 
@@ -43,6 +45,29 @@ def test_logs_of_categories_are_drawn_beside_their_file(tmp_path):
     first = hashes(tmp_path)
     redraw(frame(), tmp_path)
     assert hashes(tmp_path) == first
+
+
+def test_the_caption_of_a_log_says_which_version_of_the_training_its_cells_are_of(tmp_path):
+    entries = {"CD": VERSION, "CD, td_queue=frozen_noise": 2, "AD+CD": 2}
+    parts = [DataFrame({"epoch": [1, 2], "CD": [6.0, 5.0], "sequence_dictionary": 640, "entry": entry, "key": entry,
+                        "dataset": "ucla", "seed": 0, "preset": "paper"}) for entry in entries]
+    concat(parts).to_csv(tmp_path / "sequence_contrast_ucla.csv", index=False)
+    rows = [skeleton("CD") | {"key": entry, "entry": entry, "version": version} for entry, version in entries.items()]
+    redraw(frame(*rows, skeleton("CE") | {"version": 1}), tmp_path)
+    sentence = f"Versions of the training: {VERSION} of CD; 2 of all others (today's is {VERSION})."
+    assert sentence in told(tmp_path / "sequence_contrast_ucla")[0]
+
+
+@pytest.mark.parametrize(("version", "draws"), [(4, "with replacement"), (5, "without replacement")])
+def test_the_caption_of_a_curve_says_which_draws_its_expectation_is_of(tmp_path, version, draws):
+    curves = DataFrame({"step": [5, 10], "categories_video": 20.0, "categories_audio": 21.0, "sampler": "random",
+                        "batch": 32, "expected": 22.0, "dataset": "synthetic", **NAMED})
+    curves.to_csv(tmp_path / "category_curves_synthetic.csv", index=False)
+    row = sounding("category_diversity", "cmacc", COUNTED, batch=32) | {"key": NAMED["key"], "version": version}
+    redraw(frame(row), tmp_path)
+    caption, _ = told(tmp_path / "category_curves_synthetic")
+    assert f"The draws of the expectation are {draws}." in caption
+    assert ("Cells of version 4 of the training (today's is 5)." in caption) == (version == 4)
 
 
 def test_pictures_of_real_clips_are_never_drawn(tmp_path, monkeypatch):
