@@ -56,8 +56,8 @@ def probe_steps(pretrainer: Pretrainer) -> int:
 def along(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, float]:
     """The accuracies of `evaluate` that are measured along training, in percent; probes draw from streams of their own.
 
-    All but `linear_best` are of the probe's last epoch, whatever the recipe selects. At the end of a training that selects nothing
-    they are what `evaluate` reports.
+    All but `linear_best` are of the probe's last epoch, whatever the recipe selects. At the end of a training that
+    selects nothing they are what `evaluate` reports.
     """
     readouts, _ = pretrainer.features(data)
     accuracies = _accuracies(pretrainer.recipe.replace(select="last"), data, readouts, seed)

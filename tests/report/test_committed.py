@@ -225,20 +225,37 @@ def test_how_far_the_column_agrees_with_the_printed_one_is_that_of_its_table():
 def test_versions_in_the_results_are_those_of_the_cells():
     """The key of a cell is a hash of its version, among others."""
     cells = read_cells(FIGURES / "cells.csv").query("dataset == 'ucla'").drop_duplicates("key")
-    found = {}
     for row in cells.itertuples():
         recipe = SkeletonRecipe.from_dict(json.loads(row.recipe))
-        layers = "layers=3" in row.entry and row.table == "taxonomy"
         made = [Cell(row.table, row.entry, recipe, row.seed, row.preset, "ucla", row.digest, version).key
                 for version in range(9)]
         assert made.index(row.key) == row.version
-        found.setdefault((row.preset, layers), set()).add(row.version)
-    assert found == {("paper", False): {2, 3}, ("quick", False): {1}, ("quick", True): {2}}
-    newest = cells.query("version == 3")
-    assert set(newest["preset"]) == {"paper"} and set(newest["entry"]) == {"CD"}
-    told = ("NW-UCLA's cells of the `paper` recipe (150 epochs) and those of three layers are of version 2, its other "
-            "`quick` cells (30 epochs) of version 1, but for the first one of version 3, CD by the `paper` recipe;")
+    told = ("NW-UCLA's cells of the `paper` recipe (150 epochs) are of version 2, but for CD by the recipe as it is, "
+            "which is there in versions 2 and 3; its `quick` cells (30 epochs) are of version 1, but for the taxonomy's "
+            "of three layers, of version 2;")
     assert told in (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    paper, quick = (cells[cells["preset"] == preset] for preset in ("paper", "quick"))
+    assert len(paper) + len(quick) == len(cells)
+    assert set(paper.loc[paper["entry"] == "CD", "version"]) == {2, 3}
+    assert set(paper.loc[paper["entry"] != "CD", "version"]) == {2}
+    three_layers = (quick["table"] == "taxonomy") & (quick["recipe"].map(json.loads).str["layers"] == 3)
+    assert set(quick.loc[three_layers, "version"]) == {2} and set(quick.loc[~three_layers, "version"]) == {1}
+
+
+def test_what_the_results_say_of_the_curve_of_cd_is_what_was_measured():
+    curve = table("along_training_ucla").query("objectives == 'CD' and version == 3 and measure == 'linear'")
+    values = curve.set_index("epoch")["value"]
+    printed = table("taxonomy_ucla").set_index("objectives").loc["CD", "published"]
+    text = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    told = re.search(r"CD has (\S+) to (\S+) in its first 30 epochs, then (\S+) to (\S+) up to epoch 140, and at its "
+                     r"end, where (\S+) is printed, (\S+), its lowest value since epoch 30 \((\S+) and (\S+) at epochs "
+                     r"130 and 140\). With any stopping epoch from 50 to 140 it is (\S+) to (\S+) points above", text)
+    above = values.loc[50:140] - printed
+    assert list(values.index) == list(range(10, 151, 10)) and values.loc[150] == values.loc[40:].min()
+    first, then = values.loc[:30], values.loc[40:140]
+    expected = [first.min(), first.max(), then.min(), then.max(), printed, values.loc[150], values.loc[130],
+                values.loc[140], above.min(), above.max()]
+    assert [float(number) for number in told.groups()] == pytest.approx(expected, abs=0.0501)
 
 
 def test_image_accuracies_in_the_results_are_those_of_their_tables():
