@@ -47,10 +47,10 @@ def table_of(folder, name):
 def test_one_figure_and_table_for_every_table_and_data_set(tmp_path):
     cells = frame(*whole_table(), *whole_table(dataset="synthetic"), *depths())
     written = redraw(cells, tmp_path / "figures")
-    expected = {f"{stem}.{ending}" for stem in ("taxonomy_ucla", "taxonomy_synthetic", "encoder_collapse_ucla")
-                for ending in ("csv", "svg", "png")}
+    stems = ("taxonomy_ucla", "taxonomy_ucla_3layers", "taxonomy_synthetic", "encoder_collapse_ucla")
+    expected = {f"{stem}.{ending}" for stem in stems for ending in ("csv", "svg", "png")}
     assert {path.name for path in written} == {path.name for path in (tmp_path / "figures").iterdir()} == expected
-    assert len(written) == 9
+    assert len(written) == 12
     assert (tmp_path / "figures" / "taxonomy_ucla.png").read_bytes().startswith(b"\x89PNG")
     assert not (tmp_path / "no data").exists() and not (tmp_path / "no runs").exists()
 
@@ -195,7 +195,7 @@ def test_only_comparable_numbers_have_a_difference_from_the_printed_ones(preset,
     assert variants["published"].tolist() == [83.73] and variants["difference"].isna().all()
     assert table_of(tmp_path, "encoder_collapse_ucla")["difference"].notna().tolist() == [comparable]
     table = TABLES["encoder_collapse"].laid_out(placed(depth, chosen)["encoder_collapse"])
-    assert table["departures"].tolist() == [{"select": "best_on_test"}, {}]  # a choice on the test split reproduces nothing
+    assert table["departures"].tolist() == [{"select": "best_on_test"}, {}]  # chosen on test: no reproduction
     assert table["published"].notna().all() and table["difference"].notna().tolist() == [False, comparable]
 
 
