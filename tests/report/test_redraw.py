@@ -181,7 +181,7 @@ def test_other_depths_and_widths_have_tables_of_their_own(tmp_path):
 @pytest.mark.parametrize(("preset", "comparable"), [("quick", False), ("paper", True)])
 def test_only_comparable_numbers_have_a_difference_from_the_printed_ones(preset, comparable, tmp_path):
     usual = [exported(name, preset=preset, linear=60.0) for name in ("CE", "AD+CD")]
-    away = exported("CE", preset=preset, linear=50.0, epochs=30)
+    away = exported("CE", preset=preset, linear=50.0, epochs=31)
     depth = exported("AE", preset=preset, linear=40.0, layers=2)
     chosen = exported("random", preset=preset, linear=45.0, select="best_on_test")
     redraw(frame(*usual, away, depth), tmp_path)
