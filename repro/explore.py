@@ -15,15 +15,17 @@ import torch
 import traitlets
 from matplotlib.figure import Figure
 
+from repro.papers.cmacc import selection_steps
+from repro.papers.sce import target_distributions
+from repro.papers.taxonomy import explored_runs
 from repro.papers.taxonomy.explored_runs import ExploredRun
-from repro.report import explored_runs, selection_steps, target_distributions
 from repro.report.embedding_plane import Embedding, embedding_planes, neighbours, principal_plane
 from repro.report.skeleton_animation import Animation, Panel, seen_from
 from repro.report.style import BLUE, VERMILLION
 from repro.run import device as devices
 from repro.run.store import Store
-from repro.skeleton.cell import data_of
 from repro.skeleton.data import SkeletonSet
+from repro.skeleton.study import data_of
 
 RESOLUTION = 150              # dots per inch of pictures, for a screen
 INTERVAL = 90                 # milliseconds between frames while playing

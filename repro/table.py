@@ -400,27 +400,24 @@ class Table:
             With `departures` by name and value from the nearest row of the table, but for what that sweeps; `setting`,
             the bundle of `settings` that they are, which are then no departures; and what that row is called.
         """
-        placed = [self._place(cell) for cell in cells.to_dict("records")]
+        candidates = functools.cache(self._candidates)
+        placed = [self._place(cell, candidates) for cell in cells.to_dict("records")]
         found = cells.loc[[place is not None for place in placed]].reset_index(drop=True)
         places = DataFrame([place for place in placed if place], columns=["rank", "departures", "setting", "called"])
         called = DataFrame(places.pop("called").tolist(), index=places.index)
         found = found.join(places).join(called)
         return found.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
 
-    def _place(self, cell: Fields) -> tuple[tuple, Fields, Fields, Fields] | None:
+    def _place(
+        self, cell: Fields, candidates: Callable[[str, str, str], Sequence[tuple[int, Fields, Fields]]]
+    ) -> tuple[tuple, Fields, Fields, Fields] | None:
         """Where a finished cell stands among the rows, departures, setting, and what the nearest row is called."""
-        dataset, named = manifest.plain(cell["dataset"]), self.study.recipe.named_by
+        dataset = manifest.plain(cell["dataset"])
         if dataset not in self.datasets:
             return None
-        usual = self.study.presets[cell["preset"]](dataset, cell[named])
-        rows = [self._fields(row, dataset, cell["preset"]) for row in self.rows]
         near: tuple[tuple, Fields, Fields, Fields] | None = None
         nearest = (math.inf, math.inf)  # departures, and how many of them are from what the row itself fixes
-        for number, row in enumerate(rows):
-            methods = row[named] if not isinstance(row[named], tuple) else self.methods or self._methods(rows)
-            if cell[named] not in (methods if isinstance(methods, list | tuple) else (methods,)):
-                continue
-            fixed = {name: value for name, value in row.items() if not isinstance(value, tuple) and usual.uses(name)}
+        for number, row, fixed in candidates(dataset, cell["preset"], cell[self.study.recipe.named_by]):
             away = {name: value for name, value in cell["changes"].items() if name not in row}
             contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
             away |= contrary
@@ -431,6 +428,18 @@ class Table:
                 order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
                 near = (number, *order), away, setting, self._called(self.rows[number])
         return near
+
+    def _candidates(self, dataset: str, preset: str, method: str) -> list[tuple[int, Fields, Fields]]:
+        """The rows that cells of a method may stand in: number, fields, and those of one value that the method uses."""
+        usual, named = self.study.presets[preset](dataset, method), self.study.recipe.named_by
+        rows = [self._fields(row, dataset, preset) for row in self.rows]
+        found = []
+        for number, row in enumerate(rows):
+            methods = (self.methods or self._methods(rows)) if isinstance(row[named], tuple) else (row[named],)
+            if method in methods:
+                fixed = {name: value for name, value in row.items() if not isinstance(value, tuple)}
+                found.append((number, row, {name: value for name, value in fixed.items() if usual.uses(name)}))
+        return found
 
     def laid_out(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for what seeds have in common.
@@ -618,13 +627,12 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     nearest = {name: found[found["departures"].map(len) == found["key"].map(fewest)] for name, found in chosen.items()}
     places = ["dataset", "preset"]
     keys = {name: found.groupby(places)["key"].agg(set).to_dict() for name, found in nearest.items()}
-    parts = {
-        name: {place for place, own in of_table.items() if any(own < other.get(place, set()) for other in keys.values())}
-        for name, of_table in keys.items()
-    }
     for name, found in nearest.items():
-        own = [place not in parts[name] for place in found[places].itertuples(index=False, name=None)]
-        nearest[name] = found.loc[own].reset_index(drop=True)
+        of_others = {
+            place for place, own in keys[name].items() if any(own < other.get(place, own) for other in keys.values())
+        }
+        kept = [place not in of_others for place in found[places].itertuples(index=False, name=None)]
+        nearest[name] = found.loc[kept].reset_index(drop=True)
     return nearest
 
 

@@ -155,7 +155,7 @@ class Pretrainer(Learner):
 
     def _contrast(self, pictures: list[Tensor]) -> dict[str, Tensor]:
         query, keys = self._encoded(pictures)
-        losses = self._losses(query, keys)
+        losses = self.losses(query, keys)
         self._descend(losses["loss"])
         self.dictionary.enqueue(gather(keys.mean(1)))
         self.keys.update(self.model)
@@ -176,7 +176,7 @@ class Pretrainer(Learner):
             return self.keys(views)
         return encode_shuffled(self.keys, views, generator=self.shuffle_generator)
 
-    def _losses(self, query: Tensor, keys: Tensor) -> dict[str, Tensor]:
+    def losses(self, query: Tensor, keys: Tensor) -> dict[str, Tensor]:
         """The method's loss, and of SCE its parts without gradient, from (N, d) and (N, keys, d)."""
         recipe, key, negatives = self.recipe, keys[:, 0], self.dictionary.entries
         temperature, key_temperature = recipe.temperature, recipe.key_temperature

@@ -98,8 +98,14 @@ def of(*methods: str) -> Callable[["ImageRecipe"], bool]:
     return lambda recipe: recipe.method in methods
 
 
-trains = of("supervised", *SELF_SUPERVISED)
-contrasts = of(*SELF_SUPERVISED)
+def trains(recipe: "ImageRecipe") -> bool:
+    """Whether a recipe's encoder is trained: all but random initialisation."""
+    return recipe.method != "random"
+
+
+def contrasts(recipe: "ImageRecipe") -> bool:
+    """Whether a recipe learns from views alone, without labels."""
+    return recipe.method not in ("random", "supervised")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

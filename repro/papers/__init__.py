@@ -1,9 +1,9 @@
 """The papers: each subpackage is one, with its tables, printed numbers, figures, claims and discrepancies.
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
-`tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log that
-they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `CLAIMS`; `discrepancies` with
-`DISCREPANCIES`. The command line and notebooks hand these to `repro.report`, which knows no paper.
+`tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log
+that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `CLAIMS`; `discrepancies`
+with `DISCREPANCIES`. The command line and notebooks hand these to `repro.report`, which knows no paper.
 """
 
 import functools
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from repro.report.evidence import Evidence
+    from repro.report.logs import Log
     from repro.report.redraw import Drawing
     from repro.report.verdicts import Claim, Discrepancy
     from repro.run.store import Store
@@ -69,6 +70,11 @@ def drawings() -> "dict[str, Drawing]":
     return _merged("figures", "FIGURES")
 
 
+def logs() -> "dict[str, Log]":
+    """What figures need beside results, by name."""
+    return _merged("logs", "LOGS")
+
+
 def claims() -> "list[Claim]":
     """The checkable sentences of all papers."""
     return [claim for of_paper in offered("claims", "CLAIMS") for claim in of_paper]
@@ -108,7 +114,7 @@ def export_logs(store: "Store", folder: Path) -> list[Path]:
     from repro.run.export import finished_cells
     from repro.table import standing
 
-    return export(_merged("logs", "LOGS"), standing(tables().values(), finished_cells(store)), store, folder)
+    return export(logs(), standing(tables().values(), finished_cells(store)), store, folder)
 
 
 def redraw(cells: "DataFrame", folder: Path) -> list[Path]:
@@ -117,7 +123,7 @@ def redraw(cells: "DataFrame", folder: Path) -> list[Path]:
     from repro.table import standing
 
     standing_cells = standing(tables().values(), cells)
-    written = drawn(tables(), standing_cells, drawings(), _merged("logs", "LOGS"), folder)
+    written = drawn(tables(), standing_cells, drawings(), logs(), folder)
     for further in offered("figures", "FURTHER"):
         written += [path for draw in further for path in draw(standing_cells, folder)]
     return written

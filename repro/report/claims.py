@@ -67,7 +67,8 @@ def measured_discrepancies(discrepancies: Sequence[Discrepancy], evidence: Evide
 def counted(table: DataFrame) -> DataFrame:
     """How many claims of every paper have which verdict; papers downwards, verdicts across."""
     counts = pd.crosstab(table["paper"], table["verdict"])
-    return counts.reindex(index=table["paper"].unique(), columns=VERDICTS, fill_value=0).rename_axis(index=None, columns=None)
+    counts = counts.reindex(index=table["paper"].unique(), columns=VERDICTS, fill_value=0)
+    return counts.rename_axis(index=None, columns=None)
 
 
 def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:

@@ -101,9 +101,9 @@ def _write(
     styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
     (folder / "style.css").write_text("\n".join(styles), encoding="utf-8")
     _page(folder, "index.html", "index.html", **_overview(found, claims, papers), notebooks=ran,
-          notebook_folder=str(notebooks), cells=CELLS if (figures / CELLS).exists() else "", claims=claims, discrepancies=discrepancies,
-          measured=sum(each.measured != NOT_MEASURED for each in discrepancies), level=level_of,
-          reproduction=PAPER)
+          notebook_folder=str(notebooks), cells=CELLS if (figures / CELLS).exists() else "", claims=claims,
+          discrepancies=discrepancies, measured=sum(each.measured != NOT_MEASURED for each in discrepancies),
+          level=level_of, reproduction=PAPER)
     for each in found:
         _page(folder, f"results/{each.stem}.html", "result.html", drawn=each, **_details(each))
     for each in ran:

@@ -169,7 +169,7 @@ def _row(table: Table, row: dict[str, Any]) -> dict[str, Any]:
         fields |= {name: departures.pop(name) for name in BUNDLED if name in departures}
     moved = {name: departures.pop(name) for name in SHOWN.get(table.name, ()) if name in departures}
     moved |= {name: row[name] for name in SHOWN.get(table.name, ()) if name in row}
-    known = {*columns, *NUMBERS, *LABELS, *table.study.fields}
+    known = {*NOT_FIELDS, *NUMBERS, *LABELS, *table.study.fields, "approach"}
     return {
         "fields": {name: value for name, value in (fields | moved).items() if name not in LABELS},
         "departures": departures,

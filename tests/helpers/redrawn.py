@@ -6,6 +6,24 @@ from xml.etree import ElementTree
 
 from PIL import Image
 
+from repro import papers
+from repro.report import logs
+from repro.report import redraw as redrawing
+from repro.run.export import finished_cells
+from repro.table import standing
+
+
+def redraw(cells, folder):
+    """Every table, and every log in the folder, of stored cells."""
+    tables = papers.tables()
+    return redrawing.redraw(tables, standing(tables.values(), cells), papers.drawings(), papers.logs(), folder)
+
+
+def export(store, folder):
+    """The logs of a store's cells."""
+    cells = standing(papers.tables().values(), finished_cells(store))
+    return logs.export(papers.logs(), cells, store, folder)
+
 
 def hashes(folder):
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}

@@ -8,7 +8,7 @@ import pytest
 from executed_notebooks import FOLDER, READING, SMOKE, begin, code_cells
 from repro.tables import TABLES
 
-from repro.report import explored_runs, figures
+from repro.papers.taxonomy import explored_runs, figures
 from repro.skeleton import data as skeleton_data
 
 NOTEBOOKS = sorted(path for path in FOLDER.glob("*.ipynb") if path.stem not in READING)

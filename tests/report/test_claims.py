@@ -11,13 +11,15 @@ from made_up_cells import frame, image, skeleton
 from made_up_results import logs, results
 from scipy.stats import chi2_contingency
 
-from repro import manifest
-from repro.report import claims, claims_figures, claims_sce, glm
-from repro.report.evidence import Evidence
+from repro import manifest, papers
+from repro.papers.taxonomy import glm
+from repro.report import claims, claims_figures
+from repro.report.evidence import Evidence, unprinted
 from repro.report.levels import LEVELS, PAPER, PRINTED, QUICK
 from repro.report.printed import printed
 from repro.report.verdicts import CANNOT, FAILS, HOLDS, NOT_RUN, UNDECIDED, VERDICTS
 from repro.run.export import read_cells
+from repro.table import standing
 
 FIGURES = manifest.project_root() / "figures"
 HERE = [  # decided by cells or logs alone
@@ -30,8 +32,17 @@ WITHOUT_SEEDS = ("T4", "T6", "T16", "T21", "J3", "C40", "C41", "C42")  # tested 
 NUMBERS = ("T10", "T12", "T13", "C7", "S10")
 
 
+PAPERS = ("CM-ACC", "JCL", "SCE", "taxonomy")
+CLAIMS, DISCREPANCIES = papers.claims(), papers.discrepancies()
+
+
 def judged(cells, folder):
-    return claims.judge(Evidence(cells, folder)).set_index("id")
+    return claims.judge(CLAIMS, Evidence(standing(papers.tables().values(), cells), folder)).set_index("id")
+
+
+def measured(cells, folder):
+    found = Evidence(standing(papers.tables().values(), cells), folder)
+    return claims.measured_discrepancies(DISCREPANCIES, found).set_index("id")["measured"]
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +63,18 @@ def made_up(request, tmp_path_factory):
 
 
 def test_there_are_enough_of_every_paper():
-    counts = pd.Series([claim.paper for claim in claims.CLAIMS]).value_counts()
+    counts = pd.Series([claim.paper for claim in CLAIMS]).value_counts()
     assert counts["taxonomy"] >= 12 and counts["CM-ACC"] >= 15 and counts["SCE"] >= 8 and counts["JCL"] >= 8
-    assert set(counts.index) == set(claims.PAPERS)
+    assert set(counts.index) == set(PAPERS)
 
 
 def test_identifiers_are_unique_and_texts_complete():
-    ids = [each.id for each in (*claims.CLAIMS, *claims.DISCREPANCIES)]
+    ids = [each.id for each in (*CLAIMS, *DISCREPANCIES)]
     assert len(set(ids)) == len(ids)
-    for claim in claims.CLAIMS:
+    for claim in CLAIMS:
         assert claim.says.endswith(".") and claim.place and claim.predicate and "\n" not in claim.says
-    for each in claims.DISCREPANCIES:
-        assert each.paper in claims.PAPERS and each.paper_says and each.others_say and each.here
+    for each in DISCREPANCIES:
+        assert each.paper in PAPERS and each.paper_says and each.others_say and each.here
 
 
 def test_at_least_twenty_five_verdicts_are_computed_today(committed):
@@ -167,9 +178,9 @@ def test_the_scatter_of_sound_encoders_says_nothing_of_collapsed_ones(tmp_path):
     rows = [skeleton("CE", 80.0 + seed / 10, seed=seed) for seed in range(5)]
     rows += [skeleton(name, 80.0) for name in glm.objectives_of("all") if name not in ("CE", "AE")]
     rows += [skeleton("AE", 20.0)]
-    equal = {"table": "temperature_grid", "temperature": 0.1, "key_temperature": 0.1}
+    equal = {"temperature": 0.1, "key_temperature": 0.1}
     rows += [image(name, 60.0 + seed / 10, seed=seed) for name in ("moco", "sce") for seed in range(5)]
-    rows += [image("sce", 60.0 + seed / 10, seed=seed, table="temperature_grid", temperature=0.2, key_temperature=0.1)
+    rows += [image("sce", 60.0 + seed / 10, seed=seed, temperature=0.2, key_temperature=0.1)
              for seed in range(5)]
     rows += [image("sce", 60.0, **equal), image("ressl", 20.0, spread=0.1, **equal)]
     table = judged(frame(*rows), tmp_path)
@@ -216,8 +227,9 @@ def test_quick_cells_say_nothing_of_printed_numbers(tmp_path):
 ])
 def test_a_value_of_a_sweep_that_was_not_run_may_be_the_best(number, missing, tmp_path):
     cells = results(True)
-    gone = cells["recipe"].map(lambda recipe: missing.items() <= json.loads(recipe).items())
-    row = judged(cells[~gone | (cells["table"] != "positive_keys")], tmp_path).loc[number]
+    point = missing.items() | {("method", "jcl")}
+    gone = cells["recipe"].map(lambda recipe: point <= json.loads(recipe).items())
+    row = judged(cells[~gone], tmp_path).loc[number]
     assert row["verdict"] == UNDECIDED and row["evidence"].endswith(f"over {next(iter(missing.values())):g}")
 
 
@@ -225,7 +237,7 @@ def test_a_value_of_a_sweep_that_was_not_run_may_be_the_best(number, missing, tm
     (45.0, 0.1, HOLDS), (45.0, 0.95, UNDECIDED), (45.0, 0.99, FAILS), (62.0, 0.1, FAILS),
 ])
 def test_a_collapse_is_one_of_accuracy_and_of_spread(linear, spread, verdict, tmp_path):
-    equal = {"table": "temperature_grid", "temperature": 0.1, "key_temperature": 0.1}
+    equal = {"temperature": 0.1, "key_temperature": 0.1}
     rows = [image("sce", 60.0 + seed, seed=seed, spread=0.95 + seed / 1000, **equal) for seed in (0, 1, 2)]
     rows += [image("ressl", linear + 1.5 * seed, seed=seed, spread=spread + seed / 900, **equal) for seed in (0, 1, 2)]
     row = judged(frame(*rows), tmp_path).loc["S15"]
@@ -241,10 +253,9 @@ def test_smoke_runs_say_nothing(tmp_path):
 
 
 def test_one_line_for_each(nothing, tmp_path):
-    evidence = Evidence(frame(), tmp_path)
-    discrepancies = claims.measured_discrepancies(evidence)
+    discrepancies = claims.measured_discrepancies(DISCREPANCIES, Evidence({}, tmp_path))
     lines = claims.lines(nothing.reset_index(), discrepancies)
-    ids = [each.id for each in (*claims.CLAIMS, *claims.DISCREPANCIES)]
+    ids = [each.id for each in (*CLAIMS, *DISCREPANCIES)]
     assert [line.split()[0] for line in lines] == ids and not any("\n" in line for line in lines)
     assert lines[0].split("  ")[0] == "T1" and "fails             printed numbers " in lines[0]
     wrapped = claims.lines(nothing.reset_index(), discrepancies, width=80)
@@ -253,18 +264,18 @@ def test_one_line_for_each(nothing, tmp_path):
 
 
 def test_discrepancies_are_measured_where_there_are_cells(tmp_path):
-    empty = claims.measured_discrepancies(Evidence(frame(), tmp_path)).set_index("id")["measured"]
+    empty = measured(frame(), tmp_path)
     assert empty["T-13"] == empty["S-1"] == empty["C-11"] == claims.NOT_MEASURED
     assert "AD t = 2.394, CD t = 1.210" in empty["T-1"] and "between 1.30 and 12.89" in empty["T-1"]
     rows = [skeleton("AD", 80.0), skeleton("AD", 70.0, seed=1), skeleton("AD", 84.0, ad_input="augmented")]
-    some = claims.measured_discrepancies(Evidence(frame(*rows), tmp_path)).set_index("id")["measured"]
+    some = measured(frame(*rows), tmp_path)
     assert some["T-13"] == "ucla, paper recipe: AD 84.0 instead of 80.0 (1 seed)"
     assert some["T-12"] == claims.NOT_MEASURED
 
 
 def test_two_printed_cells_that_may_have_changed_places(tmp_path):
     """What the printed table says of it needs no cells; numbers of ours are the printed ones with the two exchanged."""
-    found = claims.measured_discrepancies(Evidence(frame(), tmp_path)).set_index("id")["measured"]
+    found = measured(frame(), tmp_path)
     told = found["T-17"]
     assert "printed: UCLA -16.4, NTU_1layer +12.8, NTU_3layer +11.9, NTU_1024units +8.5;" in told
     assert "of UCLA misses the two by squares of 341 as printed, 107 exchanged" in told
@@ -274,7 +285,7 @@ def test_two_printed_cells_that_may_have_changed_places(tmp_path):
     rows = [skeleton(name, {"AE+CD": 60.37, "AE+AD+CD": 76.81}.get(name, value - 1.5 * (value > 83)))
             for name, value in table.items()]
     rows += [skeleton(name, value, td_queue="frozen_noise") for name, value in (("AE+CD", 40.0), ("AE+AD+CD", 77.0))]
-    found = claims.measured_discrepancies(Evidence(frame(*rows), tmp_path)).set_index("id")["measured"]
+    found = measured(frame(*rows), tmp_path)
     assert "ucla, paper recipe: +16.4; ucla, paper recipe, td_queue=frozen_noise: +37.0; of the 105" in found["T-17"]
     assert "that of AE+AD+CD and AE+CD comes closest to our column, paper recipe (squares 552 to 11)" in found["T-17"]
     assert found["T-18"] == ("ucla, paper recipe: 5 of 7 are below the print; ours minus printed -1.5 to +0.0 points; "
@@ -283,7 +294,7 @@ def test_two_printed_cells_that_may_have_changed_places(tmp_path):
 
 def test_what_ohem_takes_is_measured_where_there_is_a_log(tmp_path):
     logs(False, tmp_path)
-    found = claims.measured_discrepancies(Evidence(frame(), tmp_path)).set_index("id")["measured"]
+    found = measured(frame(), tmp_path)
     assert found["C-14"].startswith("norms of gradients: ") and "ohem minus random, video +1." in found["C-14"]
 
 
@@ -319,34 +330,38 @@ def test_norms_of_picks_are_compared_by_sampler(committed):
 def test_a_discrepancy_is_measured_at_the_same_point_of_a_grid(tmp_path):
     low, high = ({"temperature": query, "key_temperature": key} for query, key in ((0.1, 0.05), (0.2, 0.1)))
     cells = ((40.0, low, {}), (30.0, high, {}), (41.0, low, {"masked_positive": False}))
-    rows = [image("sce", value, table="temperature_grid", departures=away, **point) for value, point, away in cells]
+    rows = [image("sce", value, **away, **point) for value, point, away in cells]
     for each in (rows, rows[::-1]):
-        found = claims.measured_discrepancies(Evidence(frame(*each), tmp_path)).set_index("id")["measured"]
+        found = measured(frame(*each), tmp_path)
         assert "sce, temperature=0.1, key_temperature=0.05 41.0 instead of 40.0 (1 seed)" in found["S-2"]
         assert "30.0" not in found["S-2"]
 
 
 def test_committed_discrepancies_hold_what_the_readme_says():
-    table = claims.measured_discrepancies(Evidence(read_cells(FIGURES / "cells.csv"), FIGURES)).set_index("id")
-    assert "CD 55.0 instead of 64.6 (1 seed)" in table.loc["T-10", "measured"]
-    assert "CE 33.9 at 0.05, 79.3 at 9e-4" in table.loc["T-8", "measured"]
-    assert (table["measured"] != claims.NOT_MEASURED).sum() >= 20
+    found = measured(read_cells(FIGURES / "cells.csv"), FIGURES)
+    assert "CD 55.0 instead of 64.6 (1 seed)" in found["T-10"]
+    assert "CE 33.9 at 0.05, 79.3 at 9e-4" in found["T-8"]
+    assert (found != claims.NOT_MEASURED).sum() >= 20
 
 
-def test_filters_and_their_errors(monkeypatch):
-    monkeypatch.setattr("repro.report.stored.everything", frame)
-    found = claims.judged(paper="SCE", verdict="holds", level="printed numbers")
+def test_filters_and_their_errors(nothing):
+    table = nothing.reset_index()
+    found = claims.chosen(table, paper="SCE", verdict="holds", level="printed numbers")
     assert set(found["paper"]) == {"SCE"} and set(found["verdict"]) == {HOLDS} and len(found) > 3
     for arguments, message in (
-        ({"paper": "JLC"}, "paper='JLC' is not one of: all, taxonomy, CM-ACC, SCE, JCL; did you mean 'JCL'"),
+        ({"paper": "JLC"}, "paper='JLC' is not one of: all, CM-ACC, JCL, SCE, taxonomy; did you mean 'JCL'"),
         ({"verdict": "true"}, "verdict='true' is not one of: all, holds"),
         ({"level": "paper"}, "level='paper' is not one of: all, closed form"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            claims.chosen(table, **arguments)
+    for arguments, message in (
         ({"dataset": "none"}, "dataset='none' is not one of: all"),
         ({"preset": "fast"}, "preset='fast' is not one of: auto"),
         ({"seeds": "0;1"}, "seeds='0;1' should be a comma list"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
-            claims.judged(**arguments)
+            papers.evidence(**arguments)
 
 
 @pytest.mark.parametrize("folder", ["notebooks", "runs/notebooks", "."])
@@ -369,7 +384,7 @@ def test_figures_are_plain_names_where_nobody_knows_the_folder(committed, sessio
 def test_counts_and_texts(committed):
     table = committed.reset_index()
     counts = claims.counted(table)
-    assert counts.to_numpy().sum() == len(claims.CLAIMS) and list(counts.columns) == list(VERDICTS)
+    assert counts.to_numpy().sum() == len(CLAIMS) and list(counts.columns) == list(VERDICTS)
     assert claims.counted(table[:0]).to_numpy().sum() == 0
     page = claims.shown(table).to_html()
     named = set(re.findall(r'data-figure="([^"]+)"', page))
@@ -378,10 +393,10 @@ def test_counts_and_texts(committed):
 
 
 def test_discrepancies_are_texts_under_headings_that_one_reads(tmp_path):
-    table = claims.measured_discrepancies(Evidence(frame(), tmp_path)).assign(here="a < b")
+    table = claims.measured_discrepancies(DISCREPANCIES, Evidence({}, tmp_path)).assign(here="a < b")
     headings = re.findall(r"<th[^>]*>(.+?)</th>", claims.shown_discrepancies(table).to_html())
     assert headings == ["id", "paper", "place", "the paper", "but", "here", "measured"]
-    assert claims.shown_discrepancies(table).to_html().count("a &lt; b") == len(claims.DISCREPANCIES)
+    assert claims.shown_discrepancies(table).to_html().count("a &lt; b") == len(DISCREPANCIES)
 
 
 def test_the_figure_writes_every_number_into_its_bar(committed):
@@ -389,11 +404,11 @@ def test_the_figure_writes_every_number_into_its_bar(committed):
     figure = claims_figures.verdicts(counts)
     axes, = figure.axes
     assert sorted(text.get_text() for text in axes.texts) == sorted(map(str, counts.to_numpy()[counts.to_numpy() > 0]))
-    assert [label.get_text() for label in axes.get_yticklabels()] == list(claims.PAPERS)
-    assert sum(bar.get_width() for bar in axes.patches) == len(claims.CLAIMS)
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(PAPERS)
+    assert sum(bar.get_width() for bar in axes.patches) == len(CLAIMS)
 
 
 def test_a_sentence_whose_numbers_are_printed_by_now_asks_for_a_predicate():
-    assert claims_sce.unprinted(None, "jcl_figure_m2a", "the curve is")[0] == CANNOT
+    assert unprinted(None, "jcl_figure_m2a", "the curve is")[0] == CANNOT
     with pytest.raises(ValueError, match="taxonomy is among the printed numbers"):
-        claims_sce.unprinted(None, "taxonomy", "the table is")
+        unprinted(None, "taxonomy", "the table is")

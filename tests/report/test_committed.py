@@ -16,7 +16,7 @@ from PIL import Image
 from repro.report.image_figures import METHOD_NAMES
 from scipy.stats import spearmanr
 
-from repro.report import glm_figures
+from repro.papers.taxonomy import glm_figures
 from repro.report import redraw as redrawing
 from repro.report.logs import read
 from repro.report.redraw import LOGS, redraw

@@ -3,10 +3,10 @@
 import pytest
 from made_up_cells import frame
 from pandas import DataFrame
-from redrawn import hashes, told
+from redrawn import hashes, redraw, told
 
+from repro import papers
 from repro.audiovisual import synthetic
-from repro.report.redraw import CAPTIONS, redraw
 
 pytestmark = pytest.mark.usefixtures("folders")
 NAMED = {"key": "00a1", "seed": 0, "preset": "quick"}
@@ -36,7 +36,7 @@ def test_logs_of_categories_are_drawn_beside_their_file(tmp_path):
                                                for stem in stems}
     caption, source = told(tmp_path / "category_curves_synthetic")
     assert source == {"cells": ["c", "b"], "seeds": [0, 3], "preset": "quick", "dataset": "synthetic"}
-    assert caption.startswith(CAPTIONS["category_curves"]) and "Seeds: 0, 3. Drawn from 2 cells, whose" in caption
+    assert caption.startswith(papers.drawings()["category_curves"].caption) and "Seeds: 0, 3. Drawn from 2 cells, whose" in caption
     assert told(tmp_path / "pretext_accuracy_synthetic")[0].endswith(
         "Data set: synthetic. Preset: quick. Seed: 0. Drawn from 1 cell, whose key is in the source of this file."
     )

@@ -9,12 +9,13 @@ import made_up_report
 import pandas as pd
 import pytest
 
-from repro import manifest
+from repro import manifest, papers
 from repro.report.site import build
 from repro.report.verdicts import VERDICTS
 
 FIGURES = manifest.project_root() / "figures"
-NONE = (pd.DataFrame(), pd.DataFrame())  # of claims, of discrepancies
+PAPERS = papers.titles()
+NONE = (pd.DataFrame(), pd.DataFrame(), PAPERS)  # of claims, of discrepancies
 
 
 class Page(HTMLParser):
@@ -42,7 +43,7 @@ def site(tmp_path_factory):
     """A report of the committed figures and a made-up notebook, claims and discrepancies."""
     folder = tmp_path_factory.mktemp("site")
     made_up_report.write_notebooks(folder / "notebooks", made=made_up_report.notebook())
-    build(folder / "report", FIGURES, folder / "notebooks", made_up_report.claims(), made_up_report.discrepancies())
+    build(folder / "report", FIGURES, folder / "notebooks", made_up_report.claims(), made_up_report.discrepancies(), PAPERS)
     return folder / "report"
 
 
@@ -171,5 +172,5 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path, name):
 def test_a_verdict_that_does_not_exist_is_refused_and_nothing_is_left(tmp_path):
     claims = made_up_report.claims().head(1).assign(verdict="perhaps")
     with pytest.raises(ValueError, match=r"verdict of claim S0='perhaps' is not one of: holds, fails"):
-        build(tmp_path / "report", FIGURES, tmp_path / "notebooks", claims, NONE[1])
+        build(tmp_path / "report", FIGURES, tmp_path / "notebooks", claims, *NONE[1:])
     assert list(tmp_path.iterdir()) == []

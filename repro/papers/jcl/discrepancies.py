@@ -84,6 +84,6 @@ DISCREPANCIES = [
          "512 features of the trunk, divisor n", layers),
     _entry(9, "data", "100 classes, randomly sampled", "a fixed list, that of CMC and, in the same order, of SCE",
          "that list"),
-    _entry(10, "Figs. M.2 and M.3", "MoCo v2 is the released code's", "learning rate and batch are those of the ablation",
-         "the same recipe with one key", one_key),
+    _entry(10, "Figs. M.2 and M.3", "MoCo v2 is the released code's",
+           "learning rate and batch are those of the ablation", "the same recipe with one key", one_key),
 ]

@@ -8,20 +8,22 @@ import torch
 from torch import Tensor
 
 from repro import manifest
+from repro.papers.taxonomy.tables import TABLES
+from repro.recipe import in_words
 from repro.run.engine import pool_of, run_cells
-from repro.run.finished import folders
 from repro.run.store import Cell, Store
 from repro.skeleton.augment import augment
-from repro.skeleton.cell import data_of, restored, train
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import VERSION, Pretrainer
-from repro.skeleton.recipe import METHODS, SkeletonRecipe
+from repro.skeleton.recipe import METHODS, PRESETS, SkeletonRecipe
 from repro.skeleton.selection import BestOnTest
 from repro.skeleton.sequences import Sequences
-from repro.skeleton.tables import TABLES, taxonomy_cells
+from repro.skeleton.study import SKELETONS, data_of, restored
+from repro.table import train
 
 OBJECTIVES = ("CE+AD", "AD")  # looked at where nothing is finished
 FIRST_LOOK = {"epochs": 3}  # of the quick recipe for embedded data: seconds instead of minutes
+FIRST = "first look"          # in the place of a preset
 APART = "explore"             # folder of these runs below REPRO_RUNS, where neither tables nor figures look for cells
 MOST = 1500                   # sequences shown of a data set: all of NW-UCLA, a sample of NTU RGB+D
 CAMERA_FRAMES = ("raw", "authors")  # pipelines that leave a recording as its camera saw it
@@ -86,17 +88,18 @@ def cells(
     """The cells to look into first. Loads the data and trains nothing.
 
     Args:
-        dataset, preset, seeds, protocol, pipeline, subset, device: as for `skeleton.tables.taxonomy_cells`.
+        dataset, preset, seeds, protocol, pipeline, subset, device: as for the taxonomy's `repro.run_table`.
         objectives: a comma list of objectives of the taxonomy, or "auto": those finished with this preset and these
             seeds; on real data, if there are none and the preset is "auto" too, whatever is finished; else CE+AD and
             AD. On embedded data with the quick recipe these are trained for a "first look" alone: for fewer epochs at
             a higher rate, and apart from the cells of tables.
 
     Raises:
-        ValueError, FileNotFoundError: as `taxonomy_cells`.
+        ValueError, FileNotFoundError: as `repro.table.Table.cells`.
     """
     data = {"protocol": protocol, "pipeline": pipeline, "subset": subset}
-    listed = functools.partial(taxonomy_cells, dataset, preset=preset, seeds=seeds, device=device, **data)
+    data = {name: value for name, value in data.items() if value != SkeletonRecipe.__dataclass_fields__[name].default}
+    listed = functools.partial(TABLES["taxonomy"].cells, dataset, preset=preset, seeds=seeds, device=device, **data)
     if objectives != "auto":
         return listed(objectives=objectives)
     store, every = Store(manifest.runs_root()), listed(objectives="all")
@@ -119,17 +122,19 @@ def available(planned: list[Cell], device: torch.device) -> dict[str, tuple[dict
         ValueError: if all have lost their weights.
     """
     root = manifest.runs_root()
-    engine = "inline" if planned[0].table.startswith(APART) else "auto"  # these take as long as workers to start
-    run_cells(planned, functools.partial(train, device=device), Store(root),
-              pool=pool_of(engine, "auto", planned, device))
+    apart = planned[0].preset == FIRST
+    engine = "inline" if apart else "auto"  # these take as long as workers to start
+    store = Store(root / APART if apart else root)
+    pool = pool_of(engine, "auto", planned, device)
+    run_cells(planned, functools.partial(train, study=SKELETONS, device=device), store, pool=pool)
     data = data_of(planned[0].recipe)
     found = {
-        cell["key"]: (cell, store)
-        for store in (Store(root / APART), Store(root)) for cell in finished_runs(data, store)
+        cell["key"]: (cell, place)
+        for place in (Store(root / APART), Store(root)) for cell in finished_runs(data, place)
     }
     if not found:
-        raise ValueError(f"no checkpoint.pt is left in the folders of {planned[0].entry} and others in "
-                         f"{root / planned[0].table}; delete these folders, to train the runs again")
+        raise ValueError(f"no checkpoint.pt is left in the folders of {planned[0].label} and others in "
+                         f"{store.root}; delete these folders, to train the runs again")
     first = {cell.key: found[cell.key] for cell in planned if cell.key in found}
     return first | found
 
@@ -138,16 +143,28 @@ def finished_runs(data: SkeletonSet, store: Store) -> list[dict]:
     """The store's finished cells that were trained on these data and have their weights, as `Store.finished` says."""
     usable = [
         cell for cell in store.finished()
-        if cell["table"].split("/")[-1] in TABLES and (cell["digest"], cell["version"]) == (data.digest, VERSION)
-        and any((folder / "checkpoint.pt").exists() for folder in folders(cell["key"], store))
+        if cell["study"] == SKELETONS.name and (cell["digest"], cell["version"]) == (data.digest, VERSION)
+        and (store.folder(cell["key"]) / "checkpoint.pt").exists()
     ]
-    return sorted(usable, key=lambda cell: (cell["preset"], METHODS.index(cell["recipe"]["objectives"]), cell["entry"],
+    return sorted(usable, key=lambda cell: (cell["preset"], METHODS.index(cell["recipe"]["objectives"]), _called(cell),
                                             cell["seed"]))
 
 
 def label(cell: dict) -> str:
     """How a finished cell is called in a list of them."""
-    return f"{cell['entry']}, seed {cell['seed']}, {cell['preset']}"
+    return f"{_called(cell)}, seed {cell['seed']}, {cell['preset']}"
+
+
+def _called(cell: dict) -> str:
+    """Objectives, and what departs from the preset."""
+    return ", ".join(filter(None, (cell["recipe"]["objectives"], in_words(_changes(cell)))))
+
+
+def _changes(cell: dict) -> dict:
+    """The fields in which a finished cell departs from its preset; the first edition does not say them."""
+    if cell["changes"] is not None or cell["preset"] not in PRESETS:
+        return cell["changes"] or {}
+    return SKELETONS.changes(SkeletonRecipe.from_dict(cell["recipe"]), cell["preset"])
 
 
 def load_run(cell: dict, store: Store, shown: SkeletonSet, device: torch.device) -> ExploredRun:
@@ -201,10 +218,10 @@ def reference(recipe: SkeletonRecipe) -> Reference:
 def _cell(described: dict) -> Cell:
     """A finished cell, as `Store.finished` describes it."""
     columns = {field.name: described[field.name] for field in dataclasses.fields(Cell) if field.name in described}
-    return Cell(**columns | {"recipe": SkeletonRecipe.from_dict(described["recipe"])})
+    return Cell(**columns | {"recipe": SkeletonRecipe.from_dict(described["recipe"]), "changes": _changes(described)})
 
 
 def _first_look(cell: Cell) -> Cell:
     """The cell, trained for fewer epochs and kept apart."""
     recipe = cell.recipe.replace(**FIRST_LOOK)
-    return dataclasses.replace(cell, table=f"{APART}/{cell.table}", preset="first look", recipe=recipe)
+    return dataclasses.replace(cell, preset=FIRST, recipe=recipe, changes={})

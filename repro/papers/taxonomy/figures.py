@@ -83,7 +83,8 @@ def taxonomy_variants(table: DataFrame) -> Figure:
         table: objectives, departures ({"td_queue": "frozen_noise"}), ours, std, n_seeds, usual (the recipe's
             accuracy), published, preset, dataset; accuracies in percent.
     """
-    table = table.assign(departures=table["departures"].map(words)).sort_values(["objectives", "departures", "preset"], ignore_index=True)
+    table = table.assign(departures=table["departures"].map(words))
+    table = table.sort_values(["objectives", "departures", "preset"], ignore_index=True)
     figure = Figure(figsize=(COLUMN, 0.9 + 0.32 * len(table)), layout="constrained")
     data = f"{table['dataset'].iloc[0]}, {seeds_in_words(table)}"
     figure.suptitle("\n".join(filter(None, (data, forbidden(table)))))

@@ -39,7 +39,7 @@ def with_terms(cells: DataFrame) -> DataFrame:
 
 def printed_accuracy(row: Any) -> float:
     """The printed accuracy of an objective on this data set with this encoder (supplement, Table 1)."""
-    column = PRINTED_COLUMNS.get((manifest.plain(row.dataset), row.protocol, row.layers, row.units))
+    column = PRINTED_COLUMNS.get((row.dataset, row.protocol, row.layers, row.units))
     if row.objectives == "random":
         return printed_by_depth(row)
     table, terms = printed("taxonomy"), row.objectives.split("+")
@@ -52,7 +52,7 @@ def printed_accuracy(row: Any) -> float:
 def printed_by_depth(row: Any) -> float:
     """The printed accuracy of random initialisation or AE with an encoder of so many layers (supplement, Table 2)."""
     table = printed("taxonomy_depth_collapse").set_index("layers")
-    if manifest.plain(row.dataset) != "ucla" or row.units != 512 or row.layers not in table.index:
+    if row.dataset != "ucla" or row.units != 512 or row.layers not in table.index:
         return math.nan
     return float(table.loc[row.layers, {"random": "random_init", "AE": "AE"}[row.objectives]])
 

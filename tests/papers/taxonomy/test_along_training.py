@@ -4,12 +4,13 @@ import json
 
 import pytest
 from made_up_cells import frame
-from redrawn import told
+from redrawn import export, redraw, told
 
-from repro.report import figures, logs
-from repro.report.redraw import redraw
+from repro.papers.taxonomy import figures, logs
+from repro.report.logs import read
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import PRESETS
+from repro.skeleton.study import SKELETONS
 
 ROWS = [{"step": step, "linear": 50 + step / 3, "linear_best": 60.0 + step, "linear_standardised": 70.0, "knn1": 40.0}
         for step in (5, 10)]
@@ -23,15 +24,16 @@ def store(tmp_path, monkeypatch):
     return Store(tmp_path / "runs")
 
 
-def finish(store, objectives="CE", ending="", *, seed=0, preset="paper", rows=ROWS, version=1, **changes):
+def finish(store, objectives="CE", *, seed=0, preset="paper", rows=ROWS, version=1, **changes):
     """A finished cell of four epochs of five steps each, probed after these rows' steps; returns it."""
     recipe = PRESETS[preset]("ucla", objectives, epochs=4, **changes)
-    cell = Cell("taxonomy", objectives + ending, recipe, seed, preset, "ucla", "digest", version)
+    changes = SKELETONS.changes(recipe.replace(epochs=PRESETS[preset]("ucla", objectives).epochs), preset)
+    cell = Cell("skeletons", recipe, seed, preset, "ucla", "digest", version, changes=changes)
     run = store.run(cell)
     with run.claim():
         if rows:
             (run.folder / "probes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01", "steps": 20.0}})
+        run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01", "steps": 20.0, "commit": "c"}})
     return cell
 
 
@@ -52,19 +54,19 @@ def test_exported_rows_add_up_and_are_of_the_newest_version_of_each_entry(store,
     finish(store, "CE", seed=1, version=2)
     finish(store, "AE", version=1)
     finish(store, "AE", preset="quick", version=2)
-    path, = logs.export(store, tmp_path / "figures")
+    path, = export(store, tmp_path / "figures")
     assert path.name == "along_training_ucla.csv"
-    found = logs.read(path, logs.FIGURES["along_training"].columns)
+    found = read(path, logs.LOGS["along_training"].columns)
     assert found.groupby("entry")[["version", "seed"]].first().to_dict("index") == {
         "AE": {"version": 1, "seed": 0}, "CE": {"version": 2, "seed": 1}
     }
     before = path.read_bytes()
-    assert logs.export(store, tmp_path / "figures") == [path] and path.read_bytes() == before
+    assert export(store, tmp_path / "figures") == [path] and path.read_bytes() == before
     other = Store(tmp_path / "other machine")
     finish(other, "CE", seed=0, version=2)
     finish(other, "AE", seed=1, version=2)
-    logs.export(other, tmp_path / "figures")
-    found = logs.read(path)
+    export(other, tmp_path / "figures")
+    found = read(path)
     assert sorted(set(zip(found["entry"], found["version"], found["seed"], strict=True))) == [
         ("AE", 2, 1), ("CE", 2, 0), ("CE", 2, 1)
     ]
@@ -85,11 +87,11 @@ def test_the_figure_has_a_panel_for_every_entry_and_no_empty_one(store, names):
 
 def test_an_exported_log_is_drawn_without_what_departs_from_its_recipe(store, tmp_path):
     folder = tmp_path / "figures"
-    finish(store, "AD", ", ad_weight=25.0", ad_weight=25.0)
-    logs.export(store, folder)
+    finish(store, "AD", ad_weight=25.0)
+    export(store, folder)
     assert redraw(frame(), folder) == []
     usual = finish(store, "CE")
-    logs.export(store, folder)
+    export(store, folder)
     written = redraw(frame(), folder)
     assert {path.name for path in written} == {"along_training_ucla.png", "along_training_ucla.svg"}
     _, source = told(folder / "along_training_ucla")
@@ -97,7 +99,7 @@ def test_an_exported_log_is_drawn_without_what_departs_from_its_recipe(store, tm
     other = Store(tmp_path / "other machine")
     for objectives in ("CE", "AE"):
         finish(other, objectives, preset="quick")
-    logs.export(other, folder)
-    assert set(logs.read(folder / "along_training_ucla.csv")["preset"]) == {"paper", "quick"}
+    export(other, folder)
+    assert set(read(folder / "along_training_ucla.csv")["preset"]) == {"paper", "quick"}
     redraw(frame(), folder)
     assert told(folder / "along_training_ucla")[1]["preset"] == "quick"  # which has more entries

@@ -11,9 +11,10 @@ from ntu_files import FIRST, body, recording, text
 from PIL import Image
 from smoke_runs import smoke_runs
 
-from repro.papers.taxonomy.explored_runs import augmented, sequence_of
-from repro.report import explore, selection_steps
+from repro import explore
+from repro.papers.cmacc import selection_steps
 from repro.report.embedding_plane import neighbours
+from repro.papers.taxonomy.explored_runs import augmented, sequence_of
 from repro.run.store import Store
 from repro.skeleton import ntu_prepare
 

@@ -5,9 +5,9 @@ import itertools
 
 import pandas as pd
 import pytest
-from made_up_cells import frame, skeleton
+from made_up_cells import placed, skeleton
 
-from repro.report import glm, glm_figures, glm_ours
+from repro.papers.taxonomy import glm, glm_figures, glm_ours
 
 
 def cells(dataset="ucla", preset="paper", count=1):
@@ -50,7 +50,7 @@ def test_the_curve_fills_what_is_significant(curve):
 
 @pytest.mark.parametrize(("dataset", "preset", "panels"), [("ucla", "paper", 2), ("synthetic", "quick", 4)])
 def test_effects_of_embedded_data_stand_apart(dataset, preset, panels):
-    table = glm_ours.forest(glm_ours.usual_cells(frame(*cells(dataset, preset, 2)), dataset))
+    table = glm_ours.forest(glm_ours.usual_cells(placed(*cells(dataset, preset, 2))["taxonomy"], dataset))
     figure = glm_figures.effects(table)
     assert len(figure.axes) == panels
     assert ("not comparable" in figure.get_suptitle()) == (dataset == "synthetic")
@@ -60,19 +60,19 @@ def test_effects_of_embedded_data_stand_apart(dataset, preset, panels):
 
 
 def test_a_quick_recipe_is_no_reproduction():
-    table = glm_ours.forest(glm_ours.usual_cells(frame(*cells(preset="quick")), "ucla"))
+    table = glm_ours.forest(glm_ours.usual_cells(placed(*cells(preset="quick"))["taxonomy"], "ucla"))
     assert "quick recipe: not a reproduction" in glm_figures.effects(table).get_suptitle()
 
 
 def test_files_name_their_cells_and_are_the_same_again(tmp_path):
-    rows = frame(*cells(), *cells("synthetic", "quick"), skeleton("CE", dataset="ntu"),
+    rows = placed(*cells(), *cells("synthetic", "quick"), skeleton("CE", dataset="ntu"),
                  *cells("ntu", "smoke"))
     written = glm_figures.redraw(rows, tmp_path)
     stems = ("glm_specifications", "glm_forest_ucla", "glm_forest_synthetic")
     assert {path.name for path in written} == {
         f"{stem}.{ending}" for stem, ending in itertools.product(stems, ("csv", "svg", "png"))}
     svg = (tmp_path / "glm_forest_ucla.svg").read_text()
-    keys = rows.loc[(rows["dataset"] == "ucla"), "key"]
+    keys = rows["taxonomy"].loc[rows["taxonomy"]["dataset"] == "ucla", "key"]
     assert all(key in svg for key in keys) and '"preset": "paper"' in svg.replace("&quot;", '"')
     assert '"printed": "taxonomy.csv"' in svg.replace("&quot;", '"') and "Printed numbers: taxonomy.csv." in svg
     assert len(pd.read_csv(tmp_path / "glm_specifications.csv")) == 220
@@ -82,7 +82,7 @@ def test_files_name_their_cells_and_are_the_same_again(tmp_path):
 
 
 def test_without_cells_there_is_the_curve_of_the_printed_numbers(tmp_path):
-    assert {path.stem for path in glm_figures.redraw(frame(), tmp_path)} == {"glm_specifications"}
+    assert {path.stem for path in glm_figures.redraw(placed(), tmp_path)} == {"glm_specifications"}
 
 
 def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, curve):
@@ -91,7 +91,7 @@ def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, cu
     for factor in (1 - 1e-14, 1, 1 + 1e-14):
         fitted = curve.map(lambda value, by=factor: value * by if isinstance(value, float) else value)
         monkeypatch.setattr(glm_figures, "specification_curve", lambda fitted=fitted: fitted)
-        files.append([path.read_bytes() for path in glm_figures.redraw(frame(), tmp_path)])
+        files.append([path.read_bytes() for path in glm_figures.redraw(placed(), tmp_path)])
     assert files[0] == files[1] == files[2]
     written = pd.read_csv(tmp_path / "glm_specifications.csv")
     for name in written.select_dtypes("float"):

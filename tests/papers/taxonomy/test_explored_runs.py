@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 import torch
-from repro.skeleton.cell import data_of
 from repro.skeleton.tables import taxonomy_cells
 from smoke_runs import smoke_runs
 
+from repro.papers.taxonomy import explored_runs
 from repro.papers.taxonomy.explored_runs import (
     APART,
     augmented,
@@ -21,9 +21,9 @@ from repro.papers.taxonomy.explored_runs import (
     reference,
     sequence_of,
 )
-from repro.report import explored_runs
 from repro.run.store import Store, write_json
 from repro.skeleton.recipe import paper
+from repro.skeleton.study import data_of
 
 CPU = torch.device("cpu")
 

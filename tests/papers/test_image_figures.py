@@ -1,4 +1,3 @@
-import inspect
 import itertools
 
 import matplotlib
@@ -11,8 +10,14 @@ from matplotlib.collections import QuadMesh
 from matplotlib.patches import Rectangle
 from pandas import DataFrame
 
-from repro.report import image_figures, style
+from repro.papers.jcl import figures as jcl
+from repro.papers.sce import figures as sce
+from repro.report import style
 from repro.report.printed import printed
+
+
+def figure_of(name):
+    return getattr(jcl if hasattr(jcl, name) else sce, name)
 
 
 def grid_table(preset="paper", dataset="cifar10", n_seeds=3) -> DataFrame:
@@ -136,20 +141,18 @@ FIGURES = {
     ids=[f"{name}-{i}" for name, tables in FIGURES.items() for i in range(len(tables))],
 )
 def test_no_text_overlaps_or_leaves_the_figure(name, table):
-    assert_legible(getattr(image_figures, name)(table))
+    assert_legible(figure_of(name)(table))
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_reader_s_settings_change_nothing_and_the_table_stays_as_it_was(name, tmp_path):
-    assert_settled(getattr(image_figures, name), TABLES[name](), tmp_path)
+    assert_settled(figure_of(name), TABLES[name](), tmp_path)
 
 
 def test_every_figure_has_a_caption():
-    drawn = {name for name, part in vars(image_figures).items() if inspect.isfunction(part) and name[0] != "_"}
-    assert {*image_figures.CAPTIONS, "view_strip"} == {*TABLES, "view_strip"} == {
-        name for name in drawn if getattr(image_figures, name).__module__ == image_figures.__name__
-    }
-    assert "no values" in image_figures.CAPTIONS["positive_keys"]
+    assert {*sce.FIGURES, *jcl.FIGURES} - {"similarity_variance_images"} == set(TABLES) - {"similarity_variance"}
+    assert jcl.FIGURES["similarity_variance_images"].draw is jcl.similarity_variance
+    assert "no values" in jcl.FIGURES["positive_keys"].caption
 
 
 def panels(figure) -> dict:
@@ -168,7 +171,7 @@ def framed(axes, colour) -> set:
 
 
 def test_grid_shows_every_value_and_marks_the_best_of_each_row():
-    found = panels(image_figures.temperature_grid(grid_table()))
+    found = panels(sce.temperature_grid(grid_table()))
     assert list(found) == ["SCE, ours", "SCE, printed", "ReSSL, ours (own colours)"]
     expected = printed("sce_temperature").query("dataset == 'CIFAR10'").iloc[:, 2:].to_numpy()
     np.testing.assert_allclose(mesh(found["SCE, printed"]).get_array(), expected)
@@ -182,7 +185,7 @@ def test_grid_shows_every_value_and_marks_the_best_of_each_row():
 
 
 def test_ressl_cells_stand_in_their_own_row_and_missing_ones_are_blank():
-    axes = panels(image_figures.temperature_grid(grid_table()))["ReSSL, ours (own colours)"]
+    axes = panels(sce.temperature_grid(grid_table()))["ReSSL, ours (own colours)"]
     values = mesh(axes).get_array()
     np.testing.assert_array_equal(np.ma.getmaskarray(values)[0], [True, False, False, True, True, True, True, False])
     np.testing.assert_array_equal(values.compressed(), [88.0, 87.0, 20.0])
@@ -193,7 +196,7 @@ def test_ressl_cells_stand_in_their_own_row_and_missing_ones_are_blank():
 def test_spreads_stand_where_temperatures_agree_and_a_single_cell_is_no_best():
     table = grid_table().query("method == 'sce' or key_temperature == 0.1").copy()
     table["embedding_spread"] = np.where(table["method"] == "sce", 0.956, 0.143)
-    found = panels(image_figures.temperature_grid(table))
+    found = panels(sce.temperature_grid(table))
     name, = (name for name in found if name.startswith("ReSSL"))
     assert name.endswith("\nspread of embeddings at $\\tau_m = \\tau$: 0.14, of SCE 0.96")
     assert framed(found[name], style.INK) == set() and framed(found[name], style.VERMILLION) == {(7, 0)}
@@ -201,28 +204,28 @@ def test_spreads_stand_where_temperatures_agree_and_a_single_cell_is_no_best():
 
 def test_the_best_printed_value_is_told_where_it_is_not_drawn():
     table = grid_table("quick")
-    drawn = panels(image_figures.temperature_grid(table[table["key_temperature"].isin([0.05, 0.1])]))
+    drawn = panels(sce.temperature_grid(table[table["key_temperature"].isin([0.05, 0.1])]))
     told = [name.partition("\n")[2] for name in drawn if name.startswith("SCE, printed")]
     assert told == [r"best, not drawn, at $\tau$ = 0.1: 90.20 at $\tau_m$ = 0.06"]
     assert "SCE, ours" in drawn  # whose best is always drawn
 
 
 def test_ours_and_printed_share_colours_in_a_reproduction_alone():
-    paper = panels(image_figures.temperature_grid(grid_table()))
+    paper = panels(sce.temperature_grid(grid_table()))
     limits = [mesh(paper[name]).get_clim() for name in ("SCE, ours", "SCE, printed")]
     assert limits[0] == limits[1] == (88.97 - 3, 90.34)
-    quick = panels(image_figures.temperature_grid(grid_table("quick")))
+    quick = panels(sce.temperature_grid(grid_table("quick")))
     assert mesh(quick["SCE, ours"]).get_clim() == (88.97 - 40, 90.34 - 40)
     assert mesh(quick["SCE, printed (not comparable: own colours)"]).get_clim() == (88.97, 90.34)
 
 
 def test_grid_of_embedded_data_shows_no_printed_value():
-    figure = image_figures.temperature_grid(grid_table("quick", "digits"))
+    figure = sce.temperature_grid(grid_table("quick", "digits"))
     assert list(panels(figure)) == ["SCE, ours", "ReSSL, ours (own colours)"]
 
 
 @pytest.mark.parametrize(
-    ("draw", "table"), [(image_figures.temperature_grid, grid_table), (image_figures.positive_keys, keys_table)]
+    ("draw", "table"), [(sce.temperature_grid, grid_table), (jcl.positive_keys, keys_table)]
 )
 def test_titles_say_what_the_numbers_are_and_mixed_tables_are_refused(draw, table):
     assert draw(table()).get_suptitle() == "cifar10, paper recipe, mean \N{PLUS-MINUS SIGN} std of 3 seeds"
@@ -237,27 +240,27 @@ def test_titles_say_what_the_numbers_are_and_mixed_tables_are_refused(draw, tabl
 
 def test_a_cell_given_twice_is_refused():
     with pytest.raises(ValueError, match="duplicate"):
-        image_figures.temperature_grid(pd.concat([grid_table(), grid_table()]))
+        sce.temperature_grid(pd.concat([grid_table(), grid_table()]))
 
 
 def test_parts_are_plotted_by_epoch_and_add_up_to_the_loss():
     log = parts_log()
     log.loc[7, "loss"] += 0.004
-    figure = image_figures.objective_parts(log.sample(frac=1, random_state=0))
+    figure = sce.objective_parts(log.sample(frac=1, random_state=0))
     found = lines(figure, 0)
     for name in ("InfoNCE", "ReSSL", "Ceil", "loss"):
         np.testing.assert_array_equal(found[name], log[name])
     np.testing.assert_allclose(found["weighted sum"], parts_log()["loss"])
     assert "0.25" in figure.get_suptitle() and "at most 0.004 nats" in figure.get_suptitle()
     with pytest.raises(ValueError, match=r"one weight.*\[0.25, 0.5\]"):
-        image_figures.objective_parts(pd.concat([log, log.assign(weight=0.5)]))
+        sce.objective_parts(pd.concat([log, log.assign(weight=0.5)]))
     with pytest.raises(ValueError, match="one seed"):
-        image_figures.objective_parts(pd.concat([log, log.assign(seed=4)]))
+        sce.objective_parts(pd.concat([log, log.assign(seed=4)]))
 
 
 def test_positive_keys_plots_one_panel_per_quantity_beside_the_baseline():
     table = keys_table()
-    figure = image_figures.positive_keys(table)
+    figure = jcl.positive_keys(table)
     labels = [axes.get_xlabel() for axes in figure.axes]
     assert labels == [
         r"positive keys $M'$ ($\lambda$ = 4, $\tau$ = 0.2)",
@@ -281,12 +284,12 @@ def test_positive_keys_plots_one_panel_per_quantity_beside_the_baseline():
 
 def test_positive_keys_needs_something_varied():
     with pytest.raises(ValueError, match=r"this table varies \['momentum'\]"):
-        image_figures.positive_keys(keys_table().assign(varied="momentum"))
+        jcl.positive_keys(keys_table().assign(varied="momentum"))
 
 
 @pytest.mark.parametrize("name", ["objective_parts", "sampled_keys", "similarity_variance"])
 def test_figures_of_logs_say_where_these_come_from(name):
-    title = getattr(image_figures, name)(TABLES[name]()).get_suptitle()
+    title = figure_of(name)(TABLES[name]()).get_suptitle()
     said = {
         "objective_parts": "cifar10, paper recipe, seed 3\n",
         "sampled_keys": "digits, quick recipe, seed 2\nembedded data",
@@ -297,7 +300,7 @@ def test_figures_of_logs_say_where_these_come_from(name):
 
 def test_sampled_keys_plots_the_table_and_keeps_the_means_apart():
     table = sampled_table()
-    figure = image_figures.sampled_keys(table.sample(frac=1, random_state=0))
+    figure = jcl.sampled_keys(table.sample(frac=1, random_state=0))
     found = lines(figure, 0)
     np.testing.assert_array_equal(found["mean inside the logarithm"], table["inside"])
     np.testing.assert_array_equal(found["mean of $M$ InfoNCE losses"], table["outside"])
@@ -310,7 +313,7 @@ def test_sampled_keys_plots_the_table_and_keeps_the_means_apart():
 def test_histograms_count_every_image_and_mark_the_medians():
     table = agreement_table()
     table.loc[0, ["similarity", "variance"]] = np.nan
-    figure = image_figures.similarity_variance(table)
+    figure = jcl.similarity_variance(table)
     for axes, column in zip(figure.axes, ("similarity", "variance"), strict=True):
         outlines = [patch.get_data() for patch in axes.patches]
         assert len(outlines) == 2
@@ -327,18 +330,18 @@ def test_histograms_count_every_image_and_mark_the_medians():
     assert "d = 512" in figure.axes[1].get_title(loc="left")
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert labels[0].startswith("JCL, 2 x 499 images, median 0.9") and labels[1].startswith("MoCo v2, 2 x 500 images")
-    single = image_figures.similarity_variance(agreement_table().assign(seed=0))
+    single = jcl.similarity_variance(agreement_table().assign(seed=0))
     labels = [text.get_text() for text in single.axes[0].get_legend().get_texts()]
     assert [label.rsplit(", ", 1)[0] for label in labels] == ["JCL, 1,000 images", "MoCo v2, 1,000 images"]
 
 
 def test_histograms_of_features_of_two_sizes_are_refused():
     with pytest.raises(ValueError, match=r"one d; this table has \[128, 512\]"):
-        image_figures.similarity_variance(pd.concat([agreement_table(), agreement_table(d=128)]))
+        jcl.similarity_variance(pd.concat([agreement_table(), agreement_table(d=128)]))
 
 
 def test_methods_stand_between_random_and_supervised():
-    figure = image_figures.image_methods(methods_table())
+    figure = sce.image_methods(methods_table())
     found = lines(figure, 0)
     assert found["self-supervised, ours"].tolist() == [55.0, 53.0, 56.0, 57.5]
     assert set(found["random initialisation"]) == {40.0} and set(found["supervised"]) == {70.0}
@@ -350,21 +353,21 @@ def test_methods_stand_between_random_and_supervised():
 
 
 def test_methods_alone():
-    figure = image_figures.image_methods(methods_table(n_seeds=1).query("method == 'jcl'"))
+    figure = sce.image_methods(methods_table(n_seeds=1).query("method == 'jcl'"))
     assert lines(figure, 0).keys() == {"self-supervised, ours"}
 
 
 @pytest.mark.parametrize("preset", ["paper", "quick"])
 def test_a_part_of_a_data_set_is_no_reproduction(preset):
-    title = image_figures.image_methods(methods_table(preset=preset)).get_suptitle()
+    title = sce.image_methods(methods_table(preset=preset)).get_suptitle()
     assert "not a reproduction" in title and "cifar10 (subset)" in title
-    whole = image_figures.image_methods(methods_table(preset=preset, dataset="cifar10")).get_suptitle()
+    whole = sce.image_methods(methods_table(preset=preset, dataset="cifar10")).get_suptitle()
     assert ("not a reproduction" in whole) == (preset == "quick")
 
 
 def test_views_are_shown_as_they_are():
     views = {name: torch.rand(count, 3, 4, 4) for name, count in (("image", 3), ("strong view", 3))}
-    figure = image_figures.view_strip(views)
+    figure = sce.view_strip(views)
     shown = [axes.get_images()[0].get_array() for axes in figure.axes]
     expected = [image.permute(1, 2, 0).numpy() for images in views.values() for image in images]
     assert all(np.array_equal(found, image) for found, image in zip(shown, expected, strict=True))

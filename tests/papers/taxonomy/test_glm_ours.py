@@ -1,11 +1,13 @@
 """The linear models on our own seeds: against least squares on means, simulated seeds, and made-up cells."""
 
+import json
+
 import numpy as np
 import pytest
-from made_up_cells import frame, skeleton
+from made_up_cells import frame, placed, skeleton
 from pandas import DataFrame, concat
 
-from repro.report import glm, glm_ours
+from repro.papers.taxonomy import glm, glm_ours
 from repro.report.printed import printed
 
 NINE = glm.objectives_of("unmixed+best")
@@ -98,13 +100,13 @@ def cells(**changes):
 def test_usual_cells_are_those_of_the_fuller_preset_without_departures():
     rows = [*cells(), *cells(seed=1), *cells(preset="quick")[:5], skeleton("CE", 1.0, layers=3),
             skeleton("CD", 2.0, td_queue="frozen_noise"), skeleton("CE", 3.0, dataset="synthetic", preset="quick")]
-    found = glm_ours.usual_cells(frame(*rows), "ucla")
+    found = glm_ours.usual_cells(placed(*rows)["taxonomy"], "ucla")
     assert len(found) == 32 and set(found["preset"]) == {"paper"} and found["linear"].min() == 50.0
     row = found[(found["objectives"] == "AE+CD") & (found["seed"] == 1)].iloc[0]
     assert row[glm.TERMS].tolist() == [1, 0, 0, 1] and row["knn1"] == row["linear"] - 1
-    assert glm_ours.usual_cells(frame(*rows), "ntu").empty
-    assert glm_ours.usual_cells(frame(), "ucla").empty
-    equal = frame(*cells()[:4], *cells(preset="quick")[:4])
+    assert glm_ours.usual_cells(placed(*rows)["taxonomy"], "ntu").empty
+    assert glm_ours.usual_cells(placed()["taxonomy"], "ucla").empty
+    equal = placed(*cells()[:4], *cells(preset="quick")[:4])["taxonomy"]
     assert set(glm_ours.usual_cells(equal, "ucla")["preset"]) == {"paper"}
 
 
@@ -112,13 +114,13 @@ def test_usual_cells_are_of_one_version_the_one_that_covers_most_objectives():
     """An unfinished newer version waits until it has as many; `version` alone is no departure from the preset."""
     old, new = [row | {"version": 2} for row in cells()], [row | {"version": 3} for row in cells()]
     for part, version in ((3, 2), (15, 2), (16, 3)):
-        found = glm_ours.usual_cells(frame(*old, *new[:part]), "ucla")
+        found = glm_ours.usual_cells(placed(*old, *new[:part])["taxonomy"], "ucla")
         assert set(found["key"]) == {row["key"] for row in (new if version == 3 else old)}
         assert set(found["objectives"]) == {"random", *ALL}
 
 
 def test_the_forest_has_ours_beside_the_printed_ones():
-    table = glm_ours.usual_cells(frame(*cells(), *cells(seed=1)), "ucla")
+    table = glm_ours.usual_cells(placed(*cells()["taxonomy"], *cells(seed=1)), "ucla")
     found = glm_ours.forest(table)
     assert found.groupby(["rows", "source"]).size().to_dict() == dict.fromkeys(
         [("all", "ours"), ("all", "printed"), ("unmixed+best", "ours"), ("unmixed+best", "printed")], 4)
@@ -129,16 +131,17 @@ def test_the_forest_has_ours_beside_the_printed_ones():
 
 
 def test_of_ntu_the_printed_column_is_its_own():
-    found = glm_ours.forest(glm_ours.usual_cells(frame(*cells(dataset="ntu")), "ntu")).query("source == 'printed'")
+    found = glm_ours.forest(glm_ours.usual_cells(placed(*cells(dataset="ntu"))["taxonomy"], "ntu")).query("source == 'printed'")
     expected = glm.coefficients(glm.fit(printed("taxonomy"), "NTU_1layer", "all"))["estimate"]
     assert found.query("rows == 'all'")["estimate"].tolist() == expected.tolist()
 
 
 def test_rows_that_were_not_run_are_missing():
-    table = glm_ours.usual_cells(frame(*[row for row in cells() if row["entry"] in NINE]), "ucla")
+    nine = [row for row in cells() if json.loads(row["recipe"])["objectives"] in NINE]
+    table = glm_ours.usual_cells(placed(*nine)["taxonomy"], "ucla")
     found = glm_ours.forest(table)
     assert set(map(tuple, found.query("source == 'ours'")[["rows"]].to_numpy())) == {("unmixed+best",)}
-    none = glm_ours.usual_cells(frame(cells()[1]), "ucla")
+    none = glm_ours.usual_cells(placed(cells()[1])["taxonomy"], "ucla")
     assert set(glm_ours.forest(none)["source"]) == {"printed"}
 
 

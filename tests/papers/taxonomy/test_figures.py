@@ -14,15 +14,17 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 from PIL import Image
 
-from repro.report import figures, style
+from repro.papers.taxonomy import figures
+from repro.recipe import in_words
+from repro.report import style
 from repro.report.elements import seeds_in_words, spread_in_words
-from repro.report.logs import FROZEN
 from repro.report.printed import printed
 from repro.skeleton.recipe import SUBSETS
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
 BONES = [(0, 1), (1, 2), (1, 3)]
 
+FROZEN = ", td_queue=frozen_noise"  # ends what a cell is called whose dictionary is never refreshed
 
 def taxonomy_table(n_seeds=3, preset="paper", dataset="ucla") -> DataFrame:
     subsets = DataFrame(list(itertools.product((0, 1), repeat=4)), columns=OBJECTIVES)
@@ -41,8 +43,8 @@ def taxonomy_table(n_seeds=3, preset="paper", dataset="ucla") -> DataFrame:
 
 
 def depth_table(dataset="ucla") -> DataFrame:
-    rows = DataFrame(list(itertools.product(range(1, 6), ("random", "AE"))), columns=["layers", "method"])
-    random = rows["method"] == "random"
+    rows = DataFrame(list(itertools.product(range(1, 6), ("random", "AE"))), columns=["layers", "objectives"])
+    random = rows["objectives"] == "random"
     return rows.assign(
         ours=np.where(random, 50 + rows["layers"], 50 - 4 * rows["layers"]),
         std=1.0,
@@ -58,7 +60,7 @@ def depth_table(dataset="ucla") -> DataFrame:
 
 def variants_table(dataset="ucla") -> DataFrame:
     rows = taxonomy_table(dataset=dataset).iloc[[3, 5, 9, 9]]
-    departures = ["td_queue=frozen_noise", "select=best_on_test", "learning_rate=0.05", "ad_input=augmented"]
+    departures = [{"td_queue": "frozen_noise"}, {"select": "best_on_test"}, {"learning_rate": 0.05}, {"ad_input": "augmented"}]
     return rows.assign(departures=departures, usual=[70.0, 60.0, np.nan, 50.0], preset=["paper", "quick"] * 2)
 
 
@@ -76,7 +78,7 @@ def sequence(length=12) -> torch.Tensor:
 FIGURES = {
     "taxonomy": lambda: figures.taxonomy(taxonomy_table()),
     "taxonomy, quick, one seed": lambda: figures.taxonomy(taxonomy_table(n_seeds=1, preset="quick")),
-    "taxonomy, embedded": lambda: figures.taxonomy(taxonomy_table(dataset="synthetic"), printed=printed("taxonomy")),
+    "taxonomy, embedded": lambda: figures.taxonomy(taxonomy_table(dataset="synthetic")),
     "taxonomy, three rows": lambda: figures.taxonomy(taxonomy_table().iloc[:3]),
     "taxonomy, one row": lambda: figures.taxonomy(taxonomy_table().iloc[:1]),
     "taxonomy, not run": lambda: figures.taxonomy(taxonomy_table().assign(ours=np.nan, std=np.nan, n_seeds=0)),
@@ -112,7 +114,8 @@ def test_taxonomy_plots_the_table_random_first_then_sorted():
 
 
 def test_variants_plot_the_table_by_objective():
-    table = variants_table().sort_values(["objectives", "departures", "preset"])
+    table = variants_table()
+    table = table.assign(departures=table["departures"].map(in_words)).sort_values(["objectives", "departures", "preset"])
     axes = figures.taxonomy_variants(table).axes[0]
     values = {line.get_label(): np.asarray(line.get_xdata(), float) for line in axes.lines}
     for label, column in (("changed", "ours"), ("recipe", "usual"), ("printed", "published")):
@@ -173,7 +176,7 @@ def test_printed_markers_need_printed_values_and_comparable_data():
 def test_printed_numbers_shown_apart_follow_the_order_of_ours():
     table = taxonomy_table(dataset="synthetic")
     numbers = printed("taxonomy")
-    figure = figures.taxonomy(table, printed=numbers[[*OBJECTIVES, "UCLA"]])
+    figure = figures.taxonomy(table)
     order = table.set_index("ours").loc[lines(figure, 0)["ours"], OBJECTIVES]
     expected = [numbers.set_index(OBJECTIVES)["UCLA"].get(tuple(row), np.nan) for row in order.to_numpy()]
     np.testing.assert_array_equal(lines(figure, 1)["UCLA"], expected)
@@ -248,7 +251,7 @@ def test_encoder_collapse_plots_the_table():
 
 
 def test_spread_is_linear_from_zero_when_it_varies_little_or_vanishes():
-    for spread in (0.4, np.where(depth_table()["method"] == "AE", 0.0, 0.5)):
+    for spread in (0.4, np.where(depth_table()["objectives"] == "AE", 0.0, 0.5)):
         axes = figures.encoder_collapse(depth_table().assign(embedding_spread=spread)).axes[1]
         assert axes.get_yscale() == "linear" and axes.get_ylim()[0] == 0
 
