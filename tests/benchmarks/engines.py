@@ -15,12 +15,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from repro.skeleton.cell import train
-
 from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
-from repro.skeleton import tables
+from repro.skeleton.study import SKELETONS
+from repro.table import find, train
 from tests.benchmarks.spread import ratios, spread
 
 
@@ -30,7 +29,7 @@ def cells_an_hour(cells: Sequence[Cell], engine: str, workers: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         pool = pool_of(engine, workers, cells, device)
-        run_cells(cells, functools.partial(train, device=device), Store(Path(folder)), pool=pool)
+        run_cells(cells, functools.partial(train, study=SKELETONS, device=device), Store(Path(folder)), pool=pool)
         return 3600 * len(cells) / (time.perf_counter() - start)
 
 
@@ -43,7 +42,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     seeds = ",".join(map(str, range(options.cells)))
-    cells = tables.taxonomy_cells("synthetic", preset="quick", objectives=options.objectives, seeds=seeds)
+    cells = find("taxonomy").cells("synthetic", preset="quick", objectives=options.objectives, seeds=seeds)
     counts = [int(each) for each in options.workers.split(",")]
     kinds = [("inline", 1), *(("local", count) for count in counts if count > 1), *(("dask", each) for each in counts)]
     rates: dict[tuple[str, int], list[float]] = {kind: [] for kind in kinds}

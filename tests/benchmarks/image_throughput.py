@@ -36,7 +36,7 @@ PARTS = {
     "views": ("_next_batch", "_augmented"),
     "momentum encoder": ("_keys",),
     "query encoder": ("model.forward",),
-    "objective": ("_losses",),
+    "objective": ("losses",),
     "SGD": ("optimiser.step",),
     "dictionary, momentum": ("dictionary.enqueue", "keys.update"),
 }

@@ -16,26 +16,21 @@ the longest sequence of a batch (all frames on NW-UCLA, on NTU RGB+D as `ntu_epo
 time of one such frame in one layer. That is for cells one after another.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
-from repro.audiovisual.table_cells import APPROACHES, PRINTED_APPROACHES
 from torch.utils.flop_counter import FlopCounterMode
 
 from repro import manifest
 from repro.audiovisual import MODALITIES
-from repro.audiovisual import recipe as audiovisual
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
-from repro.image import recipe as image
 from repro.image.model import trunk
 from repro.image.recipe import ImageRecipe
-from repro.papers.jcl.tables import LONG_SWEEPS
-from repro.papers.sce.tables import PRINTED_KEY_TEMPERATURES
 from repro.run.device import precision_of
-from repro.skeleton import recipe as skeleton
-from repro.skeleton.recipe import SkeletonRecipe
+from repro.skeleton.recipe import SUBSETS, SkeletonRecipe
+from repro.table import find
 
 RATES = {"bfloat16": 60e12, "float32": 20e12}  # operations a second, assumed of a GPU of the H100's kind
 GPU = torch.device("cuda")
@@ -48,8 +43,8 @@ SEQUENCES = {"ucla": (1_013, 50), "ntu": (40_091, 167)}  # to train, and frames 
 FINETUNED = {"ucf101": (9_537, 3_783), "hmdb51": (3_570, 1_530), "esc50": (1_600, 400)}  # recordings to train, to test
 
 
-class Table(NamedTuple):
-    """A printed table with one seed: its name, number of cells, operations of all, and their precision."""
+class Cost(NamedTuple):
+    """What a printed table costs with one seed: its name, number of cells, operations of all, and their precision."""
 
     name: str
     cells: int
@@ -96,34 +91,31 @@ def one_window(recipe: AudioVisualRecipe, modality: str, frames: int) -> int:
     return operations(encoder, *((3, frames, recipe.size, recipe.size) if modality == "video" else sound))
 
 
-def image_tables() -> Iterator[Table]:
+def image_tables() -> Iterator[Cost]:
     """Those of SCE and JCL."""
     for dataset in ("cifar10", "cifar100", "stl10", "tiny_imagenet"):
-        recipe, cells = image.paper(dataset, "sce"), 2 * len(PRINTED_KEY_TEMPERATURES)
-        yield Table(f"SCE, temperatures, {dataset}", cells, cells * image_cell(recipe), precision_of(recipe, GPU))
-    sweep = [image.paper("imagenet100", "jcl", keys=keys) for keys in LONG_SWEEPS["keys"]]
-    others = sum(len(LONG_SWEEPS[name]) - 1 for name in ("strength", "temperature"))
-    ablations = [*sweep, *[image.paper("imagenet100", "jcl")] * others]
+        grid = find("temperature_grid").recipes(dataset, "paper", method="sce")
+        yield summed(f"SCE, temperatures, {dataset}", grid, map(image_cell, grid))
+    ablations = find("positive_keys").recipes("imagenet100", "paper")
     yield summed("JCL, ablations, imagenet100", ablations, map(image_cell, ablations))
-    whole = [image.paper("imagenet", "jcl")]
+    whole = find("image_methods").recipes("imagenet", "paper", method="jcl")
     yield summed("JCL, ResNet-50, imagenet, five keys", whole, map(image_cell, whole))
 
 
-def audiovisual_tables() -> Iterator[Table]:
+def audiovisual_tables() -> Iterator[Cost]:
     """Those of CM-ACC."""
-    rows = [APPROACHES[name] for name in PRINTED_APPROACHES.split(",")]
-    first = [audiovisual.paper("kinetics_sound", method, **changes) for _, method, changes in rows]
+    first = find("cross_modal").recipes("kinetics_sound", "paper")
     yield summed("CM-ACC, Tables 1 and 2, kinetics_sound", first, map(cell, first))
-    third = [audiovisual.paper("kinetics700", "cmacc", batch=batch) for batch in (32, 64, 128) for _ in range(3)]
+    third = find("ohem_vs_active").recipes("kinetics700", "paper")
     yield summed("CM-ACC, Table 3, kinetics700", third, map(cell, third))
     for dataset in ("kinetics_sound", "kinetics700", "audioset"):
-        recipes = [audiovisual.paper(dataset, "cmacc")]
+        recipes = find("transfer").recipes(dataset, "paper", split=1)
         yield summed(f"CM-ACC, Tables 4 to 6, {dataset}, one split", recipes, map(cell, recipes))
 
 
-def summed(name: str, recipes: list[ImageRecipe] | list[AudioVisualRecipe], each: Iterable[float]) -> Table:
-    """The table of these cells."""
-    return Table(name, len(recipes), sum(each), precision_of(recipes[0], GPU))
+def summed(name: str, recipes: Sequence[Any], each: Iterable[float]) -> Cost:
+    """The cost of these cells."""
+    return Cost(name, len(recipes), sum(each), precision_of(recipes[0], GPU))
 
 
 def taxonomy_cell(recipe: SkeletonRecipe) -> float:
@@ -137,10 +129,10 @@ def taxonomy_cell(recipe: SkeletonRecipe) -> float:
 def taxonomy_tables() -> Iterator[tuple[str, int, float]]:
     """Name, number of cells and frames that wait for one another, of the taxonomy's."""
     for dataset, changes in (("ucla", {}), ("ntu", {}), ("ntu", {"layers": 3}), ("ntu", {"units": 1024})):
-        cells = [skeleton.paper(dataset, objectives, **changes) for objectives in skeleton.SUBSETS]
+        cells = find("taxonomy").recipes(dataset, "paper", objectives=SUBSETS, **changes)
         size = ", ".join(f"{value} {name}" for name, value in changes.items()) or "1 layer of 512 units"
         yield f"taxonomy, {dataset}, {size}", len(cells), sum(map(taxonomy_cell, cells))
-    deep = [skeleton.paper("ucla", "AE", layers=layers) for layers in range(1, 6)]
+    deep = find("encoder_collapse").recipes("ucla", "paper", objectives="AE")
     yield "taxonomy, collapse by depth, ucla, AE", len(deep), sum(map(taxonomy_cell, deep))
 
 
@@ -150,10 +142,10 @@ def main() -> None:
     for name, count, frames in taxonomy_tables():
         print(f"{name:<48}{count:>6}{frames / 1e9:>18.2f}{frames * FRAME / 3600:>11.1f}")
     print(f"{'printed table, one seed':<48}{'cells':>6}{'1e15 operations':>18}{'GPU hours':>11}  at 1e12 a second")
-    for table in (*image_tables(), *audiovisual_tables()):
-        rate = RATES[table.precision]
-        petas, hours = table.operations / 1e15, table.operations / rate / 3600
-        print(f"{table.name:<48}{table.cells:>6}{petas:>18,.0f}{hours:>11,.0f}  {rate / 1e12:.0f} ({table.precision})")
+    for cost in (*image_tables(), *audiovisual_tables()):
+        rate = RATES[cost.precision]
+        petas, hours = cost.operations / 1e15, cost.operations / rate / 3600
+        print(f"{cost.name:<48}{cost.cells:>6}{petas:>18,.0f}{hours:>11,.0f}  {rate / 1e12:.0f} ({cost.precision})")
 
 
 if __name__ == "__main__":

@@ -12,14 +12,13 @@ import functools
 import json
 
 from pandas import DataFrame
-from repro.skeleton.cell import train
 from scipy.stats import ttest_ind
 
 from repro import manifest
 from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Store
-from repro.skeleton import tables
+from repro.table import find, train
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -31,11 +30,12 @@ def main() -> None:
     parser.add_argument("--objectives", default="CE,AE+CE+AD")
     parser.add_argument("--seeds", default="0,1,2")
     options = parser.parse_args()
-    chosen = [tables.taxonomy_cells("ucla", precision=each, device="cpu", **vars(options)) for each in PRECISIONS]
+    table = find("taxonomy")
+    chosen = [table.cells("ucla", precision=each, device="cpu", **vars(options)) for each in PRECISIONS]
     cells = [cell for pair in zip(*chosen, strict=True) for cell in pair]
     where, store = devices.resolve("cpu"), Store(manifest.runs_root())
     pool = pool_of("local", "auto", cells, where)
-    results = run_cells(cells, functools.partial(train, device=where), store, pool=pool)
+    results = run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool)
     results["objectives"] = [cell.recipe.objectives for cell in cells]
     results["precision"] = [cell.recipe.precision for cell in cells]
     costs = [json.loads((store.run(cell).folder / "result.json").read_text())["cost"] for cell in cells]

@@ -35,7 +35,7 @@ from tests.helpers.states import assert_equal_states
 
 STATE = {"step": 6, "seconds": 1.5, "learner": {"weight": torch.arange(300.0), "taken": 6, "names": ["a", "b"]}}
 BEFORE = {"step": 3, "seconds": 0.5, "learner": {}}
-CELL = Cell("taxonomy", "CE", quick("synthetic", "CE"), 0, "quick", "synthetic", "d1", 1)
+CELL = Cell("skeletons", quick("synthetic", "CE"), 0, "quick", "synthetic", "d1", 1)
 VIEW = CentredView(8, Normalisation((0.5, 0.4, 0.3), (0.2, 0.25, 0.3)), 9)
 RESULT = {"linear": 50.0, "knn1": 48, "select": "last", "cost": {"seconds": 2.5, "commit": "c", "finished": "2024"}}
 LINE = {"step": 3, "of": 6, "CE": 1.5, "loss": 1.5, "seconds": 0.5}

@@ -9,7 +9,8 @@ from unittest import mock
 
 import torch
 
-from repro.skeleton import data, tables
+import repro
+from repro.skeleton import data
 
 GOAL = 8  # minutes, of NW-UCLA
 
@@ -25,7 +26,7 @@ def table(device: torch.device, tiny: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, REPRO_RUNS=folder):
         dataset = "synthetic" if tiny else _dataset()
         start = time.perf_counter()
-        found = tables.taxonomy(dataset, device=device.type, **choices)
+        found = repro.run_table("taxonomy", dataset, device=device.type, **choices)
         minutes = (time.perf_counter() - start) / 60
     accuracy = dict(zip(found["objectives"], found["ours"], strict=True))
     goal = GOAL if dataset == "ucla" else None  # the embedded skeletons are far fewer

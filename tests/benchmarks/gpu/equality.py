@@ -5,7 +5,7 @@ every loss of every step and the features afterwards, in float32.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,9 +16,10 @@ from repro.audiovisual import recipe as audiovisual_recipe
 from repro.image import pretrain as image
 from repro.image import recipe as image_recipe
 from repro.image.augment import ShiftedView, View
-from repro.skeleton import cell as skeleton_cell
+from repro.run.learner import Learner
 from repro.skeleton import pretrain as skeleton
 from repro.skeleton import recipe as skeleton_recipe
+from repro.skeleton import study as skeleton_study
 from tests.benchmarks import image_throughput as images
 from tests.benchmarks.gpu import clips
 from tests.benchmarks.gpu.captured import Captured
@@ -28,16 +29,6 @@ from tests.benchmarks.stopwatch import wait
 CPU = torch.device("cpu")
 TOLERANCE = {"losses": 2e-3, "features": 1e-2}  # relative; the optimiser magnifies the last bits
 COUNTED = ("knn1", "categories")               # terms that jump from one whole number to the next
-
-
-class Learner(Protocol):
-    """What is compared."""
-
-    terms: tuple[str, ...]
-    total_steps: int
-
-    def step(self) -> Tensor:
-        """Take a step; the value of every term."""
 
 
 def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -53,16 +44,16 @@ def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, 
 def skeletons_on(device: torch.device) -> dict[str, Any]:
     """All four terms, sequences as they are."""
     recipe = skeleton_recipe.smoke("synthetic", "AE+CE+AD+CD", precision="float32", flip=0.0, shear=0.0)
-    data = skeleton_cell.data_of(recipe)
+    data = skeleton_study.data_of(recipe)
     learners = [skeleton.Pretrainer(recipe, data, 0, each) for each in (CPU, device)]
     found = compared(*learners, lambda learner: learner.features(data)[0])
-    return found | {"accuracies": [skeleton_cell.evaluate(each, data, 0) for each in learners]}
+    return found | {"accuracies": [skeleton_study.evaluate(each, data, 0) for each in learners]}
 
 
 def captured_on(device: torch.device) -> dict[str, Any]:
     """Steps that are recorded and replayed beside plain ones, both on the device, with its random numbers."""
     recipe = skeleton_recipe.smoke("synthetic", "AE+CE+AD+CD", precision="float32", epochs=1, batch=64)
-    data = skeleton_cell.data_of(recipe)
+    data = skeleton_study.data_of(recipe)
     learners = [kind(recipe, data, 0, device) for kind in (skeleton.Pretrainer, Captured)]
     return compared(*learners, lambda learner: learner.features(data)[0])
 
