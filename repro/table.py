@@ -454,7 +454,7 @@ class Table:
         Raises:
             MixedSeeds: if seeds of one row are of several recipes or data; the message names them.
         """
-        _require_one_recipe(cells, self.study.recipe)
+        require_one_recipe(cells, self.study.recipe)
         rows = self.arrange(cells)
         measures = [name for name in self.measures if name in rows]
         if "value" not in rows:
@@ -653,7 +653,7 @@ def without_mixed(
         parts = [cells[table.name][:0]]
         for (dataset, preset), found in cells[table.name].groupby(["dataset", "preset"]):
             try:
-                _require_one_recipe(found, table.study.recipe)
+                require_one_recipe(found, table.study.recipe)
             except MixedSeeds as error:
                 left_out.append(f"{table.name} on {dataset}, {preset} recipe: {error}")
             else:
@@ -698,7 +698,7 @@ def _mean(groups: Any) -> list[Any]:
     return groups.mean().where(groups.count() == groups.size()).tolist()
 
 
-def _require_one_recipe(cells: DataFrame, recipe: type[Recipe]) -> None:
+def require_one_recipe(cells: DataFrame, recipe: type[Recipe]) -> None:
     """Raise MixedSeeds if cells that should differ in their seed alone differ in data or recipe.
 
     The precision follows from the kind of device where none is asked for.

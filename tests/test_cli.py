@@ -1,19 +1,25 @@
 """The command line: its commands, their help, recipes, and words that it does not know."""
 
 import importlib
-import inspect
+import subprocess
+import sys
 
 import pytest
 import typer
 from command_line import refused
-from repro.tables import TABLES
 
-from repro import cli
+from repro import TABLES, cli, papers
 from repro.audiovisual import recipe as audiovisual
-from repro.audiovisual import tables as audiovisual_tables
 from repro.recipe import Recipe
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import SkeletonRecipe
+
+SLOW = {"torch", "torchvision", "pandas", "sklearn", "scipy", "matplotlib", "rich"}  # to import
+
+
+def printed_recipe(out: str) -> dict[str, list[str]]:
+    """Value and source of every field, without the line that names the methods."""
+    return {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()[:-1]}
 
 
 def commands() -> list[list[str]]:
@@ -42,15 +48,36 @@ def test_help_of_every_command_has_an_example(repro, command):
     assert f"Example: repro {' '.join(command)}" in out
 
 
-def test_help_names_the_methods_of_every_table(repro):
-    listed = dict(part.split(": ") for part in cli.METHODS.removeprefix("a list; ").split("; "))
-    methods = {table: names.removesuffix(" too").split(",") for table, names in listed.items()}
-    for table in ("mutual_information", "transfer"):
-        methods[table] += methods["dictionary_size"]
-    for table, names in methods.items():
-        message = refused(repro("run", table, "--methods", "none", "--preset", "smoke"))
-        assert set(message.split("is not one of: ")[1].strip().split(", ")) == set(names), table
-    assert len(methods) == sum("methods" in inspect.signature(each.cells).parameters for each in TABLES.values())
+@pytest.mark.parametrize("name", papers.lines())
+def test_help_of_a_table_lists_its_fields_and_methods(repro, name):
+    _, out, _ = repro("run", name, "--help")
+    study = TABLES[name].study
+    assert set(study.fields) <= {line.split()[0] for line in out.splitlines() if line}
+    named, listed = out.splitlines()[-1].split(" is one of: ")
+    methods = listed.split(", ")
+    assert named == study.recipe.named_by
+    for method in (methods[0], methods[-1]):
+        assert printed_recipe(repro("recipe", name, f"--{named}", method)[1])[named][0] == method
+    others = [method for method in study.recipe.__dataclass_fields__[named].metadata["allowed"] if method not in methods]
+    for method in others[:1]:
+        message = refused(repro("recipe", name, f"--{named}", method))
+        assert message.startswith(f"repro: {named}={method!r} is not one of: {listed}")
+
+
+def test_what_helps_imports_nothing_slow():
+    """In the same process one after the other, what `repro --help`, `repro run --help` and `repro data list` import."""
+    script = f"""
+import sys
+from typer.testing import CliRunner
+from repro import cli
+for words in (["--help"], ["run", "--help"], ["data", "list"]):
+    assert CliRunner().invoke(cli.app, words).exit_code == 0, words
+    assert not {SLOW} & set(sys.modules), (words, {SLOW} & set(sys.modules))
+import repro.skeleton.recipe, repro.image.recipe, repro.audiovisual.recipe
+assert not {SLOW} & set(sys.modules), ("recipes", {SLOW} & set(sys.modules))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["data", "--help"], ["results", "--help"]])
@@ -63,9 +90,9 @@ def test_help_of_groups_lists_their_commands(repro, words):
 
 
 def test_recipe_names_every_value_and_its_source(repro):
-    status, out, told = repro("recipe", "taxonomy")
-    assert status == 0 and told.startswith("--method shows another one of: random, AE, CE, AE+CE, AD, ")
-    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
+    status, out, _ = repro("recipe", "taxonomy")
+    assert status == 0 and out.splitlines()[-1].startswith("objectives is one of: random, AE, CE, AE+CE, AD, ")
+    rows = printed_recipe(out)
     assert list(rows) == [*SkeletonRecipe().to_dict(), "optimiser"]
     assert rows["units"][0] == "512" and rows["units"][1].startswith("released code, UCLA_BUTD_CON.yaml")
     assert rows["optimiser"][0].startswith("Adam(betas=(0.9,")
@@ -76,39 +103,39 @@ def test_recipe_names_every_value_and_its_source(repro):
 
 def test_recipe_of_another_preset_says_what_it_changes(repro):
     _, out, _ = repro("recipe", "encoder_collapse", "--dataset", "synthetic", "--preset", "smoke")
-    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
+    rows = printed_recipe(out)
     assert rows["units"] == ["16", "chosen here (default 512)"]
     assert rows["dataset"] == ["synthetic", "chosen here (default ucla)"]
-    assert rows["objectives"][0] == "AE" and rows["layers"] == ["1", "paper, Table 1; varied by this table"]
+    assert rows["objectives"][0] == "AE" and rows["layers"] == ["5", "supplement, Table 2"]
 
 
 @pytest.mark.parametrize(("options", "epochs"), [((), "10"), (("--subset",), "100")])
 def test_the_recipe_of_a_part_is_another_one(repro, options, epochs):
     _, out, _ = repro("recipe", "image_methods", "--dataset", "cifar10", "--preset", "quick", *options)
-    rows = {line.split()[0]: line.split(maxsplit=2)[1] for line in out.splitlines()}
-    assert rows["epochs"] == epochs and rows["subset"] == str(bool(options))
+    rows = printed_recipe(out)
+    assert rows["epochs"][0] == epochs and rows["subset"][0] == str(bool(options))
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["similarity_variance"], {"keys": "9", "strength": "4.0", "temperature": "0.2"}),
+        (["similarity_variance", "--method", "jcl"], {"keys": "9", "strength": "4.0", "temperature": "0.2"}),
         (["positive_keys", "--dataset", "imagenet"], {"keys": "5", "strength": "4.0", "trunk": "resnet50"}),
         (["image_methods", "--dataset", "imagenet", "--method", "jcl"], {"keys": "5", "strength": "2.0"}),
-        (["similarity_variance", "--method", "moco"], {"keys": "1"}),
+        (["similarity_variance"], {"keys": "1"}),  # the last of its recipes,
         (["category_diversity"], {"iterations": "300"}),
         (["category_diversity", "--preset", "smoke", "--dataset", "synthetic"], {"iterations": "2"}),
     ],
 )
 def test_the_recipe_is_the_one_that_the_table_trains(repro, arguments, expected):
     _, out, _ = repro("recipe", *arguments)
-    rows = {line.split()[0]: line.split(maxsplit=2)[1] for line in out.splitlines()}
-    assert {name: rows[name] for name in expected} == expected
-    assert "chosen here" not in "".join(line for line in out.splitlines() if line.split()[0] in expected)
+    rows = printed_recipe(out)
+    assert {name: rows[name][0] for name in expected} == expected
+    assert "smoke" in arguments or not [name for name in expected if rows[name][1].startswith("chosen here")]
 
 
 def test_the_recipe_of_images_has_optimiser_and_views(repro):
-    _, out, _ = repro("recipe", "image_methods", "--dataset", "stl10")
+    _, out, _ = repro("recipe", "image_methods", "--dataset", "stl10", "--method", "sce")
     rows = dict(line.split(maxsplit=1) for line in out.splitlines())
     for name, value in {
         "optimiser": "SGD(", "query_view.scale": "(0.2, 1.0)", "query_view.jitter": "0.8", "query_view.blur": "0.5",
@@ -119,24 +146,23 @@ def test_the_recipe_of_images_has_optimiser_and_views(repro):
     assert "key_view.strength" not in out  # of a weak view, which has no colour jitter
 
 
-@pytest.mark.parametrize("name", audiovisual_tables.TABLES)
+@pytest.mark.parametrize("name", papers.titles()["CM-ACC"])
 def test_recipes_of_cm_acc_are_printed_with_their_sources(repro, name):
     status, out, _ = repro("recipe", name)
     assert status == 0
-    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
+    rows = printed_recipe(out)
     constants = ["optimiser", "flip", "normalisation.mean", "normalisation.std"]
     if name == "mutual_information":
         constants = ["optimiser", "affine.turn", "affine.shift"]
     assert list(rows) == [*audiovisual.AudioVisualRecipe().to_dict(), *constants]
     if name != "mutual_information":  # whose encoders are smaller
-        trunk = "CM-ACC; varied by this table" if name == "transfer" else "CM-ACC"
-        assert rows["video_trunk"] == ["r3d18", trunk] and rows["temperature"] == ["0.7", "CM-ACC"]
+        assert rows["video_trunk"] == ["r3d18", "CM-ACC"] and rows["temperature"] == ["0.7", "CM-ACC"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["run"], "table"), (["runs"], "runs"), (["data", "lists"], "lists"),
+        (["recipe"], "table"), (["runs"], "runs"), (["data", "lists"], "lists"),
     ],
 )
 def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
@@ -148,9 +174,9 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["taxonom"], "category_diversity; did you mean 'taxonomy'?"),
+        (["taxonom"], "encoder_collapse; did you mean 'taxonomy'?"),
         (["transfer", "--method", "moco"], "method='moco' is not one of: scratch, supervised, smoco, xmoco, cmacc"),
-        (["taxonomy", "--preset", "auto"], "preset='auto' is not one of: paper, quick, smoke"),
+        (["taxonomy", "--preset", "fast"], "preset='fast' is not one of: auto, paper, quick, smoke"),
         (["temperature_grid", "--dataset", "cifar"], "dataset='cifar' is not one of: digits, cifar10, "),
         (["image_methods", "--method", "simclr"], "method='simclr' is not one of: random, supervised, moco, "),
         (["positive_keys", "--method", "sce"], "method='sce' is not one of: jcl"),
@@ -168,7 +194,7 @@ def test_recipe_refuses(repro, arguments, message):
 def test_doctor_ends_with_status_1_until_it_has_mended(repro, tmp_path):
     status, out, _ = repro("doctor")
     assert status == 0 and out.endswith("problems: 0\n")
-    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1))
+    run = Store(tmp_path / "runs").run(Cell("skeletons", Recipe(), 0, "quick", "synthetic", "d1", 1))
     with run.claim():
         run.finish({"linear": 50.0, "cost": {}})
     (run.folder / "result.json").write_text("{")

@@ -7,13 +7,24 @@ import threading
 import pytest
 from command_line import refused
 
-from repro import manifest
+from repro import manifest, papers
 from repro.audiovisual import recipe as audiovisual
-from repro.recipe import Recipe
-from repro.report import claims, glm_figures, glm_ours, redraw
-from repro.run.export import MixedSeeds, read_cells
+from repro.papers.taxonomy import glm_ours
+from repro.run.export import read_cells
 from repro.run.store import Cell, Store, acquire
 from repro.skeleton.recipe import paper
+from repro.table import MixedSeeds
+
+COST = {"cost": {"finished": "2026-01-01", "commit": "abc"}}
+SENTENCES = (*papers.claims(), *papers.discrepancies())
+
+
+def finish(store, recipe, metrics, *, seed=0, preset="quick", study="skeletons", digest="d1", version=1, **changes):
+    """A finished run of a recipe with these measures."""
+    run = store.run(Cell(study, recipe, seed, preset, recipe.dataset, digest, version, changes=changes))
+    with run.claim():
+        run.finish(metrics | COST)
+    return run
 
 
 def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypatch):
@@ -23,17 +34,17 @@ def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypat
         "mutual_information": {"linear": 99.5, "linear_held_out": 80.0},
         "category_diversity": {"categories_video": 22.5, "categories_audio": 21.0, "expected": 27.5},
     }
+    keys = {}
     for table, metrics in measures.items():
-        targets = {"targets": ""} if table == "category_diversity" else {}
-        recipe = audiovisual.quick("multidigits" if "linear" in metrics else "synthetic", "cmacc", **targets)
-        run = Store(tmp_path / "runs").run(Cell(table, "cmacc", recipe, 0, "quick", recipe.dataset, "d1", 1))
-        with run.claim():
-            run.finish(metrics | {"cost": {"finished": "2026-01-01", "commit": "abc"}})
+        changes = {"targets": ""} if table == "category_diversity" else {}
+        recipe = audiovisual.quick("multidigits" if "linear" in metrics else "synthetic", "cmacc", **changes)
+        keys[finish(Store(tmp_path / "runs"), recipe, metrics, study="clips", **changes).cell.key] = table
     status, out, _ = repro("results", "list")
     assert status == 0
-    shown = {line.split()[1]: line.split()[-3:-1] for line in out.splitlines() if "cmacc" in line}
-    assert shown == {"cross_modal": ["synthetic_video", "51.25"], "mutual_information": ["linear", "99.50"],
-                     "category_diversity": ["categories_video", "22.50"]}
+    shown = {keys[line.split()[0]]: line.split("seed 0")[1].split() for line in out.splitlines()}
+    assert shown == {"cross_modal": ["synthetic_video", "51.25", "cmacc"],
+                     "mutual_information": ["linear", "99.50", "cmacc"],
+                     "category_diversity": ["categories_video", "22.50", "cmacc,", "targets="]}
 
 
 def test_results_list_of_no_runs(repro):
@@ -44,9 +55,7 @@ def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
     store, exported = Store(tmp_path / "runs"), tmp_path / "figures" / "cells.csv"
     for seed, preset in enumerate(("quick", "quick", "smoke")):
-        run = store.run(Cell("taxonomy", "CE", paper("ucla", "CE"), seed, preset, "ucla", "d1", 1))
-        with run.claim():
-            run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
+        finish(store, paper("ucla", "CE"), {"linear": 50.0}, seed=seed, preset=preset)
         if seed == 0:
             assert repro("results", "export")[1] == f"{exported}: 1 cells, 1 of them new\n"
     with acquire(tmp_path / ".lock"):
@@ -60,26 +69,21 @@ def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp
 
 
 def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):
-    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", Recipe(), 0, "quick", "synthetic", "d1", 1))
-    with run.claim():
-        run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
+    run = finish(Store(tmp_path / "runs"), paper("ucla", "CE"), {"linear": 50.0})
     (run.folder / "result.json").write_text("{")
     errors = refused(repro("results", "list"))
     assert f"repro: {run.folder / 'result.json'} cannot be read" in errors and "repro doctor --repair" in errors
 
 
 def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported_ones(repro, tmp_path, monkeypatch):
+    (tmp_path / "data_manifests").symlink_to(manifest.shipped("data_manifests"))
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
-    cell = Cell("taxonomy", "CD", paper("ucla", "CD", epochs=1), 0, "paper", "ucla", "d1", 1)
-    run = Store(tmp_path / "runs").run(cell)
-    with run.claim():
-        (run.folder / "progress.jsonl").write_text('{"step": 1, "CD": 6.25}\n')
-        run.finish({"linear": 50.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
-    monkeypatch.setattr(redraw, "redraw", lambda cells, folder: [folder / "drawn"])
-    monkeypatch.setattr(glm_figures, "redraw", lambda cells, folder: [])
+    run = finish(Store(tmp_path / "runs"), paper("ucla", "CD"), {"linear": 50.0}, preset="paper")
+    (run.folder / "progress.jsonl").write_text('{"step": 1, "CD": 6.25}\n')
+    monkeypatch.setattr(papers, "redraw", lambda cells, folder: [folder / "drawn"])
     log = tmp_path / "figures" / "sequence_contrast_ucla.csv"
-    assert repro("figures")[:2] == (0, f"{log}\n{log.with_name('drawn')}\n")
-    assert f",CD,{cell.key},0,ucla,paper" in log.read_text()
+    assert repro("figures") == (0, f"{log}\n{log.with_name('drawn')}\n")
+    assert run.cell.key in log.read_text()
     before = log.read_bytes()
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "none"))
     assert repro("figures")[:2] == (0, f"{log.with_name('drawn')}\n")
@@ -95,20 +99,16 @@ def test_report_prints_where_it_starts(repro, tmp_path, monkeypatch, arguments):
     text = first.read_text()
     assert "Which numbers can I trust?" in text and str(tmp_path / "runs" / "notebooks") in text
     page = first.with_name("discrepancies.html").read_text()
-    assert all(f'id="{each.id}"' in page for each in claims.DISCREPANCIES)
+    assert all(f'id="{each.id}"' in page for each in papers.discrepancies())
     page = html.unescape(first.with_name("claims.html").read_text())
-    assert all(f">{each.predicate}</td>" in page for each in claims.CLAIMS)
+    assert all(f">{each.predicate}</td>" in page for each in papers.claims())
 
 
 @pytest.fixture
 def one_cell_of_other_data(tmp_path, folders):
-    """A finished cell beside the exported ones of its entry, whose data it has not."""
-    recipe = paper("ucla", "CE")
-    version = 2  # of the exported ones
-    run = Store(tmp_path / "runs").run(Cell("taxonomy", "CE", recipe, 7, "paper", "ucla", "other data", version))
-    with run.claim():
-        run.finish({"linear": 12.0, "cost": {"finished": "2026-01-01", "commit": "abc"}})
-    return run.cell.key
+    """A finished cell beside the exported ones of its recipe, whose data it has not."""
+    options = {"seed": 7, "preset": "paper", "digest": "other data", "version": 2}
+    return finish(Store(tmp_path / "runs"), paper("ucla", "CE"), {"linear": 12.0}, **options).cell.key
 
 
 def test_a_cell_of_other_data_costs_claims_its_table_alone(repro, one_cell_of_other_data):
@@ -116,7 +116,7 @@ def test_a_cell_of_other_data_costs_claims_its_table_alone(repro, one_cell_of_ot
     verdicts = {line.split()[0]: line[6:24].strip() for line in out.splitlines()}
     assert status == 0 and (verdicts["T10"], verdicts["T12"], verdicts["T1"]) == ("not run", "holds", "fails")
     line, = errors.splitlines()
-    assert line.startswith("repro: left out of the evidence: taxonomy on ucla, paper recipe: seeds 0, 1, 2, 7 of 'CE'")
+    assert line.startswith("repro: left out of the evidence: taxonomy on ucla, paper recipe: seeds 0, 1, 2, 7 of CE {} differ in digest")
     assert one_cell_of_other_data in line and "run all seeds again, or delete the others" in line
 
 
@@ -134,13 +134,13 @@ def test_claims_of_one_paper(repro):
     status, out, _ = repro("claims", "--paper", "JCL")
     ids = [line.split()[0] for line in out.splitlines()]
     assert status == 0
-    assert ids == [each.id for each in (*claims.CLAIMS, *claims.DISCREPANCIES) if each.paper == "JCL"]
-    assert "paper='jcl' is not one of: all, taxonomy, CM-ACC, SCE, JCL" in refused(repro("claims", "--paper", "jcl"))
+    assert ids == [each.id for each in SENTENCES if each.paper == "JCL"]
+    assert "paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy" in refused(repro("claims", "--paper", "jcl"))
 
 
 def test_claims_have_a_line_each_that_is_broken_on_a_terminal_alone(repro, monkeypatch):
     status, out, _ = repro("claims")
-    ids = [each.id for each in (*claims.CLAIMS, *claims.DISCREPANCIES)]
+    ids = [each.id for each in SENTENCES]
     assert status == 0 and [line.split()[0] for line in out.splitlines()] == ids
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)

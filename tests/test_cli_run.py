@@ -15,7 +15,7 @@ from repro import manifest, table
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["taxonomi"], "table='taxonomi' is not one of: taxonomy, encoder_collapse, image_methods, "),
+        (["taxonomi"], "table='taxonomi' is not one of: cross_modal, ohem_vs_active, "),
         (["taxonomy", "--dataset", "ulca"], "dataset='ulca' is not one of: synthetic, ucla, ntu; did you mean 'ucla'?"),
         (["taxonomy", "--preset", "fast"], "preset='fast' is not one of: auto, paper, quick, smoke"),
         (["taxonomy", "--device", "gpu"], "device='gpu' is not one of: auto, cpu, cuda"),
@@ -41,7 +41,8 @@ from repro import manifest, table
         (["taxonomy", "--epochs"], "epochs='true' should be a whole number"),
         (["taxonomy", "--epochs", "3", "4"], "'4' is no option; options begin with --, and a list has commas"),
         (["taxonomy", "--epochs", "3", "--epochs=4"], "--epochs is there twice; give its values as a comma list"),
-        (["--epochs", "3", "taxonomy"], "--epochs stands where the table should: repro run TABLE --epochs ..."),
+        (["--epochs", "3", "taxonomy"], "--epochs stands where the table should: repro run TABLE ...; tables are "),
+        ([], "nothing stands where the table should: repro run TABLE ...; tables are "),
         (["taxonomy", "--epoch", "3"], "taxonomy has no option --epoch; its fields are --dataset, --protocol, "),
         (["taxonomy", "--epoch", "3"], "; did you mean '--epochs'?"),
         (["taxonomy", "--ad-loss", "l2", "--objectives", "AD"], "ad_loss='l2' is not one of: l1, squared"),
@@ -127,11 +128,12 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
 
 
 def test_any_field_of_the_recipe_is_an_option_and_sweeps(repro, tmp_path):
-    fields = ("--units", "16,24", "--ad-weight=2,3", "--td-crop", "none")
+    fields = ("--units", "16,24", "--ad-weight=2,3", "--td-queue", "frozen_noise")
     status, out, errors = repro("run", "taxonomy", "--preset", "smoke", "--objectives", "random,AD,CD", *fields)
     assert status == 0, errors
     described = [json.loads(path.read_text()) for path in (tmp_path / "runs" / "cells").glob("*/recipe.json")]
-    fields = [("random", {}), ("AD", {"ad_weight": 2.0}), ("AD", {"ad_weight": 3.0}), ("CD", {"td_crop": None})]
+    fields = [("random", {}), *(("AD", {"ad_weight": weight}) for weight in (2.0, 3.0))]
+    fields += [("CD", {"td_queue": "frozen_noise"})]
     expected = [(name, also | changes) for name, changes in fields for also in ({}, {"units": 24})]
     found = [(cell["recipe"]["objectives"], cell["changes"]) for cell in described]
     assert sorted(found, key=str) == sorted(expected, key=str)

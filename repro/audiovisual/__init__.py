@@ -1,3 +1,6 @@
 """Cross-modal contrastive learning with active sampling of negatives (CM-ACC): data, encoders, training and tables."""
 
 MODALITIES = ("video", "audio")  # of characters, the grid x takes the part of video and y that of audio
+CHARACTERS = ("multidigits", "multiomniglot")  # data sets of grids
+FREQUENCIES = ("balanced", "zipf")
+VIEWS = ("affine", "drawing", "characters")

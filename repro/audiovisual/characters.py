@@ -23,18 +23,15 @@ import torch
 from torch import Tensor
 
 from repro import manifest, npz
-from repro.audiovisual import MODALITIES, augment
+from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, VIEWS, augment
 from repro.audiovisual.drawings import PARTS, Drawings, digits, omniglot
 from repro.recipe import choose, parse_number
 
-DATASETS = ("multidigits", "multiomniglot")
 MOST = 9                      # characters of a grid
 LOTS = {"train": "train", "validation": "validation", "test": "train", "held_out": "held_out"}   # of pairs, of drawings
 SEED = 2021                   # of the pairs, which are the same ones in every training
 Draw = Callable[[int], tuple[np.ndarray, np.ndarray]]   # of so many pairs: labels and drawings
 ROUNDS = 2_000                # attempts at test pairs that equal no training pair
-FREQUENCIES = ("balanced", "zipf")
-VIEWS = ("affine", "drawing", "characters")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -255,7 +252,7 @@ def load(
             so many training pairs that hardly a new one is left to test.
         FileNotFoundError: if the files are missing, saying where they come from and go to.
     """
-    declared = manifest.load_manifest(choose("dataset", name, DATASETS))
+    declared = manifest.load_manifest(choose("dataset", name, CHARACTERS))
     choose("characters", characters, range(1, MOST + 1))
     choose("frequency", frequency, FREQUENCIES)
     choose("view", view, VIEWS)

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from repro import manifest, npz
-from repro.audiovisual import discs, prepare, synthetic, video
-from repro.audiovisual.characters import DATASETS as CHARACTERS
+from repro.audiovisual import CHARACTERS, discs, prepare, synthetic, video
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.prepare import Prepared
@@ -21,8 +20,6 @@ from repro.run.parallel import made_once
 
 RECORDINGS = ("kinetics700", "kinetics_sound", "audioset", "ucf101", "hmdb51", "esc50")
 DATASETS = ("synthetic", *CHARACTERS, *RECORDINGS)
-ROOM = 8, 7  # height of stored pictures by side of a crop, as 128 by 112
-LARGEST_CROP = video.SIZES[1] * ROOM[1] // ROOM[0]
 
 
 class Pairs(Protocol):
@@ -86,7 +83,7 @@ def load(
         name: one of `DATASETS`.
         root: folder of real data; REPRO_DATA by default.
         window: frames of a view of clips.
-        size: pixels of the crop that recordings will be seen through, at most `LARGEST_CROP`; see `stored_size`.
+        size: pixels of the crop that recordings will be seen through, at most `video.LARGEST_CROP`; see `stored_size`.
         split: of recordings, a name in their manifest; its first by default.
         subset: of recordings, accept a part of the official distribution.
         redundancy: of `synthetic`, see `synthetic.load`.
@@ -114,7 +111,7 @@ def stored_size(size: int) -> int:
 
     So a crop shows the same share of a picture, 58 %, at every resolution.
     """
-    return max(video.SIZES[0], size * ROOM[0] // ROOM[1])
+    return max(video.SIZES[0], size * video.ROOM[0] // video.ROOM[1])
 
 
 def _synthetic(redundancy: float, window: int) -> Clips:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from repro import manifest
-from repro.audiovisual.characters import FREQUENCIES, VIEWS
-from repro.audiovisual.data import CHARACTERS, DATASETS, LARGEST_CROP
+from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS
+from repro.audiovisual.video import LARGEST_CROP
 from repro.recipe import Recipe, Values, choose, distinct, parse_names, setting
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
@@ -127,7 +127,7 @@ finetunes = both(on_clips, lambda recipe: recipe.targets != "")
 class AudioVisualRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: CM-ACC on Kinetics-Sound."""
 
-    dataset: str = setting("kinetics_sound", PAPER, allowed=DATASETS)
+    dataset: str = setting("kinetics_sound", PAPER, allowed=DATA)
     subset: bool = setting(False, "assumed: the whole distribution, or an error")
     clips: int = setting(
         0, "assumed: pre-trained on so many, drawn at random once; 0, on all", least=0, used=trains_on_clips

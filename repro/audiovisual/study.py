@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from repro import manifest
-from repro.audiovisual import MODALITIES, augment, finetune, pretrain
+from repro.audiovisual import CHARACTERS, MODALITIES, augment, finetune, pretrain
 from repro.audiovisual.characters import Characters
 from repro.audiovisual.coverage import expected_categories
-from repro.audiovisual.data import CHARACTERS, Pairs
+from repro.audiovisual.data import Pairs
 from repro.audiovisual.data import load as load_set
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.members import members

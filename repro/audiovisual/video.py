@@ -26,6 +26,8 @@ from repro.audiovisual import media
 RATE = 10                     # pictures per second
 SIZE = 128                    # height of a picture in pixels
 SIZES = (8, 512)              # the least and the largest that may be asked for
+ROOM = 8, 7                   # height of stored pictures by side of a crop, as 128 by 112
+LARGEST_CROP = SIZES[1] * ROOM[1] // ROOM[0]
 OUT_OF_ORDER = 4              # pictures; where some encoders of MPEG-4 exchange time stamps, they do so by one
 
 Picture = TypeVar("Picture")

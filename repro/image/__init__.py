@@ -1,1 +1,4 @@
 """Contrastive learning of images (SCE, JCL, MoCo v2, ReSSL): data, views and encoders."""
+
+TRUNKS = {"resnet18": 512, "resnet50": 2048}  # and the size of their pooled features
+HEADS = ("moco_v2", "sce")

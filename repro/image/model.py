@@ -13,14 +13,12 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from repro.contrast.momentum import GhostBatchNorm2d, WholeBatchNorm1d, dealt, groups_here
+from repro.image import HEADS, TRUNKS
 from repro.image.augment import CentredView
 from repro.image.convolution import TrimmedConv2d
 from repro.image.operations import Normalisation
 from repro.recipe import choose
 from repro.run.store import write_atomically
-
-TRUNKS = {"resnet18": 512, "resnet50": 2048}  # and the size of their pooled features
-HEADS = ("moco_v2", "sce")
 
 
 def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from repro import manifest
-from repro.image.data import DATASETS
-from repro.image.model import HEADS, TRUNKS
+from repro.image import HEADS, TRUNKS
 from repro.recipe import Recipe, Values, choose, setting
 
 SEVERAL_KEYS = ("jcl", "vanilla")
@@ -112,7 +111,7 @@ def contrasts(recipe: "ImageRecipe") -> bool:
 class ImageRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: SCE on CIFAR-10."""
 
-    dataset: str = setting("cifar10", "SCE supplement", allowed=DATASETS)
+    dataset: str = setting("cifar10", "SCE supplement", allowed=DATA)
     subset: bool = setting(False, "assumed: the whole distribution, or an error")
     method: str = setting("sce", "SCE supplement", allowed=METHODS)
     trunk: str = setting("resnet18", SCE, allowed=TRUNKS)

@@ -17,13 +17,11 @@ from repro import manifest, npz
 from repro.labels import check_labels
 from repro.recipe import choose
 from repro.run.parallel import made_once
-from repro.skeleton import kinematics, ntu, ntu_prepare, splits, synthetic
+from repro.skeleton import DATASETS, PIPELINES, kinematics, ntu, ntu_prepare, splits, synthetic
 from repro.skeleton.pipelines import FRAMES, rounded, transform
 from repro.skeleton.sequences import Sequences
 
 LONGER_THAN = 10              # recordings of at most this many frames are left out
-DATASETS = ("synthetic", "ucla", "ntu")
-PIPELINES = ("default", "interpolate", "unscaled", "raw")      # of `synthetic` and `ucla`; those of `ntu` are its own
 UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e(\d\d)_v(\d\d)\.json")
 UCLA_ACTIONS = {              # the number in a file name, in the order of the labels
     1: "pick up with one hand", 2: "pick up with two hands", 3: "drop trash", 4: "walk around", 5: "sit down",

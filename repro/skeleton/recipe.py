@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from repro import manifest
 from repro.recipe import Recipe, Values, choose, distinct, setting
-from repro.skeleton.data import DATASETS, PIPELINES
+from repro.skeleton import DATASETS, PIPELINES
 from repro.skeleton.ntu_prepare import PIPELINES as NTU_PIPELINES
 
 TERMS = ("AE", "CE", "AD", "CD")

@@ -35,7 +35,7 @@ def cells_of(grids, data):
 # Pairs
 
 
-@pytest.mark.parametrize("name", characters.DATASETS)
+@pytest.mark.parametrize("name", characters.CHARACTERS)
 @pytest.mark.parametrize("cells", [1, 2, 9])
 def test_pairs_are_characters_and_their_successors(request, name, cells):
     if name == "multiomniglot":

@@ -13,8 +13,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from repro.audiovisual import MODALITIES, augment
-from repro.audiovisual.characters import VIEWS
+from repro.audiovisual import MODALITIES, VIEWS, augment
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS

@@ -5,7 +5,7 @@ import json
 
 from pandas import DataFrame
 
-from repro.audiovisual.data import CHARACTERS
+from repro.audiovisual import CHARACTERS
 from repro.audiovisual.study import CLIPS
 from repro.papers.cmacc.tables import TABLES
 from repro.run.export import COLUMNS

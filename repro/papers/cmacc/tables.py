@@ -7,8 +7,8 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.audiovisual import MODALITIES
-from repro.audiovisual.data import CHARACTERS, DATASETS
+from repro.audiovisual import CHARACTERS, MODALITIES
+from repro.audiovisual.data import DATASETS
 from repro.audiovisual.recipe import METHODS, QUICK, SELF_SUPERVISED, TARGETS
 from repro.audiovisual.study import CLIPS
 from repro.papers.cmacc.comparison import FIRST_SPLIT, NAMES, accuracies

@@ -28,6 +28,7 @@ from repro.papers.taxonomy.tables import TABLES
 from repro.recipe import choose
 from repro.report.stored import stored
 from repro.skeleton.study import SKELETONS
+from repro.table import require_one_recipe
 
 MEASURES = ("linear", "linear_standardised", "linear_unseen", "knn1")  # of a cell, in percent
 BESIDE = {"ucla": "UCLA", "ntu": "NTU_1layer"}  # the printed column of a data set's usual setting
@@ -137,6 +138,9 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
     Returns:
         One row per cell: objectives, AE, CE, AD, CD (0 or 1), seed, preset, dataset, key and its measures in percent.
         None where there are no cells.
+
+    Raises:
+        MixedSeeds: if seeds of one objective are of several recipes or data; the message names them.
     """
     found = cells[(cells["dataset"] == dataset) & ~cells["departures"].map(bool) & ~cells["setting"].map(bool)]
     if found.empty:
@@ -144,6 +148,7 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
     covered = found.groupby(["preset", "version"])["objectives"].nunique()
     preset, version = max(covered.index, key=lambda at: (covered[at], at[0] == "paper", at[1]))
     found = found[(found["preset"] == preset) & (found["version"] == version)].reset_index(drop=True)
+    require_one_recipe(found, SKELETONS.recipe)
     parts = found["objectives"].str.split("+")
     for term in TERMS:
         found[term] = [int(term in part) for part in parts]

@@ -8,8 +8,7 @@ from made_up_pairs import grids, made_up
 from stored_cells import refuse
 
 from repro import run_table
-from repro.audiovisual import MODALITIES, study
-from repro.audiovisual.data import CHARACTERS
+from repro.audiovisual import CHARACTERS, MODALITIES, study
 from repro.audiovisual.members import members
 from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS, paper

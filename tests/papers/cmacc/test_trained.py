@@ -7,8 +7,7 @@ from made_up_pairs import grids, made_up
 from stored_cells import refuse
 
 from repro import manifest, run_table
-from repro.audiovisual import study
-from repro.audiovisual.data import CHARACTERS
+from repro.audiovisual import CHARACTERS, study
 from repro.audiovisual.recipe import PRESETS, smoke
 from repro.papers.cmacc.tables import TABLES
 from repro.run.device import threads
