@@ -16,6 +16,8 @@ from repro import manifest
 from repro.recipe import in_words
 from repro.report.style import COLUMN
 
+WIDEST = 64  # characters of a heading's line
+
 
 class Look(NamedTuple):
     """How a method, or whatever else a legend names, appears in every figure."""
@@ -82,8 +84,11 @@ def origin(table: DataFrame, details: str = "") -> str:
         details: to stand behind the data set and, unless that is clear, the preset.
     """
     dataset, preset, warning = only(table, "dataset"), only(table, "preset"), forbidden(table)
-    recipe = "" if preset in warning else f"{preset} recipe"
-    return "\n".join(filter(None, (", ".join(filter(None, (dataset, recipe, details))), warning)))
+    parts = [*filter(None, (dataset, "" if preset in warning else f"{preset} recipe", details))]
+    first = ", ".join(parts)
+    if len(first.partition("\n")[0]) > WIDEST:
+        first = ",\n".join(parts)
+    return "\n".join(filter(None, (first, warning)))
 
 
 def forbidden(table: DataFrame) -> str:

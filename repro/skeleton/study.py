@@ -52,15 +52,9 @@ def _pretrainer(learner: Pretrainer | BestOnTest) -> Pretrainer:
 
 
 def check(recipe: SkeletonRecipe, device: torch.device) -> None:
-    """Raise ValueError if bfloat16 is asked for elsewhere than on a CPU, or no crop where nothing is cropped anyway."""
+    """Raise ValueError if bfloat16 is asked for elsewhere than on a CPU."""
     if recipe.precision == "bfloat16" and device.type != "cpu":
         raise ValueError(f"precision='bfloat16' is for a CPU; on {device.type} it is float32: leave it out")
-    crop = SkeletonRecipe.td_crop
-    if recipe.td_crop is None and (longest := int(data_of(recipe).lengths.max())) <= crop:
-        raise ValueError(
-            f"td_crop=None would change nothing on {recipe.dataset}: its longest sequence has {longest} frames, no "
-            f"more than the crop of {crop}; leave it out"
-        )
 
 
 def constants(recipe: SkeletonRecipe) -> Rows:

@@ -225,19 +225,6 @@ def test_the_authors_pipeline_is_ntus_alone():
         cells("CE", pipeline="authors")
 
 
-@pytest.mark.parametrize(("longest", "refused"), [(50, True), (51, False), (7, True)])
-@pytest.mark.parametrize("asked", [{"variant": "uncropped"}, {"td_crop": "none"}], ids=str)
-def test_no_crop_is_refused_where_nothing_is_cropped(longest, refused, asked, made_up_data):
-    made_up_data(longest)
-    if refused:
-        with pytest.raises(ValueError, match=f"would change nothing on ntu: its longest sequence has {longest} frames"):
-            cells("CD", "ntu", **asked)
-    else:
-        found, = cells("CD", "ntu", **asked)
-        assert found.label == "CD, td_crop=None" and found.recipe.td_crop is None
-    assert len(cells("CE,CD", "ntu", td_crop=8)) == 2
-
-
 def test_a_part_of_ntu_says_so_and_departs_in_nothing(made_up_data):
     made_up_data(300)
     (found,), (whole,) = (cells("CE", "ntu", layers=3, subset=subset) for subset in (True, False))
