@@ -138,14 +138,28 @@ class Study:
         """What `fit` trains for a cell, one after the other, as it begins."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
 
+    def _recipe(self, cell: Any) -> Any:
+        """The recipe of a stored cell; raises as `tidy`."""
+        try:
+            choose("preset", cell.preset, self.presets)
+            return self.recipe.from_dict(json.loads(cell.recipe))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"the cell {cell.key} cannot be read ({error}); restore it or delete it, a row of figures/cells.csv or "
+                "a folder of that name in REPRO_RUNS, or take the version that wrote it"
+            ) from error
+
     def tidy(self, cells: DataFrame) -> DataFrame:
         """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
 
         Of equal changes, version and seed the one that finished last. A field of the recipe that is also the name of a
         measure, or of what else is known of a cell, keeps the latter's value.
+
+        Raises:
+            ValueError: if there is no such recipe or preset; the message names the cell.
         """
         cells = cells[cells["study"] == self.name].reset_index(drop=True)
-        recipes = [self.recipe.from_dict(json.loads(text)) for text in cells["recipe"]]
+        recipes = [self._recipe(cell) for cell in cells.itertuples()]
         changes = [json.loads(text) for text in cells["changes"]]  # the first edition has none
         presets = zip(changes, recipes, cells["preset"], strict=True)
         cells = cells.assign(changes=[

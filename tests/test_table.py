@@ -269,6 +269,17 @@ def test_no_cells_are_no_rows():
     assert SWEEP.select(nothing).empty and all(cells.empty for cells in standing([SWEEP, CALLED], frame()).values())
 
 
+@pytest.mark.parametrize(("change", "message"), [
+    ({"preset": "papr"}, "preset='papr' is not one of: paper, quick, smoke"),
+    ({"recipe": '{"depths": 3}'}, "'depths' is not a field of Toy"),
+    ({"recipe": '{"depth": "3"}'}, "depth='3' is of type str"),
+])
+def test_a_stored_cell_that_cannot_be_read_is_named(change, message):
+    row = stored() | change
+    with pytest.raises(ValueError, match=f"the cell {row['key']} cannot be read \\({message}.*; restore it or delete"):
+        TOY.tidy(frame(stored(), row))
+
+
 def test_a_cell_departs_from_the_nearest_row():
     cells = TOY.tidy(frame(
         stored("heavy", depth=3), stored("plain"), stored("heavy", weight=2.0), stored("both"),
