@@ -1,9 +1,14 @@
 """Fixtures that tests of several folders ask for by name."""
 
 import contextlib
+import os
 import sys
+from pathlib import Path
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # a core for each process: with more threads they wait for one another
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture
@@ -22,6 +27,26 @@ def meta(monkeypatch):
 
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())  # refuses such a device
     return torch.device("meta")
+
+
+@pytest.fixture(scope="session")
+def bundled_clips(tmp_path_factory) -> Path:
+    """The folder of prepared arrays with the bundled clips, which take a while to draw; one for all processes."""
+    from repro.audiovisual import data
+
+    folder = tmp_path_factory.getbasetemp()
+    root = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "bundled"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_RUNS", str(root))
+        data.load("synthetic")
+    return root / "prepared"
+
+
+@pytest.fixture
+def clips_prepared(tmp_path, bundled_clips):
+    """A folder for runs in which the bundled clips are prepared already."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "prepared").symlink_to(bundled_clips, target_is_directory=True)
 
 
 @pytest.fixture

@@ -38,7 +38,9 @@ class FineTuner(Gatherer):
     """
 
     terms = ("loss",)
+    parts = ("trunk", "classifier", "optimiser")
     gathering = ("order", "order_generator")
+    streams = ("generator", *gathering)
 
     def __init__(
         self,
@@ -74,13 +76,7 @@ class FineTuner(Gatherer):
         self.steps_per_epoch = min(math.ceil(len(self.members) / recipe.finetune_batch), len(self.members) // 2)
         self.total_steps = recipe.finetune_epochs * self.steps_per_epoch
         # In one of about equal batches none has one recording alone: batch normalisation may have a single value of it.
-        self.order = ShuffledBatches(self.members, self.steps_per_epoch, generator=self.order_generator)
-        self.parts = {"trunk": self.trunk, "classifier": self.classifier, "optimiser": self.optimiser}
-        self.streams = {
-            "generator": self.generator,
-            "order_generator": self.order_generator,
-            "order": self.order,
-        }
+        self.order = ShuffledBatches(self.members, self.steps_per_epoch, self.order_generator)
 
     def step(self) -> Tensor:
         """One optimisation step; the cross entropy in nats, (1,)."""

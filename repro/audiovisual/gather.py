@@ -35,7 +35,7 @@ class Gatherer(Learner):
     def _begin_next_batch(self) -> None:
         """Have the next batch gathered while the device trains, once this step has drawn all it will."""
         if self.data.streamed and self.taken + 1 < self.total_steps:
-            position = {name: self.streams[name].get_state() for name in self.gathering}
+            position = {name: getattr(self, name).get_state() for name in self.gathering}
             self.batches.start(self._gathered_batch, functools.partial(self.load_streams, position))
 
     def state_dict(self) -> dict[str, Any]:

@@ -49,8 +49,10 @@ class Pretrainer(Gatherer):
     Source: CM-ACC, Algorithms 2 and 4.
     """
 
-    kept = ("pools", "pooled", "counted")
+    parts = ("towers", "classifiers", "keys", "dictionaries", "entries", "optimiser")
     gathering = ("order", "order_generator", "view_generator")
+    streams = ("generator", "selection_generator", "shuffle_generator", *gathering)
+    kept = ("pools", "pooled", "counted")
 
     def __init__(self, recipe: AudioVisualRecipe, data: Pairs, seed: int, device: torch.device) -> None:
         super().__init__(recipe, data, seed, device)
@@ -84,31 +86,13 @@ class Pretrainer(Gatherer):
         if recipe.iterations:
             self.total_steps, self.report_steps = min(self.total_steps, recipe.iterations), REPORT_STEPS
         self.costly_steps = -(-self.total_steps // self.steps_per_epoch) if recipe.method == "cmacc" else 0
-        self.order = ShuffledBatches(
-            self.members, self.steps_per_epoch, batch=recipe.batch, generator=self.order_generator
-        )
+        self.order = ShuffledBatches(self.members, self.steps_per_epoch, self.order_generator, recipe.batch)
         self.counted = torch.zeros(len(MODALITIES), dtype=torch.int64, device=device)  # categories selected, all steps
         self.kinds = int(data.categories.max()) + 1
         self.categories = data.categories.where(data.categories >= 0, self.kinds).to(device)  # the last: unknown
         self.dictionaries, self.entries, self.pools, self.pooled = nn.ModuleDict(), nn.ModuleDict(), {}, {}
         if recipe.method in SELF_SUPERVISED:
             self._fill_dictionaries()
-        self.parts = {
-            "towers": self.towers,
-            "classifiers": self.classifiers,
-            "keys": self.keys,
-            "dictionaries": self.dictionaries,
-            "entries": self.entries,
-            "optimiser": self.optimiser,
-        }
-        self.streams = {
-            "generator": self.generator,
-            "selection_generator": self.selection_generator,
-            "order_generator": self.order_generator,
-            "shuffle_generator": self.shuffle_generator,
-            "view_generator": self.view_generator,
-            "order": self.order,
-        }
 
     def step(self) -> Tensor:
         """One optimisation step; the value of every term, (terms,).

@@ -78,6 +78,8 @@ class Pretrainer(Learner):
 
     recipe: ImageRecipe
     data: ImageSet
+    parts = ("model", "classifier", "keys", "dictionary", "optimiser")
+    streams = ("generator", "order_generator", "shuffle_generator", "order")
     kept = ("knn1",)
 
     def __init__(self, recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> None:
@@ -113,23 +115,8 @@ class Pretrainer(Learner):
         self.total_steps = 0 if recipe.method == "random" else recipe.epochs * self.steps_per_epoch
         self.costly_steps = min(MONITORED, self.total_steps)
         self.knn1 = 0.0
-        self.order = ShuffledBatches(
-            self.members, self.steps_per_epoch, batch=recipe.batch, generator=self.order_generator
-        )
+        self.order = ShuffledBatches(self.members, self.steps_per_epoch, self.order_generator, recipe.batch)
         self.incoming: Iterator[list[Tensor]] = iter(())
-        self.parts = {
-            "model": self.model,
-            "classifier": self.classifier,
-            "keys": self.keys,
-            "dictionary": self.dictionary,
-            "optimiser": self.optimiser,
-        }
-        self.streams = {
-            "generator": self.generator,
-            "order_generator": self.order_generator,
-            "shuffle_generator": self.shuffle_generator,
-            "order": self.order,
-        }
 
     def step(self) -> Tensor:
         """One optimisation step; the value of every term, (terms,)."""

@@ -4,7 +4,7 @@ import dataclasses
 
 from repro.image import augment
 from repro.image.augment import NORMALISATION, CentredView, ShiftedView, View
-from repro.image.recipe import MOCO, SCE, SELF_SUPERVISED, ImageRecipe
+from repro.image.recipe import MOCO, SCE, ImageRecipe, contrasts
 from repro.recipe import Rows
 
 SOURCES = {
@@ -18,7 +18,7 @@ NORMALISED = "released codes of SCE and of MoCo v2; assumed for Tiny-ImageNet, t
 
 def training_views(recipe: ImageRecipe) -> dict[str, View]:
     """What training sees, by the fields that name them: the query's view and, unless it is supervised, a key's."""
-    names = ("query_view", "key_view") if recipe.method in SELF_SUPERVISED else ("query_view",)
+    names = ("query_view", "key_view") if contrasts(recipe) else ("query_view",)
     normalisation = NORMALISATION[recipe.dataset]
     return {name: getattr(augment, getattr(recipe, name))(recipe.size, normalisation) for name in names}
 

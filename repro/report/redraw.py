@@ -17,8 +17,18 @@ from repro.report.style import save
 from repro.run.store import write_atomically
 
 
+class Study(Protocol):
+    """What drawing needs of a study: the version of its training today."""
+
+    @property
+    def version(self) -> int: ...
+
+
 class Table(Protocol):
     """What drawing needs of a table."""
+
+    @property
+    def study(self) -> Study: ...
 
     def laid_out(self, cells: DataFrame) -> DataFrame:
         """Its rows, of finished cells of one preset and data set; see `repro.table.Table`."""
@@ -31,11 +41,13 @@ class Drawing(NamedTuple):
         draw: makes it of the rows.
         caption: what it shows, in words.
         of: of a log, which of its rows are drawn; where there are none, nothing is.
+        also: a further sentence of the caption, which follows from the finished cells behind the figure.
     """
 
     draw: Callable[[DataFrame], Figure]
     caption: str
     of: Callable[[DataFrame], DataFrame] = lambda log: log
+    also: Callable[[DataFrame], str] = lambda cells: ""
 
 
 def redraw(
@@ -67,16 +79,20 @@ def redraw(
             listed = ~found["departures"].map(bool)
             for setting, group in found[listed].groupby(found["setting"].map(_ending)):
                 best = most_complete(group)
-                written += _write(folder, name, table.laid_out(best), best, figures, setting)
+                written += _write(folder, name, table, table.laid_out(best), best, figures.get(name), setting)
             if not listed.all():
                 rows, usual = variants(table, found[~listed], found)
                 shown = pd.concat([found[~listed], usual])
-                written += _write(folder, f"{name}_variants", rows, shown, figures)
+                away = f"{name}_variants"
+                written += _write(folder, away, table, rows, shown, figures.get(away))
     for name in [name for name in figures if name in kept]:
         for path in sorted(folder.glob(f"{name}_*.csv")):
             log = figures[name].of(logs.read(path, kept[name].columns))
             if not log.empty:
-                written += _save(figures[name], path.with_suffix(""), log)
+                found = cells[kept[name].table]
+                behind = found[found["key"].isin(log["key"])]
+                also = _of_cells(figures[name], tables[kept[name].table], behind)
+                written += _save(figures[name], path.with_suffix(""), log, also=also)
     return written
 
 
@@ -140,14 +156,21 @@ def _ending(setting: Mapping[str, Any]) -> str:
 
 
 def _write(
-    folder: Path, name: str, rows: DataFrame, cells: DataFrame, figures: Mapping[str, Drawing], setting: str = ""
+    folder: Path, name: str, table: Table, rows: DataFrame, cells: DataFrame, figure: Drawing | None, setting: str = ""
 ) -> list[Path]:
-    """Rows as CSV, and their figure if there is one; `setting` ends the names of the files."""
+    """Rows of a table as CSV, and their figure if there is one; `setting` ends the names of the files."""
     stem = folder / f"{name}_{slug(rows['dataset'].iloc[0])}{setting}"
     write_atomically(stem.with_suffix(".csv"), lambda path: told(rows).to_csv(path, index=False))
-    also = " ".join(filter(None, (spread_in_words(rows), versions_in_words(cells))))
-    drawn = _save(figures[name], stem, cells, rows, also) if name in figures else []
-    return [stem.with_suffix(".csv"), *drawn]
+    if figure is None:
+        return [stem.with_suffix(".csv")]
+    also = " ".join(filter(None, (spread_in_words(rows), _of_cells(figure, table, cells))))
+    return [stem.with_suffix(".csv"), *_save(figure, stem, cells, rows, also)]
+
+
+def _of_cells(figure: Drawing, table: Table, cells: DataFrame) -> str:
+    """What follows for a caption from the cells behind a figure, if any are there."""
+    sentences = (figure.also(cells), versions_in_words(cells, table.study.version)) if len(cells) else ()
+    return " ".join(filter(None, sentences))
 
 
 def told(rows: DataFrame) -> DataFrame:
@@ -177,13 +200,16 @@ def _save(
     return save(figure.draw(named if rows is None else rows), stem, captioned(caption, provenance), provenance)
 
 
-def versions_in_words(cells: DataFrame) -> str:
-    """Which cells are of which version of the training, where they are of several: they cannot simply be compared."""
-    if cells["version"].nunique() == 1:
+def versions_in_words(cells: DataFrame, newest: int) -> str:
+    """Which cells are of which version of the training, where one is not today's: they cannot simply be compared."""
+    if set(cells["version"]) <= {newest}:
         return ""
-    called = labels(cells).groupby(cells["version"]).unique()
-    parts = [f"{version} of {', '.join(names)}" for version, names in called.items()]
-    return f"Versions of the training: {'; '.join(parts)}."
+    today, called = f"(today's is {newest})", labels(cells).groupby(cells["version"]).unique()
+    if len(called) == 1:
+        return f"Cells of version {called.index[0]} of the training {today}."
+    usual = max(called.index, key=lambda version: len(called[version]))
+    parts = [f"{version} of {' and '.join(names)}" for version, names in called.drop(usual).items()]
+    return f"Versions of the training: {'; '.join(parts)}; {usual} of all others {today}."
 
 
 def captioned(caption: str, provenance: dict[str, Any]) -> str:

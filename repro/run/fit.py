@@ -56,7 +56,7 @@ def fit(
         checkpoint_seconds: time between checkpoints; there is always one at the end.
         probe: measures the learner along training, drawing from no stream of it; a line of `probes.jsonl` each time
             that there is something to measure.
-        probe_steps: steps between these; 0, never.
+        probe_steps: steps between these, and there is one at the end; 0, never.
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions, "steps": number of steps}
@@ -79,8 +79,9 @@ def fit(
     while done < learner.total_steps:
         losses.append(learner.step())
         done += 1
-        due = probe is not None and probe_steps > 0 and done % probe_steps == 0
-        if done % interval and done < learner.total_steps and not due:
+        last = done == learner.total_steps
+        due = probe is not None and probe_steps > 0 and (last or done % probe_steps == 0)
+        if done % interval and not last and not due:
             continue
         values = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
         losses.clear()
@@ -97,7 +98,7 @@ def fit(
                 _append(folder / "probes.jsonl", {"step": done, **measured})
             reported_at = time.monotonic()
         late = functools.partial(operator.ge, now - saved_at, checkpoint_seconds)
-        if done == learner.total_steps or from_first(late):
+        if last or from_first(late):
             _save(learner, folder, done, seconds)
             saved_at = time.monotonic()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation

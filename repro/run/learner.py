@@ -17,14 +17,12 @@ class ShuffledBatches:
     Args:
         members: (n,) int64 indices, on the CPU.
         batches: in an epoch, at least 1.
+        generator: of the order, on the CPU.
         batch: samples of each; an epoch's rest is dropped. By default all members are dealt to the batches, whose sizes
             differ by one at most.
-        generator: of the order, on the CPU.
     """
 
-    def __init__(
-        self, members: Tensor, batches: int, *, generator: torch.Generator, batch: int | None = None
-    ) -> None:
+    def __init__(self, members: Tensor, batches: int, generator: torch.Generator, batch: int | None = None) -> None:
         self.members, self.batches, self.generator = members, batches, generator
         self.used = len(members) if batch is None else batches * batch
         self.rest = torch.empty(0, dtype=torch.int64)
@@ -56,8 +54,8 @@ class ShuffledBatches:
 class Learner(abc.ABC):
     """A training: all its state, and how to take a step.
 
-    A subclass sets `terms`, `steps_per_epoch`, `total_steps` and registers all that training changes: in `parts` what
-    has a `state_dict`, in `streams` what random choices come from, in `kept` the names of further attributes.
+    A subclass sets `terms`, `steps_per_epoch`, `total_steps` and registers all attributes that training changes, by
+    their names, which the saved state has too.
 
     Args:
         recipe: hyper-parameters.
@@ -73,9 +71,9 @@ class Learner(abc.ABC):
         name: of the learner's folder in that of the run; "" for the main one, whose folder is the run's.
         precision: "float32" or "bfloat16", of matrix products inside `autocast`; that of the device it was begun on.
         taken: steps so far.
-        parts: modules, optimisers, dictionaries, by name.
-        streams: generators and orders of samples, by name.
-        kept: names of attributes that are numbers, tensors on the device or dicts of these.
+        parts: names of modules, optimisers, dictionaries: of all that has a `state_dict`.
+        streams: names of what random choices come from: generators and the order of samples.
+        kept: names of what else changes: numbers, tensors on the device and dicts of these.
     """
 
     terms: tuple[str, ...]
@@ -84,13 +82,13 @@ class Learner(abc.ABC):
     costly_steps = 0
     report_steps = 50
     name = ""
+    parts: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
 
     def __init__(self, recipe: Recipe, data: Any, seed: int, device: torch.device) -> None:
         self.recipe, self.data, self.seed, self.device = recipe, data, seed, device
         self.precision, self.taken = precision_of(recipe, device), 0
-        self.parts: dict[str, Any] = {}
-        self.streams: dict[str, torch.Generator | ShuffledBatches] = {}
 
     @abc.abstractmethod
     def step(self) -> Tensor:
@@ -102,8 +100,8 @@ class Learner(abc.ABC):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue exactly, as tensors, numbers, strings and containers of them."""
-        state = {name: part.state_dict() for name, part in self.parts.items()}
-        state |= {name: stream.get_state() for name, stream in self.streams.items()}
+        state = {name: getattr(self, name).state_dict() for name in self.parts}
+        state |= {name: getattr(self, name).get_state() for name in self.streams}
         return state | {name: getattr(self, name) for name in (*self.kept, "taken", "precision")}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -124,8 +122,8 @@ class Learner(abc.ABC):
         odd = state.keys() - {*self.parts, *self.streams, *self.kept, "taken", "precision"}
         if odd:
             raise KeyError(*sorted(odd))
-        for name, part in self.parts.items():
-            part.load_state_dict(state[name])
+        for name in self.parts:
+            getattr(self, name).load_state_dict(state[name])
         for name in (*self.kept, "taken"):
             setattr(self, name, _moved(state[name], self.device))
         # States from before it was kept are of recipes whose key says what "auto" was.
@@ -135,7 +133,7 @@ class Learner(abc.ABC):
     def load_streams(self, states: Mapping[str, Any]) -> None:
         """Set some streams, by name, to states that they had; raises ValueError as `load_state_dict`."""
         for name, state in states.items():
-            stream = self.streams[name]
+            stream = getattr(self, name)
             if isinstance(stream, ShuffledBatches):
                 stream.set_state(state)
             else:

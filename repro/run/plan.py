@@ -21,7 +21,8 @@ from repro.run.store import Cell, Run, Store
 
 MEASURED = 2.0  # seconds of steps that are measured of everything that is trained, and at least one step
 Learners = Callable[[Cell, torch.device], Iterator[Learner]]
-LEFT_OUT = "Pre-training and fine-tuning are included; loading data, probes, tests and other evaluation are not."
+LEFT_OUT = ("Pre-training and fine-tuning are included; loading data, probes along training and at its end, tests and "
+            "other evaluation are not.")
 
 
 def plan(cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Pool | None) -> str:

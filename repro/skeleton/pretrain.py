@@ -37,6 +37,8 @@ class Pretrainer(Learner):
 
     recipe: SkeletonRecipe
     data: SkeletonSet
+    parts = ("model", "keys", "dictionary", "sequence_dictionary", "optimiser")
+    streams = ("generator", "order_generator", "order")
 
     def __init__(self, recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> None:
         super().__init__(recipe, data, seed, device)
@@ -76,17 +78,7 @@ class Pretrainer(Learner):
         self.steps_per_epoch = max(1, len(self.train) // recipe.batch)
         self.total_steps = recipe.epochs * self.steps_per_epoch if trains(recipe) else 0
         self.order_generator, places = torch.Generator().manual_seed(order), torch.arange(len(self.train))
-        self.order = ShuffledBatches(
-            places, self.steps_per_epoch, batch=recipe.batch, generator=self.order_generator
-        )
-        self.parts = {
-            "model": self.model,
-            "keys": self.keys,
-            "dictionary": self.dictionary,
-            "sequence_dictionary": self.sequence_dictionary,
-            "optimiser": self.optimiser,
-        }
-        self.streams = {"generator": self.generator, "order_generator": self.order_generator, "order": self.order}
+        self.order = ShuffledBatches(places, self.steps_per_epoch, self.order_generator, recipe.batch)
 
     def step(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""

@@ -30,11 +30,12 @@ def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
 def along(learner: Pretrainer | BestOnTest) -> dict[str, float]:
     """The accuracies of `evaluate` that are measured along training, in percent; probes draw from streams of their own.
 
-    At the last epoch they are what `evaluate` reports.
+    All but `linear_best` are of the probe's last epoch, whatever the recipe selects. At the end of a training that
+    selects nothing they are what `evaluate` reports.
     """
     pretrainer = _pretrainer(learner)
     readouts, _ = pretrainer.features(pretrainer.data)
-    accuracies = _accuracies(pretrainer.recipe, pretrainer.data, readouts, pretrainer.seed)
+    accuracies = _accuracies(pretrainer.recipe.replace(select="last"), pretrainer.data, readouts, pretrainer.seed)
     return {name: accuracies[name] for name in ALONG}
 
 

@@ -39,8 +39,9 @@ print(rows["method"].tolist(), rows["departures"].tolist())
 def told(tmp_path_factory):
     """What the commands print on a copy of the project with the example among its papers, and the copy."""
     copy = tmp_path_factory.mktemp("copy")
-    for name in ("repro", "data_manifests", "figures"):
-        shutil.copytree(manifest.project_root() / name, copy / name, ignore=shutil.ignore_patterns("*.svg", "*.png"))
+    for name in ("repro", "data_manifests"):
+        shutil.copytree(manifest.project_root() / name, copy / name)
+    (copy / "figures").mkdir()
     shutil.copytree(HERE / "byol", copy / "repro" / "papers" / "byol")
     environment = {"PATH": "", "REPRO_RUNS": str(copy / "runs"), "PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
     ended = subprocess.run(

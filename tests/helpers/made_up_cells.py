@@ -42,7 +42,10 @@ def sounding(method, metrics, *, dataset="synthetic", preset="quick", **changes)
     return cell(CLIPS, method, {"trained_on": 100.0} | metrics, dataset, preset, **changes)
 
 
-def cell(study, method, metrics, dataset, preset, *, seed=0, version=1, finished="2024-05-01T12:00:00+00:00", **changes):
+FINISHED = "2024-05-01T12:00:00+00:00"
+
+
+def cell(study, method, metrics, dataset, preset, *, seed=0, version=1, finished=FINISHED, **changes):
     """One row of cells.csv; a data set in brackets is a part or a copy."""
     subset = {"subset": True} if " (" in dataset else {}
     recipe = study.presets[preset](dataset.partition(" (")[0], method, **subset, **changes)

@@ -34,15 +34,15 @@ class Walk(Learner):
     """
 
     terms = ("loss", "size")
+    parts, streams = ("model", "optimiser"), ("generator",)
 
     def __init__(self, total_steps=20, steps_per_epoch=3, fails_at=None, bad=None):
         super().__init__(Pace(), None, 0, torch.device("cpu"))
         self.total_steps, self.steps_per_epoch = total_steps, steps_per_epoch
         self.fails_at, self.bad, self.history = fails_at, bad or {}, {}
-        model = nn.ParameterDict({"weight": torch.linspace(-1, 1, 5)})
-        self.weight, self.optimiser = model["weight"], torch.optim.Adam(model.parameters(), lr=0.1)
+        self.model = nn.ParameterDict({"weight": torch.linspace(-1, 1, 5)})
+        self.weight, self.optimiser = self.model["weight"], torch.optim.Adam(self.model.parameters(), lr=0.1)
         self.generator = torch.Generator().manual_seed(7)
-        self.parts, self.streams = {"model": model, "optimiser": self.optimiser}, {"generator": self.generator}
 
     def step(self):
         if self.taken + 1 == self.fails_at:

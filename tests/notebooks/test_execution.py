@@ -99,6 +99,7 @@ def test_cross_modal_with_two_approaches(tmp_path):
     assert len(tables) == 3 and "77.2" in tables[1] and "74.5" in tables[2]  # ours, Table 1, Table 2
 
 
+@pytest.mark.usefixtures("clips_prepared")
 def test_ohem_vs_active_with_two_samplers(tmp_path):
     process, notebook = execute("ohem_vs_active", tmp_path, samplers="ohem,gradient", batches="16", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
@@ -106,6 +107,7 @@ def test_ohem_vs_active_with_two_samplers(tmp_path):
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
 
 
+@pytest.mark.usefixtures("clips_prepared")
 def test_dictionary_size_with_two_sizes(tmp_path):
     process, notebook = execute("dictionary_size", tmp_path, methods="xmoco", dictionaries="64,32", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
@@ -122,6 +124,7 @@ def test_mutual_information_with_two_numbers(tmp_path):
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
 
 
+@pytest.mark.usefixtures("clips_prepared")
 def test_transfer_of_two_methods(tmp_path):
     process, notebook = execute("transfer", tmp_path, methods="scratch,cmacc", targets="synthetic_audio", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
@@ -150,6 +153,7 @@ def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
     assert lists.count(["random, seed 3, smoke", "CE+AD, seed 3, smoke"]) == 2  # left and right
 
 
+@pytest.mark.usefixtures("clips_prepared")
 def test_category_diversity_of_two_samplers(tmp_path):
     chosen = {"samplers": "gradient,random", "batches": "32", "iterations": "3"}
     process, notebook = execute("category_diversity", tmp_path, **chosen, **SMOKE)
@@ -164,6 +168,7 @@ def test_category_diversity_of_two_samplers(tmp_path):
     assert "72.0" in uniform and "36.7" in uniform
 
 
+@pytest.mark.usefixtures("clips_prepared")
 def test_category_difficulty_of_two_methods(tmp_path):
     chosen = {"methods": "cmacc,xmoco", "targets": "synthetic_audio"}
     process, notebook = execute("category_difficulty", tmp_path, **chosen, **SMOKE)
@@ -177,6 +182,7 @@ def test_category_difficulty_of_two_methods(tmp_path):
     assert summary.count(">video</th>") == summary.count(">audio</th>") == 2  # kinds of queries, of each method
 
 
+@pytest.mark.usefixtures("clips_prepared")
 def test_negative_instances_of_a_short_training(tmp_path):
     process, notebook = execute("negative_instances", tmp_path, targets="synthetic_audio", seeds="3", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]

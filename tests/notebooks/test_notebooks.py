@@ -108,6 +108,7 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.usefixtures("clips_prepared")
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
@@ -194,6 +195,7 @@ def test_runs_that_cannot_be_written_stop_the_third_cell(path, tmp_path, monkeyp
         begin(path.stem)
 
 
+@pytest.mark.usefixtures("clips_prepared")
 @every_notebook
 def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(path, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))

@@ -36,7 +36,8 @@ def test_logs_of_categories_are_drawn_beside_their_file(tmp_path):
                                                for stem in stems}
     caption, source = told(tmp_path / "category_curves_synthetic")
     assert source == {"cells": ["c", "b"], "seeds": [0, 3], "preset": "quick", "dataset": "synthetic"}
-    assert caption.startswith(papers.drawings()["category_curves"].caption) and "Seeds: 0, 3. Drawn from 2 cells, whose" in caption
+    assert caption.startswith(papers.drawings()["category_curves"].caption)
+    assert "Seeds: 0, 3. Drawn from 2 cells, whose" in caption
     assert told(tmp_path / "pretext_accuracy_synthetic")[0].endswith(
         "Data set: synthetic. Preset: quick. Seed: 0. Drawn from 1 cell, whose key is in the source of this file."
     )

@@ -43,7 +43,8 @@ def site(tmp_path_factory):
     """A report of the committed figures and a made-up notebook, claims and discrepancies."""
     folder = tmp_path_factory.mktemp("site")
     made_up_report.write_notebooks(folder / "notebooks", made=made_up_report.notebook())
-    build(folder / "report", FIGURES, folder / "notebooks", made_up_report.claims(), made_up_report.discrepancies(), PAPERS)
+    checked = made_up_report.claims(), made_up_report.discrepancies()
+    build(folder / "report", FIGURES, folder / "notebooks", *checked, PAPERS)
     return folder / "report"
 
 

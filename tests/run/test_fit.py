@@ -152,11 +152,19 @@ def test_a_probe_has_a_line_each_time_and_changes_nothing(tmp_path, undisturbed,
     assert [(row["step"], row["taken"]) for row in probed] == [(5, 5), (10, 10), (15, 15), (20, 20)]
     assert probed[-1]["norm"] == learner.weight.norm().item() and len({row["norm"] for row in probed}) == 4
     assert {line["step"] for line in progress(tmp_path)} == {*range(3, 21, 3), 5, 10, 20}
-    for options in ({"probe_steps": 0}, {"probe": None}, {"probe_steps": 21}):
+    for options in ({"probe_steps": 0}, {"probe": None}):
         folder = tmp_path / str(options)
         folder.mkdir()
         train(Walk(), folder, **probing(learner, **options))
         assert not (folder / "probes.jsonl").exists() and progress(folder) == undisturbed[1]
+
+
+@pytest.mark.parametrize(("every", "steps"), [(6, [6, 12, 18, 20]), (20, [20]), (21, [20])])
+def test_probes_end_with_the_training(tmp_path, undisturbed, every, steps):
+    learner = Walk()
+    train(learner, tmp_path, **probing(learner, probe_steps=every))
+    assert [row["step"] for row in probes(tmp_path)] == steps
+    same(learner.state_dict(), undisturbed[0])
 
 
 @pytest.mark.parametrize("step", range(1, 21))

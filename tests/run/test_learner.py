@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def shuffled(count, batches, batch=None, seed=0):
-    return ShuffledBatches(3 * torch.arange(count), batches, batch=batch, generator=torch.Generator().manual_seed(seed))
+    return ShuffledBatches(3 * torch.arange(count), batches, torch.Generator().manual_seed(seed), batch)
 
 
 @pytest.mark.parametrize(("count", "batches", "batch"), [(20, 3, 6), (18, 3, 6), (4, 1, 4), (5, 5, 1)])

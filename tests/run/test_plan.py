@@ -118,7 +118,7 @@ def test_each_recipe_is_measured_once_and_the_finished_are_not(store):
     assert [row.split()[:4] for row in rows] == [["CE,", "steps=30", "2", "30"], ["CE,", "steps=20", "1", "20"]]
     assert all(float(row.split()[-1]) > 50 for row in rows)  # an interpreter with torch
     assert total.startswith("3 of 6 cells are finished; left are 0 s of training; with one process about 0 s, ")
-    assert "fine-tuning are included" in left_out and "probes" in left_out
+    assert "fine-tuning are included" in left_out and "probes along training and at its end" in left_out
 
 
 def test_a_finished_table_costs_nothing(store):

@@ -7,6 +7,8 @@ from repro.papers.cmacc import accuracy_figures, category_figures, negative_figu
 from repro.report.elements import only
 from repro.report.redraw import Drawing
 
+WITHOUT_REPLACEMENT = 5  # the version of the training whose expectation is of draws as they are made
+
 
 def of_embedded_clips(log: DataFrame) -> DataFrame:
     """Pictures of real clips are not ours to publish: none of their rows."""
@@ -16,6 +18,15 @@ def of_embedded_clips(log: DataFrame) -> DataFrame:
 def embedded_negatives(log: DataFrame) -> Figure:
     """The picks of clips that come with the package, which are filmed again."""
     return negative_figures.selected_negatives(log, negative_figures.drawn_again(log))
+
+
+def draws_in_words(cells: DataFrame) -> str:
+    """A sentence of the caption: which uniform draws the expectation is of, by the cells' versions of the training."""
+    earlier = cells["version"] < WITHOUT_REPLACEMENT
+    if earlier.all():
+        return "The draws of the expectation are with replacement."
+    exception = f", up to version {WITHOUT_REPLACEMENT - 1} of the training with replacement" if earlier.any() else ""
+    return f"The draws of the expectation are without replacement{exception}."
 
 
 FIGURES = {
@@ -50,12 +61,14 @@ FIGURES = {
     "category_diversity": Drawing(
         category_figures.category_diversity,
         "Distinct categories among the M negatives selected in a step, mean over training, as a share of M; dashed, "
-        "the closed-form expectation of M uniform draws without replacement.",
+        "the closed-form expectation of M uniform draws.",
+        also=draws_in_words,
     ),
     "category_curves": Drawing(
         category_figures.category_curves,
         "Distinct categories among the M negatives selected in a step, along training; dashed, the closed-form "
-        "expectation of M uniform draws without replacement.",
+        "expectation of M uniform draws.",
+        also=draws_in_words,
     ),
     "pretext_accuracy": Drawing(
         category_figures.pretext_accuracy,

@@ -16,9 +16,10 @@ from repro.papers.taxonomy.glm_ours import forest, usual_cells
 from repro.report.elements import in_order, only, origin, stacked
 from repro.report.logs import slug
 from repro.report.printed import printed
-from repro.report.redraw import captioned
+from repro.report.redraw import captioned, versions_in_words
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, save, settled, styled
 from repro.run.store import write_atomically
+from repro.skeleton.study import SKELETONS
 
 CAPTIONS = {
     "glm_specifications": "t of the four terms in linear models of the printed accuracies, for every natural choice of "
@@ -166,7 +167,8 @@ def redraw(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
         if (table.get("source") == "ours").any():
             provenance = {"cells": list(ours["key"]), "seeds": sorted(int(seed) for seed in set(ours["seed"]))}
             provenance |= {"dataset": dataset, "preset": only(table, "preset"), "printed": "taxonomy.csv"}
-            caption = captioned(CAPTIONS["glm_forest"], provenance)
+            versions = versions_in_words(trained[trained["key"].isin(ours["key"])], SKELETONS.version)
+            caption = captioned(" ".join(filter(None, (CAPTIONS["glm_forest"], versions))), provenance)
             written += _write(folder / f"glm_forest_{slug(dataset)}", table, effects(table), caption, provenance)
     return written
 

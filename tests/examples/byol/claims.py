@@ -5,7 +5,6 @@ from repro.report.verdicts import SEEDS, above, claims_of
 
 
 def over_none(setting: Setting) -> Estimates:
-    """With the predictor minus without."""
     return {"predictor": setting.difference("predictor", {"method": "byol"}, {"method": "without"})}
 
 

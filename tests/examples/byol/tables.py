@@ -45,7 +45,6 @@ class Bootstrap(Pretrainer):
 
 
 def learners(recipe: ByolRecipe, data: ImageSet, seed: int, device: torch.device) -> Iterator[Bootstrap]:
-    """What is trained for a recipe."""
     yield Bootstrap(recipe, data, seed, device)
 
 
@@ -56,8 +55,7 @@ def paper(dataset: str, method: str, **changes: Any) -> ByolRecipe:
 
 
 def printed_accuracy(row: Any) -> float:
-    """A made-up number, as this is an example."""
-    return 91.3 if (row.dataset, row.method) == ("cifar10", "byol") else math.nan
+    return 91.3 if (row.dataset, row.method) == ("cifar10", "byol") else math.nan  # made up, as this is an example
 
 
 SMALL = {"batch": 128, "probe_view": "centred", "precision": "float32", "channels_last": False}

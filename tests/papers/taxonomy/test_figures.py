@@ -60,7 +60,8 @@ def depth_table(dataset="ucla") -> DataFrame:
 
 def variants_table(dataset="ucla") -> DataFrame:
     rows = taxonomy_table(dataset=dataset).iloc[[3, 5, 9, 9]]
-    departures = [{"td_queue": "frozen_noise"}, {"select": "best_on_test"}, {"learning_rate": 0.05}, {"ad_input": "augmented"}]
+    departures = [{"td_queue": "frozen_noise"}, {"select": "best_on_test"}, {"learning_rate": 0.05},
+                  {"ad_input": "augmented"}]
     return rows.assign(departures=departures, usual=[70.0, 60.0, np.nan, 50.0], preset=["paper", "quick"] * 2)
 
 
@@ -115,7 +116,8 @@ def test_taxonomy_plots_the_table_random_first_then_sorted():
 
 def test_variants_plot_the_table_by_objective():
     table = variants_table()
-    table = table.assign(departures=table["departures"].map(in_words)).sort_values(["objectives", "departures", "preset"])
+    table = table.assign(departures=table["departures"].map(in_words))
+    table = table.sort_values(["objectives", "departures", "preset"])
     axes = figures.taxonomy_variants(table).axes[0]
     values = {line.get_label(): np.asarray(line.get_xdata(), float) for line in axes.lines}
     for label, column in (("changed", "ours"), ("recipe", "usual"), ("printed", "published")):

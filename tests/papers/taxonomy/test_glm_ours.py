@@ -131,7 +131,8 @@ def test_the_forest_has_ours_beside_the_printed_ones():
 
 
 def test_of_ntu_the_printed_column_is_its_own():
-    found = glm_ours.forest(glm_ours.usual_cells(placed(*cells(dataset="ntu"))["taxonomy"], "ntu")).query("source == 'printed'")
+    table = glm_ours.usual_cells(placed(*cells(dataset="ntu"))["taxonomy"], "ntu")
+    found = glm_ours.forest(table).query("source == 'printed'")
     expected = glm.coefficients(glm.fit(printed("taxonomy"), "NTU_1layer", "all"))["estimate"]
     assert found.query("rows == 'all'")["estimate"].tolist() == expected.tolist()
 
