@@ -10,14 +10,14 @@ from repro import manifest
 from repro.recipe import choose
 from repro.run import device as devices
 from repro.run.cost import commit
-from repro.run.store import Store
+from repro.run.store import Cell, Store
 from repro.table import find
 
 PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # parameters of every table beside its recipe's fields
 
 
-def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
+def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> dict[str, Any]:
     """The notebook's parameters, checked; prints the environment and what there is to do.
 
     papermill only warns about a name that the notebook does not have; here it may be any field of the table's recipe,
@@ -25,7 +25,7 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
 
     Args:
         namespace: the notebook's `globals()`; names are checked the first time in a kernel.
-        table: name of the table.
+        table: its name, or a function that lists cells and whose parameters are the notebook's.
 
     Returns:
         Keyword arguments for `repro.run_table` and `Table.cells`.
@@ -36,11 +36,14 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
         OSError: if REPRO_RUNS cannot be written.
     """
-    declared = find(table)
-    settings, device = _checked(namespace, [*CHOICES, *declared.study.fields])
+    if callable(table):
+        cells, names = table, [*inspect.signature(table).parameters]
+    else:
+        cells, names = find(table).cells, [*CHOICES, *find(table).study.fields]
+    settings, device = _checked(namespace, names)
     store = Store(manifest.runs_root())
     store.require_usable()
-    planned = declared.cells(**settings)
+    planned = cells(**settings)
     finished = sum(store.run(cell).result is not None for cell in planned)
     _print_environment(device)
     print(f"{len(planned)} cells of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")

@@ -626,8 +626,8 @@ def resolved(preset: str, dataset: str) -> str:
 def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:
     """By table, the finished cells that stand in it: those that depart from it in nothing, or from no other in less.
 
-    Of a data set and preset a table has none if all of them are among the more that another table has there: that one
-    was run.
+    Of a data set and preset a table has none if all of them are among the more that another table has there, which was
+    the one that was run; of tables that have the same cells there the last has them.
 
     Args:
         tables: of all papers.
@@ -641,9 +641,12 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     nearest = {name: found[found["departures"].map(len) == found["key"].map(fewest)] for name, found in chosen.items()}
     places = ["dataset", "preset"]
     keys = {name: found.groupby(places)["key"].agg(set).to_dict() for name, found in nearest.items()}
-    for name, found in nearest.items():
+    for number, (name, found) in enumerate(nearest.items()):
+        others = [(other, later > number) for later, other in enumerate(keys.values()) if later != number]
         of_others = {
-            place for place, own in keys[name].items() if any(own < other.get(place, own) for other in keys.values())
+            place
+            for place, own in keys[name].items()
+            if any(own < other.get(place, set()) or (last and own == other.get(place)) for other, last in others)
         }
         kept = [place not in of_others for place in found[places].itertuples(index=False, name=None)]
         nearest[name] = found.loc[kept].reset_index(drop=True)
@@ -698,9 +701,14 @@ def _versions_of(rows: DataFrame, identity: Series) -> DataFrame:
 
 
 def _mean(groups: Any) -> list[Any]:
-    """Means over seeds, NaN where some seed has no value: they would be those of other seeds; of texts the first."""
+    """Means over seeds, NaN where some seed has no value: they would be those of other seeds.
+
+    Of texts the first, of whole numbers rounded.
+    """
     if not pd.api.types.is_numeric_dtype(groups.obj):
         return groups.first().tolist()
+    if pd.api.types.is_integer_dtype(groups.obj):
+        return groups.mean().round().astype(int).tolist()
     return groups.mean().where(groups.count() == groups.size()).tolist()
 
 

@@ -25,7 +25,6 @@ LAYERS = (  # each imports what stands before it, and of its own line only itsel
 )
 TOGETHER = {"archives", "labels", "manifest", "npz", "present"} | {*LAYERS[-1]}  # modules of one line
 STARTED = {"repro.__main__", "repro.run.worker"}  # as programs
-MOVING = {"repro.explore"}  # whose notebook still imports it from where it was
 
 
 def name_of(path):
@@ -88,7 +87,7 @@ def test_what_a_paper_says_first_imports_nothing():
 
 def test_no_module_is_imported_by_nobody():
     """Papers' modules are imported by name; of which names, their package says."""
-    used = {found for name in MODULES for found in imported(name)} | STARTED | MOVING
+    used = {found for name in MODULES for found in imported(name)} | STARTED
     cells = [cell for path in NOTEBOOKS.glob("*.ipynb") for cell in json.loads(path.read_text())["cells"]]
     code = ["".join(cell["source"]).replace("%matplotlib inline", "") for cell in cells if cell["cell_type"] == "code"]
     used |= {found for text in code for found in modules_of(text)}

@@ -108,6 +108,37 @@ def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
     return Evidence(cells, manifest.project_root() / "figures")
 
 
+def judged(
+    dataset: str = "all",
+    *,
+    preset: str = "auto",
+    seeds: str | int = "all",
+    paper: str = "all",
+    verdict: str = "all",
+    level: str = "all",
+) -> "DataFrame":
+    """The claims of all papers with their verdicts, see `repro.report.claims.judge`.
+
+    Args:
+        dataset, preset, seeds: which finished cells count, as for `evidence`.
+        paper, verdict, level: which claims, as for `repro.report.claims.chosen`.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
+    """
+    from repro.report.claims import chosen, judge
+
+    found = judge(claims(), evidence(dataset, preset=preset, seeds=seeds))
+    return chosen(found, paper=paper, verdict=verdict, level=level)
+
+
+def measured(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "DataFrame":
+    """The discrepancies of all papers, see `repro.report.claims.measured_discrepancies`; cells as for `evidence`."""
+    from repro.report.claims import measured_discrepancies
+
+    return measured_discrepancies(discrepancies(), evidence(dataset, preset=preset, seeds=seeds))
+
+
 def export_logs(store: "Store", folder: Path) -> list[Path]:
     """Write the logs that figures need of the store's cells to a folder; see `repro.report.logs.export`."""
     from repro.report.logs import export

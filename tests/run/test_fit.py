@@ -164,7 +164,7 @@ def test_probes_end_with_the_training(tmp_path, undisturbed, every, steps):
     learner = Walk()
     train(learner, tmp_path, **probing(learner, probe_steps=every))
     assert [row["step"] for row in probes(tmp_path)] == steps
-    same(learner.state_dict(), undisturbed[0])
+    assert_equal_states(learner.state_dict(), undisturbed[0])
 
 
 @pytest.mark.parametrize("step", range(1, 21))

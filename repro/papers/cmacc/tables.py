@@ -55,6 +55,7 @@ def by_target(cells: DataFrame) -> DataFrame:
     accuracies = [row["linear" if row["target"] == ON_GRIDS else row["target"]] for row in rows.to_dict("records")]
     encoders = rows["changes"].map(lambda changes: str({**changes, "targets": ""}))
     rows = rows.assign(value=accuracies)[~_alike(rows, "method", "version", "seed", "target", encoders).duplicated()]
+    rows = rows.astype({"trained_on": int})
     if "linear_held_out" in rows and rows["linear_held_out"].isna().all():  # of no grids
         rows = rows.drop(columns="linear_held_out")
     return with_notes(rows)
@@ -63,17 +64,18 @@ def by_target(cells: DataFrame) -> DataFrame:
 def over_splits(cells: DataFrame) -> DataFrame:
     """The rows of `by_target`; where a seed has every split of a target, an encoder each, their mean alone, as split 0.
 
+    Of a target with one split that is it.
+
     `printed_in` is the table that `printed_transfer` is of, and tables that contradict it: "Table 5 (Table 6: 79.2)".
     """
     rows = by_target(cells)
     alike = _alike(rows, "method", "video_trunk", "version", "seed", "target", rows["departures"].map(str))
     official = rows["target"].map({name: len(target.splits) for name, target in TARGETS.items()})  # none of characters
     single = rows["split"] > 0
-    whole = single & (official > 1) & (rows["split"].where(single).groupby(alike).transform("nunique") == official)
+    whole = single & (rows["split"].where(single).groupby(alike).transform("nunique") == official)
     means = rows[["value", "trained_on"]].where(whole).groupby(alike).transform("mean")
-    rows = rows.assign(**{name: rows[name].where(~whole, means[name]) for name in means}).assign(
-        split=rows["split"].where(~whole, 0)
-    )
+    rows = rows.assign(**{name: rows[name].where(~whole, means[name]) for name in means})
+    rows = rows.assign(split=rows["split"].where(~whole, 0)).round({"trained_on": 0}).astype({"trained_on": int})
     rows = rows[~_alike(rows, "split", alike).duplicated()]
     return rows.assign(printed_in=[printed_in(row) for row in rows.itertuples()])
 
@@ -81,7 +83,8 @@ def over_splits(cells: DataFrame) -> DataFrame:
 def by_modality(cells: DataFrame) -> DataFrame:
     """A row for every cell and modality of the candidates, the number of their categories as `value`."""
     parts = [cells.assign(target=name, value=cells[f"categories_{name}"]) for name in MODALITIES]
-    return with_notes(pd.concat(parts).sort_index(kind="stable").reset_index(drop=True))
+    rows = pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+    return with_notes(rows.astype({"trained_on": int}))
 
 
 def with_notes(rows: DataFrame) -> DataFrame:
