@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from repro import manifest
 from repro.audiovisual.characters import FREQUENCIES, VIEWS
 from repro.audiovisual.data import CHARACTERS, DATASETS, LARGEST_CROP
-from repro.recipe import LARGEST, Recipe, Values, choose, distinct, parse_names, setting
+from repro.recipe import LARGEST, Recipe, Values, choose, distinct, parse_names, setting, swept
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
 METHODS = ("scratch", "supervised", *SELF_SUPERVISED)
@@ -249,8 +249,8 @@ class AudioVisualRecipe(Recipe):
         """
         if name != "targets":
             return super().parse(name, given)
-        parts = given.split(",") if isinstance(given, str) else given
-        return distinct(name, given, (",".join(parse_names(name, part.replace("+", ","), TARGETS)) for part in parts))
+        parts = (parse_names(name, str(part).replace("+", ","), TARGETS) for part in swept(given))
+        return distinct(name, given, (",".join(part) for part in parts))
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""

@@ -140,6 +140,12 @@ def test_impossible_values_are_refused(changes, message):
         AudioVisualRecipe(**changes)
 
 
+@pytest.mark.parametrize("value", [[], 3, None, [1], "nowhere", "ucf101,ucf101"])
+def test_targets_that_do_not_exist_are_refused_by_name(value):
+    with pytest.raises(ValueError, match=r"^targets="):
+        AudioVisualRecipe.parse("targets", value)
+
+
 def test_misspelt_fields_are_refused():
     with pytest.raises(TypeError, match="did you mean 'temperature'"):
         paper("kinetics_sound", "cmacc", temprature=0.1)
