@@ -104,13 +104,22 @@ def parse_float(value: Any) -> float:
     return float(str(value).replace("_", "?"))
 
 
+def swept(given: Any) -> list[Any]:
+    """The values of a sweep: those of a list, what stands between the commas of a text, or the one there is."""
+    if isinstance(given, str):
+        return given.split(",")
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
 def distinct(parameter: str, value: Any, items: Iterable[Any]) -> list[Any]:
     """The items of a list that a user has given as `value`; one there twice is more likely a slip than meant.
 
     Raises:
-        ValueError: naming the parameter, the value and the item that is there twice.
+        ValueError: naming the parameter, the value and the item that is there twice; also if there is none.
     """
     items = list(items)
+    if not items:
+        raise ValueError(f"{parameter}={value!r} names nothing; leave it out, or name what there should be")
     for place, item in enumerate(items):
         if item in items[:place]:
             raise ValueError(f"{parameter}={value!r} names {item} twice; name it once")
@@ -256,8 +265,7 @@ class Recipe:
             known = f"its fields are {', '.join(cls.__dataclass_fields__)}{closest(name, cls.__dataclass_fields__)}"
             raise TypeError(f"{name!r} is not a field of {cls.__name__}; {known}")
         kinds = _types(typing.get_type_hints(cls)[name])
-        parts = given.split(",") if isinstance(given, str) else given if isinstance(given, list | tuple) else [given]
-        return distinct(name, given, (_value(name, part, kinds) for part in parts))
+        return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
     def described(self, also: Values | None = None) -> Rows:
         """(field, value, source) for every field; a value says so that left the paper's default, or that of `also`."""

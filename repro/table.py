@@ -18,7 +18,7 @@ from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import manifest
-from repro.recipe import Recipe, Rows, choose, parse_numbers
+from repro.recipe import Recipe, Rows, choose, in_words, parse_numbers
 from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.engine import pool_of, run_cells
@@ -138,14 +138,28 @@ class Study:
         """What `fit` trains for a cell, one after the other, as it begins."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
 
+    def _recipe(self, cell: Any) -> Any:
+        """The recipe of a stored cell; raises as `tidy`."""
+        try:
+            choose("preset", cell.preset, self.presets)
+            return self.recipe.from_dict(json.loads(cell.recipe))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"the cell {cell.key} cannot be read ({error}); restore it or delete it, a row of figures/cells.csv or "
+                "a folder of that name in REPRO_RUNS, or take the version that wrote it"
+            ) from error
+
     def tidy(self, cells: DataFrame) -> DataFrame:
         """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
 
         Of equal changes, version and seed the one that finished last. A field of the recipe that is also the name of a
         measure, or of what else is known of a cell, keeps the latter's value.
+
+        Raises:
+            ValueError: if there is no such recipe or preset; the message names the cell.
         """
         cells = cells[cells["study"] == self.name].reset_index(drop=True)
-        recipes = [self.recipe.from_dict(json.loads(text)) for text in cells["recipe"]]
+        recipes = [self._recipe(cell) for cell in cells.itertuples()]
         changes = [json.loads(text) for text in cells["changes"]]  # the first edition has none
         presets = zip(changes, recipes, cells["preset"], strict=True)
         cells = cells.assign(changes=[
@@ -706,13 +720,14 @@ def require_one_recipe(cells: DataFrame, recipe: type[Recipe]) -> None:
     fields = [field.name for field in dataclasses.fields(recipe)]
     compared = [name for name in ("digest", *fields) if name in cells and name not in ("precision", "dataset")]
     alike = [cells["version"].astype(str), cells[recipe.named_by], cells["changes"].map(str)]
-    for (_, method, changes), seeds in cells.groupby(alike, sort=False):
+    for (_, method, _), seeds in cells.groupby(alike, sort=False):
         if len(seeds) == 1:
             continue
         mixed = [name for name in compared if seeds[name].map(repr).nunique() > 1]
         if mixed:
+            called = ", ".join(filter(None, (method, in_words(seeds["changes"].iloc[0]))))
             raise MixedSeeds(
-                f"seeds {', '.join(map(str, seeds['seed']))} of {method} {changes} differ in {', '.join(mixed)} (cells "
+                f"seeds {', '.join(map(str, seeds['seed']))} of {called} differ in {', '.join(mixed)} (cells "
                 f"{', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a "
                 "row of figures/cells.csv or a folder of that name in REPRO_RUNS"
             )
@@ -723,7 +738,7 @@ def _names(recipes: Sequence[Recipe]) -> str:
 
 
 def _users(recipes: Sequence[Recipe], names: Sequence[str]) -> str:
-    """The end of a message on fields that change nothing: who uses them, unless what is asked for has these values already."""
+    """The end of a message on fields that change nothing: who uses them, unless the recipes have these values already."""
     chosen = {getattr(recipe, recipe.named_by) for recipe in recipes}
     users = dict.fromkeys(user for name in names for user in recipes[0].users(name))
     others = users and chosen.isdisjoint(users)

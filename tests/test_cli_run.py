@@ -73,7 +73,7 @@ from repro import manifest, table
         (["positive_keys", "--strength", "-1"], "strength=-1.0 should be at least 0"),
         (["cross_modal", "--method", "moco"], "method='moco' is not one of: scratch, supervised, "),
         (["ohem_vs_active", "--sampler", "hard"], "sampler='hard' is not one of: gradient, feature, random, ohem"),
-        (["ohem_vs_active", "--batch", "0"], "batch=0 should be at least 1"),
+        (["ohem_vs_active", "--batch", "0"], "batch=0 should be between 1 and 14316557"),
         (["dictionary_size", "--dictionary", "1.5"], "dictionary='1.5' should be a whole number"),
         (["dictionary_size", "--seeds", "x"], "seeds='x' should be a comma list of whole numbers from 0"),
         (["mutual_information", "--characters", "10"], "characters=10 should be between 1 and 9"),

@@ -115,6 +115,12 @@ def test_parse_numbers_of_at_least():
         parse_numbers("layers", "2,0", least=1)
 
 
+@pytest.mark.parametrize("nothing", [[], ()])
+def test_a_sweep_over_nothing_is_refused(nothing):
+    with pytest.raises(ValueError, match=r"epochs=.* names nothing; leave it out"):
+        Small.parse("epochs", nothing)
+
+
 def test_an_unknown_field_raises():
     with pytest.raises(TypeError, match="epoch"):
         Small(epoch=3)

@@ -269,6 +269,17 @@ def test_no_cells_are_no_rows():
     assert SWEEP.select(nothing).empty and all(cells.empty for cells in standing([SWEEP, CALLED], frame()).values())
 
 
+@pytest.mark.parametrize(("change", "message"), [
+    ({"preset": "papr"}, "preset='papr' is not one of: paper, quick, smoke"),
+    ({"recipe": '{"depths": 3}'}, "'depths' is not a field of Toy"),
+    ({"recipe": '{"depth": "3"}'}, "depth='3' is of type str"),
+])
+def test_a_stored_cell_that_cannot_be_read_is_named(change, message):
+    row = stored() | change
+    with pytest.raises(ValueError, match=f"the cell {row['key']} cannot be read \\({message}.*; restore it or delete"):
+        TOY.tidy(frame(stored(), row))
+
+
 def test_a_cell_departs_from_the_nearest_row():
     cells = TOY.tidy(frame(
         stored("heavy", depth=3), stored("plain"), stored("heavy", weight=2.0), stored("both"),
@@ -430,7 +441,7 @@ def test_seeds_of_other_recipes_or_data_are_not_averaged(change, named):
     odd = json.loads(rows[2]["recipe"]) | change.get("recipe", {})
     rows[2] |= change | {"recipe": json.dumps(odd)}
     keys = ", ".join(row["key"] for row in rows)
-    message = rf"^seeds 0, 1, 2 of heavy {{}} differ in {named} \(cells {keys}\); they cannot be averaged: run all"
+    message = rf"^seeds 0, 1, 2 of heavy differ in {named} \(cells {keys}\); they cannot be averaged: run all"
     with pytest.raises(MixedSeeds, match=message):
         laid_out(SWEEP, *rows, stored("plain"))
     assert len(laid_out(SWEEP, rows[0], rows[2] | {"version": 2})) == 2  # versions are not averaged anyway
@@ -447,7 +458,7 @@ def test_what_cannot_be_averaged_is_left_out_by_table_data_set_and_preset():
     rows[5]["digest"] = "another"  # of plain, quick
     kept, (line,) = without_mixed([SWEEP], standing([SWEEP], frame(*rows)))
     assert set(kept["made_up"]["key"]) == {row["key"] for row in rows[:4]}
-    assert line.startswith("made_up on ucla, quick recipe: seeds 0, 1 of plain {} differ in digest")
+    assert line.startswith("made_up on ucla, quick recipe: seeds 0, 1 of plain differ in digest")
     assert all(row["key"] in line for row in rows[4:6]) and not any(row["key"] in line for row in rows[:4])
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from repro import manifest
 from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS
 from repro.audiovisual.video import LARGEST_CROP
-from repro.recipe import Recipe, Values, choose, distinct, parse_names, setting
+from repro.recipe import LARGEST, Recipe, Values, choose, distinct, parse_names, setting, swept
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
 METHODS = ("scratch", "supervised", *SELF_SUPERVISED)
@@ -179,7 +179,9 @@ class AudioVisualRecipe(Recipe):
         True, f"{PAPER}: keys are dealt to other groups than queries; without effect with one",
         used=both(contrasts, lambda recipe: recipe.groups > 1)
     )
-    batch: int = setting(128, f"{PAPER}: M, also the number of negatives selected in a step", least=1, used=trains)
+    batch: int = setting(
+        128, f"{PAPER}: M, also the number of negatives selected in a step", least=1, most=LARGEST // 300, used=trains
+    )
     dictionary: int = setting(30 * 128, PAPER, least=1, used=contrasts)
     pool: int = setting(300 * 128, PAPER, least=1, used=selects)
     temperature: float = setting(0.7, PAPER, least=1e-6, used=contrasts)
@@ -247,8 +249,8 @@ class AudioVisualRecipe(Recipe):
         """
         if name != "targets":
             return super().parse(name, given)
-        parts = given.split(",") if isinstance(given, str) else given
-        return distinct(name, given, (",".join(parse_names(name, part.replace("+", ","), TARGETS)) for part in parts))
+        parts = (parse_names(name, str(part).replace("+", ","), TARGETS) for part in swept(given))
+        return distinct(name, given, (",".join(part) for part in parts))
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""

@@ -354,14 +354,19 @@ def read_description(path: Path) -> dict[str, Any]:
         ValueError: if the file is damaged, or lacks one of the parts, as that of another version may; the message
             names it.
     """
-    return _of_this_edition(_read(path, lambda described: check_parts(_of_this_edition(described), PARTS)))
+    return _of_this_edition(_read(path, _check_description))
+
+
+def _check_description(described: dict[str, Any]) -> None:
+    """Raise ValueError unless a description has all of its parts; `changes` may be missing."""
+    check_parts(_of_this_edition(described), PARTS | ({"changes": dict} if "changes" in described else {}))
 
 
 def _of_this_edition(described: dict[str, Any]) -> dict[str, Any]:
     """A description; the first edition has `table` and `entry` in the place of `study`, and does not say `changes`."""
-    if "study" in described:
+    study = FIRST_EDITION.get(str(described.get("table")))
+    if "study" in described or study is None:
         return {"changes": None} | described
-    study = FIRST_EDITION.get(described.get("table", ""), "")
     return {name: value for name, value in described.items() if name in PARTS} | {"study": study, "changes": None}
 
 

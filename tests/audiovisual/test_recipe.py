@@ -120,7 +120,7 @@ def test_quick_recipes_have_unit_embeddings_and_renewed_keys_and_variants_undo_b
 
 
 @pytest.mark.parametrize(("changes", "message"), [
-    ({"batch": 0}, "batch=0 should be at least 1"),
+    ({"batch": 0}, "batch=0 should be between 1 and 14316557"),
     ({"batch": 100, "groups": 3}, "batch=100 should be a multiple of groups=3"),
     ({"dictionary": 100}, "dictionary=100 should be a multiple of batch=128, .* take 128"),
     ({"temperature": 0.0}, "temperature=0.0 should be at least 1e-06"),
@@ -132,11 +132,18 @@ def test_quick_recipes_have_unit_embeddings_and_renewed_keys_and_variants_undo_b
     ({"redundancy": 1.0}, "redundancy=1.0 should be between 0 and 1, and less than 1"),
     ({"redundancy": -0.1}, "redundancy=-0.1 should be at least 0"),
     ({"clips": -1}, "clips=-1 should be at least 0"),
+    ({"batch": 2**24}, "batch=16777216 should be between 1 and 14316557"),  # the pool has 300 times as many
     ({"sampler": "active"}, "sampler=.active. is not one of: gradient, feature"),
 ])
 def test_impossible_values_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         AudioVisualRecipe(**changes)
+
+
+@pytest.mark.parametrize("value", [[], 3, None, [1], "nowhere", "ucf101,ucf101"])
+def test_targets_that_do_not_exist_are_refused_by_name(value):
+    with pytest.raises(ValueError, match=r"^targets="):
+        AudioVisualRecipe.parse("targets", value)
 
 
 def test_misspelt_fields_are_refused():

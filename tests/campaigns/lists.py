@@ -15,10 +15,12 @@ from unittest import mock
 
 import yaml
 
-from repro import manifest
+from repro import manifest, papers
 from repro.audiovisual import prepare, splits
+from repro.papers.cmacc.logs import LOGS
 from repro.report import logs
 from repro.run import export
+from repro.table import standing
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, write
 from tests.helpers import made_up_cells
@@ -212,7 +214,7 @@ def read_manifest(contents: bytes, folder: Path) -> None:
 def cells() -> list[bytes]:
     """Exported results of the three modalities."""
     rows = [made_up_cells.skeleton("CE", seed=seed) for seed in (0, 1)] + [made_up_cells.skeleton("AE", layers=2)]
-    rows += [made_up_cells.image("sce"), made_up_cells.sounding("cross_modal", "smoco", {"ucf101": 40.0})]
+    rows += [made_up_cells.image("sce"), made_up_cells.sounding("smoco", {"ucf101": 40.0})]
     return [made_up_cells.frame(*rows).to_csv(index=False).encode()]
 
 
@@ -228,9 +230,7 @@ def read_cells(contents: bytes, folder: Path) -> None:
         numbers = [value for value in json.loads(row["metrics"]).values() if type(value) is not str]
         assert all(type(value) in (int, float) and math.isfinite(value) for value in numbers), numbers
         assert type(json.loads(row["recipe"])) is dict and row["seed"] >= 0
-    kept, _ = export.without_mixed(export.merged(found, found[:0]))
-    for (table, dataset), _ in kept.groupby(["table", "dataset"]):
-        gathered = export.results(kept, table, dataset)
+    for gathered in standing(papers.tables().values(), export.merged(found, found[:0])).values():
         assert set(gathered["key"]) <= set(found["key"])
 
 
@@ -243,7 +243,7 @@ def log_files() -> list[bytes]:
 def read_log(contents: bytes, folder: Path) -> None:
     """Read the log of a figure."""
     path = write(folder / "log.csv", contents)
-    found = logs.read(path, logs.FIGURES["category_curves"].columns)
+    found = logs.read(path, LOGS["category_curves"].columns)
     stated = _rows(contents.decode())
     assert len(found) == len(stated) and found["key"].tolist() == [row["key"] for row in stated]
     for name in ("step", "categories_video", "categories_audio", "expected"):

@@ -1,13 +1,10 @@
 """Parameters: fields of recipes, those of notebooks, options of the command line."""
 
 import contextlib
-import dataclasses
 import functools
-import inspect
 import io
 import math
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,13 +14,13 @@ from unittest import mock
 
 import torch
 from pandas import DataFrame
-from repro.run.table import Table
 
-from repro import cli, notebook, tables
-from repro.audiovisual import cell
+from repro import cli, notebook, papers, table
 from repro.audiovisual import recipe as audiovisual
+from repro.audiovisual import study
 from repro.audiovisual.clips import Clips
 from repro.image import recipe as image
+from repro.run import device as devices
 from repro.run.engine import pool_of
 from repro.run.store import Cell
 from repro.skeleton import recipe as skeleton
@@ -32,13 +29,10 @@ from tests.campaigns.kinds import Kind, Refused
 
 RECIPES = [("SkeletonRecipe", skeleton.quick("ucla", "AE+CE")), ("ImageRecipe", image.quick("cifar10", "jcl")),
            ("AudioVisualRecipe", audiovisual.quick("synthetic", "cmacc"))]
-FIELDS = {  # of recipes, which parameters of tables list numbers for
-    "layers": "layers", "units": "units", "learning_rate": "learning_rate", "temperatures": "temperature",
-    "key_temperatures": "key_temperature", "keys": "keys", "strengths": "strength", "batches": "batch",
-    "dictionaries": "dictionary", "characters": "characters", "split": "split", "iterations": "iterations",
-    "clips": "clips", "redundancy": "redundancy",
-}
-UNTRAINED = {"learning_rate": "random", "clips": "scratch"}  # whom they do not concern, and leave as usual
+NUMBERED = (  # fields that hold numbers
+    "layers", "units", "learning_rate", "temperature", "key_temperature", "keys", "strength", "batch", "dictionary",
+    "characters", "split", "iterations", "clips", "redundancy",
+)
 NUMBERS = (
     "0", "1", "2", "3", "8", "16", "32", "500", "0.1", "0.5", "0.999", "1,2", "0,1,2", "0.1,0.2", "2,2", "1.5", "-1",
     "nan", "inf", "1e999", "1e-9", "9" * 30, "9" * 5000, "4294967295", "4294967296", "1_0", "٣", "", "1;2", " 2 ",
@@ -47,10 +41,10 @@ WORDS = [word for word in mutations.WORDS if "\0" not in word and len(word) < 10
 COMMANDS = [
     ["run", "taxonomy", "--preset", "smoke", "--objectives", "CE,AE", "--seeds", "0,1", "--layers", "2"],
     ["run", "taxonomy", "--preset", "smoke", "--units", "8", "--learning-rate", "0.01", "--variant", "mlp_head"],
-    ["run", "encoder_collapse", "--preset", "smoke", "--layers", "1,2", "--methods", "random,AE", "--workers", "2"],
-    ["run", "temperature_grid", "--preset", "smoke", "--temperatures", "0.1,0.2", "--key-temperatures", "0.05"],
-    ["run", "positive_keys", "--preset", "smoke", "--keys", "1,2", "--strengths", "0,4", "--temperatures", "0.2"],
-    ["run", "ohem_vs_active", "--preset", "smoke", "--samplers", "random", "--batches", "16", "--device", "cpu"],
+    ["run", "encoder_collapse", "--preset", "smoke", "--layers", "1,2", "--objectives", "random,AE", "--workers", "2"],
+    ["run", "temperature_grid", "--preset", "smoke", "--temperature", "0.1,0.2", "--key-temperature", "0.05"],
+    ["run", "positive_keys", "--preset", "smoke", "--keys", "1,2", "--strength", "0,4", "--temperature", "0.2"],
+    ["run", "ohem_vs_active", "--preset", "smoke", "--sampler", "random", "--batch", "16", "--device", "cpu"],
     ["run", "mutual_information", "--preset", "smoke", "--characters", "2", "--engine", "inline"],
     ["run", "transfer", "--preset", "smoke", "--targets", "synthetic_video", "--split", "1", "--clips", "500"],
     ["recipe", "image_methods", "--dataset", "cifar10", "--preset", "quick", "--method", "sce"],
@@ -84,19 +78,19 @@ def read_recipe(stored: dict[str, Any], folder: Path) -> None:
 
 
 def namespaces() -> list[dict[str, Any]]:
-    """The parameters of every notebook that has a table."""
-    found = []
-    for name, table in tables.TABLES.items():
-        usual = {each.name: each.default for each in inspect.signature(table.cells).parameters.values()}
-        found.append({"table": name} | usual | {"preset": "smoke", "device": "cpu"})
-    return found
+    """The parameters of a notebook of every table, all fields of its recipe among them."""
+    return [
+        {"table": name} | dict.fromkeys(declared.study.fields, "auto")
+        | {"dataset": declared.datasets[0], "preset": "smoke", "seeds": "0", "variant": "none", "device": "cpu"}
+        for name, declared in papers.tables().items()
+    ]
 
 
 def damage_namespace(namespace: dict[str, Any], draw: Random) -> dict[str, Any]:
     """Another value, or a name more."""
     changed, names = dict(namespace), [name for name in namespace if name != "table"]
     for _ in range(draw.choice((1, 1, 2))):
-        name, numbered = draw.choice(names), [name for name in names if name in FIELDS or name == "seeds"]
+        name, numbered = draw.choice(names), [name for name in names if name in (*NUMBERED, "seeds")]
         match draw.randrange(8):
             case 0:
                 changed[f"{name}s"] = changed[name]
@@ -113,33 +107,34 @@ def damage_namespace(namespace: dict[str, Any], draw: Random) -> dict[str, Any]:
 
 def read_namespace(namespace: dict[str, Any], folder: Path) -> None:
     """Run a notebook's third cell; the cells of its table are those asked for."""
-    table = tables.TABLES[namespace["table"]]
-    usual = next(each for each in namespaces() if each["table"] == namespace["table"])
-    given = {name: value for name, value in namespace.items() if name != "table"}
-    changed = [name for name in given if name not in usual or given[name] is not usual[name]]
+    name = namespace["table"]
+    usual = next(sound for sound in namespaces() if sound["table"] == name)
+    given = {parameter: value for parameter, value in namespace.items() if parameter != "table"}
+    changed = [each for each, value in given.items() if each not in usual or value is not usual[each]]
     try:
         with _light_data(folder), contextlib.redirect_stdout(io.StringIO()):
-            settings = notebook.begin(dict(given), table.cells)
-            cells = notebook.behind(settings, table.cells)
+            settings = notebook.begin(dict(given), name)
+            cells = table.find(name).cells(**settings)
     except (ValueError, TypeError, OSError) as error:
-        assert any(name in str(error) or FIELDS.get(name, name) in str(error) for name in changed), f"{error}"
+        assert any(parameter in str(error) for parameter in changed), f"{error}"
         raise
     assert settings == given
     _check_cells(cells, given)
 
 
 def _check_cells(cells: list[Cell], given: dict[str, Any]) -> None:
-    """Raise AssertionError unless the cells have the numbers that were asked for, and, but in sweeps, no others."""
-    assert {each.seed for each in cells} == _numbers(given.get("seeds", "0"))
-    for name in FIELDS.keys() & given.keys():
-        if given[name] != "auto":
-            trained = [each for each in cells if each.entry.split(",")[0] != UNTRAINED.get(name)]
-            found, wanted = {getattr(each.recipe, FIELDS[name]) for each in trained}, _numbers(given[name])
-            assert found == wanted or (cells[0].table == "positive_keys" and found > wanted), name
+    """Raise AssertionError unless the cells have the numbers asked for where they use them, and there no others."""
+    assert {cell.seed for cell in cells} == _numbers(given.get("seeds", "0"))
+    for name in NUMBERED:
+        if given.get(name, "auto") != "auto":
+            found = {getattr(cell.recipe, name) for cell in cells if cell.recipe.uses(name)}
+            assert found == _numbers(given[name]), name
+            assert not any(name in cell.changes for cell in cells if not cell.recipe.uses(name)), name
 
 
 def _numbers(value: Any) -> set[float]:
-    return {float(part) for part in str(value).split(",")}
+    parts = value if isinstance(value, list | tuple) else str(value).split(",")
+    return {float(part) for part in parts}
 
 
 def damage_command(words: list[str], draw: Random) -> list[str]:
@@ -165,8 +160,7 @@ def damage_command(words: list[str], draw: Random) -> list[str]:
 def read_command(words: list[str], folder: Path) -> None:
     """Give a command; tables list their cells and train nothing."""
     with _light_data(folder), contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.dict(tables.TABLES, {name: dataclasses.replace(table, run=_listing(table))
-                                                            for name, table in tables.TABLES.items()}))
+        stack.enter_context(mock.patch.object(table, "run_table", _listed))
         stack.enter_context(mock.patch.object(sys, "argv", ["repro", *words]))
         said, _ = (stack.enter_context(redirect(io.StringIO()))
                    for redirect in (contextlib.redirect_stderr, contextlib.redirect_stdout))
@@ -176,35 +170,32 @@ def read_command(words: list[str], folder: Path) -> None:
         except SystemExit as ended:
             status = ended.code
     if status:
-        message = re.sub("[─-╿]+", "", said.getvalue().rpartition(" Error ")[2]).strip()  # what typer frames
+        message = said.getvalue()
         assert status == 2 and "Traceback" not in message, f"{status}: {message}"
-        assert message.startswith("repro: ") or "Error" in said.getvalue(), message
-        raise Refused(message)
+        assert message.startswith("repro: ") or "Error: " in message, message
+        raise Refused(message if message.startswith("repro: ") else message.rpartition("Error: ")[2])
 
 
-def _listing(table: Table) -> Any:
-    def run(*, engine: str, workers: str, device: str, **choices: Any) -> DataFrame:
-        accepted = inspect.signature(table.cells).parameters
-        given = choices | ({"device": device} if "device" in accepted else {})
-        cells = table.cells(**given)
-        pool_of(engine, workers, cells, cli.devices.resolve(device))
-        _check_cells(cells, given)
-        return DataFrame({"entry": [each.entry for each in cells]})
-
-    return run
+def _listed(
+    name: str, dataset: str | None, *, engine: str, workers: str, device: str, **choices: Any
+) -> DataFrame:
+    """Stands for `run_table`: the cells that it would train."""
+    cells = table.find(name).cells(dataset, device=device, **choices)
+    pool_of(engine, workers, cells, devices.resolve(device))
+    _check_cells(cells, choices)
+    return DataFrame({"cell": [cell.label for cell in cells]})
 
 
 @contextlib.contextmanager
 def _light_data(folder: Path) -> Iterator[None]:
     """One folder for all inputs, so that embedded data are made once; no clips, which take the longest, are made."""
     os.environ["REPRO_RUNS"], os.environ["REPRO_DATA"] = str(folder.parent / "runs"), str(folder.parent / "data")
-    os.environ["COLUMNS"] = "1000"  # so that messages of typer are not wrapped
-    load = cell._load
+    load = study._load
 
     def lightly(name: str, root: Path, **options: Any) -> Any:
         return blank() if name == "synthetic" else load(name, root, **options)
 
-    with mock.patch.object(cell, "_load", lightly):
+    with mock.patch.object(study, "_load", lightly):
         yield
 
 

@@ -141,11 +141,11 @@ def read_results(files: dict[str, bytes], folder: Path) -> None:
         raise error
     assert len(health.problems) == (cell["key"] != CELL.key)
     stated = {name: json.loads(files[f"{name}.json"]) for name in ("result", "recipe")}
-    assert cell == stated["recipe"] | {"result": result} and result == stated["result"]
+    assert cell == {"changes": None} | stated["recipe"] | {"result": result} and result == stated["result"]
     assert all(math.isfinite(value) for value in result.values() if type(value) in (int, float))
     row, = finished_cells(store).to_dict("records")
     assert json.loads(row["metrics"]) == {name: value for name, value in result.items() if name != "cost"}
-    means = logs._by_epoch(run.folder / "progress.jsonl", CELL.describe(), ["CE", "loss"])
+    means = logs.by_epoch(run.folder / "progress.jsonl", CELL.recipe.to_dict(), ["CE", "loss"])
     assert np.isfinite(means.to_numpy()).all()
 
 

@@ -15,12 +15,12 @@ import pytest
 import torch
 from made_up_images import use_tiny_trunk
 
-from repro import cli
+from repro import cli, table
 from repro.contrast.momentum import process
-from repro.image import cell, tables
 from repro.image.augment import NORMALISATION, ShiftedView, probe
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import PRESETS, SEVERAL_KEYS, paper
+from repro.image.study import data_of
 from repro.run import fit, store
 from repro.run.device import from_first
 
@@ -40,18 +40,18 @@ def two_groups(dataset, method, **changes):
 def small(patch):
     """Let "smoke" stand for these recipes, with a tiny trunk and a checkpoint every epoch, until `patch` is undone."""
     use_tiny_trunk(patch)
-    patch.setattr(tables, "train", train_and_look)
+    patch.setattr(table, "train", functools.partial(train_and_look, table.train))
     patch.setitem(PRESETS, "smoke", two_groups)
-    patch.setattr(cell, "fit", functools.partial(fit.fit, checkpoint_seconds=0))
+    patch.setattr(table, "fit", functools.partial(fit.fit, checkpoint_seconds=0))
 
 
-def train_and_look(run, progress, *, device):
+def train_and_look(train, run, progress, *, study, device):
     """Train the cell; every process writes the result it holds and features of random views beside the cell's files."""
-    result = cell.train(run, progress, device=device)
+    result = train(run, progress, study=study, device=device)
     rank, _ = process()
     (run.folder / f"seen by {rank}.json").write_text(json.dumps(result))
     recipe = run.cell.recipe
-    pretrainer = Pretrainer(recipe, cell.data_of(recipe), 0, device)
+    pretrainer = Pretrainer(recipe, data_of(recipe), 0, device)
     pretrainer.load_state_dict(fit.load_checkpoint(run.folder)["learner"])
     normalisation, found = NORMALISATION[recipe.dataset], {}
     for view in (ShiftedView(normalisation), probe(recipe.size, normalisation)):

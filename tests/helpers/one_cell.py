@@ -24,10 +24,12 @@ CELL = Cell(
 def first_edition(
     store: Store, cell: Cell, table: str, result: dict | None = None, *, checkpoint: bool = False
 ) -> Path:
-    """The folder of a cell in one of its tables, as the first edition wrote it."""
-    folder = store.root / table / cell.key
-    described = {name: value for name, value in cell.describe().items() if name not in ("study", "changes")}
-    write_json(folder / "recipe.json", described | {"table": table, "entry": cell.label})
+    """The folder of a cell in one of its tables, as the first edition wrote it; in "cells", as it is today."""
+    folder, described = store.root / table / cell.key, cell.describe()
+    if table != "cells":
+        described = {name: value for name, value in described.items() if name not in ("study", "changes")}
+        described |= {"table": table, "entry": cell.label}
+    write_json(folder / "recipe.json", described)
     if result is not None:
         (folder / "result.json").write_text(json.dumps({"cost": {}} | result))
     if checkpoint:

@@ -6,7 +6,7 @@ import image_processes
 import pytest
 import torch
 
-from repro.image import tables
+from repro import run_table
 from repro.run.fit import load_checkpoint
 
 METHODS = ["moco", "sce", "jcl", "vanilla", "supervised"]
@@ -20,18 +20,18 @@ def launched(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         image_processes.small(patch)
         patch.setenv("REPRO_RUNS", str(one))
-        table = tables.image_methods(preset="smoke", methods=",".join(METHODS), engine="inline", device="cpu")
-    words = ["run", "image_methods", "--preset", "smoke", "--methods", ",".join(METHODS), "--device", "cpu"]
+        table = run_table("image_methods", preset="smoke", method=METHODS, engine="inline", device="cpu")
+    words = ["run", "image_methods", "--preset", "smoke", "--method", ",".join(METHODS), "--device", "cpu"]
     killed = image_processes.in_two_processes(two, *words, checkpoints=1)
-    left = {path.name for path in two.glob("image_methods/*/*")}
+    left = {path.name for path in two.glob("cells/*/*")}
     ended = image_processes.in_two_processes(two, *words)
     return {"one": runs(one), "two": runs(two), "table": table, "killed": killed, "left": left, "ended": ended}
 
 
 def runs(folder):
     """The folders of all cells, by method."""
-    folders = [path.parent for path in folder.glob("image_methods/*/recipe.json")]
-    return {json.loads((each / "recipe.json").read_text())["entry"]: each for each in folders}
+    folders = [path.parent for path in folder.glob("cells/*/recipe.json")]
+    return {json.loads((each / "recipe.json").read_text())["recipe"]["method"]: each for each in folders}
 
 
 def result(folder, name="result.json"):

@@ -156,6 +156,7 @@ def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, conte
 @pytest.mark.parametrize(("change", "message"), [
     ({"recipe": None}, "recipe is None"), ({"seed": "0"}, "seed is '0'"), ({"seed": True}, "seed is True"),
     ({"digest": 3}, "digest is 3"), ({"key": None}, "key is None"), ({"version": 1.0}, "version is 1.0"),
+    ({"changes": "epochs"}, "changes is 'epochs'"), ({"changes": None}, "changes is None"),
 ])
 def test_a_description_with_fields_of_another_type_is_named(store, change, message):
     run = store.run(CELL)
@@ -163,6 +164,17 @@ def test_a_description_with_fields_of_another_type_is_named(store, change, messa
         run.finish({"linear": 50.0, "cost": {}})
     (run.folder / "recipe.json").write_text(json.dumps(CELL.describe() | change))
     with pytest.raises(ValueError, match=rf"recipe\.json cannot be read \({message}\)"):
+        store.finished()
+
+
+@pytest.mark.parametrize("name", ["study", "digest"])
+def test_a_description_that_lacks_a_part_is_named(store, name):
+    run = store.run(CELL)
+    run.finish({"linear": 50.0, "cost": {}})
+    described = CELL.describe()
+    del described[name]
+    (run.folder / "recipe.json").write_text(json.dumps(described))
+    with pytest.raises(ValueError, match=rf"recipe\.json cannot be read \(it lacks {name}\)"):
         store.finished()
 
 
