@@ -165,7 +165,7 @@ def test_category_diversity_of_two_samplers(tmp_path):
         [sampler, "32", modality] for sampler in ("random", "gradient") for modality in ("video", "audio")
     ]
     assert all(1 <= float(row[4]) <= 32 and 20 < float(row[-1]) < 28 for row in rows(notebook))  # ours, expected
-    assert "iterations=3" in rows(notebook)[0][3]
+    assert rows(notebook)[0][3] == "{'iterations': 3}"
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 2  # bars and curves
     uniform = [html for html in outputs(notebook, "text/html") if "<tbody>" in html][-1]
     assert "72.0" in uniform and "36.7" in uniform
