@@ -339,10 +339,10 @@ class Table:
         for name in asked:
             if name not in used:
                 nothing = f"{name}={fields[name]!r} changes nothing of {_names(recipes)}"
-                raise ValueError(f"{nothing}; {_users(recipes[0], [name])}")
+                raise ValueError(f"{nothing}; {_users(recipes, [name])}")
         if bundle and recipes == self._combined(rows, dataset, preset, asked, {})[0]:
             nothing = f"variant={variant!r} changes nothing of {_names(recipes)}"
-            raise ValueError(f"{nothing}; {_users(recipes[0], [*bundle])}")
+            raise ValueError(f"{nothing}; {_users(recipes, [*bundle])}")
         return recipes
 
     def described(self, dataset: str | None = None, preset: str = "paper", **fields: Any) -> Rows:
@@ -737,7 +737,9 @@ def _names(recipes: Sequence[Recipe]) -> str:
     return ", ".join(dict.fromkeys(getattr(recipe, recipe.named_by) for recipe in recipes))
 
 
-def _users(recipe: Recipe, names: Sequence[str]) -> str:
-    """The end of a message on fields that change nothing: who uses them."""
-    users = dict.fromkeys(user for name in names for user in recipe.users(name))
-    return f"{', '.join(users)} use it: leave it out, or choose these too" if users else "leave it out"
+def _users(recipes: Sequence[Recipe], names: Sequence[str]) -> str:
+    """The end of a message on fields that change nothing: who uses them, unless these values stand already."""
+    chosen = {getattr(recipe, recipe.named_by) for recipe in recipes}
+    users = dict.fromkeys(user for name in names for user in recipes[0].users(name))
+    others = users and chosen.isdisjoint(users)
+    return f"{', '.join(users)} use it: leave it out, or choose these too" if others else "leave it out"

@@ -19,7 +19,12 @@ def rows(notebook):
 
 
 def runs(folder):
-    return sorted((folder / "runs").glob("*/*/result.json"))
+    return sorted((folder / "runs").glob("cells/*/result.json"))
+
+
+def recipe_of(path):
+    """The recipe of the run with that result."""
+    return json.loads(path.with_name("recipe.json").read_text())["recipe"]
 
 
 def test_taxonomy_with_two_objectives_and_again(tmp_path):
@@ -27,11 +32,9 @@ def test_taxonomy_with_two_objectives_and_again(tmp_path):
     assert process.returncode == 0, process.stderr[-3000:]
     assert "unknown parameter" not in process.stderr
     assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
-    found = [json.loads(path.with_name("recipe.json").read_text())["entry"] for path in runs(tmp_path)]
-    assert sorted(found) == ["CE", "random"]
     assert [row[0] for row in rows(notebook)] == ["CE", "random"]
-    stored = {path.with_name("recipe.json"): json.loads(path.read_text()) for path in runs(tmp_path)}
-    linear = {json.loads(path.read_text())["entry"]: result["linear"] for path, result in stored.items()}
+    linear = {recipe_of(path)["objectives"]: json.loads(path.read_text())["linear"] for path in runs(tmp_path)}
+    assert sorted(linear) == ["CE", "random"]
     assert [row[5] for row in rows(notebook)] == [f"{linear[name]:.2f}" for name in ("CE", "random")]
     images = [Image.open(io.BytesIO(base64.b64decode(data))) for data in outputs(notebook, "image/png")]
     assert len(images) == 3  # poses, table and curves
@@ -58,7 +61,7 @@ def test_encoder_collapse_with_two_depths(tmp_path):
 
 
 def test_temperature_grid_with_three_cells(tmp_path):
-    process, notebook = execute("temperature_grid", tmp_path, temperatures="0.1", key_temperatures="0.05,0.1", **SMOKE)
+    process, notebook = execute("temperature_grid", tmp_path, temperature="0.1", key_temperature="0.05,0.1", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
     expected = [["sce", "0.10", "0.05"], ["sce", "0.10", "0.10"], ["ressl", "0.10", "0.10"]]
     assert [row[:3] for row in rows(notebook)] == expected
@@ -67,7 +70,7 @@ def test_temperature_grid_with_three_cells(tmp_path):
 
 
 def test_positive_keys_with_two_numbers_of_keys(tmp_path):
-    chosen = {"keys": "2", "strengths": "4", "temperatures": "0.2"}
+    chosen = {"keys": "2,5", "strength": "4", "temperature": "0.2"}
     process, notebook = execute("positive_keys", tmp_path, **chosen, **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
     expected = [["keys", "2"], ["keys", "5"], ["strength", "5"], ["temperature", "5"]]
@@ -82,15 +85,16 @@ def test_similarity_variance_of_two_models(tmp_path):
     assert [row[:2] for row in rows(notebook)] == [["jcl", "9"], ["moco", "1"]]
     images, = outputs(notebook, "image/png")
     assert min(Image.open(io.BytesIO(base64.b64decode(images))).size) > 200
-    stored = sorted((tmp_path / "runs").glob("similarity_variance/*/similarity.csv"))
+    stored = sorted((tmp_path / "runs").glob("cells/*/similarity.csv"))
     assert len(stored) == 2
 
 
 def test_cross_modal_with_two_approaches(tmp_path):
-    process, notebook = execute("cross_modal", tmp_path, approaches="cmacc_feature,smoco", **SMOKE)
+    chosen = {"method": "cmacc,smoco", "sampler": "feature", "extra_layer": "True"}
+    process, notebook = execute("cross_modal", tmp_path, **chosen, **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
     assert "unknown parameter" not in process.stderr
-    approaches = ("CM-ACC, feature embedding", "SMoCo")
+    approaches = ("SMoCo", "CM-ACC, feature embedding")
     assert [row[:2] for row in rows(notebook)] == [
         [approach, target] for approach in approaches for target in ("synthetic_video", "synthetic_audio")
     ]
@@ -101,7 +105,7 @@ def test_cross_modal_with_two_approaches(tmp_path):
 
 @pytest.mark.usefixtures("clips_prepared")
 def test_ohem_vs_active_with_two_samplers(tmp_path):
-    process, notebook = execute("ohem_vs_active", tmp_path, samplers="ohem,gradient", batches="16", **SMOKE)
+    process, notebook = execute("ohem_vs_active", tmp_path, sampler="ohem,gradient", batch="16", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
     assert [row[:2] for row in rows(notebook)] == [["ohem", "16"]] * 2 + [["gradient", "16"]] * 2
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
@@ -109,7 +113,7 @@ def test_ohem_vs_active_with_two_samplers(tmp_path):
 
 @pytest.mark.usefixtures("clips_prepared")
 def test_dictionary_size_with_two_sizes(tmp_path):
-    process, notebook = execute("dictionary_size", tmp_path, methods="xmoco", dictionaries="64,32", **SMOKE)
+    process, notebook = execute("dictionary_size", tmp_path, method="xmoco", dictionary="64,32", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
     assert [row[:2] for row in rows(notebook)] == [["xmoco", "64"]] * 2 + [["xmoco", "32"]] * 2
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 1
@@ -117,7 +121,7 @@ def test_dictionary_size_with_two_sizes(tmp_path):
 
 
 def test_mutual_information_with_two_numbers(tmp_path):
-    process, notebook = execute("mutual_information", tmp_path, methods="cmacc", characters="1,3", **SMOKE)
+    process, notebook = execute("mutual_information", tmp_path, method="cmacc", characters="1,3", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
     assert [row[:3] for row in rows(notebook)] == [["cmacc", "1", "characters"], ["cmacc", "3", "characters"]]
     assert all(0 <= float(row[-1]) <= 100 for row in rows(notebook))  # drawings never seen
@@ -126,7 +130,7 @@ def test_mutual_information_with_two_numbers(tmp_path):
 
 @pytest.mark.usefixtures("clips_prepared")
 def test_transfer_of_two_methods(tmp_path):
-    process, notebook = execute("transfer", tmp_path, methods="scratch,cmacc", targets="synthetic_audio", **SMOKE)
+    process, notebook = execute("transfer", tmp_path, method="scratch,cmacc", targets="synthetic_audio", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
     expected = [[method, "small_video", "0", "synthetic_audio"] for method in ("scratch", "cmacc")]
     assert [row[:4] for row in rows(notebook)] == expected
@@ -146,7 +150,7 @@ def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
         assert len(image.convert("L").getcolors()) > 10
     views = [output.data for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in str(output)]
     assert all("application/vnd.jupyter.widget-view+json" in view for view in views)
-    found = {json.loads(path.with_name("recipe.json").read_text())["entry"] for path in runs(tmp_path)}
+    found = {recipe_of(path)["objectives"] for path in runs(tmp_path)}
     assert found == {"random", "CE+AD"}
     state = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
     lists = [each["state"]["_options_labels"] for each in state if each["model_name"] == "DropdownModel"]
@@ -155,7 +159,7 @@ def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
 
 @pytest.mark.usefixtures("clips_prepared")
 def test_category_diversity_of_two_samplers(tmp_path):
-    chosen = {"samplers": "gradient,random", "batches": "32", "iterations": "3"}
+    chosen = {"sampler": "gradient,random", "batch": "32", "iterations": "3"}
     process, notebook = execute("category_diversity", tmp_path, **chosen, **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
     assert [row[:3] for row in rows(notebook)] == [
@@ -170,12 +174,12 @@ def test_category_diversity_of_two_samplers(tmp_path):
 
 @pytest.mark.usefixtures("clips_prepared")
 def test_category_difficulty_of_two_methods(tmp_path):
-    chosen = {"methods": "cmacc,xmoco", "targets": "synthetic_audio"}
+    chosen = {"method": "cmacc,xmoco", "targets": "synthetic_audio"}
     process, notebook = execute("category_difficulty", tmp_path, **chosen, **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
     assert [row[0] for row in rows(notebook)] == ["cmacc", "xmoco"]
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 2  # a figure each
-    stored = [pd.read_csv(path) for path in (tmp_path / "runs").glob("transfer/*/pretext_accuracy.csv")]
+    stored = [pd.read_csv(path) for path in (tmp_path / "runs").glob("cells/*/pretext_accuracy.csv")]
     assert {table["method"][0] for table in stored} == {"cmacc", "xmoco"}
     assert all(len(table) == 200 and table["accuracy_renewed"].between(0, 100).all() for table in stored)
     summary = next(html for html in outputs(notebook, "text/html") if "accuracy_renewed" in html)
@@ -186,7 +190,7 @@ def test_category_difficulty_of_two_methods(tmp_path):
 def test_negative_instances_of_a_short_training(tmp_path):
     process, notebook = execute("negative_instances", tmp_path, targets="synthetic_audio", seeds="3", **SMOKE)
     assert process.returncode == 0, process.stderr[-3000:]
-    path, = (tmp_path / "runs").glob("transfer/*/selected_negatives.csv")
+    path, = (tmp_path / "runs").glob("cells/*/selected_negatives.csv")
     found = pd.read_csv(path)
     assert set(found["seed"]) == {3} and len(found) == 2 * 4 * 16
     images = [Image.open(io.BytesIO(base64.b64decode(data))) for data in outputs(notebook, "image/png")]

@@ -1,13 +1,15 @@
 """Every notebook is stripped and thin, stops at a wrong parameter, and passes the others on."""
 
+import ast
 import inspect
 import re
 
 import nbformat
 import pytest
 from executed_notebooks import FOLDER, READING, SMOKE, begin, code_cells
-from repro.tables import TABLES
 
+from repro import TABLES
+from repro.notebook import CHOICES
 from repro.papers.taxonomy import explored_runs, figures
 from repro.skeleton import data as skeleton_data
 
@@ -67,6 +69,20 @@ def test_it_is_thin(path):
 
 
 @each_and_those_that_read
+def test_what_it_imports_is_there(path):
+    sources = [cell.source.replace("%matplotlib inline", "") for cell in code_cells(path)]
+    lines = [node for source in sources for node in ast.walk(ast.parse(source))
+             if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {}
+    exec("\n".join(map(ast.unparse, lines)), names)
+    modules = {name for name, value in names.items() if inspect.ismodule(value)}
+    used = [node for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)]
+    for node in used:
+        if isinstance(node.value, ast.Name) and node.value.id in modules:
+            assert hasattr(names[node.value.id], node.attr), ast.unparse(node)
+
+
+@each_and_those_that_read
 def test_its_second_cell_holds_typed_and_commented_parameters(path):
     notebook = nbformat.read(path, as_version=4)
     tagged = [index for index, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", [])]
@@ -114,13 +130,16 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
     [
         ("taxonomy", {"layers": "none"}, "layers='none' should be"),
         ("encoder_collapse", {"layers": "none"}, "layers='none' should be"),
-        ("temperature_grid", {"key_temperatures": "0.1;0.2"}, "key_temperatures='0.1;0.2' should be a comma list"),
-        ("positive_keys", {"keys": 1.5}, "keys=1.5 should be a comma list of whole numbers from 1"),
+        ("temperature_grid", {"key_temperature": "0.1;0.2"}, "key_temperature='0.1;0.2' should be a number"),
+        ("temperature_grid", {"temperatures": "0.1"}, "parameter='temperatures' is not .*did you mean 'temperature'"),
+        ("positive_keys", {"keys": 1.5}, "keys=1.5 should be a whole number"),
+        ("positive_keys", {"strengths": "4"}, "parameter='strengths' is not one of: .*did you mean 'strength'"),
         ("similarity_variance", {"subset": True, "dataset": "stl10"}, "repro data import stl10 FILE"),
-        ("cross_modal", {"approaches": "cmacc,cmac"}, "approaches='cmac' is not one of: .*did you mean 'cmacc'"),
-        ("ohem_vs_active", {"samplers": "hard"}, "samplers='hard' is not one of: gradient, feature, random, ohem"),
-        ("ohem_vs_active", {"batches": "32;64"}, "batches='32;64' should be a comma list of whole numbers from 1"),
-        ("dictionary_size", {"dictionaries": 100}, "dictionary=100 should be a multiple of batch="),
+        ("cross_modal", {"method": "cmacc,cmac"}, "method='cmac' is not one of: .*did you mean 'cmacc'"),
+        ("cross_modal", {"approaches": "cmacc"}, "parameter='approaches' is not one of: dataset, preset, "),
+        ("ohem_vs_active", {"sampler": "hard"}, "sampler='hard' is not one of: gradient, feature, random, ohem"),
+        ("ohem_vs_active", {"batch": "32;64"}, "batch='32;64' should be a whole number"),
+        ("dictionary_size", {"dictionary": 100}, "dictionary=100 should be a multiple of batch="),
         ("mutual_information", {"characters": "9,10"}, "characters=10 should be between 1 and 9"),
         ("mutual_information", {"dataset": "synthetic"}, "dataset='synthetic' is not one of: multidigits, multiom"),
         ("transfer", {"targets": "ucf"}, "targets='ucf' is not one of: .*did you mean 'ucf101'"),
@@ -128,11 +147,11 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
         ("transfer", {"variant": "unit"}, "variant='unit' is not one of: none, unit_length"),
         ("category_diversity", {"iterations": -1}, "iterations=-1 should be a whole number"),
         ("taxonomy", {"epochs": "3;4"}, "epochs='3;4' should be a whole number"),
-        ("cross_modal", {"view": "affine"}, "view='affine' changes nothing of .*; nothing that is trained so does"),
-        ("category_diversity", {"batches": "5000"}, "batch=5000 exceeds the 2000 training pairs of synthetic"),
-        ("category_difficulty", {"methods": "smoco,scratch"}, "are of scratch, smoco, one should be of xmoco or cmacc"),
-        ("negative_instances", {"methods": "xmoco"}, "which are of xmoco, one should be of cmacc"),
-        ("negative_instances", {"variant": "unit_length"}, "changes nothing in the training of cmacc"),
+        ("cross_modal", {"view": "affine"}, "view='affine' changes nothing of .*; leave it out"),
+        ("category_diversity", {"batch": "5000"}, "batch=5000 exceeds the 2000 training pairs of synthetic"),
+        ("category_difficulty", {"method": "smoco,scratch"}, "are of scratch, smoco, one should be of xmoco or cmacc"),
+        ("negative_instances", {"method": "xmoco"}, "which are of xmoco, one should be of cmacc"),
+        ("negative_instances", {"variant": "unit_length"}, "changes nothing of cmacc; leave it out$"),
     ],
 )
 def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_path, monkeypatch):
@@ -144,18 +163,20 @@ def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_pat
 
 @pytest.mark.parametrize("name", sorted((TABLES.keys() | TABLE.keys()) & {path.stem for path in NOTEBOOKS}))
 def test_a_notebook_declares_whatever_its_table_takes(name):
-    """All that is the table's own, and of the fields of its recipe some, at values that change nothing."""
+    """Some of the fields of its recipe beside what every table takes, at values that change nothing."""
     declared = {}
     exec(nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells[1].source, declared)
     declared = {given: value for given, value in declared.items() if not given.startswith("__")}
-    cells = TABLES[TABLE.get(name, name)].cells
-    own = inspect.signature(cells.__wrapped__).parameters.values()
-    expected = {each.name: each.default for each in own if each.kind is not inspect.Parameter.VAR_KEYWORD}
-    assert {given: declared[given] for given in expected} == expected
-    accepted = inspect.signature(cells).parameters
-    assert declared.keys() - {"device"} <= accepted.keys()
-    given = {name: value for name, value in declared.items() if name in accepted}
-    assert cells(**given | {"preset": "smoke"}) == cells(preset="smoke")
+    table = TABLES[TABLE.get(name, name)]
+    assert {*CHOICES} - {"variant"} <= declared.keys() <= {*CHOICES, *table.study.fields}
+    assert table.cells(**declared | {"preset": "smoke"}) == table.cells(preset="smoke")
+
+
+def test_any_field_of_the_recipe_is_a_parameter(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    settings = begin("taxonomy", objectives="AD", ad_weight="2,3", probe_every=2, **SMOKE)["settings"]
+    assert (settings["ad_weight"], settings["probe_every"]) == ("2,3", 2)
+    assert [cell.recipe.ad_weight for cell in TABLES["taxonomy"].cells(**settings)] == [2.0, 3.0]
 
 
 def test_the_explorer_declares_whatever_its_cells_take():

@@ -230,8 +230,8 @@ def test_versions_in_the_results_are_those_of_the_cells():
         made = [Cell(row.study, recipe, row.seed, row.preset, "ucla", row.digest, version).key for version in range(9)]
         assert made.index(row.key) == row.version
     told = ("NW-UCLA's cells of the `paper` recipe (150 epochs) are of version 2, but for CD by the recipe as it is, "
-            "which is there in versions 2 and 3; its `quick` cells (30 epochs) are of version 1, but for AD and CE with "
-            "three layers and one random initialisation of three layers, of version 2;")
+            "which is there in versions 2 and 3; its `quick` cells (30 epochs) are of version 1, but for AD and CE "
+            "with three layers and one random initialisation of three layers, of version 2;")
     assert told in (ROOT / "RESULTS.md").read_text(encoding="utf-8")
     paper, quick = (cells[cells["preset"] == preset] for preset in ("paper", "quick"))
     assert len(paper) + len(quick) == len(cells)
