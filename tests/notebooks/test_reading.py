@@ -30,7 +30,7 @@ def test_wrong_parameters_stop_the_third_cell(name, changes, message, tmp_path, 
     ("glm", {"intercept": "false"}, "intercept='false' is not one of: True, False"),
     ("glm", {"column": "NTU"}, "column='NTU' is not one of: auto, UCLA"),
     ("claims", {"verdict": "true"}, "verdict='true' is not one of: all, holds, fails, undecided, not run, cannot be"),
-    ("claims", {"paper": "MoCo"}, "paper='MoCo' is not one of: all, taxonomy, CM-ACC, SCE, JCL"),
+    ("claims", {"paper": "MoCo"}, "paper='MoCo' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),
 ])
 def test_their_own_parameters_are_checked(name, changes, message):
     with pytest.raises(ValueError, match=message):
