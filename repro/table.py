@@ -626,8 +626,8 @@ def resolved(preset: str, dataset: str) -> str:
 def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:
     """By table, the finished cells that stand in it: those that depart from it in nothing, or from no other in less.
 
-    Of a data set and preset a table has none if all of them are among the more that another table has there, which was
-    the one that was run; of tables that have the same cells there the last has them.
+    Of a data set and preset a table has none if all of them are among the more that another table has there: that one
+    was run.
 
     Args:
         tables: of all papers.
@@ -641,12 +641,9 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     nearest = {name: found[found["departures"].map(len) == found["key"].map(fewest)] for name, found in chosen.items()}
     places = ["dataset", "preset"]
     keys = {name: found.groupby(places)["key"].agg(set).to_dict() for name, found in nearest.items()}
-    for number, (name, found) in enumerate(nearest.items()):
-        others = [(other, later > number) for later, other in enumerate(keys.values()) if later != number]
+    for name, found in nearest.items():
         of_others = {
-            place
-            for place, own in keys[name].items()
-            if any(own < other.get(place, set()) or (last and own == other.get(place)) for other, last in others)
+            place for place, own in keys[name].items() if any(own < other.get(place, own) for other in keys.values())
         }
         kept = [place not in of_others for place in found[places].itertuples(index=False, name=None)]
         nearest[name] = found.loc[kept].reset_index(drop=True)
@@ -738,7 +735,7 @@ def _names(recipes: Sequence[Recipe]) -> str:
 
 
 def _users(recipes: Sequence[Recipe], names: Sequence[str]) -> str:
-    """The end of a message on fields that change nothing: who uses them, unless the recipes have these values already."""
+    """The end of a message on fields that change nothing: who uses them, unless these values stand already."""
     chosen = {getattr(recipe, recipe.named_by) for recipe in recipes}
     users = dict.fromkeys(user for name in names for user in recipes[0].users(name))
     others = users and chosen.isdisjoint(users)

@@ -58,8 +58,8 @@ def test_help_of_a_table_lists_its_fields_and_methods(repro, name):
     assert named == study.recipe.named_by
     for method in (methods[0], methods[-1]):
         assert printed_recipe(repro("recipe", name, f"--{named}", method)[1])[named][0] == method
-    allowed = study.recipe.__dataclass_fields__[named].metadata["allowed"]
-    for method in [other for other in allowed if other not in methods][:1]:
+    known = study.recipe.__dataclass_fields__[named].metadata["allowed"]
+    for method in [method for method in known if method not in methods][:1]:
         message = refused(repro("recipe", name, f"--{named}", method))
         assert message.startswith(f"repro: {named}={method!r} is not one of: {listed}")
 

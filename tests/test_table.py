@@ -196,11 +196,15 @@ def test_a_variant_of_fields_that_are_a_rows_own_is_not_offered():
 
 @pytest.mark.parametrize(("variant", "asked", "users"), [
     ("light", {"method": "plain"}, "plain; heavy, both use it"), ("frozen", {}, "plain, heavy; both use it"),
-    ("deep", {"depth": 9}, "plain, heavy; plain, heavy, both use it"),
 ])
 def test_a_variant_that_changes_no_recipe_is_refused(variant, asked, users):
     with pytest.raises(ValueError, match=f"^variant='{variant}' changes nothing of {users}: leave it out, or choose"):
         METHODS.cells("ucla", variant=variant, **asked)
+
+
+def test_a_variant_whose_values_stand_already_is_to_be_left_out():
+    with pytest.raises(ValueError, match=r"^variant='deep' changes nothing of plain, heavy; leave it out$"):
+        METHODS.cells("ucla", variant="deep", depth=9)
 
 
 def test_what_cannot_be_trained_is_refused_before_data_are_asked_for():

@@ -19,7 +19,7 @@ PER_CLASS = (732, 1300)       # least and most training images that ILSVRC 2012 
 
 def imagenet100_classes() -> tuple[str, ...]:
     """WordNet ids of the classes of ImageNet-100, in the order of their labels."""
-    return tuple((printed.FOLDER / "imagenet100_classes.txt").read_text(encoding="utf-8").split())
+    return tuple(printed.imagenet100())
 
 
 def class_folders(root: Path, classes: Sequence[str] | None) -> list[Path]:

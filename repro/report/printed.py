@@ -39,6 +39,12 @@ def as_printed(name: str) -> DataFrame:
     return _read(name, dtype=str)
 
 
+def imagenet100(suffix: str = "") -> list[str]:
+    """WordNet ids of the hundred classes, in the printed order, or with "_sorted" in that of their folders."""
+    path = PAPERS / "sce" / "printed" / f"imagenet100_classes{suffix}.txt"
+    return path.read_text(encoding="utf-8").split()
+
+
 def sce_grid(dataset: str) -> Series:
     """SCE's printed accuracies by (temperature, key_temperature), in percent; empty for data sets without any.
 
@@ -63,4 +69,5 @@ def _read(name: str, **options) -> DataFrame:
 def _files() -> dict[str, Traversable]:
     """The files of all papers, by name."""
     folders = [paper / "printed" for paper in PAPERS.iterdir() if (paper / "printed").is_dir()]
-    return {file.name.removesuffix(".csv"): file for folder in folders for file in folder.iterdir()}
+    files = [file for folder in folders for file in folder.iterdir()]
+    return {file.name.removesuffix(".csv"): file for file in files if file.name.endswith(".csv")}

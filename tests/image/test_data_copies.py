@@ -11,7 +11,7 @@ import pytest
 from image_files import pixels, png, same_as, zipped
 
 from repro import manifest
-from repro.image import cell, data
+from repro.image import data, study
 from repro.image.recipe import smoke
 from tests.campaigns import mutations
 
@@ -298,10 +298,10 @@ def test_real_partial_copies(name, file, counts, classes):
 
 def test_a_copy_that_is_exchanged_takes_effect_in_a_live_process(folders, monkeypatch):
     read, load = [], data.load
-    monkeypatch.setattr(cell, "load", lambda *names, **options: read.append(names) or load(*names, **options))
+    monkeypatch.setattr(study, "load", lambda *names, **options: read.append(names) or load(*names, **options))
     recipe = smoke("cifar10", "sce", subset=True)
     for taken_in in (1, 2):
         mine = data.take_in("cifar10", saved(folders / "mine.npz", arrays(x_train=pixels(5))))
-        assert cell.data_of(recipe).digest == mine.digest
-        assert cell.data_of(recipe) is cell.data_of(recipe)
+        assert study.data_of(recipe).digest == mine.digest
+        assert study.data_of(recipe) is study.data_of(recipe)
         assert len(read) == taken_in

@@ -8,10 +8,12 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from repro.image import figure_data, similarity, tables
+import repro
+from repro.image import similarity
 from repro.image.augment import NORMALISATION, strong
 from repro.image.model import ImageModel
 from repro.image.recipe import paper
+from repro.papers.jcl import figure_data
 
 RECIPE = paper("digits", "moco", size=10, resize=10, precision="float32", channels_last=False)
 CPU = torch.device("cpu")
@@ -86,13 +88,13 @@ def test_no_more_than_a_batch_is_encoded_at_a_time(model, monkeypatch):
 def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
     settings = {"preset": "smoke", "seeds": "0,1"}
-    table = tables.similarity_variance("digits", device="cpu", **settings)
+    table = repro.run_table("similarity_variance", "digits", device="cpu", **settings)
     assert table[["method", "keys"]].to_numpy().tolist() == [["jcl", 9], ["moco", 1]]
-    assert len(list(tmp_path.glob("similarity_variance/*/similarity.csv"))) == 4  # for `repro results export`
-    cells = tables.similarity_variance_cells("digits", **settings)
+    assert len(list(tmp_path.glob("cells/*/similarity.csv"))) == 4  # for `repro results export`
+    cells = repro.TABLES["similarity_variance"].cells("digits", **settings)
     refuse = functools.partial(pytest.fail, "computed again")
     monkeypatch.setattr(figure_data, "similarity_and_variance", refuse)
-    found = tables.similarities(cells, "cpu")
+    found = figure_data.similarities(cells, "cpu")
     assert (set(found["dataset"]), set(found["preset"])) == ({"digits"}, {"smoke"})
     assert found.groupby(["model", "seed"])["d"].agg(["count", "first"]).to_numpy().tolist() == [[64, 12]] * 4
     assert set(found["model"]) == {"JCL", "MoCo v2"}
@@ -102,12 +104,12 @@ def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
 
 def test_the_bound_of_the_cell_with_most_keys_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    settings = {"preset": "smoke", "keys": "2", "strengths": "3", "temperatures": "0.3"}
-    tables.positive_keys("digits", device="cpu", **settings)
-    path, = tmp_path.glob("positive_keys/*/sampled_keys.csv")
+    settings = {"preset": "smoke", "keys": "2,5", "strength": "3", "temperature": "0.3"}
+    repro.run_table("positive_keys", "digits", device="cpu", **settings)
+    path, = tmp_path.glob("cells/*/sampled_keys.csv")
     assert '"keys": 5' in (path.parent / "recipe.json").read_text()
     monkeypatch.setattr(figure_data, "resumed", functools.partial(pytest.fail, "computed again"))
-    found = tables.sampled_keys(tables.positive_keys_cells("digits", **settings), "cpu")
+    found = figure_data.sampled_keys(repro.TABLES["positive_keys"].cells("digits", **settings), "cpu")
     assert found["keys"].tolist() == [2**power for power in range(13)]
     assert found["inside"].iloc[-1] == pytest.approx(found["closed_form"].iloc[-1], abs=0.02)
     assert (found["inside"] <= found["closed_form"] + 3 * found["inside_std"]).all()

@@ -1,6 +1,7 @@
 """The committed figures: they follow from the committed cells, and hold what RESULTS.md says of them."""
 
 import json
+import math
 import os
 import platform
 import re
@@ -9,17 +10,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from drawn import assert_legible
 from PIL import Image
-from repro.report.image_figures import METHOD_NAMES
 from scipy.stats import spearmanr
 
+from repro import papers
+from repro.audiovisual import synthetic
+from repro.papers.sce.figures import METHOD_NAMES
 from repro.papers.taxonomy import glm_figures
 from repro.report import redraw as redrawing
 from repro.report.logs import read
-from repro.report.redraw import LOGS, redraw
 from repro.report.style import COLUMN, save
 from repro.run.export import read_cells
 from repro.run.store import Cell
@@ -35,7 +38,7 @@ def table(name):
 
 def logs():
     """The committed files from which figures are drawn, beside cells.csv."""
-    return sorted({path for name in LOGS for path in FIGURES.glob(f"{name}_*.csv")})
+    return sorted({path for name in papers.logs() for path in FIGURES.glob(f"{name}_*.csv")})
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,7 @@ def redrawn(tmp_path_factory):
         for module in (redrawing, glm_figures):
             patch.setattr(module, "save", lambda figure, stem, *rest: drawn.update({stem.name: figure}) or
                           save(figure, stem, *rest))
-        names = [path.name for path in (*redraw(cells, folder), *glm_figures.redraw(cells, folder))]
+        names = [path.name for path in papers.redraw(cells, folder)]
     return names, folder, drawn
 
 
@@ -154,9 +157,23 @@ def test_random_initialisation_stays_far_below_the_best_objective_on_embedded_da
 
 def test_random_initialisation_reproduces_the_printed_row_at_every_depth():
     rows = table("encoder_collapse_ucla")
-    rows = rows[rows["method"] == "random"].set_index("layers")
+    rows = rows[rows["objectives"] == "random"].set_index("layers")
     assert list(rows.index) == [1, 2, 3, 4, 5] and (rows["n_seeds"] == 3).all() and (rows["preset"] == "paper").all()
     assert (rows["difference"].abs() < 3).all()
+
+
+@pytest.mark.parametrize("name", ["category_diversity_synthetic", "category_curves_synthetic"])
+def test_the_caption_says_which_draws_the_expected_categories_are_of(name):
+    clips, _ = synthetic.shares("pretrain", 0.5)  # of every category
+    total, missed = int(clips.sum()), {}  # by draws, the chance that none of them is of a category
+    for draws in (32, 64, 128):
+        left = [[math.comb(total - count, draws) / math.comb(total, draws)] for count in clips.tolist()]
+        missed[draws] = np.hstack([(1 - clips[:, None] / total) ** draws, left])
+    caption = Image.open(FIGURES / f"{name}.png").text["Description"]
+    draws_are = re.search(r"draws of the expectation are (.*?)\.", caption)[1]
+    kind = ["with replacement", "without replacement"].index(draws_are)
+    for row in table(name).itertuples():
+        assert row.expected == pytest.approx((1 - missed[row.batch][:, kind]).sum(), rel=1e-9)
 
 
 def told_table(*columns, under="# Results"):
@@ -207,21 +224,42 @@ def test_how_far_the_column_agrees_with_the_printed_one_is_that_of_its_table():
 
 def test_versions_in_the_results_are_those_of_the_cells():
     """The key of a cell is a hash of its version, among others."""
-    cells = read_cells(FIGURES / "cells.csv").query("dataset == 'ucla'").drop_duplicates("key")
-    found = {}
+    cells = read_cells(FIGURES / "cells.csv").query("dataset == 'ucla'")
     for row in cells.itertuples():
         recipe = SkeletonRecipe.from_dict(json.loads(row.recipe))
-        layers = "layers=3" in row.entry and row.table == "taxonomy"
-        made = [Cell(row.table, row.entry, recipe, row.seed, row.preset, "ucla", row.digest, version).key
-                for version in range(9)]
+        made = [Cell(row.study, recipe, row.seed, row.preset, "ucla", row.digest, version).key for version in range(9)]
         assert made.index(row.key) == row.version
-        found.setdefault((row.preset, layers), set()).add(row.version)
-    assert found == {("paper", False): {2, 3}, ("quick", False): {1}, ("quick", True): {2}}
-    newest = cells.query("version == 3")
-    assert set(newest["preset"]) == {"paper"} and set(newest["entry"]) == {"CD"}
-    told = ("NW-UCLA's cells of the `paper` recipe (150 epochs) and those of three layers are of version 2, its other "
-            "`quick` cells (30 epochs) of version 1, but for the first one of version 3, CD by the `paper` recipe;")
+    told = ("NW-UCLA's cells of the `paper` recipe (150 epochs) are of version 2, but for CD by the recipe as it is, "
+            "which is there in versions 2 and 3; its `quick` cells (30 epochs) are of version 1, but for AD and CE "
+            "with three layers and one random initialisation of three layers, of version 2;")
     assert told in (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    paper, quick = (cells[cells["preset"] == preset] for preset in ("paper", "quick"))
+    assert len(paper) + len(quick) == len(cells)
+    fields = cells["recipe"].map(json.loads)
+    usual_cd = (fields.str["objectives"] == "CD") & (cells["changes"] == "{}")
+    assert set(paper.loc[usual_cd[paper.index], "version"]) == {2, 3}
+    assert set(paper.loc[~usual_cd[paper.index], "version"]) == {2}
+    three_layers = fields[quick.index].str["layers"] == 3
+    trained = three_layers & fields[quick.index].str["objectives"].isin(["AD", "CE"])
+    assert set(quick.loc[trained, "version"]) == {2}
+    others = quick[~trained].query("version == 2")
+    assert fields[others.index].str["objectives"].tolist() == ["random"] and three_layers[others.index].all()
+
+
+def test_what_the_results_say_of_the_curve_of_cd_is_what_was_measured():
+    curve = table("along_training_ucla").query("objectives == 'CD' and version == 3 and measure == 'linear'")
+    values = curve.set_index("epoch")["value"]
+    printed = table("taxonomy_ucla").set_index("objectives").loc["CD", "published"]
+    text = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    told = re.search(r"CD has (\S+) to (\S+) in its first 30 epochs, then (\S+) to (\S+) up to epoch 140, and at its "
+                     r"end, where (\S+) is printed, (\S+), its lowest value since epoch 30 \((\S+) and (\S+) at epochs "
+                     r"130 and 140\). With any stopping epoch from 50 to 140 it is (\S+) to (\S+) points above", text)
+    above = values.loc[50:140] - printed
+    assert list(values.index) == list(range(10, 151, 10)) and values.loc[150] == values.loc[40:].min()
+    first, then = values.loc[:30], values.loc[40:140]
+    expected = [first.min(), first.max(), then.min(), then.max(), printed, values.loc[150], values.loc[130],
+                values.loc[140], above.min(), above.max()]
+    assert [float(number) for number in told.groups()] == pytest.approx(expected, abs=0.0501)
 
 
 def test_image_accuracies_in_the_results_are_those_of_their_tables():
@@ -256,7 +294,7 @@ def named(method):
 
 
 def test_the_depths_in_the_results_are_those_of_their_table():
-    committed = table("encoder_collapse_ucla").set_index(["method", "layers"])
+    committed = table("encoder_collapse_ucla").set_index(["objectives", "layers"])
     columns = ("layers", "printed", "linear", "linear_standardised", "standardised, at random")
     rows = told_table(*columns)
     assert [row[0] for row in rows] == ["1", "2", "3", "4", "5"]
@@ -307,8 +345,8 @@ def test_grids_of_characters_in_the_results_are_those_of_their_table():
 
 
 def test_keys_as_old_as_their_pool_in_the_results_are_those_of_the_cells():
-    exported = read_cells(FIGURES / "cells.csv").query("table == 'transfer' and dataset == 'synthetic'")
-    pooled = exported[exported["entry"].str.endswith(", renewed=False")]
+    exported = read_cells(FIGURES / "cells.csv").query("study == 'clips' and dataset == 'synthetic'")
+    pooled = exported[exported["changes"].map(json.loads).map(lambda changes: changes.get("renewed") is False)]
     results = pd.DataFrame(map(json.loads, pooled["metrics"]))
     told = re.search(r"three seeds: (\S+) \S (\S+) and (\S+) \S (\S+) % on pictures", (ROOT / "RESULTS.md").read_text())
     targets = results[["synthetic_video", "synthetic_audio"]]

@@ -1,31 +1,52 @@
 """Logs that figures need, from the folders of made-up finished cells."""
 
+import dataclasses
 import json
 
 import pandas as pd
 import pytest
+from one_cell import first_edition
 
-from repro import manifest
-from repro.audiovisual.recipe import PRESETS as AUDIOVISUAL_PRESETS
-from repro.image.recipe import PRESETS
+from repro import manifest, papers
+from repro.audiovisual.study import CLIPS
+from repro.image.study import IMAGES
+from repro.papers import export_logs
+from repro.papers.cmacc.logs import category_curves
+from repro.papers.sce.logs import objective_parts
 from repro.report import logs
 from repro.run.finished import read_table
 from repro.run.store import Cell, Store
-from repro.skeleton.recipe import PRESETS as SKELETON_PRESETS
+from repro.skeleton.study import SKELETONS
 
 STEPS = [{"step": step, "InfoNCE": 4.0 - step / 100, "ReSSL": 3.0, "Ceil": 0.5, "loss": 3.7, "knn1": 50.0,
           "seconds": 1.0} for step in (10, 20, 30, 40)]
+FIRST = {"key_temperature": 0.03}  # of a cell that stands in the grid of temperatures alone
 
 
-def finish(store, method="sce", *, table="temperature_grid", preset="quick", dataset="digits", seed=0, steps=STEPS,
-           entry=None, finished="2024-05-01", **changes):
-    """A finished cell with a progress file; returns its folder."""
-    recipe = PRESETS[preset]("digits", method, **{"epochs": 2, "weight": 0.25} | changes)
-    run = store.run(Cell(table, entry or method, recipe, seed, preset, dataset, "digest", 1))
+def made(study, method, dataset, preset, seed=0, *, then=None, **changes):
+    """A cell; `then` are fields in which its preset was another one when it was made: they are no changes."""
+    subset = {"subset": True} if " (" in dataset else {}
+    plain = dataset.partition(" (")[0]
+    recipe = study.presets[preset](plain, method, **subset, **changes)
+    changes = study.changes(recipe, preset)
+    return Cell(study.name, recipe.replace(**(then or {})), seed, preset, dataset, "digest", 1, changes=changes)
+
+
+def finished(store, cell, steps, measures, at="2024-05-01"):
+    """The folder of a cell that is finished, with a progress file."""
+    run = store.run(cell)
     with run.claim():
         (run.folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in steps))
-        run.finish({"linear": 50.0, "cost": {"finished": finished}})
+        run.finish(measures | {"cost": {"finished": at, "commit": "c"}})
     return run
+
+
+def finish(store, method="sce", *, preset="quick", dataset="digits", seed=0, steps=STEPS, at="2024-05-01", then=None,
+           **changes):
+    """A finished cell on images, of two epochs; returns its folder."""
+    then = {"epochs": 2, "weight": 0.25} | (then or {})
+    return finished(store, made(IMAGES, method, dataset, preset, seed, then=then, **changes), steps, {"linear": 50.0},
+                    at)
 
 
 @pytest.fixture
@@ -36,7 +57,7 @@ def store(tmp_path, monkeypatch):
 
 def test_parts_of_a_cell_by_epoch(store):
     run = finish(store)
-    found = logs.objective_parts(run.cell)
+    found = objective_parts(run.cell)
     means = ["InfoNCE", "ReSSL", "Ceil", "loss"]
     assert list(found.columns) == ["epoch", *means, "weight", "entry", "key", "seed", "dataset", "preset"]
     assert found["epoch"].tolist() == [1, 2]
@@ -46,54 +67,53 @@ def test_parts_of_a_cell_by_epoch(store):
     ]
 
 
-def test_parts_of_a_cell_that_another_table_trained(store):
-    trained = finish(store, table="image_methods")
-    twin = Cell("temperature_grid", "sce", trained.cell.recipe, 0, "quick", "digits", "digest", 1)
-    assert len(logs.objective_parts(twin)) == 2
+def test_parts_of_a_cell_of_the_first_edition(store):
+    cell = made(IMAGES, "sce", "digits", "quick", then={"epochs": 2})
+    folder = first_edition(store, cell, "image_methods", {"linear": 50.0})
+    (folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in STEPS))
+    assert len(objective_parts(cell)) == 2
 
 
 def test_parts_of_a_cell_nobody_trained(store):
-    cell = Cell("temperature_grid", "sce", PRESETS["quick"]("digits", "sce"), 3, "quick", "digits", "digest", 1)
-    with pytest.raises(FileNotFoundError, match=r"no progress\.jsonl of sce, seed 3"):
-        logs.objective_parts(cell)
+    cell = made(IMAGES, "sce", "digits", "quick", 3, warmup=1)
+    with pytest.raises(FileNotFoundError, match=r"no progress\.jsonl of sce, warmup=1, seed 3"):
+        objective_parts(cell)
 
 
 def test_export_takes_the_first_cell_of_sce_of_the_fullest_preset(store, tmp_path):
-    finish(store, "ressl")
-    finish(store, entry="sce, temperature=0.1, key_temperature=0.03, warmup=1", warmup=1)
-    finish(store, seed=1, entry="sce, temperature=0.1, key_temperature=0.05")
-    first = "sce, temperature=0.1, key_temperature=0.03"
-    finish(store, seed=2, entry=first, finished="2024-05-03", steps=STEPS[:2])
-    finish(store, seed=2, entry=first, finished="2024-05-02", learning_rate=0.25)  # of an earlier default
+    finish(store, "ressl", key_temperature=0.1)
+    finish(store, warmup=1, **FIRST)
+    finish(store, seed=1, key_temperature=0.07)
+    finish(store, seed=2, at="2024-05-03", steps=STEPS[:2], **FIRST)
+    finish(store, seed=2, at="2024-05-02", then={"learning_rate": 0.25}, **FIRST)
     finish(store, preset="paper", seed=4)
     finish(store, preset="smoke", dataset="cifar10 (subset)")
-    path, = logs.export(store, tmp_path / "figures")
+    path, = export_logs(store, tmp_path / "figures")
     assert path == tmp_path / "figures" / "objective_parts_digits.csv"
     found = pd.read_csv(path)
     assert found["InfoNCE"].tolist() == [3.9, 3.8]
-    assert set(found["entry"]) == {first} and set(found["preset"]) == {"quick"}
+    assert set(found["entry"]) == {"sce, key_temperature=0.03"} and set(found["preset"]) == {"quick"}
 
 
 def test_export_joins_the_images_of_all_models(store, tmp_path):
     keys = {}
-    for entry, value, changes in (
-        ("jcl, keys=9", 0.9, {"finished": "2024-05-02"}),
-        ("jcl, keys=9, ramp=False", 0.1, {"ramp": False}),
-        ("jcl, keys=9, ramp=False", 0.1, {"ramp": False, "preset": "paper", "seed": 0}),
-        ("jcl, keys=9, ramp=False", 0.1, {"ramp": False, "preset": "paper", "seed": 1}),
-        ("jcl, keys=9, ramp=False", 0.1, {"ramp": False, "preset": "paper", "seed": 2}),
-        ("moco, keys=1", 0.8, {}),
-        ("jcl, keys=9", 0.2, {"learning_rate": 0.25}),  # trained before, with another default
+    for method, value, changes in (
+        ("jcl", 0.9, {"at": "2024-05-02"}),
+        ("jcl", 0.1, {"ramp": False}),
+        ("jcl", 0.1, {"ramp": False, "preset": "paper", "seed": 0}),
+        ("jcl", 0.1, {"ramp": False, "preset": "paper", "seed": 1}),
+        ("jcl", 0.1, {"ramp": False, "preset": "paper", "seed": 2}),
+        ("moco", 0.8, {}),
+        ("jcl", 0.2, {"then": {"learning_rate": 0.25}}),  # trained before
     ):
-        method = entry.partition(",")[0]
-        run = finish(store, method, table="similarity_variance", dataset="cifar10 (subset)", entry=entry, **changes)
+        nine = {"keys": 9} if method == "jcl" else {}
+        run = finish(store, method, dataset="cifar10 (subset)", **nine, **changes)
         keys[value] = [run.cell.key] * 3
         rows = pd.DataFrame({"model": method, "seed": 0, "d": 512, "similarity": [value] * 3, "variance": 1e-4,
                              "preset": "quick"})
         rows.to_csv(run.folder / "similarity.csv", index=False)
-    finish(store, "moco", table="similarity_variance", dataset="cifar10 (subset)", seed=1,
-           entry="moco, keys=1")  # its images not yet seen
-    path, = logs.export(store, tmp_path / "figures")
+    finish(store, "moco", dataset="cifar10 (subset)", seed=1)  # its images not yet seen
+    path, = export_logs(store, tmp_path / "figures")
     assert path.name == "similarity_variance_images_cifar10_subset.csv"
     found = pd.read_csv(path)
     assert found.groupby("model")["similarity"].agg(["count", "first"]).to_numpy().tolist() == [[3, 0.9], [3, 0.8]]
@@ -101,46 +121,41 @@ def test_export_joins_the_images_of_all_models(store, tmp_path):
 
 
 def test_export_takes_the_bound_of_the_cell_with_most_keys(store, tmp_path):
-    for number, value, ending, changes in (
-        (2, 1.0, "", {}),
-        (9, None, "", {}),  # of which nothing was drawn
-        (5, 2.0, "", {"finished": "2024-05-02"}),
-        (5, 4.0, "", {"learning_rate": 0.25}),  # of an earlier default
-        (7, 3.0, ", ramp=False", {"ramp": False}),
+    for number, value, changes in (
+        (2, 1.0, {}),
+        (9, None, {}),  # of which nothing was drawn
+        (5, 2.0, {"at": "2024-05-02"}),
+        (5, 4.0, {"then": {"learning_rate": 0.25}}),
+        (7, 3.0, {"ramp": False}),
     ):
-        entry = f"jcl, keys={number}, strength=4.0, temperature=0.2{ending}"
-        run = finish(store, "jcl", table="positive_keys", entry=entry, keys=number, **changes)
+        run = finish(store, "jcl", keys=number, **changes)
         if value:
             pd.DataFrame({"keys": [1], "closed_form": [value]}).to_csv(run.folder / "sampled_keys.csv", index=False)
-    path, = logs.export(store, tmp_path / "figures")
+    path, = export_logs(store, tmp_path / "figures")
     assert path.name == "sampled_keys_digits.csv" and pd.read_csv(path)["closed_form"].tolist() == [2.0]
 
 
 def test_export_of_departing_cells_alone_writes_nothing(store, tmp_path):
-    run = finish(store, "jcl", table="similarity_variance", entry="jcl, keys=9, ramp=False", ramp=False)
+    run = finish(store, "jcl", keys=9, ramp=False)
     pd.DataFrame({"model": ["JCL"], "similarity": 0.5}).to_csv(run.folder / "similarity.csv", index=False)
-    assert logs.export(store, tmp_path / "figures") == []
+    assert export_logs(store, tmp_path / "figures") == []
 
 
-def contrast(store, objectives="CE+CD", ending="", *, seed=0, preset="paper", values=(6.0, 5.0, 4.0, 3.0), **changes):
-    """A finished cell of the taxonomy whose CD has these values, at two reports an epoch."""
-    recipe = SKELETON_PRESETS[preset]("ucla", objectives, epochs=2, **changes)
-    run = store.run(Cell("taxonomy", objectives + ending, recipe, seed, preset, "ucla", "digest", 1))
-    lines = [{"step": 10 * (number + 1), "CD": value, "loss": 9.0} for number, value in enumerate(values)]
-    with run.claim():
-        (run.folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        run.finish({"linear": 50.0, "cost": {"finished": "2024-05-01"}})
-    return run.cell.key
+def contrast(store, objectives="CE+CD", *, seed=0, preset="paper", values=(6.0, 5.0, 4.0, 3.0), then=None, **changes):
+    """The key of a finished cell of the taxonomy whose CD has these values, at two reports an epoch."""
+    cell = made(SKELETONS, objectives, "ucla", preset, seed, then={"epochs": 2} | (then or {}), **changes)
+    steps = [{"step": 10 * (number + 1), "CD": value, "loss": 9.0} for number, value in enumerate(values)]
+    return finished(store, cell, steps, {"linear": 50.0}).cell.key
 
 
 def test_export_of_the_contrast_of_decoders(store, tmp_path):
     contrast(store, "CE+CD", seed=2)
     second = contrast(store, "CE+CD", seed=1, values=(6.123456, 5.0, 1e-9, 3e-9))
-    first = contrast(store, "CD", ", td_queue=frozen_noise", td_queue="frozen_noise", sequence_dictionary=64)
-    contrast(store, "CD", ", precision=float32", precision="float32")
+    first = contrast(store, "CD", td_queue="frozen_noise", then={"sequence_dictionary": 64})
+    contrast(store, "CD", precision="float32")
     contrast(store, "AE+CD", preset="quick")
     contrast(store, "CE")
-    path, = logs.export(store, tmp_path / "figures")
+    path, = export_logs(store, tmp_path / "figures")
     assert path == tmp_path / "figures" / "sequence_contrast_ucla.csv"
     columns = ["epoch", "CD", "sequence_dictionary", "entry", "key", "seed", "dataset", "preset"]
     found = pd.read_csv(path)
@@ -156,45 +171,41 @@ def test_export_of_the_contrast_of_decoders(store, tmp_path):
 def test_exported_contrasts_stay_and_change_nothing_when_nothing_changed(store, tmp_path):
     contrast(store, "CE+CD", seed=1)
     contrast(store, "AE+CD", values=(0.1, 0.2, 0.3, 2 / 3))
-    path, = logs.export(store, tmp_path)
+    path, = export_logs(store, tmp_path)
     before = path.read_bytes()
-    logs.export(store, tmp_path)
+    export_logs(store, tmp_path)
     assert path.read_bytes() == before
-    assert logs.export(Store(tmp_path / "no runs"), tmp_path) == [] and path.read_bytes() == before
+    assert export_logs(Store(tmp_path / "no runs"), tmp_path) == [] and path.read_bytes() == before
     other = Store(tmp_path / "other")
     contrast(other, "CD")
     contrast(other, "AE+CD", seed=3, values=(9.0, 9.0, 9.0, 9.0))  # the exported one has an earlier seed
     contrast(other, "CE+CD", seed=1, values=(2.0, 2.0, 1.0, 1.0))
-    logs.export(other, tmp_path)
+    export_logs(other, tmp_path)
     found = pd.read_csv(path).groupby("entry")
     assert found["CD"].agg(list).to_dict() == {"AE+CD": [0.15, 0.4833], "CD": [5.5, 3.5], "CE+CD": [2.0, 1.0]}
     assert found["seed"].first().to_dict() == {"AE+CD": 0, "CD": 0, "CE+CD": 1}
 
 
-def diverse(store, sampler="random", batch=32, *, ending="", seed=0, preset="quick", counts=(20, 24), finished="2024",
-            dataset="synthetic", **changes):
+def diverse(store, sampler="random", batch=32, *, seed=0, preset="quick", counts=(20, 24), at="2024",
+            dataset="synthetic", then=None, iterations=300, **changes):
     """A finished cell of CM-ACC that counted these categories, reported every five steps."""
-    recipe = AUDIOVISUAL_PRESETS[preset](dataset, "cmacc", sampler=sampler, batch=batch, **changes)
-    entry = f"cmacc, sampler={sampler}, batch={batch}{ending}"
-    run = store.run(Cell("category_diversity", entry, recipe, seed, preset, dataset, "digest", 1))
-    lines = [{"step": 5 * (number + 1), "video": 3.5, "audio": 3.5, "loss": 7.0, "categories_video": count,
+    changes = {"sampler": sampler, "batch": batch, "iterations": iterations, "targets": ""} | changes
+    cell = made(CLIPS, "cmacc", dataset, preset, seed, then=then, **changes)
+    steps = [{"step": 5 * (number + 1), "video": 3.5, "audio": 3.5, "loss": 7.0, "categories_video": count,
               "categories_audio": count - 1, "seconds": 1.0} for number, count in enumerate(counts)]
-    with run.claim():
-        (run.folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        run.finish({"categories_video": 22.0, "categories_audio": 21.0, "expected": 25.5,
-                    "cost": {"finished": finished}})
-    return run.cell
+    measures = {"categories_video": 22.0, "categories_audio": 21.0, "expected": 25.5}
+    return finished(store, cell, steps, measures, at).cell
 
 
 def test_export_of_categories_along_training(store, tmp_path):
     third = diverse(store, "random", 128)
     second = diverse(store, "gradient", 32, seed=1, counts=(30.5, 31))
     diverse(store, "gradient", 32, counts=(99, 99))
-    first = diverse(store, "gradient", 32, counts=(29, 31), finished="2025", temperature=0.5)  # trained again
-    diverse(store, "gradient", 32, ending=", iterations=10", counts=(1,), iterations=10)
+    first = diverse(store, "gradient", 32, counts=(29, 31), at="2025", then={"temperature": 0.5})  # trained again
+    diverse(store, "gradient", 32, counts=(1,), iterations=10)
     diverse(store, "ohem", 32, preset="paper")
-    diverse(store, "ohem", 32, preset="smoke")
-    path, = logs.export(store, tmp_path / "figures")
+    diverse(store, "ohem", 32, preset="smoke", iterations=2)
+    path, = export_logs(store, tmp_path / "figures")
     assert path.name == "category_curves_synthetic.csv"
     assert path.read_text().splitlines()[1].startswith("5,29.0,28.0,gradient,32,25.5,")
     found = logs.read(path)
@@ -212,25 +223,24 @@ def test_export_of_categories_along_training(store, tmp_path):
 
 def test_categories_along_the_training_of_chosen_cells(store):
     diverse(store, "random", 128)
-    chosen = diverse(store, "ohem", 32, preset="smoke", counts=(7,))
-    found = logs.category_curves([chosen])
+    chosen = diverse(store, "ohem", 32, preset="smoke", iterations=2, counts=(7,))
+    found = category_curves([chosen])
     assert found[["step", "categories_video", "sampler", "expected", "key", "preset"]].to_numpy().tolist() == [
         [5, 7, "ohem", 25.5, chosen.key, "smoke"]
     ]
     assert "departures" not in found
-    missing = Cell("category_diversity", "cmacc", chosen.recipe, 7, "smoke", "synthetic", "digest", 1)
+    missing = dataclasses.replace(chosen, seed=7)
     with pytest.raises(FileNotFoundError, match=r"has no progress\.jsonl of any of these 1 cells; run them"):
-        logs.category_curves([missing])
+        category_curves([missing])
 
 
 def test_categories_along_training_come_with_what_departs(store):
-    cells = [diverse(store, ending=", iterations=10", iterations=10), diverse(store, "ohem")]
-    found = logs.category_curves(cells).drop_duplicates("sampler").set_index("sampler")["departures"]
+    cells = [diverse(store, iterations=10), diverse(store, "ohem")]
+    found = category_curves(cells).drop_duplicates("sampler").set_index("sampler")["departures"]
     assert found.to_dict() == {"random": "iterations=10", "ohem": ""}
-    sound = logs.category_curves([diverse(store, ending=", own_excluded=False", dataset="kinetics_sound",
-                                         own_excluded=False)])
+    sound = category_curves([diverse(store, dataset="kinetics_sound", own_excluded=False)])
     assert set(sound["departures"]) == {
-        "own_excluded=False; 31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
+        "own_excluded=False, data=31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
     }
 
 
@@ -255,8 +265,8 @@ def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
 ])
 def test_a_damaged_log_is_named(store, tmp_path, damage, message):
     finish(store)
-    path, = logs.export(store, tmp_path / "figures")
-    columns = logs.FIGURES["objective_parts"].columns
+    path, = export_logs(store, tmp_path / "figures")
+    columns = papers.logs()["objective_parts"].columns
     assert len(logs.read(path, columns)) == 2
     path.write_text(damage(path.read_text()))
     with pytest.raises(ValueError, match=rf"objective_parts_digits\.csv ({message}).*export it again where its cells"):
@@ -271,27 +281,25 @@ def test_a_damaged_line_of_a_run_s_log_is_named(store, line):
     with (run.folder / "progress.jsonl").open("a") as file:
         file.write(f"{line}\n")
     with pytest.raises(ValueError, match=r"progress\.jsonl cannot be read beyond line 4 .*; delete that folder"):
-        logs.objective_parts(run.cell)
+        objective_parts(run.cell)
 
 
 def test_every_committed_log_is_read_with_its_columns():
     figures = manifest.project_root() / "figures"
     found = {name: [logs.read(path, log.columns) for path in figures.glob(f"{name}_*.csv")]
-             for name, log in logs.FIGURES.items()}
+             for name, log in papers.logs().items()}
     assert sum(map(bool, found.values())) >= 5 and all(len(log) for read in found.values() for log in read)
 
 
 def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
     for method, seed in (("cmacc", 1), ("cmacc", 0), ("cmacc", 2), ("xmoco", 0), ("smoco", 0)):
-        recipe = AUDIOVISUAL_PRESETS["quick"]("synthetic", method)
-        run = store.run(Cell("transfer", method, recipe, seed, "quick", "synthetic", "digest", 1))
-        with run.claim():
-            if method != "smoco" and seed < 2:
-                rows = pd.DataFrame({"category": ["a", "b"], "accuracy": 10.0 + seed, "method": method})
-                rows.to_csv(run.folder / "pretext_accuracy.csv", index=False)
-                rows.to_csv(run.folder / "selected_negatives.csv", index=False)
-            run.finish({"synthetic_video": 50.0, "cost": {"finished": "2024-05-01"}})
-    accuracy, negatives = logs.export(store, tmp_path / "figures")
+        cell = made(CLIPS, method, "synthetic", "quick", seed, split=0)
+        run = finished(store, cell, [], {"synthetic_video": 50.0})
+        if method != "smoco" and seed < 2:
+            rows = pd.DataFrame({"category": ["a", "b"], "accuracy": 10.0 + seed, "method": method})
+            rows.to_csv(run.folder / "pretext_accuracy.csv", index=False)
+            rows.to_csv(run.folder / "selected_negatives.csv", index=False)
+    accuracy, negatives = export_logs(store, tmp_path / "figures")
     assert accuracy.name == "pretext_accuracy_synthetic.csv" and negatives.name == "selected_negatives_synthetic.csv"
     found = pd.read_csv(accuracy)
     assert found["accuracy"].tolist() == [10.0, 10.0, 11.0, 11.0] and set(found["method"]) == {"cmacc"}
@@ -300,8 +308,9 @@ def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
 
 
 def test_export_of_nothing(store, tmp_path):
-    finish(store, table="image_methods")
-    assert logs.export(store, tmp_path / "figures") == []
+    finish(store)
+    finish(store, "supervised")  # the table of image methods was run, not the grid of temperatures
+    assert export_logs(store, tmp_path / "figures") == []
     assert not (tmp_path / "figures").exists()
 
 

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from repro.report.printed import FOLDER, as_printed, names, printed
+from repro.report.printed import as_printed, imagenet100, names, printed
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
 
@@ -50,7 +50,7 @@ def test_both_forms_agree(name):
 
 
 def test_imagenet100_lists_hold_the_same_hundred_classes():
-    order, alphabet = ((FOLDER / f"imagenet100_classes{end}.txt").read_text().split() for end in ("", "_sorted"))
+    order, alphabet = imagenet100(), imagenet100("_sorted")
     assert len(set(order)) == 100 and sorted(order) == alphabet
 
 

@@ -11,6 +11,7 @@ from repro import papers
 from repro.report.redraw import most_complete
 from repro.run.export import read_cells
 from repro.skeleton.recipe import METHODS, VARIANTS
+from repro.skeleton.study import SKELETONS
 
 COUNT = itertools.count()
 TABLES, DRAWINGS = papers.tables(), papers.drawings()
@@ -91,8 +92,9 @@ def test_files_name_the_cells_they_show(tmp_path):
     assert sorted(source.pop("cells")) == sorted(cells["key"])
     assert source == {"seeds": [0, 2], "preset": "quick", "dataset": "ucla"}
     spread = "± and bars with ends: one standard deviation over seeds."
-    assert caption == (f"{DRAWINGS['taxonomy'].caption} {spread} Data set: ucla. Preset: quick. Seeds: 0, 2. "
-                       f"Drawn from {len(cells)} cells, whose keys are in the source of this file.")
+    version = "Cells of version 1 of the training (today's is 3)."
+    assert caption == (f"{DRAWINGS['taxonomy'].caption} {spread} {version} Data set: ucla. Preset: quick. "
+                       f"Seeds: 0, 2. Drawn from {len(cells)} cells, whose keys are in the source of this file.")
 
 
 def test_variants_name_the_cells_of_the_recipe_that_they_stand_beside(tmp_path):
@@ -211,13 +213,22 @@ def test_versions_stand_side_by_side(tmp_path):
     assert (earlier["departures"], earlier["ours"], earlier["n_seeds"]) == ("version=2", 21.0, 3)
     assert pd.isna(earlier["difference"]) and earlier["published"] == 83.73
     caption, _ = told(tmp_path / "taxonomy_ucla")
-    assert "Versions of the training: 2 of AE; 3 of CE. Data set: ucla." in caption
+    assert "Versions of the training: 3 of CE; 2 of all others (today's is 3). Data set: ucla." in caption
 
 
-def test_where_all_cells_are_of_one_version_nothing_is_said_of_it(tmp_path):
-    redraw(frame(*[exported(name, version=2) for name in ("CE", "AE")]), tmp_path)
+@pytest.mark.parametrize("version", [SKELETONS.version - 1, SKELETONS.version])
+def test_where_all_cells_are_of_one_version_the_caption_names_it_if_it_is_not_todays(tmp_path, version):
+    redraw(frame(*[exported(name, version=version) for name in ("CE", "AD")]), tmp_path)
     assert "version" not in table_of(tmp_path, "taxonomy_ucla")
-    assert "ersion" not in told(tmp_path / "taxonomy_ucla")[0]
+    sentence = f"Cells of version {version} of the training (today's is {SKELETONS.version})."
+    caption, _ = told(tmp_path / "taxonomy_ucla")
+    assert ("ersion" in caption) == (sentence in caption) == (version != SKELETONS.version)
+
+
+@pytest.mark.parametrize(("version", "words"), [(4, "are with replacement."), (5, "are without replacement.")])
+def test_the_caption_says_which_draws_the_expectation_of_its_cells_is_of(version, words):
+    figure = papers.drawings()["category_diversity"]
+    assert figure.also(pd.DataFrame({"version": [version]})).endswith(words)
 
 
 def test_a_variant_stands_beside_its_own_preset(tmp_path):

@@ -7,7 +7,7 @@ from pandas import DataFrame
 
 from repro import manifest
 from repro.audiovisual.study import CLIPS
-from repro.papers.cmacc.tables import TABLES
+from repro.papers.cmacc.tables import TABLES, with_notes
 from repro.recipe import in_words
 from repro.report.logs import Log, first, fullest, lines_of, named, progress, seeds_of_first, usual
 from repro.run.export import rows_of
@@ -27,7 +27,8 @@ def category_curves(cells: list[Cell]) -> DataFrame:
         FileNotFoundError: if none of the cells was trained there.
     """
     store = Store(manifest.runs_root())
-    found = _curves(store, TABLES["category_diversity"].select(CLIPS.tidy(rows_of(cells, store))))
+    finished = [cell for cell in cells if (store.folder(cell.key) / "result.json").exists()]
+    found = _curves(store, TABLES["category_diversity"].select(CLIPS.tidy(rows_of(finished, store))))
     if found.empty:
         raise FileNotFoundError(f"{store.root} has no progress.jsonl of any of these {len(cells)} cells; run them")
     return found
@@ -36,7 +37,7 @@ def category_curves(cells: list[Cell]) -> DataFrame:
 def _curves(store: Store, cells: DataFrame) -> DataFrame:
     """Distinct categories of the negatives selected in a step, at every report, and what uniform draws would give."""
     parts = []
-    for cell in cells.to_dict("records"):
+    for cell in with_notes(cells.assign(target="")).to_dict("records"):
         path = progress(store, cell["key"])
         if path:
             counts = lines_of(path, ("step", "categories_video", "categories_audio"))

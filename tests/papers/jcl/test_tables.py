@@ -38,9 +38,9 @@ def test_the_three_sweeps(dataset, keys, strengths, temperatures):
     assert {cell.recipe.method for cell in cells} == {"jcl"} and len({cell.key for cell in cells}) == len(cells)
 
 
-def test_each_sweep_takes_a_list_and_holds_what_the_others_vary():
-    cells = KEYS.cells(keys=3, strength="0.5", temperature="0.2,0.7")
-    assert swept(cells) == [(3, 4, 0.2), (5, 0.5, 0.2), (5, 4, 0.2), (5, 4, 0.7)]
+def test_what_is_asked_for_replaces_the_values_of_every_sweep():
+    assert swept(KEYS.cells(keys=3, strength="0.5", temperature="0.2,0.7")) == [(3, 0.5, 0.2), (3, 0.5, 0.7)]
+    assert swept(KEYS.cells(keys="1,3", strength=4, temperature=0.2)) == [(1, 4, 0.2), (3, 4, 0.2)]
 
 
 def test_a_variant_keeps_what_varies():

@@ -49,10 +49,10 @@ def test_the_grid_of_temperatures(dataset, own):
     assert cells[-1].label == "ressl, key_temperature=0.1"
 
 
-def test_the_grid_takes_lists_and_keeps_ressl_as_it_is():
+def test_the_grid_takes_lists_for_all_of_its_rows():
     cells = GRID.cells(temperature="0.3,0.05", key_temperature=[0.05, 0.3])
-    expected = [("sce", 0.3, 0.05), ("sce", 0.3, 0.3), ("sce", 0.05, 0.05), ("sce", 0.05, 0.3), ("ressl", 0.1, 0.1)]
-    assert places(cells) == expected
+    pairs = [(0.3, 0.05), (0.3, 0.3), (0.05, 0.05), (0.05, 0.3)]
+    assert places(cells) == [(method, *pair) for method in ("sce", "ressl") for pair in pairs]
 
 
 def test_ressl_alone_has_the_temperatures_asked_for():

@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 import torch
-from repro.skeleton.tables import taxonomy_cells
 from smoke_runs import smoke_runs
 
 from repro.papers.taxonomy import explored_runs
@@ -21,6 +20,7 @@ from repro.papers.taxonomy.explored_runs import (
     reference,
     sequence_of,
 )
+from repro.papers.taxonomy.tables import TABLES
 from repro.run.store import Store, write_json
 from repro.skeleton.recipe import paper
 from repro.skeleton.study import data_of
@@ -48,7 +48,7 @@ def runs(finished, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def data():
-    return data_of(taxonomy_cells(preset="smoke", objectives="random")[0].recipe)
+    return data_of(TABLES["taxonomy"].cells(preset="smoke", objectives="random")[0].recipe)
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def test_without_finished_runs_a_first_look_is_planned_apart_from_tables(nothing
     first, second = cells()
     assert (first.recipe.objectives, second.recipe.objectives) == ("CE+AD", "AD")
     for cell in (first, second):
-        assert (cell.preset, cell.table) == ("first look", "explore/taxonomy")
-        usual, = taxonomy_cells(objectives=cell.recipe.objectives)
+        assert (cell.preset, cell.changes) == ("first look", {})
+        usual, = TABLES["taxonomy"].cells(objectives=cell.recipe.objectives)
         changed = {name for name, value in cell.recipe.to_dict().items() if usual.recipe.to_dict()[name] != value}
         assert changed == {"epochs"} and cell.key != usual.key
     assert len(cells(seeds="3,4")) == 4
@@ -74,21 +74,21 @@ def test_without_finished_runs_a_first_look_is_planned_apart_from_tables(nothing
 def test_otherwise_the_cells_are_those_of_the_table(nothing, given, preset, expected):
     found = cells(**given)
     assert [cell.recipe.objectives for cell in found] == expected
-    assert {(cell.table, cell.preset) for cell in found} == {("taxonomy", preset)}
-    listed = taxonomy_cells(**({"objectives": ",".join(expected)} | given))
+    assert {(cell.study, cell.preset) for cell in found} == {("skeletons", preset)}
+    listed = TABLES["taxonomy"].cells(**({"objectives": ",".join(expected)} | given))
     assert [cell.key for cell in found] == [cell.key for cell in listed]
 
 
 def test_what_is_finished_is_looked_into(runs):
-    assert [(cell.entry, cell.seed) for cell in cells(preset="smoke", seeds="0,1")] == [("CE+AD", 0), ("CE+AD", 1)]
-    assert [cell.entry for cell in cells(preset="smoke", seeds="2")] == ["CE+AD", "AD"]
+    assert [(cell.label, cell.seed) for cell in cells(preset="smoke", seeds="0,1")] == [("CE+AD", 0), ("CE+AD", 1)]
+    assert [cell.label for cell in cells(preset="smoke", seeds="2")] == ["CE+AD", "AD"]
     assert cells()[0].preset == "first look"                            # nothing of the quick preset is finished
 
 
 def test_on_real_data_whatever_is_finished_comes_before_hours_of_training(runs, monkeypatch):
     monkeypatch.setattr(explored_runs.manifest, "embedded", lambda name: False)
-    assert [(cell.entry, cell.preset) for cell in cells()] == [("CE+AD", "paper"), ("AD", "paper")]
-    described = next(iter(sorted((runs / "taxonomy").glob("*/recipe.json"))))
+    assert [(cell.label, cell.preset) for cell in cells()] == [("CE+AD", "paper"), ("AD", "paper")]
+    described = next(iter(sorted((runs / "cells").glob("*/recipe.json"))))
     write_json(described, json.loads(described.read_text()) | {"preset": "quick"})
     found, = cells()
     assert (found.key, found.preset) == (described.parent.name, "quick")
@@ -115,7 +115,7 @@ def test_finished_runs_are_those_on_the_same_data_with_weights(runs, data):
     assert [label(cell) for cell in found] == [
         "CE, select=best_on_test, seed 0, smoke", "CE+AD, seed 0, smoke", "CE+AD, seed 1, smoke",
     ]
-    folder = runs / "taxonomy"
+    folder = runs / "cells"
     (folder / found[0]["key"] / "checkpoint.pt").unlink()
     described = folder / found[1]["key"] / "recipe.json"
     write_json(described, json.loads(described.read_text()) | {"digest": "of other data"})
@@ -135,7 +135,7 @@ def test_a_first_look_is_trained_once_and_stays_out_of_the_tables(runs, data, mo
     assert labels == ["AD, seed 0, first look", "CE, select=best_on_test, seed 0, smoke", "CE+AD, seed 0, smoke",
                       "CE+AD, seed 1, smoke"]
     assert next(iter(listed)) == planned[0].key
-    result = runs / APART / "taxonomy" / planned[0].key / "result.json"
+    result = runs / APART / "cells" / planned[0].key / "result.json"
     written = result.stat().st_mtime_ns
     assert list(available(cells(), CPU)) == list(listed)
     assert result.stat().st_mtime_ns == written
@@ -148,7 +148,7 @@ def test_a_loaded_run_has_the_weights_that_were_stored(runs, data):
     cell = finished_runs(data, store)[1]
     run = load_run(cell, store, data, CPU)
     assert run.label == "CE+AD, seed 0, smoke" and run.result == cell["result"]
-    state = torch.load(runs / "taxonomy" / cell["key"] / "checkpoint.pt", weights_only=True)["learner"]["model"]
+    state = torch.load(runs / "cells" / cell["key"] / "checkpoint.pt", weights_only=True)["learner"]["model"]
     gru = torch.nn.GRU(60, 16, batch_first=True)
     gru.load_state_dict({name.removeprefix("encoder.gru."): value for name, value in state.items()
                          if name.startswith("encoder.gru.")})
@@ -174,7 +174,7 @@ def test_a_loaded_run_has_the_weights_that_were_stored(runs, data):
 def test_a_run_chosen_on_the_test_split_has_the_weights_that_were_chosen(runs, data):
     store = Store(runs)
     cell = finished_runs(data, store)[0]
-    path = runs / "taxonomy" / cell["key"] / "checkpoint.pt"
+    path = runs / "cells" / cell["key"] / "checkpoint.pt"
     chosen = torch.load(path, weights_only=True)["learner"]
     run = load_run(cell, store, data, CPU)
     expected = chosen["weights"] if chosen["best"] >= 0 else chosen["pretrainer"]["model"]
@@ -195,7 +195,7 @@ def test_a_large_set_is_sampled_and_a_small_one_is_not(data):
 
 def test_views_are_reversed_or_not_and_sheared(data):
     sequence = sequence_of(data, 5)
-    recipe = taxonomy_cells(objectives="CE")[0].recipe
+    recipe = TABLES["taxonomy"].cells(objectives="CE")[0].recipe
     first, second = augmented(sequence, recipe, seed=0)
     assert not first.equal(second) and augmented(sequence, recipe, seed=0)[0].equal(first)
     assert not augmented(sequence, recipe, seed=1)[0].equal(first)

@@ -120,7 +120,7 @@ def test_usual_cells_are_of_one_version_the_one_that_covers_most_objectives():
 
 
 def test_the_forest_has_ours_beside_the_printed_ones():
-    table = glm_ours.usual_cells(placed(*cells()["taxonomy"], *cells(seed=1)), "ucla")
+    table = glm_ours.usual_cells(placed(*cells(), *cells(seed=1))["taxonomy"], "ucla")
     found = glm_ours.forest(table)
     assert found.groupby(["rows", "source"]).size().to_dict() == dict.fromkeys(
         [("all", "ours"), ("all", "printed"), ("unmixed+best", "ours"), ("unmixed+best", "printed")], 4)
