@@ -6,7 +6,7 @@ import made_up_report
 import pytest
 from browsing import served, watched
 
-from repro import manifest
+from repro import manifest, papers
 from repro.report.site import build
 
 LINKS = "links => links.map(link => link.href)"
@@ -22,7 +22,7 @@ def report(tmp_path_factory):
     made_up_report.write_notebooks(folder / "notebooks", **notebooks)
     figures = manifest.project_root() / "figures"
     checked = (made_up_report.claims(), made_up_report.discrepancies())
-    return build(folder / "site", figures, folder / "notebooks", *checked).parent
+    return build(folder / "site", figures, folder / "notebooks", *checked, papers.titles()).parent
 
 
 @pytest.mark.parametrize("width", [1200, 400])
