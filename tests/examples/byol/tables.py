@@ -29,16 +29,17 @@ class ByolRecipe(ImageRecipe):
 class Bootstrap(Pretrainer):
     """A learner whose loss is 2 - 2 cos(prediction of the query, key), without negatives (BYOL, Eq. 2)."""
 
+    parts = (*Pretrainer.parts, "predictor")
+
     def __init__(self, recipe: ByolRecipe, data: ImageSet, seed: int, device: torch.device) -> None:
         super().__init__(recipe, data, seed, device)
         self.predictor: nn.Module = nn.Identity()
         if recipe.method == "byol":
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
-                sizes = recipe.projection, recipe.predictor
-                self.predictor = nn.Sequential(nn.Linear(*sizes), nn.ReLU(), nn.Linear(*reversed(sizes)))
+                size, inner = recipe.projection, recipe.predictor
+                self.predictor = nn.Sequential(nn.Linear(size, inner), nn.ReLU(), nn.Linear(inner, size))
             self.optimiser.add_param_group({"params": self.predictor.to(device).parameters()})
-        self.parts["predictor"] = self.predictor
 
     def losses(self, query: Tensor, keys: Tensor) -> dict[str, Tensor]:
         return {"loss": (2 - 2 * cosine_similarity(self.predictor(query), keys[:, 0].detach(), dim=1)).mean()}
@@ -49,7 +50,6 @@ def learners(recipe: ByolRecipe, data: ImageSet, seed: int, device: torch.device
 
 
 def paper(dataset: str, method: str, **changes: Any) -> ByolRecipe:
-    """The data set's recipe of SCE's images, with BYOL's momentum."""
     usual = {name: value for name, (value, _) in DATA[dataset].items()} | {"momentum": 0.996}
     return ByolRecipe(dataset=dataset, method=method).replace(**(usual | changes))
 
