@@ -63,7 +63,7 @@ def remember(event):
         file.write(f"{os.getpid()} {event}\\n")
 
 
-def load_and_remember(pretrainer, state, load=Pretrainer.load_state_dict):
+def load_and_remember(pretrainer, state, load=Pretrainer.load_weights):  # of whatever goes on, or is measured alone
     load(pretrainer, state)
     remember("resumes")
 
@@ -81,7 +81,7 @@ def train_and_remember(run, progress):
 
 STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: small_set())
 repro.table.fit = functools.partial(fit, checkpoint_seconds=0)
-Pretrainer.load_state_dict = load_and_remember
+Pretrainer.load_weights = load_and_remember
 
 
 def serve(root, what, address=""):
