@@ -63,9 +63,11 @@ def remember(event):
         file.write(f"{os.getpid()} {event}\\n")
 
 
-def load_and_remember(pretrainer, state, load=Pretrainer.load_weights):  # of whatever goes on, or is measured alone
+def load_and_remember(pretrainer, state, load=Pretrainer.load_weights):  # of what goes on, or is only measured
     load(pretrainer, state)
-    remember("resumes")
+    if "remembered" not in vars(pretrainer):
+        pretrainer.remembered = True
+        remember("resumes")
 
 
 def train_and_remember(run, progress):
