@@ -14,7 +14,7 @@ import typer
 from typer import Argument, Option
 
 from repro import download, manifest, papers, present
-from repro.recipe import choose, closest, parse_number
+from repro.recipe import choose, closest, in_words, parse_number
 from repro.run.store import Store, acquire
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ def run(
             return
         rows = run_table(table, dataset, engine=engine, workers=workers, **choices)
         if devices.first():
-            print(in_words(rows).to_string(index=False, na_rep="-", float_format="{:.4g}".format))
+            if "departures" in rows:
+                rows = rows.assign(departures=rows["departures"].map(in_words))
+            print(rows.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
 
 
 @app.command(context_settings=FREE)
@@ -217,10 +219,10 @@ def results_list() -> None:
         metrics, recipe = json.loads(cell.metrics), json.loads(cell.recipe)
         target, *_ = recipe.get("targets", "").split(",")
         measure = next(name for name in ("linear", target, "categories_video") if name in metrics)
-        changes = "".join(f", {name}={value}" for name, value in (json.loads(cell.changes) or {}).items())
         method = recipe.get("objectives") or recipe["method"]
+        called = ", ".join(filter(None, (method, in_words(json.loads(cell.changes) or {}))))
         where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6}"
-        print(f"{where} seed {cell.seed}  {measure:<16} {metrics[measure]:6.2f}  {method}{changes}")
+        print(f"{where} seed {cell.seed}  {measure:<16} {metrics[measure]:6.2f}  {called}")
 
 
 @results_app.command("export")
@@ -340,14 +342,6 @@ def doctor(
 
     if examined(print, repair=repair):
         raise typer.Exit(1)
-
-
-def in_words(rows: "DataFrame") -> "DataFrame":
-    """Rows of a table with their departures as text: "layers=3, td_queue=frozen_noise"."""
-    if "departures" not in rows:
-        return rows
-    told = [", ".join(f"{name}={value}" for name, value in away.items()) for away in rows["departures"]]
-    return rows.assign(departures=told)
 
 
 def _fields(name: str, dataset: str | None, preset: str, **fields: str) -> list[str]:

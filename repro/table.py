@@ -227,25 +227,6 @@ def optimiser(kind: type[torch.optim.Optimizer], source: str) -> tuple[str, Any,
     return "optimiser", f"{kind.__name__}({parameters})", source
 
 
-def nothing_printed(row: Any) -> float:
-    """Of a table for which the paper prints no numbers."""
-    return math.nan
-
-
-def one_setting(dataset: str) -> Sequence[Fields]:
-    """Of a table that the paper prints once for a data set."""
-    return ()
-
-
-def nothing_more(cells: Sequence[Cell], device: str) -> None:
-    """Of a table whose figures need no weights."""
-
-
-def as_it_is(cells: DataFrame) -> DataFrame:
-    """Of a table whose rows are its cells."""
-    return cells
-
-
 def by_preset(*, paper: Any, quick: Any, smoke: Any = None) -> Callable[[str, str], Any]:
     """A value of a row that differs between presets; smoke runs take that of quick ones unless they have their own."""
     values = {"paper": paper, "quick": quick, "smoke": quick if smoke is None else smoke}
@@ -287,11 +268,11 @@ class Table:
     datasets: Sequence[str]
     methods: Sequence[str] = ()
     columns: Sequence[str] = ()
-    printed: Callable[[Any], float] = nothing_printed
-    settings: Callable[[str], Sequence[Fields]] = one_setting
+    printed: Callable[[Any], float] = lambda row: math.nan
+    settings: Callable[[str], Sequence[Fields]] = lambda dataset: ()
     measures: Sequence[str] = ("linear",)
-    arrange: Callable[[DataFrame], DataFrame] = as_it_is
-    after: Callable[[Sequence[Cell], str], Any] = nothing_more
+    arrange: Callable[[DataFrame], DataFrame] = lambda cells: cells
+    after: Callable[[Sequence[Cell], str], Any] = lambda cells, device: None
 
     def cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
@@ -468,14 +449,13 @@ class Table:
         Raises:
             MixedSeeds: if seeds of one row are of several recipes or data; the message names them.
         """
-        require_one_recipe(cells, self.study.recipe)
-        rows = self.arrange(cells)
+        require_one_recipe(cells, self.study)
+        rows = self.arrange(self.with_versions(cells))
         measures = [name for name in self.measures if name in rows]
         if "value" not in rows:
             rows, measures = rows.assign(value=rows[measures[0]]), measures[1:]
         setting = [name for bundle in rows["setting"] for name in bundle]
         columns = list(dict.fromkeys([*(self.columns or self.shown), *setting, *also]))
-        rows = rows.assign(departures=_with_versions(rows, columns))
         identity = rows[columns].astype(str).agg(", ".join, axis=1) + rows["departures"].map(str)
         groups = rows.groupby(identity, sort=False)
         first = groups.nth(0)
@@ -495,6 +475,16 @@ class Table:
         table = table.assign(preset=preset, dataset=dataset)
         table = table.join(DataFrame({name: _mean(groups[name]) for name in measures}).reset_index(drop=True))
         return table.join(_versions_of(rows, identity))
+
+    def with_versions(self, cells: DataFrame) -> DataFrame:
+        """Cells of `select`; the version of their training is a departure where a newer one has trained the same."""
+        same = [cells["preset"], cells["dataset"], cells[self.study.recipe.named_by], cells["changes"].map(str)]
+        newest = cells.groupby(same)["version"].transform("max")
+        away = [
+            departures if version == last else {**departures, "version": version}
+            for departures, version, last in zip(cells["departures"], cells["version"], newest, strict=True)
+        ]
+        return cells.assign(departures=Series(away, cells.index, dtype=object))
 
     @property
     def shown(self) -> list[str]:
@@ -664,7 +654,7 @@ def without_mixed(
         parts = [cells[table.name][:0]]
         for (dataset, preset), found in cells[table.name].groupby(["dataset", "preset"]):
             try:
-                require_one_recipe(found, table.study.recipe)
+                require_one_recipe(found, table.study)
             except MixedSeeds as error:
                 left_out.append(f"{table.name} on {dataset}, {preset} recipe: {error}")
             else:
@@ -677,16 +667,6 @@ def _order(values: tuple, value: Any) -> tuple[int, float, str]:
     """The place of a value among those a row sweeps; others follow, by size."""
     number = float(value) if isinstance(value, int | float) else 0.0
     return (values.index(value), 0.0, "") if value in values else (len(values), number, str(value))
-
-
-def _with_versions(rows: DataFrame, columns: Sequence[str]) -> list[Fields]:
-    """The departures of rows; the version of the training is one where a newer one has finished the same row."""
-    identity = rows[list(columns)].astype(str).agg(", ".join, axis=1) + rows["departures"].map(str)
-    newest = rows.groupby(identity)["version"].transform("max")
-    return [
-        away if version == latest else {**away, "version": version}
-        for away, version, latest in zip(rows["departures"], rows["version"], newest, strict=True)
-    ]
 
 
 def _versions_of(rows: DataFrame, identity: Series) -> DataFrame:
@@ -709,14 +689,13 @@ def _mean(groups: Any) -> list[Any]:
     return groups.mean().where(groups.count() == groups.size()).tolist()
 
 
-def require_one_recipe(cells: DataFrame, recipe: type[Recipe]) -> None:
+def require_one_recipe(cells: DataFrame, study: Study) -> None:
     """Raise MixedSeeds if cells that should differ in their seed alone differ in data or recipe.
 
     The precision follows from the kind of device where none is asked for.
     """
-    fields = [field.name for field in dataclasses.fields(recipe)]
-    compared = [name for name in ("digest", *fields) if name in cells and name not in ("precision", "dataset")]
-    alike = [cells["version"].astype(str), cells[recipe.named_by], cells["changes"].map(str)]
+    compared = [name for name in ("digest", *study.fields) if name in cells and name not in ("precision", "dataset")]
+    alike = [cells["version"].astype(str), cells[study.recipe.named_by], cells["changes"].map(str)]
     for (_, method, _), seeds in cells.groupby(alike, sort=False):
         if len(seeds) == 1:
             continue

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 from matplotlib.figure import Figure
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from repro.recipe import in_words
 from repro.report import logs
@@ -29,6 +29,9 @@ class Table(Protocol):
 
     @property
     def study(self) -> Study: ...
+
+    def with_versions(self, cells: DataFrame) -> DataFrame:
+        """Finished cells, where earlier versions of the training depart; see `repro.table.Table`."""
 
     def laid_out(self, cells: DataFrame) -> DataFrame:
         """Its rows, of finished cells of one preset and data set; see `repro.table.Table`."""
@@ -75,7 +78,7 @@ def redraw(
     for name, table in tables.items():
         chosen = cells[name][cells[name]["preset"] != "smoke"]
         for _, of_dataset in chosen.groupby("dataset"):
-            found = with_versions(of_dataset)
+            found = table.with_versions(of_dataset)
             listed = ~found["departures"].map(bool)
             for setting, group in found[listed].groupby(found["setting"].map(_ending)):
                 best = most_complete(group)
@@ -94,15 +97,6 @@ def redraw(
                 also = _of_cells(figures[name], tables[kept[name].table], behind)
                 written += _save(figures[name], path.with_suffix(""), log, also=also)
     return written
-
-
-def with_versions(cells: DataFrame) -> DataFrame:
-    """Cells of a table, whose departures name the version of the training where a newer one has trained the same."""
-    newest = cells.groupby([labels(cells), "preset"])["version"].transform("max")
-    triples = zip(cells["departures"], cells["version"], newest, strict=True)
-    away = [departures if version == last else {**departures, "version": version}
-            for departures, version, last in triples]
-    return cells.assign(departures=Series(away, cells.index, dtype=object))
 
 
 def most_complete(cells: DataFrame) -> DataFrame:

@@ -31,12 +31,13 @@ def finished_cells(store: Store) -> DataFrame:
 
 
 def rows_of(cells: Sequence[Cell], store: Store) -> DataFrame:
-    """The rows of `finished_cells` of these cells, in their order, with the changes that they say of themselves.
+    """The rows of those of these cells that are finished, in their order, with the changes they say of themselves.
 
     Raises:
         ValueError: as `Store.run`, if a result is damaged.
     """
-    return DataFrame([_row(cell.describe() | {"result": store.run(cell).read()}) for cell in cells], columns=COLUMNS)
+    done = [run for run in map(store.run, cells) if (run.folder / "result.json").exists()]
+    return DataFrame([_row(run.cell.describe() | {"result": run.read()}) for run in done], columns=COLUMNS)
 
 
 def read_cells(path: Path) -> DataFrame:

@@ -118,10 +118,12 @@ def test_a_cell_of_two_tables_of_the_first_edition_is_a_row_that_can_be_exported
     assert rows_of([CELL], store)["changes"].tolist() == ["{}"]  # as the cell says of itself
 
 
-def test_rows_of_cells_are_in_their_order(store):
+def test_rows_of_cells_are_in_their_order_without_those_that_are_not_finished(store):
     cells = [finish(store, method, linear=linear) for method, linear in (("CE", 1.0), ("AE", 2.0), ("CD", 3.0))]
+    unfinished = dataclasses.replace(cells[0], seed=7)
     for order in (cells, cells[::-1]):
-        assert rows_of(order, store)["key"].tolist() == [cell.key for cell in order]
+        assert rows_of([unfinished, *order], store)["key"].tolist() == [cell.key for cell in order]
+    assert rows_of([unfinished], store).empty
 
 
 def test_smoke_runs_are_not_exported(store, tmp_path):

@@ -148,7 +148,7 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
     covered = found.groupby(["preset", "version"])["objectives"].nunique()
     preset, version = max(covered.index, key=lambda at: (covered[at], at[0] == "paper", at[1]))
     found = found[(found["preset"] == preset) & (found["version"] == version)].reset_index(drop=True)
-    require_one_recipe(found, SKELETONS.recipe)
+    require_one_recipe(found, SKELETONS)
     parts = found["objectives"].str.split("+")
     for term in TERMS:
         found[term] = [int(term in part) for part in parts]
