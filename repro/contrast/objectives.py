@@ -326,6 +326,29 @@ def reconstruction(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor
     return masked_l1(decoded, sequence, lengths).mean()
 
 
+def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
+    """Squared distance between decoded and true sequences, which grows with their length.
+
+        L = mean_i sum_{t < l_i} sum_c (r_itc - x_itc)^2
+
+    Args:
+        decoded, sequence, lengths: as for `reconstruction`.
+
+    Returns:
+        Scalar in the squared unit of the sequences, at least 0.
+
+    Raises:
+        ValueError: as `reconstruction`.
+
+    Source: taxonomy SI, Algorithm 1.
+    """
+    check_shapes(_ADVICE, decoded=(decoded, "N T D"), sequence=(sequence, "N T D"), lengths=(lengths, "N"))
+    _check_lengths(lengths, frames=decoded.shape[1])
+    decoded, sequence = raised(decoded, sequence)
+    valid = torch.arange(sequence.shape[1], device=sequence.device) < lengths[:, None]
+    return ((decoded - sequence).square() * valid[:, :, None]).sum((1, 2)).mean()
+
+
 def sequence_contrast(
     decoded: Tensor, key_decoded: Tensor, negatives: Tensor, lengths: Tensor, temperature: float
 ) -> Tensor:

@@ -8,15 +8,15 @@ from torch import Tensor
 
 from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
 from repro.contrast.momentum import MomentumEncoder, follow
-from repro.contrast.objectives import attraction, info_nce, reconstruction, sequence_contrast
 from repro.run.learner import Learner, ShuffledBatches
 from repro.run.streams import seeds
 from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.gru import Packing
 from repro.skeleton.model import SkeletonModel
-from repro.skeleton.recipe import TERMS, SkeletonRecipe, trains
+from repro.skeleton.recipe import SkeletonRecipe, trains
 from repro.skeleton.sequences import Sequences
+from repro.skeleton.terms import TERMS, Batch
 
 VERSION = 3  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.Adam
@@ -42,7 +42,7 @@ class Pretrainer(Learner):
 
     def __init__(self, recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> None:
         super().__init__(recipe, data, seed, device)
-        self.contrastive = recipe.has("CE") or recipe.has("CD")  # needs keys
+        self.needs, self.contrastive = recipe.needs, recipe.looks_at("key")
         self.terms = (*(term for term in TERMS if recipe.has(term)), "loss")
         self.sequences = Sequences(data.frames, data.lengths, device)
         self.train = data.train.nonzero().flatten()
@@ -108,9 +108,9 @@ class Pretrainer(Learner):
     def _query_inputs(self, clean: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The inputs of the query encoder that the objective needs: an augmented view, the untransformed sequences."""
         inputs = {}
-        if self.contrastive or self.recipe.has("AE") or self.recipe.ad_input == "augmented":
+        if self.recipe.looks_at("augmented"):
             inputs["augmented"] = self._view(clean, lengths)
-        if self.recipe.has("AE") or (self.recipe.has("AD") and self.recipe.ad_input == "clean"):
+        if self.recipe.looks_at("clean"):
             inputs["clean"] = clean
         return inputs
 
@@ -127,59 +127,53 @@ class Pretrainer(Learner):
 
     @torch.no_grad()
     def _keys(self, view: Tensor, cpu_lengths: Tensor) -> dict[str, Tensor]:
-        """The momentum branch's embeddings (N, projection) for CE, and decoded sequences (N, T or more, D) for CD."""
+        """Keys that the objective needs: "embedded" (N, projection), "decoded" sequences (N, T or more, D)."""
         twin, keys = self.keys.twin, {}
         readouts = twin.encoder(view, cpu_lengths, self._packing(cpu_lengths))
-        if self.recipe.has("CE"):
-            keys["CE"] = twin.embed(readouts)
-        if self.recipe.has("CD"):
+        if "key" in self.needs["embedded"]:
+            keys["embedded"] = twin.embed(readouts)
+        if "key" in self.needs["decoded"]:
             least = self.sequence_dictionary.entries.shape[1]
-            keys["CD"] = twin.decode(readouts, max(view.shape[1], least), self._packing(cpu_lengths.clamp(min=least)))
+            packing = self._packing(cpu_lengths.clamp(min=least))
+            keys["decoded"] = twin.decode(readouts, max(view.shape[1], least), packing)
         return keys
 
     def _losses(
         self, inputs: dict[str, Tensor], clean: Tensor, lengths: Tensor, cpu_lengths: Tensor, keys: dict[str, Tensor]
     ) -> dict[str, Tensor]:
         """Every term of the objective."""
-        recipe, losses = self.recipe, {}
         # No layer normalises over the batch, so several inputs go through encoder and decoder together exactly.
         repeated = cpu_lengths.repeat(len(inputs))
         readouts = self.model.encoder(torch.cat(list(inputs.values())), repeated, self._packing(repeated))
         queries = dict(zip(inputs, readouts.chunk(len(inputs)), strict=True))
-        decoded = self._decoded(queries, clean.shape[1], cpu_lengths)
-        if recipe.has("AE") or recipe.has("CE"):
+        decoded, embedded = self._decoded(queries, clean.shape[1], cpu_lengths), {}
+        if self.needs["embedded"]:
             embedded = dict(zip(inputs, self.model.embed(readouts).chunk(len(inputs)), strict=True))
-        if recipe.has("AE"):
-            losses["AE"] = attraction(embedded["augmented"], embedded["clean"])
-        if recipe.has("CE"):
-            losses["CE"] = info_nce(embedded["augmented"], keys["CE"], self.dictionary.entries, recipe.temperature)
-        if recipe.has("AD"):
-            losses["AD"] = RECONSTRUCTIONS[recipe.ad_loss](decoded["AD"], clean, lengths)
-        if recipe.has("CD"):
-            negatives, key = self.sequence_dictionary.entries, keys["CD"][:, : clean.shape[1]]
-            losses["CD"] = sequence_contrast(decoded["CD"], key, negatives, lengths, recipe.temperature)
-        return losses
+        if "embedded" in keys:
+            embedded["key"] = keys["embedded"]
+        if "decoded" in keys:
+            decoded["key"] = keys["decoded"][:, : clean.shape[1]]
+        dictionaries = self.dictionary.entries, self.sequence_dictionary.entries
+        batch = Batch(clean, lengths, embedded, decoded, *dictionaries)
+        return {name: TERMS[name].loss(batch, self.recipe) for name in self.terms[:-1]}
 
     def _decoded(self, queries: dict[str, Tensor], frames: int, cpu_lengths: Tensor) -> dict[str, Tensor]:
-        """What the decoder makes of the readouts that AD and CD ask for, by term; one that both ask for, once."""
-        asked = {"AD": self.recipe.ad_input, "CD": "augmented"}
-        asked = {term: name for term, name in asked.items() if self.recipe.has(term)}
-        if not asked:
+        """What the decoder makes of the readouts of the inputs that the objective needs decoded, by input."""
+        names = [name for name in self.needs["decoded"] if name != "key"]
+        if not names:
             return {}
-        names = dict.fromkeys(asked.values())
         packing = self._packing(cpu_lengths.repeat(len(names)))
-        decoded = self.model.decode(torch.cat([queries[name] for name in names]), frames, packing).chunk(len(names))
-        by_name = dict(zip(names, decoded, strict=True))
-        return {term: by_name[name] for term, name in asked.items()}
+        decoded = self.model.decode(torch.cat([queries[name] for name in names]), frames, packing)
+        return dict(zip(names, decoded.chunk(len(names)), strict=True))
 
     def _update_keys(self, keys: dict[str, Tensor]) -> None:
         """Enqueue the step's keys, then let the momentum encoder follow."""
         if not self.contrastive:
             return
-        if "CE" in keys:
-            self.dictionary.enqueue(keys["CE"])
-        if "CD" in keys and self.recipe.td_queue == "live":
-            self.sequence_dictionary.enqueue(keys["CD"][:, : self.sequence_dictionary.entries.shape[1]])
+        if "embedded" in keys:
+            self.dictionary.enqueue(keys["embedded"])
+        if "decoded" in keys and self.recipe.td_queue == "live":
+            self.sequence_dictionary.enqueue(keys["decoded"][:, : self.sequence_dictionary.entries.shape[1]])
         self.keys.update(self.model)
         if self.recipe.ema_head_twice:
             follow(self.keys.twin.head, self.model.head, self.recipe.momentum)
@@ -226,23 +220,3 @@ class Pretrainer(Learner):
         """See `Learner.load_weights`; once the optimiser alone had the number of steps."""
         steps = (int(each["step"]) for each in state["optimiser"]["state"].values())
         super().load_weights({"taken": max(steps, default=0)} | dict(state))
-
-
-def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
-    """Squared error of decoded sequences, summed over valid frames and coordinates, mean over the batch.
-
-    Args:
-        decoded: (N, T, D) decoded sequences, in any precision.
-        sequence: (N, T, D) what they should be, in the data's units.
-        lengths: (N,) valid frames, 1 to T, on the same device.
-
-    Returns:
-        A scalar in float32, 0 or more, in squared units of the data.
-
-    Source: taxonomy SI, Algorithm 1.
-    """
-    valid = torch.arange(sequence.shape[1], device=sequence.device) < lengths[:, None]
-    return ((decoded.float() - sequence).square() * valid[:, :, None]).sum((1, 2)).mean()
-
-
-RECONSTRUCTIONS = {"l1": reconstruction, "squared": squared_error}

@@ -1,19 +1,27 @@
 """Recipes of the taxonomy paper: any subset of attractive/contrastive x encoder/decoder objectives."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from repro import manifest
 from repro.recipe import Recipe, Values, choose, distinct, setting
 from repro.skeleton import DATASETS, PIPELINES
 from repro.skeleton.ntu_prepare import PIPELINES as NTU_PIPELINES
+from repro.skeleton.terms import PRINTED, TERMS
 
-TERMS = ("AE", "CE", "AD", "CD")
-SUBSETS = tuple(
-    "+".join(term for bit, term in enumerate(TERMS) if number >> bit & 1) for number in range(1, 2 ** len(TERMS))
-)
-METHODS = ("random", *SUBSETS)
+
+def subsets(terms: Iterable[str]) -> tuple[str, ...]:
+    """Objectives of these terms, "AE", "CE", "AE+CE" and so on: all that have one at least."""
+    names = list(terms)
+    return tuple(
+        "+".join(term for bit, term in enumerate(names) if number >> bit & 1) for number in range(1, 2 ** len(names))
+    )
+
+
+SUBSETS = subsets(PRINTED)
+METHODS = ("random", *SUBSETS)           # what the paper compares
+OBJECTIVES = ("random", *subsets(TERMS))
 
 # Where paper, supplement and released code part ways and the numbers change; the default is the other value.
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -40,9 +48,9 @@ NTU: Values = {
 WEIGHTS = "released code, job scripts: 1 or absent; AE 10 and AD 25 to 55 in the repository's runs of November 2020"
 
 
-def with_term(*terms: str) -> Callable[["SkeletonRecipe"], bool]:
-    """Whether a recipe's objective has one of the terms."""
-    return lambda recipe: any(recipe.has(term) for term in terms)
+def with_term(term: str) -> Callable[["SkeletonRecipe"], bool]:
+    """Whether a recipe's objective has the term."""
+    return lambda recipe: recipe.has(term)
 
 
 def trains(recipe: "SkeletonRecipe") -> bool:
@@ -50,19 +58,34 @@ def trains(recipe: "SkeletonRecipe") -> bool:
     return recipe.objectives != "random"
 
 
+def contrasts(recipe: "SkeletonRecipe") -> bool:
+    """Whether a recipe's objective looks at keys of the momentum encoder."""
+    return recipe.looks_at("key")
+
+
+def embeds_keys(recipe: "SkeletonRecipe") -> bool:
+    """Whether a recipe's objective looks at embedded keys, which the dictionary keeps."""
+    return "key" in recipe.needs["embedded"]
+
+
+def decodes_keys(recipe: "SkeletonRecipe") -> bool:
+    """Whether a recipe's objective looks at decoded keys, which the dictionary of sequences keeps."""
+    return "key" in recipe.needs["decoded"]
+
+
 def augments(recipe: "SkeletonRecipe") -> bool:
     """Whether a recipe's objective looks at augmented views."""
-    return with_term("AE", "CE", "CD")(recipe) or (recipe.has("AD") and recipe.ad_input == "augmented")
+    return recipe.looks_at("augmented") or contrasts(recipe)
 
 
 def embeds(recipe: "SkeletonRecipe") -> bool:
     """Whether a recipe's objective looks through the head."""
-    return with_term("AE", "CE")(recipe) or (recipe.trains_decoder and recipe.decoder_input == "embedding")
+    return bool(recipe.needs["embedded"]) or (recipe.trains_decoder and recipe.decoder_input == "embedding")
 
 
-def embeds_keys(recipe: "SkeletonRecipe") -> bool:
+def keys_through_head(recipe: "SkeletonRecipe") -> bool:
     """Whether a recipe's keys go through the head of the momentum encoder."""
-    return recipe.has("CE") or (recipe.has("CD") and recipe.decoder_input == "embedding")
+    return embeds_keys(recipe) or (decodes_keys(recipe) and recipe.decoder_input == "embedding")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,7 +102,7 @@ class SkeletonRecipe(Recipe):
         "default", "measured: reproduces the printed random-initialisation row", allowed=(*PIPELINES, *NTU_PIPELINES)
     )
     subset: bool = setting(False, "assumed: the whole distribution, or an error", before=False)
-    objectives: str = setting("CE", "paper, Table 1", allowed=METHODS)
+    objectives: str = setting("CE", "paper, Table 1", allowed=OBJECTIVES)
     layers: int = setting(1, "paper, Table 1", least=1)
     units: int = setting(512, "released code, UCLA_BUTD_CON.yaml; the supplement prints 1024 alone", least=1)
     bidirectional: bool = setting(False, "released code, MocoBUTDcon; true in UCLA_AE.yaml", before=False)
@@ -100,20 +123,20 @@ class SkeletonRecipe(Recipe):
         "released code; the supplement's Algorithm 1 decodes the embedding",
         allowed=("readout", "embedding"),
         before="readout",
-        used=with_term("AD", "CD"),
+        used=lambda recipe: recipe.trains_decoder,
     )
     td_queue: str = setting(
         "live",
         "assumed: refreshed, as a dictionary of keys is; frozen in the released code",
         allowed=("live", "frozen_noise"),
-        used=with_term("CD"),
+        used=decodes_keys,
     )
-    td_crop: int | None = setting(50, "released code, maximum_timesteps", least=1, used=with_term("CD"))
-    dictionary: int = setting(1024, "released code, UCLA_BUTD_CON.yaml", least=1, used=with_term("CE"))
-    sequence_dictionary: int = setting(640, "released code, UCLA_BUTD_CON.yaml", least=1, used=with_term("CD"))
-    temperature: float = setting(0.1, "released code, UCLA_BUTD_CON.yaml", least=1e-6, used=with_term("CE", "CD"))
-    momentum: float = setting(0.999, "released code, UCLA_BUTD_CON.yaml", least=0, most=1, used=with_term("CE", "CD"))
-    ema_head_twice: bool = setting(False, "paper; true in the released code", used=embeds_keys)
+    td_crop: int | None = setting(50, "released code, maximum_timesteps", least=1, used=decodes_keys)
+    dictionary: int = setting(1024, "released code, UCLA_BUTD_CON.yaml", least=1, used=embeds_keys)
+    sequence_dictionary: int = setting(640, "released code, UCLA_BUTD_CON.yaml", least=1, used=decodes_keys)
+    temperature: float = setting(0.1, "released code, UCLA_BUTD_CON.yaml", least=1e-6, used=contrasts)
+    momentum: float = setting(0.999, "released code, UCLA_BUTD_CON.yaml", least=0, most=1, used=contrasts)
+    ema_head_twice: bool = setting(False, "paper; true in the released code", used=keys_through_head)
     flip: float = setting(0.5, "released code", least=0, most=1, used=augments)
     shear: float = setting(1.0, "released code", least=0, used=augments)
     epochs: int = setting(150, "released code, UCLA_BUTD_CON.yaml", least=0, used=trains)
@@ -165,7 +188,7 @@ class SkeletonRecipe(Recipe):
 
     @classmethod
     def parse(cls, name: str, given: Any) -> list[Any]:
-        """See `Recipe.parse`; "all" objectives are random and the fifteen subsets, terms come in any order."""
+        """See `Recipe.parse`; "all" objectives are random and the printed fifteen, terms come in any order."""
         values = super().parse(name, given)
         if name != "objectives":
             return values
@@ -177,24 +200,37 @@ class SkeletonRecipe(Recipe):
         return NTU if self.dataset == "ntu" else {}
 
     def has(self, term: str) -> bool:
-        """Whether the objective contains the term ("AE", "CE", "AD" or "CD")."""
+        """Whether the objective contains the term, such as "AE"."""
         return term in self.objectives.split("+")
 
     def weight(self, term: str) -> float:
-        """What a term counts in the loss."""
-        return getattr(self, f"{term.lower()}_weight")
+        """What a term counts in the loss: 1, unless it has a field for that."""
+        return getattr(self, f"{term.lower()}_weight", 1.0)
+
+    @property
+    def needs(self) -> dict[str, tuple[str, ...]]:
+        """The inputs that the objective looks at "embedded" and "decoded", those of its terms after each other."""
+        of_terms = [term.needs(self) for name, term in TERMS.items() if self.has(name)]
+        return {
+            how: tuple(dict.fromkeys(name for needs in of_terms for name in needs.get(how, ())))
+            for how in ("embedded", "decoded")
+        }
+
+    def looks_at(self, name: str) -> bool:
+        """Whether the objective needs an input, "augmented", "clean" or "key", embedded or decoded."""
+        return any(name in inputs for inputs in self.needs.values())
 
     @property
     def trains_decoder(self) -> bool:
         """Whether a term of the objective reaches the decoder."""
-        return self.has("AD") or self.has("CD")
+        return bool(self.needs["decoded"])
 
 
 def _ordered(name: str) -> str:
-    """An objective with its terms in the order AE, CE, AD, CD; raises ValueError if there is no such one."""
+    """An objective with its terms in the order of `TERMS`; raises ValueError if there is no such one."""
     parts = name.split("+")
     ordered = "+".join(term for term in TERMS if term in parts)
-    return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *METHODS))
+    return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *OBJECTIVES))
 
 
 def paper(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:

@@ -71,8 +71,8 @@ class Plain(Pretrainer):
     def _keys(self, view: Tensor, cpu_lengths: Tensor) -> dict[str, Tensor]:
         twin = self.keys.twin
         readouts = twin.encoder(view, cpu_lengths)
-        keys = {"CE": functional.normalize(twin.head(readouts).float(), dim=1)} if self.recipe.has("CE") else {}
-        return keys | ({"CD": twin.decoder(readouts, FRAMES)} if self.recipe.has("CD") else {})
+        keys = {"embedded": functional.normalize(twin.head(readouts).float(), dim=1)} if self.recipe.has("CE") else {}
+        return keys | ({"decoded": twin.decoder(readouts, FRAMES)} if self.recipe.has("CD") else {})
 
     def _losses(
         self, inputs: dict, clean: Tensor, lengths: Tensor, cpu_lengths: Tensor, keys: dict[str, Tensor]
@@ -84,13 +84,14 @@ class Plain(Pretrainer):
             losses["AE"] = (2 - 2 * (query * target).sum(1)).mean()
         if recipe.has("CE"):
             query = functional.normalize(model.head(readouts["augmented"]).float(), dim=1)
-            logits = torch.cat([(query * keys["CE"]).sum(1, keepdim=True), query @ self.dictionary.entries.T], dim=1)
+            positive = (query * keys["embedded"]).sum(1, keepdim=True)
+            logits = torch.cat([positive, query @ self.dictionary.entries.T], dim=1)
             losses["CE"] = _first_of(logits.float() / recipe.temperature)
         if recipe.has("AD"):
             decoded = model.decoder(readouts["clean"], clean.shape[1]).float()
             losses["AD"] = _distance(decoded, clean, lengths).mean()
         if recipe.has("CD"):
-            decoded, key = model.decoder(readouts["augmented"], clean.shape[1]).float(), keys["CD"].float()
+            decoded, key = model.decoder(readouts["augmented"], clean.shape[1]).float(), keys["decoded"].float()
             positive = _distance(decoded, key[:, : clean.shape[1]], lengths)[:, None]
             entries = self.sequence_dictionary.entries[None, :, : clean.shape[1]]
             negatives = _distance(decoded[:, None], entries, lengths[:, None])

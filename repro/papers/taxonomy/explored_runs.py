@@ -15,13 +15,13 @@ from repro.run.store import Cell, Store
 from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import VERSION, Pretrainer
-from repro.skeleton.recipe import METHODS, PRESETS, SkeletonRecipe
+from repro.skeleton.recipe import OBJECTIVES, PRESETS, SkeletonRecipe
 from repro.skeleton.selection import BestOnTest
 from repro.skeleton.sequences import Sequences
 from repro.skeleton.study import SKELETONS, data_of, restored
 from repro.table import train
 
-OBJECTIVES = ("CE+AD", "AD")  # looked at where nothing is finished
+FIRST_OBJECTIVES = ("CE+AD", "AD")  # looked at where nothing is finished
 FIRST_LOOK = {"epochs": 3}  # of the quick recipe for embedded data: seconds instead of minutes
 FIRST = "first look"          # in the place of a preset
 APART = "explore"             # folder of these runs below REPRO_RUNS, where neither tables nor figures look for cells
@@ -103,7 +103,7 @@ def cells(
     if objectives != "auto":
         return listed(objectives=objectives)
     store, every = Store(manifest.runs_root()), listed(objectives="all")
-    usual = [cell for name in OBJECTIVES for cell in every if cell.recipe.objectives == name]
+    usual = [cell for name in FIRST_OBJECTIVES for cell in every if cell.recipe.objectives == name]
     finished = [cell for cell in (*usual, *every) if store.run(cell).result is not None]
     if not finished and preset == "auto" and not manifest.embedded(dataset):
         finished = [_cell(each) for each in finished_runs(data_of(usual[0].recipe), store) if each["preset"] != "smoke"]
@@ -146,8 +146,9 @@ def finished_runs(data: SkeletonSet, store: Store) -> list[dict]:
         if cell["study"] == SKELETONS.name and (cell["digest"], cell["version"]) == (data.digest, VERSION)
         and (store.folder(cell["key"]) / "checkpoint.pt").exists()
     ]
-    return sorted(usable, key=lambda cell: (cell["preset"], METHODS.index(cell["recipe"]["objectives"]), _called(cell),
-                                            cell["seed"]))
+    return sorted(usable, key=lambda cell: (
+        cell["preset"], OBJECTIVES.index(cell["recipe"]["objectives"]), _called(cell), cell["seed"]
+    ))
 
 
 def label(cell: dict) -> str:

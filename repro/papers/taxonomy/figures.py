@@ -1,5 +1,6 @@
 """The taxonomy's figures, each drawn from one table of stored results or one log."""
 
+import itertools
 import textwrap
 from collections.abc import Sequence
 
@@ -11,10 +12,11 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from repro import manifest
 from repro.papers.taxonomy import glm_figures
+from repro.papers.taxonomy.glm import printed_by_objective
 from repro.papers.taxonomy.logs import FROZEN
 from repro.recipe import in_words
 from repro.report.elements import (
@@ -30,11 +32,9 @@ from repro.report.elements import (
     seeds_named,
     words,
 )
-from repro.report.printed import printed as printed_numbers
 from repro.report.redraw import Drawing
-from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, settled, styled
-
-OBJECTIVES = ["AE", "CE", "AD", "CD"]
+from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, VERMILLION, settled, styled
+from repro.skeleton.terms import PRINTED
 
 
 @styled()
@@ -53,10 +53,9 @@ def taxonomy(table: DataFrame) -> Figure:
     """
     title = heading(table)
     embedded = manifest.embedded(only(table, "dataset"))
-    printed = printed_numbers("taxonomy")[[*OBJECTIVES, "UCLA"]] if embedded else None
     random = table["objectives"] == "random"
     table = pd.concat([table[random], table[~random].sort_values(["ours", "published"])])
-    heights = [3.4, *([2.2] if printed is not None else []), 1.3]
+    heights = [3.4, *([2.2] if embedded else []), 1.3]
     figure = Figure(figsize=(COLUMN, 0.55 * sum(heights)), layout="constrained")
     figure.suptitle(title)
     top, *middle, bottom = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
@@ -70,8 +69,8 @@ def taxonomy(table: DataFrame) -> Figure:
     top.grid(axis="y")
     legend_above(top, columns=3)
     for axes in middle:
-        _apart(axes, table, printed)
-    _membership(bottom, table[OBJECTIVES].to_numpy())
+        _apart(axes, table["objectives"])
+    _membership(bottom, table["objectives"])
     return settled(figure)
 
 
@@ -175,7 +174,8 @@ def along_training(log: DataFrame) -> Figure:
                 ax=axes,
             )
         if printed and ", " not in name:
-            axes.axhline(_printed_value(name), color=VERMILLION, linestyle=":", linewidth=0.9, label="printed")
+            value = printed_by_objective()["UCLA"].get(name, np.nan)
+            axes.axhline(value, color=VERMILLION, linestyle=":", linewidth=0.9, label="printed")
         axes.set_title(name.replace(", ", "\n"), loc="left")
         axes.set(xlabel="epoch", ylabel="accuracy (%)")
         axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
@@ -186,13 +186,6 @@ def along_training(log: DataFrame) -> Figure:
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return settled(figure)
-
-
-def _printed_value(name: str) -> float:
-    """The accuracy printed of an objective on NW-UCLA, in percent."""
-    table, terms = printed_numbers("taxonomy"), name.split("+")
-    row = (table[OBJECTIVES] == [int(term in terms) for term in OBJECTIVES]).all(axis=1)
-    return float(table.loc[row, "UCLA"].item())
 
 
 @styled()
@@ -276,26 +269,28 @@ def _front(sequence: ArrayLike, frames: int) -> np.ndarray:
     return np.stack([across - middle, up - up.min()], axis=-1)
 
 
-def _apart(axes: Axes, table: DataFrame, printed: DataFrame) -> None:
-    """The printed accuracies in an axes of their own."""
-    beside = table[OBJECTIVES].merge(printed, how="left", on=OBJECTIVES).drop(columns=OBJECTIVES)
-    looks = zip("Dv^s", (VERMILLION, GREEN, PURPLE, GREY), strict=True)
-    for column, (marker, colour) in zip(beside, looks, strict=False):
-        values = beside[column].to_numpy()
-        axes.plot(values, color=colour, marker=marker, markerfacecolor="none", linestyle="none", label=column)
+def _apart(axes: Axes, objectives: Series) -> None:
+    """The accuracies printed of objectives on NW-UCLA in an axes of their own."""
+    values = printed_by_objective()["UCLA"].reindex(objectives)
+    marks = {"color": VERMILLION, "marker": "D", "markerfacecolor": "none", "linestyle": "none"}
+    axes.plot(values.to_numpy(), label="UCLA", **marks)
     axes.margins(y=0.15)
     axes.set_ylabel("printed\naccuracy (%)")
     axes.grid(axis="y")
     legend_above(axes, columns=2)
 
 
-def _membership(axes: Axes, subsets: np.ndarray) -> None:
-    """Subsets (n, 4) as dots, filled where the objective is present, those of a subset joined by a line."""
-    for column, subset in enumerate(subsets):
-        present, absent = np.flatnonzero(subset), np.flatnonzero(subset == 0)
-        axes.plot(np.full(len(absent), column), absent, marker="o", color=PALE, linestyle="none")
-        axes.plot(np.full(len(present), column), present, marker="o", color=INK)
-    axes.set(xlim=(-0.6, len(subsets) - 0.4), ylim=(3.6, -0.6), yticks=range(4), yticklabels=OBJECTIVES, xticks=[])
+def _membership(axes: Axes, objectives: Series) -> None:
+    """Objectives as dots, filled where a term is present, those of one joined by a line; first the printed terms."""
+    parts = [[] if name == "random" else name.split("+") for name in objectives]
+    terms = list(dict.fromkeys([*PRINTED, *itertools.chain(*parts)]))
+    for column, names in enumerate(parts):
+        present = [place for place, term in enumerate(terms) if term in names]
+        absent = [place for place, term in enumerate(terms) if term not in names]
+        axes.plot([column] * len(absent), absent, marker="o", color=PALE, linestyle="none")
+        axes.plot([column] * len(present), present, marker="o", color=INK)
+    limits = {"xlim": (-0.6, len(parts) - 0.4), "ylim": (len(terms) - 0.4, -0.6)}
+    axes.set(**limits, yticks=range(len(terms)), yticklabels=terms, xticks=[])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 

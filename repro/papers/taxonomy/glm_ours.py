@@ -27,6 +27,7 @@ from repro.papers.taxonomy.glm import (
 from repro.papers.taxonomy.tables import TABLES
 from repro.recipe import choose
 from repro.report.stored import stored
+from repro.skeleton.recipe import METHODS
 from repro.skeleton.study import SKELETONS
 from repro.table import require_one_recipe
 
@@ -143,6 +144,7 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
         MixedSeeds: if seeds of one objective are of several recipes or data; the message names them.
     """
     found = cells[(cells["dataset"] == dataset) & ~cells["departures"].map(bool) & ~cells["setting"].map(bool)]
+    found = found[found["objectives"].isin(METHODS)]
     if found.empty:
         return DataFrame(columns=["objectives", *TERMS, "seed", "preset", "dataset", "key"])
     covered = found.groupby(["preset", "version"])["objectives"].nunique()

@@ -8,8 +8,9 @@ from pandas import DataFrame
 
 from repro import manifest
 from repro.report.printed import printed
-from repro.skeleton.recipe import METHODS, TERMS
+from repro.skeleton.recipe import METHODS
 from repro.skeleton.study import SKELETONS
+from repro.skeleton.terms import PRINTED
 from repro.table import Fields, Table
 
 MEASURES = (
@@ -32,9 +33,9 @@ def printed_settings(dataset: str) -> Sequence[Fields]:
 
 
 def with_terms(cells: DataFrame) -> DataFrame:
-    """Cells with a column for each term: 1 where the objective has it, else 0."""
+    """Cells with a column for each printed term: 1 where the objective has it, else 0."""
     terms = cells["objectives"].str.split("+")
-    return cells.assign(**{term: [int(term in each) for each in terms] for term in TERMS})
+    return cells.assign(**{term: [int(term in each) for each in terms] for term in PRINTED})
 
 
 def printed_accuracy(row: Any) -> float:
@@ -45,8 +46,8 @@ def printed_accuracy(row: Any) -> float:
     table, terms = printed("taxonomy"), row.objectives.split("+")
     if column is None or not set(terms) <= set(table):
         return math.nan
-    has = [int(term in terms) for term in TERMS]
-    return float(table.loc[(table[list(TERMS)] == has).all(axis=1), column].item())
+    has = [int(term in terms) for term in PRINTED]
+    return float(table.loc[(table[list(PRINTED)] == has).all(axis=1), column].item())
 
 
 def printed_by_depth(row: Any) -> float:
@@ -65,7 +66,7 @@ TABLES = {
         study=SKELETONS,
         rows=[{"objectives": METHODS}],
         datasets=("synthetic", "ucla", "ntu"),
-        columns=("objectives", *TERMS),
+        columns=("objectives", *PRINTED),
         printed=printed_accuracy,
         settings=printed_settings,
         measures=MEASURES,

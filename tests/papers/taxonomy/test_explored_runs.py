@@ -126,7 +126,7 @@ def test_finished_runs_are_those_on_the_same_data_with_weights(runs, data):
 
 def test_a_first_look_is_trained_once_and_stays_out_of_the_tables(runs, data, monkeypatch):
     monkeypatch.setattr(explored_runs, "FIRST_LOOK", {"epochs": 1, "batch": 512, "units": 16, "probe_epochs": 1})
-    monkeypatch.setattr(explored_runs, "OBJECTIVES", ("AD",))
+    monkeypatch.setattr(explored_runs, "FIRST_OBJECTIVES", ("AD",))
     before = Store(runs).finished()
     planned = cells()
     listed = available(planned, CPU)

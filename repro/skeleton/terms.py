@@ -1,0 +1,90 @@
+"""The terms that objectives on skeletons consist of: what each looks at, and its loss. Another is one more `Term`."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from repro import contrast
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from repro.skeleton.recipe import SkeletonRecipe
+
+PRINTED = ("AE", "CE", "AD", "CD")  # attractive or contrastive, encoder or decoder: the paper prints their subsets
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """What a step has computed for the losses of its terms.
+
+    Attributes:
+        clean: (N, T, D) untransformed sequences, with padding.
+        lengths: (N,) their valid frames.
+        embedded: (N, projection), of unit length, of each input that a term needs embedded.
+        decoded: (N, T, D), of each that a term needs decoded.
+        dictionary: (K, projection) earlier embeddings of keys.
+        sequence_dictionary: (K', T', D) earlier decoded keys.
+    """
+
+    clean: "Tensor"
+    lengths: "Tensor"
+    embedded: Mapping[str, "Tensor"]
+    decoded: Mapping[str, "Tensor"]
+    dictionary: "Tensor"
+    sequence_dictionary: "Tensor"
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """A term of an objective, written as its name is: "CE+AD" is the sum of two, each times its weight.
+
+    Attributes:
+        name: without "+".
+        needs: which inputs its loss looks at "embedded" and which "decoded", of a recipe: "augmented", a view;
+            "clean", the sequences as they are; or "key", another view, by the momentum encoder, which then follows,
+            and whose embeddings or decoded sequences go to the dictionary of their kind.
+        loss: its scalar mean over the batch, of what it needs and a recipe.
+    """
+
+    name: str
+    needs: "Callable[[SkeletonRecipe], Mapping[str, tuple[str, ...]]]"
+    loss: "Callable[[Batch, SkeletonRecipe], Tensor]"
+
+
+def _reconstruction(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
+    kinds = {"l1": contrast.objectives.reconstruction, "squared": contrast.objectives.squared_error}
+    return kinds[recipe.ad_loss](batch.decoded[recipe.ad_input], batch.clean, batch.lengths)
+
+
+TERMS = {
+    term.name: term
+    for term in (
+        Term(
+            "AE",
+            needs=lambda recipe: {"embedded": ("augmented", "clean")},
+            loss=lambda batch, recipe: contrast.objectives.attraction(
+                batch.embedded["augmented"], batch.embedded["clean"]
+            ),
+        ),
+        Term(
+            "CE",
+            needs=lambda recipe: {"embedded": ("augmented", "key")},
+            loss=lambda batch, recipe: contrast.objectives.info_nce(
+                batch.embedded["augmented"], batch.embedded["key"], batch.dictionary, recipe.temperature
+            ),
+        ),
+        Term("AD", needs=lambda recipe: {"decoded": (recipe.ad_input,)}, loss=_reconstruction),
+        Term(
+            "CD",
+            needs=lambda recipe: {"decoded": ("augmented", "key")},
+            loss=lambda batch, recipe: contrast.objectives.sequence_contrast(
+                batch.decoded["augmented"],
+                batch.decoded["key"],
+                batch.sequence_dictionary,
+                batch.lengths,
+                recipe.temperature,
+            ),
+        ),
+    )
+}
