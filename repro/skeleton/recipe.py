@@ -193,7 +193,7 @@ class SkeletonRecipe(Recipe):
         if name != "objectives":
             return values
         ordered = distinct(name, given, (_ordered(value) for value in values))
-        return list(METHODS) if "all" in ordered else ordered
+        return list(dict.fromkeys(each for value in ordered for each in (METHODS if value == "all" else (value,))))
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""

@@ -163,8 +163,10 @@ def redraw(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
     trained = cells["taxonomy"][cells["taxonomy"]["preset"] != "smoke"]
     for dataset in sorted(set(trained["dataset"])):
         ours = usual_cells(trained, dataset)
-        table = _rounded(forest(ours)) if len(ours) else ours
-        if (table.get("source") == "ours").any():
+        if ours.empty:
+            continue
+        table = _rounded(forest(ours))
+        if (table["source"] == "ours").any():
             provenance = {"cells": list(ours["key"]), "seeds": sorted(int(seed) for seed in set(ours["seed"]))}
             provenance |= {"dataset": dataset, "preset": only(table, "preset"), "printed": "taxonomy.csv"}
             versions = versions_in_words(trained[trained["key"].isin(ours["key"])], SKELETONS.version)

@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from repro import manifest
 from repro.report.printed import printed
-from repro.skeleton.recipe import METHODS
+from repro.skeleton.recipe import METHODS, OBJECTIVES
 from repro.skeleton.study import SKELETONS
 from repro.skeleton.terms import PRINTED
 from repro.table import Fields, Table
@@ -66,6 +66,7 @@ TABLES = {
         study=SKELETONS,
         rows=[{"objectives": METHODS}],
         datasets=("synthetic", "ucla", "ntu"),
+        methods=OBJECTIVES,
         columns=("objectives", *PRINTED),
         printed=printed_accuracy,
         settings=printed_settings,

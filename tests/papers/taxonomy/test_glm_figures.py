@@ -85,6 +85,11 @@ def test_without_cells_there_is_the_curve_of_the_printed_numbers(tmp_path):
     assert {path.stem for path in glm_figures.redraw(placed(), tmp_path)} == {"glm_specifications"}
 
 
+def test_cells_that_all_depart_from_the_table_are_passed_over(tmp_path):
+    rows = placed(skeleton("CD", dataset="ucla", td_queue="frozen_noise"), skeleton("CE", dataset="ntu", layers=3))
+    assert {path.stem for path in glm_figures.redraw(rows, tmp_path)} == {"glm_specifications"}
+
+
 def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, curve):
     """Among the curve's numbers are 26.1425 and others that end in a 5 behind the fifth digit."""
     files = []

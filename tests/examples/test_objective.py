@@ -1,0 +1,58 @@
+"""A new objective on skeletons is a function, its test and one `Term`: the page's example, made in a copy."""
+
+import subprocess
+import sys
+
+import pytest
+from project_copy import copied, run, walk
+
+COMMANDS = """
+run("run", "taxonomy", "--objectives", "UE,AE+UE,UE+CD", "--preset", "smoke", "--engine", "inline", "--device", "cpu")
+run("recipe", "taxonomy", "--objectives", "UE+AE", "--preset", "smoke")
+run("run", "taxonomy", "--preset", "smoke", "--plan")
+run("run", "taxonomy", "--objectives", "all,UE", "--preset", "smoke", "--plan")
+import json
+from repro import manifest
+for path in manifest.runs_root().glob("cells/*/recipe.json"):  # smoke runs are drawn in no figure
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"preset": "quick"}))
+run("figures")
+"""
+TOUCHED = ["repro/contrast/objectives.py", "repro/skeleton/terms.py", "tests/contrast/test_uniformity.py"]
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    """The copy, what the change touches, and what each command prints there."""
+    copy = copied(tmp_path_factory.mktemp("copy"))
+    return copy, walk("A new objective on skeletons", copy), run(copy, COMMANDS)
+
+
+def test_it_touches_two_files_and_a_test(walked):
+    assert walked[1] == TOUCHED
+
+
+def test_its_test_passes_there(walked):
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:xdist", TOUCHED[-1]]
+    ended = subprocess.run(command, cwd=walked[0], env={"PYTHONPATH": str(walked[0])}, capture_output=True, text=True)
+    assert "1 passed" in ended.stdout, ended.stdout
+
+
+def test_its_objectives_are_trained_and_have_no_printed_number(walked):
+    header, *rows = next(iter(walked[2].values())).splitlines()
+    published = header.split().index("published")
+    assert [row.split()[0] for row in rows] == ["AE+UE", "UE", "UE+CD"]
+    assert {row.split()[published] for row in rows} == {"-"}
+
+
+def test_they_are_named_in_the_order_of_the_terms(walked):
+    told = walked[2]["recipe taxonomy --objectives UE+AE --preset smoke"]
+    assert "AE+UE" in next(line for line in told.splitlines() if line.startswith("objectives "))
+
+
+def test_all_are_still_the_printed_ones(walked):
+    assert "16 cells" in walked[2]["run taxonomy --preset smoke --plan"]
+
+
+def test_the_figure_has_them(walked):
+    drawing = (walked[0] / "figures" / "taxonomy_synthetic.svg").read_text()
+    assert "UE" in drawing

@@ -1,0 +1,40 @@
+"""A copy of the project, the changes that docs/add_your_own.md shows made in it, and commands that run there."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+from repro import manifest
+
+
+def copied(folder):
+    """The folder with the package, what it needs beside it, and no figures."""
+    for name in ("repro", "data_manifests"):
+        shutil.copytree(manifest.project_root() / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "figures").mkdir()
+    return folder
+
+
+def walk(title, copy):
+    """Make the change of a section of the page in a copy; returns the files that it touches."""
+    page = (manifest.project_root() / "docs" / "add_your_own.md").read_text()
+    section, = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    change = "".join(re.findall(r"^```diff\n(.*?)^```", section, re.DOTALL | re.MULTILINE))
+    subprocess.run(["git", "apply", "--whitespace=error"], cwd=copy, input=change, text=True, check=True)
+    return re.findall(r"^\+\+\+ b/(.*)", change, re.MULTILINE)
+
+
+def run(copy, code, **environment):
+    """What Python code prints that is run in a copy; it has `run("recipe", "taxonomy")` for commands."""
+    start = """
+from repro import cli
+def run(*words):
+    print(f"== {' '.join(words)}", flush=True)
+    cli.app(list(words), standalone_mode=False)
+"""
+    variables = {"PATH": "", "REPRO_RUNS": str(copy / "runs"), "PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
+    command, options = [sys.executable, "-c", start + code], {"capture_output": True, "text": True}
+    ended = subprocess.run(command, cwd=copy, env=variables | environment, **options)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return dict(part.split("\n", 1) for part in ended.stdout.split("== ")[1:])
