@@ -176,14 +176,15 @@ class Pretrainer(Learner):
                 return {"loss": jcl(query, keys, negatives, temperature, self.strength())}
             case "vanilla":
                 return {"loss": vanilla(query, keys, negatives, temperature)}
-        with torch.no_grad():
-            parts = {
-                "InfoNCE": info_nce(query, key, negatives, temperature),
-                "ReSSL": ressl(query, key, negatives, temperature, key_temperature),
-                "Ceil": ceil(query, key, negatives, temperature),
-            }
-        targets = {"weight": recipe.weight, "masked_positive": recipe.masked_positive}
-        return parts | {"loss": sce(query, key, negatives, temperature, key_temperature, **targets)}
+            case "sce":
+                with torch.no_grad():
+                    parts = {
+                        "InfoNCE": info_nce(query, key, negatives, temperature),
+                        "ReSSL": ressl(query, key, negatives, temperature, key_temperature),
+                        "Ceil": ceil(query, key, negatives, temperature),
+                    }
+                targets = {"weight": recipe.weight, "masked_positive": recipe.masked_positive}
+                return parts | {"loss": sce(query, key, negatives, temperature, key_temperature, **targets)}
 
     @torch.no_grad()
     def positives(self) -> tuple[Tensor, Tensor, Tensor]:

@@ -65,7 +65,7 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
     }
 
 
-def probed(learner: Pretrainer) -> dict[str, float]:
+def along(learner: Pretrainer) -> dict[str, float]:
     """Accuracies of the frozen features on the whole test split along training, in percent.
 
     What is random has streams of its own, begun anew from the learner's seed each time: training goes on as if nothing
@@ -136,7 +136,7 @@ def _features(learner: Pretrainer) -> tuple[Tensor, Tensor]:
 
 
 def _accuracies(learner: Pretrainer, train: Tensor, test: Tensor) -> dict[str, float]:
-    """What `probed` gives, from features of `_features`."""
+    """What `along` gives, from features of `_features`."""
     recipe, data = learner.recipe, learner.data
     train_labels, test_labels = (data.labels[split].to(learner.device) for split in (data.train, data.test))
     linear = linear_probe(
@@ -175,7 +175,7 @@ IMAGES = Study(
     load=data_of,
     learners=learners,
     measure=measure,
-    probe=probed,
+    probe=along,
     version=VERSION,
     evaluation=EVALUATION,
     check=check,
