@@ -10,7 +10,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 import torch
@@ -236,6 +236,23 @@ def by_preset(*, paper: Any, quick: Any, smoke: Any = None) -> Callable[[str, st
 AS_PRESET = ()  # a row's field that names rows and may be swept, and has the preset's value unless it is asked for
 
 
+class Place(NamedTuple):
+    """Where a finished cell stands among the rows of a table.
+
+    Attributes:
+        distance: from its row: how many departures, and how many of them are from what the row itself fixes.
+        rank: what places are sorted by: number of the row, then where in its sweeps.
+        departures, setting: see `Table.select`.
+        called: what the row is called.
+    """
+
+    distance: tuple[int, int]
+    rank: tuple
+    departures: Fields
+    setting: Fields
+    called: dict[str, str]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Table:
     """A printed table, or what a figure is drawn from: a union of sweeps beside printed numbers.
@@ -398,31 +415,33 @@ class Table:
         candidates = functools.cache(self._candidates)
         placed = [self._place(cell, candidates) for cell in cells.to_dict("records")]
         found = cells.loc[[place is not None for place in placed]].reset_index(drop=True)
-        places = DataFrame([place for place in placed if place], columns=["rank", "departures", "setting", "called"])
+        places = DataFrame([place for place in placed if place], columns=Place._fields).drop(columns="distance")
         called = DataFrame(places.pop("called").tolist(), index=places.index)
         found = found.join(places).join(called)
         return found.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
 
     def _place(
         self, cell: Fields, candidates: Callable[[str, str, str], Sequence[tuple[int, Fields, Fields]]]
-    ) -> tuple[tuple, Fields, Fields, Fields] | None:
-        """Where a finished cell stands among the rows, departures, setting, and what the nearest row is called."""
+    ) -> Place | None:
+        """Where a finished cell stands: in the nearest of the rows that cells of its method may stand in."""
         dataset = manifest.plain(cell["dataset"])
         if dataset not in self.datasets:
             return None
-        near: tuple[tuple, Fields, Fields, Fields] | None = None
-        nearest = (math.inf, math.inf)  # departures, and how many of them are from what the row itself fixes
-        for number, row, fixed in candidates(dataset, cell["preset"], cell[self.study.recipe.named_by]):
-            away = {name: value for name, value in cell["changes"].items() if name not in row}
-            contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
-            away |= contrary
-            setting = next((dict(each) for each in self.settings(dataset) if each.items() <= away.items()), {})
-            away = {name: value for name, value in away.items() if name not in setting}
-            if (len(away), len(contrary)) < nearest:
-                nearest = len(away), len(contrary)
-                order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
-                near = (number, *order), away, setting, self._called(self.rows[number])
-        return near
+        rows = candidates(dataset, cell["preset"], cell[self.study.recipe.named_by])
+        places = [self._place_in(*row, cell, self.settings(dataset)) for row in rows]
+        return min(places, key=lambda place: place.distance, default=None)
+
+    def _place_in(
+        self, number: int, row: Fields, fixed: Fields, cell: Fields, settings: Sequence[Fields]
+    ) -> Place:
+        """Where a finished cell would stand in a row of `_candidates`."""
+        contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
+        away = {name: value for name, value in cell["changes"].items() if name not in row} | contrary
+        setting = next((dict(bundle) for bundle in settings if bundle.items() <= away.items()), {})
+        departures = {name: value for name, value in away.items() if name not in setting}
+        order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
+        distance = len(departures), len(contrary)
+        return Place(distance, (number, *order), departures, setting, self._called(self.rows[number]))
 
     def _candidates(self, dataset: str, preset: str, method: str) -> list[tuple[int, Fields, Fields]]:
         """The rows that cells of a method may stand in: number, fields, and those of one value that the method uses."""

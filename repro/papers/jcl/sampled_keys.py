@@ -24,7 +24,7 @@ def sampled_keys(
     counts: Sequence[int] = COUNTS,
     repeats: int = 100,
 ) -> DataFrame:
-    """Two losses with M positive keys k_m drawn from N(mu, lambda Sigma), and the closed form of `contrast.objectives.jcl`.
+    """Two losses with M positive keys k_m drawn from N(mu, lambda Sigma), and the closed form of `objectives.jcl`.
 
         inside  = log[ (1/M) sum_m exp(q.k_m/t) + sum_j exp(q.n_j/t) ] - q.mu/t
         outside = (1/M) sum_m { log[ exp(q.k_m/t) + sum_j exp(q.n_j/t) ] - q.k_m/t }
@@ -56,7 +56,7 @@ def sampled_keys(
         repeats. Computed in float64.
 
     Raises:
-        ValueError: as `contrast.objectives.jcl`; or if there is no count, one is below 1, or there are fewer than 2 repeats.
+        ValueError: as `objectives.jcl`; or if there is no count, one is below 1, or there are fewer than 2 repeats.
 
     Source: JCL supplement, Eq. M.8 and its derivation.
     """
