@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, relu
 
@@ -168,7 +169,16 @@ class Convolution2d(Convolution, nn.Conv2d):
 
 
 class Convolution3d(Convolution, nn.Conv3d):
-    """`Convolution` of clips (N, C, F, H, W)."""
+    """`Convolution` of clips (N, C, F, H, W), on a CPU in float32.
+
+    The same fault meets clips of two frames, and frames of a single position, on processors with AVX-512.
+    """
+
+    def forward(self, maps: Tensor) -> Tensor:
+        if maps.device.type != "cpu":
+            return super().forward(maps)
+        with torch.autocast("cpu", enabled=False):
+            return super().forward(maps.float() if maps.dtype == torch.bfloat16 else maps)
 
 
 CONVOLUTIONS = {1: Convolution1d, 2: Convolution2d, 3: Convolution3d}  # by the number of axes

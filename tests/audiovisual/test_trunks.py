@@ -250,12 +250,12 @@ def test_the_small_encoders_are_small(trunk, shape, width, limit):
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("kernel", [3, 5])
 @pytest.mark.parametrize("axes", [1, 2, 3])
-def test_convolutions_of_a_single_position_are_torchs(axes, kernel, stride):
+def test_convolutions_of_a_single_position_or_of_such_frames_are_torchs(axes, kernel, stride):
     torchs = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1](6, 8, kernel, stride, kernel // 2, bias=False)
     ours = CONVOLUTIONS[axes](6, 8, kernel, stride, kernel // 2, bias=False)
     ours.load_state_dict(torchs.state_dict())
-    for side in (1, 2):
-        maps = torch.randn(5, 6, *[side] * axes, generator=torch.Generator().manual_seed(0))
+    for sides in ([1] * axes, [2] * axes, [3] + [1] * (axes - 1)):
+        maps = torch.randn(5, 6, *sides, generator=torch.Generator().manual_seed(0))
         found, expected = ours(maps), torchs(maps)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
         gradients = [torch.autograd.grad(each.square().sum(), layer.weight)[0]
@@ -263,10 +263,15 @@ def test_convolutions_of_a_single_position_are_torchs(axes, kernel, stride):
         torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-5)
 
 
-def test_bfloat16_gradients_of_one_small_digit_are_finite_and_repeat_themselves():
-    """Its last convolution sees one position."""
-    encoder, found = Encoder("small_image", 512), []
-    pictures = torch.rand(16, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize(
+    ("trunk", "shape"),
+    [("small_image", (1, 8, 8)), ("r3d18", (3, 4, 8, 8)), ("r2plus1d18", (3, 4, 8, 8))],
+    ids=["one digit", "small clips", "small clips, factorised"],
+)
+def test_bfloat16_gradients_of_small_inputs_are_finite_and_repeat_themselves(trunk, shape):
+    """Their last convolutions see one position, or frames of one."""
+    encoder, found = Encoder(trunk, 32 if len(shape) == 4 else 512, channels=shape[0]), []
+    pictures = torch.rand(16, *shape, generator=torch.Generator().manual_seed(0))
     for _ in range(10):
         unset = [torch.full((size,), float("nan")) for size in (1000, 73728)]  # memory that is used again
         del unset
