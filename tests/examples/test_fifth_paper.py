@@ -1,22 +1,14 @@
 """A fifth paper is one folder: `byol`, put into a copy of the package, is in every command, the site and a notebook."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-from repro import manifest
+from copied_project import copied, printed_by
 
 HERE = Path(__file__).parent
 COMMANDS = """
-import os, sys
-from pathlib import Path
-from repro import cli, manifest
-def run(*words):
-    print(f"== {' '.join(words)}", flush=True)
-    cli.app(list(words), standalone_mode=False)
+from repro import manifest
 run("run", "predictor", "--preset", "smoke", "--engine", "inline", "--device", "cpu", "--seeds", "0,1")
 run("recipe", "predictor", "--method", "byol")
 import json
@@ -38,17 +30,9 @@ print(rows["method"].tolist(), rows["departures"].tolist())
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     """What the commands print on a copy of the project with the example among its papers, and the copy."""
-    copy = tmp_path_factory.mktemp("copy")
-    for name in ("repro", "data_manifests"):
-        shutil.copytree(manifest.project_root() / name, copy / name)
-    (copy / "figures").mkdir()
+    copy = copied(tmp_path_factory.mktemp("copy"))
     shutil.copytree(HERE / "byol", copy / "repro" / "papers" / "byol")
-    environment = {"PATH": "", "REPRO_RUNS": str(copy / "runs"), "PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(
-        [sys.executable, "-c", COMMANDS], cwd=copy, env=environment, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    return dict(part.split("\n", 1) for part in ended.stdout.split("== ")[1:]), copy
+    return printed_by(copy, COMMANDS), copy
 
 
 def of(told, command):
