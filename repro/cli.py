@@ -150,7 +150,7 @@ def data_download(name: Annotated[str, Argument(help="a data set with automatic 
 
 @data_app.command("import")
 def data_import(
-    name: Annotated[str, Argument(help="an image data set of `repro data list`, but ImageNet")],
+    name: Annotated[str, Argument(help="an image data set of `repro data list` whose pictures have one size")],
     file: Annotated[str, Argument(help=".npz of images and labels, or class folders (folder, zip, tar)")],
 ) -> None:
     """Take in your own copy of an image data set, or a part of it, to be used with --subset.

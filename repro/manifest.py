@@ -286,6 +286,9 @@ def load_manifest(name: str) -> Manifest:
         raise ValueError(f"{path}: splits are {', '.join(splits) or 'none'}; images have one")
     if images and images.size and None in map(declared.expect.get, ("train", "test")):
         raise ValueError(f"{path}: expect is {declared.expect}; declare how many images there are for train and test")
+    if images and len(files) != (0 if declared.access == "embedded" else 1 if images.size else 2):
+        raise ValueError(f"{path}: files are {len(files)}; images of one size lie in one archive or folder, of various "
+                         "sizes in two folders, train and val, and those that come with the package in none")
     return declared
 
 

@@ -104,8 +104,8 @@ def take_in(name: str, path: Path) -> ImageSet:
             another data set or too many, naming what is wrong.
         FileNotFoundError: if there is no such file.
     """
-    declared = DATASETS[choose("dataset", name, DATASETS)]
-    if declared.images.size is None:
+    declared = DATASETS.get(name)
+    if declared and declared.images.size is None:
         places = " and ".join(f"{manifest.data_root() / folder.name}" for folder in declared.files)
         raise ValueError(f"{name} is not taken in: its pictures stay in class folders in {places}; put yours there, "
                          f"and pass --subset (subset=True) if they are a part of {name}")
