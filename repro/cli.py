@@ -150,7 +150,7 @@ def data_download(name: Annotated[str, Argument(help="a data set with automatic 
 
 @data_app.command("import")
 def data_import(
-    name: Annotated[str, Argument(help="cifar10 | cifar100 | stl10 | tiny_imagenet")],
+    name: Annotated[str, Argument(help="an image data set of `repro data list` whose pictures have one size")],
     file: Annotated[str, Argument(help=".npz of images and labels, or class folders (folder, zip, tar)")],
 ) -> None:
     """Take in your own copy of an image data set, or a part of it, to be used with --subset.
@@ -352,7 +352,8 @@ def _fields(name: str, dataset: str | None, preset: str, **fields: str) -> list[
     rows = table.described(dataset, preset, **fields)
     width = max(len(field) for field, *_ in rows)
     lines = [f"{field:<{width}}  {value!s:<12}  {source}" for field, value, source in rows]
-    return [*lines, f"{table.study.recipe.named_by} is one of: {', '.join(table.known_methods)}"]
+    allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
+    return [*lines, *(f"{name} is one of: {', '.join(values)}" for name, values in allowed.items())]
 
 
 def _check_fields(name: str, fields: Iterable[str]) -> None:

@@ -1,6 +1,7 @@
 """Data sets as declared in data_manifests/: where they come from, where they lie, and whether they are complete."""
 
 import functools
+import math
 import os
 import reprlib
 import types
@@ -63,7 +64,7 @@ class Split:
     Attributes:
         train, test: what selects the samples, for instance `{"views": [1, 2]}`; several columns must all agree.
         expect: samples of the official distribution, for instance `{"train": 1020, "test": 464}`; "classes" too, where
-            they are checked.
+            they are checked, and of pictures in their files the "least" and "most" for training in a class.
         kept: samples left after the data set's own rules (a least length, a list of unusable ones), if they drop any.
     """
 
@@ -93,6 +94,38 @@ class Split:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Images:
+    """What the pictures of an image data set are.
+
+    Attributes:
+        classes: their names in the order of the labels; or how many there are, where they are called as the reader
+            finds them. Of pictures in their files, names are the class folders to take, a number takes all.
+        mean, deviation: of red, green and blue in [0, 1], to normalise by.
+        source: of these two.
+        size: height and width in pixels; None where they vary, and the pictures stay in their files, those of the
+            class folders `train` and `val` that the manifest names.
+        reader: what makes arrays of the official files, one of `repro.image.readers.READERS`; with a size alone.
+    """
+
+    classes: int | tuple[str, ...]
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    source: str
+    size: int | None = None
+    reader: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the classes, nothing if only their number is declared."""
+        return self.classes if isinstance(self.classes, tuple) else ()
+
+    @property
+    def count(self) -> int:
+        """How many classes there are."""
+        return len(self.names) or self.classes
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """A data set as its file in data_manifests/ declares it.
 
@@ -105,6 +138,7 @@ class Manifest:
         licence: terms as far as known.
         files: the archives, none for embedded data.
         splits: protocols by name.
+        images: what its pictures are, of an image data set, which has one split.
     """
 
     name: str
@@ -114,6 +148,13 @@ class Manifest:
     licence: str
     files: tuple[Archive, ...]
     splits: Mapping[str, Split]
+    images: Images | None = None
+
+    @property
+    def expect(self) -> Mapping[str, int | None]:
+        """Of the only split, see `Split`."""
+        split, = self.splits.values()
+        return split.expect
 
 
 def checkout() -> Path | None:
@@ -228,6 +269,7 @@ def load_manifest(name: str) -> Manifest:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ValueError(f"{path} is not YAML ({error}); restore it from version control") from error
     values = _checked(Manifest, values, f"{path}")
+    images = _images(values["images"], f"{path}, images") if values.get("images") is not None else None
     files = tuple(Archive(**_checked(Archive, entry, f"{path}, files")) for entry in values["files"])
     splits = {key: Split(**_checked(Split, entry, f"{path}, {key}")) for key, entry in values["splits"].items()}
     for archive in files:
@@ -239,7 +281,21 @@ def load_manifest(name: str) -> Manifest:
     choose(f"{path}: access", values["access"], ACCESS)
     if values["name"] != name:
         raise ValueError(f"{path}: name is {values['name']!r}, the file's own is {name!r}; make them agree")
-    return Manifest(**values | {"files": files, "splits": splits})
+    declared = Manifest(**values | {"files": files, "splits": splits, "images": images})
+    if images and len(splits) != 1:
+        raise ValueError(f"{path}: splits are {', '.join(splits) or 'none'}; images have one")
+    if images and images.size and None in map(declared.expect.get, ("train", "test")):
+        raise ValueError(f"{path}: expect is {declared.expect}; declare how many images there are for train and test")
+    if images and len(files) != (0 if declared.access == "embedded" else 1 if images.size else 2):
+        raise ValueError(f"{path}: files are {len(files)}; images of one size lie in one archive or folder, of various "
+                         "sizes in two folders, train and val, and those that come with the package in none")
+    return declared
+
+
+def image_sets() -> dict[str, Manifest]:
+    """The declared image data sets by name, those that come with the package first; raises as `load_manifest`."""
+    declared = [found for name in names() if (found := load_manifest(name)).images]
+    return {found.name: found for found in sorted(declared, key=lambda found: found.access != "embedded")}
 
 
 def location(archive: Archive, root: Path) -> Path | None:
@@ -302,6 +358,24 @@ def next_step(manifest: Manifest, path: Path) -> str:
             f"or point REPRO_DATA at a folder that has it")
 
 
+def _images(values: Any, where: str) -> Images:
+    """The block `images` of a manifest, if its numbers are possible ones."""
+    values = _checked(Images, values, where)
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    images = Images(**values)
+    for name in ("mean", "deviation"):
+        value = values[name]
+        if len(value) != 3 or max(value) > 1 or (name == "deviation" and 0 in value):
+            raise ValueError(f"{where}: {name} is {reprlib.repr(value)}, expected three numbers, of red, green and "
+                             "blue, up to 1, and deviations above 0")
+    if images.classes == 0 or images.size == 0 or len(set(images.names)) < len(images.names):
+        raise ValueError(f"{where}: classes and size should be at least 1, and no class be there twice")
+    if (images.size is None) != (images.reader is None):
+        raise ValueError(f"{where}: size and reader go together; declare both, or neither for pictures that stay in "
+                         "their files")
+    return images
+
+
 def _checked(kind: type, values: Any, where: str) -> dict[str, Any]:
     """`values` if it is a mapping with every field that `kind` requires, of its type, and no other."""
     if not isinstance(values, dict):
@@ -332,4 +406,9 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, str) and value.strip() != ""
     if hint is int:
         return type(value) is int and value >= 0
-    return value is None if hint is types.NoneType else isinstance(value, dict if hint is Split else list)
+    if hint is float:
+        return type(value) in (int, float) and 0 <= value < math.inf
+    if hint in (tuple[str, ...], tuple[float, ...]):
+        kind, _ = typing.get_args(hint)
+        return isinstance(value, list) and value != [] and all(_fits(item, kind) for item in value)
+    return value is None if hint is types.NoneType else isinstance(value, dict if hint in (Split, Images) else list)

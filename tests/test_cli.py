@@ -18,8 +18,8 @@ SLOW = {"torch", "torchvision", "pandas", "sklearn", "scipy", "matplotlib", "ric
 
 
 def printed_recipe(out: str) -> dict[str, list[str]]:
-    """Value and source of every field, without the line that names the methods."""
-    return {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()[:-1]}
+    """Value and source of every field, without the lines that name data sets and methods."""
+    return {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()[:-2]}
 
 
 def commands() -> list[list[str]]:
@@ -56,6 +56,7 @@ def test_help_of_a_table_lists_its_fields_and_methods(repro, name):
     named, listed = out.splitlines()[-1].split(" is one of: ")
     methods = listed.split(", ")
     assert named == study.recipe.named_by
+    assert out.splitlines()[-2] == f"dataset is one of: {', '.join(TABLES[name].datasets)}"
     for method in (methods[0], methods[-1]):
         assert printed_recipe(repro("recipe", name, f"--{named}", method)[1])[named][0] == method
     known = study.recipe.__dataclass_fields__[named].metadata["allowed"]

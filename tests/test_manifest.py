@@ -88,6 +88,70 @@ def test_misspelt_manifest_raises(project, change, message):
         project(declared(**change))
 
 
+IMAGES = {"size": 32, "classes": ["cat", "dog"], "mean": [0.5, 0, 1], "deviation": [0.25, 1, 0.5], "source": "assumed",
+          "reader": "cifar10"}
+
+
+def of_images(**changes):
+    values = {name: value for name, value in (IMAGES | changes).items() if value != "left out"}
+    return declared(images=values)
+
+
+def test_what_images_are(project):
+    images = project(of_images()).images
+    assert (images.size, images.names, images.count, images.reader) == (32, ("cat", "dog"), 2, "cifar10")
+    assert (images.mean, images.deviation, images.source) == ((0.5, 0, 1), (0.25, 1, 0.5), "assumed")
+    in_files = of_images(size="left out", reader="left out", classes=1000)
+    in_files = project(in_files | {"files": [{"name": "train"}, {"name": "val"}]}).images
+    assert (in_files.size, in_files.names, in_files.count, in_files.reader) == (None, (), 1000, None)
+    assert project(declared()).images is None
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"side": 32}, r"things\.yaml, images: field='side' is not one of: classes, mean, "),
+    ({"source": "left out"}, "images: missing source; the fields are classes, mean"),
+    ({"size": "32"}, "size is '32', expected"),
+    ({"size": 0}, "size should be at least 1"), ({"classes": 0}, "classes and size should be at least 1"),
+    ({"classes": []}, r"classes is \[\], expected"), ({"classes": [0, 1]}, r"classes is \[0, 1\], expected"),
+    ({"classes": ["cat", "cat"]}, "no class be there twice"), ({"classes": True}, "classes is True, expected"),
+    ({"mean": [0.5, 0.5]}, r"images: mean is \(0.5, 0.5\), expected three numbers"),
+    ({"mean": 0.5}, "mean is 0.5, expected"),
+    ({"mean": [0.5, 0.5, 127]}, "blue, up to 1"), ({"mean": [0.5, -0.5, 0]}, "mean is .*, expected"),
+    ({"mean": [0.5, float("nan"), 0]}, "mean is .*, expected"), ({"mean": [0.5, True, 0]}, "mean is .*, expected"),
+    ({"deviation": [0.5, 0, 0.5]}, "deviations above 0"), ({"reader": ""}, "reader is '', expected"),
+    ({"reader": "left out"}, "size and reader go together"), ({"size": "left out"}, "size and reader go together"),
+])
+def test_images_of_impossible_kinds_raise(project, change, message):
+    with pytest.raises(ValueError, match=message):
+        project(of_images(**change))
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"images": 3}, "images is 3, expected"), ({"images": {}}, r"things\.yaml, images: missing classes, mean, "),
+    ({"files": []}, r"things\.yaml: files are 0; images of one size lie in one archive or folder"),
+    ({"files": [{"name": "a"}, {"name": "b"}]}, "files are 2; images of one size lie in one"),
+    ({"images": {name: IMAGES[name] for name in ("classes", "mean", "deviation", "source")}},
+     "files are 1; images .* of various sizes in two folders, train and val"),
+    ({"access": "embedded"}, "files are 1; images .* those that come with the package in none"),
+    ({"splits": {}}, r"things\.yaml: splits are none; images have one"),
+    ({"splits": {"one": {"train": {}, "test": {}, "expect": {"train": 2}}}}, "declare how many images there are"),
+    ({"splits": {"one": {"train": {}, "test": {}, "expect": {"train": 2, "test": None}}}}, "declare how many images"),
+])
+def test_images_without_what_goes_with_them_raise(project, change, message):
+    with pytest.raises(ValueError, match=message):
+        project(of_images() | change)
+
+
+def test_image_sets_are_those_that_say_so_bundled_ones_first(project, tmp_path):
+    project(declared())
+    assert manifest.image_sets() == {}
+    for name, access, files in (("a", "form", [{"name": "a.zip"}]), ("b", "embedded", [])):
+        values = of_images() | {"name": name, "access": access, "files": files}
+        (tmp_path / "data_manifests" / f"{name}.yaml").write_text(yaml.safe_dump(values))
+    assert {name: found.access for name, found in manifest.image_sets().items()} == {"b": "embedded", "a": "form"}
+    assert [*manifest.image_sets()] == ["b", "a"]
+
+
 def test_missing_field_raises(project):
     values = declared()
     del values["licence"]

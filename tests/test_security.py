@@ -22,7 +22,7 @@ from PIL import Image
 
 from repro import manifest
 from repro.audiovisual import data as audiovisual_data
-from repro.image import archives, data, readers
+from repro.image import DATASETS, archives, data, readers
 from repro.image.files import read_rgb
 from repro.run.fit import load_checkpoint
 from tests.campaigns import mutations
@@ -124,7 +124,7 @@ def test_arrays_run_no_code(tmp_path):
     path = tmp_path / "copy.npz"
     np.savez(path, x_train=np.array([Harmful(tmp_path / "made")], dtype=object), y_train=0, x_test=0, y_test=0)
     with pytest.raises(ValueError, match=r"copy\.npz is not an \.npz of images and labels: Object arrays"):
-        readers.numpy_file(path, data.FORMS["cifar10"], None)
+        readers.numpy_file(path, DATASETS["cifar10"])
     assert not (tmp_path / "made").exists()
 
 
@@ -134,7 +134,7 @@ def test_pickles_that_are_not_the_official_ones_are_not_opened(tmp_path):
     for name in ("data_batch_1", "test_batch", "batches.meta"):
         (folder / name).write_bytes(pickle.dumps(Harmful(tmp_path / "made")))
     with pytest.raises(ValueError):
-        readers.cifar(folder, readers.datasets.CIFAR10)
+        readers.cifar10(folder, DATASETS["cifar10"])
     assert not (tmp_path / "made").exists()
 
 
@@ -156,7 +156,7 @@ def test_no_member_of_an_archive_leaves_its_folder(tmp_path, monkeypatch, member
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     path = tar(tmp_path / "cifar-10-python.tar.gz", **member)
     with pytest.raises(ValueError, match=r"cifar-10-python\.tar\.gz is truncated or damaged"):
-        readers.cifar(path, readers.datasets.CIFAR10)
+        readers.cifar10(path, DATASETS["cifar10"])
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -171,7 +171,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, p
     else:
         tar(path, "train/a/b.png", data=bytes(1001))
     if packed == "extracted":
-        read = lambda path: readers.cifar(path, readers.datasets.CIFAR10)  # noqa: E731
+        read = lambda path: readers.cifar10(path, DATASETS["cifar10"])  # noqa: E731
     with pytest.raises(ValueError, match="it unpacks to more than 1,000 bytes"):
         list(read(path))
 
@@ -232,7 +232,7 @@ def test_an_archive_of_a_distribution_takes_no_more_memory_either(tmp_path, kind
     path.write_bytes(BOMBS[kind]())
     told = r"cifar-10-python\.tar\.gz is truncated or damaged \(a member has a name, or the like, of more than"
     with little_memory(), pytest.raises(ValueError, match=told):
-        readers.cifar(path, readers.datasets.CIFAR10)
+        readers.cifar10(path, DATASETS["cifar10"])
 
 
 def test_what_begins_with_a_huge_name_is_no_archive(tmp_path):

@@ -1,4 +1,7 @@
 """Contrastive learning of images (SCE, JCL, MoCo v2, ReSSL): data, views and encoders."""
 
+from repro import manifest
+
+DATASETS = manifest.image_sets()  # their manifests, by name
 TRUNKS = {"resnet18": 512, "resnet50": 2048}  # and the size of their pooled features
 HEADS = ("moco_v2", "sce")

@@ -28,17 +28,6 @@ from repro.image.operations import (
     shifted_crop,
 )
 
-IMAGENET = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-NORMALISATION = {  # by data set; released SCE code, and torchvision's for ImageNet; assumed for the last two
-    "cifar10": Normalisation((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
-    "cifar100": Normalisation((0.5071, 0.4865, 0.4409), (0.2009, 0.1984, 0.2023)),
-    "stl10": Normalisation((0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616)),
-    "imagenet100": IMAGENET,
-    "imagenet": IMAGENET,
-    "tiny_imagenet": IMAGENET,
-    "digits": Normalisation((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
-}
-
 
 class Draws(NamedTuple):
     """The random parameters of a view of N images, on the generator's device."""

@@ -1,43 +1,25 @@
 """Image data sets: official distributions, or a user's own copies that `repro data import` has taken in."""
 
-import functools
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
-from torchvision import datasets
 
 from repro import manifest, npz
-from repro.image import archives, imagenet, readers
+from repro.image import DATASETS, archives, imagenet, readers
 from repro.image.files import Files
-from repro.image.readers import PARTS, Form, Pictures
+from repro.image.readers import PARTS, READERS, Pictures
 from repro.labels import check_labels
 from repro.recipe import choose
 from repro.run.parallel import alone, made_once
 from repro.run.store import write_atomically
 
-FORMS = {
-    "cifar10": Form(side=32, classes=10, images=60_000),
-    "cifar100": Form(side=32, classes=100, images=60_000),
-    "stl10": Form(side=96, classes=10, images=13_000),
-    "tiny_imagenet": Form(side=64, classes=200, images=110_000),
-}
-READERS: dict[str, Callable[[Path], Pictures]] = {
-    "cifar10": functools.partial(readers.cifar, kind=datasets.CIFAR10),
-    "cifar100": functools.partial(readers.cifar, kind=datasets.CIFAR100),
-    "stl10": readers.stl10,
-    "tiny_imagenet": functools.partial(readers.tiny_imagenet, form=FORMS["tiny_imagenet"]),
-}
-LEFT_IN_FILES = ("imagenet", "imagenet100")
-DATASETS = ("digits", *READERS, *LEFT_IN_FILES)
-CLASSES = {                   # of copies; those of other sets are the folders found, or the numbers
-    "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-    "stl10": ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"),
-}
+COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
+    name for name, declared in DATASETS.items() if declared.images.size and declared.access != "embedded"
+)
 STORED = ("images", "labels", "part", "classes", "digest")
 
 
@@ -77,25 +59,23 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
     """Load an image data set.
 
     Args:
-        name: `digits` (part of scikit-learn), `cifar10`, `cifar100`, `stl10`, `tiny_imagenet`, `imagenet` or
-            `imagenet100`; the last two lie in the same class folders, `imagenet/train/<wnid>/` and
-            `imagenet/val/<wnid>/`, which are listed once.
+        name: one of `repro.image.DATASETS`. Of those of various sizes, as `imagenet`, the class folders are listed
+            once, and pictures read when they are needed.
         root: folder of real data; REPRO_DATA by default.
         subset: take the copy that `repro data import NAME FILE` has taken in, instead of the official distribution,
-            whose name is then NAME (FILE). Of `imagenet` and `imagenet100`, accept fewer classes or images where the
+            whose name is then NAME (FILE). Of those of various sizes, accept fewer classes or images where the
             official ones would lie.
 
     Raises:
         ValueError: if the name is unknown, the files are not the official distribution, or a copy is damaged.
         FileNotFoundError: if the files are missing, saying where they come from and go to.
     """
-    declared = manifest.load_manifest(choose("dataset", name, DATASETS))
+    declared = DATASETS[choose("dataset", name, DATASETS)]
     manifest.check_subset(name, subset)
-    if name == "digits":
-        pictures = readers.digits()
-        return _image_set(name, pictures, _digest(pictures))
     root = manifest.data_root() if root is None else Path(root)
-    if name in LEFT_IN_FILES:
+    if declared.access == "embedded":
+        return _image_set(name, *_official(declared, root))
+    if declared.images.size is None:
         return _left_in_files(declared, root, subset)
     if subset:
         copy = manifest.copy_of(name)
@@ -114,7 +94,7 @@ def take_in(name: str, path: Path) -> ImageSet:
     """Take in a user's own copy of a data set, kept in REPRO_RUNS until another one is taken in.
 
     Args:
-        name: of the data set, not `digits`, nor `imagenet` or `imagenet100`, whose copies stay where they are.
+        name: of the data set, one of `COPIED`; copies of those of various sizes stay where they are.
         path: an `.npz` with x_train, y_train, x_test and y_test; or a folder, zip or tar archive of class folders,
             `train/<class>/*.png` and `test/<class>/*.png` (JPEG too); or, of Tiny-ImageNet, its own layout. Classes
             may be missing; class_names in an `.npz` are those of the whole data set.
@@ -124,25 +104,25 @@ def take_in(name: str, path: Path) -> ImageSet:
             another data set or too many, naming what is wrong.
         FileNotFoundError: if there is no such file.
     """
-    if name in LEFT_IN_FILES:
-        places = " and ".join(f"{manifest.data_root() / 'imagenet' / place}" for place in imagenet.PLACES)
+    declared = DATASETS.get(name)
+    if declared and declared.images.size is None:
+        places = " and ".join(f"{manifest.data_root() / folder.name}" for folder in declared.files)
         raise ValueError(f"{name} is not taken in: its pictures stay in class folders in {places}; put yours there, "
                          f"and pass --subset (subset=True) if they are a part of {name}")
-    choose("dataset", name, READERS)
+    choose("dataset", name, COPIED)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     if path.is_file() and path.suffix != ".npz" and not archives.recognised(path):
         raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
                          "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
                          "zip or tar archive")
-    classes = CLASSES.get(name)
     if path.suffix == ".npz":
-        pictures = readers.numpy_file(path, FORMS[name], classes)
-    elif name == "tiny_imagenet":
-        pictures = readers.tiny_imagenet(path, FORMS[name])
+        pictures = readers.numpy_file(path, declared)
+    elif declared.images.reader == "tiny_imagenet":
+        pictures = readers.tiny_imagenet(path, declared)
     else:
-        pictures = readers.class_folders(path, FORMS[name], classes)
-    _check_copy(name, path, pictures)
+        pictures = readers.class_folders(path, declared)
+    _check_copy(declared, path, pictures)
     copy = manifest.imported(name) / f"{path.name}.npz"
     copy.parent.mkdir(parents=True, exist_ok=True)
     with alone(copy.parent.with_suffix(".lock")):
@@ -153,16 +133,16 @@ def take_in(name: str, path: Path) -> ImageSet:
         return load(name, subset=True)
 
 
-def _check_copy(name: str, path: Path, pictures: Pictures) -> None:
+def _check_copy(declared: manifest.Manifest, path: Path, pictures: Pictures) -> None:
     """Raise unless the pictures have the classes of the data set, and some are to train and some to test."""
-    number = FORMS[name].classes
-    advice = f"take it in as the data set it is a copy of ({', '.join(READERS)}), or bring it into the form of {name}"
-    given, known = readers.class_names(path) if path.suffix == ".npz" else (), CLASSES.get(name)
+    name, number, known = declared.name, declared.images.count, declared.images.names
+    advice = f"take it in as the data set it is a copy of ({', '.join(COPIED)}), or bring it into the form of {name}"
+    given = readers.class_names(path) if path.suffix == ".npz" else ()
     names = given or pictures.classes
     if known:
         fits = names == known
     else:
-        another = any(set(names) <= set(classes) for classes in CLASSES.values())
+        another = any(set(names) <= set(DATASETS[other].images.names) for other in COPIED)
         fits = len(names) == number if given else len(names) <= number and not another
     if not fits:
         expected = f"the {number} of {name}{': ' + ', '.join(known) if known else ''}"
@@ -181,10 +161,9 @@ def describe(data: ImageSet) -> str:
 
 
 def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> ImageSet:
-    """ImageNet in its class folders, checked unless it is a subset, from its listing if that was made before."""
+    """Class folders of pictures, checked unless it is a subset, from their listing if that was made before."""
     folder = manifest.require(declared, root)[0].parent
-    classes = imagenet.imagenet100_classes() if declared.name == "imagenet100" else None
-    folders = imagenet.class_folders(folder, classes)
+    folders = imagenet.class_folders(folder, declared.images.names)
     pictures, digest = _listing(declared.name, folder, folders)
     if not subset:
         imagenet.check_counts(declared, folder, pictures)
@@ -213,12 +192,14 @@ def _official(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
     Raises:
         ValueError: if it has other numbers of images than declared.
     """
-    pictures = READERS[declared.name](path)
-    expected, = (split.expect for split in declared.splits.values())
-    counts = {name: int((pictures.part == PARTS.index(name)).sum()) for name in expected}
-    if counts != expected:
-        raise ValueError(f"{path} has {counts} images, the official distribution {expected}; fetch it again, or take "
-                         f"a part of it in with `repro data import {declared.name} FILE`")
+    read = READERS[choose(f"data_manifests/{declared.name}.yaml: reader", declared.images.reader, READERS)]
+    pictures = read(path, declared)
+    counts = {name: int((pictures.part == place).sum()) for place, name in enumerate(PARTS)}
+    counts |= {"classes": len(pictures.classes)}
+    found = {name: counts.get(name) for name in declared.expect}
+    if found != declared.expect:
+        raise ValueError(f"{path} has {found} images, the official distribution {declared.expect}; fetch it again, or "
+                         f"take a part of it in with `repro data import {declared.name} FILE`")
     return pictures, _digest(pictures)
 
 

@@ -1,4 +1,4 @@
-"""ImageNet in class folders: its pictures are listed, not read, and counted against ILSVRC 2012."""
+"""Class folders of pictures, as ImageNet has them: they are listed, not read, and counted."""
 
 import hashlib
 import os
@@ -11,19 +11,12 @@ from tqdm.auto import tqdm
 
 from repro.image.readers import PARTS, PICTURES, Pictures
 from repro.manifest import Manifest
-from repro.report import printed
 
 PLACES = ("train", "val")     # folders, for the first two parts
-PER_CLASS = (732, 1300)       # least and most training images that ILSVRC 2012 has of a class
 
 
-def imagenet100_classes() -> tuple[str, ...]:
-    """WordNet ids of the classes of ImageNet-100, in the order of their labels."""
-    return tuple(printed.imagenet100())
-
-
-def class_folders(root: Path, classes: Sequence[str] | None) -> list[Path]:
-    """The folders `train/<class>`, then `val/<class>`, that there are of the given classes, or of all, sorted."""
+def class_folders(root: Path, classes: Sequence[str]) -> list[Path]:
+    """The folders `train/<class>`, then `val/<class>`, that there are of the classes; of none given, all, sorted."""
     folders = []
     for place in PLACES:
         present = {path.name for path in (root / place).iterdir() if path.is_dir() and not path.name.startswith(".")}
@@ -32,7 +25,7 @@ def class_folders(root: Path, classes: Sequence[str] | None) -> list[Path]:
 
 
 def listing(root: Path, folders: Sequence[Path]) -> tuple[Pictures, str]:
-    """The list of the pictures in class folders of ImageNet, and a digest of it. No picture is read.
+    """The list of the pictures in class folders, and a digest of it. No picture is read.
 
     Args:
         root: of `train` and `val`.
@@ -63,17 +56,16 @@ def listing(root: Path, folders: Sequence[Path]) -> tuple[Pictures, str]:
 
 
 def check_counts(declared: Manifest, folder: Path, pictures: Pictures) -> None:
-    """Raise unless the counts are those of ILSVRC 2012."""
-    expected, = (split.expect for split in declared.splits.values())
+    """Raise ValueError unless the counts are as declared, also the least and most of a class for training."""
     train = np.bincount(pictures.labels[pictures.part == PARTS.index("train")])
     found = {"train": int(train.sum()), "test": int((pictures.part == PARTS.index("test")).sum())}
-    found |= {"classes": len(pictures.classes)}
-    least, most = PER_CLASS
-    if any(found[key] != value for key, value in expected.items()) or train.min() < least or train.max() > most:
+    found |= {"classes": len(pictures.classes), "least": int(train.min()), "most": int(train.max())}
+    exact = {name: count for name, count in declared.expect.items() if name not in ("least", "most")}
+    least, most = declared.expect.get("least", found["least"]), declared.expect.get("most", found["most"])
+    if any(found.get(name) != count for name, count in exact.items()) or found["least"] < least or found["most"] > most:
         raise ValueError(
-            f"{folder} has {found}, {train.min()} to {train.max()} training images of a class; {declared.name} has "
-            f"{dict(expected)}, {least} to {most} of a class; complete it from {declared.source}, or accept it with "
-            "subset=True"
+            f"{folder} has {found} (least and most training images of a class); {declared.name} has "
+            f"{dict(declared.expect)}; complete it from {declared.source}, or accept it with subset=True"
         )
 
 

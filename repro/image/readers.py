@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 import numpy as np
 from torchvision import datasets
@@ -17,6 +16,7 @@ from tqdm.auto import tqdm
 from repro import npz
 from repro.image import archives
 from repro.image.files import read_rgb, size
+from repro.manifest import Manifest
 from repro.recipe import choose
 
 PARTS = ("train", "test", "unlabeled")
@@ -28,20 +28,6 @@ HEADERS = 2**16               # bytes that the descriptions of the arrays take a
 UNREADABLE = (                # what NumPy raises for a description of an array that is odd, or of no array; or warns of
     *npz.DAMAGED, SyntaxError, tokenize.TokenError, TypeError, RuntimeError, OverflowError, MemoryError, Warning,
 )
-
-
-class Form(NamedTuple):
-    """What the pictures of a data set are; a copy, or a copy of a part, has no others and no more of them.
-
-    Attributes:
-        side: their height and width in pixels.
-        classes: how many there are.
-        images: how many have labels.
-    """
-
-    side: int
-    classes: int
-    images: int
 
 
 @dataclass(frozen=True)
@@ -61,8 +47,22 @@ class Pictures:
     classes: tuple[str, ...]
 
 
-def digits() -> Pictures:
-    """Handwritten digits of 8 x 8 pixels; the last 450 of 1,797 are for test.
+READERS: dict[str, Callable[[Path, Manifest], Pictures]] = {}
+
+
+def reader(read: Callable[[Path, Manifest], Pictures]) -> Callable[[Path, Manifest], Pictures]:
+    """Decorates a function that manifests may name as their reader.
+
+    It takes the path of the official distribution, the archive or the folder it unpacks to, and the manifest. Pictures
+    of a data set, or of a copy of a part of it, are no others than declared and no more of them.
+    """
+    READERS[read.__name__] = read
+    return read
+
+
+@reader
+def digits(path: Path, declared: Manifest) -> Pictures:
+    """Handwritten digits of 8 x 8 pixels, from no file; the last 450 of 1,797 are for test.
 
     Source: the test half of the UCI set `optdigits` (Alpaydin and Kaynak 1998), as scikit-learn contains it.
     """
@@ -76,16 +76,23 @@ def digits() -> Pictures:
     return Pictures(images, found.target.astype(np.int64), part, tuple(map(str, found.target_names)))
 
 
-def cifar(path: Path, kind: type[datasets.CIFAR10]) -> Pictures:
-    """CIFAR-10 or CIFAR-100 from the archive of Python pickles or the folder it unpacks to; checksums are checked.
-
-    Args:
-        path: `cifar-10-python.tar.gz` or `cifar-10-batches-py`, or those of CIFAR-100.
-        kind: `torchvision.datasets.CIFAR10` or `CIFAR100`.
+@reader
+def cifar10(path: Path, declared: Manifest) -> Pictures:
+    """CIFAR-10 from its archive of Python pickles or the folder it unpacks to; checksums are checked.
 
     Raises:
         ValueError: if a file is missing or not the official one.
     """
+    return _cifar(path, datasets.CIFAR10)
+
+
+@reader
+def cifar100(path: Path, declared: Manifest) -> Pictures:
+    """CIFAR-100, likewise."""
+    return _cifar(path, datasets.CIFAR100)
+
+
+def _cifar(path: Path, kind: type[datasets.CIFAR10]) -> Pictures:
     with archives.unpacked(path) as root:
         halves = [_official(path, lambda train=train: kind(root, train=train)) for train in (True, False)]
     images = np.concatenate([half.data for half in halves]).transpose(0, 3, 1, 2)
@@ -94,7 +101,8 @@ def cifar(path: Path, kind: type[datasets.CIFAR10]) -> Pictures:
     return Pictures(np.ascontiguousarray(images), labels.astype(np.int64), part, tuple(halves[0].classes))
 
 
-def stl10(path: Path) -> Pictures:
+@reader
+def stl10(path: Path, declared: Manifest) -> Pictures:
     """STL-10 from its archive of binary files or the folder it unpacks to; checksums are checked.
 
     Raises:
@@ -107,7 +115,8 @@ def stl10(path: Path) -> Pictures:
     return Pictures(np.concatenate([each.data for each in parts]), labels, part, tuple(parts[0].classes))
 
 
-def tiny_imagenet(path: Path, form: Form) -> Pictures:
+@reader
+def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
     """Tiny-ImageNet from its archive or folder: `train/<class>/images/`, `val/images/` and `val/val_annotations.txt`.
 
     The validation images are for test; classes are WordNet ids, sorted.
@@ -123,45 +132,46 @@ def tiny_imagenet(path: Path, form: Form) -> Pictures:
     def labelled(name: str) -> bool:
         return _is_picture(name) and PurePosixPath(name).parts[0] != "test"  # whose classes were never published
 
-    for name, image in _decoded(path, form, labelled):
+    for name, image in _decoded(path, declared, labelled):
         place = PurePosixPath(name)
         wnid = place.parts[1] if place.parts[0] == "train" else validation.get(place.name)
         if wnid is None:
             raise ValueError(f"{path}: {name} is not in val/val_annotations.txt; fetch the archive again")
         rows.append((place.parts[0] != "train", wnid, name, image))
-    return _labelled(path, rows, classes=None)
+    return _labelled(path, rows, declared)
 
 
-def numpy_file(path: Path, form: Form, classes: Sequence[str] | None) -> Pictures:
+@reader
+def numpy_file(path: Path, declared: Manifest) -> Pictures:
     """Images and labels from an `.npz`: x_train, y_train, x_test and y_test; other arrays in it are not looked at.
 
     Args:
         path: x_... are uint8 (n, H, W, 3) or (n, H, W), y_... whole numbers (n,).
-        form: of the data set.
-        classes: of the data set, in the order of the labels; None takes numbers.
+        declared: classes of which no names are declared are called by their numbers.
 
     Raises:
         ValueError: if the file is damaged, an array is missing or has another form, there are too many images, or a
             label has no class.
     """
     wanted = ("x_train", "y_train", "x_test", "y_test")
-    arrays = _npz(path, wanted, form.images * (3 * form.side**2 + 8) + HEADERS)
+    most, classes = _most(declared), declared.images.count
+    arrays = _npz(path, wanted, most * (3 * declared.images.size**2 + 8) + HEADERS)
     missing = [name for name in wanted if name not in arrays]
     if missing:
         raise _no_npz(path, f"it lacks {', '.join(missing)}, has {', '.join(arrays)}")
     images, labels, more, further = (arrays[name] for name in wanted)
     for pictures in (images, more):
-        _check_images(path, pictures, form)
-    if len(images) + len(more) > form.images:
-        raise _too_many(path, form)
+        _check_images(path, pictures, declared)
+    if len(images) + len(more) > most:
+        raise _too_many(path, declared)
     parts = [(_channels_first(images), labels), (_channels_first(more), further)]
     for pictures, numbers in parts:
         if numbers.shape != (len(pictures),) or not np.issubdtype(numbers.dtype, np.integer):
             raise ValueError(f"{path}: {len(pictures)} images have labels {numbers.dtype} {numbers.shape}")
     labels = np.concatenate([numbers for _, numbers in parts]).astype(np.int64)
-    if labels.min(initial=0) < 0 or labels.max(initial=0) >= form.classes:
-        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {form.classes - 1}")
-    names = tuple(classes or map(str, range(labels.max(initial=0) + 1)))
+    if labels.min(initial=0) < 0 or labels.max(initial=0) >= classes:
+        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {classes - 1}")
+    names = declared.images.names or tuple(map(str, range(labels.max(initial=0) + 1)))
     part = np.repeat([0, 1], [len(pictures) for pictures, _ in parts])
     return Pictures(np.concatenate([pictures for pictures, _ in parts]), labels, part, names)
 
@@ -203,31 +213,31 @@ def _no_npz(path: Path, why: object) -> ValueError:
     return ValueError(f"{path} is not an .npz of images and labels: {why}")
 
 
-def class_folders(path: Path, form: Form, classes: Sequence[str] | None) -> Pictures:
+@reader
+def class_folders(path: Path, declared: Manifest) -> Pictures:
     """Images in class folders, `train/<class>/` and `test/<class>/` (or `val/`), from a folder, zip or tar archive.
 
     Args:
         path: of the folder or archive.
-        form: of the data set.
-        classes: of the data set, in the order of the labels; None takes the folders, sorted.
+        declared: classes of which no names are declared are the folders, sorted.
 
     Raises:
         ValueError: if the archive is damaged, a folder is no class, an image has another size or cannot be read, or
             there are too many.
     """
     rows = []
-    for name, image in _decoded(path, form, _is_picture):
+    for name, image in _decoded(path, declared, _is_picture):
         place = PurePosixPath(name)
         if len(place.parts) != 3 or place.parts[0] not in ("train", "test", "val"):
             raise ValueError(f"{path}: {name} does not lie in train/<class>/, test/<class>/ or val/<class>/")
         rows.append((place.parts[0] != "train", place.parts[1], name, image))
-    return _labelled(path, rows, classes)
+    return _labelled(path, rows, declared)
 
 
-def _labelled(path: Path, rows: list[tuple[bool, str, str, np.ndarray]], classes: Sequence[str] | None) -> Pictures:
-    """Pictures from rows of (for test, class, name, image), sorted."""
+def _labelled(path: Path, rows: list[tuple[bool, str, str, np.ndarray]], declared: Manifest) -> Pictures:
+    """Pictures from rows of (for test, class, name, image), sorted; classes without declared names are the rows'."""
     rows = sorted(rows, key=lambda row: row[:3])
-    names = tuple(classes) if classes else tuple(sorted({wnid for _, wnid, _, _ in rows}))
+    names = declared.images.names or tuple(sorted({wnid for _, wnid, _, _ in rows}))
     places = {name: place for place, name in enumerate(names)}
     for _, wnid, name, _ in rows:
         if wnid not in places:
@@ -240,44 +250,50 @@ def _is_picture(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in PICTURES
 
 
-def _decoded(path: Path, form: Form, wanted: Callable[[str], bool]) -> list[tuple[str, np.ndarray]]:
+def _decoded(path: Path, declared: Manifest, wanted: Callable[[str], bool]) -> list[tuple[str, np.ndarray]]:
     """Name and (3, H, W) uint8 of the pictures in a folder or archive, decoded a few at a time by several threads."""
     found, files = [], archives.contents(path, wanted)
     with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image") as progress:
         while few := list(itertools.islice(files, AT_ONCE)):
-            found += pool.map(functools.partial(_picture, path, form), few)
+            found += pool.map(functools.partial(_picture, path, declared), few)
             progress.update(len(few))
-            if len(found) > form.images:
-                raise _too_many(path, form)
+            if len(found) > _most(declared):
+                raise _too_many(path, declared)
     if not found:
         raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
     return found
 
 
-def _picture(path: Path, form: Form, file: tuple[str, bytes]) -> tuple[str, np.ndarray]:
+def _picture(path: Path, declared: Manifest, file: tuple[str, bytes]) -> tuple[str, np.ndarray]:
     name, data = file
     called, stream = f"{path}: {name}", io.BytesIO(data)
-    _check_size(called, size(stream, called), form)
+    _check_size(called, size(stream, called), declared)
     stream.seek(0)
     return name, np.asarray(read_rgb(stream, called)).transpose(2, 0, 1)
 
 
-def _check_images(path: Path, images: np.ndarray, form: Form) -> None:
+def _check_images(path: Path, images: np.ndarray, declared: Manifest) -> None:
     """Raise unless they are uint8 (n, H, W, 3) or (n, H, W) of the right size."""
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
         found = f"{images.dtype} {images.shape}"
         raise ValueError(f"{path}: images are {found}, expected uint8 (n, height, width, 3) or (n, height, width)")
-    _check_size(f"{path}", images.shape[1:3], form)
+    _check_size(f"{path}", images.shape[1:3], declared)
 
 
-def _check_size(name: str, found: tuple[int, ...], form: Form) -> None:
-    if found != (form.side, form.side):
-        expected = f"{form.side} x {form.side}; take it in as the data set it is a copy of, or scale its pictures"
+def _check_size(name: str, found: tuple[int, ...], declared: Manifest) -> None:
+    side = declared.images.size
+    if found != (side, side):
+        expected = f"{side} x {side}; take it in as the data set it is a copy of, or scale its pictures"
         raise ValueError(f"{name} has {found[0]} x {found[1]} pixels, expected {expected}")
 
 
-def _too_many(path: Path, form: Form) -> ValueError:
-    return ValueError(f"{path} holds more images than the {form.images:,} of the data set; leave some out")
+def _most(declared: Manifest) -> int:
+    """How many images of a data set have labels."""
+    return declared.expect["train"] + declared.expect["test"]
+
+
+def _too_many(path: Path, declared: Manifest) -> ValueError:
+    return ValueError(f"{path} holds more images than the {_most(declared):,} of the data set; leave some out")
 
 
 def _channels_first(images: np.ndarray) -> np.ndarray:

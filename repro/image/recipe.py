@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from repro import manifest
-from repro.image import HEADS, TRUNKS
+from repro.image import DATASETS, HEADS, TRUNKS
 from repro.recipe import Recipe, Values, choose, setting
 
 SEVERAL_KEYS = ("jcl", "vanilla")
@@ -13,6 +13,7 @@ SELF_SUPERVISED = ("moco", "ressl", "sce", *SEVERAL_KEYS)
 METHODS = ("random", "supervised", *SELF_SUPERVISED)
 VIEWS = ("strong", "weak")
 PROBE_VIEWS = ("shifted", "crop", "centred")
+TOO_SMALL = 16  # pixels of images, for the stem for large ones
 
 SCE, SCE_CODE = "SCE supplement", "SCE, released code, resnet18_cifar10.yaml"
 JCL, JCL_CODE = "JCL supplement", "JCL, released code"
@@ -46,8 +47,7 @@ ABLATION: Values = {
     "probe_batch": (256, JCL),
     "probe_learning_rate": (10.0, JCL),
 }
-DATA: dict[str, Values] = {  # where a data set's recipe leaves that of CIFAR-10
-    "digits": {"size": (8, "the images"), "resize": (8, "the images")},
+DATA: dict[str, Values] = {  # where the recipe of one of the papers' data sets leaves that of CIFAR-10
     "cifar10": {},
     "cifar100": {},
     "stl10": MEDIUM | {"size": (96, SCE), "resize": (96, SCE)},
@@ -69,6 +69,18 @@ BEST: dict[str, tuple[float, float]] = {  # SCE's best temperatures; other data 
     "stl10": (0.1, 0.04),
     "tiny_imagenet": (0.1, 0.07),
 }
+
+
+def data_values(dataset: str) -> Values:
+    """Where a data set's recipe leaves that of CIFAR-10.
+
+    No paper has those that `DATA` does not name: images of one size leave it in that alone, those of various sizes,
+    which are cropped to one, have the recipe of ImageNet-100.
+    """
+    if dataset in DATA:
+        return DATA[dataset]
+    size = DATASETS[dataset].images.size
+    return {"size": (size, "the images"), "resize": (size, "the images")} if size else ABLATION
 
 
 def method_values(dataset: str, method: str) -> Values:
@@ -111,7 +123,7 @@ def contrasts(recipe: "ImageRecipe") -> bool:
 class ImageRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: SCE on CIFAR-10."""
 
-    dataset: str = setting("cifar10", "SCE supplement", allowed=DATA)
+    dataset: str = setting("cifar10", "SCE supplement", allowed=DATASETS)
     subset: bool = setting(False, "assumed: the whole distribution, or an error")
     method: str = setting("sce", "SCE supplement", allowed=METHODS)
     trunk: str = setting("resnet18", SCE, allowed=TRUNKS)
@@ -183,7 +195,7 @@ class ImageRecipe(Recipe):
         if self.resize < self.size:
             raise ValueError(f"resize={self.resize} should be at least size={self.size}")
         # Maps of one position, strided: torch 2.15 leaves bfloat16 gradients of their weights unset on a CPU.
-        if self.precision != "float32" and not self.small and self.size <= 16:
+        if self.precision != "float32" and not self.small and self.size <= TOO_SMALL:
             raise ValueError(f"size={self.size} with small=False needs precision=float32, or small=True")
         if self.batch % self.groups:
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
@@ -192,14 +204,14 @@ class ImageRecipe(Recipe):
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""
-        return DATA[self.dataset] | method_values(self.dataset, self.method)
+        return data_values(self.dataset) | method_values(self.dataset, self.method)
 
 
 def paper(dataset: str, method: str, **changes: Any) -> ImageRecipe:
     """The printed and released values for a data set and a method; `changes` replace fields."""
-    choose("dataset", dataset, DATA)
+    choose("dataset", dataset, DATASETS)
     choose("method", method, METHODS)
-    values = {name: value for name, (value, _) in (DATA[dataset] | method_values(dataset, method)).items()}
+    values = {name: value for name, (value, _) in (data_values(dataset) | method_values(dataset, method)).items()}
     return ImageRecipe(dataset=dataset, method=method).replace(**(values | changes))
 
 
@@ -210,12 +222,12 @@ def quick(dataset: str, method: str, **changes: Any) -> ImageRecipe:
     seen 10 times, ImageNet twice at 64 pixels, and take longer than two cores should be asked for; so do 100 epochs of
     a large part. The learning rate follows the batch in proportion.
     """
-    small = {"small": False, "batch": 128, "dictionary": 1024, "probe_view": "centred"}
     whole = paper(dataset, method)
+    small = {"small": whole.size <= TOO_SMALL, "batch": 128, "dictionary": 1024, "probe_view": "centred"}
     small["learning_rate"] = whole.learning_rate * small["batch"] / whole.batch
     if dataset == "digits":
-        small |= {"small": True, "epochs": 20, "dictionary": 512, "precision": "float32", "channels_last": False}
-    elif dataset.startswith("imagenet"):
+        small |= {"epochs": 20, "dictionary": 512, "precision": "float32", "channels_last": False}
+    elif DATASETS[dataset].images.size is None:
         small |= {"trunk": "resnet18", "size": 64, "resize": 72, "epochs": 2, "dictionary": 4096}
     else:
         small |= {"epochs": 100 if changes.get("subset") else 10}
@@ -224,8 +236,8 @@ def quick(dataset: str, method: str, **changes: Any) -> ImageRecipe:
 
 def smoke(dataset: str, method: str, **changes: Any) -> ImageRecipe:
     """One epoch of large batches, which are two steps of the digits, to see that everything runs, no more."""
-    tiny = {"small": dataset == "digits", "epochs": 1, "batch": 512, "dictionary": 64}
-    tiny |= {"probe_view": "centred", "probe_epochs": 2}
+    small = paper(dataset, method).size <= TOO_SMALL
+    tiny = {"small": small, "epochs": 1, "batch": 512, "dictionary": 64, "probe_view": "centred", "probe_epochs": 2}
     return paper(dataset, method, **(tiny | changes))
 
 

@@ -8,11 +8,11 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from repro.image import augment
-from repro.image.augment import NORMALISATION
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet
 from repro.image.model import ImageModel
 from repro.image.recipe import ImageRecipe
+from repro.image.views import normalisation
 from repro.report import histograms
 from repro.run.device import autocast
 
@@ -79,7 +79,7 @@ def _features(
     """Pooled features (n, augmentations, d) of a few images at a time."""
     members = data.pretrain.nonzero().flatten()
     chosen = members[torch.randperm(len(members), generator=torch.Generator().manual_seed(seed))[:images]]
-    view = augment.strong(recipe.size, NORMALISATION[recipe.dataset])
+    view = augment.strong(recipe.size, normalisation(recipe.dataset))
     source = batches_of(data, [view] * augmentations, device)
     generator = torch.Generator(device).manual_seed(seed)
     memory_format = torch.channels_last if recipe.channels_last else torch.contiguous_format

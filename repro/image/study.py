@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from repro import manifest
-from repro.image import augment, views
+from repro.image import DATASETS, augment, views
 from repro.image.augment import CentredView
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet, load
@@ -41,7 +41,7 @@ def check(recipe: ImageRecipe, device: torch.device) -> None:
 
 def constants(recipe: ImageRecipe) -> Rows:
     """See `repro.table.Study`."""
-    trained_by = [optimiser(OPTIMISER, JCL if recipe.dataset.startswith("imagenet") else SCE)]
+    trained_by = [optimiser(OPTIMISER, JCL if DATASETS[recipe.dataset].images.size is None else SCE)]
     return (trained_by if recipe.uses("learning_rate") else []) + views.described(recipe)
 
 

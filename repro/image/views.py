@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from repro.image import augment
-from repro.image.augment import NORMALISATION, CentredView, ShiftedView, View
+from repro.image import DATASETS, augment
+from repro.image.augment import CentredView, ShiftedView, View
+from repro.image.operations import Normalisation
 from repro.image.recipe import MOCO, SCE, ImageRecipe, contrasts
 from repro.recipe import Rows
 
@@ -13,27 +14,33 @@ SOURCES = {
     "shifted": f"{SCE}, section D",
     "crop": f"{MOCO}, whose scale is torchvision's default",
 }
-NORMALISED = "released codes of SCE and of MoCo v2; assumed for Tiny-ImageNet, that of ImageNet, and for digits"
+
+
+def normalisation(dataset: str) -> Normalisation:
+    """What views of a data set are normalised by, as its manifest declares."""
+    images = DATASETS[dataset].images
+    return Normalisation(images.mean, images.deviation)
 
 
 def training_views(recipe: ImageRecipe) -> dict[str, View]:
     """What training sees, by the fields that name them: the query's view and, unless it is supervised, a key's."""
     names = ("query_view", "key_view") if contrasts(recipe) else ("query_view",)
-    normalisation = NORMALISATION[recipe.dataset]
-    return {name: getattr(augment, getattr(recipe, name))(recipe.size, normalisation) for name in names}
+    normalised_by = normalisation(recipe.dataset)
+    return {name: getattr(augment, getattr(recipe, name))(recipe.size, normalised_by) for name in names}
 
 
 def probe_view(recipe: ImageRecipe) -> View | ShiftedView | CentredView:
     """What the linear probe is trained on."""
-    normalisation = NORMALISATION[recipe.dataset]
     if recipe.probe_view == "shifted":
-        return ShiftedView(normalisation, recipe.probe_padding)
-    return augment.probe(recipe.size, normalisation) if recipe.probe_view == "crop" else centred_view(recipe)
+        return ShiftedView(normalisation(recipe.dataset), recipe.probe_padding)
+    if recipe.probe_view == "crop":
+        return augment.probe(recipe.size, normalisation(recipe.dataset))
+    return centred_view(recipe)
 
 
 def centred_view(recipe: ImageRecipe) -> CentredView:
     """The view without randomness, which features are evaluated on."""
-    return CentredView(recipe.size, NORMALISATION[recipe.dataset], recipe.resize, recipe.square)
+    return CentredView(recipe.size, normalisation(recipe.dataset), recipe.resize, recipe.square)
 
 
 def described(recipe: ImageRecipe) -> Rows:
@@ -50,5 +57,5 @@ def described(recipe: ImageRecipe) -> Rows:
         parameters = (field.name for field in dataclasses.fields(view) if field.name not in unused)
         source = SOURCES[getattr(recipe, name)]
         rows += [(f"{name}.{parameter}", getattr(view, parameter), source) for parameter in parameters]
-    normalisation = NORMALISATION[recipe.dataset]._asdict()
-    return [*rows, *((f"normalisation.{part}", value, NORMALISED) for part, value in normalisation.items())]
+    parts, source = normalisation(recipe.dataset)._asdict(), DATASETS[recipe.dataset].images.source
+    return [*rows, *((f"normalisation.{part}", value, source) for part, value in parts.items())]

@@ -39,12 +39,6 @@ def as_printed(name: str) -> DataFrame:
     return _read(name, dtype=str)
 
 
-def imagenet100(suffix: str = "") -> list[str]:
-    """WordNet ids of the hundred classes, in the printed order, or with "_sorted" in that of their folders."""
-    path = PAPERS / "sce" / "printed" / f"imagenet100_classes{suffix}.txt"
-    return path.read_text(encoding="utf-8").split()
-
-
 def sce_grid(dataset: str) -> Series:
     """SCE's printed accuracies by (temperature, key_temperature), in percent; empty for data sets without any.
 

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import torch
 
-from repro.image.augment import NORMALISATION, strong
+from repro.image.augment import strong
+from repro.image.views import normalisation
 from repro.run.device import hardware
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
@@ -54,7 +55,7 @@ def paths() -> dict[str, Path]:
     """Of the three modalities, and selection and views."""
     read = 4 * selection.POOL * (selection.FEATURES + selection.QUERIES) * selection.CHOSEN
     images = torch.randint(0, 256, (VIEWS, 3, PIXELS, PIXELS), dtype=torch.uint8)
-    view, draws = strong(PIXELS, NORMALISATION["cifar10"]), torch.Generator().manual_seed(0)
+    view, draws = strong(PIXELS, normalisation("cifar10")), torch.Generator().manual_seed(0)
     found = {
         "selection of negatives": Path("copy", read, selection.selection(CPU)),
         "strong view": Path("copy", 5 * images.numel(), lambda: view(images, generator=draws)),

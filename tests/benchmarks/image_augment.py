@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-from repro.image.augment import NORMALISATION, View, strong
+from repro.image.augment import View, strong
 from repro.image.operations import KERNEL_SIZE
+from repro.image.views import normalisation
 from tests.benchmarks.spread import ratios
 
 
@@ -67,7 +68,7 @@ def seconds(options: argparse.Namespace) -> dict[str, list[float]]:
     """Seconds of a batch, of every round, by name."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    view = strong(options.size, NORMALISATION["cifar10"])
+    view = strong(options.size, normalisation("cifar10"))
     kinds = {"ours": ours(view), "kornia": kornia_batched(view), "v2 per sample": torchvision_per_sample(view)}
     images = torch.randint(0, 256, (options.batch, 3, options.size, options.size), dtype=torch.uint8)
     taken = {name: [] for name in kinds}

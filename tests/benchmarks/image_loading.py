@@ -19,9 +19,10 @@ import numpy as np
 import torch
 from PIL import Image, ImageFilter
 
-from repro.image.augment import NORMALISATION, strong
+from repro.image.augment import strong
 from repro.image.files import Files
 from repro.image.stream import Streamed
+from repro.image.views import normalisation
 from repro.run.cost import peak_mb
 from tests.benchmarks.spread import ratios, spread
 
@@ -39,7 +40,7 @@ def made_up(folder: Path, count: int) -> Files:
 
 def loaded(files: Files, workers: int) -> None:
     """Have all pictures decoded and cut."""
-    views = [strong(SIZE, NORMALISATION["imagenet"])] * VIEWS
+    views = [strong(SIZE, normalisation("imagenet"))] * VIEWS
     source = Streamed(files, views, torch.device("cpu"), workers=workers)
     for _ in source.batches(torch.arange(len(files)), batch=BATCH, seed=(0,)):
         pass

@@ -202,6 +202,10 @@ def read_manifest(contents: bytes, folder: Path) -> None:
         assert all(file[key] is None or (type(file[key]) is int and file[key] >= 0)
                    for key in ("members", "bytes", "size")), file
         assert all(file[key] is None or type(file[key]) is str for key in ("digest", "folder", "url", "md5")), file
+    stated_images = {key: tuple(value) if isinstance(value, list) else value
+                     for key, value in (stated.get("images") or {}).items() if value is not None}
+    assert {key: value for key, value in (found["images"] or {}).items() if value is not None} == stated_images
+    assert bool(stated_images) == (stated.get("images") is not None)
     assert list(found["splits"]) == list(stated["splits"])
     for split, entry in zip(found["splits"].values(), stated["splits"].values(), strict=True):
         assert {key: value for key, value in split.items() if value != {}} == {

@@ -1,5 +1,6 @@
 """Made-up pictures as files, and data sets of a few of them."""
 
+import dataclasses
 import io
 
 import numpy as np
@@ -7,7 +8,7 @@ import torch
 from packed import write_zip
 from PIL import Image
 
-from repro import manifest
+from repro.image import DATASETS
 
 RNG = np.random.default_rng(0)
 
@@ -22,15 +23,13 @@ def png(image):
     return stream.getvalue()
 
 
-def declared(monkeypatch, name, **expected):
-    """The manifest of a data set with other counts."""
-    original, load = manifest.load_manifest(name), manifest.load_manifest
-    split, = original.splits.values()
-    changed = manifest.Manifest(**{
-        **{field: getattr(original, field) for field in ("name", "title", "access", "source", "licence", "files")},
-        "splits": {"standard": manifest.Split(train=split.train, test=split.test, expect=expected)},
-    })
-    monkeypatch.setattr(manifest, "load_manifest", lambda asked: changed if asked == name else load(asked))
+def declared(monkeypatch, name, *, images=None, **expected):
+    """Let the manifest of a data set have other counts, and other values of `images`, until `monkeypatch` is undone."""
+    manifest = DATASETS[name]
+    (protocol, split), = manifest.splits.items()
+    splits = {protocol: dataclasses.replace(split, expect=expected or split.expect)}
+    images = dataclasses.replace(manifest.images, **(images or {}))
+    monkeypatch.setitem(DATASETS, name, dataclasses.replace(manifest, splits=splits, images=images))
 
 
 def same_as(found, images, labels):

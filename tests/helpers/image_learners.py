@@ -3,12 +3,12 @@
 import torch
 from made_up_images import made_up
 
-from repro.image.augment import NORMALISATION
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import METHODS, paper
+from repro.image.views import normalisation
 
 CPU = torch.device("cpu")
-DIGITS = NORMALISATION["digits"]
+DIGITS = normalisation("digits")
 TINY = {"size": 8, "resize": 10, "batch": 8, "epochs": 3, "dictionary": 20, "projection": 6, "momentum": 0.9,
         "warmup": 0, "learning_rate": 0.05, "precision": "float32", "channels_last": False, "groups": 1}
 TRAINED = [method for method in METHODS if method != "random"]

@@ -17,10 +17,11 @@ from made_up_images import use_tiny_trunk
 
 from repro import cli, table
 from repro.contrast.momentum import process
-from repro.image.augment import NORMALISATION, ShiftedView, probe
+from repro.image.augment import ShiftedView, probe
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import PRESETS, SEVERAL_KEYS, paper
 from repro.image.study import data_of
+from repro.image.views import normalisation
 from repro.run import fit, store
 from repro.run.device import from_first
 
@@ -53,8 +54,8 @@ def train_and_look(train, run, progress, *, study, device):
     recipe = run.cell.recipe
     pretrainer = Pretrainer(recipe, data_of(recipe), 0, device)
     pretrainer.load_state_dict(fit.load_checkpoint(run.folder)["learner"])
-    normalisation, found = NORMALISATION[recipe.dataset], {}
-    for view in (ShiftedView(normalisation), probe(recipe.size, normalisation)):
+    found, normalised_by = {}, normalisation(recipe.dataset)
+    for view in (ShiftedView(normalised_by), probe(recipe.size, normalised_by)):
         generator = torch.Generator(device).manual_seed(1)  # 31 images: the last part of 7 has no equal halves
         found[type(view).__name__] = pretrainer.features(torch.arange(31), view, generator=generator, batch=8)
     torch.save(found, run.folder / f"features of {rank}.pt")

@@ -16,11 +16,16 @@ def copied(folder):
     return folder
 
 
-def walk(title, copy):
-    """Make the change of a section of the page in a copy; returns the files that it touches."""
-    page = (manifest.project_root() / "docs" / "add_your_own.md").read_text()
+def change_of(title):
+    """The change that a section of the page shows."""
+    page = (manifest.project_root() / "docs" / "add_your_own.md").read_text(encoding="utf-8")
     section, = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
-    change = "".join(re.findall(r"^```diff\n(.*?)^```", section, re.DOTALL | re.MULTILINE))
+    return "".join(re.findall(r"^```diff\n(.*?)^```$", section, re.DOTALL | re.MULTILINE))
+
+
+def walk(title, copy):
+    """Make the change of a section of the page in a copy; returns the files that it names."""
+    change = change_of(title)
     subprocess.run(["git", "apply", "--whitespace=error"], cwd=copy, input=change, text=True, check=True)
     return re.findall(r"^\+\+\+ b/(.*)", change, re.MULTILINE)
 

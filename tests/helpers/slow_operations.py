@@ -3,10 +3,10 @@
 import torch
 from torchvision.transforms.v2 import functional
 
-from repro.image.augment import NORMALISATION
 from repro.image.operations import BRIGHTNESS, CONTRAST, HUE, SATURATION
+from repro.image.views import normalisation
 
-CIFAR10 = NORMALISATION["cifar10"]
+CIFAR10, IMAGENET = normalisation("cifar10"), normalisation("imagenet")
 RATIO = (3 / 4, 4 / 3)
 ADJUST = {
     BRIGHTNESS: functional.adjust_brightness,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from image_files import declared
 from made_clips import mp4_with_sound
 from made_up_images import use_tiny_trunk
 from ntu_files import FIRST, body, recording, text
@@ -26,7 +27,6 @@ from repro import cli, papers, table
 from repro.audiovisual import arrays, index, sound
 from repro.audiovisual import recipe as audiovisual_recipe
 from repro.audiovisual.finetune import FineTuner
-from repro.image import data as image_data
 from repro.image import recipe as image_recipe
 from repro.image import study as image
 from repro.run import fit as fitting
@@ -161,7 +161,7 @@ def make_small(patch: MonkeyPatch) -> None:
     undone.
     """
     use_tiny_trunk(patch)
-    patch.setitem(image_data.FORMS, "cifar10", image_data.FORMS["cifar10"]._replace(side=8))
+    declared(patch, "cifar10", images={"size": 8})
     for module, chunk in ((ntu_prepare, 6), (arrays, 4), (index, 4)):
         patch.setattr(module, "CHUNK", chunk)
     for module, tiny in TINY.items():

@@ -6,24 +6,25 @@ import math
 import pytest
 import torch
 from scipy import stats
-from slow_operations import CIFAR10, RATIO, assert_near, blurred, cropped, each, generator, jittered, pictures
+from slow_operations import CIFAR10, IMAGENET, RATIO, assert_near, blurred, cropped, each, generator, jittered, pictures
 from torch._subclasses import FakeTensorMode
 from torchvision.models import ResNet18_Weights
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
-from repro.image.augment import IMAGENET, NORMALISATION, CentredView, Draws, ShiftedView, View, probe, strong, weak
+from repro.image.augment import CentredView, Draws, ShiftedView, View, probe, strong, weak
 from repro.image.draws import draw_chosen, draw_shifts
 from repro.image.operations import BRIGHTNESS, HUE, as_float, normalise, shifted_crop
+from repro.image.views import normalisation
 
 
 def test_images_are_normalised_by_the_published_constants():
     """SCE's released configurations; ImageNet's are those that torchvision's weights come with."""
-    assert NORMALISATION["cifar10"] == ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
-    assert NORMALISATION["cifar100"] == ((0.5071, 0.4865, 0.4409), (0.2009, 0.1984, 0.2023))
-    assert NORMALISATION["stl10"] == ((0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616))
+    assert normalisation("cifar10") == ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+    assert normalisation("cifar100") == ((0.5071, 0.4865, 0.4409), (0.2009, 0.1984, 0.2023))
+    assert normalisation("stl10") == ((0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616))
     usual = ResNet18_Weights.IMAGENET1K_V1.transforms()
-    assert NORMALISATION["imagenet"] == NORMALISATION["imagenet100"] == (tuple(usual.mean), tuple(usual.std))
+    assert normalisation("imagenet") == normalisation("imagenet100") == (tuple(usual.mean), tuple(usual.std))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Image sets from made-up files in the official layouts."""
 
+import dataclasses
 import hashlib
 import io
 import pickle
@@ -11,7 +12,8 @@ from image_files import RNG, declared, pixels, png, same_as, zipped
 from sklearn.datasets import load_digits
 from torchvision import datasets
 
-from repro.image import data, readers
+from repro.image import DATASETS, data, readers
+from repro.manifest import Archive
 
 pytestmark = pytest.mark.usefixtures("folders")
 
@@ -31,7 +33,7 @@ def cifar(folders, monkeypatch):
         name: pickle.dumps({"data": images[part].transpose(0, 3, 1, 2).reshape(-1, 3072), "labels": labels[part]})
         for name, part in files.items()
     }
-    contents["batches.meta"] = pickle.dumps({"label_names": list(data.CLASSES["cifar10"])})
+    contents["batches.meta"] = pickle.dumps({"label_names": list(DATASETS["cifar10"].images.names)})
     lists = [[name, md5(contents[name])] for name in files]
     monkeypatch.setattr(datasets.CIFAR10, "train_list", lists[:5])
     monkeypatch.setattr(datasets.CIFAR10, "test_list", lists[5:])
@@ -75,7 +77,7 @@ def test_cifar_from_its_archive_or_folder(cifar, unpacked):
         same_as(found, images, labels)
         assert found.train.tolist() == found.pretrain.tolist() == [True] * 15 + [False] * 2
         assert found.test.tolist() == [False] * 15 + [True] * 2
-        assert found.classes == data.CLASSES["cifar10"] and found.name == "cifar10"
+        assert found.classes == DATASETS["cifar10"].images.names and found.name == "cifar10"
     assert sorted(path.parent.rglob("*")) == before  # nothing is written beside the data
 
 
@@ -122,7 +124,7 @@ def test_stl10_pre_trains_on_its_unlabeled_images(folders, monkeypatch):
         for name, content in files.items():
             (folder / name).write_bytes(content)
             lists["test_list" if part == "test" else "train_list"].append([name, md5(content)])
-    (folder / "class_names.txt").write_text("\n".join(data.CLASSES["stl10"]))
+    (folder / "class_names.txt").write_text("\n".join(DATASETS["stl10"].images.names))
     for name, values in lists.items():
         monkeypatch.setattr(datasets.STL10, name, values)
     declared(monkeypatch, "stl10", train=3, test=2, unlabeled=4)
@@ -159,6 +161,41 @@ def test_tiny_imagenet_official_or_a_part_of_it(folders, monkeypatch):
         assert found.test.tolist() == [False] * 3 + [True] * 2 and found.classes == ("n01", "n02")
     assert (part.name, whole.name) == ("tiny_imagenet (tiny-imagenet-200.zip)", "tiny_imagenet")
     assert part.digest == whole.digest
+
+
+@pytest.mark.parametrize("reader", ["class_folders", "numpy_file"])
+def test_a_data_set_of_another_name_is_its_manifest(folders, monkeypatch, reader):
+    """Its official files are in a form that has a reader, which needs no more."""
+    images = pixels(5, 32)
+    if reader == "class_folders":
+        names = ("train/cat/0", "train/dog/0", "train/dog/1", "test/cat/0", "test/dog/0")
+        files = {f"{name}.png": png(image) for name, image in zip(names, images, strict=True)}
+        path = zipped(folders / "data" / "mine" / "mine.zip", files)
+    else:
+        path = folders / "data" / "mine" / "mine.npz"
+        path.parent.mkdir(parents=True)
+        np.savez(path, x_train=images[:3], y_train=[0, 1, 1], x_test=images[3:], y_test=[0, 1])
+    like = dataclasses.replace(DATASETS["cifar10"], name="mine", files=(Archive(name=f"mine/{path.name}"),))
+    monkeypatch.setitem(DATASETS, "mine", like)
+    declared(monkeypatch, "mine", images={"classes": ("cat", "dog"), "reader": reader}, train=3, test=2, classes=2)
+    found = data.load("mine")
+    same_as(found, images, [0, 1, 1, 0, 1])
+    assert found.classes == ("cat", "dog") and found.test.tolist() == [False] * 3 + [True] * 2
+    declared(monkeypatch, "mine", images={"reader": "numpy_fil"})
+    path.touch()
+    with pytest.raises(ValueError, match=r"data_manifests/mine.yaml: reader='numpy_fil' is not one of: .*'numpy_file'"):
+        data.load("mine")
+
+
+def test_classes_are_counted_where_they_are_expected(cifar, monkeypatch):
+    declared(monkeypatch, "cifar10", train=15, test=2, classes=11)
+    with pytest.raises(ValueError, match=r"'classes': 10} images, the official distribution .*'classes': 11}"):
+        data.load("cifar10")
+
+
+def test_every_declared_reader_is_there_and_of_use():
+    used = {manifest.images.reader for manifest in DATASETS.values()} - {None}
+    assert {*readers.READERS} == used | {"class_folders", "numpy_file"}  # also those of copies
 
 
 def test_a_validation_image_without_a_class_is_named(folders):

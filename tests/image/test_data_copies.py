@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from image_files import pixels, png, same_as, zipped
+from image_files import declared, pixels, png, same_as, zipped
 
 from repro import manifest
-from repro.image import data, study
+from repro.image import DATASETS, data, study
 from repro.image.recipe import smoke
 from tests.campaigns import mutations
 
 REAL = manifest.data_root()
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 pytestmark = pytest.mark.usefixtures("folders")
 
 
@@ -33,7 +34,7 @@ def test_a_copy_as_arrays(folders):
     values = arrays(more=np.zeros(3))
     found = data.take_in("cifar10", saved(folders / "mine.npz", values))
     same_as(found, np.concatenate([values["x_train"], values["x_test"]]), [0, 1, 2, 3, 4, 9, 0])
-    assert found.name == "cifar10 (mine.npz)" and found.classes == data.CLASSES["cifar10"]
+    assert found.name == "cifar10 (mine.npz)" and found.classes == CIFAR10
     assert data.load("cifar10", subset=True).digest == found.digest
     assert data.describe(found) == (
         "cifar10 (mine.npz): 7 images of 32 x 32, 10 classes; 5 for pretrain, 5 for train, 2 for test"
@@ -70,7 +71,7 @@ def test_arrays_of_another_form_are_refused_and_lose_nothing(folders, changes, m
 
 @pytest.mark.parametrize("name", ["cifar100", "tiny_imagenet"])
 def test_labels_of_classes_that_have_numbers_are_in_range_too(folders, name):
-    side, most, _ = data.FORMS[name]
+    side, most = {"cifar100": (32, 100), "tiny_imagenet": (64, 200)}[name]
     images = {"x_train": pixels(5, side), "x_test": pixels(2, side)}
     found = data.take_in(name, saved(folders / "mine.npz", arrays(y_train=np.array([0, 1, 2, 3, most - 1]), **images)))
     assert len(found.classes) == most  # most of them without an image
@@ -121,7 +122,7 @@ def test_a_fault_of_the_program_is_not_blamed_on_the_file(folders, monkeypatch):
 
 
 def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
-    monkeypatch.setitem(data.FORMS, "cifar10", data.FORMS["cifar10"]._replace(images=51))
+    declared(monkeypatch, "cifar10", train=50, test=1)
     for count, message in ((100, r"mine\.npz is not an \.npz .*: x_train, .* unpack to 3\d\d,\d+ bytes, at most 222,"),
                            (50, r"mine\.npz holds more images than the 51 of the data set; leave some out")):
         mine = arrays(x_train=pixels(count), y_train=np.zeros(count, int))
@@ -136,17 +137,18 @@ def test_more_images_than_the_data_set_has_are_refused(folders, monkeypatch, for
     pictures = [png(image) for image in pixels(4)]
     files = {f"{part}/cat/{number}.png": each for part in ("train", "test") for number, each in enumerate(pictures)}
     path = packed(folders / f"mine.{form}", files)
-    monkeypatch.setitem(data.FORMS, "cifar10", data.FORMS["cifar10"]._replace(images=8))
+    declared(monkeypatch, "cifar10", train=5, test=3)
     assert len(data.take_in("cifar10", path).images) == 8
-    monkeypatch.setitem(data.FORMS, "cifar10", data.FORMS["cifar10"]._replace(images=7))
+    declared(monkeypatch, "cifar10", train=5, test=2)
     with pytest.raises(ValueError, match=rf"mine\.{form} holds more images than the 7 of the data set; leave some out"):
         data.take_in("cifar10", path)
 
 
-@pytest.mark.parametrize("name", data.FORMS)
-def test_a_copy_may_have_as_many_images_as_the_data_set(name):
-    split, = manifest.load_manifest(name).splits.values()
-    assert data.FORMS[name].images == split.expect["train"] + split.expect["test"]
+def test_copies_are_taken_in_of_these_and_hold_at_most_what_is_published():
+    found = {name: (manifest.images.size, manifest.images.count, manifest.expect["train"] + manifest.expect["test"])
+             for name, manifest in DATASETS.items() if name in data.COPIED}
+    assert found == found | {"cifar10": (32, 10, 60_000), "cifar100": (32, 100, 60_000), "stl10": (96, 10, 13_000),
+                             "tiny_imagenet": (64, 200, 110_000)}
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-30], lambda content: b"", lambda content: b"x" * 99,
@@ -175,7 +177,7 @@ def test_a_copy_in_class_folders(folders, form, outer):
         found = data.take_in(name, packed(folders / f"{name}.{form}", files))
         same_as(found, images, labels)
         assert found.test.tolist() == [False, False, False, True]
-        assert found.classes == (data.CLASSES["cifar10"] if name == "cifar10" else classes)
+        assert found.classes == (CIFAR10 if name == "cifar10" else classes)
 
 
 def packed(path, files):
@@ -202,12 +204,12 @@ NUMBERED = [f"class {number}" for number in range(100)]
 @pytest.mark.parametrize(
     "name, changes, message",
     [
-        ("cifar100", {"class_names": data.CLASSES["cifar10"]}, "10 classes, airplane to truck, .*the 100 of cifar100"),
+        ("cifar100", {"class_names": CIFAR10}, "10 classes, airplane to truck, .*the 100 of cifar100"),
         ("cifar10", {"class_names": NUMBERED}, "100 classes, class 0 to class 99, .*the 10 of cifar10: airplane, auto"),
         ("cifar100", {"y_test": np.array([0, 100])}, "labels run from 0 to 100, expected 0 to 99"),
         ("cifar100", {"class_names": np.array([{}])}, "Object arrays"),
         ("stl10", {}, r"mine\.npz has 32 x 32 pixels, expected 96 x 96; take it in as the data set it is a copy of"),
-        ("stl10", {"x_train": pixels(5, 96), "x_test": pixels(2, 96), "class_names": data.CLASSES["cifar10"]},
+        ("stl10", {"x_train": pixels(5, 96), "x_test": pixels(2, 96), "class_names": CIFAR10},
          "airplane to truck, expected the 10 of stl10"),
         ("tiny_imagenet", {}, "expected 64 x 64"),
     ],
@@ -222,8 +224,8 @@ def test_arrays_of_another_data_set_are_refused(folders, name, changes, message)
 def test_class_names_of_the_whole_data_set_are_accepted(folders):
     path = saved(folders / "mine.npz", arrays(class_names=NUMBERED))
     assert data.take_in("cifar100", path).labels.tolist() == [0, 1, 2, 3, 4, 9, 0]
-    path = saved(folders / "mine.npz", arrays(class_names=data.CLASSES["cifar10"]))
-    assert data.take_in("cifar10", path).classes == data.CLASSES["cifar10"]
+    path = saved(folders / "mine.npz", arrays(class_names=CIFAR10))
+    assert data.take_in("cifar10", path).classes == CIFAR10
 
 
 @pytest.mark.parametrize(
@@ -273,7 +275,7 @@ def test_files_that_are_nothing_of_the_kind(folders):
         data.take_in("digits", folders / "noise.npz")
 
 
-@pytest.mark.parametrize("name", data.LEFT_IN_FILES)
+@pytest.mark.parametrize("name", ["imagenet", "imagenet100"])
 def test_imagenet_is_not_taken_in(folders, name):
     with pytest.raises(ValueError, match=rf"{name} is not taken in: .*imagenet.train and .*imagenet.val; .*--subset"):
         data.take_in(name, folders)

@@ -1,5 +1,6 @@
 """ImageNet, whole or a part, listed and left in its files."""
 
+import dataclasses
 import io
 import shutil
 from pathlib import Path
@@ -10,8 +11,8 @@ import torch
 from image_files import RNG, declared, pixels, png
 from PIL import Image
 
-from repro.image import data
-from repro.image.imagenet import imagenet100_classes
+from repro.image import DATASETS, data
+from repro.manifest import Archive
 
 pytestmark = pytest.mark.usefixtures("folders")
 
@@ -22,7 +23,7 @@ def jpeg(width, height, mode="RGB"):
     return stream.getvalue()
 
 
-LISTED = imagenet100_classes()[:3]  # not in the order of their names
+LISTED = DATASETS["imagenet100"].images.names[:3]  # not in the order of their names
 IMAGENET = {
     f"train/{LISTED[0]}/b.JPEG": jpeg(9, 7), f"train/{LISTED[0]}/a.JPEG": jpeg(4, 5, "L"),
     f"train/{LISTED[1]}/a.JPEG": jpeg(3, 8, "CMYK"), f"train/{LISTED[2]}/c.jpg": jpeg(6, 6),
@@ -72,7 +73,6 @@ def test_imagenet100_takes_its_classes_in_the_printed_order(imagenet):
     assert found.classes == LISTED and found.name == "imagenet100 (subset)"
     assert found.labels[found.train].tolist() == [0, 0, 1, 2] and found.labels[found.test].tolist() == [0, 1, 2]
     assert all(name.split("/")[1] == wnid for name, wnid, _ in listed(found))
-    assert len(set(imagenet100_classes())) == 100
 
 
 def test_imagenet_is_listed_once(imagenet, folders, monkeypatch):
@@ -122,18 +122,31 @@ def test_the_digest_is_that_of_classes_paths_and_sizes(imagenet, folders):
 def test_imagenet_is_checked_against_ilsvrc(imagenet, monkeypatch):
     with pytest.raises(ValueError, match=r"'train': 5, 'test': 4, 'classes': 4.*1281167.*50000.*1000.*subset=True"):
         data.load("imagenet")
-    with pytest.raises(ValueError, match=r"'test': 3, 'classes': 3.*1 to 2 training.*5000.*732 to 1300.*image-net.org"):
+    with pytest.raises(ValueError, match=r"'test': 3, 'classes': 3, 'least': 1, 'most': 2.*5000.*732.*1300.*image-net"):
         data.load("imagenet100")
-    declared(monkeypatch, "imagenet", train=5, test=4, classes=4)
-    declared(monkeypatch, "imagenet100", test=3, classes=3)
-    for bounds, fits in (((1, 2), True), ((2, 2), False), ((1, 1), False)):
-        monkeypatch.setattr("repro.image.imagenet.PER_CLASS", bounds)
+    for bounds, fits in (({"least": 1, "most": 2}, True), ({"least": 2, "most": 2}, False),
+                         ({"least": 1, "most": 1}, False), ({"most": 3}, True), ({}, True)):
+        declared(monkeypatch, "imagenet", train=5, test=4, classes=4, **bounds)
+        declared(monkeypatch, "imagenet100", test=3, classes=3, **bounds)
         for name in ("imagenet", "imagenet100"):
             if fits:
                 assert data.load(name).name == name
             else:
-                with pytest.raises(ValueError, match="1 to 2 training images of a class"):
+                with pytest.raises(ValueError, match=r"least': 1, 'most': 2.*and most training images of a class"):
                     data.load(name)
+
+
+def test_another_data_set_in_class_folders_is_its_manifest(imagenet, monkeypatch):
+    imagenet.rename(imagenet.with_name("pictures"))
+    folders = tuple(Archive(name=f"pictures/{part}") for part in ("train", "val"))
+    like = dataclasses.replace(DATASETS["imagenet"], name="mine", files=folders)
+    monkeypatch.setitem(DATASETS, "mine", like)
+    declared(monkeypatch, "mine", images={"classes": LISTED[1::-1]}, train=3, test=2)
+    found = data.load("mine")
+    assert found.classes == LISTED[1::-1] and found.labels[found.train].tolist() == [0, 1, 1]
+    assert found.images.read(0).size == (3, 8)
+    with pytest.raises(ValueError, match=r"mine is not taken in: .*pictures.train and .*pictures.val; "):
+        data.take_in("mine", imagenet)
 
 
 def test_a_class_must_have_pictures_in_both_parts(imagenet):

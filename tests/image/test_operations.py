@@ -5,11 +5,23 @@ import itertools
 import pytest
 import torch
 from PIL import Image, ImageFilter
-from slow_operations import ADJUST, RATIO, assert_near, blurred, cropped, each, generator, jittered, pictures, sides
+from slow_operations import (
+    ADJUST,
+    IMAGENET,
+    RATIO,
+    assert_near,
+    blurred,
+    cropped,
+    each,
+    generator,
+    jittered,
+    pictures,
+    sides,
+)
 from torchvision.models import ResNet18_Weights
 from torchvision.transforms.v2 import functional
 
-from repro.image.augment import IMAGENET, NORMALISATION
+from repro.image import DATASETS
 from repro.image.draws import draw_boxes, draw_factors
 from repro.image.operations import (
     HUE,
@@ -22,6 +34,7 @@ from repro.image.operations import (
     shift_hue,
     shifted_crop,
 )
+from repro.image.views import normalisation
 
 ORDERS = torch.tensor(list(itertools.permutations(range(4))))
 
@@ -146,7 +159,7 @@ def test_blur_is_about_that_of_pil_away_from_the_border(sigma):
 
 def test_normalisation_is_that_of_torchvision():
     images = as_float(pictures())
-    for each_of in NORMALISATION.values():
+    for each_of in map(normalisation, DATASETS):
         assert torch.equal(normalise(images, each_of), functional.normalize(images, *map(list, each_of)))
     released = ResNet18_Weights.DEFAULT.transforms()
     assert (released.mean, released.std) == tuple(map(list, IMAGENET))

@@ -5,9 +5,8 @@ import json
 
 import pytest
 
-from repro.image import views
-from repro.image.augment import IMAGENET, NORMALISATION, CentredView, ShiftedView
-from repro.image.data import DATASETS
+from repro.image import DATASETS, views
+from repro.image.augment import CentredView, ShiftedView
 from repro.image.recipe import DATA, METHODS, PRESETS, VARIANTS, ImageRecipe, paper, quick, smoke
 from repro.report.printed import as_printed
 
@@ -103,13 +102,14 @@ def test_the_probe_pads_small_images_alone(datasets, padding, method):
     for dataset in datasets:
         recipe = paper(dataset, method)
         assert differing(recipe, {"probe_view": "shifted", "probe_padding": padding, "square": False}) == {}
-        assert views.probe_view(recipe) == ShiftedView(NORMALISATION[dataset], padding)
+        assert views.probe_view(recipe) == ShiftedView(views.normalisation(dataset), padding)
 
 
 @pytest.mark.parametrize("dataset", ABLATION)
 def test_imagenet_is_validated_on_images_of_256_by_256(dataset):
     """SCE supplement, section D."""
-    assert views.centred_view(paper(dataset, "jcl")) == CentredView(224, IMAGENET, resize=256, square=True)
+    of_imagenet = views.normalisation("imagenet")
+    assert views.centred_view(paper(dataset, "jcl")) == CentredView(224, of_imagenet, resize=256, square=True)
 
 
 @pytest.mark.parametrize("dataset", ABLATION)
@@ -205,8 +205,24 @@ def test_every_data_set_method_and_preset_has_a_recipe(dataset):
         assert ImageRecipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
 
 
-def test_every_data_set_that_can_be_loaded_has_a_recipe_and_no_other():
-    assert sorted(DATA) == sorted(DATASETS)
+def test_a_data_set_of_no_paper_has_the_recipe_of_one_whose_images_are_alike():
+    """By itself an image set of one size has CIFAR-10's, as digits have; others have ImageNet-100's."""
+    assert {*DATA} <= {*DATASETS} - {"digits"}
+    for method in METHODS:
+        digits = paper("digits", method)
+        expected = paper("cifar10", method).to_dict() | {"dataset": "digits", "size": 8, "resize": 8}
+        allowed = {"temperature", "key_temperature"} if method == "sce" else set()
+        assert differing(digits, expected).keys() <= allowed
+    of_digits = {name: source for name, _, source in paper("digits", "sce").described()}
+    assert of_digits["size"] == of_digits["resize"] == "the images"
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_without_a_size_a_data_set_has_the_recipe_of_imagenet100(monkeypatch, preset):
+    monkeypatch.delitem(DATA, "imagenet")
+    for method in METHODS:
+        mine, theirs = (PRESETS[preset](name, method, strength=4.0) for name in ("imagenet", "imagenet100"))
+        assert mine.unlike(theirs) == {"dataset": "imagenet"}
 
 
 @pytest.mark.parametrize("preset", [paper, quick, smoke])

@@ -10,9 +10,10 @@ from torch.nn.functional import normalize
 
 import repro
 from repro.image import similarity
-from repro.image.augment import NORMALISATION, strong
+from repro.image.augment import strong
 from repro.image.model import ImageModel
 from repro.image.recipe import paper
+from repro.image.views import normalisation
 from repro.papers.jcl import figure_data
 
 RECIPE = paper("digits", "moco", size=10, resize=10, precision="float32", channels_last=False)
@@ -34,7 +35,7 @@ def written_out(model, data, images, augmentations, seed, batch):
     """Cosines of all pairs and variances of all coordinates, an image at a time, from the same draws."""
     members = data.pretrain.nonzero().flatten()
     chosen = members[torch.randperm(len(members), generator=torch.Generator().manual_seed(seed))[:images]]
-    generator, view, found = torch.Generator().manual_seed(seed), strong(10, NORMALISATION["digits"]), []
+    generator, view, found = torch.Generator().manual_seed(seed), strong(10, normalisation("digits")), []
     for part in chosen.split(max(1, batch // augmentations)):
         views = [view(data.images[part], generator) for _ in range(augmentations)]
         for place in range(len(part)):

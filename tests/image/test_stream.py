@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from slow_operations import IMAGENET
 from torchvision.transforms import v2
 
 from repro.image import draws, files, operations, stream
-from repro.image.augment import IMAGENET, CentredView, ShiftedView, View
+from repro.image.augment import CentredView, ShiftedView, View
 
 CPU = torch.device("cpu")
 SIZES = [(37, 52), (60, 41), (24, 24), (90, 33), (16, 70), (33, 33), (48, 64), (5, 9), (1, 1)]   # width, height
@@ -190,11 +191,12 @@ import numpy as np
 import torch
 
 from repro.image import files, stream
-from repro.image.augment import IMAGENET, View
+from repro.image.augment import View
+from repro.image.views import normalisation
 
 def main():
     one = files.Files(Path(sys.argv[1]), np.array([sys.argv[2].encode()]))
-    streamed = stream.Streamed(one, [View(8, IMAGENET)], torch.device("cpu"), workers=1)
+    streamed = stream.Streamed(one, [View(8, normalisation("imagenet"))], torch.device("cpu"), workers=1)
     made = streamed.batches(torch.zeros(10**6, dtype=torch.int64), batch=2, seed=(0,))
     next(made)
     print(multiprocessing.active_children()[0].pid, flush=True)

@@ -18,16 +18,17 @@ from tqdm import tqdm
 
 from repro import cli, table
 from repro.image import augment, study
-from repro.image.augment import NORMALISATION, CentredView, ShiftedView
+from repro.image.augment import CentredView, ShiftedView
 from repro.image.model import load, load_view
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import smoke
+from repro.image.views import normalisation
 from repro.run.evaluate import linear_probe
 from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Store
 
 CPU = torch.device("cpu")
-DIGITS = NORMALISATION["digits"]
+DIGITS = normalisation("digits")
 SMALL = {"batch": 8, "epochs": 2, "projection": 6, "dictionary": 20, "warmup": 0, "probe_epochs": 5, "probe_batch": 7,
          "precision": "float32", "channels_last": False}
 pytestmark = pytest.mark.usefixtures("one_thread")

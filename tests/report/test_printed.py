@@ -2,7 +2,8 @@ import itertools
 
 import pytest
 
-from repro.report.printed import as_printed, imagenet100, names, printed
+from repro.image import DATASETS
+from repro.report.printed import PAPERS, as_printed, names, printed
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
 
@@ -50,8 +51,10 @@ def test_both_forms_agree(name):
 
 
 def test_imagenet100_lists_hold_the_same_hundred_classes():
-    order, alphabet = imagenet100(), imagenet100("_sorted")
+    folder = PAPERS / "sce" / "printed"
+    order, alphabet = ((folder / f"imagenet100_classes{suffix}.txt").read_text().split() for suffix in ("", "_sorted"))
     assert len(set(order)) == 100 and sorted(order) == alphabet
+    assert DATASETS["imagenet100"].images.names == tuple(order)
 
 
 def test_an_unknown_name_names_the_others():

@@ -2,6 +2,7 @@
 
 from pandas import DataFrame
 
+from repro import image
 from repro.image.study import IMAGES
 from repro.papers.jcl import figure_data
 from repro.table import Table, by_preset
@@ -14,7 +15,7 @@ LONG_SWEEPS = {  # the paper says what it varied and not over which values
 }
 SHORT_SWEEPS = {"keys": (1, 2, 5, 9), "strength": (0.0, 4.0, 10.0), "temperature": (0.1, 0.2, 0.5)}
 FORWARDS = 3  # of the query, its backward pass counted twice; each key adds one (JCL)
-DATASETS = ("digits", "imagenet100", "imagenet", "cifar10", "cifar100", "stl10", "tiny_imagenet")
+DATASETS = tuple(dict.fromkeys(("digits", "imagenet100", "imagenet", *image.DATASETS)))
 MEASURES = ("linear", "knn1", "embedding_spread")
 
 

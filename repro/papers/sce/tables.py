@@ -5,12 +5,13 @@ from typing import Any
 
 from pandas import DataFrame
 
+from repro import image
 from repro.image.recipe import METHODS
 from repro.image.study import IMAGES
-from repro.report.printed import sce_grid
+from repro.report.printed import SCE_NAMES, sce_grid
 from repro.table import Table, by_preset
 
-DATASETS = ("digits", "cifar10", "cifar100", "stl10", "tiny_imagenet", "imagenet100", "imagenet")
+DATASETS = tuple(dict.fromkeys(("digits", *SCE_NAMES, *image.DATASETS)))
 MEASURES = ("linear", "knn1", "embedding_spread")
 PRINTED_KEY_TEMPERATURES = (0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1)
 SHORT_KEY_TEMPERATURES = (0.03, 0.05, 0.07, 0.1)

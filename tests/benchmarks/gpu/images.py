@@ -16,8 +16,9 @@ import torchvision
 from torch import Tensor, nn
 from torch.nn import functional
 
-from repro.image.augment import NORMALISATION, strong
+from repro.image.augment import strong
 from repro.image.pretrain import Pretrainer
+from repro.image.views import normalisation
 from tests.benchmarks import image_throughput
 from tests.benchmarks.gpu.limits import operations
 from tests.benchmarks.stopwatch import seconds
@@ -64,7 +65,7 @@ def views(count: int, size: int, device: torch.device) -> float:
     """Images per second of the strong view, of images somewhat larger than it."""
     side = size * 8 // 7
     images = torch.randint(0, 256, (count, 3, side, side), dtype=torch.uint8, device=device)
-    view, generator = strong(size, NORMALISATION["imagenet"]), torch.Generator(device).manual_seed(0)
+    view, generator = strong(size, normalisation("imagenet")), torch.Generator(device).manual_seed(0)
     return count / seconds(lambda: view(images, generator), device)
 
 
@@ -79,7 +80,7 @@ def plain(stem: str, batch: int, size: int, device: torch.device) -> Iterator[No
     optimiser = torch.optim.SGD(model.parameters(), lr=0.06, momentum=0.9, weight_decay=5e-4)
     entries = functional.normalize(torch.randn(ENTRIES, 128, device=device), dim=1)
     images = image_throughput.made_up(4 * batch).images.to(device)
-    view, generator = strong(size, NORMALISATION["cifar10"]), torch.Generator(device).manual_seed(0)
+    view, generator = strong(size, normalisation("cifar10")), torch.Generator(device).manual_seed(0)
     for pictures in itertools.cycle(images.split(batch)):
         query = functional.normalize(model(view(pictures, generator)), dim=1)
         with torch.no_grad():

@@ -12,7 +12,7 @@ from torch.nn.functional import cosine_similarity
 
 from repro.image.data import ImageSet
 from repro.image.pretrain import Pretrainer
-from repro.image.recipe import DATA, ImageRecipe
+from repro.image.recipe import ImageRecipe, data_values
 from repro.image.study import IMAGES
 from repro.recipe import setting
 from repro.table import Table
@@ -50,7 +50,7 @@ def learners(recipe: ByolRecipe, data: ImageSet, seed: int, device: torch.device
 
 
 def paper(dataset: str, method: str, **changes: Any) -> ByolRecipe:
-    usual = {name: value for name, (value, _) in DATA[dataset].items()} | {"momentum": 0.996}
+    usual = {name: value for name, (value, _) in data_values(dataset).items()} | {"momentum": 0.996}
     return ByolRecipe(dataset=dataset, method=method).replace(**(usual | changes))
 
 
