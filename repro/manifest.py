@@ -264,6 +264,12 @@ def load_manifest(name: str) -> Manifest:
             https and with a checksum.
     """
     path = shipped("data_manifests") / f"{choose('dataset', name, names())}.yaml"
+    return _read_manifest(path, path.stat().st_mtime_ns)
+
+
+@functools.cache
+def _read_manifest(path: Path, _changed: int) -> Manifest:
+    """`load_manifest` of a file, read again when that has changed: rows of tables ask for theirs one by one."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -279,8 +285,8 @@ def load_manifest(name: str) -> Manifest:
         if archive.url and not (archive.url.startswith("https://") and archive.md5):
             raise ValueError(f"{path}: {archive.url} should be fetched over https:// and have an md5; declare both")
     choose(f"{path}: access", values["access"], ACCESS)
-    if values["name"] != name:
-        raise ValueError(f"{path}: name is {values['name']!r}, the file's own is {name!r}; make them agree")
+    if values["name"] != path.stem:
+        raise ValueError(f"{path}: name is {values['name']!r}, the file's own is {path.stem!r}; make them agree")
     declared = Manifest(**values | {"files": files, "splits": splits, "images": images})
     if images and len(splits) != 1:
         raise ValueError(f"{path}: splits are {', '.join(splits) or 'none'}; images have one")

@@ -70,18 +70,19 @@ def sampled_keys(
     scale = math.sqrt(strength / keys.shape[1])
     deviations = scale * (products - expected.unsqueeze(1))                              # (N, M')
     repulsion = torch.logsumexp(query @ negatives.T / temperature, dim=1)                # (N,)
-    drawn = torch.arange(1, max(counts) + 1, device=query.device)                        # (M,)
 
     inside, outside = [], []
     for _ in range(repeats):
-        noise = torch.randn(len(drawn), *deviations.shape, generator=generator, dtype=query.dtype, device=query.device)
+        size = (max(counts), *deviations.shape)
+        noise = torch.randn(size, generator=generator, dtype=query.dtype, device=query.device)
         positive = expected + (deviations * noise).sum(2)                                # (M, N)
-        log_mean = positive.logcumsumexp(0) - drawn.log().unsqueeze(1)                   # (M, N)
-        inside.append((torch.logaddexp(log_mean, repulsion) - expected).mean(1))
-        outside.append(softplus(repulsion - positive).mean(1).cumsum(0) / drawn)
+        means = torch.stack([positive[:count].logsumexp(0) - math.log(count) for count in counts])
+        inside.append((torch.logaddexp(means, repulsion) - expected).mean(1))            # (counts,)
+        losses = softplus(repulsion - positive).mean(1)                                  # (M,)
+        outside.append(torch.stack([losses[:count].mean() for count in counts]))
 
     table = DataFrame({"keys": counts})
-    for name, losses in (("inside", torch.stack(inside)), ("outside", torch.stack(outside))):
-        chosen = losses[:, [count - 1 for count in counts]].cpu().numpy()                # (repeats, counts)
+    for name, values in (("inside", torch.stack(inside)), ("outside", torch.stack(outside))):
+        chosen = values.cpu().numpy()                                                    # (repeats, counts)
         table[name], table[f"{name}_std"] = chosen.mean(0), chosen.std(0, ddof=1)
     return table.assign(closed_form=closed_form, repeats=repeats)
