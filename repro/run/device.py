@@ -46,6 +46,13 @@ def gpu_places(most: int) -> int:
     return count * max(1, min(most, memory // SHARE_OF_A_GPU, cores() // count))
 
 
+def gpu_names() -> list[str]:
+    """What CUDA_VISIBLE_DEVICES calls the GPUs that this process sees."""
+    numbers = range(torch.cuda.device_count())
+    names = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, numbers))).split(",")
+    return [names[number].strip() for number in numbers]
+
+
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
     """Compute with `count` CPU threads inside the block; a CPU result is bit-identical only for equal counts."""

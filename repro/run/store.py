@@ -145,6 +145,9 @@ class Cell:
         method = getattr(self.recipe, self.recipe.named_by)
         return ", ".join(filter(None, [method, in_words(self.changes)]))
 
+    def __str__(self) -> str:
+        return f"{self.label}, seed {self.seed}"
+
     def require(self, digest: str) -> None:
         """Make sure that the data at hand are those the cell was declared on.
 
@@ -249,8 +252,7 @@ class Run:
 
     def wait(self, seconds: float = 0.5) -> None:
         """Return once the cell is complete or nobody holds it any more; say at the start for whom we wait."""
-        cell = f"{self.cell.label}, seed {self.cell.seed}"
-        tqdm.write(f"waiting for {self.owner}, which trains {cell}, in {self.folder}", file=sys.stderr)
+        tqdm.write(f"waiting for {self.owner}, which trains {self.cell}, in {self.folder}", file=sys.stderr)
         while self.result is None:
             try:
                 with acquire(self.folder / "lock"):
