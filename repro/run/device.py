@@ -153,20 +153,6 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
 
 
-def restore_generator(generator: torch.Generator, state: torch.Tensor) -> None:
-    """Continue a generator from a state that it had before.
-
-    Raises:
-        ValueError: if the state is of a generator on another kind of device, whose numbers it cannot draw.
-    """
-    if state.numel() != generator.get_state().numel():
-        raise ValueError(
-            f"the checkpoint is of a run on another kind of device than {generator.device.type}, whose random numbers "
-            "differ; continue it there, or delete its folder"
-        )
-    generator.set_state(state)
-
-
 def hardware(device: torch.device) -> dict[str, str | int]:
     """What a measured time depends on: device name, cores, versions."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from repro.run.device import first, from_first, grouped
 from repro.run.fit import NonFiniteLoss, load_checkpoint
 from repro.run.pools import Pool
-from repro.run.store import REMEDIES, Cell, Run, Store
+from repro.run.store import REMEDIES, Cell, Run, Store, trained
 
 Train = Callable[[Run, tqdm], dict[str, Any]]
 ONE_CELL = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result
@@ -186,7 +186,7 @@ def train_in_worker(cell: Cell, train: Train, store: Store) -> Exception | None:
 
 def _trained(cells: Sequence[Cell], store: Store) -> float:
     """Finished cells, and what is trained of the others, whoever does it."""
-    return round(sum(store.run(cell).trained for cell in cells), 2)
+    return round(sum(trained(store.run(cell).folder) for cell in cells), 2)
 
 
 def _show(bar: tqdm, count: float) -> None:

@@ -17,7 +17,7 @@ from repro.run.cost import begin, peak_mb
 from repro.run.engine import complete
 from repro.run.learner import Learner
 from repro.run.pools import Pool
-from repro.run.store import Cell, Run, Store
+from repro.run.store import Cell, Run, Store, trained
 
 MEASURED = 2.0  # seconds of steps that are measured of everything that is trained, and at least one step
 Learners = Callable[[Cell, torch.device], Iterator[Learner]]
@@ -135,7 +135,7 @@ def duration(seconds: float) -> str:
 
 
 def _seconds_left(run: Run, cost: dict[str, float]) -> float:
-    return cost["seconds"] * (1 - run.trained) + cost["seconds_after"]
+    return cost["seconds"] * (1 - trained(run.folder)) + cost["seconds_after"]
 
 
 def _rows(cells: Sequence[Cell], times: Sequence[float], costs: dict[str, dict[str, float]]) -> DataFrame:
