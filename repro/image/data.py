@@ -17,8 +17,8 @@ from repro.image.files import Files
 from repro.image.readers import PARTS, Form, Pictures
 from repro.labels import check_labels
 from repro.recipe import choose
-from repro.run.parallel import alone, made_once
-from repro.run.store import write_atomically
+from repro.run.parallel import made_once
+from repro.run.store import alone, write_atomically
 
 FORMS = {
     "cifar10": Form(side=32, classes=10, images=60_000),

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import queue
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
@@ -17,10 +16,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from filelock import Timeout
 from tqdm.auto import tqdm
 
-from repro.run.store import acquire, write_atomically
+from repro.run.store import alone, write_atomically
 
 Made = TypeVar("Made")
 log = logging.getLogger(__name__)
@@ -93,15 +91,6 @@ def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], workers:
         except ChildProcessError as error:
             raise ChildProcessError("one of the processes that read was killed, perhaps for want of memory; started "
                                     "again it goes on where it was, and fewer --workers need less memory") from error
-
-
-def alone(path: Path) -> contextlib.AbstractContextManager[object]:
-    """Holds the lock at `path` as a context; says so if another process has it first."""
-    try:
-        return acquire(path)
-    except Timeout:
-        tqdm.write(f"waiting for the process that prepares {path.with_suffix('')}", file=sys.stderr)
-        return acquire(path, timeout=-1)
 
 
 def made_once(

@@ -21,7 +21,6 @@ import secrets
 import socket
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +74,16 @@ def acquire(path: Path, timeout: float = 0) -> contextlib.AbstractContextManager
     """
     with naming(path):
         return filelock.FileLock(path, fallback_to_soft=False).acquire(timeout=timeout)
+
+
+def alone(path: Path, whom: str = "") -> contextlib.AbstractContextManager[object]:
+    """As `acquire`, however long it takes; says for whom it waits, by default who prepares what the lock is of."""
+    try:
+        return acquire(path)
+    except filelock.Timeout:
+        whom = whom or f"the process that prepares {path.with_suffix('')}"
+        tqdm.write(f"waiting for {whom}", file=sys.stderr)
+        return acquire(path, timeout=-1)
 
 
 @contextlib.contextmanager
@@ -240,15 +249,10 @@ class Run:
             write_json(self.folder / "recipe.json", self.cell.describe())
             yield True
 
-    def wait(self, seconds: float = 0.5) -> None:
-        """Return once the cell is complete or nobody holds it any more; say at the start for whom we wait."""
-        tqdm.write(f"waiting for {owner(self.folder)}, which trains {self.cell}, in {self.folder}", file=sys.stderr)
-        while self.result is None:
-            try:
-                with acquire(self.folder / "lock"):
-                    return
-            except filelock.Timeout:
-                time.sleep(seconds)
+    def wait(self) -> None:
+        """Return once nobody holds the cell any more; says for whom it waits."""
+        with alone(self.folder / "lock", f"{owner(self.folder)}, which trains {self.cell}, in {self.folder}"):
+            pass
 
 
 class Store:

@@ -160,12 +160,12 @@ def test_owner_in_words_when_unknown(store):
 
 
 def waiting_for(run) -> threading.Thread:
-    thread = threading.Thread(target=run.wait, args=(0.01,), daemon=True)
+    thread = threading.Thread(target=run.wait, daemon=True)
     thread.start()
     return thread
 
 
-def test_wait_says_for_whom_and_ends_with_the_result(store, start, capsys):
+def test_wait_says_for_whom_and_ends_when_the_holder_lets_go(store, start, capsys):
     run, holder = store.run(CELL), start("hold")
     held_by(holder)
     thread = waiting_for(run)
@@ -174,7 +174,7 @@ def test_wait_says_for_whom_and_ends_with_the_result(store, start, capsys):
     said = capsys.readouterr()
     assert said.err.startswith(f"waiting for process {holder.pid} on ")
     assert said.err.endswith(f"which trains CE, seed 0, in {run.folder}\n") and said.out == ""
-    run.finish({"linear": 50.0, "cost": {}})
+    holder.communicate()  # which ends it
     thread.join(30)
     assert not thread.is_alive() and capsys.readouterr().err == ""
 
