@@ -141,15 +141,15 @@ class Cluster:
         from distributed import Client, Nanny, Scheduler, SpecCluster
 
         environments = _environments(self.device)
-        options = {"nthreads": 1, "memory_limit": None, "resources": self._resources(), "silence_logs": "ERROR"}
+        quiet = {"host": "127.0.0.1", "dashboard": False}
+        options = quiet | {"nthreads": 1, "memory_limit": None, "resources": self._resources(), "silence_logs": "ERROR"}
         spec = {
             number: {"cls": Nanny, "options": options | {"env": environments[number % len(environments)]}}
             for number in range(workers)
         }
-        scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard": False}}
         with (
             dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-            SpecCluster(spec, scheduler, silence_logs="ERROR") as cluster,
+            SpecCluster(spec, {"cls": Scheduler, "options": quiet}, silence_logs="ERROR") as cluster,
             Client(cluster) as client,
         ):
             try:

@@ -223,7 +223,8 @@ def train(run, progress):
         time.sleep(0.01)
     resources = {"left": worker.state.available_resources, "has": worker.state.total_resources}
     gpus = {name: float(found.get("GPU", -1)) for name, found in resources.items()}
-    return {"linear": float(worker.name), "sees": os.environ["CUDA_VISIBLE_DEVICES"], "cost": {}} | gpus
+    told = {"sees": os.environ["CUDA_VISIBLE_DEVICES"], "address": worker.address, "cost": {}}
+    return {"linear": float(worker.name)} | told | gpus
 
 
 def main(device):
@@ -232,7 +233,7 @@ def main(device):
     torch.cuda.device_count = lambda: 2
     complete(cells, train, store, Cluster(2, None, device))
     results = [store.run(cell).result for cell in cells]
-    print(json.dumps([[each[name] for each in results] for name in ("linear", "left", "has", "sees")]))
+    print(json.dumps([[each[name] for each in results] for name in ("linear", "left", "has", "sees", "address")]))
 """
 
 
@@ -250,7 +251,8 @@ def test_dask_workers_of_this_machine_take_turns_with_its_gpus_and_a_cell_takes_
         command, cwd=tmp_path, env=os.environ | own, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    names, left, has, sees = json.loads(done.stdout.splitlines()[-1])
+    names, left, has, sees, addresses = json.loads(done.stdout.splitlines()[-1])
+    assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)  # nobody else can reach them
     assert set(zip(names, sees, strict=True)) == seen
     assert set(left) == {gpus_left} and set(has) == {gpus}  # while a cell is trained; -1: there is no such resource
 
