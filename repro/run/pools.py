@@ -148,7 +148,7 @@ class Cluster:
             for number in range(workers)
         }
         with (
-            dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+            dask.config.set({"distributed.scheduler.allowed-failures": 1}),  # a cell is lost with one it waits behind
             SpecCluster(spec, {"cls": Scheduler, "options": quiet}, silence_logs="ERROR") as cluster,
             Client(cluster) as client,
         ):

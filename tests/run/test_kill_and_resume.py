@@ -367,15 +367,22 @@ def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undis
     assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that diverges")
 
 
+@pytest.mark.parametrize(("engine", "said", "times"), [
+    (2, "its process was lost (perhaps for want of memory, unless it says why above)", 2),
+    ("dask", "KilledWorker: ", 4),  # which hands a lost cell to another worker once by itself
+])
 def test_a_cell_that_kills_its_process_is_tried_twice_and_named_while_the_others_are_done(
-    tmp_path, nursery, undisturbed
+    tmp_path, nursery, undisturbed, engine, said, times
 ):
-    pid = nursery.start(tmp_path, "30", 2)
+    pytest.importorskip("distributed" if engine == "dask" else "torch")
+    pid = nursery.start(tmp_path, "30", engine)
     assert nursery.status(pid) == 1
     errors = (tmp_path / f"{pid}.err").read_text()
-    failed = "ChildProcessError: 1 of 2 cells failed, the others are done:\n  AE+CE+AD+CD, select=last, seed 3: its "
-    assert f"{failed}process was lost (perhaps for want of memory, unless it says why above) (tried twice)" in errors
-    assert pid not in events(tmp_path, "trains") and len(events(tmp_path, "trains")) == 3
+    failed = "ChildProcessError: 1 of 2 cells failed, the others are done:\n  AE+CE+AD+CD, select=last, seed 3: "
+    assert f"{failed}{said}" in errors and "(tried twice)\n" in errors
+    assert pid not in events(tmp_path, "trains")
+    tried = (tmp_path / "events.txt").read_text()
+    assert tried.count(" trains 3\n") == times
     assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that kills its process")
 
 
