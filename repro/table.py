@@ -21,11 +21,12 @@ from repro import manifest
 from repro.recipe import Recipe, Rows, choose, in_words, parse_numbers
 from repro.run import device as devices
 from repro.run.cost import begin, cost
-from repro.run.engine import pool_of, run_cells
+from repro.run.engine import run_cells
 from repro.run.export import everything, rows_of
 from repro.run.fit import fit
 from repro.run.learner import Learner
 from repro.run.plan import plan
+from repro.run.pools import pool_of
 from repro.run.store import Cell, Run, Store
 
 Measures = dict[str, float | str]
@@ -550,8 +551,9 @@ def run_table(
         device: "auto", "cpu" or "cuda".
         engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
             "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
+            Workers import the script that starts them, which calls this below `if __name__ == "__main__":` therefore.
         workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
-            over the recipe's threads, or what fits on the GPUs, see `repro.run.engine.pool_of`.
+            over the recipe's threads, or what fits on the GPUs, see `repro.run.pools.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.

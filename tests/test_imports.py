@@ -24,7 +24,7 @@ LAYERS = (  # each imports what stands before it, and of its own line only itsel
     ("cli", "doctor", "download", "explore", "notebook", "__main__"),
 )
 TOGETHER = {"archives", "labels", "manifest", "npz", "present"} | {*LAYERS[-1]}  # modules of one line
-STARTED = {"repro.__main__", "repro.run.worker"}  # as programs
+STARTED = {"repro.__main__"}  # as a program
 
 
 def name_of(path):

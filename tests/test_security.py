@@ -56,8 +56,7 @@ def test_the_calls_that_could_run_foreign_code():
     assert loads and all(keywords.get("weights_only") == "True" for keywords in loads)
     assert all(keywords.get("allow_pickle", "False") == "False" for _, name, keywords in found if name == "np.load")
     assert {name for _, name, _ in found if name.startswith("yaml.")} == {"yaml.safe_load"}
-    unpickled = {path for path, name, _ in found if name in ("pickle.load", "pickle.loads")}
-    assert unpickled == {"run/local.py", "run/worker.py"}  # the two ends of a pipe between our own processes
+    assert not [path for path, name, _ in found if name in ("pickle.load", "pickle.loads")]
     forbidden = ("eval", "exec", "os.system", "os.popen", "shutil.unpack_archive", "torch.hub.load")
     assert [each for each in found if each[1] in forbidden or each[2].get("shell", "False") != "False"] == []
     extracted = [keywords.get("filter") for _, name, keywords in found if name.endswith((".extractall", ".extract"))]

@@ -12,8 +12,7 @@ from repro.audiovisual.gather import Gatherer
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.run.ahead import ahead
-from repro.run.learner import ShuffledBatches
-from repro.run.streams import seeds
+from repro.run.learner import ShuffledBatches, seeds
 
 OPTIMISER = torch.optim.Adam
 

@@ -22,8 +22,7 @@ from repro.audiovisual import arrays, index, media, sound, sources, splits, vide
 from repro.audiovisual.arrays import Base
 from repro.audiovisual.index import Item
 from repro.recipe import choose
-from repro.run.parallel import alone
-from repro.run.store import TEMPORARY
+from repro.run.store import TEMPORARY, alone
 
 FORMAT = 1                    # raise when the same files would be prepared otherwise
 SHOWN = 20                    # files named in a message

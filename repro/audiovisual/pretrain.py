@@ -20,8 +20,7 @@ from repro.contrast.negatives import NonFinite, select
 from repro.contrast.objectives import info_nce
 from repro.run.ahead import ahead
 from repro.run.fit import NonFiniteLoss
-from repro.run.learner import ShuffledBatches
-from repro.run.streams import seeds
+from repro.run.learner import ShuffledBatches, seeds
 
 VERSION = 5  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.Adam

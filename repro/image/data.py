@@ -14,8 +14,8 @@ from repro.image.files import Files
 from repro.image.readers import PARTS, READERS, Pictures
 from repro.labels import check_labels
 from repro.recipe import choose
-from repro.run.parallel import alone, made_once
-from repro.run.store import write_atomically
+from repro.run.parallel import made_once
+from repro.run.store import alone, write_atomically
 
 COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
     name for name, declared in DATASETS.items() if declared.images.size and declared.access != "embedded"

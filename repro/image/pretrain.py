@@ -28,8 +28,7 @@ from repro.image.model import TRUNKS, ImageModel
 from repro.image.recipe import VARIANTS, ImageRecipe
 from repro.image.views import centred_view, training_views
 from repro.run.evaluate import nearest_neighbour
-from repro.run.learner import Learner, ShuffledBatches
-from repro.run.streams import seeds
+from repro.run.learner import Learner, ShuffledBatches, seeds
 
 VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.SGD

@@ -11,9 +11,8 @@ import pandas as pd
 from pandas import DataFrame
 
 from repro.report.stored import labels
-from repro.run.csv_files import whole_lines
+from repro.run.files import parse_json, whole_lines
 from repro.run.finished import read_table
-from repro.run.json_files import parse_json
 from repro.run.store import Store, write_atomically
 
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from

@@ -46,6 +46,13 @@ def gpu_places(most: int) -> int:
     return count * max(1, min(most, memory // SHARE_OF_A_GPU, cores() // count))
 
 
+def gpu_names() -> list[str]:
+    """What CUDA_VISIBLE_DEVICES calls the GPUs that this process sees."""
+    numbers = range(torch.cuda.device_count())
+    names = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, numbers))).split(",")
+    return [names[number].strip() for number in numbers]
+
+
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
     """Compute with `count` CPU threads inside the block; a CPU result is bit-identical only for equal counts."""
@@ -144,20 +151,6 @@ def has_bfloat16() -> bool:
 def autocast(device: torch.device, precision: str) -> torch.autocast:
     """A context whose matrix products and convolutions are computed in `precision`: "bfloat16" or "float32"."""
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
-
-
-def restore_generator(generator: torch.Generator, state: torch.Tensor) -> None:
-    """Continue a generator from a state that it had before.
-
-    Raises:
-        ValueError: if the state is of a generator on another kind of device, whose numbers it cannot draw.
-    """
-    if state.numel() != generator.get_state().numel():
-        raise ValueError(
-            f"the checkpoint is of a run on another kind of device than {generator.device.type}, whose random numbers "
-            "differ; continue it there, or delete its folder"
-        )
-    generator.set_state(state)
 
 
 def hardware(device: torch.device) -> dict[str, str | int]:

@@ -6,32 +6,22 @@ Cells are claimed through the store's locks, so any number of processes that ask
 import contextlib
 import functools
 import sys
+import threading
+import traceback
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any
 
 import torch
 from tqdm.auto import tqdm
 
-from repro.recipe import choose, parse_number
-from repro.run.cells import Train, attempt, failure, stays
-from repro.run.cluster import Cluster, scheduler_address
-from repro.run.device import cores, first, from_first, gpu_places, grouped
-from repro.run.fit import NonFiniteLoss
-from repro.run.local import Local
-from repro.run.store import Cell, Run, Store
+from repro.run.device import first, from_first, grouped
+from repro.run.fit import NonFiniteLoss, load_checkpoint
+from repro.run.pools import Pool
+from repro.run.store import REMEDIES, Cell, Run, Store, trained
 
-Work = Callable[[Sequence[Cell], Train, Store], dict[str, Exception]]
-ENGINES = ("auto", "inline", "local", "dask")
-
-
-class Pool(Protocol):
-    """Processes that train cells for this one."""
-
-    def count(self) -> int:
-        """How many cells are trained at once."""
-
-    def __call__(self, cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exception]:
-        """Bring to their results all cells that no other command holds; returns what failed, by key."""
+Train = Callable[[Run, tqdm], dict[str, Any]]
+ONE_CELL = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result
 
 
 def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool | None = None) -> None:
@@ -66,10 +56,18 @@ def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Pool | Non
 
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
-        ChildProcessError: the same where processes of the pool were lost or ended with an error, twice at the same
-            cell; what was lost once has been made up for.
+        ChildProcessError: the same where a cell is too large for the memory of the device, or processes of the pool
+            were lost or ended with an error, twice at the same cell; what was lost once has been made up for.
     """
-    failed = _train_together(cells, train, store) if grouped() else _share(cells, train, store, pool or attempt)
+    failed: dict[str, Exception] = {}
+
+    def left() -> list[Cell]:
+        return [cell for cell in cells if store.run(cell).result is None and cell.key not in failed]
+
+    while missing := from_first(left):
+        failed |= _share(missing, train, store, pool) if pool else _train_here(missing, train, store)
+        for cell in from_first(left)[:1]:  # held by another command
+            from_first(store.run(cell).wait)
     if failed:
         kind = ChildProcessError if any(isinstance(each, ChildProcessError) for each in failed.values()) else None
         lines = "".join(f"\n  {error}" for error in failed.values())
@@ -77,81 +75,127 @@ def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Pool | Non
                                       "once the reason is gone, the same command trains them again")
 
 
-def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torch.device) -> Pool | None:
-    """The processes that train the cells, None for this one alone.
+def _train_here(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exception]:
+    """Train the cells that no other command holds in this process, or its group at once; returns what failed, by key.
 
-    Args:
-        engine: "inline"; "local", worker processes of this machine; "dask", those of a dask cluster; or "auto": local
-            where several cells are trained at once, unless they are smoke runs, which end sooner than workers start.
-        workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA `gpu_places`.
-            Of "dask" also the address of a scheduler, which "auto" takes from dask's configuration if it is there, such
-            as the environment variable DASK_SCHEDULER_ADDRESS; otherwise a cluster of this machine is started.
-        cells: to be trained; their recipe says `threads` and `cells_per_gpu`.
-        device: to train on.
-
-    Raises:
-        ValueError: if a name is not one of these, `workers` neither a whole number of at least 1 nor an address, dask
-            is asked for and not installed, an engine other than "inline" in a process group, or several workers there
-            or with "inline".
+    That is, what diverged or, without a group, is too large for the memory of the device; any other error ends it.
     """
-    choose("engine", engine, ("auto", "inline") if grouped() else ENGINES)
-    if "://" in str(workers) and engine != "dask":
-        raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
-    if grouped() or engine == "inline":
-        if workers != "auto" and parse_number("workers", workers, least=1) > 1:
-            alone = "under torchrun" if grouped() else "with engine 'inline'"
-            raise ValueError(f"workers={workers} are not started {alone}; leave them out, or choose engine 'local'")
-        return None
-    address = scheduler_address(workers) if engine == "dask" else None
-    recipe = cells[0].recipe
-    places = gpu_places(recipe.cells_per_gpu) if device.type == "cuda" else cores() // recipe.threads
-    count = max(1, places) if workers == "auto" or address else parse_number("workers", workers, least=1)
-    if engine == "dask":
-        return Cluster(count, address, device.type)
-    small = count == 1 or (workers == "auto" and cells[0].preset == "smoke")
-    return None if engine == "auto" and small else Local(count)
-
-
-def _share(cells: Sequence[Cell], train: Train, store: Store, work: Work) -> dict[str, Exception]:
-    """Have what is missing trained, then wait for what other commands hold, and so on; returns what failed."""
-    failed: dict[str, Exception] = {}
-
-    def left() -> list[Cell]:
-        return [cell for cell in cells if store.run(cell).result is None and cell.key not in failed]
-
-    while missing := left():
-        failed |= work(missing, train, store)
-        for cell in left()[:1]:
-            store.run(cell).wait()
-    return failed
-
-
-def _train_together(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exception]:
-    """Train every cell in all processes of the group at once; the first claims it and writes what comes of it."""
     failed: dict[str, Exception] = {}
     bar = functools.partial(tqdm, disable=not first())
-    with bar(total=len(cells), desc="cells", unit="cell") as finished, bar(unit="step", leave=False) as steps:
+    done = bar(total=len(cells), desc="cells", unit="cell", initial=_trained(cells, store))
+    with done, bar(unit="step", leave=False) as steps:
         for run in map(store.run, cells):
-            steps.set_description(f"{run.cell.label}, seed {run.cell.seed}")
-            with contextlib.ExitStack() as held:
-                missing = from_first(functools.partial(_hold, run, held))
-                result = None
-                try:
-                    result = train(run, steps) if missing else None
-                except NonFiniteLoss as error:  # in all processes: they average their losses
-                    failed[run.cell.key] = failure(run.cell, error)
-                if result is not None and first():
-                    run.finish(result)
-            finished.update()
-    from_first(lambda: None)  # the others read results that the first has written
+            steps.set_description(f"{run.cell}")
+            error: Exception | None
+            try:
+                error = _settle(run, functools.partial(train, run, steps))
+            except (MemoryError, RuntimeError) as raised:
+                error = _too_large(raised)
+            if error:
+                failed[run.cell.key] = _named(run.cell, error)
+            _show(done, _trained(cells, store))
     return failed
+
+
+def _settle(run: Run, train: Callable[[], dict[str, Any]]) -> NonFiniteLoss | None:
+    """Bring a run to its result unless another command holds it; the error if it diverges.
+
+    In a process group the first claims it and writes what comes of it.
+    """
+    with contextlib.ExitStack() as held:
+        if from_first(functools.partial(_hold, run, held)):
+            try:
+                result = train()
+            except NonFiniteLoss as error:  # in all processes: they average their losses
+                return error
+            from_first(functools.partial(run.finish, result))
+    return None
 
 
 def _hold(run: Run, held: contextlib.ExitStack) -> bool:
-    """Whether the run has to be trained; it is then held until `held` closes."""
-    while run.result is None:
-        if not held.enter_context(run.claim()):
-            run.wait()
-        elif run.result is None and not stays(run):
-            return True
-    return False
+    """Whether the run has to be trained, by us; it is then claimed until `held` closes."""
+    return run.result is None and held.enter_context(run.claim()) and run.result is None and not _stays(run)
+
+
+def _stays(run: Run) -> bool:
+    """Whether a result that is to be measured again has lost its checkpoint: then it stays, nothing is trained anew."""
+    if not (run.folder / "result.json").exists() or load_checkpoint(run.folder) is not None:
+        return False
+    (run.folder / "checkpoint.pt").unlink(missing_ok=True)
+    return True
+
+
+def _too_large(error: Exception) -> MemoryError:
+    """What to do about memory that is not there; raises other errors. On a CPU, torch has no kind of its own for it."""
+    known = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
+    if grouped() or not known:  # the others of a group would wait for this process
+        raise error
+    what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0] or "out of memory"
+    return MemoryError(f"{what}; choose a smaller batch, dictionary or network")
+
+
+def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Pool) -> dict[str, Exception]:
+    """Have the pool train the cells that no other command holds; returns what failed, by key.
+
+    A cell whose process is lost, or ends it with an error, is tried once more.
+    """
+    failed: dict[str, Exception] = {}
+    lost: set[str] = set()
+    bar = tqdm(total=len(cells), desc=f"cells, {pool}", unit="cell", initial=_trained(cells, store))
+    with pool.started(len(cells)) as executor, bar:
+
+        def submitted(cell: Cell) -> Future[Exception | None]:
+            return executor.submit(train_in_worker, cell, train, store)
+
+        waiting = {submitted(cell): cell for cell in cells}
+        while waiting:
+            _show(bar, _trained(cells, store))
+            for future in wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED).done:
+                cell, error = waiting.pop(future), future.exception()
+                if error and cell.key not in lost:
+                    tqdm.write(f"{_named(cell, error)}; trying once more", file=sys.stderr)
+                    lost.add(cell.key)
+                    waiting[submitted(cell)] = cell
+                elif error:
+                    failed[cell.key] = ChildProcessError(f"{_named(cell, error)} (tried twice)")
+                elif error := future.result():
+                    failed[cell.key] = _named(cell, error)
+        _show(bar, _trained(cells, store))
+    return failed
+
+
+def train_in_worker(cell: Cell, train: Train, store: Store) -> Exception | None:
+    """What a worker does, which shows no progress: whoever started it does.
+
+    Returns:
+        The error of a cell that diverges, or of a disk that is full or may not be written: another try would end alike.
+
+    Raises:
+        ChildProcessError: for any other error.
+    """
+    try:
+        with ONE_CELL, tqdm(disable=True) as steps:
+            run = store.run(cell)
+            return _settle(run, functools.partial(train, run, steps))
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in REMEDIES:
+            return error
+        traceback.print_exc()
+        raise ChildProcessError(f"{type(error).__name__}: {error}") from None
+
+
+def _trained(cells: Sequence[Cell], store: Store) -> float:
+    """Finished cells, and what is trained of the others, whoever does it."""
+    return round(sum(trained(store.run(cell).folder) for cell in cells), 2)
+
+
+def _show(bar: tqdm, count: float) -> None:
+    bar.n = count  # adding differences would leave a residue of rounding to be seen
+    bar.refresh()
+
+
+def _named(cell: Cell, error: BaseException) -> Exception:
+    """The error with the name of its cell: a divergence stays one, all else is that of a process."""
+    if isinstance(error, (NonFiniteLoss, ChildProcessError)):
+        return type(error)(f"{cell}: {error}")
+    return ChildProcessError(f"{cell}: {type(error).__name__}: {error}")

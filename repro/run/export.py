@@ -11,8 +11,7 @@ from pandas import DataFrame
 
 from repro import manifest
 from repro.recipe import parse_number
-from repro.run.csv_files import whole_lines
-from repro.run.json_files import check_metrics, check_parts, parse_json
+from repro.run.files import check_metrics, check_parts, parse_json, whole_lines
 from repro.run.store import Cell, Store, evaluation_of, write_atomically
 
 COLUMNS = ["key", "study", "seed", "preset", "dataset", "digest", "version"]
@@ -77,7 +76,9 @@ def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
     In a fixed order.
     """
     cells = pd.concat([exported, finished], ignore_index=True)
-    age = DataFrame({"evaluation": cells["metrics"].map(_evaluation), "finished": cells["cost"].map(_finished_at)})
+    evaluations = cells["metrics"].map(json.loads).map(evaluation_of)
+    finished_at = cells["cost"].map(json.loads).str["finished"]
+    age = DataFrame({"evaluation": evaluations, "finished": finished_at})
     cells = cells.loc[age.sort_values(["evaluation", "finished"], kind="stable").index]
     cells = cells.drop_duplicates("key", keep="last")
     return cells.sort_values(["study", "dataset", "preset", "recipe", "seed", "key"], ignore_index=True)
@@ -121,11 +122,3 @@ def _row(cell: dict[str, Any]) -> dict[str, Any]:
     encoded = {"changes": cell["changes"], "recipe": cell["recipe"], "metrics": result, "cost": cost}
     row = cell | {name: json.dumps(value, sort_keys=True) for name, value in encoded.items()}
     return {name: (row | {"commit": cost["commit"]})[name] for name in COLUMNS}
-
-
-def _evaluation(metrics: str) -> int:
-    return evaluation_of(json.loads(metrics))
-
-
-def _finished_at(cost: str) -> str:
-    return json.loads(cost)["finished"]

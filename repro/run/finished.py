@@ -41,7 +41,7 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     """
     path = Store(manifest.runs_root()).run(cell).folder / name
     made_by = {"version": cell.version, "evaluation": cell.evaluation}
-    if devices.from_first(lambda: not (_current(path, made_by) or _last(path))):
+    if not devices.from_first(lambda: _current(path, made_by)):
         with devices.threads(cell.recipe.threads), devices.full_precision():
             found = compute().assign(dataset=cell.dataset, preset=cell.preset, **made_by)
         devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
@@ -49,16 +49,11 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
 
 
 def _current(path: Path, made_by: dict[str, int]) -> bool:
-    """Whether a file is there and of these versions."""
+    """Whether a file is there and of these versions, or cannot be made again, as the cell has lost its checkpoint."""
     if not path.exists():
         return False
-    rows = read_table(path)
-    return all(name in rows and (rows[name] == version).all() for name, version in made_by.items())
-
-
-def _last(path: Path) -> bool:
-    """Whether a file is there and cannot be made again, as the cell has lost its checkpoint."""
-    return path.exists() and not (path.parent / "checkpoint.pt").exists()
+    rows, last = read_table(path), not (path.parent / "checkpoint.pt").exists()
+    return last or all(name in rows and (rows[name] == version).all() for name, version in made_by.items())
 
 
 def read_table(path: Path) -> DataFrame:

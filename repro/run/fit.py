@@ -23,7 +23,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from repro.run.device import first, from_first
-from repro.run.json_files import parse_json
+from repro.run.files import parse_json
 from repro.run.learner import Learner
 from repro.run.store import naming, write_atomically
 

@@ -4,11 +4,17 @@ import abc
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from repro.recipe import Recipe
-from repro.run.device import autocast, precision_of, restore_generator
+from repro.run.device import autocast, precision_of
+
+
+def seeds(seed: int, count: int) -> list[int]:
+    """So many seeds of a cell's streams, spawned from its own: unlike numbers, so that no two streams are alike."""
+    return np.random.SeedSequence(seed).generate_state(count).tolist()
 
 
 class ShuffledBatches:
@@ -60,7 +66,7 @@ class Learner(abc.ABC):
     Args:
         recipe: hyper-parameters.
         data: what to train on.
-        seed: of the cell, from which every random stream has a seed of its own (`repro.run.streams.seeds`).
+        seed: of the cell, from which every random stream has a seed of its own (`seeds`).
         device: where to train.
 
     Attributes:
@@ -134,10 +140,12 @@ class Learner(abc.ABC):
         """Set some streams, by name, to states that they had; raises ValueError as `load_state_dict`."""
         for name, state in states.items():
             stream = getattr(self, name)
-            if isinstance(stream, ShuffledBatches):
-                stream.set_state(state)
-            else:
-                restore_generator(stream, state)
+            if isinstance(stream, torch.Generator) and state.numel() != stream.get_state().numel():
+                raise ValueError(
+                    f"the checkpoint is of a run on another kind of device than {stream.device.type}, whose random "
+                    "numbers differ; continue it there, or delete its folder"
+                )
+            stream.set_state(state)
 
 
 def _moved(value: Any, device: torch.device) -> Any:

@@ -1,34 +1,82 @@
 """Preparing many files: parts that processes share, one preparation of the same thing at a time. No torch."""
 
 import contextlib
+import functools
 import glob
 import logging
 import multiprocessing
 import os
+import queue
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
-from filelock import Timeout
 from tqdm.auto import tqdm
 
-from repro.run.store import acquire, write_atomically
+from repro.run.store import alone, write_atomically
 
 Made = TypeVar("Made")
 log = logging.getLogger(__name__)
+LOST = "its process was lost (perhaps for want of memory, unless it says why above)"
+
+
+class Workers(ThreadPoolExecutor):
+    """An executor of processes, which end with this one, however it ends, and at once when the context is left.
+
+    A thread each hands them one job at a time, so that a process that is lost takes a single job with it. It is
+    replaced then, and where an error came of a job, as it may be in any state. Ctrl-C reaches every process of a
+    terminal: they ignore it, and the context is left.
+
+    Args:
+        count: of processes, started when there are jobs for them.
+        environments: variables besides those of this process, which the processes take turns with.
+    """
+
+    def __init__(self, count: int, environments: Sequence[Mapping[str, str]] = ({},)) -> None:
+        super().__init__(count)
+        self._context = multiprocessing.get_context("spawn")
+        self._theirs, self._ours = self._context.Pipe(duplex=False)
+        self._free: queue.LifoQueue[tuple[int, ProcessPoolExecutor | None]] = queue.LifoQueue()
+        self._environments = environments
+        for number in range(count):
+            self._free.put((number, None))
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """As `Executor.submit`; the future raises ChildProcessError if the process is lost."""
+        return super().submit(self._hand_on, functools.partial(work, *arguments, **named))
+
+    def __exit__(self, *error: Any) -> None:
+        self.shutdown(wait=False, cancel_futures=True)
+        self._ours.close()
+        super().__exit__(*error)
+        self._theirs.close()
+
+    def _hand_on(self, job: Callable[[], Any]) -> Any:
+        number, process = self._free.get()
+        process = process or self._process(self._environments[number % len(self._environments)])
+        try:
+            return process.submit(job).result()
+        except BaseException as error:
+            process.shutdown()
+            process = None
+            if isinstance(error, BrokenProcessPool):
+                raise ChildProcessError(LOST) from error
+            raise
+        finally:
+            self._free.put((number, process))
+
+    def _process(self, environment: Mapping[str, str]) -> ProcessPoolExecutor:
+        arguments = (self._theirs, environment)
+        return ProcessPoolExecutor(1, mp_context=self._context, initializer=_begin, initargs=arguments)
 
 
 def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], workers: int) -> Iterator[Any]:
     """Call `make(*job)` for every job, in `workers` processes if they are more than one; yields as they are done.
-
-    The processes end with this one, however it ends, and at once when it is interrupted.
 
     Raises:
         ChildProcessError: if one of the processes ends, for instance for want of memory.
@@ -36,31 +84,13 @@ def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], workers:
     if workers == 1:
         yield from (make(*job) for job in jobs)
         return
-    context = multiprocessing.get_context("spawn")
-    theirs, ours = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with, initargs=(theirs,))
-    with theirs, ours, pool:
+    with Workers(workers) as executor:
         try:
-            for future in as_completed([pool.submit(make, *job) for job in jobs]):
+            for future in as_completed([executor.submit(make, *job) for job in jobs]):
                 yield future.result()
-        except BrokenProcessPool as error:
+        except ChildProcessError as error:
             raise ChildProcessError("one of the processes that read was killed, perhaps for want of memory; started "
                                     "again it goes on where it was, and fewer --workers need less memory") from error
-        except (KeyboardInterrupt, GeneratorExit):
-            ours.close()
-            raise
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-def alone(path: Path) -> contextlib.AbstractContextManager[object]:
-    """Holds the lock at `path` as a context; says so if another process has it first."""
-    try:
-        return acquire(path)
-    except Timeout:
-        tqdm.write(f"waiting for the process that prepares {path.with_suffix('')}", file=sys.stderr)
-        return acquire(path, timeout=-1)
 
 
 def made_once(
@@ -100,23 +130,20 @@ def made_once(
 def end_with_parent(*_: object) -> None:
     """Let a worker end with the process that started it, however that ends; whatever is passed is not looked at."""
     if parent := multiprocessing.parent_process():
-        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+        _end_after(parent.join)
 
 
-def _end_after(parent: BaseProcess) -> None:
-    parent.join()
-    os._exit(1)
-
-
-def _end_with(pipe: Connection) -> None:
-    """Let a worker end when the other end of a pipe is closed, as by the end of the process that holds it.
-
-    Ctrl-C reaches every process of a terminal: the one that holds it closes it then.
-    """
+def _begin(pipe: Connection, environment: Mapping[str, str]) -> None:
+    """Let a worker end when the other end of a pipe is closed, as by the end of the process that holds it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_once_closed, args=(pipe,), daemon=True).start()
+    os.environ.update(environment)
+    tqdm.set_lock(threading.RLock())  # its own, a semaphore among processes, would outlive a sudden end
+    _end_after(functools.partial(pipe.poll, None))
 
 
-def _end_once_closed(pipe: Connection) -> None:
-    pipe.poll(None)
-    os._exit(1)
+def _end_after(wait: Callable[[], object]) -> None:
+    def end() -> None:
+        wait()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()

@@ -13,11 +13,11 @@ from pandas import DataFrame
 from tqdm.auto import tqdm
 
 from repro.run import device as devices
-from repro.run.cluster import Cluster
 from repro.run.cost import begin, peak_mb
-from repro.run.engine import Pool, complete
+from repro.run.engine import complete
 from repro.run.learner import Learner
-from repro.run.store import Cell, Run, Store
+from repro.run.pools import Pool
+from repro.run.store import Cell, Run, Store, trained
 
 MEASURED = 2.0  # seconds of steps that are measured of everything that is trained, and at least one step
 Learners = Callable[[Cell, torch.device], Iterator[Learner]]
@@ -70,10 +70,8 @@ def _measured(
     further = [cell for cell in cells if first.setdefault(cell.recipe.canonical(), cell) is not cell]
     chosen = [*first.values(), *further[: max(0, workers - len(first))]]
     tqdm.write(f"measuring a few steps of {len(first)} recipes", file=sys.stderr)
-    shared = store.root if isinstance(pool, Cluster) else None  # workers elsewhere see no other folder of ours
-    if shared:
-        shared.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".plan-", dir=shared) as folder:
+    store.root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".plan-", dir=store.root) as folder:  # workers elsewhere see it too
         scratch = Store(Path(folder))
         complete(chosen, functools.partial(calibrate, learners=learners, device=device), scratch, pool)
         found = DataFrame([scratch.run(cell).read()["cost"] for cell in chosen])
@@ -137,7 +135,7 @@ def duration(seconds: float) -> str:
 
 
 def _seconds_left(run: Run, cost: dict[str, float]) -> float:
-    return cost["seconds"] * (1 - run.trained) + cost["seconds_after"]
+    return cost["seconds"] * (1 - trained(run.folder)) + cost["seconds_after"]
 
 
 def _rows(cells: Sequence[Cell], times: Sequence[float], costs: dict[str, dict[str, float]]) -> DataFrame:

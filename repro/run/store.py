@@ -21,7 +21,6 @@ import secrets
 import socket
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ import filelock
 from tqdm.auto import tqdm
 
 from repro.recipe import Recipe, in_words
-from repro.run.json_files import check_metrics, check_parts, parse_json
+from repro.run.files import check_metrics, check_parts, parse_json
 
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}|\.plan-\w{8}")  # of `write_atomically`, the report and a plan
 AGAIN = "then give the same command again, and it goes on where it was"
@@ -75,6 +74,16 @@ def acquire(path: Path, timeout: float = 0) -> contextlib.AbstractContextManager
     """
     with naming(path):
         return filelock.FileLock(path, fallback_to_soft=False).acquire(timeout=timeout)
+
+
+def alone(path: Path, whom: str = "") -> contextlib.AbstractContextManager[object]:
+    """As `acquire`, however long it takes; says for whom it waits, by default who prepares what the lock is of."""
+    try:
+        return acquire(path)
+    except filelock.Timeout:
+        whom = whom or f"the process that prepares {path.with_suffix('')}"
+        tqdm.write(f"waiting for {whom}", file=sys.stderr)
+        return acquire(path, timeout=-1)
 
 
 @contextlib.contextmanager
@@ -145,6 +154,9 @@ class Cell:
         method = getattr(self.recipe, self.recipe.named_by)
         return ", ".join(filter(None, [method, in_words(self.changes)]))
 
+    def __str__(self) -> str:
+        return f"{self.label}, seed {self.seed}"
+
     def require(self, digest: str) -> None:
         """Make sure that the data at hand are those the cell was declared on.
 
@@ -204,11 +216,6 @@ class Run:
         """The stored result of a complete cell; raises as `result`, also where it is not complete."""
         return read_result(self.folder / "result.json")
 
-    @property
-    def trained(self) -> float:
-        """Part of the cell's steps that is done, from 0 to 1, as far as its log says."""
-        return 1.0 if (self.folder / "result.json").exists() else trained(self.folder)
-
     def finish(self, result: dict[str, Any]) -> None:
         """Drop what only resuming needed, and write `result.json`, which completes the cell.
 
@@ -242,21 +249,10 @@ class Run:
             write_json(self.folder / "recipe.json", self.cell.describe())
             yield True
 
-    @property
-    def owner(self) -> str:
-        """Who claimed the cell last, in words."""
-        return owner(self.folder)
-
-    def wait(self, seconds: float = 0.5) -> None:
-        """Return once the cell is complete or nobody holds it any more; say at the start for whom we wait."""
-        cell = f"{self.cell.label}, seed {self.cell.seed}"
-        tqdm.write(f"waiting for {self.owner}, which trains {cell}, in {self.folder}", file=sys.stderr)
-        while self.result is None:
-            try:
-                with acquire(self.folder / "lock"):
-                    return
-            except filelock.Timeout:
-                time.sleep(seconds)
+    def wait(self) -> None:
+        """Return once nobody holds the cell any more; says for whom it waits."""
+        with alone(self.folder / "lock", f"{owner(self.folder)}, which trains {self.cell}, in {self.folder}"):
+            pass
 
 
 class Store:
@@ -330,7 +326,9 @@ def evaluation_of(result: dict[str, Any]) -> int:
 
 
 def trained(folder: Path) -> float:
-    """Part of the steps of a cell without a result that is done, from 0 to 1, as far as the log in its folder says."""
+    """Part of the steps of a folder's cell that is done, from 0 to 1, as far as its log says; 1 if it has a result."""
+    if (folder / "result.json").exists():
+        return 1.0
     try:
         last = parse_json((folder / "progress.jsonl").read_text().splitlines()[-1])
         return min(1.0, max(0.0, last["step"] / last["of"]))
@@ -348,44 +346,42 @@ def owner(folder: Path) -> str:
 
 
 def read_description(path: Path) -> dict[str, Any]:
-    """The content of a `recipe.json`, as `Cell.describe` gives it.
+    """The content of a `recipe.json`, as `Cell.describe` gives it; `changes` is None where the first edition wrote it.
 
     Raises:
         ValueError: if the file is damaged, or lacks one of the parts, as that of another version may; the message
             names it.
     """
-    return _of_this_edition(_read(path, _check_description))
+    return _read(path, _described)
 
 
-def _check_description(described: dict[str, Any]) -> None:
-    """Raise ValueError unless a description has all of its parts; `changes` may be missing."""
-    check_parts(_of_this_edition(described), PARTS | ({"changes": dict} if "changes" in described else {}))
+def _described(found: dict[str, Any]) -> dict[str, Any]:
+    """A description; the first edition has `table` and `entry` in the place of `study`, and does not say `changes`.
 
-
-def _of_this_edition(described: dict[str, Any]) -> dict[str, Any]:
-    """A description; the first edition has `table` and `entry` in the place of `study`, and does not say `changes`."""
-    study = FIRST_EDITION.get(str(described.get("table")))
-    if "study" in described or study is None:
-        return {"changes": None} | described
-    return {name: value for name, value in described.items() if name in PARTS} | {"study": study, "changes": None}
+    Raises:
+        ValueError: if it lacks one of the other parts.
+    """
+    study = FIRST_EDITION.get(str(found.get("table")))
+    if "study" not in found and study:
+        found = {name: value for name, value in found.items() if name in PARTS} | {"study": study}
+    check_parts(found, PARTS | ({"changes": dict} if "changes" in found else {}))
+    return {"changes": None} | found
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """The content of a `result.json`; raises as `read_description`."""
-    return _read(path, _check_result)
+    """The content of a `result.json`: "cost", and otherwise numbers and texts; raises as `read_description`."""
+    return _read(path, _measured)
 
 
-def _check_result(result: dict[str, Any]) -> None:
-    """Raise ValueError unless a result holds "cost", and otherwise numbers and texts."""
-    check_metrics({name: value for name, value in result.items() if name != "cost"})
-    check_parts(result, {"cost": dict})
+def _measured(found: dict[str, Any]) -> dict[str, Any]:
+    check_metrics({name: value for name, value in found.items() if name != "cost"})
+    check_parts(found, {"cost": dict})
+    return found
 
 
-def _read(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def _read(path: Path, checked: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     try:
-        value = parse_json(path.read_text(encoding="utf-8"))
-        check(value)
+        return checked(parse_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         next_step = "`repro doctor --repair` sets it aside; then run the table again"
         raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error
-    return value

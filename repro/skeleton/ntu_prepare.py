@@ -21,8 +21,8 @@ from tqdm.auto import tqdm
 
 from repro import manifest, npz
 from repro.recipe import choose
-from repro.run.parallel import alone, run_jobs
-from repro.run.store import write_atomically
+from repro.run.parallel import run_jobs
+from repro.run.store import alone, write_atomically
 from repro.skeleton import ntu, splits
 from repro.skeleton.pipelines import NO_BODY, authors, predict_cluster, rounded
 

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
 from repro.contrast.momentum import MomentumEncoder, follow
-from repro.run.learner import Learner, ShuffledBatches
-from repro.run.streams import seeds
+from repro.run.learner import Learner, ShuffledBatches, seeds
 from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.gru import Packing

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from repro.run import device as devices
-from repro.run.engine import pool_of, run_cells
+from repro.run.engine import run_cells
+from repro.run.pools import pool_of
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
 from repro.table import find, train

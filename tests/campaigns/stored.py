@@ -25,7 +25,7 @@ from repro.report import logs
 from repro.run import fit
 from repro.run.export import finished_cells
 from repro.run.health import examine
-from repro.run.store import Cell, Store, trained
+from repro.run.store import Cell, Store, owner, trained
 from repro.skeleton import ntu_prepare
 from repro.skeleton.recipe import quick
 from tests.campaigns import archives, lists, mutations
@@ -130,7 +130,7 @@ def read_results(files: dict[str, bytes], folder: Path) -> None:
     run = store.run(CELL)
     for name, contents in files.items():
         write(run.folder / name, contents)
-    assert 0 <= trained(run.folder) <= 1 and run.owner
+    assert 0 <= trained(run.folder) <= 1 and owner(run.folder)
     fit._truncate(run.folder / "progress.jsonl", 6)
     health = examine(store.root)
     try:

@@ -12,6 +12,8 @@ import pytest
 from nursery import HELPERS
 from one_cell import CELL
 
+from repro.run.store import owner
+
 # Another process that asks for CELL: `hold` claims it and keeps it until its standard input ends,
 # `contend` claims it again and again and proves each time that nobody else holds it.
 OTHER = """
@@ -121,13 +123,13 @@ def test_claim_is_exclusive_between_processes(store, start):
     held_by(holder)
     with run.claim() as claimed:
         assert not claimed
-    assert run.owner.startswith(f"process {holder.pid} on ")  # the failed claim left the owner alone
+    assert owner(run.folder).startswith(f"process {holder.pid} on ")  # the failed claim left the owner alone
     with store.run(dataclasses.replace(CELL, seed=1)).claim() as claimed:
         assert claimed  # another cell is free
     holder.communicate()  # ends its input, so it lets go
     with run.claim() as claimed:
         assert claimed
-        assert run.owner.startswith(f"process {os.getpid()} on ")
+        assert owner(run.folder).startswith(f"process {os.getpid()} on ")
 
 
 def test_claims_of_contending_processes_never_overlap(start):
@@ -151,19 +153,19 @@ def test_lock_is_free_after_its_holder_is_killed(store, start):
 
 def test_owner_in_words_when_unknown(store):
     run = store.run(CELL)
-    assert run.owner == "another process"
+    assert owner(run.folder) == "another process"
     run.folder.mkdir(parents=True)
     (run.folder / "owner.json").write_text('{"process": 12')
-    assert run.owner == "another process"
+    assert owner(run.folder) == "another process"
 
 
 def waiting_for(run) -> threading.Thread:
-    thread = threading.Thread(target=run.wait, args=(0.01,), daemon=True)
+    thread = threading.Thread(target=run.wait, daemon=True)
     thread.start()
     return thread
 
 
-def test_wait_says_for_whom_and_ends_with_the_result(store, start, capsys):
+def test_wait_says_for_whom_and_ends_when_the_holder_lets_go(store, start, capsys):
     run, holder = store.run(CELL), start("hold")
     held_by(holder)
     thread = waiting_for(run)
@@ -172,7 +174,7 @@ def test_wait_says_for_whom_and_ends_with_the_result(store, start, capsys):
     said = capsys.readouterr()
     assert said.err.startswith(f"waiting for process {holder.pid} on ")
     assert said.err.endswith(f"which trains CE, seed 0, in {run.folder}\n") and said.out == ""
-    run.finish({"linear": 50.0, "cost": {}})
+    holder.communicate()  # which ends it
     thread.join(30)
     assert not thread.is_alive() and capsys.readouterr().err == ""
 

@@ -198,3 +198,16 @@ def test_hardware_without_proc(monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_hardware_names_the_gpu():
     assert device.hardware(torch.device("cuda"))["device"] == torch.cuda.get_device_name()
+
+
+@pytest.mark.parametrize(
+    ("visible", "count", "names"),
+    [(None, 0, []), (None, 1, ["0"]), ("3", 1, ["3"]), (None, 2, ["0", "1"]), ("5, 2,7", 3, ["5", "2", "7"]),
+     ("5,9", 1, ["5"]), ("", 0, [])],
+)
+def test_gpus_have_the_names_that_a_worker_sees_one_by(monkeypatch, visible, count, names):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert device.gpu_names() == names

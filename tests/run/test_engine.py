@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -10,10 +11,9 @@ from made_up_training import CELLS, Trainer, cell, value
 from one_cell import first_edition
 
 from repro import manifest
-from repro.run import cells as shared
 from repro.run.engine import run_cells
 from repro.run.fit import NonFiniteLoss, save_checkpoint
-from repro.run.store import Run, Store
+from repro.run.store import Run, Store, trained
 
 
 def diverge(run):
@@ -239,16 +239,14 @@ def test_a_cell_given_up_elsewhere_is_taken_over(store, held):
 
 
 class Pool:
-    """Stands for processes that each try every cell once; remembers which cells it was given."""
+    """Stands for processes; remembers how many cells it was given each time."""
 
     def __init__(self):
         self.given = []
 
-    def __call__(self, cells, train, store):
-        self.given.append([(each.label, each.seed) for each in cells])
-        outcomes = {each.key: shared.settle_quietly(each, train, store) for each in cells}
-        return {each.key: shared.failure(each, outcomes[each.key]) for each in cells
-                if isinstance(outcomes[each.key], Exception)}
+    def started(self, most):
+        self.given.append(most)
+        return ThreadPoolExecutor(1)
 
 
 def test_a_pool_gets_what_is_missing(store):
@@ -256,19 +254,19 @@ def test_a_pool_gets_what_is_missing(store):
     run_cells(CELLS[:2], Trainer(), store)
     run_cells(CELLS, train, store, pool=pool)
     assert values(store) == EXPECTED
-    assert pool.given == [[(each.label, each.seed) for each in CELLS[2:]]] == [train.calls]
+    assert train.calls == [(each.label, each.seed) for each in CELLS[2:]] and pool.given == [3]
     run_cells(CELLS, train, store, pool=pool)
-    assert len(pool.given) == 1
+    assert pool.given == [3]
 
 
 def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_up(store, held, capsys):
-    elsewhere, pool = held(), Pool()
+    elsewhere, pool, train = held(), Pool(), Trainer()
     timer = threading.Timer(0.3, elsewhere.let_go.set)
     timer.start()
-    run_cells(CELLS, Trainer(), store, pool=pool)
+    run_cells(CELLS, train, store, pool=pool)
     timer.join()
-    assert values(store) == EXPECTED
-    assert pool.given == [[(each.label, each.seed) for each in CELLS], [("CE", 0)]]
+    assert values(store) == EXPECTED and pool.given == [5, 1]
+    assert train.calls == [(each.label, each.seed) for each in (*CELLS[1:], CELLS[0])]
     assert capsys.readouterr().err.count("waiting for process ") == 1
 
 
@@ -276,26 +274,40 @@ def test_a_cell_that_diverges_in_a_pool_is_not_trained_again(store):
     train, pool = Trainer(CD=diverge), Pool()
     with pytest.raises(NonFiniteLoss, match="CD, seed 0: CD is nan at step 7"):
         run_cells(CELLS, train, store, pool=pool)
-    assert len(pool.given) == 1 and len(train.calls) == len(CELLS)
+    assert pool.given == [5] and len(train.calls) == len(CELLS)
+
+
+def test_a_cell_that_ends_with_an_error_in_a_pool_is_tried_once_more(store, capsys):
+    tried = []
+
+    def fail_once(run):
+        tried.append(run.cell.seed)
+        if tried == [run.cell.seed]:
+            raise RuntimeError("a device that was lost")
+
+    run_cells(CELLS, Trainer(AE=fail_once), store, pool=Pool())
+    assert values(store) == EXPECTED and sorted(tried) == [0, 0, 1]
+    said = capsys.readouterr().err
+    assert said.count("AE, seed 0: RuntimeError: a device that was lost; trying once more\n") == 1
 
 
 def test_lost_processes_weigh_more_than_divergence(store):
-    def pool(cells, train, store):
-        errors = NonFiniteLoss("AE is nan at step 7"), RuntimeError("out of memory")
-        return {each.key: shared.failure(each, error) for each, error in zip(cells, errors, strict=True)}
+    def fail(run):
+        raise RuntimeError("out of memory")
 
     with pytest.raises(ChildProcessError) as raised:
-        run_cells(CELLS[:2], Trainer(), store, pool=pool)
+        run_cells(CELLS[:2], Trainer(CE=diverge, AE=fail), store, pool=Pool())
     _, *failed, _ = str(raised.value).splitlines()
-    assert failed == ["  CE, seed 0: AE is nan at step 7", "  AE, seed 0: RuntimeError: out of memory"]
+    assert failed == ["  CE, seed 0: CE is nan at step 7", "  AE, seed 0: RuntimeError: out of memory (tried twice)"]
 
 
-def test_the_bar_counts_what_is_trained_of_unfinished_cells(store):
+def test_the_bar_counts_what_is_trained_of_unfinished_cells(store, capsys):
     """Two cells are finished, a third has 25 of 100 steps, a fourth a line that is just being written."""
     run_cells(CELLS[:2], Trainer(), store)
     for each, line in ((CELLS[2], '{"step": 20, "of": 100}\n{"step": 25, "of": 100}\n'), (CELLS[3], '{"step": 5')):
         folder = store.run(each).folder
         folder.mkdir(parents=True)
         (folder / "progress.jsonl").write_text(line)
-    assert [store.run(each).trained for each in CELLS] == [1, 1, 0.25, 0, 0]
-    assert shared.done(CELLS, store) == 2.25
+    assert [trained(store.run(each).folder) for each in CELLS] == [1, 1, 0.25, 0, 0]
+    run_cells(CELLS, Trainer(), store, pool=Pool())
+    assert "| 0.25/3 [" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 import dataclasses
 import functools
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -8,8 +9,6 @@ import torch
 from repro import papers
 from repro.recipe import Recipe, setting
 from repro.run import device as devices
-from repro.run.cells import attempt
-from repro.run.cluster import Cluster
 from repro.run.plan import calibrate, duration, forecast, makespan, plan
 from repro.run.store import Cell, Store
 from repro.table import find
@@ -138,8 +137,8 @@ class Two:
     def count(self):
         return 2
 
-    def __call__(self, cells, train, store):
-        return attempt(cells, train, store)
+    def started(self, most):
+        return ThreadPoolExecutor(1)
 
 
 def test_a_cell_half_done_counts_half_and_processes_share(store):
@@ -178,15 +177,12 @@ def test_as_many_cells_are_measured_at_once_as_will_be_trained(store, monkeypatc
     counts and the most memory."""
     given = []
 
-    class Pool:
+    class Pool(Two):
         def count(self):
             return workers
 
-        def __call__(self, cells, train, store):
-            given.extend((each.recipe.steps, each.seed) for each in cells)
-            return attempt(cells, train, store)
-
     def calibrated(run, progress, **others):
+        given.append((run.cell.recipe.steps, run.cell.seed))
         seconds = 60.0 * (1 + run.cell.seed)
         return {"cost": {"steps": 1.0, "seconds": seconds, "seconds_after": 0.0, "peak_mb": 100.0 + 50 * run.cell.seed}}
 
@@ -198,11 +194,17 @@ def test_as_many_cells_are_measured_at_once_as_will_be_trained(store, monkeypatc
     assert f", {min(workers, 4) * largest} MB.\n" in text
 
 
-def test_workers_of_a_cluster_find_the_scratch_folder_where_there_are_no_runs_yet(store, monkeypatch):
-    monkeypatch.setattr(Cluster, "__call__", lambda self, cells, train, store: attempt(cells, train, store))
-    text = plan([cell(0)], functools.partial(learners, calls=[]), store, CPU, Cluster(1, None, "cpu"))
+def test_workers_on_other_machines_find_the_scratch_folder_where_there_are_no_runs_yet(store, monkeypatch):
+    seen = []
+
+    def calibrated(run, progress, **others):
+        seen.append(store.root in run.folder.parents)
+        return {"cost": {"steps": 1.0, "seconds": 1.0, "seconds_after": 0.0, "peak_mb": 1.0}}
+
+    monkeypatch.setattr("repro.run.plan.calibrate", calibrated)
+    text = plan([cell(0)], None, store, CPU, Two())
     assert "0 of 1 cells are finished" in text
-    assert list(store.root.iterdir()) == []
+    assert seen == [True] and list(store.root.iterdir()) == []
 
 
 def test_a_process_group_makes_no_plan(store, monkeypatch):

@@ -9,7 +9,7 @@ import tempfile
 import pytest
 from one_cell import CELL, Small, first_edition
 
-from repro.run.store import Cell, evaluation_of
+from repro.run.store import Cell, evaluation_of, trained
 
 
 def test_data_exchanged_since_the_cell_was_declared_are_refused():
@@ -104,7 +104,7 @@ def test_an_outdated_result_counts_as_long_as_there_is_no_checkpoint_to_measure_
     (run.folder / "result.json").write_text(json.dumps(earlier))
     assert run.result == earlier and evaluation_of(earlier) == stored.get("evaluation", 1)
     (run.folder / "checkpoint.pt").touch()
-    assert run.result is None and run.read() == earlier and run.trained == 1.0
+    assert run.result is None and run.read() == earlier and trained(run.folder) == 1.0
     run.finish({"linear": 51.0, "cost": {"seconds": 0.0}})
     assert run.result == {"linear": 51.0, "cost": {"seconds": 9.0}, "evaluation": 3}  # what the training cost stays
 
@@ -187,7 +187,7 @@ def test_how_much_is_trained_is_a_share_whatever_the_log_holds(store, text, shar
     run = store.run(CELL)
     run.folder.mkdir(parents=True)
     (run.folder / "progress.jsonl").write_text(f'{{"step": 1, "of": 6}}\n{text}\n' if text else "")
-    assert run.trained == share
+    assert trained(run.folder) == share
 
 
 def test_finished_lists_complete_cells_by_key(store):

@@ -10,7 +10,8 @@ from torch import Tensor
 from repro import manifest
 from repro.papers.taxonomy.tables import TABLES
 from repro.recipe import in_words
-from repro.run.engine import pool_of, run_cells
+from repro.run.engine import run_cells
+from repro.run.pools import pool_of
 from repro.run.store import Cell, Store
 from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet

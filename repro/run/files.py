@@ -1,9 +1,10 @@
-"""What is read from JSON files of ours: objects of finite numbers and of parts with the types that were written."""
+"""What is read from files of ours: JSON objects of what we write into them, and whole lines of CSV files."""
 
+import csv
 import json
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -37,6 +38,27 @@ def check_metrics(metrics: Mapping[str, Any]) -> None:
     for name, value in metrics.items():
         if type(value) not in (int, float, str):
             raise ValueError(f"{name} is {reprlib.repr(value)}")
+
+
+def whole_lines(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a CSV file, its header first, each with its number; of an empty file, an empty header.
+
+    Args:
+        text: of the file, opened with `newline=""`.
+
+    Raises:
+        ValueError: if a line has more or fewer values than the header, or a quotation does not end.
+    """
+    reader = csv.reader(text, strict=True)
+    try:
+        header = next(reader, [])
+        yield reader.line_num, header
+        for row in reader:
+            if len(row) != len(header):
+                raise ValueError(f"line {reader.line_num}: {len(row)} values, expected {len(header)}")
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise ValueError(f"{error}") from error
 
 
 def _whole(text: str) -> int:
