@@ -475,7 +475,7 @@ class Table:
             rows, measures = rows.assign(value=rows[measures[0]]), measures[1:]
         setting = [name for bundle in rows["setting"] for name in bundle]
         columns = list(dict.fromkeys([*(self.columns or self.shown), *setting, *also]))
-        identity = rows[columns].astype(str).agg(", ".join, axis=1) + rows["departures"].map(str)
+        identity = rows[columns].map(str).agg(", ".join, axis=1) + rows["departures"].map(str)
         groups = rows.groupby(identity, sort=False)
         first = groups.nth(0)
         named = [*columns, "departures"] if any(rows["departures"]) else columns
