@@ -8,7 +8,7 @@ import math
 import reprlib
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
@@ -267,13 +267,20 @@ class Recipe:
         kinds = _types(typing.get_type_hints(cls)[name])
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
-    def described(self, also: Values | None = None) -> Rows:
-        """(field, value, source) for every field; a value says so that left the paper's default, or that of `also`."""
-        rows, particular = [], self.particular() | (also or {})
+    def described(self, sources: Mapping[str, str] | None = None, chosen: Collection[str] = ()) -> Rows:
+        """(field, value, source) for every field; a value says so that left the paper's default.
+
+        Args:
+            sources: of values that something else decides than the data set's recipe, by field.
+            chosen: fields whose values a user has asked for.
+        """
+        rows, particular = [], self.particular()
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             usual, source = particular.get(field.name, (field.default, field.metadata.get("source", "assumed")))
-            rows.append((field.name, value, source if value == usual else f"chosen here (default {usual})"))
+            if value != usual or field.name in chosen:
+                source = f"chosen here (default {usual})"
+            rows.append((field.name, value, (sources or {}).get(field.name, source)))
         return rows
 
     def particular(self) -> Values:
