@@ -80,21 +80,6 @@ def parse_names(parameter: str, value: Any, allowed: Iterable[str]) -> list[str]
     return distinct(parameter, value, (choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
 
 
-def parse_fractions(parameter: str, value: Any, *, least: float = 1e-6) -> list[float]:
-    """Distinct numbers of a comma list such as "0.1,0.2", in the order given.
-
-    Raises:
-        ValueError: naming the parameter, the value and the form expected, or the number that is there twice.
-    """
-    try:
-        numbers = [parse_float(part) for part in str(value).split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or not all(least <= number < float("inf") for number in numbers):
-        raise ValueError(f"{parameter}={value!r} should be a comma list of numbers from {least}, such as 0.1,0.2")
-    return distinct(parameter, value, numbers)
-
-
 def parse_float(value: Any) -> float:
     """A number, given as one or as text; unlike `float`, it takes neither True nor the underscore of 1_0.
 
