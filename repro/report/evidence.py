@@ -1,6 +1,6 @@
 """What verdicts rest on: finished cells by data set and recipe, and the logs beside the figures."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -47,6 +47,11 @@ class Setting:
     def __init__(self, dataset: str, preset: str, tables: dict[str, DataFrame]) -> None:
         self.dataset, self.preset, self.level = dataset, preset, level_of(dataset, preset)
         self._tables = tables
+
+    def among(self, field: str, values: Collection[object]) -> "Setting":
+        """That of the cells whose recipes have one of these values of a field."""
+        tables = {name: cells[cells[field].isin(values)] for name, cells in self._tables.items()}
+        return Setting(self.dataset, self.preset, tables)
 
     def rows(self, table: str, departing: Mapping[str, object] | None = None, **fields: object) -> DataFrame:
         """Cells of a table whose recipes have these values.

@@ -306,7 +306,8 @@ def of_one_recipe(log: DataFrame) -> DataFrame:
 FIGURES = {
     "taxonomy": Drawing(
         taxonomy,
-        "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
+        "Linear-probe accuracy of objectives, with the terms that each is the sum of: those of the paper are "
+        "attractive or contrastive (A, C), of encoder or decoder (E, D).",
     ),
     "taxonomy_variants": Drawing(
         taxonomy_variants,
