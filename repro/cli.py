@@ -80,7 +80,7 @@ def run(
     if asked_for_help:
         print(context.get_help())
         if table:
-            print("\n".join(["", *_fields(table, dataset, preset)]))
+            print("\n".join(["", *_fields(table, dataset, preset, variant)]))
         return
     if table is None or table.startswith("-"):
         raise ValueError(f"{table or 'nothing'} stands where the table should: repro run TABLE ...; tables are {NAMES}")
@@ -110,15 +110,17 @@ def recipe(
     table: Annotated[str, Argument(help=NAMES)],
     dataset: Annotated[str | None, Option(help="A name in `repro data list`; one of the paper's by default.")] = None,
     preset: Annotated[str, Option(help="paper | quick | smoke")] = "paper",
+    variant: Annotated[str, Option(help="where paper and released code disagree, by name")] = "none",
 ) -> None:
     """Print what a table trains: every field of a recipe with its value and where that comes from.
 
-    Fields are options as for `repro run`: --method CE or --objectives CE shows that row.
+    It is that of the table's first row unless fields are asked for, options as for `repro run`: --objectives CE of
+    skeletons and --method sce of images show that row.
 
     Example: repro recipe taxonomy --dataset ucla --preset quick --objectives CE
     """
     choose("table", table, papers.lines())
-    print("\n".join(_fields(table, dataset, preset, **_further(context.args))))
+    print("\n".join(_fields(table, dataset, preset, variant, **_further(context.args))))
 
 
 @data_app.command("list")
@@ -344,12 +346,12 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _fields(name: str, dataset: str | None, preset: str, **fields: str) -> list[str]:
+def _fields(name: str, dataset: str | None, preset: str, variant: str, **fields: str) -> list[str]:
     """A line for each field of what a table trains: name, value, source."""
     from repro.table import find
 
     table = find(name)
-    rows = table.described(dataset, preset, **fields)
+    rows = table.described(dataset, preset, variant, **fields)
     width = max(len(field) for field, *_ in rows)
     lines = [f"{field:<{width}}  {value!s:<12}  {source}" for field, value, source in rows]
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}

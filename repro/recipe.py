@@ -8,7 +8,7 @@ import math
 import reprlib
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
@@ -78,21 +78,6 @@ def parse_names(parameter: str, value: Any, allowed: Iterable[str]) -> list[str]
     """
     allowed = list(allowed)
     return distinct(parameter, value, (choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
-
-
-def parse_fractions(parameter: str, value: Any, *, least: float = 1e-6) -> list[float]:
-    """Distinct numbers of a comma list such as "0.1,0.2", in the order given.
-
-    Raises:
-        ValueError: naming the parameter, the value and the form expected, or the number that is there twice.
-    """
-    try:
-        numbers = [parse_float(part) for part in str(value).split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or not all(least <= number < float("inf") for number in numbers):
-        raise ValueError(f"{parameter}={value!r} should be a comma list of numbers from {least}, such as 0.1,0.2")
-    return distinct(parameter, value, numbers)
 
 
 def parse_float(value: Any) -> float:
@@ -267,13 +252,20 @@ class Recipe:
         kinds = _types(typing.get_type_hints(cls)[name])
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
-    def described(self, also: Values | None = None) -> Rows:
-        """(field, value, source) for every field; a value says so that left the paper's default, or that of `also`."""
-        rows, particular = [], self.particular() | (also or {})
+    def described(self, sources: Mapping[str, str] | None = None, chosen: Collection[str] = ()) -> Rows:
+        """(field, value, source) for every field; a value says so that left the paper's default.
+
+        Args:
+            sources: of values that something else decides than the data set's recipe, by field.
+            chosen: fields whose values a user has asked for.
+        """
+        rows, particular = [], self.particular()
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             usual, source = particular.get(field.name, (field.default, field.metadata.get("source", "assumed")))
-            rows.append((field.name, value, source if value == usual else f"chosen here (default {usual})"))
+            if value != usual or field.name in chosen:
+                source = f"chosen here (default {usual})"
+            rows.append((field.name, value, (sources or {}).get(field.name, source)))
         return rows
 
     def particular(self) -> Values:

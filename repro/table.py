@@ -325,41 +325,63 @@ class Table:
         Raises:
             TypeError, ValueError: as `cells`.
         """
-        study, named = self.study, self.study.recipe.named_by
-        rows = [self._fields(row, dataset, preset) for row in self.rows]
-        own = {name for row in rows for name in row}
-        allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
-        bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
-        asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
-        for method in asked.get(named, ()):
-            choose(named, method, self.methods or self._methods(rows))
-        rows = [row for row in rows if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])]
-        recipes, used = self._combined(rows, dataset, preset, asked, bundle)
-        for name in asked:
-            if name not in used:
-                nothing = f"{name}={fields[name]!r} changes nothing of {_names(recipes)}"
-                raise ValueError(f"{nothing}; {_users(recipes, [name])}")
-        if bundle and recipes == self._combined(rows, dataset, preset, asked, {})[0]:
-            nothing = f"variant={variant!r} changes nothing of {_names(recipes)}"
-            raise ValueError(f"{nothing}; {_users(recipes, [*bundle])}")
-        return recipes
+        return [*self._made(dataset, preset, variant, fields)]
 
-    def described(self, dataset: str | None = None, preset: str = "paper", **fields: Any) -> Rows:
-        """What the table trains: (name, value, source) of the last of its recipes with these fields.
+    def described(
+        self, dataset: str | None = None, preset: str = "paper", variant: str = "none", **fields: Any
+    ) -> Rows:
+        """What the table trains: (name, value, source) of the first of its recipes that use most of what is asked for.
 
         Args:
             dataset: by default the first that does not come with the package.
-            preset, fields: as for `recipes`; "auto" as for `cells`.
+            preset, variant, fields: as for `recipes`; "auto" as for `cells`.
 
         Raises:
             TypeError, ValueError: as `recipes`.
         """
-        dataset = dataset or next((name for name in self.datasets if not manifest.embedded(name)), self.datasets[0])
+        if dataset is None:
+            dataset = next((name for name in self.datasets if not manifest.embedded(name)), self.datasets[0])
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
-        recipe = self.recipes(dataset, preset, **fields)[-1]
-        changes = self.study.changes(recipe, preset).items()
-        of_the_table = {name: (value, self.place) for name, value in changes if name not in fields}
-        return [*recipe.described(of_the_table), *self.study.constants(recipe)]
+        made = self._made(dataset, preset, variant, fields)
+        asked = [name for name, value in fields.items() if value != "auto"]
+        bundle = self.study.variants.get(variant, {})
+        recipe = max(made, key=lambda recipe: sum(map(recipe.uses, {*asked, *bundle})))
+        sources = self._sources(made[recipe], dataset, preset) | dict.fromkeys(bundle, f"variant {variant}")
+        sources = {name: source for name, source in sources.items() if recipe.uses(name) and name not in asked}
+        rows = recipe.described(sources, chosen=[name for name in asked if recipe.uses(name)])
+        return [*rows, *self.study.constants(recipe)]
+
+    def _made(self, dataset: str, preset: str, variant: str, fields: Fields) -> dict[Any, int]:
+        """The recipes of `recipes`, each with the number of the first row that it is of."""
+        study, named = self.study, self.study.recipe.named_by
+        rows = {number: self._fields(row, dataset, preset) for number, row in enumerate(self.rows)}
+        own = {name for row in rows.values() for name in row}
+        allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
+        bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
+        asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
+        for method in asked.get(named, ()):
+            choose(named, method, self.methods or self._methods(rows.values()))
+        rows = {
+            number: row for number, row in rows.items()
+            if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])
+        }
+        recipes, used = self._combined(rows, dataset, preset, asked, bundle)
+        for name in asked:
+            if name not in used:
+                nothing = f"{name}={fields[name]!r} changes nothing of {_names([*recipes])}"
+                raise ValueError(f"{nothing}; {_users([*recipes], [name])}")
+        if bundle and [*recipes] == [*self._combined(rows, dataset, preset, asked, {})[0]]:
+            nothing = f"variant={variant!r} changes nothing of {_names([*recipes])}"
+            raise ValueError(f"{nothing}; {_users([*recipes], [*bundle])}")
+        return recipes
+
+    def _sources(self, number: int, dataset: str, preset: str) -> dict[str, str]:
+        """Where values come from that a row fixes or sweeps, but for those that it fixes for a small preset alone."""
+        of_paper = self._fields(self.rows[number], dataset, "paper")
+        values = self._fields(self.rows[number], dataset, preset)
+        swept = [name for name, value in values.items() if isinstance(value, tuple) and value != AS_PRESET]
+        fixed = [name for name, value in values.items() if not isinstance(value, tuple) and value == of_paper[name]]
+        return dict.fromkeys(swept, "varied by this table") | dict.fromkeys(fixed, self.place)
 
     @property
     def known_methods(self) -> list[str]:
@@ -368,14 +390,14 @@ class Table:
         return list(self.methods) or self._methods([self._fields(row, dataset, "paper") for row in self.rows])
 
     def _combined(
-        self, rows: Sequence[Fields], dataset: str, preset: str, asked: Fields, bundle: Fields
-    ) -> tuple[list[Any], set[str]]:
-        """The recipes of `recipes`, and which of the fields asked for are used by any."""
+        self, rows: Mapping[int, Fields], dataset: str, preset: str, asked: Fields, bundle: Fields
+    ) -> tuple[dict[Any, int], set[str]]:
+        """The recipes of `_made`, and which of the fields asked for are used by any."""
         make, named = self.study.presets[preset], self.study.recipe.named_by
-        recipes: list[Any] = []
+        recipes: dict[Any, int] = {}
         used: set[str] = set()
         bundled = {name: (value,) for name, value in bundle.items()}
-        for row in rows:
+        for number, row in rows.items():
             values = {name: value if isinstance(value, tuple) else (value,) for name, value in row.items()}
             values = {name: value for name, value in values.items() if value != AS_PRESET} | bundled | dict(asked)
             if not isinstance(row[named], tuple):
@@ -386,8 +408,8 @@ class Table:
                 usual = make(dataset, method)
                 kept = {name: value for name, value in changes.items() if usual.uses(name, **changes)}
                 used |= kept.keys() | {named}
-                recipes.append(make(dataset, method, **kept))
-        return list(dict.fromkeys(recipes)), used
+                recipes.setdefault(make(dataset, method, **kept), number)
+        return recipes, used
 
     def _fields(self, row: Fields, dataset: str, preset: str) -> dict[str, Any]:
         """The fields of a row, without what it is called, for a preset and a data set."""
@@ -398,7 +420,7 @@ class Table:
         """What a row is called."""
         return {name: value for name, value in row.items() if name not in self.study.fields}
 
-    def _methods(self, rows: Sequence[Fields]) -> list[str]:
+    def _methods(self, rows: Iterable[Fields]) -> list[str]:
         """Values of the naming field in rows."""
         found = [row[self.study.recipe.named_by] for row in rows]
         return [*dict.fromkeys(name for each in found for name in (each if isinstance(each, tuple) else (each,)))]
@@ -476,7 +498,7 @@ class Table:
             rows, measures = rows.assign(value=rows[measures[0]]), measures[1:]
         setting = [name for bundle in rows["setting"] for name in bundle]
         columns = list(dict.fromkeys([*(self.columns or self.shown), *setting, *also]))
-        identity = rows[columns].astype(str).agg(", ".join, axis=1) + rows["departures"].map(str)
+        identity = rows[columns].map(str).agg(", ".join, axis=1) + rows["departures"].map(str)
         groups = rows.groupby(identity, sort=False)
         first = groups.nth(0)
         named = [*columns, "departures"] if any(rows["departures"]) else columns

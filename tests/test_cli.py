@@ -91,7 +91,7 @@ def test_help_of_groups_lists_their_commands(repro, words):
 
 
 def test_recipe_names_every_value_and_its_source(repro):
-    status, out, _ = repro("recipe", "taxonomy")
+    status, out, _ = repro("recipe", "taxonomy", "--objectives", "CD")
     assert status == 0 and out.splitlines()[-1].startswith("objectives is one of: random, AE, CE, AE+CE, AD, ")
     rows = printed_recipe(out)
     assert list(rows) == [*SkeletonRecipe().to_dict(), "optimiser"]
@@ -99,7 +99,15 @@ def test_recipe_names_every_value_and_its_source(repro):
     assert rows["optimiser"][0].startswith("Adam(betas=(0.9,")
     assert rows["learning_rate"][0] == "0.001" and rows["learning_rate"][1].startswith("released code, UCLA_BUTD_CON")
     assert rows["td_queue"][0] == "live" and "frozen in the released code" in rows["td_queue"][1]
-    assert rows["objectives"][0] == "AE+CE+AD+CD"
+    assert rows["objectives"] == ["CD", "chosen here (default CE)"]
+
+
+def test_recipe_shows_the_first_row_and_where_a_variant_changes_it(repro):
+    rows = printed_recipe(repro("recipe", "taxonomy")[1])
+    assert rows["objectives"] == ["random", "varied by this table"]
+    rows = printed_recipe(repro("recipe", "taxonomy", "--variant", "frozen_noise")[1])
+    assert rows["td_queue"] == ["frozen_noise", "variant frozen_noise"] and "CD" in rows["objectives"][0]
+    assert "supplement, Table 1" not in [source for _, source in rows.values()]
 
 
 def test_recipe_of_another_preset_says_what_it_changes(repro):
@@ -107,7 +115,7 @@ def test_recipe_of_another_preset_says_what_it_changes(repro):
     rows = printed_recipe(out)
     assert rows["units"] == ["16", "chosen here (default 512)"]
     assert rows["dataset"] == ["synthetic", "chosen here (default ucla)"]
-    assert rows["objectives"][0] == "AE" and rows["layers"] == ["5", "supplement, Table 2"]
+    assert rows["objectives"][0] == "random" and rows["layers"] == ["1", "varied by this table"]
 
 
 @pytest.mark.parametrize(("options", "epochs"), [((), "10"), (("--subset",), "100")])
@@ -121,9 +129,9 @@ def test_the_recipe_of_a_part_is_another_one(repro, options, epochs):
     ("arguments", "expected"),
     [
         (["similarity_variance", "--method", "jcl"], {"keys": "9", "strength": "4.0", "temperature": "0.2"}),
-        (["positive_keys", "--dataset", "imagenet"], {"keys": "5", "strength": "4.0", "trunk": "resnet50"}),
+        (["positive_keys", "--dataset", "imagenet"], {"keys": "1", "strength": "4.0", "trunk": "resnet50"}),
         (["image_methods", "--dataset", "imagenet", "--method", "jcl"], {"keys": "5", "strength": "2.0"}),
-        (["similarity_variance"], {"keys": "1"}),  # the last of its recipes,
+        (["similarity_variance"], {"keys": "9"}),  # the first of its recipes
         (["category_diversity"], {"iterations": "300"}),
         (["category_diversity", "--preset", "smoke", "--dataset", "synthetic"], {"iterations": "2"}),
     ],

@@ -493,17 +493,48 @@ def test_what_only_one_table_does_is_its_own():
                                                                                ["b", 31.0, 30.0, 60.0]]
 
 
+def described(of, *choices, **fields):
+    """Value and source by field."""
+    return {name: (value, source) for name, value, source in of.described(*choices, **fields)}
+
+
+FIXED = table({"method": "plain", "depth": 3}, {"method": "both", "weight": 2.0, "depth": AS_PRESET})
+
+
 def test_described_says_where_every_value_comes_from():
-    fixed = table({"method": ("plain", "heavy"), "depth": 3}, {"method": "both", "weight": 2.0})
-    rows = {name: (value, source) for name, value, source in fixed.described(batch=16)}
+    rows = described(FIXED)
     assert [*rows][:-1] == TOY.fields and rows["views"] == (2, "paper")
-    assert rows["method"] == ("both", "chosen here (default plain)") and rows["dataset"] == ("ucla", "paper")
-    assert rows["weight"] == (2.0, "Table 1") and rows["depth"] == (1, "paper")
-    assert rows["batch"] == (16, "chosen here (default 8)")
-    rows = {name: value for name, value, _ in fixed.described("synthetic", "auto", method="heavy")}
-    assert (rows["dataset"], rows["method"], rows["depth"]) == ("synthetic", "heavy", 3)
-    with pytest.raises(ValueError, match="preset='tiny' is not one of"):
-        fixed.described(preset="tiny")
+    assert rows["method"] == ("plain", "Table 1") and rows["dataset"] == ("ucla", "paper")
+    assert rows["depth"] == (3, "Table 1") and rows["batch"] == (8, "paper")
+    rows = described(FIXED, method="both")
+    assert rows["method"] == ("both", "chosen here (default plain)") and rows["weight"] == (2.0, "Table 1")
+    assert rows["depth"] == (1, "paper")  # which that row leaves to the preset
+    rows = described(FIXED, "synthetic", "auto")
+    assert rows["dataset"][0] == "synthetic" and rows["depth"] == (3, "Table 1")
+    assert described(METHODS, "synthetic", "auto")["depth"] == (2, "chosen here (default 1)")  # by the preset
+    for choices, message in (({"preset": "tiny"}, "preset='tiny' is not"), ({"dataset": ""}, "dataset='' is not one")):
+        with pytest.raises(ValueError, match=message):
+            FIXED.described(**choices)
+
+
+def test_described_credits_the_paper_with_what_a_row_has_in_its_recipe_alone():
+    sizes = table({"method": "heavy", "depth": by_preset(paper=(2, 4), quick=(2,)),
+                   "weight": by_preset(paper=2.0, quick=2.0, smoke=7.0)})
+    rows = described(sizes)
+    assert (rows["method"], rows["depth"]) == (("heavy", "Table 1"), (2, "varied by this table"))
+    assert described(sizes, preset="quick")["weight"] == (2.0, "Table 1")
+    assert described(sizes, preset="smoke")["weight"] == (7.0, "chosen here (default 1.0)")
+
+
+def test_described_says_what_is_asked_for_and_what_is_of_a_variant():
+    rows = described(METHODS, variant="light", power=4, batch=16, rate="auto")
+    assert rows["method"] == ("heavy", "varied by this table")  # the first that uses most of these
+    assert rows["weight"] == (0.5, "variant light") and rows["power"] == (4, "chosen here (default 2)")
+    assert rows["batch"] == (16, "chosen here (default 8)") and rows["noise"] == ("live", "released code")
+    assert rows["rate"] == (0.2, "chosen here (default 0.1)")  # which follows from the batch
+    assert described(FIXED, depth=1)["depth"] == (1, "chosen here (default 1)")
+    plain = described(METHODS, method="plain,heavy", batch=8)
+    assert plain["batch"] == (8, "chosen here (default 8)") and plain["weight"] == (1.0, "paper")
 
 
 # ---------------------------------------------------------------------------------------------- end to end

@@ -36,7 +36,7 @@ def _changed(setting: Setting, table: str, changes: Mapping[str, object]) -> str
     for (name, cells), measure in itertools.product(away.groupby(labels(away)), setting.targets(table) or ["linear"]):
         pair = paired_means(by_seed(cells, measure), by_seed(usual[labels(usual) == name], measure))
         said += [f"{name}{'' if measure == 'linear' else f', {measure},'} {pair}"] if pair else []
-    return f"{setting.dataset}, {setting.preset} recipe: {', '.join(said)}" if said else ""
+    return f"{setting}: {', '.join(said)}" if said else ""
 
 
 def paired_means(changed: Series, usual: Series) -> str:

@@ -1,6 +1,6 @@
 """What verdicts rest on: finished cells by data set and recipe, and the logs beside the figures."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -47,6 +47,14 @@ class Setting:
     def __init__(self, dataset: str, preset: str, tables: dict[str, DataFrame]) -> None:
         self.dataset, self.preset, self.level = dataset, preset, level_of(dataset, preset)
         self._tables = tables
+
+    def __str__(self) -> str:
+        return f"{self.dataset}, {self.preset} recipe"
+
+    def among(self, field: str, values: Collection[object]) -> "Setting":
+        """That of the cells whose recipes have one of these values of a field."""
+        tables = {name: cells[cells[field].isin(values)] for name, cells in self._tables.items()}
+        return Setting(self.dataset, self.preset, tables)
 
     def rows(self, table: str, departing: Mapping[str, object] | None = None, **fields: object) -> DataFrame:
         """Cells of a table whose recipes have these values.
@@ -201,12 +209,12 @@ def measured(
             if concerned and (setting.level == PAPER or not numbers):
                 estimates = compare(setting)
                 if any(estimate is not None for estimate in estimates.values()):
-                    findings.append(_found(setting, estimates, judge(estimates)))
+                    findings.append((setting, _found(setting, estimates, judge(estimates))))
         if not findings:
             where = [" or ".join(tables), " or ".join(datasets), "paper recipe on real data" if numbers else ""]
             return Finding(NOT_RUN, "", f"none of the cells compared is finished ({'; '.join(filter(None, where))})")
-        first, *others = findings
-        also = [f"{each.evidence.partition(':')[0]}: {each.verdict}" for each in others]
+        (_, first), *others = findings
+        also = [f"{setting}: {finding.verdict}" for setting, finding in others]
         return first._replace(evidence=". Also ".join(filter(None, (first.evidence, "; ".join(also)))))
 
     return check
@@ -233,4 +241,4 @@ def _found(setting: Setting, estimates: Estimates, verdict: str) -> Finding:
     told = [f"{name} {each}" for name, each in estimates.items() if each is not None]
     missing = [name for name, each in estimates.items() if each is None]
     told += [f"not run: {', '.join(missing)}"] if missing else []
-    return Finding(verdict, setting.level, f"{setting.dataset}, {setting.preset} recipe: {'; '.join(told)}")
+    return Finding(verdict, setting.level, f"{setting}: {'; '.join(told)}")

@@ -17,7 +17,7 @@ from repro.run.store import Store, write_atomically
 
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
 TEXTS = ("key", "dataset", "preset", "entry", "objectives", "measure", "departures", "method", "model", "sampler",
-         "query", "modality", "category", "nearest_category")  # columns of logs that hold no numbers
+         "td_queue", "query", "modality", "category", "nearest_category")  # columns of logs that hold no numbers
 AGAIN = ("export it again where its cells were trained, with `repro results export`, or restore it from version "
          "control")
 

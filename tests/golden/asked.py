@@ -207,6 +207,7 @@ def laid_out() -> Iterator[dict[str, Any]]:
     yield request("taxonomy", "synthetic", seeds=(0, 1), objectives=["AE", "CD"], layers=[1, 3], epochs=[6, 10])
     yield request("taxonomy", "synthetic", seeds=(0, 1), variant="sum_of_squares", ad_weight=[25, 50])
     yield request("taxonomy", "synthetic", seeds=(0, 1), variant="uncropped", label="synthetic", objectives="CD")
+    yield request("taxonomy", "synthetic", seeds=(0, 1), objectives="CD", td_crop=[20, None])
     yield request("image_methods", "digits", seeds=(0, 1), variant="ghost_groups")
     yield request("temperature_grid", "digits", seeds=(0, 1), weight=[0.5, 0.7])
     yield request("cross_modal", "synthetic", seeds=(0, 1), variant="any_length")

@@ -12,6 +12,7 @@ from repro import TABLES
 from repro.notebook import CHOICES
 from repro.papers.taxonomy import explored_runs, figures
 from repro.skeleton import data as skeleton_data
+from repro.table import Study
 
 NOTEBOOKS = sorted(path for path in FOLDER.glob("*.ipynb") if path.stem not in READING)
 EMBEDDED = {  # data set of a notebook by default, with the number of cells of its smoke run
@@ -196,6 +197,22 @@ def test_the_poses_are_those_of_the_pipeline(tmp_path, monkeypatch):
     poses = next(cell for cell in code_cells(FOLDER / "taxonomy.ipynb") if "pose_strip" in cell.source)
     exec(poses.source, {"dataset": "ntu", "pipeline": "predict_cluster"})
     assert asked == [(("ntu",), {"pipeline": "predict_cluster"})]
+
+
+@every_notebook
+def test_every_data_set_that_it_names_is_accepted_with_its_own_defaults(path, tmp_path, monkeypatch):
+    """Up to the data, which may not be here; "..." are the others of its table."""
+    def absent(*_):
+        raise FileNotFoundError("get them")
+
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(Study, "cell", absent)
+    named = re.search(r"dataset: str = .* # ([^;\n]*)", code_cells(path)[0].source)[1].strip().split(" | ")
+    if "..." in named:
+        named = TABLES[TABLE.get(path.stem, path.stem)].datasets
+    for name in named:
+        with pytest.raises(FileNotFoundError, match="get them"):
+            begin(path.stem, dataset=name)
 
 
 @every_notebook

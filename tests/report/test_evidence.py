@@ -105,6 +105,17 @@ def test_the_verdict_is_that_of_the_cells_that_carry_furthest(evidence):
     assert found.evidence.endswith("Also ucla, quick recipe: fails; synthetic, quick recipe: holds")
 
 
+def test_other_cells_are_named_whatever_their_data_set_is_called(evidence):
+    copies = ("cifar10 (mine.npz)", "stl10 (a:b.npz)")
+    rows = [image(method, value + 0.1 * seed * (method == "sce"), dataset=copy, seed=seed)
+            for copy in copies for seed in range(3) for method, value in (("sce", 80.0), ("moco", 60.0))]
+    check = measured(("image_methods",), lambda setting: {
+        "SCE over MoCo": setting.difference("image_methods", {"method": "sce"}, {"method": "moco"})}, above)
+    told = check(evidence(*rows)).evidence
+    assert told.startswith("cifar10 (mine.npz), quick recipe: SCE over MoCo +20.10")
+    assert told.endswith(". Also stl10 (a:b.npz), quick recipe: holds")
+
+
 def test_one_seed_decides_nothing_by_itself(evidence):
     assert CHECK(evidence(*pair(90.0, 10.0, seeds=1)))[0] == UNDECIDED
     repeated = [skeleton("AE", value, seed=seed) for seed, value in enumerate((50.0, 51.0, 52.0, 50.5, 51.5))]

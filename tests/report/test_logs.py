@@ -157,14 +157,14 @@ def test_export_of_the_contrast_of_decoders(store, tmp_path):
     contrast(store, "CE")
     path, = export_logs(store, tmp_path / "figures")
     assert path == tmp_path / "figures" / "sequence_contrast_ucla.csv"
-    columns = ["epoch", "CD", "sequence_dictionary", "entry", "key", "seed", "dataset", "preset"]
+    columns = ["epoch", "CD", "sequence_dictionary", "objectives", "td_queue", "key", "seed", "dataset", "preset"]
     found = pd.read_csv(path)
     assert list(found.columns) == columns
     assert found.to_numpy().tolist() == [
-        [1, 5.5, 64, "CD, td_queue=frozen_noise", first, 0, "ucla", "paper"],
-        [2, 3.5, 64, "CD, td_queue=frozen_noise", first, 0, "ucla", "paper"],
-        [1, 5.562, 640, "CE+CD", second, 1, "ucla", "paper"],
-        [2, 2e-9, 640, "CE+CD", second, 1, "ucla", "paper"],
+        [1, 5.5, 64, "CD", "frozen_noise", first, 0, "ucla", "paper"],
+        [2, 3.5, 64, "CD", "frozen_noise", first, 0, "ucla", "paper"],
+        [1, 5.562, 640, "CE+CD", "live", second, 1, "ucla", "paper"],
+        [2, 2e-9, 640, "CE+CD", "live", second, 1, "ucla", "paper"],
     ]
 
 
@@ -181,7 +181,7 @@ def test_exported_contrasts_stay_and_change_nothing_when_nothing_changed(store, 
     contrast(other, "AE+CD", seed=3, values=(9.0, 9.0, 9.0, 9.0))  # the exported one has an earlier seed
     contrast(other, "CE+CD", seed=1, values=(2.0, 2.0, 1.0, 1.0))
     export_logs(other, tmp_path)
-    found = pd.read_csv(path).groupby("entry")
+    found = pd.read_csv(path).groupby("objectives")
     assert found["CD"].agg(list).to_dict() == {"AE+CD": [0.15, 0.4833], "CD": [5.5, 3.5], "CE+CD": [2.0, 1.0]}
     assert found["seed"].first().to_dict() == {"AE+CD": 0, "CD": 0, "CE+CD": 1}
 

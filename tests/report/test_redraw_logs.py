@@ -68,8 +68,8 @@ def test_logs_are_drawn_beside_their_file(tmp_path):
     images = DataFrame({"model": ["JCL", "MoCo v2"] * 9, "d": 512, "similarity": 0.5, "variance": 1e-3,
                         "dataset": "digits", **NAMED})
     images.to_csv(tmp_path / "similarity_variance_images_digits.csv", index=False)
-    contrast = DataFrame({"epoch": [1, 2], "CD": [6.0, 5.0], "sequence_dictionary": 640, "entry": "CD",
-                          "dataset": "digits", **NAMED})
+    contrast = DataFrame({"epoch": [1, 2], "CD": [6.0, 5.0], "sequence_dictionary": 640, "objectives": "CD",
+                          "td_queue": "live", "dataset": "digits", **NAMED})
     contrast.to_csv(tmp_path / "sequence_contrast_digits.csv", index=False)
     written = redraw(frame(), tmp_path)
     stems = ("objective_parts", "similarity_variance_images", "sequence_contrast")

@@ -43,7 +43,7 @@ def coverage(evidence: Evidence) -> str:
     for setting in evidence.settings("category_diversity"):
         rows = setting.rows("category_diversity", sampler="random", batch=128)
         if len(rows):
-            told.append(f"{setting.dataset}, {setting.preset} recipe, M = 128: {rows['categories_video'].mean():.1f} "
+            told.append(f"{setting}, M = 128: {rows['categories_video'].mean():.1f} "
                         f"measured, {rows['expected'].mean():.1f} expected")
     return f"uniform draws: {'; '.join(told)}"
 
@@ -61,12 +61,11 @@ def released_selection(evidence: Evidence) -> str:
     """The released selection beside the paper's, on every target."""
     told = []
     for setting in evidence.settings("cross_modal"):
-        where = f"{setting.dataset}, {setting.preset} recipe"
         for target in setting.targets("cross_modal"):
             sides = (setting.values("cross_modal", target, method="cmacc", sampler=name, extra_layer=True)
                      for name in ("released", "gradient"))
             pair = paired_means(*sides)
-            told += [f"{where}: {target} {pair}"] if pair else []
+            told += [f"{setting}: {target} {pair}"] if pair else []
     return "; ".join(told)
 
 

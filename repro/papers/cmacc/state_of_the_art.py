@@ -1,11 +1,11 @@
 """CM-ACC's comparisons with other work, Tables 4 to 6, with our rows inside, by what was pre-trained on."""
 
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from repro import manifest
 from repro.papers.cmacc.comparison import METHODS, NAMES, NOWHERE, TARGETS, TRUNKS, comparison, pretrained_on
-from repro.report.elements import departures_in_words
+from repro.report.elements import departures_in_words, words
 
 SOUND = "ResNet-18"  # the encoder of sound, one-dimensional, whatever that of video is
 
@@ -15,7 +15,7 @@ def merged(number: int, table: DataFrame | None = None) -> DataFrame:
 
     Args:
         number: 4 (actions), 5 (sounds) or 6 (the size of what is pre-trained on).
-        table: of `audiovisual.tables.transfer`; None for the printed rows alone. Rows of embedded data stay out: no
+        table: of `repro.run_table("transfer")`; None for the printed rows alone. Rows of embedded data stay out: no
             printed number belongs to them. Of single splits the mean is shown, unless there is one of all splits.
 
     Returns:
@@ -36,9 +36,9 @@ def merged(number: int, table: DataFrame | None = None) -> DataFrame:
 def _ours(table: DataFrame, number: int) -> DataFrame:
     """One row per method, encoder of video and departure from the preset."""
     table = table[table["target"].map(NAMES).isin(TARGETS[number])]
-    table = table.assign(departures=table.get("departures", ""))
+    departures = table.get("departures", Series("", table.index)).map(words)
     rows = []
-    for (method, trunk, _), found in table.groupby(["method", "video_trunk", "departures"], sort=False):
+    for (method, trunk, _), found in table.groupby(["method", "video_trunk", departures], sort=False):
         found = _over_splits(found)
         dataset, preset = found["dataset"].iloc[0], found["preset"].iloc[0]
         splits = sorted(set(found["split"]))
@@ -62,6 +62,6 @@ def _over_splits(found: DataFrame) -> DataFrame:
     return found[(found["split"] == 0) | ~whole]
 
 
-def _in_words(clips: pd.Series) -> str:
+def _in_words(clips: Series) -> str:
     """How many clips were trained on: "21,903", of splits of several sizes "9,537 to 9,624", and nothing of none."""
     return " to ".join(f"{count:,.0f}" for count in sorted({clips.min(), clips.max()}) if count)

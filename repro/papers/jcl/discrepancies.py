@@ -54,7 +54,7 @@ def four_keys(evidence: Evidence) -> str:
     for setting in evidence.settings("positive_keys"):
         sides = [setting.values("positive_keys", **{"method": "jcl"} | BASE | {"keys": keys}) for keys in (4, 5)]
         pair = paired_means(*sides)
-        told += [f"{setting.dataset}, {setting.preset} recipe: jcl {pair}"] if pair else []
+        told += [f"{setting}: jcl {pair}"] if pair else []
     return "; ".join(told)
 
 

@@ -22,7 +22,7 @@ def released_temperatures(evidence: Evidence) -> str:
         sides = [setting.values("temperature_grid", method="sce", temperature=query, key_temperature=key)
                  for query, key in ((0.1, 0.05), (0.2, 0.1))]
         pair = paired_means(*sides)
-        told += [f"{setting.dataset}, {setting.preset} recipe: {pair}"] if pair else []
+        told += [f"{setting}: {pair}"] if pair else []
     return "; ".join(told)
 
 

@@ -73,7 +73,7 @@ def spread(evidence: Evidence) -> str:
                                for name in ("random", "AE"))
             shares += [f"{100 * trained.mean() / random.mean():.1f}"] if len(trained) and len(random) else []
         if shares:
-            told.append(f"{setting.dataset}, {setting.preset} recipe: {', '.join(shares)} % with one layer and more")
+            told.append(f"{setting}: {', '.join(shares)} % with one layer and more")
     return f"embedding spread, of that at random initialisation: {'; '.join(told)}" if told else ""
 
 

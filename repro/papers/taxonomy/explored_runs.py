@@ -99,7 +99,6 @@ def cells(
         ValueError, FileNotFoundError: as `repro.table.Table.cells`.
     """
     data = {"protocol": protocol, "pipeline": pipeline, "subset": subset}
-    data = {name: value for name, value in data.items() if value != SkeletonRecipe.__dataclass_fields__[name].default}
     listed = functools.partial(TABLES["taxonomy"].cells, dataset, preset=preset, seeds=seeds, device=device, **data)
     if objectives != "auto":
         return listed(objectives=objectives)
@@ -107,7 +106,9 @@ def cells(
     usual = [cell for name in FIRST_OBJECTIVES for cell in every if cell.recipe.objectives == name]
     finished = [cell for cell in (*usual, *every) if store.run(cell).result is not None]
     if not finished and preset == "auto" and not manifest.embedded(dataset):
-        finished = [_cell(each) for each in finished_runs(data_of(usual[0].recipe), store) if each["preset"] != "smoke"]
+        found = [each for each in finished_runs(data_of(usual[0].recipe), store) if each["preset"] != "smoke"]
+        recipe_of = SkeletonRecipe.from_dict
+        finished = [SKELETONS.cell(recipe_of(each["recipe"]), each["seed"], each["preset"]) for each in found]
     if finished or usual[0].preset != "quick" or not manifest.embedded(dataset):
         return list({cell.key: cell for cell in finished or usual}.values())
     return [_first_look(cell) for cell in usual]
@@ -215,12 +216,6 @@ def reference(recipe: SkeletonRecipe) -> Reference:
     pipeline = "authors" if (recipe.dataset, recipe.pipeline) == ("ntu", "default") else recipe.pipeline
     scaled = pipeline in ("default", "predict_cluster")
     return Reference(1 if pipeline in CAMERA_FRAMES else 2, "scaled to [-1, 1]" if scaled else "m")
-
-
-def _cell(described: dict) -> Cell:
-    """A finished cell, as `Store.finished` describes it."""
-    columns = {field.name: described[field.name] for field in dataclasses.fields(Cell) if field.name in described}
-    return Cell(**columns | {"recipe": SkeletonRecipe.from_dict(described["recipe"]), "changes": _changes(described)})
 
 
 def _first_look(cell: Cell) -> Cell:

@@ -17,8 +17,6 @@ from pandas import DataFrame, Series
 from repro import manifest
 from repro.papers.taxonomy import glm_figures
 from repro.papers.taxonomy.glm import printed_by_objective
-from repro.papers.taxonomy.logs import FROZEN
-from repro.recipe import in_words
 from repro.report.elements import (
     comparable,
     draw_ours,
@@ -167,13 +165,14 @@ def along_training(log: DataFrame) -> Figure:
     panels = iter(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     looks = {"linear": (BLUE, "-", "last epoch of the probe"), "linear_best": (GREEN, "--", "best epoch on test")}
     for name, axes in zip(names, panels, strict=False):
+        entry = log[log["entry"] == name]
         for measure, (colour, line, label) in looks.items():
-            chosen = log[(log["entry"] == name) & (log["measure"] == measure)]
+            chosen = entry[entry["measure"] == measure]
             seaborn.lineplot(
                 chosen, x="epoch", y="value", errorbar="sd", color=colour, linestyle=line, label=label, legend=False,
                 ax=axes,
             )
-        if printed and ", " not in name:
+        if printed and (entry["objectives"] == name).all():  # it departs in nothing
             value = printed_by_objective()["UCLA"].get(name, np.nan)
             axes.axhline(value, color=VERMILLION, linestyle=":", linewidth=0.9, label="printed")
         axes.set_title(name.replace(", ", "\n"), loc="left")
@@ -193,23 +192,23 @@ def sequence_contrast(log: DataFrame) -> Figure:
     """The contrastive decoder term along training, a panel for each objective; panels of a row share their axis.
 
     Args:
-        log: one row per epoch and entry: epoch, CD (nats, mean over the epoch), entry ("AE+CD", or the same with the
-            released code's dictionary, which is never refreshed, "AE+CD, td_queue=frozen_noise"), seed,
-            sequence_dictionary (K, its entries), dataset and preset.
+        log: one row per epoch and run: epoch, CD (nats, mean over the epoch), objectives, td_queue ("live", or
+            "frozen_noise", the released code's dictionary, which is never refreshed), seed, sequence_dictionary (K, its
+            entries), dataset and preset.
 
     Raises:
         ValueError: if the log is empty or mixes presets, data sets or dictionaries of several sizes.
     """
     entries = only(log, "sequence_dictionary")
-    names = sorted(log["entry"].str.split(", ").str[0].unique(), key=lambda name: (name.count("+"), name))
+    names = sorted(log["objectives"].unique(), key=lambda name: (name.count("+"), name))
     rows = -(-len(names) // 2)
     figure = Figure(figsize=(COLUMN, 0.75 + 0.95 * rows), layout="constrained")
     figure.suptitle(origin(log, f"one run each, {seeds_named(log)}"))
     panels = figure.subplots(rows, 2, sharex=True, sharey="row", squeeze=False).flat
-    looks = {"": (BLUE, "-", "refreshed"), f", {in_words(FROZEN)}": (VERMILLION, "--", "never refreshed")}
+    looks = {"live": (BLUE, "-", "refreshed"), "frozen_noise": (VERMILLION, "--", "never refreshed")}
     for axes, name in zip(panels, names, strict=False):
-        for ending, (colour, line, label) in looks.items():
-            run = log[log["entry"] == name + ending].sort_values("epoch")
+        for dictionary, (colour, line, label) in looks.items():
+            run = log[(log["objectives"] == name) & (log["td_queue"] == dictionary)].sort_values("epoch")
             axes.plot(run["epoch"], run["CD"], color=colour, linestyle=line, label=label)
         axes.axhline(np.log(entries + 1), color=GREY, linestyle=":", linewidth=0.8, label=f"chance, ln {entries + 1}")
         axes.set_title(name, loc="left")
@@ -306,7 +305,8 @@ def of_one_recipe(log: DataFrame) -> DataFrame:
 FIGURES = {
     "taxonomy": Drawing(
         taxonomy,
-        "Linear-probe accuracy of the fifteen subsets of attractive and contrastive encoder and decoder terms.",
+        "Linear-probe accuracy of objectives, with the terms that each is the sum of: those of the paper are "
+        "attractive or contrastive (A, C), of encoder or decoder (E, D).",
     ),
     "taxonomy_variants": Drawing(
         taxonomy_variants,

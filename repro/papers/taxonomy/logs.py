@@ -12,6 +12,7 @@ from repro.run.store import Cell, Store
 from repro.skeleton.study import ALONG, SKELETONS
 
 FROZEN = {"td_queue": "frozen_noise"}  # of a cell whose dictionary of decoded sequences is never refreshed
+CONTRASTED = ("objectives", "td_queue")  # which tell the runs of the contrast of decoders apart
 
 
 def along_training(cells: list[Cell]) -> DataFrame:
@@ -50,7 +51,7 @@ def _contrasting_decoders(cells: DataFrame) -> DataFrame:
     """Cells of the paper's recipe with CD, and those which depart from it only in keeping the first dictionary."""
     contrasting = cells["objectives"].str.split("+").map(lambda terms: "CD" in terms)
     chosen = cells[contrasting & (cells["preset"] == "paper") & cells["changes"].isin([{}, FROZEN])]
-    return chosen.assign(entry=labels(chosen)).sort_values(["entry", "seed", "finished"])
+    return chosen.sort_values([*CONTRASTED, "seed", "finished"])
 
 
 def _contrast_by_epoch(store: Store, cells: DataFrame) -> DataFrame:
@@ -60,8 +61,8 @@ def _contrast_by_epoch(store: Store, cells: DataFrame) -> DataFrame:
         path = progress(store, cell["key"])
         if path:
             means = by_epoch(path, cell, ["CD"])
-            means = means.assign(sequence_dictionary=cell["sequence_dictionary"], entry=cell["entry"])
-            parts.append(named(means, cell))
+            fields = {name: cell[name] for name in ("sequence_dictionary", *CONTRASTED)}
+            parts.append(named(means.assign(**fields), cell))
     if not parts:
         return DataFrame()
     log = pd.concat(parts)
@@ -69,10 +70,10 @@ def _contrast_by_epoch(store: Store, cells: DataFrame) -> DataFrame:
 
 
 def _first_seeds(*logs: DataFrame) -> DataFrame:
-    """The first seed of every entry, from the last of the logs that has it."""
-    rows = pd.concat(logs).drop_duplicates(["entry", "seed", "epoch"], keep="last")
-    rows = rows[rows["seed"] == rows.groupby("entry")["seed"].transform("min")]
-    return rows.sort_values(["entry", "epoch"], ignore_index=True)
+    """The first seed of every objective with either dictionary, from the last of the logs that has it."""
+    rows = pd.concat(logs).drop_duplicates([*CONTRASTED, "seed", "epoch"], keep="last")
+    rows = rows[rows["seed"] == rows.groupby([*CONTRASTED])["seed"].transform("min")]
+    return rows.sort_values([*CONTRASTED, "epoch"], ignore_index=True)
 
 
 LOGS = {
@@ -81,7 +82,7 @@ LOGS = {
         _newest_rows,
     ),
     "sequence_contrast": Log(
-        "taxonomy", _contrasting_decoders, _contrast_by_epoch, ("epoch", "CD", "sequence_dictionary", "entry"),
+        "taxonomy", _contrasting_decoders, _contrast_by_epoch, ("epoch", "CD", "sequence_dictionary", *CONTRASTED),
         _first_seeds,
     ),
 }

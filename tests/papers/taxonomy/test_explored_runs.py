@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -77,6 +78,16 @@ def test_otherwise_the_cells_are_those_of_the_table(nothing, given, preset, expe
     assert {(cell.study, cell.preset) for cell in found} == {("skeletons", preset)}
     listed = TABLES["taxonomy"].cells(**({"objectives": ",".join(expected)} | given))
     assert [cell.key for cell in found] == [cell.key for cell in listed]
+
+
+def test_what_is_asked_of_the_data_is_taken_also_where_it_is_the_usual_of_other_data(nothing, monkeypatch):
+    """NW-UCLA's protocol is xview, NTU RGB+D's xsub."""
+    unread = SimpleNamespace(name="ntu", digest="made up")
+    study = dataclasses.replace(TABLES["taxonomy"].study, load=lambda recipe: unread)
+    monkeypatch.setitem(TABLES, "taxonomy", dataclasses.replace(TABLES["taxonomy"], study=study))
+    for asked, expected in (("xview", "xview"), ("xsub", "xsub"), ("auto", "xsub")):
+        cell, = cells("ntu", objectives="CE", protocol=asked)
+        assert (cell.recipe.protocol, cell.recipe.pipeline) == (expected, "default")
 
 
 def test_what_is_finished_is_looked_into(runs):

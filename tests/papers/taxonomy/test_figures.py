@@ -24,7 +24,6 @@ from repro.skeleton.recipe import SUBSETS
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
 BONES = [(0, 1), (1, 2), (1, 3)]
 
-FROZEN = ", td_queue=frozen_noise"  # ends what a cell is called whose dictionary is never refreshed
 
 def taxonomy_table(n_seeds=3, preset="paper", dataset="ucla") -> DataFrame:
     subsets = DataFrame(list(itertools.product((0, 1), repeat=4)), columns=OBJECTIVES)
@@ -65,9 +64,9 @@ def variants_table(dataset="ucla") -> DataFrame:
     return rows.assign(departures=departures, usual=[70.0, 60.0, np.nan, 50.0], preset=["paper", "quick"] * 2)
 
 
-def contrast_log(entries=("CE+CD", "CD", f"CD{FROZEN}"), dataset="ucla") -> DataFrame:
-    runs = [DataFrame({"epoch": range(1, 4), "CD": number + np.arange(3.0), "entry": entry})
-            for number, entry in enumerate(entries)]
+def contrast_log(names=(("CE+CD", "live"), ("CD", "live"), ("CD", "frozen_noise")), dataset="ucla") -> DataFrame:
+    runs = [DataFrame({"epoch": range(1, 4), "CD": number + np.arange(3.0)}).assign(objectives=name, td_queue=queue)
+            for number, (name, queue) in enumerate(names)]
     return pd.concat(runs).assign(sequence_dictionary=640, seed=0, dataset=dataset, preset="paper")
 
 
@@ -91,9 +90,9 @@ FIGURES = {
     "collapse, spread unknown": lambda: figures.encoder_collapse(depth_table().assign(embedding_spread=np.nan)),
     "contrast": lambda: figures.sequence_contrast(contrast_log()),
     "contrast, every objective": lambda: figures.sequence_contrast(
-        contrast_log([name + ending for name in SUBSETS if "CD" in name for ending in ("", FROZEN)])
+        contrast_log([(name, queue) for name in SUBSETS if "CD" in name for queue in ("live", "frozen_noise")])
     ),
-    "contrast, one run, embedded": lambda: figures.sequence_contrast(contrast_log(["CD"], "synthetic")),
+    "contrast, one run, embedded": lambda: figures.sequence_contrast(contrast_log([("CD", "live")], "synthetic")),
     "poses": lambda: figures.pose_strip({"pick up with two hands": sequence(), "throw": sequence(3)}, BONES),
 }
 
@@ -274,7 +273,7 @@ def test_the_contrast_is_plotted_by_objective_the_frozen_dictionary_dashed():
 
 def test_dictionaries_of_several_sizes_have_no_common_chance():
     log = contrast_log()
-    log.loc[log["entry"] == "CD", "sequence_dictionary"] = 128
+    log.loc[log["objectives"] == "CD", "sequence_dictionary"] = 128
     with pytest.raises(ValueError, match=r"one sequence_dictionary; this table has \[128, 640\]"):
         figures.sequence_contrast(log)
 
