@@ -229,14 +229,14 @@ def test_versions_in_the_results_are_those_of_the_cells():
         recipe = SkeletonRecipe.from_dict(json.loads(row.recipe))
         made = [Cell(row.study, recipe, row.seed, row.preset, "ucla", row.digest, version).key for version in range(9)]
         assert made.index(row.key) == row.version
-    told = ("NW-UCLA's cells of the `paper` recipe (150 epochs) are of version 2, but for CD and AE+CD by the recipe "
-            "as it is, which are there in versions 2 and 3; its `quick` cells (30 epochs) are of version 1, but for AD "
-            "and CE with three layers and one random initialisation of three layers, of version 2;")
+    told = ("NW-UCLA's cells of the `paper` recipe (150 epochs) are of version 2, but for CD, AE+CD and AE+AD+CD "
+            "by the recipe as it is, which are there in versions 2 and 3; its `quick` cells (30 epochs) are of version "
+            "1, but for AD and CE with three layers and one random initialisation of three layers, of version 2;")
     assert told in (ROOT / "RESULTS.md").read_text(encoding="utf-8")
     paper, quick = (cells[cells["preset"] == preset] for preset in ("paper", "quick"))
     assert len(paper) + len(quick) == len(cells)
     fields = cells["recipe"].map(json.loads)
-    again = fields.str["objectives"].isin(["CD", "AE+CD"]) & (cells["changes"] == "{}")
+    again = fields.str["objectives"].isin(["CD", "AE+CD", "AE+AD+CD"]) & (cells["changes"] == "{}")
     assert set(paper.loc[again[paper.index], "version"]) == {2, 3}
     assert set(paper.loc[~again[paper.index], "version"]) == {2}
     three_layers = fields[quick.index].str["layers"] == 3
@@ -254,7 +254,8 @@ def test_what_the_results_say_of_the_curves_is_what_was_measured():
     told = re.search(r"CD has (\S+) where (\S+) is printed, AE\+CD (\S+) where (\S+) is;.* CD has (\S+) to (\S+) in "
                      r"its first 30 epochs, then (\S+) to (\S+) up to epoch 140, and at its end (\S+), its lowest "
                      r"value since epoch 30; with any stopping epoch from 50 to 140 it is (\S+) to (\S+) points above "
-                     r"the printed value. AE\+CD has (\S+) at epoch 10, (\S+) at 60, (\S+) at 140, and still rises",
+                     r"the printed value. AE\+CD has (\S+) at epoch 10, (\S+) at 60, (\S+) at 140, and still rises. "
+                     r"AE\+AD\+CD, printed with (\S+), has (\S+) at the end \(81.3 in version 2\), and (\S+) or more",
                      text)
     assert list(values.index) == list(range(10, 151, 10)) and cd.loc[150] == cd.loc[40:].min()
     first, then, above = cd.loc[:30], cd.loc[40:140], cd.loc[50:140] - printed["CD"]
@@ -262,6 +263,7 @@ def test_what_the_results_say_of_the_curves_is_what_was_measured():
     ends = [number for name in ("CD", "AE+CD") for number in (values.loc[150, name], printed[name])]
     expected = [*ends, first.min(), first.max(), then.min(), then.max(), cd.loc[150], above.min(), above.max()]
     expected += values.loc[[10, 60, 140], "AE+CD"].tolist()
+    expected += [printed["AE+AD+CD"], values.loc[150, "AE+AD+CD"], values["AE+AD+CD"].min()]
     assert [float(number) for number in told.groups()] == pytest.approx(expected, abs=0.0501)
 
 
@@ -321,7 +323,7 @@ def test_variants_in_the_results_are_those_of_their_table():
         told.append((name, found))
     assert len(set(told)) == len(told)
     in_words = {(name, "precision=float32") for name in ("CE", "AE+CE+AD")}
-    in_words |= {(name, "version=2") for name in ("CD", "AE+CD")}
+    in_words |= {(name, "version=2") for name in ("CD", "AE+CD", "AE+AD+CD")}
     assert set(told) == set(zip(committed["objectives"], committed["departures"], strict=True)) - in_words
 
 

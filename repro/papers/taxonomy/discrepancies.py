@@ -142,7 +142,8 @@ def _gaps_here(evidence: Evidence) -> list[str]:
         for departure in ({}, FROZEN):
             sides = [setting.values("taxonomy", departing=departure, objectives=name) for name in (HIGH, LOW)]
             if manifest.plain(setting.dataset) == "ucla" and all(map(len, sides)):
-                recipe = ", ".join(filter(None, (f"{setting.preset} recipe", in_words(departure))))
+                version = f"version {setting.rows('taxonomy')['version'].iloc[0]}"
+                recipe = ", ".join(filter(None, (f"{setting.preset} recipe", version, in_words(departure))))
                 told.append(f"{setting.dataset}, {recipe}: {sides[0].mean() - sides[1].mean():+.1f}")
     return told
 
