@@ -134,9 +134,7 @@ def precision_of(recipe: Recipe, device: torch.device) -> str:
 
 def precision_in_words(recipe: Recipe, device: torch.device) -> str:
     """What matrix products are computed in where the recipe asks for nothing, and why."""
-    if device.type == "cuda":
-        return f"matrix products in {precision_of(recipe, device)}"
-    lacks = "" if has_bfloat16() else ": this processor has no instructions for bfloat16"
+    lacks = "" if device.type == "cuda" or has_bfloat16() else ": this processor has no instructions for bfloat16"
     return f"matrix products in {precision_of(recipe, device)}{lacks}"
 
 
