@@ -90,7 +90,7 @@ def redraw(
                 written += _write(folder, away, table, rows, shown, figures.get(away))
     for name in [name for name in figures if name in kept]:
         for path in sorted(folder.glob(f"{name}_*.csv")):
-            log = figures[name].of(logs.read(path, kept[name].columns))
+            log = figures[name].of(logs.read(path, kept[name]))
             if not log.empty:
                 found = cells[kept[name].table]
                 behind = found[found["key"].isin(log["key"])]
