@@ -296,7 +296,8 @@ def report(
     from repro.report.site import build
 
     runs, figures = manifest.runs_root(), manifest.project_root() / "figures"
-    print(build(output or runs / "report", figures, runs / "notebooks", *_judged(), papers.titles()))
+    known = papers.titles(), papers.drawings(), papers.named()
+    print(build(output or runs / "report", figures, runs / "notebooks", *_judged(), *known))
 
 
 @app.command()

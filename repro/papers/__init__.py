@@ -56,6 +56,11 @@ def titles() -> dict[str, list[str]]:
     return {paper(name).TITLE: [*paper(name).TABLES] for name in names()}
 
 
+def named() -> set[str]:
+    """The fields that name what is trained, of all tables' studies."""
+    return {table.study.recipe.named_by for table in tables().values()}
+
+
 def offered(module: str, name: str) -> list[Any]:
     """What papers call so in a module of theirs, of those that have it."""
     found = []

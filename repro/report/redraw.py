@@ -45,12 +45,16 @@ class Drawing(NamedTuple):
         caption: what it shows, in words.
         of: of a log, which of its rows are drawn; where there are none, nothing is.
         also: a further sentence of the caption, which follows from the finished cells behind the figure.
+        summary: of the rows of a table, what the site says of them beside the figure.
+        repeated: columns of a table that only repeat what others say; the site leaves them out.
     """
 
     draw: Callable[[DataFrame], Figure]
     caption: str
     of: Callable[[DataFrame], DataFrame] = lambda log: log
     also: Callable[[DataFrame], str] = lambda cells: ""
+    summary: Callable[[DataFrame], str] = lambda rows: ""
+    repeated: tuple[str, ...] = ()
 
 
 def redraw(
