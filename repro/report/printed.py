@@ -61,7 +61,11 @@ def _read(name: str, **options) -> DataFrame:
 
 @functools.cache
 def _files() -> dict[str, Traversable]:
-    """The files of all papers, by name."""
+    """The files of all papers, by name; raises ValueError, naming both, if two have one."""
     folders = [paper / "printed" for paper in PAPERS.iterdir() if (paper / "printed").is_dir()]
-    files = [file for folder in folders for file in folder.iterdir()]
-    return {file.name.removesuffix(".csv"): file for file in files if file.name.endswith(".csv")}
+    found: dict[str, Traversable] = {}
+    for file in (file for folder in folders for file in folder.iterdir() if file.name.endswith(".csv")):
+        other = found.setdefault(file.name.removesuffix(".csv"), file)
+        if other is not file:
+            raise ValueError(f"{other} and {file} are printed tables of one name, by which they are read; rename one")
+    return found
