@@ -1,30 +1,14 @@
 """What cells are called, of a study whose recipes name what is trained in a field of their own."""
 
-import dataclasses
+from made_up_study import SHAPED, frame, shaped, stored
 
-from made_up_study import TOY, Toy, frame, stored
-
-from repro.recipe import setting
 from repro.report.logs import fullest
 from repro.report.stored import labels, untrained
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Shaped(Toy):
-    """Named by a field that no recipe of the project has."""
-
-    named_by = "shape"
-    shape: str = setting("round", "paper", allowed=("random", "round", "square"))
-
-
-def shaped(dataset, shape, **changes):
-    return Shaped(dataset=dataset, shape=shape).replace(**changes)
-
-
 def cells(*shapes, **changes):
-    study = dataclasses.replace(TOY, recipe=Shaped, presets={"paper": shaped})
     recipes = [shaped("ucla", shape, **changes).to_dict() for shape in shapes]
-    return study.tidy(frame(*(stored(recipe=recipe, **changes) for recipe in recipes)))
+    return SHAPED.tidy(frame(*(stored(recipe=recipe, study="shapes", **changes) for recipe in recipes)))
 
 
 def test_cells_are_called_by_the_field_that_names_what_is_trained():
