@@ -5,13 +5,11 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
-from repro import manifest
 from repro.recipe import choose
 
 PAPERS = files("repro") / "papers"
-SCE_NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_imagenet": "Tiny-IN"}
 
 
 def names() -> list[str]:
@@ -37,20 +35,6 @@ def as_printed(name: str) -> DataFrame:
         ValueError: if there is no such table; the message names those there are.
     """
     return _read(name, dtype=str)
-
-
-def sce_grid(dataset: str) -> Series:
-    """SCE's printed accuracies by (temperature, key_temperature), in percent; empty for data sets without any.
-
-    Args:
-        dataset: a label such as "cifar10" or "cifar10 (my_copy.npz)"; the copy has the numbers of the whole.
-
-    Source: SCE supplement, Table 2.
-    """
-    rows = printed("sce_temperature_long")
-    rows = rows[rows["dataset"] == SCE_NAMES.get(manifest.plain(dataset))]
-    grid = rows.rename(columns={"tau": "temperature", "tau_m": "key_temperature"})
-    return grid.set_index(["temperature", "key_temperature"])["top1"]
 
 
 def _read(name: str, **options) -> DataFrame:
