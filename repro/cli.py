@@ -4,6 +4,7 @@ What takes seconds to import (torch, pandas, matplotlib) is imported by the comm
 """
 
 import json
+import math
 import shutil
 import sys
 from collections.abc import Iterable
@@ -211,20 +212,24 @@ def results_list() -> None:
     """Print every finished cell, exported or in REPRO_RUNS, with its main measure.
 
     That is the accuracy of the linear probe; of cells that are fine-tuned instead, the accuracy on the first target;
-    of those that are trained for their negatives alone, how many categories these come from.
+    of those that are trained for their negatives alone, how many categories these come from; of others, what their
+    table shows first.
 
     Example: repro results list
     """
     from repro.run.export import everything
 
+    tables = [*papers.tables().values()]
+    named = {table.study.name: table.study.recipe.named_by for table in tables}
+    first = {table.study.name: table.measures for table in reversed(tables)}
     for cell in everything().itertuples():
         metrics, recipe = json.loads(cell.metrics), json.loads(cell.recipe)
         target, *_ = recipe.get("targets", "").split(",")
-        measure = next(name for name in ("linear", target, "categories_video") if name in metrics)
-        method = recipe.get("objectives") or recipe["method"]
-        called = ", ".join(filter(None, (method, in_words(json.loads(cell.changes) or {}))))
+        usual = ("linear", target, "categories_video", *first.get(cell.study, ()))
+        measure = next((name for name in usual if name in metrics), "")
+        called = ", ".join(filter(None, (recipe.get(named.get(cell.study)), in_words(json.loads(cell.changes) or {}))))
         where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6}"
-        print(f"{where} seed {cell.seed}  {measure:<16} {metrics[measure]:6.2f}  {called}")
+        print(f"{where} seed {cell.seed}  {measure:<16} {metrics.get(measure, math.nan):6.2f}  {called}")
 
 
 @results_app.command("export")
@@ -296,7 +301,8 @@ def report(
     from repro.report.site import build
 
     runs, figures = manifest.runs_root(), manifest.project_root() / "figures"
-    print(build(output or runs / "report", figures, runs / "notebooks", *_judged(), papers.titles()))
+    known = papers.titles(), papers.drawings(), papers.named()
+    print(build(output or runs / "report", figures, runs / "notebooks", *_judged(), *known))
 
 
 @app.command()

@@ -147,7 +147,7 @@ class Recipe:
     Attributes:
         cells_per_gpu: how many cells a GPU trains at once, each in a process of its own; one, if it keeps a GPU busy.
         gpu_precision: of matrix products on a GPU, where `precision` is "auto".
-        named_by: the field that names what is trained, whose values say who uses another field.
+        named_by: the field that names what is trained ("random": nothing), whose values say who uses another field.
 
     Raises:
         TypeError: if a value has not the type its field declares, or a field is unknown.

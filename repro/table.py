@@ -153,8 +153,9 @@ class Study:
     def tidy(self, cells: DataFrame) -> DataFrame:
         """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
 
-        Of equal changes, version and seed the one that finished last. A field of the recipe that is also the name of a
-        measure, or of what else is known of a cell, keeps the latter's value.
+        What is trained stands in `named`, whatever field of the recipe names it. Of equal changes, version and seed the
+        one that finished last. A field of the recipe that is also the name of a measure, or of what else is known of a
+        cell, keeps the latter's value.
 
         Raises:
             ValueError: if there is no such recipe or preset; the message names the cell.
@@ -168,7 +169,8 @@ class Study:
             for change, recipe, preset in presets
         ])
         cost = cells["cost"].map(json.loads)
-        cells = cells.assign(cost=cost, finished=[each["finished"] for each in cost])
+        named = [getattr(recipe, self.recipe.named_by) for recipe in recipes]
+        cells = cells.assign(cost=cost, finished=[each["finished"] for each in cost], named=named)
         measures = DataFrame(cells["metrics"].map(json.loads).tolist(), index=cells.index)
         fields = DataFrame([recipe.to_dict() for recipe in recipes], index=cells.index, columns=self.fields)
         found = cells.drop(columns=["recipe", "metrics"]).join(measures)

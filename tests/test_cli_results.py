@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from command_line import refused
+from made_up_study import SHAPED, shaped
 
 from repro import manifest, papers
 from repro.audiovisual import recipe as audiovisual
@@ -13,7 +14,7 @@ from repro.papers.taxonomy import glm_ours
 from repro.run.export import read_cells
 from repro.run.store import Cell, Store, acquire
 from repro.skeleton.recipe import paper
-from repro.table import MixedSeeds
+from repro.table import MixedSeeds, Table
 
 COST = {"cost": {"finished": "2026-01-01", "commit": "abc"}}
 SENTENCES = (*papers.claims(), *papers.discrepancies())
@@ -45,6 +46,21 @@ def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypat
     assert shown == {"cross_modal": ["synthetic_video", "51.25", "cmacc"],
                      "mutual_information": ["linear", "99.50", "cmacc"],
                      "category_diversity": ["categories_video", "22.50", "cmacc,", "targets="]}
+
+
+def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, monkeypatch):
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    table = Table(name="shapes", title="", place="", study=SHAPED, rows=[], datasets=("ucla",), measures=("ap", "ari"))
+    monkeypatch.setattr(papers, "tables", lambda: {"shapes": table})
+    for seed, metrics in enumerate(({"ari": 7.0, "ap": 12.5}, {"ari": 7.0}, {"chosen": "last"})):
+        finish(Store(tmp_path / "runs"), shaped("ucla", "square"), metrics, seed=seed, study="shapes")
+    finish(Store(tmp_path / "runs"), shaped("ucla", "round"), {"linear": 5.0}, seed=3, study="gone", depth=2)
+    status, out, _ = repro("results", "list")
+    assert status == 0
+    assert sorted(line.split("seed ")[1].split() for line in out.splitlines()) == [
+        ["0", "ap", "12.50", "square"], ["1", "ari", "7.00", "square"], ["2", "nan", "square"],
+        ["3", "linear", "5.00", "depth=2"],
+    ]
 
 
 def test_results_list_of_no_runs(repro):

@@ -26,7 +26,7 @@ class Grown(Small):
 
 def key(recipe: Recipe) -> str:
     return Cell(
-        study="made up", recipe=recipe, seed=0, preset="quick", dataset="ucla", digest="digest", version=1
+        study="skeletons", recipe=recipe, seed=0, preset="quick", dataset="ucla", digest="digest", version=1
     ).key
 
 

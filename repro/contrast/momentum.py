@@ -9,7 +9,7 @@ N processes which normalise their own rows compute what one process computes wit
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -223,12 +223,12 @@ def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, *, gener
     return features[places.to(features.device, non_blocking=True)]
 
 
-def average_gradients(module: nn.Module) -> None:
-    """Set the gradients of `module` to their mean over the processes, in place; called between backward and the step.
+def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Set the gradients of parameters to their mean over the processes, in place; between backward and the step.
 
     The processes hold the same weights and as many samples each, so these are the gradients of the whole batch's mean.
     """
-    average([parameter.grad for parameter in module.parameters() if parameter.grad is not None])
+    average([parameter.grad for parameter in parameters if parameter.grad is not None])
 
 
 def average_statistics(module: nn.Module) -> None:

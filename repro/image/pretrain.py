@@ -122,7 +122,8 @@ class Pretrainer(Learner):
         if self.taken * MONITORED % self.total_steps < MONITORED:  # at the first step of every tenth
             self.knn1 = self._nearest_neighbour()
         index, pictures = self._next_batch()
-        self.optimiser.param_groups[0]["lr"] = learning_rate(self.recipe, self.taken, self.steps_per_epoch)
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.recipe, self.taken, self.steps_per_epoch)
         self.model.train()
         supervised = self.recipe.method == "supervised"
         losses = self._supervised(pictures, index) if supervised else self._contrast(pictures)
@@ -201,8 +202,8 @@ class Pretrainer(Learner):
     def _descend(self, loss: Tensor) -> None:
         self.optimiser.zero_grad()
         loss.backward()
-        for module in (self.model, self.classifier):
-            average_gradients(module)
+        for group in self.optimiser.param_groups:
+            average_gradients(group["params"])
         self.optimiser.step()
 
     def _next_batch(self) -> tuple[Tensor, list[Tensor]]:
@@ -289,8 +290,9 @@ class Pretrainer(Learner):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue exactly; the same in every process."""
-        for module in (self.model, self.keys):
-            average_statistics(module)
+        for part in (getattr(self, name) for name in self.parts):
+            if isinstance(part, nn.Module):
+                average_statistics(part)
         return super().state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -38,12 +38,25 @@ def paper(name: str) -> ModuleType:
 
 @functools.cache
 def tables() -> "dict[str, Table]":
-    """Every table of every paper, by name, in the order in which the papers name them."""
+    """Every table of every paper, by name, in the order in which the papers name them.
+
+    Raises:
+        ValueError: if two tables have one name, or two studies, by which cells and their results are told apart.
+    """
     declared = {}
-    for name in names():
-        found = importlib.import_module(f"{__name__}.{name}.tables").TABLES
-        declared |= {table: found[table] for table in paper(name).TABLES}
-    return declared
+    for paper_name in names():
+        found = importlib.import_module(f"{__name__}.{paper_name}.tables").TABLES
+        declared[paper_name] = {name: found[name] for name in paper(paper_name).TABLES}
+    joined = _joined("table", declared)
+    first: dict[str, Table] = {}
+    for name, table in joined.items():
+        other = first.setdefault(table.study.name, table)
+        if table.study != other.study:
+            raise ValueError(
+                f"{other.name} and {name} are tables of two studies called {table.study.name!r}, which would take each "
+                "other's results for their own; give one of them another name"
+            )
+    return joined
 
 
 def lines() -> dict[str, str]:
@@ -56,33 +69,39 @@ def titles() -> dict[str, list[str]]:
     return {paper(name).TITLE: [*paper(name).TABLES] for name in names()}
 
 
-def offered(module: str, name: str) -> list[Any]:
-    """What papers call so in a module of theirs, of those that have it."""
-    found = []
-    for place in (f"{__name__}.{paper_name}.{module}" for paper_name in names()):
+def named() -> set[str]:
+    """The fields that name what is trained, of all tables' studies."""
+    return {table.study.recipe.named_by for table in tables().values()}
+
+
+def offered(module: str, name: str) -> dict[str, Any]:
+    """What papers call so in a module of theirs, by paper, of those that have it."""
+    found = {}
+    for paper_name in names():
+        place = f"{__name__}.{paper_name}.{module}"
         if importlib.util.find_spec(place) and hasattr(importlib.import_module(place), name):
-            found.append(getattr(importlib.import_module(place), name))
+            found[paper_name] = getattr(importlib.import_module(place), name)
     return found
 
 
 def drawings() -> "dict[str, Drawing]":
-    """How tables and logs are drawn, by name."""
-    return _merged("figures", "FIGURES")
+    """How tables and logs are drawn, by name; raises ValueError if two have one."""
+    return _joined("figure", offered("figures", "FIGURES"))
 
 
 def logs() -> "dict[str, Log]":
-    """What figures need beside results, by name."""
-    return _merged("logs", "LOGS")
+    """What figures need beside results, by name; raises ValueError if two have one."""
+    return _joined("log", offered("logs", "LOGS"))
 
 
 def claims() -> "list[Claim]":
     """The checkable sentences of all papers."""
-    return [claim for of_paper in offered("claims", "CLAIMS") for claim in of_paper]
+    return [claim for of_paper in offered("claims", "CLAIMS").values() for claim in of_paper]
 
 
 def discrepancies() -> "list[Discrepancy]":
     """Where papers disagree with themselves or with their released code."""
-    return [discrepancy for of_paper in offered("discrepancies", "DISCREPANCIES") for discrepancy in of_paper]
+    return [discrepancy for of_paper in offered("discrepancies", "DISCREPANCIES").values() for discrepancy in of_paper]
 
 
 def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "Evidence":
@@ -155,11 +174,18 @@ def redraw(cells: "DataFrame", folder: Path) -> list[Path]:
 
     standing_cells = standing(tables().values(), cells)
     written = drawn(tables(), standing_cells, drawings(), logs(), folder)
-    for further in offered("figures", "FURTHER"):
+    for further in offered("figures", "FURTHER").values():
         written += [path for draw in further for path in draw(standing_cells, folder)]
     return written
 
 
-def _merged(module: str, name: str) -> dict[str, Any]:
-    """What papers call so, by its own names."""
-    return {key: value for of_paper in offered(module, name) for key, value in of_paper.items()}
+def _joined(what: str, declared: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What papers declare of a kind, by its own names; raises ValueError, naming both papers, if two have one."""
+    joined: dict[str, Any] = {}
+    for paper_name, of_paper in declared.items():
+        for name, value in of_paper.items():
+            if name in joined:
+                other = next(other for other in declared if name in declared[other])
+                raise ValueError(f"the papers {other} and {paper_name} have both a {what} {name!r}; rename one of them")
+            joined[name] = value
+    return joined

@@ -1,6 +1,7 @@
 """What the folder of figures holds: each figure with its caption and provenance, and the table or log behind it."""
 
 import json
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -9,6 +10,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from repro.report.logs import slug
+from repro.report.redraw import Drawing
 from repro.report.trust import RESULTS
 
 CELLS = "cells.csv"
@@ -25,6 +27,7 @@ class Drawn(NamedTuple):
         caption: of the figure, "" where none is drawn.
         provenance: what the figure was drawn from: cells, seeds, preset, dataset or log.
         table: where the CSV is a table of results; None for a log and where there is none.
+        summary: what its paper says of such a table beside the figure.
     """
 
     stem: str
@@ -32,6 +35,7 @@ class Drawn(NamedTuple):
     caption: str
     provenance: dict[str, Any]
     table: DataFrame | None
+    summary: str
 
     @property
     def title(self) -> str:
@@ -45,17 +49,31 @@ class Drawn(NamedTuple):
         return next((f"{self.stem}{ending}" for ending in (".svg", ".png") if self.stem + ending in self.files), "")
 
 
-def read(folder: Path) -> list[Drawn]:
-    """Everything in the folder but the exported cells, sorted by stem; nothing of a folder that does not exist."""
+def read(folder: Path, drawings: Mapping[str, Drawing]) -> list[Drawn]:
+    """Everything in the folder but the exported cells, sorted by stem; nothing of a folder that does not exist.
+
+    Args:
+        folder: of figures.
+        drawings: of tables and logs, by name.
+    """
     paths = sorted(path for path in folder.glob("*") if path.suffix in ENDINGS and path.name != CELLS)
     stems = dict.fromkeys(path.stem for path in paths)
-    return [_drawn(folder, stem, [path.name for path in paths if path.stem == stem]) for stem in stems]
+    files = {stem: [path.name for path in paths if path.stem == stem] for stem in stems}
+    return [_drawn(folder, stem, files[stem], drawings.get(belonging(stem, drawings))) for stem in stems]
 
 
-def _drawn(folder: Path, stem: str, files: list[str]) -> Drawn:
+def belonging(stem: str, names: Collection[str]) -> str:
+    """The name that the files of a stem belong to, of these: "taxonomy_variants_ucla" gives "taxonomy"; or ""."""
+    return max((name for name in names if stem.startswith(f"{name}_")), key=len, default="")
+
+
+def _drawn(folder: Path, stem: str, files: list[str], drawing: Drawing | None) -> Drawn:
     caption, provenance = _metadata(folder / f"{stem}.svg") if f"{stem}.svg" in files else ("", {})
     table = _results(folder / f"{stem}.csv") if f"{stem}.csv" in files else None
-    return Drawn(stem, files, caption, provenance, table)
+    if table is None or drawing is None:
+        return Drawn(stem, files, caption, provenance, table, "")
+    left = table.drop(columns=table.columns.intersection(drawing.repeated))
+    return Drawn(stem, files, caption, provenance, left, drawing.summary(table))
 
 
 def _results(path: Path) -> DataFrame | None:

@@ -16,8 +16,7 @@ from repro.run.finished import read_table
 from repro.run.store import Store, write_atomically
 
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
-TEXTS = ("key", "dataset", "preset", "entry", "objectives", "measure", "departures", "method", "model", "sampler",
-         "td_queue", "query", "modality", "category", "nearest_category")  # columns of logs that hold no numbers
+TEXTS = ("key", "dataset", "preset")  # those of them that are no numbers
 AGAIN = ("export it again where its cells were trained, with `repro results export`, or restore it from version "
          "control")
 
@@ -30,6 +29,7 @@ class Log(NamedTuple):
         choose: which of these count, of one data set, smoke runs left out.
         collect: makes the log from the store and these.
         columns: that its figure needs, besides those that name its cells.
+        texts: which of its columns, besides these, hold text; all others hold finite numbers.
         join: puts what the file has so far, if it is there, and the log together, in this order; without it the log
             replaces the file.
     """
@@ -38,25 +38,27 @@ class Log(NamedTuple):
     choose: Callable[[DataFrame], DataFrame]
     collect: Callable[[Store, DataFrame], DataFrame]
     columns: tuple[str, ...]
+    texts: tuple[str, ...] = ()
     join: Callable[..., DataFrame] | None = None
 
 
-def read(path: Path, columns: Sequence[str] = ()) -> DataFrame:
-    """An exported log, with these columns and those that name its cells.
+def read(path: Path, wanted: Log) -> DataFrame:
+    """An exported log, with the columns that its figure needs and those that name its cells.
 
     Raises:
         ValueError: if the file is damaged, a column is missing, or a value is no finite number where one should be.
     """
+    texts = [*TEXTS, *wanted.texts]
     try:
         text = path.read_text(encoding="utf-8")
         list(whole_lines(io.StringIO(text)))  # pandas would pad a line that is cut
-        log = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False)
+        log = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(texts, str), keep_default_na=False)
     except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); {AGAIN}") from error
-    missing = [name for name in (*NAMED, *columns) if name not in log]
+    missing = [name for name in (*NAMED, *wanted.columns) if name not in log]
     if missing:
         raise ValueError(f"{path} has no column {missing[0]!r}; {AGAIN}")
-    for name in log.columns.difference(TEXTS):
+    for name in log.columns.difference(texts):
         if log[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all():
             raise ValueError(f"{path} is damaged ({name!r} holds other than finite numbers); {AGAIN}")
     return log
@@ -79,7 +81,7 @@ def export(kept: Mapping[str, Log], cells: Mapping[str, DataFrame], store: Store
             if not log.empty:
                 path = folder / f"{name}_{slug(dataset)}.csv"
                 if wanted.join:
-                    earlier = [read(path, wanted.columns)] if path.exists() else []
+                    earlier = [read(path, wanted)] if path.exists() else []
                     log = wanted.join(*earlier, log)
                 write_atomically(path, lambda temporary, log=log: log.to_csv(temporary, index=False))
                 written.append(path)

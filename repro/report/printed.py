@@ -5,13 +5,11 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
-from repro import manifest
 from repro.recipe import choose
 
 PAPERS = files("repro") / "papers"
-SCE_NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_imagenet": "Tiny-IN"}
 
 
 def names() -> list[str]:
@@ -39,20 +37,6 @@ def as_printed(name: str) -> DataFrame:
     return _read(name, dtype=str)
 
 
-def sce_grid(dataset: str) -> Series:
-    """SCE's printed accuracies by (temperature, key_temperature), in percent; empty for data sets without any.
-
-    Args:
-        dataset: a label such as "cifar10" or "cifar10 (my_copy.npz)"; the copy has the numbers of the whole.
-
-    Source: SCE supplement, Table 2.
-    """
-    rows = printed("sce_temperature_long")
-    rows = rows[rows["dataset"] == SCE_NAMES.get(manifest.plain(dataset))]
-    grid = rows.rename(columns={"tau": "temperature", "tau_m": "key_temperature"})
-    return grid.set_index(["temperature", "key_temperature"])["top1"]
-
-
 def _read(name: str, **options) -> DataFrame:
     found = _files()
     with found[choose("name", name, found)].open(encoding="utf-8") as file:
@@ -61,7 +45,11 @@ def _read(name: str, **options) -> DataFrame:
 
 @functools.cache
 def _files() -> dict[str, Traversable]:
-    """The files of all papers, by name."""
+    """The files of all papers, by name; raises ValueError, naming both, if two have one."""
     folders = [paper / "printed" for paper in PAPERS.iterdir() if (paper / "printed").is_dir()]
-    files = [file for folder in folders for file in folder.iterdir()]
-    return {file.name.removesuffix(".csv"): file for file in files if file.name.endswith(".csv")}
+    found: dict[str, Traversable] = {}
+    for file in (file for folder in folders for file in folder.iterdir() if file.name.endswith(".csv")):
+        other = found.setdefault(file.name.removesuffix(".csv"), file)
+        if other is not file:
+            raise ValueError(f"{other} and {file} are printed tables of one name, by which they are read; rename one")
+    return found

@@ -45,12 +45,16 @@ class Drawing(NamedTuple):
         caption: what it shows, in words.
         of: of a log, which of its rows are drawn; where there are none, nothing is.
         also: a further sentence of the caption, which follows from the finished cells behind the figure.
+        summary: of the rows of a table, what the site says of them beside the figure.
+        repeated: columns of a table that only repeat what others say; the site leaves them out.
     """
 
     draw: Callable[[DataFrame], Figure]
     caption: str
     of: Callable[[DataFrame], DataFrame] = lambda log: log
     also: Callable[[DataFrame], str] = lambda cells: ""
+    summary: Callable[[DataFrame], str] = lambda rows: ""
+    repeated: tuple[str, ...] = ()
 
 
 def redraw(
@@ -90,7 +94,7 @@ def redraw(
                 written += _write(folder, away, table, rows, shown, figures.get(away))
     for name in [name for name in figures if name in kept]:
         for path in sorted(folder.glob(f"{name}_*.csv")):
-            log = figures[name].of(logs.read(path, kept[name].columns))
+            log = figures[name].of(logs.read(path, kept[name]))
             if not log.empty:
                 found = cells[kept[name].table]
                 behind = found[found["key"].isin(log["key"])]

@@ -17,10 +17,11 @@ from pandas import DataFrame
 from pygments.formatters import HtmlFormatter
 
 from repro.recipe import choose
-from repro.report import agreement, drawn, executed, trust
-from repro.report.drawn import CELLS, Drawn
+from repro.report import drawn, executed, trust
+from repro.report.drawn import CELLS, Drawn, belonging
 from repro.report.levels import LEVELS, PAPER, level_of, rank
-from repro.report.trust import TERMS, Trust
+from repro.report.redraw import Drawing
+from repro.report.trust import Trust
 from repro.report.verdicts import NOT_MEASURED, VERDICTS
 from repro.run.cost import commit
 
@@ -58,6 +59,8 @@ def build(
     claims: DataFrame,
     discrepancies: DataFrame,
     papers: Mapping[str, Collection[str]],
+    drawings: Mapping[str, Drawing],
+    named: Collection[str],
 ) -> Path:
     """Write the site and return its first page. A report that is there already is replaced as a whole.
 
@@ -68,6 +71,8 @@ def build(
         claims: what the papers say, with verdicts, of `claims.judge`.
         discrepancies: where the papers disagree with themselves or their code, of `claims.measured_discrepancies`.
         papers: by title, the names of the tables of each.
+        drawings: of tables and logs, by name.
+        named: columns of tables that say what is trained, "random" where nothing is.
 
     Raises:
         ValueError: if `output` holds anything but a report, or a claim has a verdict that does not exist.
@@ -76,7 +81,9 @@ def build(
     _check_replaceable(output)
     temporary = output.with_name(f".{output.name}.{secrets.token_hex(8)}")
     try:
-        _write(temporary, figures, notebooks, [*claims.itertuples()], [*discrepancies.itertuples()], papers)
+        found = drawn.read(figures, drawings)
+        checked = [*claims.itertuples()], [*discrepancies.itertuples()]
+        _write(temporary, figures, notebooks, found, *checked, papers, named)
         if output.exists():
             shutil.rmtree(output)
         temporary.replace(output)
@@ -89,18 +96,19 @@ def _write(
     folder: Path,
     figures: Path,
     notebooks: Path,
+    found: list[Drawn],
     claims: list[Any],
     discrepancies: list[Any],
     papers: Mapping[str, Collection[str]],
+    named: Collection[str],
 ) -> None:
     """The pages, and what they link to; claims and discrepancies as rows of their tables."""
-    found = drawn.read(figures)
     ran = executed.read(notebooks, {name for each in found for name in each.files})
     _copy(figures, [*(name for each in found for name in each.files), CELLS], folder / "figures")
     _copy(notebooks, [f"{each.name}.ipynb" for each in ran], folder / "notebooks")
     styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
     (folder / "style.css").write_text("\n".join(styles), encoding="utf-8")
-    _page(folder, "index.html", "index.html", **_overview(found, claims, papers), notebooks=ran,
+    _page(folder, "index.html", "index.html", **_overview(found, claims, papers, named), notebooks=ran,
           notebook_folder=str(notebooks), cells=CELLS if (figures / CELLS).exists() else "", claims=claims,
           discrepancies=discrepancies, measured=sum(each.measured != NOT_MEASURED for each in discrepancies),
           level=level_of, reproduction=PAPER)
@@ -146,14 +154,16 @@ def _copy(source: Path, names: Sequence[str], target: Path) -> None:
             shutil.copyfile(source / name, target / name)
 
 
-def _overview(found: Sequence[Drawn], claims: list[Any], papers: Mapping[str, Collection[str]]) -> dict:
+def _overview(
+    found: Sequence[Drawn], claims: list[Any], papers: Mapping[str, Collection[str]], named: Collection[str]
+) -> dict:
     """What the first page says of results and claims."""
     results = [each for each in found if each.table is not None]
     rows = [(each, glance) for each in results for glance in trust.at_a_glance(each.table)]
     strongest_first = sorted(rows, key=lambda row: rank(row[1].level))
     return {
         "papers": _papers(strongest_first, papers),
-        "reproduced": trust.reproduced(each.table for each in results),
+        "reproduced": trust.reproduced((each.table for each in results), named),
         "enough": trust.ENOUGH,
         "figures": [each for each in found if each.figure],
         "verdicts": VERDICTS,
@@ -167,7 +177,7 @@ def _overview(found: Sequence[Drawn], claims: list[Any], papers: Mapping[str, Co
 def _papers(rows: Sequence[tuple[Drawn, Trust]], papers: Mapping[str, Collection[str]]) -> list[Paper]:
     """The rows by paper; those of a table that no paper has come last."""
     known = [table for tables in papers.values() for table in tables]
-    of_table = [(row, _table(row[0].stem, known)) for row in rows]
+    of_table = [(row, belonging(row[0].stem, known)) for row in rows]
     found = []
     for title, tables in papers.items():
         present = {table for _, table in of_table}
@@ -175,11 +185,6 @@ def _papers(rows: Sequence[tuple[Drawn, Trust]], papers: Mapping[str, Collection
         found.append(Paper(title, [row for row, table in of_table if table in tables], missing))
     others = [row for row, table in of_table if not table]
     return found + ([Paper("Other tables", others, [])] if others else [])
-
-
-def _table(stem: str, known: Collection[str]) -> str:
-    """The table a file belongs to, of those known: "taxonomy_variants_ucla" gives "taxonomy"."""
-    return max((name for name in known if stem.startswith(f"{name}_")), key=len, default="")
 
 
 def _by_paper(found: list[Any]) -> dict[str, list[Any]]:
@@ -190,24 +195,18 @@ def _by_paper(found: list[Any]) -> dict[str, list[Any]]:
 def _details(each: Drawn) -> dict:
     """What a result's own page shows beside its figure."""
     if each.table is None:
-        return {"trusts": [], "summary": "", "header": []}
+        return {"trusts": [], "header": []}
     table = each.table.assign(difference=trust.distances(each.table)).dropna(axis="columns", how="all")
-    known = {*TERMS, "dataset"} | ({"preset"} if table["preset"].nunique() == 1 else set())
+    known = {"dataset"} | ({"preset"} if table["preset"].nunique() == 1 else set())
     table = table[[name for name in table if name not in known]]
     exact = {*each.table.columns[: each.table.columns.get_loc("ours")], "published"}
     return {
         "trusts": trust.at_a_glance(each.table),
-        "summary": agreement.summary(each.table) if _one_taxonomy(each.table) else "",
         "header": list(table),
         "align": {name: NUMBER if pd.api.types.is_numeric_dtype(table[name]) else "" for name in table},
         "rows": [{name: _shown(name, value, exact) for name, value in row.items()} for row in table.to_dict("records")],
         "columns": COLUMNS,
     }
-
-
-def _one_taxonomy(table: DataFrame) -> bool:
-    """Whether the table is one of subsets of objectives in one setting, and not their variants."""
-    return {*TERMS} <= {*table} and "usual" not in table
 
 
 def _shown(name: str, value: object, exact: Collection[str]) -> str:

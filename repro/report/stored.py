@@ -1,5 +1,7 @@
 """Finished cells as the reader's side takes them: by data set, preset and seed, and what they are called."""
 
+from collections.abc import Collection
+
 from pandas import DataFrame, Series
 
 from repro import manifest
@@ -7,7 +9,6 @@ from repro.recipe import choose, in_words, parse_numbers
 from repro.run.export import everything
 
 PRESETS = ("paper", "quick", "smoke")
-NETWORKS = ("objectives", "method")  # fields and columns that say how a network was trained, "random" where it was not
 
 
 def stored(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> DataFrame:
@@ -33,15 +34,18 @@ def stored(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "al
 
 def labels(cells: DataFrame) -> Series:
     """What people are told that cells of a table are, but for their seeds: "AE, layers=3"."""
-    column = next(name for name in NETWORKS if name in cells)
-    pairs = zip(cells[column], cells["changes"], strict=True)
+    pairs = zip(cells["named"], cells["changes"], strict=True)
     called = [", ".join(filter(None, (name, in_words(changes)))) for name, changes in pairs]
     return Series(called, cells.index, dtype=object)
 
 
-def untrained(rows: DataFrame) -> Series:
-    """Which cells, or rows of a table, are of networks that were not trained."""
-    return (rows[rows.columns.intersection(NETWORKS)] == "random").any(axis="columns")
+def untrained(rows: DataFrame, named: Collection[str] = ("named",)) -> Series:
+    """Which cells, or rows of a table, are of networks that were not trained, "random" in a column that names these.
+
+    Args:
+        named: the columns; those of tables are what studies call them, as "objectives" and "method".
+    """
+    return (rows[rows.columns.intersection(list(named))] == "random").any(axis="columns")
 
 
 def departing(cells: DataFrame) -> Series:

@@ -1,6 +1,6 @@
 """What a stored table can be trusted for: its recipe, its seeds, how far it is from print, its level of evidence."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import pandas as pd
@@ -11,7 +11,6 @@ from repro.report.levels import PAPER, level_of, rank
 from repro.report.stored import untrained
 
 ENOUGH = 3  # seeds from which a mean and a deviation say something
-TERMS = ("AE", "CE", "AD", "CD")  # columns that repeat what "objectives" says
 RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
 
 
@@ -100,14 +99,14 @@ def distances(table: DataFrame) -> Series:
     return table["difference"].where([level_of(*setting) == PAPER for setting in settings])
 
 
-def reproduced(tables: Iterable[DataFrame]) -> Reproduced | None:
+def reproduced(tables: Iterable[DataFrame], named: Collection[str]) -> Reproduced | None:
     """All finished entries by the paper's recipe on the official data; None if there are none.
 
-    Untrained networks are left out, as they say nothing about a method.
+    Untrained networks are left out, as they say nothing about a method: "random" in one of the columns `named`.
     """
     parts = []
     for table in tables:
-        rows = table[(table["preset"] == "paper") & table["ours"].notna() & ~untrained(table)]
+        rows = table[(table["preset"] == "paper") & table["ours"].notna() & ~untrained(table, named)]
         rows = rows[~_changed(rows)]
         if len(rows) and level_of(only(table, "dataset"), "paper") == PAPER:
             parts.append(rows[["n_seeds", "difference"]].astype(float))
@@ -120,11 +119,8 @@ def reproduced(tables: Iterable[DataFrame]) -> Reproduced | None:
 
 def entry_names(table: DataFrame) -> list[str]:
     """The entries of a table in words, from the columns before `ours`: "AD+CD, td_queue=frozen_noise", "layers 2, AE".
-
-    Columns that say which terms a subset of objectives has repeat its name and are left out.
     """
-    columns = [name for name in table.columns[: table.columns.get_loc("ours")] if name not in TERMS]
-    rows = table[columns].astype(object).to_dict("records")
+    rows = table.iloc[:, : table.columns.get_loc("ours")].astype(object).to_dict("records")
     return [", ".join(_part(name, value) for name, value in row.items() if _given(value)) for row in rows]
 
 

@@ -12,9 +12,15 @@ from repro.recipe import Recipe
 from repro.run.device import autocast, precision_of
 
 
-def seeds(seed: int, count: int) -> list[int]:
-    """So many seeds of a cell's streams, spawned from its own: unlike numbers, so that no two streams are alike."""
-    return np.random.SeedSequence(seed).generate_state(count).tolist()
+def seeds(seed: int, count: int, of: str = "") -> list[int]:
+    """So many seeds of a cell's streams, spawned from its own: unlike numbers, so that no two streams are alike.
+
+    Args:
+        seed: of the cell.
+        count: how many.
+        of: what they are for, where others have taken theirs: a subclass need not know how many its learner has.
+    """
+    return np.random.SeedSequence(seed, spawn_key=tuple(of.encode())).generate_state(count).tolist()
 
 
 class ShuffledBatches:

@@ -144,8 +144,12 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Hash of what the result depends on: recipe, seed, data and the pretrainer's version."""
-        content = json.dumps([self.recipe.canonical(), self.seed, self.digest, self.version])
+        """Hash of what the result depends on: recipe, seed, data, the pretrainer's version, and the study.
+
+        The first edition had three studies, whose recipes are unlike: the keys of these are without it.
+        """
+        study = [] if self.study in FIRST_EDITION.values() else [self.study]
+        content = json.dumps([self.recipe.canonical(), self.seed, self.digest, self.version, *study])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     @property

@@ -22,7 +22,8 @@ def report(tmp_path_factory):
     made_up_report.write_notebooks(folder / "notebooks", **notebooks)
     figures = manifest.project_root() / "figures"
     checked = (made_up_report.claims(), made_up_report.discrepancies())
-    return build(folder / "site", figures, folder / "notebooks", *checked, papers.titles()).parent
+    known = papers.titles(), papers.drawings(), papers.named()
+    return build(folder / "site", figures, folder / "notebooks", *checked, *known).parent
 
 
 @pytest.mark.parametrize("width", [1200, 400])

@@ -247,7 +247,7 @@ def log_files() -> list[bytes]:
 def read_log(contents: bytes, folder: Path) -> None:
     """Read the log of a figure."""
     path = write(folder / "log.csv", contents)
-    found = logs.read(path, LOGS["category_curves"].columns)
+    found = logs.read(path, LOGS["category_curves"])
     stated = _rows(contents.decode())
     assert len(found) == len(stated) and found["key"].tolist() == [row["key"] for row in stated]
     for name in ("step", "categories_video", "categories_audio", "expected"):

@@ -27,7 +27,7 @@ def test_a_process_alone_holds_all_groups_rows_and_means():
     whole(rows).sum().backward()
     before = [value.clone() for value in (*whole.buffers(), whole.bias.grad)]
     average_statistics(whole)
-    average_gradients(whole)
+    average_gradients(whole.parameters())
     for value, old in zip((*whole.buffers(), whole.bias.grad), before, strict=True):
         assert torch.equal(value, old)
 

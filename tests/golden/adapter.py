@@ -57,7 +57,7 @@ def key(study: str, stored: Mapping[str, Any], seed: int, digest: str, version: 
     made = STUDIES[study].recipe.from_dict(dict(stored))
     kept = {name: value for name, value in json.loads(made.canonical()).items() if name in stored}
     with patch.object(type(made), "canonical", lambda _: json.dumps(kept, sort_keys=True)):
-        return Cell("", made, seed, "", "", digest, version).key
+        return Cell(STUDIES[study].name, made, seed, "", "", digest, version).key
 
 
 def study_and_key_of(row: Mapping[str, str]) -> tuple[str, str]:

@@ -53,7 +53,7 @@ def train(model, views, *, shuffle, rank=0, processes=1):
             dictionary = Dictionary(noise.to(keys.dtype))
         model.zero_grad()
         info_nce(queries, keys, dictionary.entries, 0.2).backward()
-        average_gradients(model)
+        average_gradients(model.parameters())
         dictionary.enqueue(gather(keys))
         gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
         found.append({"queries": gather(queries).detach(), "own keys": keys, "gradients": gradients})

@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 import torch
 from made_up_images import use_tiny_trunk
+from torch import nn
 
 from repro import cli, table
-from repro.contrast.momentum import process
+from repro.contrast.momentum import GhostBatchNorm1d, dealt, groups_here, process
+from repro.image import study
 from repro.image.augment import ShiftedView, probe
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import PRESETS, SEVERAL_KEYS, paper
@@ -31,6 +33,28 @@ CHOICES = {"groups": 2, "batch": 256, "epochs": 2, "dictionary": 300, "warmup": 
            "probe_momentum": 0.0}
 
 
+class Predicting(Pretrainer):
+    """A learner as a paper may add one: its queries pass a predictor, a further part with parameters of its own."""
+
+    parts = (*Pretrainer.parts, "predictor")
+
+    def __init__(self, recipe, data, seed, device):
+        super().__init__(recipe, data, seed, device)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed + 1)
+            self.predictor = nn.Sequential(nn.Linear(16, 16), GhostBatchNorm1d(16, 2)).to(device)
+        self.optimiser.add_param_group({"params": self.predictor.parameters()})
+
+    def losses(self, query, keys):
+        here = groups_here(2, len(query))
+        return super().losses(dealt(self.predictor(dealt(query, here)), len(query) // here), keys)
+
+
+def learner_of(recipe, *others):
+    """Of MoCo that with a predictor, of other methods the usual one."""
+    return (Predicting if recipe.method == "moco" else Pretrainer)(recipe, *others)
+
+
 def two_groups(dataset, method, **changes):
     """A recipe of two ghost groups and two epochs of five steps."""
     own = {"keys": 2 if method in SEVERAL_KEYS else 1, "shuffle": method not in UNSHUFFLED}
@@ -39,9 +63,13 @@ def two_groups(dataset, method, **changes):
 
 
 def small(patch):
-    """Let "smoke" stand for these recipes, with a tiny trunk and a checkpoint every epoch, until `patch` is undone."""
+    """Let "smoke" stand for these recipes, with a tiny trunk and a checkpoint every epoch, until `patch` is undone.
+
+    MoCo has a predictor.
+    """
     use_tiny_trunk(patch)
     patch.setattr(table, "train", functools.partial(train_and_look, table.train))
+    patch.setattr(study, "Pretrainer", learner_of)
     patch.setitem(PRESETS, "smoke", two_groups)
     patch.setattr(table, "fit", functools.partial(fit.fit, checkpoint_seconds=0))
 
@@ -52,7 +80,7 @@ def train_and_look(train, run, progress, *, study, device):
     rank, _ = process()
     (run.folder / f"seen by {rank}.json").write_text(json.dumps(result))
     recipe = run.cell.recipe
-    pretrainer = Pretrainer(recipe, data_of(recipe), 0, device)
+    pretrainer = learner_of(recipe, data_of(recipe), 0, device)
     pretrainer.load_state_dict(fit.load_checkpoint(run.folder)["learner"])
     found, normalised_by = {}, normalisation(recipe.dataset)
     for view in (ShiftedView(normalised_by), probe(recipe.size, normalised_by)):

@@ -101,6 +101,21 @@ TOY = Study(
 )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shaped(Toy):
+    """Named by a field that no recipe of the project has."""
+
+    named_by = "shape"
+    shape: str = setting("round", "paper", allowed=("random", "round", "square"))
+
+
+def shaped(dataset, shape, **changes):
+    return Shaped(dataset=dataset, shape=shape).replace(**changes)
+
+
+SHAPED = dataclasses.replace(TOY, name="shapes", recipe=Shaped, presets={"paper": shaped})
+
+
 def stored(method="plain", linear=50.0, *, seed=0, preset="paper", dataset="ucla", version=3, digest="d", study="toys",
            finished="2026-01-01T00:00:00+00:00", measures=None, recipe=None, told=True, **changes):
     """A row of cells.csv: a finished cell with these `changes`; `told` is whether it says which they are."""

@@ -62,6 +62,15 @@ def test_steps_take_the_rate_of_the_schedule():
     assert found == pytest.approx([0, 0.2, 0.2, *(0.1 + 0.1 * math.cos(math.pi * k / 4) for k in (1, 2, 3))])
 
 
+def test_parameters_that_a_subclass_adds_take_the_rate_of_the_schedule_too():
+    fast = learner(epochs=3, warmup=1, learning_rate=0.2)
+    added = torch.nn.Parameter(torch.ones(()))
+    fast.optimiser.add_param_group({"params": [added]})
+    for rate in (0, 0.2, 0.2, *(0.1 + 0.1 * math.cos(math.pi * k / 4) for k in (1, 2, 3))):
+        fast.step()
+        assert [group["lr"] for group in fast.optimiser.param_groups] == pytest.approx([rate, rate])
+
+
 def test_the_strength_is_ramped_by_epoch():
     fast = learner("jcl", strength=6.0)
     found = []

@@ -9,7 +9,7 @@ from made_up_measures import finished, laid_out
 
 import repro
 from repro import manifest
-from repro.report import printed
+from repro.papers.sce import tables
 from repro.run.export import read_cells
 from repro.table import standing
 
@@ -56,7 +56,7 @@ def test_what_a_recipe_has_already_is_no_departure():
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_nothing_is_subtracted_on_bundled_data(name, monkeypatch):
-    monkeypatch.setitem(printed.SCE_NAMES, "digits", "CIFAR10")  # not even if asked to
+    monkeypatch.setitem(tables.PRINTED_NAMES, "digits", "CIFAR10")  # not even if asked to
     rows = laid_out(repro.TABLES[name], repro.TABLES[name].cells("digits"))
     assert rows[["published", "difference"]].isna().all(axis=None)
     assert rows["ours"].notna().all()

@@ -22,7 +22,6 @@ from repro.audiovisual import synthetic
 from repro.papers.sce.figures import METHOD_NAMES
 from repro.papers.taxonomy import glm_figures
 from repro.report import redraw as redrawing
-from repro.report.logs import read
 from repro.report.style import COLUMN, save
 from repro.run.export import read_cells
 from repro.run.store import Cell
@@ -114,7 +113,7 @@ def test_a_caption_promises_no_more_than_is_drawn(name, redrawn):
 
 @pytest.mark.parametrize("path", logs(), ids=lambda path: path.stem)
 def test_a_committed_log_is_of_committed_cells(path):
-    cells, log = read_cells(FIGURES / "cells.csv"), read(path)
+    cells, log = read_cells(FIGURES / "cells.csv"), pd.read_csv(path)
     named = log[["key", "seed", "dataset", "preset"]].drop_duplicates()
     assert len(named.merge(cells.drop_duplicates("key"))) == len(named) >= 1
 

@@ -208,7 +208,7 @@ def test_export_of_categories_along_training(store, tmp_path):
     path, = export_logs(store, tmp_path / "figures")
     assert path.name == "category_curves_synthetic.csv"
     assert path.read_text().splitlines()[1].startswith("5,29.0,28.0,gradient,32,25.5,")
-    found = logs.read(path)
+    found = logs.read(path, papers.logs()["category_curves"])
     assert list(found.columns) == ["step", "categories_video", "categories_audio", "sampler", "batch", "expected",
                                    "key", "seed", "dataset", "preset"]
     assert found.to_numpy().tolist() == [
@@ -245,12 +245,16 @@ def test_categories_along_training_come_with_what_departs(store):
 
 
 def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
-    path = tmp_path / "objective_parts_digits.csv"
-    pd.DataFrame({"epoch": [1], "key": ["1234567890123456"], "seed": 0, "dataset": "digits"}).to_csv(path, index=False)
-    with pytest.raises(ValueError, match=r"objective_parts_digits\.csv has no column 'preset'; export it again where"):
-        logs.read(path)
-    pd.read_csv(path).assign(preset="quick").to_csv(path, index=False)
-    assert logs.read(path)["key"].tolist() == ["1234567890123456"]
+    path, log = tmp_path / "targets_digits.csv", logs.Log("transfer", logs.usual, logs.first, ("target",), ("target",))
+    rows = pd.DataFrame({"target": ["007", "nan"], "key": "1234567890123456", "seed": 0, "dataset": "digits"})
+    rows.to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"targets_digits\.csv has no column 'preset'; export it again where"):
+        logs.read(path, log)
+    rows.assign(preset="quick").to_csv(path, index=False)
+    found = logs.read(path, log)
+    assert found["key"].tolist() == ["1234567890123456"] * 2 and found["target"].tolist() == ["007", "nan"]
+    with pytest.raises(ValueError, match=r"targets_digits\.csv is damaged .'target' holds other than finite numbers"):
+        logs.read(path, log._replace(texts=()))
 
 
 @pytest.mark.parametrize(("damage", "message"), [
@@ -266,11 +270,11 @@ def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
 def test_a_damaged_log_is_named(store, tmp_path, damage, message):
     finish(store)
     path, = export_logs(store, tmp_path / "figures")
-    columns = papers.logs()["objective_parts"].columns
-    assert len(logs.read(path, columns)) == 2
+    log = papers.logs()["objective_parts"]
+    assert len(logs.read(path, log)) == 2
     path.write_text(damage(path.read_text()))
     with pytest.raises(ValueError, match=rf"objective_parts_digits\.csv ({message}).*export it again where its cells"):
-        logs.read(path, columns)
+        logs.read(path, log)
 
 
 @pytest.mark.parametrize("line", [
@@ -286,7 +290,7 @@ def test_a_damaged_line_of_a_run_s_log_is_named(store, line):
 
 def test_every_committed_log_is_read_with_its_columns():
     figures = manifest.project_root() / "figures"
-    found = {name: [logs.read(path, log.columns) for path in figures.glob(f"{name}_*.csv")]
+    found = {name: [logs.read(path, log) for path in figures.glob(f"{name}_*.csv")]
              for name, log in papers.logs().items()}
     assert sum(map(bool, found.values())) >= 5 and all(len(log) for read in found.values() for log in read)
 

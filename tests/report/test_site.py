@@ -14,8 +14,8 @@ from repro.report.site import build
 from repro.report.verdicts import VERDICTS
 
 FIGURES = manifest.project_root() / "figures"
-PAPERS = papers.titles()
-NONE = (pd.DataFrame(), pd.DataFrame(), PAPERS)  # of claims, of discrepancies
+PAPERS = (papers.titles(), papers.drawings(), papers.named())
+NONE = (pd.DataFrame(), pd.DataFrame(), *PAPERS)  # of claims, of discrepancies
 
 
 class Page(HTMLParser):
@@ -44,7 +44,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     made_up_report.write_notebooks(folder / "notebooks", made=made_up_report.notebook())
     checked = made_up_report.claims(), made_up_report.discrepancies()
-    build(folder / "report", FIGURES, folder / "notebooks", *checked, PAPERS)
+    build(folder / "report", FIGURES, folder / "notebooks", *checked, *PAPERS)
     return folder / "report"
 
 

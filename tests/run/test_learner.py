@@ -1,15 +1,26 @@
-"""The order of samples, and states as earlier versions of the project saved them."""
+"""Seeds of random streams, the order of samples, and states as earlier versions of the project saved them."""
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from made_up_skeletons import learner as skeletons
 from states import assert_equal_states
 
-from repro.run.learner import ShuffledBatches
+from repro.run.learner import ShuffledBatches, seeds
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_seeds_are_those_numpy_spawns():
+    assert seeds(3, 4) == np.random.SeedSequence(3).generate_state(4).tolist()
+
+
+def test_what_a_subclass_takes_is_unlike_all_that_others_take():
+    found = [seed for of in ("", "predictor", "prototypes") for seed in seeds(3, 50, of)]
+    assert len(set(found)) == len(found)
+    assert seeds(3, 2, "predictor") == seeds(3, 9, "predictor")[:2] != seeds(4, 2, "predictor")
 
 
 def shuffled(count, batches, batch=None, seed=0):

@@ -19,7 +19,8 @@ def test_data_exchanged_since_the_cell_was_declared_are_refused():
 
 
 @pytest.mark.parametrize(
-    "change", [{"recipe": Small(epochs=4)}, {"recipe": Small(rate=0.25)}, {"seed": 1}, {"digest": "d2"}, {"version": 2}]
+    "change", [{"recipe": Small(epochs=4)}, {"recipe": Small(rate=0.25)}, {"seed": 1}, {"digest": "d2"}, {"version": 2},
+               {"study": "another paper's"}]
 )
 def test_key_depends_on(change):
     assert dataclasses.replace(CELL, **change).key != CELL.key

@@ -54,13 +54,16 @@ LOGS = {
     "category_curves": Log(
         "category_diversity", _by_batch, _curves,
         ("step", "categories_video", "categories_audio", "sampler", "batch", "expected"),
+        texts=("sampler", "departures"),
     ),
     "pretext_accuracy": Log(
         "transfer", fullest, functools.partial(seeds_of_first, "pretext_accuracy.csv"),
         ("query", "category", "pairs", "accuracy", "accuracy_renewed", "method"),
+        texts=("query", "category", "method"),
     ),
     "selected_negatives": Log(
         "transfer", fullest, functools.partial(first, "selected_negatives.csv"),
         ("modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller", "nearest", "nearest_category"),
+        texts=("modality", "sampler", "category", "nearest_category"),
     ),
 }

@@ -8,9 +8,9 @@ from pandas import DataFrame
 
 from repro import manifest
 from repro.image.model import TRUNKS
-from repro.image.similarity import similarity_and_variance
 from repro.image.study import data_of, resumed, trained_model
 from repro.papers.jcl import sampled_keys as bound
+from repro.papers.jcl.similarity import similarity_and_variance
 from repro.run import device as devices
 from repro.run.finished import kept
 from repro.run.store import Cell, Store
@@ -29,7 +29,7 @@ def similarities(cells: list[Cell], device: str = "auto") -> DataFrame:
 
     Returns:
         One row per cell and image: model ("JCL" or "MoCo v2"), seed, d (number of features), similarity and variance,
-        see `repro.image.similarity.similarity_and_variance`.
+        see `repro.papers.jcl.similarity.similarity_and_variance`.
     """
     where = devices.resolve(device)
     parts = [kept(cell, "similarity.csv", functools.partial(_similarity, cell, where)) for cell in cells]

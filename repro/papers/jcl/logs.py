@@ -16,6 +16,7 @@ LOGS = {
     "similarity_variance_images": Log(
         "similarity_variance", usual, functools.partial(joined, "similarity.csv"),
         ("model", "d", "similarity", "variance"),
+        texts=("model",),
     ),
     "sampled_keys": Log(
         "positive_keys", usual, _of_most_keys,

@@ -7,9 +7,10 @@ from pandas import DataFrame
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
+from repro.papers.sce.tables import PRINTED_NAMES, printed_grid
 from repro.report.evidence import Estimates, Evidence, Setting, measured, unprinted
 from repro.report.levels import CLOSED, PRINTED
-from repro.report.printed import PAPERS, SCE_NAMES, printed, sce_grid
+from repro.report.printed import PAPERS, printed
 from repro.report.verdicts import (
     ROUNDING,
     SEEDS_LIKE,
@@ -102,7 +103,7 @@ def higher_wins_here(setting: Setting) -> Estimates:
 def grid_here(setting: Setting) -> Estimates:
     return {f"{query:g}, {key:g}": setting.from_printed(
         "temperature_grid", value, method="sce", temperature=query, key_temperature=key)
-        for (query, key), value in sce_grid(setting.dataset).items()}
+        for (query, key), value in printed_grid(setting.dataset).items()}
 
 
 def decomposition(evidence: Evidence) -> Finding:
@@ -193,7 +194,7 @@ CLAIMS = [
         10, "Table 2", "The printed accuracies of the grid.",
         "printed number inside the 95 % prediction interval of one more run of ours (jointly), which reaches at most "
         f"{WIDEST:g} points",
-        measured((GRID,), grid_here, functools.partial(reproduced, widest=WIDEST), datasets=tuple(SCE_NAMES),
+        measured((GRID,), grid_here, functools.partial(reproduced, widest=WIDEST), datasets=tuple(PRINTED_NAMES),
                  numbers=True), GRID,
     ),
     _claim(

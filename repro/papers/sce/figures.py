@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 from torch import Tensor
 
-from repro.report import printed
+from repro.papers.sce.tables import printed_grid
 from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin, stacked
 from repro.report.redraw import Drawing
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
@@ -108,7 +108,7 @@ def temperature_grid(table: DataFrame) -> Figure:
     figure, stack = stacked(title, height, len(panels), sharex=True, height_ratios=heights)
     key_temperatures = np.unique(table["key_temperature"])
     for axes, (name, rows, values, deviations, colours) in zip(stack, panels, strict=True):
-        known = printed.sce_grid(only(table, "dataset")) if values == "published" else _by_temperatures(rows, values)
+        known = printed_grid(only(table, "dataset")) if values == "published" else _by_temperatures(rows, values)
         best = known.groupby("temperature").max().where(known.groupby("temperature").count() > 1)
         axes.set_title(name + _elsewhere(known, key_temperatures), loc="left")
         _heat_map(axes, rows, values, deviations, colours, key_temperatures, best)

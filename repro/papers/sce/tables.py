@@ -3,25 +3,40 @@
 import math
 from typing import Any
 
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
-from repro import image
+from repro import image, manifest
 from repro.image.recipe import METHODS
 from repro.image.study import IMAGES
-from repro.report.printed import SCE_NAMES, sce_grid
+from repro.report.printed import printed
 from repro.table import Table, by_preset
 
-DATASETS = tuple(dict.fromkeys(("digits", *SCE_NAMES, *image.DATASETS)))
+PRINTED_NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_imagenet": "Tiny-IN"}
+DATASETS = tuple(dict.fromkeys(("digits", *PRINTED_NAMES, *image.DATASETS)))
 MEASURES = ("linear", "knn1", "embedding_spread")
 PRINTED_KEY_TEMPERATURES = (0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1)
 SHORT_KEY_TEMPERATURES = (0.03, 0.05, 0.07, 0.1)
+
+
+def printed_grid(dataset: str) -> Series:
+    """The printed accuracies by (temperature, key_temperature), in percent; empty for data sets without any.
+
+    Args:
+        dataset: a label such as "cifar10" or "cifar10 (my_copy.npz)"; the copy has the numbers of the whole.
+
+    Source: SCE supplement, Table 2.
+    """
+    rows = printed("sce_temperature_long")
+    rows = rows[rows["dataset"] == PRINTED_NAMES.get(manifest.plain(dataset))]
+    grid = rows.rename(columns={"tau": "temperature", "tau_m": "key_temperature"})
+    return grid.set_index(["temperature", "key_temperature"])["top1"]
 
 
 def printed_accuracy(row: Any) -> float:
     """The printed accuracy of SCE at a pair of temperatures (supplement, Table 2)."""
     if row.method != "sce":
         return math.nan
-    return float(sce_grid(row.dataset).get((row.temperature, row.key_temperature), math.nan))
+    return float(printed_grid(row.dataset).get((row.temperature, row.key_temperature), math.nan))
 
 
 def row_optima(table: DataFrame) -> DataFrame:
@@ -40,8 +55,8 @@ def row_optima(table: DataFrame) -> DataFrame:
         ours = row.set_index("key_temperature")["ours"].dropna()
         optimum = {"temperature": temperature, "key_temperature": ours.idxmax(), "ours": ours.max()}
         if row["published"].notna().any():
-            printed = sce_grid(row["dataset"].iloc[0]).loc[temperature].sort_index()
-            optimum |= {"printed_key_temperature": printed.idxmax(), "published": printed.max()}
+            accuracies = printed_grid(row["dataset"].iloc[0]).loc[temperature].sort_index()
+            optimum |= {"printed_key_temperature": accuracies.idxmax(), "published": accuracies.max()}
         rows.append(optimum)
     return DataFrame(rows, columns=["temperature", "key_temperature", "ours", "printed_key_temperature", "published"])
 

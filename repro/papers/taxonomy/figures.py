@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro import manifest
-from repro.papers.taxonomy import glm_figures
+from repro.papers.taxonomy import agreement, glm_figures
 from repro.papers.taxonomy.glm import printed_by_objective
 from repro.report.elements import (
     comparable,
@@ -307,10 +307,13 @@ FIGURES = {
         taxonomy,
         "Linear-probe accuracy of objectives, with the terms that each is the sum of: those of the paper are "
         "attractive or contrastive (A, C), of encoder or decoder (E, D).",
+        summary=agreement.summary,
+        repeated=PRINTED,
     ),
     "taxonomy_variants": Drawing(
         taxonomy_variants,
         "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed value.",
+        repeated=PRINTED,
     ),
     "encoder_collapse": Drawing(
         encoder_collapse,

@@ -79,10 +79,12 @@ def _first_seeds(*logs: DataFrame) -> DataFrame:
 LOGS = {
     "along_training": Log(
         "taxonomy", fullest, _along_training, ("epoch", "measure", "value", "objectives", "entry", "version"),
-        _newest_rows,
+        texts=("measure", "objectives", "entry"),
+        join=_newest_rows,
     ),
     "sequence_contrast": Log(
         "taxonomy", _contrasting_decoders, _contrast_by_epoch, ("epoch", "CD", "sequence_dictionary", *CONTRASTED),
-        _first_seeds,
+        texts=CONTRASTED,
+        join=_first_seeds,
     ),
 }

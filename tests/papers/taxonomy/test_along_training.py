@@ -14,6 +14,7 @@ from repro.skeleton.study import SKELETONS
 
 ROWS = [{"step": step, "linear": 50 + step / 3, "linear_best": 60.0 + step, "linear_standardised": 70.0, "knn1": 40.0}
         for step in (5, 10)]
+LOG = logs.LOGS["along_training"]
 MEASURES = ["knn1", "linear", "linear_best", "linear_standardised"]
 
 
@@ -56,7 +57,7 @@ def test_exported_rows_add_up_and_are_of_the_newest_version_of_each_entry(store,
     finish(store, "AE", preset="quick", version=2)
     path, = export(store, tmp_path / "figures")
     assert path.name == "along_training_ucla.csv"
-    found = read(path, logs.LOGS["along_training"].columns)
+    found = read(path, LOG)
     assert found.groupby("entry")[["version", "seed"]].first().to_dict("index") == {
         "AE": {"version": 1, "seed": 0}, "CE": {"version": 2, "seed": 1}
     }
@@ -66,7 +67,7 @@ def test_exported_rows_add_up_and_are_of_the_newest_version_of_each_entry(store,
     finish(other, "CE", seed=0, version=2)
     finish(other, "AE", seed=1, version=2)
     export(other, tmp_path / "figures")
-    found = read(path)
+    found = read(path, LOG)
     assert sorted(set(zip(found["entry"], found["version"], found["seed"], strict=True))) == [
         ("AE", 2, 1), ("CE", 2, 0), ("CE", 2, 1)
     ]
@@ -100,6 +101,6 @@ def test_an_exported_log_is_drawn_without_what_departs_from_its_recipe(store, tm
     for objectives in ("CE", "AE"):
         finish(other, objectives, preset="quick")
     export(other, folder)
-    assert set(read(folder / "along_training_ucla.csv")["preset"]) == {"paper", "quick"}
+    assert set(read(folder / "along_training_ucla.csv", LOG)["preset"]) == {"paper", "quick"}
     redraw(frame(), folder)
     assert told(folder / "along_training_ucla")[1]["preset"] == "quick"  # which has more entries

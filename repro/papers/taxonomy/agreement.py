@@ -74,4 +74,4 @@ def summary(table: DataFrame) -> str:
 
 
 def _trained(table: DataFrame) -> DataFrame:
-    return table[~untrained(table)]
+    return table[~untrained(table, ["objectives"])]

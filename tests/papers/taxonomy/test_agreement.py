@@ -7,7 +7,7 @@ import pytest
 from pandas import DataFrame
 from scipy.stats import spearmanr
 
-from repro.report.agreement import apart, rank_correlation, seed_deviation, summary
+from repro.papers.taxonomy.agreement import apart, rank_correlation, seed_deviation, summary
 
 NAMES = ["random", "AE", "CE", "AD", "AE+CE"]
 

@@ -9,12 +9,11 @@ import torch
 from torch.nn.functional import normalize
 
 import repro
-from repro.image import similarity
 from repro.image.augment import strong
 from repro.image.model import ImageModel
 from repro.image.recipe import paper
 from repro.image.views import normalisation
-from repro.papers.jcl import figure_data
+from repro.papers.jcl import figure_data, similarity
 
 RECIPE = paper("digits", "moco", size=10, resize=10, precision="float32", channels_last=False)
 CPU = torch.device("cpu")

@@ -1,0 +1,80 @@
+"""What papers declare, put together by name: what two of them call alike is refused, as one would hide the other."""
+
+import sys
+
+import pytest
+
+from repro import papers
+from repro.report import printed
+
+INIT = 'TITLE = "{name}"\nTABLES = {{"{table}": "a line"}}\n'
+TABLES = """
+import dataclasses
+from repro.papers.sce.tables import TABLES as OTHERS
+table = OTHERS["temperature_grid"]
+study = dataclasses.replace(table.study, name="{study}", version=9)
+TABLES = {{"{table}": dataclasses.replace(table, name="{table}", study=study)}}
+"""
+
+
+@pytest.fixture
+def later(tmp_path, monkeypatch):
+    """What adds papers after the others: the text of a module by its name, for every paper."""
+    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(tmp_path)])
+
+    def add(**of_papers):
+        for name, modules in of_papers.items():
+            (tmp_path / name).mkdir()
+            for module, text in modules.items():
+                (tmp_path / name / f"{module}.py").write_text(text)
+
+    papers.tables.cache_clear()
+    yield add
+    papers.tables.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("repro.papers.zz")]:
+        del sys.modules[name]
+
+
+def made(name, table, study):
+    return {"__init__": INIT.format(name=name, table=table), "tables": TABLES.format(table=table, study=study)}
+
+
+def test_a_later_paper_is_there_beside_the_others(later):
+    before = list(papers.tables())
+    papers.tables.cache_clear()
+    later(zz_novel=made("Novel", "novel", "novelty"))
+    assert list(papers.tables()) == [*before, "novel"] and papers.titles()["Novel"] == ["novel"]
+
+
+def test_a_table_of_another_papers_name_is_refused(later):
+    later(zz_novel=made("Novel", "temperature_grid", "novelty"))
+    with pytest.raises(ValueError, match="papers sce and zz_novel have both a table 'temperature_grid'; rename one"):
+        papers.tables()
+
+
+def test_a_study_of_another_papers_name_is_refused(later):
+    """Its cells would have the keys of the other's."""
+    later(zz_novel=made("Novel", "novel", "images"))
+    with pytest.raises(ValueError, match="and novel are tables of two studies called 'images', which would take each"):
+        papers.tables()
+
+
+@pytest.mark.parametrize(("module", "name", "what"), [("figures", "FIGURES", "figure"), ("logs", "LOGS", "log")])
+def test_a_figure_or_log_of_another_papers_name_is_refused(later, module, name, what):
+    later(zz_one={"__init__": "", module: f"{name} = {{'curve': 1}}"},
+          zz_two={"__init__": "", module: f"{name} = {{'curve': 2, 'other': 3}}"})
+    with pytest.raises(ValueError, match=f"the papers zz_one and zz_two have both a {what} 'curve'; rename one"):
+        {"figure": papers.drawings, "log": papers.logs}[what]()
+
+
+def test_printed_numbers_of_another_papers_name_are_refused(tmp_path, monkeypatch):
+    for paper in ("one", "two"):
+        (tmp_path / paper / "printed").mkdir(parents=True)
+        (tmp_path / paper / "printed" / "accuracy.csv").write_text("method,accuracy\nmoco,1\n")
+    monkeypatch.setattr(printed, "PAPERS", tmp_path)
+    printed._files.cache_clear()
+    try:
+        with pytest.raises(ValueError, match=r"accuracy\.csv and .*accuracy\.csv are printed tables of one"):
+            printed.printed("accuracy")
+    finally:
+        printed._files.cache_clear()
