@@ -632,6 +632,9 @@ def finished() -> DataFrame:
 def draw(name: str, rows: DataFrame) -> Any:
     """The figure of a table, as its paper draws it.
 
+    Where rows differ in a field that is not the table's own, as those of a sweep over epochs do, the first of them that
+    are otherwise alike are drawn, and a printed line says so.
+
     Args:
         name: of the table.
         rows: as `run_table` returns them.
@@ -639,8 +642,26 @@ def draw(name: str, rows: DataFrame) -> Any:
     Raises:
         ValueError: if there is no such table, or it has no figure of its own.
     """
-    drawings = importlib.import_module("repro.papers").drawings()
-    return drawings[choose("name", find(name).name, drawings)].draw(rows)
+    papers = importlib.import_module("repro.papers")
+    table, drawings = find(name), papers.drawings()
+    choose("name", name, [each for each in papers.tables() if each in drawings])
+    return drawings[name].draw(_of_one_setting(table, rows))
+
+
+def _of_one_setting(table: Table, rows: DataFrame) -> DataFrame:
+    """The first of the rows of a table that are alike in its own columns; says which these are if others are left out.
+
+    What differs is told of rows that have several values: where a method does not use a field there is one.
+    """
+    own, rows = [*(table.columns or table.shown), "preset", "dataset"], rows.reset_index(drop=True)
+    first = rows.drop_duplicates(own)
+    if len(first) < len(rows):
+        before = rows.columns[: rows.columns.get_loc("ours")]
+        swept = [name for name in before if name not in (*own, "departures")]
+        several = rows.groupby(own, dropna=False)[swept].transform("nunique", dropna=False) > 1
+        values = {name: first.loc[several[name], name].iloc[0] for name in swept if several[name].any()}
+        print(f"drawn is the first of several settings, {in_words(values)}; give draw the rows of another to see it")
+    return first.reset_index(drop=True)
 
 
 def resolved(preset: str, dataset: str) -> str:

@@ -628,14 +628,35 @@ def test_what_changes_after_the_cells_were_listed_is_noticed(declared, monkeypat
     assert not list(declared.rglob("result.json"))
 
 
+def taken(monkeypatch):
+    """Makes the figure of the table `methods` what is drawn of it; the other one is of a log."""
+    drawings = {"methods": SimpleNamespace(draw=lambda rows: rows), "curves": None}
+    monkeypatch.setattr(papers, "drawings", lambda: drawings)
+
+
+@pytest.mark.usefixtures("declared")
+def test_of_several_settings_the_first_is_drawn(monkeypatch, capsys):
+    taken(monkeypatch)
+    rows = run_table("methods", "ucla", batch="4,16", weight="2,3", **OPTIONS)
+    assert len(rows) == 6  # plain has no weight
+    capsys.readouterr()
+    drawn = draw("methods", rows)
+    assert drawn[["method", "batch", "weight"]].values.tolist() == [["plain", 4, 1.0], ["heavy", 4, 2.0]]
+    assert "first of several settings, batch=4, weight=2.0; give" in capsys.readouterr().out
+    pd.testing.assert_frame_equal(draw("methods", rows[rows["batch"] == 4].iloc[:2]), drawn)
+    assert capsys.readouterr().out == ""
+    both = pd.concat([drawn, drawn.assign(dataset="synthetic")])
+    assert len(draw("methods", both)) == 4  # which is for the figure to refuse
+
+
 @pytest.mark.usefixtures("declared")
 def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
-    monkeypatch.setattr(papers, "drawings", lambda: {"methods": SimpleNamespace(draw=len)})
-    assert find("called") is CALLED and draw("methods", frame()) == 0
+    taken(monkeypatch)
+    assert find("called") is CALLED
     for call in (run_table, plan_table):
         with pytest.raises(ValueError, match="table='caled' is not one of: made_up, called, methods; did you mean"):
             call("caled")
-    with pytest.raises(ValueError, match="name='made_up' is not one of: methods"):
+    with pytest.raises(ValueError, match=r"name='made_up' is not one of: methods$"):
         draw("made_up", frame())
 
 
