@@ -18,7 +18,7 @@ from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import manifest
-from repro.recipe import Recipe, Rows, choose, in_words, parse_numbers
+from repro.recipe import Recipe, Rows, choose, in_words, parse_numbers, swept
 from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.engine import pool_of, run_cells
@@ -233,6 +233,7 @@ def by_preset(*, paper: Any, quick: Any, smoke: Any = None) -> Callable[[str, st
     return lambda preset, dataset: values[preset]
 
 
+CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
 AS_PRESET = ()  # a row's field that names rows and may be swept, and has the preset's value unless it is asked for
 
 
@@ -301,10 +302,12 @@ class Table:
             dataset, preset, seeds, device, variant, fields: as for `run_table`.
 
         Raises:
-            TypeError: if the recipe has no such field.
-            ValueError: if a value is none of those allowed, which the message names, or changes nothing.
+            ValueError: if there is no such field, or a value is none of those allowed, which the message names, or
+                changes nothing.
             FileNotFoundError: if data are not here, saying where to get them and where to put them.
         """
+        for name in fields:
+            require_parameter(name, self.parameters)
         dataset = self.datasets[0] if dataset is None else dataset
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         numbers = parse_numbers("seeds", seeds)
@@ -322,7 +325,7 @@ class Table:
         cell.
 
         Raises:
-            TypeError, ValueError: as `cells`.
+            ValueError: as `cells`.
         """
         return [*self._made(dataset, preset, variant, fields)]
 
@@ -336,7 +339,7 @@ class Table:
             preset, variant, fields: as for `recipes`; "auto" as for `cells`.
 
         Raises:
-            TypeError, ValueError: as `recipes`.
+            ValueError: as `recipes`.
         """
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.embedded(name)), self.datasets[0])
@@ -352,14 +355,18 @@ class Table:
 
     def _made(self, dataset: str, preset: str, variant: str, fields: Fields) -> dict[Any, int]:
         """The recipes of `recipes`, each with the number of the first row that it is of."""
+        for name in fields:
+            require_parameter(name, self.study.fields)
         study, named = self.study, self.study.recipe.named_by
         rows = {number: self._fields(row, dataset, preset) for number, row in enumerate(self.rows)}
         own = {name for row in rows.values() for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
         bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
+        known = self.methods or self._methods(rows.values())
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
-            choose(named, method, self.methods or self._methods(rows.values()))
+            if method not in known:  # named as it was asked for: "all" stands for several
+                choose(named, method if method in swept(fields[named]) else fields[named], known)
         rows = {
             number: row for number, row in rows.items()
             if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])
@@ -378,9 +385,14 @@ class Table:
         """Where values come from that a row fixes or sweeps, but for those that it fixes for a small preset alone."""
         of_paper = self._fields(self.rows[number], dataset, "paper")
         values = self._fields(self.rows[number], dataset, preset)
-        swept = [name for name, value in values.items() if isinstance(value, tuple) and value != AS_PRESET]
+        varied = [name for name, value in values.items() if isinstance(value, tuple) and value != AS_PRESET]
         fixed = [name for name, value in values.items() if not isinstance(value, tuple) and value == of_paper[name]]
-        return dict.fromkeys(swept, "varied by this table") | dict.fromkeys(fixed, self.place)
+        return dict.fromkeys(varied, "varied by this table") | dict.fromkeys(fixed, self.place)
+
+    @property
+    def parameters(self) -> list[str]:
+        """What may be asked of it."""
+        return list(dict.fromkeys([*CHOICES, *self.study.fields]))
 
     @property
     def known_methods(self) -> list[str]:
@@ -532,8 +544,16 @@ class Table:
         """What tells rows apart by default: what they are called, then the fields that they sweep."""
         called = [name for row in self.rows for name in self._called(row)]
         values = [item for row in self.rows for item in row.items()]
-        swept = [name for name, value in values if isinstance(value, tuple) or callable(value)]
-        return list(dict.fromkeys([*called, *swept]))
+        varied = [name for name, value in values if isinstance(value, tuple) or callable(value)]
+        return list(dict.fromkeys([*called, *varied]))
+
+
+def require_parameter(name: str, allowed: Sequence[str]) -> None:
+    """Raise ValueError unless there is such a parameter, naming those there are, and the closest or tables with it."""
+    if name not in allowed:
+        tables = importlib.import_module("repro.papers").tables()
+        others = [other for other, table in tables.items() if name in table.study.fields]
+        choose("parameter", name, allowed, f"; {', '.join(others)} have it" if others else "")
 
 
 class MixedSeeds(ValueError):
@@ -587,7 +607,7 @@ def run_table(
         are a row of their own, whose departures name it.
 
     Raises:
-        TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
+        ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
         NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
     """
     table = find(name)
@@ -657,9 +677,9 @@ def _of_one_setting(table: Table, rows: DataFrame) -> DataFrame:
     first = rows.drop_duplicates(own)
     if len(first) < len(rows):
         before = rows.columns[: rows.columns.get_loc("ours")]
-        swept = [name for name in before if name not in (*own, "departures")]
-        several = rows.groupby(own, dropna=False)[swept].transform("nunique", dropna=False) > 1
-        values = {name: first.loc[several[name], name].iloc[0] for name in swept if several[name].any()}
+        others = [name for name in before if name not in (*own, "departures")]
+        several = rows.groupby(own, dropna=False)[others].transform("nunique", dropna=False) > 1
+        values = {name: first.loc[several[name], name].iloc[0] for name in others if several[name].any()}
         print(f"drawn is the first of several settings, {in_words(values)}; give draw the rows of another to see it")
     return first.reset_index(drop=True)
 
