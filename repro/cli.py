@@ -93,7 +93,6 @@ def run(
     from repro.run import device as devices
     from repro.table import plan_table, run_table
 
-    _check_fields(table, fields)
     with devices.process_group(devices.resolve(device)):
         if plan:
             print(plan_table(table, dataset, engine=engine, workers=workers, **choices))
@@ -362,19 +361,6 @@ def _fields(name: str, dataset: str | None, preset: str, variant: str, **fields:
     lines = [f"{field:<{width}}  {value!s:<12}  {source}" for field, value, source in rows]
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
     return [*lines, *(f"{name} is one of: {', '.join(values)}" for name, values in allowed.items())]
-
-
-def _check_fields(name: str, fields: Iterable[str]) -> None:
-    """Raise ValueError, naming those there are and which other tables have it, unless all are fields of a table."""
-    from repro.table import find
-
-    known = find(name).study.fields
-    for field in fields:
-        if field not in known:
-            others = [other for other, table in papers.tables().items() if field in table.study.fields]
-            options = [*map(_option, known)]
-            elsewhere = f"; {', '.join(others)} have it" if others else closest(_option(field), options)
-            raise ValueError(f"{name} has no option {_option(field)}; its fields are {', '.join(options)}{elsewhere}")
 
 
 def _check_options(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:

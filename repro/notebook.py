@@ -1,20 +1,18 @@
 """The third cell of every notebook: stop at a misspelt or impossible parameter before anything is computed."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from repro import manifest
-from repro.recipe import choose
 from repro.run import device as devices
 from repro.run.cost import commit
 from repro.run.store import Cell, Store
-from repro.table import find
+from repro.table import find, require_parameter
 
 PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
-CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # parameters of every table beside its recipe's fields
 
 
 def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> dict[str, Any]:
@@ -39,7 +37,7 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
     if callable(table):
         cells, names = table, [*inspect.signature(table).parameters]
     else:
-        cells, names = find(table).cells, [*CHOICES, *find(table).study.fields]
+        cells, names = find(table).cells, find(table).parameters
     settings, device = _checked(namespace, names)
     store = Store(manifest.runs_root())
     store.require_usable()
@@ -66,12 +64,12 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
     return read(**{name: value for name, value in settings.items() if name in names})
 
 
-def _checked(namespace: dict[str, Any], allowed: Iterable[str]) -> tuple[dict[str, Any], torch.device]:
+def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> tuple[dict[str, Any], torch.device]:
     """The parameters that the notebook has, and the device; no other plain values are allowed."""
     if "_begun" not in namespace:  # afterwards, a reader's own names are welcome
         for name, value in namespace.items():
             if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
-                choose("parameter", name, allowed)
+                require_parameter(name, allowed)
     namespace["_begun"] = True
     settings = {name: namespace[name] for name in allowed if name in namespace}
     return settings, devices.resolve(settings.get("device", "auto"))

@@ -17,8 +17,11 @@ LARGEST = 2**32 - 1  # of a whole number; seeds of every library go up to here
 DIGITS = 1000        # of a number given as text; int() takes no more than 4,300
 
 
-def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
+def choose(parameter: str, value: Any, allowed: Iterable[Any], instead: str = "") -> Any:
     """Return `value` if it is one of `allowed`.
+
+    Args:
+        instead: the end of the message in the place of the closest of the allowed values, if there is more to say.
 
     Raises:
         ValueError: naming the parameter, the value, the allowed values and the closest of them.
@@ -27,7 +30,8 @@ def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
     if any(type(value) is type(option) and value == option for option in allowed):
         return value
     options = [str(option) for option in allowed]
-    raise ValueError(f"{parameter}={value!r} is not one of: {', '.join(options)}{closest(str(value), options)}")
+    hint = instead or closest(str(value), options)
+    raise ValueError(f"{parameter}={value!r} is not one of: {', '.join(options)}{hint}")
 
 
 def closest(name: str, names: Iterable[str]) -> str:
@@ -243,12 +247,8 @@ class Recipe:
         """The values of a field that are asked for: one, a list of them, or as text "10,30,150", which sweeps.
 
         Raises:
-            TypeError: if there is no such field.
             ValueError: naming the field and the value, if it is of another kind or there twice.
         """
-        if name not in cls.__dataclass_fields__:
-            known = f"its fields are {', '.join(cls.__dataclass_fields__)}{closest(name, cls.__dataclass_fields__)}"
-            raise TypeError(f"{name!r} is not a field of {cls.__name__}; {known}")
         kinds = _types(typing.get_type_hints(cls)[name])
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 

@@ -18,7 +18,7 @@ from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import manifest
-from repro.recipe import Recipe, Rows, choose, in_words, parse_numbers
+from repro.recipe import Recipe, Rows, choose, in_words, parse_numbers, swept
 from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.engine import run_cells
@@ -236,6 +236,7 @@ def by_preset(*, paper: Any, quick: Any, smoke: Any = None) -> Callable[[str, st
     return lambda preset, dataset: values[preset]
 
 
+CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
 AS_PRESET = ()  # a row's field that names rows and may be swept, and has the preset's value unless it is asked for
 
 
@@ -304,10 +305,12 @@ class Table:
             dataset, preset, seeds, device, variant, fields: as for `run_table`.
 
         Raises:
-            TypeError: if the recipe has no such field.
-            ValueError: if a value is none of those allowed, which the message names, or changes nothing.
+            ValueError: if there is no such field, or a value is none of those allowed, which the message names, or
+                changes nothing.
             FileNotFoundError: if data are not here, saying where to get them and where to put them.
         """
+        for name in fields:
+            require_parameter(name, self.parameters)
         dataset = self.datasets[0] if dataset is None else dataset
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         numbers = parse_numbers("seeds", seeds)
@@ -325,7 +328,7 @@ class Table:
         cell.
 
         Raises:
-            TypeError, ValueError: as `cells`.
+            ValueError: as `cells`.
         """
         return [*self._made(dataset, preset, variant, fields)]
 
@@ -339,7 +342,7 @@ class Table:
             preset, variant, fields: as for `recipes`; "auto" as for `cells`.
 
         Raises:
-            TypeError, ValueError: as `recipes`.
+            ValueError: as `recipes`.
         """
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.embedded(name)), self.datasets[0])
@@ -355,14 +358,18 @@ class Table:
 
     def _made(self, dataset: str, preset: str, variant: str, fields: Fields) -> dict[Any, int]:
         """The recipes of `recipes`, each with the number of the first row that it is of."""
+        for name in fields:
+            require_parameter(name, self.study.fields)
         study, named = self.study, self.study.recipe.named_by
         rows = {number: self._fields(row, dataset, preset) for number, row in enumerate(self.rows)}
         own = {name for row in rows.values() for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
         bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
+        known = self.methods or self._methods(rows.values())
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
-            choose(named, method, self.methods or self._methods(rows.values()))
+            if method not in known:  # named as it was asked for: "all" stands for several
+                choose(named, method if method in swept(fields[named]) else fields[named], known)
         rows = {
             number: row for number, row in rows.items()
             if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])
@@ -381,9 +388,14 @@ class Table:
         """Where values come from that a row fixes or sweeps, but for those that it fixes for a small preset alone."""
         of_paper = self._fields(self.rows[number], dataset, "paper")
         values = self._fields(self.rows[number], dataset, preset)
-        swept = [name for name, value in values.items() if isinstance(value, tuple) and value != AS_PRESET]
+        varied = [name for name, value in values.items() if isinstance(value, tuple) and value != AS_PRESET]
         fixed = [name for name, value in values.items() if not isinstance(value, tuple) and value == of_paper[name]]
-        return dict.fromkeys(swept, "varied by this table") | dict.fromkeys(fixed, self.place)
+        return dict.fromkeys(varied, "varied by this table") | dict.fromkeys(fixed, self.place)
+
+    @property
+    def parameters(self) -> list[str]:
+        """What may be asked of it."""
+        return list(dict.fromkeys([*CHOICES, *self.study.fields]))
 
     @property
     def known_methods(self) -> list[str]:
@@ -535,8 +547,16 @@ class Table:
         """What tells rows apart by default: what they are called, then the fields that they sweep."""
         called = [name for row in self.rows for name in self._called(row)]
         values = [item for row in self.rows for item in row.items()]
-        swept = [name for name, value in values if isinstance(value, tuple) or callable(value)]
-        return list(dict.fromkeys([*called, *swept]))
+        varied = [name for name, value in values if isinstance(value, tuple) or callable(value)]
+        return list(dict.fromkeys([*called, *varied]))
+
+
+def require_parameter(name: str, allowed: Sequence[str]) -> None:
+    """Raise ValueError unless there is such a parameter, naming those there are, and the closest or tables with it."""
+    if name not in allowed:
+        tables = importlib.import_module("repro.papers").tables()
+        others = [other for other, table in tables.items() if name in table.study.fields]
+        choose("parameter", name, allowed, f"; {', '.join(others)} have it" if others else "")
 
 
 class MixedSeeds(ValueError):
@@ -591,7 +611,7 @@ def run_table(
         are a row of their own, whose departures name it.
 
     Raises:
-        TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
+        ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
         NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
     """
     table = find(name)
@@ -636,6 +656,9 @@ def finished() -> DataFrame:
 def draw(name: str, rows: DataFrame) -> Any:
     """The figure of a table, as its paper draws it.
 
+    Where rows differ in a field that is not the table's own, as those of a sweep over epochs do, the first of them that
+    are otherwise alike are drawn, and a printed line says so.
+
     Args:
         name: of the table.
         rows: as `run_table` returns them.
@@ -643,8 +666,26 @@ def draw(name: str, rows: DataFrame) -> Any:
     Raises:
         ValueError: if there is no such table, or it has no figure of its own.
     """
-    drawings = importlib.import_module("repro.papers").drawings()
-    return drawings[choose("name", find(name).name, drawings)].draw(rows)
+    papers = importlib.import_module("repro.papers")
+    table, drawings = find(name), papers.drawings()
+    choose("name", name, [each for each in papers.tables() if each in drawings])
+    return drawings[name].draw(_of_one_setting(table, rows))
+
+
+def _of_one_setting(table: Table, rows: DataFrame) -> DataFrame:
+    """The first of the rows of a table that are alike in its own columns; says which these are if others are left out.
+
+    What differs is told of rows that have several values: where a method does not use a field there is one.
+    """
+    own, rows = [*(table.columns or table.shown), "preset", "dataset"], rows.reset_index(drop=True)
+    first = rows.drop_duplicates(own)
+    if len(first) < len(rows):
+        before = rows.columns[: rows.columns.get_loc("ours")]
+        others = [name for name in before if name not in (*own, "departures")]
+        several = rows.groupby(own, dropna=False)[others].transform("nunique", dropna=False) > 1
+        values = {name: first.loc[several[name], name].iloc[0] for name in others if several[name].any()}
+        print(f"drawn is the first of several settings, {in_words(values)}; give draw the rows of another to see it")
+    return first.reset_index(drop=True)
 
 
 def resolved(preset: str, dataset: str) -> str:

@@ -192,6 +192,9 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
         (["image_methods", "--dataset", "digits", "--subset"], "subset=True is not for digits, which is embedded and "),
         (["taxonomy", "--dataset", "synthetic", "--subset"], "subset=True is not for synthetic, which is embedded"),
         (["mutual_information", "--dataset", "multidigits", "--subset"], "subset=True is not for multidigits, which"),
+        (["taxonomy", "--dataset", ""], "dataset='' is not one of: synthetic, ucla, ntu"),
+        (["taxonomy", "--epoch", "3"], "parameter='epoch' is not one of: dataset, protocol, "),
+        (["taxonomy", "--seeds", "3"], "parameter='seeds' is not one of: dataset, protocol, "),
         (["taxonomy", "--dataset", "nut"], "dataset='nut' is not one of: synthetic, ucla, ntu; did you mean 'ntu'?"),
     ],
 )

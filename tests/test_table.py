@@ -141,20 +141,22 @@ def test_a_field_that_no_row_uses_is_refused_naming_who_does(asked, message):
         METHODS.cells("ucla", **asked)
 
 
-@pytest.mark.parametrize(("choices", "kind", "message"), [
-    ({"dept": 2}, TypeError, "'dept' is not a field of Toy; .*; did you mean 'depth'"),
-    ({"methods": "plain"}, TypeError, "'methods' is not a field of Toy; .*; did you mean 'method'"),
-    ({"depth": 0}, ValueError, "depth=0 should be at least 1"), ({"depth": "x"}, ValueError, "depth='x' should be"),
-    ({"depth": "2,2"}, ValueError, "depth='2,2' names 2 twice"), ({"seeds": "0,0"}, ValueError, "seeds='0,0' names 0"),
-    ({"seeds": "-1"}, ValueError, "whole numbers from 0"), ({"device": "gpu"}, ValueError, "device='gpu' is not one"),
-    ({"preset": "papr"}, ValueError, "preset='papr' is not one of: auto, paper, quick, smoke; did you mean 'paper'"),
-    ({"dataset": "ntu"}, ValueError, "dataset='ntu' is not one of: synthetic, ucla"),
-    ({"dataset": ""}, ValueError, "dataset='' is not one of: synthetic, ucla"),
-    ({"variant": "froze"}, ValueError, "variant='froze' is not one of: none, frozen, light"),
-    ({"method": "haevy"}, ValueError, "method='haevy' is not one of: plain, heavy, both; did you mean 'heavy'"),
+@pytest.mark.parametrize(("choices", "message"), [
+    ({"dept": 2}, "parameter='dept' is not one of: dataset, preset, .*noise.*; did you mean 'depth'"),
+    ({"methods": "plain"}, "parameter='methods' is not one of: .*; did you mean 'method'"),
+    ({"seed": 1}, "parameter='seed' is not one of: .*; did you mean 'seeds'"),
+    ({"named_by": "x"}, r"parameter='named_by' is not one of: ((?!cells_per_gpu|gpu_precision).)*$"),
+    ({"depth": 0}, "depth=0 should be at least 1"), ({"depth": "x"}, "depth='x' should be"),
+    ({"depth": "2,2"}, "depth='2,2' names 2 twice"), ({"seeds": "0,0"}, "seeds='0,0' names 0"),
+    ({"seeds": "-1"}, "whole numbers from 0"), ({"device": "gpu"}, "device='gpu' is not one"),
+    ({"preset": "papr"}, "preset='papr' is not one of: auto, paper, quick, smoke; did you mean 'paper'"),
+    ({"dataset": "ntu"}, "dataset='ntu' is not one of: synthetic, ucla"),
+    ({"dataset": ""}, "dataset='' is not one of: synthetic, ucla"),
+    ({"variant": "froze"}, "variant='froze' is not one of: none, frozen, light"),
+    ({"method": "haevy"}, "method='haevy' is not one of: plain, heavy, both; did you mean 'heavy'"),
 ])
-def test_what_does_not_exist_is_refused_by_name(choices, kind, message):
-    with pytest.raises(kind, match=message):
+def test_what_does_not_exist_is_refused_by_name(choices, message):
+    with pytest.raises(ValueError, match=message):
         METHODS.cells(**choices)
 
 
@@ -628,14 +630,35 @@ def test_what_changes_after_the_cells_were_listed_is_noticed(declared, monkeypat
     assert not list(declared.rglob("result.json"))
 
 
+def taken(monkeypatch):
+    """Makes the figure of the table `methods` what is drawn of it; the other one is of a log."""
+    drawings = {"methods": SimpleNamespace(draw=lambda rows: rows), "curves": None}
+    monkeypatch.setattr(papers, "drawings", lambda: drawings)
+
+
+@pytest.mark.usefixtures("declared")
+def test_of_several_settings_the_first_is_drawn(monkeypatch, capsys):
+    taken(monkeypatch)
+    rows = run_table("methods", "ucla", batch="4,16", weight="2,3", **OPTIONS)
+    assert len(rows) == 6  # plain has no weight
+    capsys.readouterr()
+    drawn = draw("methods", rows)
+    assert drawn[["method", "batch", "weight"]].values.tolist() == [["plain", 4, 1.0], ["heavy", 4, 2.0]]
+    assert "first of several settings, batch=4, weight=2.0; give" in capsys.readouterr().out
+    pd.testing.assert_frame_equal(draw("methods", rows[rows["batch"] == 4].iloc[:2]), drawn)
+    assert capsys.readouterr().out == ""
+    both = pd.concat([drawn, drawn.assign(dataset="synthetic")])
+    assert len(draw("methods", both)) == 4  # which is for the figure to refuse
+
+
 @pytest.mark.usefixtures("declared")
 def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
-    monkeypatch.setattr(papers, "drawings", lambda: {"methods": SimpleNamespace(draw=len)})
-    assert find("called") is CALLED and draw("methods", frame()) == 0
+    taken(monkeypatch)
+    assert find("called") is CALLED
     for call in (run_table, plan_table):
         with pytest.raises(ValueError, match="table='caled' is not one of: made_up, called, methods; did you mean"):
             call("caled")
-    with pytest.raises(ValueError, match="name='made_up' is not one of: methods"):
+    with pytest.raises(ValueError, match=r"name='made_up' is not one of: methods$"):
         draw("made_up", frame())
 
 

@@ -9,10 +9,9 @@ import pytest
 from executed_notebooks import FOLDER, READING, SMOKE, begin, code_cells
 
 from repro import TABLES
-from repro.notebook import CHOICES
 from repro.papers.taxonomy import explored_runs, figures
 from repro.skeleton import data as skeleton_data
-from repro.table import Study
+from repro.table import CHOICES, Study
 
 NOTEBOOKS = sorted(path for path in FOLDER.glob("*.ipynb") if path.stem not in READING)
 EMBEDDED = {  # data set of a notebook by default, with the number of cells of its smoke run

@@ -282,6 +282,16 @@ def test_positive_keys_plots_one_panel_per_quantity_beside_the_baseline():
     assert not any(axes.child_axes for axes in figure.axes[1:])
 
 
+def test_positive_keys_plots_one_point_at_each_value():
+    table = keys_table().sort_index()
+    away = table.assign(ours=table["ours"] - 30, strength=table["strength"].where(table["varied"] == "strength", 1.0))
+    figure = jcl.positive_keys(pd.concat([table, away]))
+    assert figure.axes[0].get_xlabel() == r"positive keys $M'$ ($\lambda$ = 4, $\tau$ = 0.2)"
+    for axes, varied in enumerate(("keys", "strength", "temperature")):
+        rows = table[table["varied"] == varied].sort_values(varied)
+        np.testing.assert_array_equal(lines(figure, axes)["JCL, ours"], rows["ours"])
+
+
 def test_positive_keys_needs_something_varied():
     with pytest.raises(ValueError, match=r"this table varies \['momentum'\]"):
         jcl.positive_keys(keys_table().assign(varied="momentum"))

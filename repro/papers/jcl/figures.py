@@ -17,9 +17,9 @@ def positive_keys(table: DataFrame) -> Figure:
     """Accuracy of JCL against the number of positive keys, the strength of their covariance and the temperature.
 
     One panel per quantity of which there are several values, at least one in all. That of keys also tells the cost of
-    each point in forward passes of an encoder. MoCo v2, which JCL is with one key, is a dashed line with its standard
-    deviation; it has one temperature, so the panel that varies it goes without. The supplement prints no values of
-    these curves.
+    each point in forward passes of an encoder. Of several points at one value the first is drawn. MoCo v2, which JCL is
+    with one key, is a dashed line with its standard deviation; it has one temperature, so the panel that varies it goes
+    without. The supplement prints no values of these curves.
 
     Args:
         table: one row per point: varied ("keys", "strength" or "temperature"), keys (M'), strength (lambda),
@@ -30,6 +30,8 @@ def positive_keys(table: DataFrame) -> Figure:
 
     Source: JCL, Figure M.2.
     """
+    points = table.assign(at=[row.get(row["varied"]) for row in table.to_dict("records")])
+    table = table[~points.duplicated(["varied", "at", "preset", "dataset"])]
     title = heading(table)
     moco = table[(table["varied"] == "keys") & (table["keys"] == 1)]
     panels = [(varied, rows) for varied in SYMBOLS if not (rows := table[table["varied"] == varied]).empty]
@@ -49,7 +51,7 @@ def positive_keys(table: DataFrame) -> Figure:
         if len(values := rows[varied].unique()) == 1:  # else the axis has ticks of many digits around it
             axes.set_xticks(values)
         if varied == "keys":
-            _cost(axes, rows.drop_duplicates("keys"))
+            _cost(axes, rows)
     figure.legend(*stack[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return settled(figure)
 

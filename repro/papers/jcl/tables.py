@@ -1,5 +1,7 @@
 """JCL's tables, of which the paper prints curves and histograms and no numbers."""
 
+from typing import Any
+
 from pandas import DataFrame
 
 from repro import image
@@ -22,6 +24,8 @@ MEASURES = ("linear", "knn1", "embedding_spread")
 def with_sweeps(cells: DataFrame) -> DataFrame:
     """Cells once for every sweep that they are nearest to, the common point in all three, with two columns more.
 
+    Of several at one point of a sweep those come first that depart least.
+
     varied: "keys", "strength" or "temperature"; in what the others leave `BASE`, cells depart.
     encoder_forwards: passes of an image through the encoder, a backward pass counted as two.
     """
@@ -36,8 +40,12 @@ def with_sweeps(cells: DataFrame) -> DataFrame:
             for name, others in away.items()
             if len(others) == fewest
         ]
-    names = list(BASE)
-    return DataFrame(sorted(rows, key=lambda row: (names.index(row["varied"]), row[row["varied"]], row["seed"])))
+
+    def place(row: dict[str, Any]) -> tuple:
+        varied = row["varied"]
+        return [*BASE].index(varied), row[varied], len(row["departures"]), row["seed"]
+
+    return DataFrame(sorted(rows, key=place))
 
 
 TABLES = {

@@ -84,6 +84,11 @@ def test_a_cell_beside_the_sweeps_departs_from_those_it_is_nearest_to():
     }
 
 
+def test_at_one_point_of_a_sweep_the_row_that_departs_least_comes_first():
+    rows = laid_out(KEYS, KEYS.cells(keys="2,5", strength="1,4", temperature=0.2))
+    assert rows[rows["varied"] == "keys"][["keys", "strength"]].values.tolist() == [[2, 4], [2, 1], [5, 4]]
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_are_in_order_whatever_order_cells_are_in(name):
     cells = TABLES[name].cells()
