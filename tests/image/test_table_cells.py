@@ -177,7 +177,7 @@ def test_the_key_changes_with_every_field_of_the_recipe_the_seed_the_data_and_th
 
 
 def test_the_key_changes_with_nothing_else():
-    names = {"study": "other", "preset": "quick", "dataset": "cifar10 (subset)", "evaluation": 7, "changes": {"a": 1}}
+    names = {"preset": "quick", "dataset": "cifar10 (subset)", "evaluation": 7, "changes": {"a": 1}}
     assert {base_cell(**{name: value}).key for name, value in names.items()} == {base_cell().key}
     again = base_cell(recipe=paper("cifar10", "sce", epochs=7).replace(epochs=200, learning_rate=0.06))
     assert again.key == base_cell().key
