@@ -77,7 +77,7 @@ class Pretrainer(Learner):
 
     recipe: ImageRecipe
     data: ImageSet
-    parts = ("model", "classifier", "keys", "dictionary", "optimiser")
+    parts: tuple[str, ...] = ("model", "classifier", "keys", "dictionary", "optimiser")
     streams = ("generator", "order_generator", "shuffle_generator", "order")
     kept = ("knn1",)
 
