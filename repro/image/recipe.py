@@ -6,7 +6,7 @@ from typing import Any
 
 from repro import manifest
 from repro.image import DATASETS, HEADS, TRUNKS
-from repro.recipe import Recipe, Values, choose, setting
+from repro.recipe import Recipe, Values, setting
 
 SEVERAL_KEYS = ("jcl", "vanilla")
 SELF_SUPERVISED = ("moco", "ressl", "sce", *SEVERAL_KEYS)
@@ -84,8 +84,8 @@ def data_values(dataset: str) -> Values:
 
 
 def method_values(dataset: str, method: str) -> Values:
-    """Where a method's recipe leaves that of SCE on CIFAR-10."""
-    if method == "random":
+    """Where a method's recipe leaves that of SCE on CIFAR-10; other papers say it of theirs."""
+    if method not in ("supervised", *SELF_SUPERVISED):
         return {}
     if method == "supervised":
         return {"query_view": ("weak", "assumed: crop and flip")}
@@ -142,8 +142,8 @@ class ImageRecipe(Recipe):
     key_view: str = setting(
         "weak", "SCE, released code; its supplement's Alg. 1 has strong", allowed=VIEWS, used=contrasts
     )
-    dictionary: int = setting(4096, SCE, least=1, used=contrasts)
-    temperature: float = setting(0.2, f"{SCE}, the data set's best", least=1e-6, used=contrasts)
+    dictionary: int = setting(4096, SCE, least=1, used=of(*SELF_SUPERVISED))
+    temperature: float = setting(0.2, f"{SCE}, the data set's best", least=1e-6, used=of(*SELF_SUPERVISED))
     key_temperature: float = setting(
         0.1, f"{SCE}, the data set's best", least=1e-6, used=of("ressl", "sce")
     )
@@ -207,22 +207,24 @@ class ImageRecipe(Recipe):
         return data_values(self.dataset) | method_values(self.dataset, self.method)
 
 
-def paper(dataset: str, method: str, **changes: Any) -> ImageRecipe:
-    """The printed and released values for a data set and a method; `changes` replace fields."""
-    choose("dataset", dataset, DATASETS)
-    choose("method", method, METHODS)
-    values = {name: value for name, (value, _) in (data_values(dataset) | method_values(dataset, method)).items()}
-    return ImageRecipe(dataset=dataset, method=method).replace(**(values | changes))
+def paper(dataset: str, method: str, kind: type[ImageRecipe] = ImageRecipe, **changes: Any) -> ImageRecipe:
+    """The printed and released values for a data set and a method; `changes` replace fields.
+
+    Args:
+        kind: the class of the recipe; that of another paper has methods and fields of its own.
+    """
+    recipe = kind(dataset=dataset, method=method)
+    return recipe.replace(**{name: value for name, (value, _) in recipe.particular().items()} | changes)
 
 
-def quick(dataset: str, method: str, **changes: Any) -> ImageRecipe:
+def quick(dataset: str, method: str, kind: type[ImageRecipe] = ImageRecipe, **changes: Any) -> ImageRecipe:
     """A size for two CPU cores: the stem for large images, which costs a tenth, and fewer images in the dictionary.
 
     Made for a part of some thousand images of 32 pixels, which with `subset` are seen 100 times. Whole data sets are
     seen 10 times, ImageNet twice at 64 pixels, and take longer than two cores should be asked for; so do 100 epochs of
     a large part. The learning rate follows the batch in proportion.
     """
-    whole = paper(dataset, method)
+    whole = paper(dataset, method, kind)
     small = {"small": whole.size <= TOO_SMALL, "batch": 128, "dictionary": 1024, "probe_view": "centred"}
     small["learning_rate"] = whole.learning_rate * small["batch"] / whole.batch
     if dataset == "digits":
@@ -231,14 +233,14 @@ def quick(dataset: str, method: str, **changes: Any) -> ImageRecipe:
         small |= {"trunk": "resnet18", "size": 64, "resize": 72, "epochs": 2, "dictionary": 4096}
     else:
         small |= {"epochs": 100 if changes.get("subset") else 10}
-    return paper(dataset, method, **(small | changes))
+    return paper(dataset, method, kind, **(small | changes))
 
 
-def smoke(dataset: str, method: str, **changes: Any) -> ImageRecipe:
+def smoke(dataset: str, method: str, kind: type[ImageRecipe] = ImageRecipe, **changes: Any) -> ImageRecipe:
     """One epoch of large batches, which are two steps of the digits, to see that everything runs, no more."""
-    small = paper(dataset, method).size <= TOO_SMALL
+    small = paper(dataset, method, kind).size <= TOO_SMALL
     tiny = {"small": small, "epochs": 1, "batch": 512, "dictionary": 64, "probe_view": "centred", "probe_epochs": 2}
-    return paper(dataset, method, **(tiny | changes))
+    return paper(dataset, method, kind, **(tiny | changes))
 
 
 PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}

@@ -1,5 +1,6 @@
 """Recipes against the printed tables and the values of the released codes, typed here by hand."""
 
+import dataclasses
 import itertools
 import json
 
@@ -8,6 +9,7 @@ import pytest
 from repro.image import DATASETS, views
 from repro.image.augment import CentredView, ShiftedView
 from repro.image.recipe import DATA, METHODS, PRESETS, VARIANTS, ImageRecipe, paper, quick, smoke
+from repro.recipe import setting
 from repro.report.printed import as_printed
 
 SMALL, MEDIUM, ABLATION = ("cifar10", "cifar100"), ("stl10", "tiny_imagenet"), ("imagenet100", "imagenet")
@@ -361,3 +363,34 @@ def test_impossible_values_are_refused(changes, error, message):
 def test_presets_refuse_what_does_not_exist(preset, dataset, method, message):
     with pytest.raises(ValueError, match=message):
         preset(dataset, method)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Novel(ImageRecipe):
+    """A recipe of another paper, with a method and a field of its own."""
+
+    method: str = setting("novel", "its paper", allowed=("random", "novel"))
+    units: int = setting(3, "its paper", least=1, used=lambda recipe: recipe.method == "novel")
+
+    def particular(self):
+        return super().particular() | {"momentum": (0.5, "its paper")}
+
+
+@pytest.mark.parametrize("preset", PRESETS.values())
+def test_the_presets_make_recipes_of_another_papers_class(preset):
+    recipe, sce = preset("stl10", "novel", kind=Novel, units=7), preset("stl10", "sce")
+    assert type(recipe) is Novel and (recipe.units, recipe.momentum) == (7, 0.5)
+    own = ("method", "units", "momentum", "temperature", "key_temperature")  # SCE's are its best of the data set
+    assert [name for name, value in sce.to_dict().items() if value != getattr(recipe, name) and name not in own] == []
+    with pytest.raises(ValueError, match="method='moco' is not one of: random, novel"):
+        preset("stl10", "moco", kind=Novel)
+
+
+def test_another_papers_method_has_the_data_sets_values_alone_and_uses_no_dictionary():
+    recipe = paper("stl10", "novel", kind=Novel)
+    sources = {name: source for name, _, source in recipe.described()}
+    assert sources["momentum"] == "its paper" and sources["size"] == "SCE supplement"
+    assert not [source for source in sources.values() if "MoCo v2" in source]
+    used = {name for name in recipe.to_dict() if recipe.uses(name)}
+    assert {"units", "momentum", "projection", "key_view"} <= used
+    assert used.isdisjoint({"dictionary", "temperature", "key_temperature", "weight", "keys", "strength"})
