@@ -1,72 +1,107 @@
-"""A fifth paper is one folder: `byol`, put into a copy of the package, is in every command, the site and a notebook."""
+"""A fifth paper is one folder: the page's example, made in a copy, is in a notebook, every command and the site."""
 
-import shutil
-from pathlib import Path
-
-import pytest
-from project_copy import copied, run
-
-HERE = Path(__file__).parent
-COMMANDS = """
-from repro import manifest
-run("run", "predictor", "--preset", "smoke", "--engine", "inline", "--device", "cpu", "--seeds", "0,1")
-run("recipe", "predictor", "--method", "byol")
 import json
+
+import nbformat
+import pytest
+from executed_notebooks import execute, outputs, printed
+from nbformat.v4 import new_code_cell, new_notebook
+from project_copy import copied, run, walk
+
+NOTEBOOK = [
+    'dataset = "digits"\npreset = "auto"\nseeds = "0"\ndevice = "auto"',
+    '%matplotlib inline\nimport repro\nfrom repro import notebook\n\nsettings = notebook.begin(globals(), "predictor")',
+    'rows = repro.run_table("predictor", **settings)\nprint(rows["method"].tolist(), rows["departures"].tolist())\n'
+    'repro.draw("predictor", rows)',
+]
+COMMANDS = """
+import json, os
+from repro import manifest
+words = "run predictor --preset smoke --engine local --workers 2 --device cpu --seeds 0,1"
+run(*words.split())
+print("started by", os.getpid())
+run("recipe", "predictor", "--method", "byol")
 for path in manifest.runs_root().glob("cells/*/recipe.json"):  # smoke runs are drawn in no figure
     path.write_text(json.dumps(json.loads(path.read_text()) | {"preset": "quick"}))
 run("figures")
 run("claims", "--paper", "BYOL")
+run("results", "list")
 run("report", "--output", "site")
-import repro
-from repro import notebook
-names = {"dataset": "digits", "preset": "smoke", "seeds": "0", "device": "cpu", "predictor": 64}
-settings = notebook.begin(names, "predictor")
-rows = repro.run_table("predictor", **settings)
-repro.draw("predictor", rows).savefig("notebook.png")
-print(rows["method"].tolist(), rows["departures"].tolist())
 """
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    """What the commands print on a copy of the project with the example among its papers, and the copy."""
-    copy = copied(tmp_path_factory.mktemp("copy"))
-    shutil.copytree(HERE / "byol", copy / "repro" / "papers" / "byol")
-    return run(copy, COMMANDS), copy
+def copy(tmp_path_factory):
+    """A copy of the project with the example among its papers."""
+    folder = copied(tmp_path_factory.mktemp("copy"))
+    assert [path.rpartition("/")[0] for path in walk("A paper", folder)] == 4 * ["repro/papers/byol"]
+    return folder
 
 
-def of(told, command):
-    found, = [text for words, text in told[0].items() if words.split()[0] == command]
-    return found
+@pytest.fixture(scope="module")
+def executed(copy):
+    """A notebook of three cells as papermill leaves it."""
+    cells = [new_code_cell(source) for source in NOTEBOOK]
+    cells[0].metadata["tags"] = ["parameters"]
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    (copy / "notebooks").mkdir()
+    nbformat.write(new_notebook(cells=cells, metadata=metadata), copy / "notebooks" / "predictor.ipynb")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(copy))
+        parameters = {"preset": "smoke", "device": "cpu", "predictor": 64}
+        process, notebook = execute("predictor", copy, copy / "notebooks", **parameters)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return notebook
 
 
-def test_it_is_small():
-    assert sum(len(path.read_text().splitlines()) for path in (HERE / "byol").rglob("*.py")) <= 120
+@pytest.fixture(scope="module")
+def told(copy, executed):
+    """What the commands print, by their first word; the notebook has trained two cells before."""
+    return {words.split()[0]: text for words, text in run(copy, COMMANDS).items()}
 
 
-def test_its_table_is_trained_and_printed(told):
-    header, *rows = of(told, "run").splitlines()
+def test_it_is_small(copy):
+    files = [*(copy / "repro" / "papers" / "byol").rglob("*.py")]
+    assert len(files) == 4 and sum(len(path.read_text().splitlines()) for path in files) <= 120
+
+
+def test_a_notebook_takes_its_fields_and_shows_its_figure(executed):
+    assert "2 cells of preset smoke on digits, 0 finished" in printed(executed)
+    assert "['without', 'byol'] [{}, {'predictor': 64}]" in printed(executed)
+    assert len(outputs(executed, "image/png")) == 1
+
+
+def test_its_table_is_trained_in_worker_processes_and_printed(told, copy):
+    header, *rows, starter = told["run"].splitlines()
     assert header.split()[:2] == ["method", "ours"] and [row.split()[0] for row in rows] == ["without", "byol"]
-    assert len(list((told[1] / "runs" / "cells").glob("*/result.json"))) == 5  # and one of the notebook
+    assert header.split().index("n_seeds") == 3 and [row.split()[3] for row in rows] == ["2", "2"]
+    cells = [path.parent for path in (copy / "runs" / "cells").glob("*/result.json")]
+    owners = {json.loads((cell / "owner.json").read_text())["process"] for cell in cells}
+    assert len(cells) == 5 and len(owners) >= 2 and int(starter.split()[-1]) not in owners
 
 
-def test_its_recipe_has_its_own_field(told):
-    line, = [line for line in of(told, "recipe").splitlines() if line.startswith("predictor ")]
-    assert line.split(maxsplit=2)[1:] == ["128", "assumed: units"]
+def test_its_recipe_has_its_own_fields_and_sources(told):
+    lines = {line.split()[0]: line.split(maxsplit=2)[1:] for line in told["recipe"].splitlines()}
+    assert lines["predictor"] == ["128", "assumed: units"]
+    assert lines["momentum"] == ["0.996", "BYOL, section 3"] and lines["key_view"] == ["strong", "BYOL, section 3"]
+    assert "MoCo" not in lines["temperature"][1] + lines["query_view"][1]
 
 
-def test_its_figure_and_claim_are_there(told):
-    assert "predictor_digits.png" in of(told, "figures")
-    assert (told[1] / "figures" / "predictor_digits.png").stat().st_size > 1000
-    line, = of(told, "claims").splitlines()
+def test_its_figure_and_claim_are_there(told, copy):
+    assert "predictor_digits.png" in told["figures"]
+    assert (copy / "figures" / "predictor_digits.png").stat().st_size > 1000
+    line, = told["claims"].splitlines()
     assert line.startswith("B1 ") and "Without the predictor nothing is learned." in line
 
 
-def test_the_site_shows_it(told):
-    page = (told[1] / "site" / "index.html").read_text()
-    assert "BYOL" in page and "predictor" in page and "B1" in (told[1] / "site" / "claims.html").read_text()
+def test_its_cells_are_listed(told):
+    rows = [line.split() for line in told["results"].splitlines()]
+    assert sorted((row[-1], row[1], row[6]) for row in rows) == [
+        ("byol", "byol", "linear"), ("byol", "byol", "linear"), ("predictor=64", "byol", "linear"),
+        ("without", "byol", "linear"), ("without", "byol", "linear"),
+    ]
 
 
-def test_a_notebook_takes_its_fields(told):
-    assert "['without', 'byol'] [{}, {'predictor': 64}]" in of(told, "report")  # the last command's part
-    assert (told[1] / "notebook.png").stat().st_size > 1000
+def test_the_site_shows_it(told, copy):
+    page = (copy / "site" / "index.html").read_text()
+    assert "BYOL" in page and "predictor" in page and "B1" in (copy / "site" / "claims.html").read_text()

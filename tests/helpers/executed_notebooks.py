@@ -27,10 +27,10 @@ def begin(name, **changes):
     return namespace
 
 
-def execute(name, folder, **parameters):
+def execute(name, folder, notebooks=FOLDER, **parameters):
     """Run a notebook with papermill: (finished process, executed notebook), its runs below `folder`."""
     arguments = [part for item in parameters.items() for part in ("-p", *map(str, item))]
-    command = [sys.executable, "-m", "papermill", str(FOLDER / f"{name}.ipynb"), str(folder / f"{name}.ipynb")]
+    command = [sys.executable, "-m", "papermill", str(notebooks / f"{name}.ipynb"), str(folder / f"{name}.ipynb")]
     environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
                                 "IPYTHONDIR": str(folder / "ipython")}
     process = subprocess.run([*command, *arguments, "--no-progress-bar"], env=environment, cwd=folder,
