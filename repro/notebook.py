@@ -29,8 +29,8 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
         Keyword arguments for `repro.run_table` and `Table.cells`.
 
     Raises:
-        ValueError: if the namespace holds a plain value that is no parameter, or a parameter has a value that does not
-            exist; the message names those that do.
+        TypeError: if the namespace holds a plain value that is no parameter; the message names those there are.
+        ValueError: if a parameter has a value that does not exist; the message names those that do.
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
         OSError: if REPRO_RUNS cannot be written.
     """
@@ -56,7 +56,7 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
         read: takes the notebook's parameters but `device`, on which nothing is computed here.
 
     Raises:
-        ValueError: as `begin`, or as `read` does.
+        TypeError, ValueError: as `begin`, or as `read` does.
     """
     names = [*inspect.signature(read).parameters]
     settings, device = _checked(namespace, [*dict.fromkeys([*names, "device"])])

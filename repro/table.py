@@ -18,7 +18,7 @@ from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import manifest
-from repro.recipe import Recipe, Rows, choose, in_words, parse_numbers, swept
+from repro.recipe import Recipe, Rows, choose, closest, in_words, parse_numbers, swept
 from repro.run import device as devices
 from repro.run.cost import begin, cost
 from repro.run.engine import run_cells
@@ -305,8 +305,8 @@ class Table:
             dataset, preset, seeds, device, variant, fields: as for `run_table`.
 
         Raises:
-            ValueError: if there is no such field, or a value is none of those allowed, which the message names, or
-                changes nothing.
+            TypeError: if there is no such field; the message names those there are.
+            ValueError: if a value is none of those allowed, which the message names, or changes nothing.
             FileNotFoundError: if data are not here, saying where to get them and where to put them.
         """
         for name in fields:
@@ -552,11 +552,12 @@ class Table:
 
 
 def require_parameter(name: str, allowed: Sequence[str]) -> None:
-    """Raise ValueError unless there is such a parameter, naming those there are, and the closest or tables with it."""
+    """Raise TypeError unless there is such a parameter, naming those there are, and the closest or tables with it."""
     if name not in allowed:
         tables = importlib.import_module("repro.papers").tables()
         others = [other for other, table in tables.items() if name in table.study.fields]
-        choose("parameter", name, allowed, f"; {', '.join(others)} have it" if others else "")
+        hint = f"; {', '.join(others)} have it" if others else closest(name, allowed)
+        raise TypeError(f"parameter={name!r} is not one of: {', '.join(allowed)}{hint}")
 
 
 class MixedSeeds(ValueError):

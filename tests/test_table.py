@@ -156,7 +156,7 @@ def test_a_field_that_no_row_uses_is_refused_naming_who_does(asked, message):
     ({"method": "haevy"}, "method='haevy' is not one of: plain, heavy, both; did you mean 'heavy'"),
 ])
 def test_what_does_not_exist_is_refused_by_name(choices, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(TypeError if message.startswith("parameter=") else ValueError, match=message):
         METHODS.cells(**choices)
 
 

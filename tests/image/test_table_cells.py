@@ -97,7 +97,7 @@ def test_a_variant_that_changes_no_method_is_refused(any_data, table, choices, m
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_misspelt_field_is_told_from_those_there_are(table):
-    with pytest.raises(ValueError, match=r"parameter='epoch' is not one of: .*; did you mean 'epochs'"):
+    with pytest.raises(TypeError, match=r"parameter='epoch' is not one of: .*; did you mean 'epochs'"):
         cells_of(table, epoch=3)
 
 

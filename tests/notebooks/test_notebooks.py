@@ -119,7 +119,7 @@ def test_its_second_cell_holds_typed_and_commented_parameters(path):
 )
 def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         begin(path.stem, **changes)
     assert not (tmp_path / "runs").exists()
 
@@ -156,7 +156,7 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
 )
 def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    with pytest.raises((TypeError, ValueError, FileNotFoundError), match=message):
         begin(name, **changes)
     assert {path.name for path in (tmp_path / "runs").glob("*")} <= {"prepared"}
 

@@ -19,7 +19,7 @@ every_notebook = pytest.mark.parametrize("name", READING)
 ], ids=str)
 def test_wrong_parameters_stop_the_third_cell(name, changes, message, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         begin(name, **changes)
     assert not (tmp_path / "runs").exists()
 

@@ -73,9 +73,9 @@ def test_impossible_values_of_one_table(table, choices, message, runs):
 
 @pytest.mark.parametrize("table", ["taxonomy", "encoder_collapse"])
 def test_misspelt_parameters_are_errors(table, runs):
-    with pytest.raises(ValueError, match=r"parameter='layer' is not one of: .*did you mean 'layers'"):
+    with pytest.raises(TypeError, match=r"parameter='layer' is not one of: .*did you mean 'layers'"):
         run_table(table, "synthetic", preset="smoke", layer="1")
-    with pytest.raises(ValueError, match=r"parameter='unit' is not one of: .*did you mean 'units'"):
+    with pytest.raises(TypeError, match=r"parameter='unit' is not one of: .*did you mean 'units'"):
         run_table(table, "synthetic", preset="smoke", unit="16")
     assert not runs.exists()
 
