@@ -66,7 +66,7 @@ def fit(
         ValueError: if a column or objective is missing, an objective has several rows or no number, the rows leave
             terms that cannot be told apart or no degree of freedom, or there is no such model or intercept.
 
-    Source: taxonomy supplement, the general linear model in the text; `published/taxonomy_glm_claim.csv`.
+    Source: taxonomy supplement, the general linear model in the text; `printed/taxonomy_glm_claim.csv`.
     """
     choose("model", model, MODELS)
     choose("intercept", intercept, (True, False))
