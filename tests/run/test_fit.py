@@ -18,6 +18,7 @@ from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
 from repro.skeleton import pretrain
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.recipe import smoke
+from repro.skeleton.terms import TERMS, Term
 
 
 @pytest.fixture
@@ -325,7 +326,8 @@ def test_the_step_is_exact_in_long_epochs(tmp_path):
 
 
 def test_the_term_behind_a_total_that_is_not_finite_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(pretrain.RECONSTRUCTIONS, "l1", lambda decoded, sequence, lengths: decoded.sum() * math.nan)
+    broken = Term("AD", TERMS["AD"].needs, lambda batch, recipe: batch.decoded["clean"].sum() * math.nan)
+    monkeypatch.setitem(TERMS, "AD", broken)
     n, nobody = 8, torch.zeros(8, dtype=torch.int64)
     everyone = torch.ones(n, dtype=torch.bool)
     frames, lengths = torch.randn(n * 4, 6, generator=torch.Generator().manual_seed(0)), torch.full((n,), 4)
