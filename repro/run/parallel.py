@@ -1,4 +1,4 @@
-"""Preparing many files: parts that processes share, one preparation of the same thing at a time. No torch."""
+"""Work that processes share: jobs handed to workers, one preparation of the same file at a time. No torch."""
 
 import contextlib
 import functools
@@ -41,10 +41,9 @@ class Workers(ThreadPoolExecutor):
         super().__init__(count)
         self._context = multiprocessing.get_context("spawn")
         self._theirs, self._ours = self._context.Pipe(duplex=False)
-        self._free: queue.LifoQueue[tuple[int, ProcessPoolExecutor | None]] = queue.LifoQueue()
-        self._environments = environments
+        self._free: queue.LifoQueue[tuple[Mapping[str, str], ProcessPoolExecutor | None]] = queue.LifoQueue()
         for number in range(count):
-            self._free.put((number, None))
+            self._free.put((environments[number % len(environments)], None))
 
     def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """As `Executor.submit`; the future raises ChildProcessError if the process is lost."""
@@ -57,8 +56,8 @@ class Workers(ThreadPoolExecutor):
         self._theirs.close()
 
     def _hand_on(self, job: Callable[[], Any]) -> Any:
-        number, process = self._free.get()
-        process = process or self._process(self._environments[number % len(self._environments)])
+        environment, process = self._free.get()
+        process = process or self._process(environment)
         try:
             return process.submit(job).result()
         except BaseException as error:
@@ -68,7 +67,7 @@ class Workers(ThreadPoolExecutor):
                 raise ChildProcessError(LOST) from error
             raise
         finally:
-            self._free.put((number, process))
+            self._free.put((environment, process))
 
     def _process(self, environment: Mapping[str, str]) -> ProcessPoolExecutor:
         arguments = (self._theirs, environment)

@@ -367,12 +367,12 @@ def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undis
     assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that diverges")
 
 
-@pytest.mark.parametrize(("engine", "said", "times"), [
+@pytest.mark.parametrize(("engine", "said", "most"), [
     (2, "its process was lost (perhaps for want of memory, unless it says why above)", 2),
     ("dask", "KilledWorker: ", 4),  # which hands a lost cell to another worker once by itself
 ])
 def test_a_cell_that_kills_its_process_is_tried_twice_and_named_while_the_others_are_done(
-    tmp_path, nursery, undisturbed, engine, said, times
+    tmp_path, nursery, undisturbed, engine, said, most
 ):
     pytest.importorskip("distributed" if engine == "dask" else "torch")
     pid = nursery.start(tmp_path, "30", engine)
@@ -382,7 +382,7 @@ def test_a_cell_that_kills_its_process_is_tried_twice_and_named_while_the_others
     assert f"{failed}{said}" in errors and "(tried twice)\n" in errors
     assert pid not in events(tmp_path, "trains")
     tried = (tmp_path / "events.txt").read_text()
-    assert tried.count(" trains 3\n") == times
+    assert 2 <= tried.count(" trains 3\n") <= most
     assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that kills its process")
 
 
