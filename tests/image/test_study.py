@@ -111,7 +111,7 @@ def test_the_last_epoch_of_the_probe_or_its_best(data, monkeypatch, select, line
     pretrainer = learner(data, select=select)
     found = study.measure(pretrainer)
     assert (found["linear"], found["select"]) == (linear, select)
-    assert study.probed(pretrainer) == {"linear": 40.0, "linear_best": 60.0, "knn1": found["knn1"]}
+    assert study.along(pretrainer) == {"linear": 40.0, "linear_best": 60.0, "knn1": found["knn1"]}
 
 
 @pytest.mark.parametrize(
