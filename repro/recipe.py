@@ -17,11 +17,8 @@ LARGEST = 2**32 - 1  # of a whole number; seeds of every library go up to here
 DIGITS = 1000        # of a number given as text; int() takes no more than 4,300
 
 
-def choose(parameter: str, value: Any, allowed: Iterable[Any], instead: str = "") -> Any:
+def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
     """Return `value` if it is one of `allowed`.
-
-    Args:
-        instead: the end of the message in the place of the closest of the allowed values, if there is more to say.
 
     Raises:
         ValueError: naming the parameter, the value, the allowed values and the closest of them.
@@ -30,8 +27,7 @@ def choose(parameter: str, value: Any, allowed: Iterable[Any], instead: str = ""
     if any(type(value) is type(option) and value == option for option in allowed):
         return value
     options = [str(option) for option in allowed]
-    hint = instead or closest(str(value), options)
-    raise ValueError(f"{parameter}={value!r} is not one of: {', '.join(options)}{hint}")
+    raise ValueError(f"{parameter}={value!r} is not one of: {', '.join(options)}{closest(str(value), options)}")
 
 
 def closest(name: str, names: Iterable[str]) -> str:

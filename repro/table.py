@@ -612,7 +612,7 @@ def run_table(
         are a row of their own, whose departures name it.
 
     Raises:
-        ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
+        TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
         NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
     """
     table = find(name)

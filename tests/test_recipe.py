@@ -45,11 +45,6 @@ def test_choose_gives_no_hint_where_nothing_is_close():
         choose("dataset", "xyz", ("ucla", "ntu"))
 
 
-def test_choose_may_say_something_else_than_the_closest():
-    with pytest.raises(ValueError, match=r"^dataset='ulca' is not one of: ucla, ntu; get it$"):
-        choose("dataset", "ulca", ("ucla", "ntu"), "; get it")
-
-
 def test_choose_reads_options_that_can_be_read_once():
     assert choose("dataset", "ntu", iter(("ucla", "ntu"))) == "ntu"
     with pytest.raises(ValueError, match=r"is not one of: ucla, ntu; did you mean 'ntu'"):
