@@ -295,7 +295,7 @@ def smoke(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     if dataset in CHARACTERS:
         tiny |= {"batch": 16, "dictionary": 128, "pool": 256, "pairs": 512}
     elif dataset == "synthetic":
-        tiny |= {"batch": 16}
+        tiny |= {"batch": 16, "pool": 512, "finetune_batch": 128}
     return quick(dataset, method, **(tiny | changes))
 
 

@@ -33,7 +33,10 @@ def datasets(usual: str) -> tuple[str, ...]:
 
 def batches(preset: str, dataset: str) -> tuple[int, ...]:
     """M; fewer of recordings in small recipes, where dictionary and pool are small as well."""
-    return (32, 64, 128) if preset == "paper" or dataset in (*QUICK, *CHARACTERS) else (4, 8, 16)
+    drawn = dataset in (*QUICK, *CHARACTERS)
+    if preset == "smoke":
+        return (16, 32) if drawn else (4, 8)
+    return (32, 64, 128) if preset == "paper" or drawn else (4, 8, 16)
 
 
 def dictionaries(preset: str, dataset: str) -> tuple[int, ...]:
@@ -41,8 +44,10 @@ def dictionaries(preset: str, dataset: str) -> tuple[int, ...]:
     if preset == "paper":
         return (128, 512, 2048, 8192, 32768)
     if dataset in CHARACTERS:
-        return (16, 64, 128) if preset == "smoke" else (128, 512, 2048)
-    return (64, 256, 1024) if dataset in QUICK else (8, 16, 24)
+        return (16, 64) if preset == "smoke" else (128, 512, 2048)
+    if dataset in QUICK:
+        return (64, 256) if preset == "smoke" else (64, 256, 1024)
+    return (8, 16, 24)
 
 
 def by_target(cells: DataFrame) -> DataFrame:

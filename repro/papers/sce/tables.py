@@ -81,7 +81,9 @@ TABLES = {
             {
                 "method": "sce",
                 "temperature": (0.1, 0.2),
-                "key_temperature": by_preset(paper=PRINTED_KEY_TEMPERATURES, quick=SHORT_KEY_TEMPERATURES),
+                "key_temperature": by_preset(
+                    paper=PRINTED_KEY_TEMPERATURES, quick=SHORT_KEY_TEMPERATURES, smoke=(0.05, 0.1)
+                ),
             },
             {"method": "ressl", "temperature": 0.1, "key_temperature": 0.1},
         ],
