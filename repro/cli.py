@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from repro import download, manifest, papers, present
+from repro import papers
+from repro.data import download, manifest, present
+from repro.data.disk import acquire
 from repro.recipe import choose, closest, in_words, parse_number
-from repro.run.store import Store, acquire
+from repro.run.store import Store
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from repro import manifest, present
+from repro.data import manifest, present
 from repro.run import device as devices
 from repro.run.cost import commit
 from repro.run.health import QUIET, Problem, examine

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from repro import manifest
+from repro.data import manifest
 from repro.run import device as devices
 from repro.run.cost import commit
 from repro.run.store import Cell, Store

@@ -17,7 +17,7 @@ import torch
 from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
-from repro import manifest
+from repro.data import manifest
 from repro.recipe import Recipe, Rows, choose, closest, in_words, parse_numbers, swept
 from repro.run import device as devices
 from repro.run.cost import begin, cost

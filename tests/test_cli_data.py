@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from command_line import refused
 
-from repro import cli, manifest
+from repro import cli
+from repro.data import manifest
 
 
 def test_data_list_without_data(repro, tmp_path):

@@ -8,11 +8,13 @@ import pytest
 from command_line import refused
 from made_up_study import SHAPED, shaped
 
-from repro import manifest, papers
+from repro import papers
 from repro.audiovisual import recipe as audiovisual
+from repro.data import manifest
+from repro.data.disk import acquire
 from repro.papers.taxonomy import glm_ours
 from repro.run.export import read_cells
-from repro.run.store import Cell, Store, acquire
+from repro.run.store import Cell, Store
 from repro.skeleton.recipe import paper
 from repro.table import MixedSeeds, Table
 

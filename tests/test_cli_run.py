@@ -9,7 +9,8 @@ import time
 import pytest
 from command_line import refused
 
-from repro import manifest, table
+from repro import table
+from repro.data import manifest
 
 
 @pytest.mark.parametrize(

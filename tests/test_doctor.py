@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from one_cell import CELL
 
-from repro import doctor, manifest
+from repro import doctor
+from repro.data import manifest
 from repro.run.health import QUIET
 from repro.run.store import Store
 
@@ -86,7 +87,7 @@ def test_damaged_data_are_a_problem_for_a_person(tmp_path):
 
 
 def test_data_with_the_right_names_and_sizes_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("repro.present._state", lambda declared, root: ("present", ""))
+    monkeypatch.setattr("repro.data.present._state", lambda declared, root: ("present", ""))
 
     def verified_members(declared, root):
         raise ValueError(f"{declared.name} has another digest; fetch it again")

@@ -16,15 +16,15 @@ EXTRAS += ("packaging", "requests", "safetensors", "seaborn", "statsmodels", "da
 MODALITIES = ("skeleton", "image", "audiovisual")
 LAYERS = (  # each imports what stands before it, and of its own line only itself
     ("recipe",),
-    ("contrast", "archives", "labels", "manifest", "npz", "present"),
+    ("contrast", "data"),
     ("run",),
     ("report",),
     ("table",),
     (*MODALITIES,),
     ("papers",),
-    ("cli", "doctor", "download", "explore", "notebook", "__main__"),
+    ("cli", "doctor", "explore", "notebook", "__main__"),
 )
-TOGETHER = {"archives", "labels", "manifest", "npz", "present"} | {*LAYERS[-1]}  # modules of one line
+TOGETHER = {*LAYERS[-1]}  # modules of one line
 STARTED = {"repro.__main__"}  # as a program
 
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from repro import manifest
+from repro.data import manifest
 from tests.campaigns import mutants
 
 BROKEN = """

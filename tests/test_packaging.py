@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from repro import manifest
+from repro.data import manifest
 from repro.run.export import read_cells
 
 ROOT = manifest.project_root()

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from ntu_files import text as ntu_text
 
-from repro import archives, manifest
 from repro.audiovisual import sound, splits
 from repro.audiovisual.recipe import AudioVisualRecipe
+from repro.data import archives, manifest
 from repro.image.recipe import ImageRecipe
 from repro.recipe import LARGEST, Recipe, parse_number, parse_numbers
 from repro.run.export import COLUMNS, read_cells

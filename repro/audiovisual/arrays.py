@@ -30,8 +30,9 @@ from tqdm.auto import tqdm
 from repro.audiovisual import media, sound, sources, video
 from repro.audiovisual.decode import Clip, decode
 from repro.audiovisual.index import Item
+from repro.data.disk import naming, write_atomically
 from repro.run.parallel import run_jobs
-from repro.run.store import naming, write_atomically, write_json
+from repro.run.store import write_json
 
 CHUNK = 64                    # clips per shard
 MEL_BYTES = 4 * sound.BANDS   # a row

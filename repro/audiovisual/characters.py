@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro import manifest, npz
 from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, VIEWS, augment
 from repro.audiovisual.drawings import PARTS, Drawings, digits, omniglot
+from repro.data import manifest, npz
 from repro.recipe import choose, parse_number
 
 MOST = 9                      # characters of a grid

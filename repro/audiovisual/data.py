@@ -10,11 +10,11 @@ from typing import Any, Protocol, Self
 import torch
 from torch import Tensor
 
-from repro import manifest, npz
 from repro.audiovisual import CHARACTERS, discs, prepare, synthetic, video
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.prepare import Prepared
+from repro.data import manifest, npz
 from repro.recipe import choose
 from repro.run.parallel import made_once
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from repro import manifest, npz
+from repro.data import manifest, npz
 from repro.run.parallel import made_once
 
 PARTS = ("train", "validation", "held_out")        # of the drawings of a character

@@ -8,7 +8,6 @@ import torch
 from pandas import DataFrame, concat
 from torch import Tensor
 
-from repro import manifest
 from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.data import Pairs
 from repro.audiovisual.pretrain import OTHER, Pretrainer
@@ -16,6 +15,7 @@ from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.audiovisual.study import data_of
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
 from repro.contrast.negatives import gradient_norms, select
+from repro.data import manifest
 from repro.run import device as devices
 from repro.run.ahead import ahead
 from repro.run.finished import checkpoint, kept

@@ -11,8 +11,8 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from repro.audiovisual import media, sources
+from repro.data.disk import naming, write_atomically
 from repro.run.parallel import run_jobs
-from repro.run.store import naming, write_atomically
 
 CHUNK = 64                    # files that a process looks at before it reports
 

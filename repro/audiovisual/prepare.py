@@ -17,12 +17,12 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from repro import manifest
 from repro.audiovisual import arrays, index, media, sound, sources, splits, video
 from repro.audiovisual.arrays import Base
 from repro.audiovisual.index import Item
+from repro.data import manifest
+from repro.data.disk import TEMPORARY, alone
 from repro.recipe import choose
-from repro.run.store import TEMPORARY, alone
 
 FORMAT = 1                    # raise when the same files would be prepared otherwise
 SHOWN = 20                    # files named in a message

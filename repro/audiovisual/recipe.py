@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from repro import manifest
 from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS
 from repro.audiovisual.video import LARGEST_CROP
+from repro.data import manifest
 from repro.recipe import LARGEST, Recipe, Values, choose, distinct, parse_names, setting, swept
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from repro.archives import open_zip_once, read_member
 from repro.audiovisual.media import Unusable
+from repro.data.archives import open_zip_once, read_member
 
 LARGEST = 2**28               # bytes of a file that is read; a clip of ten seconds has about a million
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from repro.manifest import load_manifest, shipped
+from repro.data.manifest import load_manifest, shipped
 from repro.recipe import choose
 
 VIDEOS = (".mp4", ".avi", ".mkv", ".webm")

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from repro import manifest
 from repro.audiovisual import CHARACTERS, MODALITIES, augment, finetune, pretrain
 from repro.audiovisual.characters import Characters
 from repro.audiovisual.coverage import expected_categories
@@ -19,6 +18,7 @@ from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.members import members
 from repro.audiovisual.pretrain import VERSION, Pretrainer
 from repro.audiovisual.recipe import PAPER, PRESETS, TARGETS, VARIANTS, AudioVisualRecipe
+from repro.data import manifest
 from repro.recipe import Rows, choose
 from repro.run.evaluate import cosine_rates, linear_probe, standardised
 from repro.table import Study, optimiser

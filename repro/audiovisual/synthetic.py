@@ -52,9 +52,9 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from repro import npz
 from repro.audiovisual import discs
 from repro.audiovisual.clips import PARTS, Clips
+from repro.data import npz
 
 SEED = 20210503
 COUNTS = {"pretrain": 2000, "train": 1000, "test": 1000}      # clips, multiples of 100

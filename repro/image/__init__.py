@@ -1,6 +1,6 @@
 """Contrastive learning of images (SCE, JCL, MoCo v2, ReSSL): data, views and encoders."""
 
-from repro import manifest
+from repro.data import manifest
 
 DATASETS = manifest.image_sets()  # their manifests, by name
 TRUNKS = {"resnet18": 512, "resnet50": 2048}  # and the size of their pooled features

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from repro import archives, npz
+from repro.data import archives, npz
 
 LARGEST = 2**33               # bytes that an archive may unpack to, all files together; STL-10 has 3.1e9
 LARGEST_FILE = 2**22          # bytes of a file that is read; the pixels of a picture of 96 x 96 are 27,648

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro import manifest, npz
+from repro.data import manifest, npz
+from repro.data.disk import alone, write_atomically
+from repro.data.labels import check_labels
 from repro.image import DATASETS, archives, imagenet, readers
 from repro.image.files import Files
 from repro.image.readers import PARTS, READERS, Pictures
-from repro.labels import check_labels
 from repro.recipe import choose
 from repro.run.parallel import made_once
-from repro.run.store import alone, write_atomically
 
 COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
     name for name, declared in DATASETS.items() if declared.images.size and declared.access != "embedded"

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from tqdm.auto import tqdm
 
+from repro.data.manifest import Manifest
 from repro.image.readers import PARTS, PICTURES, Pictures
-from repro.manifest import Manifest
 
 PLACES = ("train", "val")     # folders, for the first two parts
 

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from repro.contrast.momentum import GhostBatchNorm2d, WholeBatchNorm1d, dealt, groups_here
+from repro.data.disk import write_atomically
 from repro.image import HEADS, TRUNKS
 from repro.image.augment import CentredView
 from repro.image.convolution import TrimmedConv2d
 from repro.image.operations import Normalisation
 from repro.recipe import choose
-from repro.run.store import write_atomically
 
 
 def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:

@@ -13,10 +13,10 @@ import numpy as np
 from torchvision import datasets
 from tqdm.auto import tqdm
 
-from repro import npz
+from repro.data import npz
+from repro.data.manifest import Manifest
 from repro.image import archives
 from repro.image.files import read_rgb, size
-from repro.manifest import Manifest
 from repro.recipe import choose
 
 PARTS = ("train", "test", "unlabeled")

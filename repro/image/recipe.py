@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from repro import manifest
+from repro.data import manifest
 from repro.image import DATASETS, HEADS, TRUNKS
 from repro.recipe import Recipe, Values, setting
 

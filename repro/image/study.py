@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from repro import manifest
+from repro.data import manifest
 from repro.image import DATASETS, augment, views
 from repro.image.augment import CentredView
 from repro.image.batches import batches_of

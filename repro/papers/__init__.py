@@ -115,7 +115,7 @@ def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do.
     """
-    from repro import manifest
+    from repro.data import manifest
     from repro.report.evidence import Evidence
     from repro.report.stored import stored
     from repro.table import standing, without_mixed

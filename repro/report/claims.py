@@ -11,7 +11,7 @@ import pandas as pd
 from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
-from repro import manifest
+from repro.data import manifest
 from repro.recipe import choose
 from repro.report.evidence import Evidence
 from repro.report.levels import LEVELS

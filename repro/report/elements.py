@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 from pandas import DataFrame
 
-from repro import manifest
+from repro.data import manifest
 from repro.recipe import in_words
 from repro.report.style import COLUMN
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 from pandas import DataFrame, Series
 
-from repro import manifest
+from repro.data import manifest
 from repro.report.levels import EMBEDDED, PAPER, level_of, rank
 from repro.report.printed import names
 from repro.report.stored import departing as departures_of

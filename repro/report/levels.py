@@ -1,6 +1,6 @@
 """How far evidence carries: one list of levels for tables, claims and notebooks."""
 
-from repro import manifest
+from repro.data import manifest
 
 CLOSED, PRINTED = "closed form", "printed numbers"
 PAPER, QUICK, EMBEDDED = "paper recipe, real data", "quick, real data", "embedded data"

@@ -8,13 +8,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
+from repro.data.disk import write_atomically
 from repro.recipe import in_words
 from repro.report import logs
 from repro.report.elements import only, spread_in_words, words
 from repro.report.logs import Log, slug
 from repro.report.stored import labels
 from repro.report.style import save
-from repro.run.store import write_atomically
 
 
 class Study(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from pandas import DataFrame, Series
 
-from repro import manifest
+from repro.data import manifest
 from repro.recipe import choose, in_words, parse_numbers
 from repro.run.export import everything
 

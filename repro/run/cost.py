@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from repro import manifest
+from repro.data import manifest
 from repro.run.device import hardware
 
 

@@ -15,10 +15,11 @@ from typing import Any
 import torch
 from tqdm.auto import tqdm
 
+from repro.data.disk import REMEDIES
 from repro.run.device import first, from_first, grouped
 from repro.run.fit import NonFiniteLoss, load_checkpoint
 from repro.run.pools import Pool
-from repro.run.store import REMEDIES, Cell, Run, Store, trained
+from repro.run.store import Cell, Run, Store, trained
 
 Train = Callable[[Run, tqdm], dict[str, Any]]
 ONE_CELL = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result

@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame
 
-from repro import manifest
+from repro.data import manifest
+from repro.data.disk import write_atomically
 from repro.recipe import parse_number
 from repro.run.files import check_metrics, check_parts, parse_json, whole_lines
-from repro.run.store import Cell, Store, evaluation_of, write_atomically
+from repro.run.store import Cell, Store, evaluation_of
 
 COLUMNS = ["key", "study", "seed", "preset", "dataset", "digest", "version"]
 COLUMNS += ["changes", "recipe", "metrics", "cost", "commit"]

@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame
 
-from repro import manifest
+from repro.data import manifest
+from repro.data.disk import write_atomically
 from repro.run import device as devices
 from repro.run.fit import load_checkpoint
-from repro.run.store import Cell, Store, write_atomically
+from repro.run.store import Cell, Store
 
 
 def checkpoint(key: str, store: Store) -> dict[str, Any]:

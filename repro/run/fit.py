@@ -22,10 +22,10 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from repro.data.disk import naming, write_atomically
 from repro.run.device import first, from_first
 from repro.run.files import parse_json
 from repro.run.learner import Learner
-from repro.run.store import naming, write_atomically
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 

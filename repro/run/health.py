@@ -15,7 +15,8 @@ from pathlib import Path
 
 import filelock
 
-from repro.run.store import TEMPORARY, acquire, owner, read_description, read_result, trained
+from repro.data.disk import TEMPORARY, acquire
+from repro.run.store import owner, read_description, read_result, trained
 
 KEY = re.compile(r"[0-9a-f]{16}")  # the folder of a cell
 QUIET = 3600                       # seconds; what has not changed for so long is not being written

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tqdm.auto import tqdm
 
-from repro.run.store import alone, write_atomically
+from repro.data.disk import alone, write_atomically
 
 Made = TypeVar("Made")
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro import manifest, npz
-from repro.labels import check_labels
+from repro.data import manifest, npz
+from repro.data.labels import check_labels
 from repro.recipe import choose
 from repro.run.parallel import made_once
 from repro.skeleton import DATASETS, PIPELINES, kinematics, ntu, ntu_prepare, splits, synthetic

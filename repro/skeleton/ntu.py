@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from repro.archives import open_zip_once, read_member
+from repro.data.archives import open_zip_once, read_member
 
 JOINTS = 25
 DIGITS = 20                   # of the largest id of 64 bits; longer numbers are damage

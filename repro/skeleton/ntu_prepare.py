@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from tqdm.auto import tqdm
 
-from repro import manifest, npz
+from repro.data import manifest, npz
+from repro.data.disk import alone, write_atomically
 from repro.recipe import choose
 from repro.run.parallel import run_jobs
-from repro.run.store import alone, write_atomically
 from repro.skeleton import ntu, splits
 from repro.skeleton.pipelines import NO_BODY, authors, predict_cluster, rounded
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from repro import manifest
+from repro.data import manifest
 from repro.recipe import Recipe, Values, choose, distinct, setting
 from repro.skeleton import DATASETS, PIPELINES
 from repro.skeleton.ntu_prepare import PIPELINES as NTU_PIPELINES

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from repro import manifest
+from repro.data import manifest
 from repro.recipe import Rows
 from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, percent, spread, standardised
 from repro.run.fit import load_checkpoint

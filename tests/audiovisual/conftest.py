@@ -6,7 +6,7 @@ import zipfile
 import pytest
 import yaml
 
-from repro import manifest
+from repro.data import manifest
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from made_up_omniglot import ALPHABETS, FILES, SIDE, SIZES, png, slow_drawings
 from PIL import Image
 from scipy.stats import chisquare
 
-from repro import manifest
 from repro.audiovisual import MODALITIES, augment, characters, drawings
+from repro.data import manifest
 from repro.report.printed import printed
 
 REAL_ROOT = manifest.data_root()

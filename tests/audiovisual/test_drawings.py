@@ -8,8 +8,8 @@ import torch
 from made_up_omniglot import FILES, SIZES, slow_average, slow_drawings
 from sklearn.datasets import load_digits
 
-from repro import manifest
 from repro.audiovisual import characters, drawings
+from repro.data import manifest
 
 pytestmark = pytest.mark.usefixtures("folders")
 

@@ -11,12 +11,12 @@ import torch
 from made_up_pairs import grids, tiny
 from tqdm.auto import tqdm
 
-from repro import manifest
 from repro.audiovisual import MODALITIES, figure_data, synthetic
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import VARIANTS, paper
+from repro.data import manifest
 from repro.papers.cmacc.negative_figures import drawn_again
 from repro.run.device import threads
 from repro.run.fit import fit

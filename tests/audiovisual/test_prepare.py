@@ -11,8 +11,8 @@ from made_clips import mp4_with_sound, ogg, wav
 from made_up_pairs import tiny
 from ucf101_files import LISTS, SILENT, WHOLE, assert_same, counting, folder, left_behind, loaded, ready
 
-from repro import manifest
 from repro.audiovisual import arrays, data, prepare, sound, sources, study, video
+from repro.data import manifest
 
 ESC = ("filename,fold,target,category,esc10\n1-7-A-0.wav,1,0,dog,True\n2-8-A-1.wav,2,1,cat,False\n"
        "2-9-A-0.wav,2,0,dog,True\n")

@@ -17,7 +17,7 @@ SCRIPT = """
 import os, shutil, sys, time
 from pathlib import Path
 from preparing import kill, killed_before
-from repro import manifest
+from repro.data import manifest
 from repro.audiovisual import arrays, index, prepare
 
 folder, workers, last = sys.argv[1:]

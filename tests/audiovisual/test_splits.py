@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from made_clips import wav
 
-from repro import manifest
 from repro.audiovisual import media, sources, splits
+from repro.data import manifest
 
 UCF = {"classInd.txt": "1 Biking\r\n2 Archery\r\n\r\n"}
 for number, train, test in ((1, "ab", "c"), (2, "bc", "a"), (3, "ac", "b")):

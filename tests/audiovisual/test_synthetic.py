@@ -4,10 +4,10 @@ import torch
 from disks import small_disk
 from made_up_pairs import made_up
 
-from repro import manifest
 from repro.audiovisual import discs, synthetic
 from repro.audiovisual.clips import PARTS
 from repro.audiovisual.data import load
+from repro.data import manifest
 
 SMALL = {"pretrain": 400, "train": 400, "test": 200}
 

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from repro import manifest
 from repro.audiovisual import MODALITIES
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
+from repro.data import manifest
 from repro.image.model import trunk
 from repro.image.recipe import ImageRecipe
 from repro.run.device import precision_of

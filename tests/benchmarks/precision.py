@@ -14,7 +14,7 @@ import json
 from pandas import DataFrame
 from scipy.stats import ttest_ind
 
-from repro import manifest
+from repro.data import manifest
 from repro.run import device as devices
 from repro.run.engine import run_cells
 from repro.run.pools import pool_of

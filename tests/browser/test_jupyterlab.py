@@ -8,7 +8,7 @@ import pytest
 from browsing import LabNotebook, jupyter_lab, watched
 from nbformat.v4 import new_code_cell, new_notebook
 
-from repro import manifest
+from repro.data import manifest
 
 pytestmark = pytest.mark.timeout(1200)  # beyond what each wait inside may take
 NOTEBOOKS = manifest.project_root() / "notebooks"

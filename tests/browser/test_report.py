@@ -6,7 +6,8 @@ import made_up_report
 import pytest
 from browsing import served, watched
 
-from repro import manifest, papers
+from repro import papers
+from repro.data import manifest
 from repro.report.site import build
 
 LINKS = "links => links.map(link => link.href)"

@@ -12,8 +12,8 @@ from random import Random
 import numpy as np
 from PIL import Image
 
-from repro import manifest
 from repro.audiovisual import sources
+from repro.data import manifest
 from repro.image import data
 from repro.image.files import read_rgb
 from repro.skeleton import ntu, ntu_prepare

@@ -15,8 +15,9 @@ from unittest import mock
 
 import yaml
 
-from repro import manifest, papers
+from repro import papers
 from repro.audiovisual import prepare, splits
+from repro.data import manifest
 from repro.papers.cmacc.logs import LOGS
 from repro.report import logs
 from repro.run import export

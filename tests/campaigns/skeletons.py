@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from repro.manifest import Split
+from repro.data.manifest import Split
 from repro.skeleton import data, ntu, ntu_prepare
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, write

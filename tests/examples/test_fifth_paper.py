@@ -16,7 +16,7 @@ NOTEBOOK = [
 ]
 COMMANDS = """
 import json, os
-from repro import manifest
+from repro.data import manifest
 words = "run predictor --preset smoke --engine local --workers 2 --device cpu --seeds 0,1"
 run(*words.split())
 print("started by", os.getpid())

@@ -12,7 +12,7 @@ run("recipe", "taxonomy", "--objectives", "UE+AE", "--preset", "smoke")
 run("run", "taxonomy", "--preset", "smoke", "--plan")
 run("run", "taxonomy", "--objectives", "all,UE", "--preset", "smoke", "--plan")
 import json
-from repro import manifest
+from repro.data import manifest
 for path in manifest.runs_root().glob("cells/*/recipe.json"):  # smoke runs are drawn in no figure
     path.write_text(json.dumps(json.loads(path.read_text()) | {"preset": "quick"}))
 run("figures")

@@ -6,7 +6,7 @@ import sys
 
 import nbformat
 
-from repro import manifest
+from repro.data import manifest
 
 FOLDER = manifest.project_root() / "notebooks"
 READING = ("claims", "glm")  # they train nothing

@@ -6,7 +6,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from repro import manifest
+from repro.data import manifest
 
 ALPHABETS = next(iter(manifest.load_manifest("multiomniglot").splits.values())).train["alphabet"]
 SIZES = (5, 4, 4, 3, 3, 3, 2, 2, 2)                          # characters of the made-up alphabets

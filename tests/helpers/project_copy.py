@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from repro import manifest
+from repro.data import manifest
 
 
 def copied(folder):

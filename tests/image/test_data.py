@@ -12,8 +12,8 @@ from image_files import RNG, declared, pixels, png, same_as, zipped
 from sklearn.datasets import load_digits
 from torchvision import datasets
 
+from repro.data.manifest import Archive
 from repro.image import DATASETS, data, readers
-from repro.manifest import Archive
 
 pytestmark = pytest.mark.usefixtures("folders")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from image_files import declared, pixels, png, same_as, zipped
 
-from repro import manifest
+from repro.data import manifest
 from repro.image import DATASETS, data, study
 from repro.image.recipe import smoke
 from tests.campaigns import mutations

@@ -11,8 +11,8 @@ import torch
 from image_files import RNG, declared, pixels, png
 from PIL import Image
 
+from repro.data.manifest import Archive
 from repro.image import DATASETS, data
-from repro.manifest import Archive
 
 pytestmark = pytest.mark.usefixtures("folders")
 

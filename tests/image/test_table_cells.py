@@ -7,7 +7,7 @@ import json
 import pytest
 
 import repro
-from repro import manifest
+from repro.data import manifest
 from repro.image.pretrain import VERSION
 from repro.image.recipe import METHODS, VARIANTS, ImageRecipe, paper, quick
 from repro.image.study import IMAGES

@@ -8,7 +8,7 @@ import pytest
 from made_up_measures import finished, laid_out
 
 import repro
-from repro import manifest
+from repro.data import manifest
 from repro.papers.sce import tables
 from repro.run.export import read_cells
 from repro.table import standing

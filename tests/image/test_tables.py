@@ -9,7 +9,8 @@ import pytest
 from stored_cells import refuse
 
 import repro
-from repro import manifest, table
+from repro import table
+from repro.data import manifest
 from repro.image import pretrain
 from repro.image.recipe import METHODS, smoke
 from repro.image.study import EVALUATION, IMAGES

@@ -11,7 +11,8 @@ from made_up_cells import frame, image, skeleton
 from made_up_results import logs, results
 from scipy.stats import chi2_contingency
 
-from repro import manifest, papers
+from repro import papers
+from repro.data import manifest
 from repro.papers.taxonomy import glm
 from repro.report import claims, claims_figures
 from repro.report.evidence import Evidence, unprinted

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from repro import manifest
+from repro.data import manifest
 from repro.report.drawn import read
 from repro.report.redraw import Drawing
 from repro.report.style import save

@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro import manifest
+from repro.data import manifest
 from repro.report.levels import EMBEDDED, LEVELS, PAPER, QUICK, level_of, rank
 
 NOTEBOOK = manifest.project_root() / "notebooks" / "claims.ipynb"

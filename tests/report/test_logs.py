@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from one_cell import first_edition
 
-from repro import manifest, papers
+from repro import papers
 from repro.audiovisual.study import CLIPS
+from repro.data import manifest
 from repro.image.study import IMAGES
 from repro.papers import export_logs
 from repro.papers.cmacc.logs import category_curves

@@ -9,7 +9,8 @@ import made_up_report
 import pandas as pd
 import pytest
 
-from repro import manifest, papers
+from repro import papers
+from repro.data import manifest
 from repro.report.site import build
 from repro.report.verdicts import VERDICTS
 

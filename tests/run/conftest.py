@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro import manifest
+from repro.data import manifest
 from repro.run.store import Store
 
 

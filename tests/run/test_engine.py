@@ -10,7 +10,7 @@ import torch
 from made_up_training import CELLS, Trainer, cell, value
 from one_cell import first_edition
 
-from repro import manifest
+from repro.data import manifest
 from repro.run.engine import run_cells
 from repro.run.fit import NonFiniteLoss, save_checkpoint
 from repro.run.store import Run, Store, trained

@@ -12,8 +12,9 @@ import pytest
 from nursery import HELPERS
 from one_cell import CELL, first_edition
 
+from repro.data.disk import write_atomically
 from repro.run.health import QUIET, examine
-from repro.run.store import Store, write_atomically
+from repro.run.store import Store
 
 LEFTOVER = ".result.json.0123456789abcdef"
 

@@ -9,7 +9,7 @@ import yaml
 from ntu_distribution import FILES, SPLITS
 from ntu_files import text
 
-from repro import manifest
+from repro.data import manifest
 from repro.skeleton import ntu_prepare, study
 from repro.skeleton.recipe import smoke
 

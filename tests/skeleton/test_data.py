@@ -12,7 +12,7 @@ import yaml
 from made_up_skeletons import made_up
 from ucla_files import body, recording, slow_view_invariant
 
-from repro import manifest
+from repro.data import manifest
 from repro.skeleton import data, pipelines
 
 SMALL = dict(recording(name, body(length, length)) for name, length in (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ntu_files import AGAIN, COMING, CROWD, FIRST, ONE, TWO, changed, slow_read, text
 
-from repro import manifest
+from repro.data import manifest
 from repro.skeleton import ntu, ntu_prepare
 
 LISTS = manifest.data_root() / "ntu"

@@ -9,7 +9,8 @@ from ntu_distribution import FILES, WHOLE, left_behind, prepared_folder
 from ntu_files import FIRST, body, recording, text
 from typer.testing import CliRunner
 
-from repro import cli, manifest
+from repro import cli
+from repro.data import manifest
 from repro.skeleton import data, ntu, ntu_prepare, pipelines, study
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper, smoke

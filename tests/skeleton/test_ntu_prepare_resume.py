@@ -16,7 +16,7 @@ from filelock import FileLock
 from ntu_distribution import FILES, WHOLE, counting, left_behind, prepared_folder
 from ntu_files import FIRST, TWO, body, recording
 
-from repro import manifest, npz
+from repro.data import manifest, npz
 from repro.skeleton import data, ntu_prepare
 
 
@@ -49,7 +49,7 @@ SCRIPT = """
 import os, shutil, sys, time
 from pathlib import Path
 from preparing import kill, killed_before
-from repro import manifest
+from repro.data import manifest
 from repro.skeleton import ntu, ntu_prepare
 
 folder, workers, last = sys.argv[1:]

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from repro import manifest, run_table
+from repro import run_table
+from repro.data import manifest
 from repro.table import find
 
 pytestmark = pytest.mark.usefixtures("runs")

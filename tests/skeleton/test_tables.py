@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from stored_cells import refuse
 
-from repro import manifest, run_table
+from repro import run_table
+from repro.data import manifest
 from repro.run.device import has_bfloat16
 from repro.skeleton.study import EVALUATION
 

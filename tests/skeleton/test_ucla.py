@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from repro import manifest
+from repro.data import manifest
 from repro.run import device
 from repro.skeleton import data
 from repro.skeleton.pretrain import Pretrainer

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pandas import DataFrame
 
-from repro import manifest
+from repro.data import manifest
 from repro.papers.cmacc.comparison import METHODS as METHOD_NAMES
 from repro.papers.cmacc.comparison import NAMES, NOWHERE, TARGETS, pretrained_on
 from repro.papers.cmacc.state_of_the_art import merged

@@ -4,7 +4,7 @@ import math
 
 from pandas import DataFrame, Series
 
-from repro import manifest
+from repro.data import manifest
 from repro.recipe import choose
 from repro.report.printed import printed
 

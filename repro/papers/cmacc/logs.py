@@ -5,8 +5,8 @@ import functools
 import pandas as pd
 from pandas import DataFrame
 
-from repro import manifest
 from repro.audiovisual.study import CLIPS
+from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES, with_notes
 from repro.recipe import in_words
 from repro.report.logs import Log, first, fullest, lines_of, named, progress, seeds_of_first, usual

@@ -3,7 +3,7 @@
 import pandas as pd
 from pandas import DataFrame, Series
 
-from repro import manifest
+from repro.data import manifest
 from repro.papers.cmacc.comparison import METHODS, NAMES, NOWHERE, TARGETS, TRUNKS, comparison, pretrained_on
 from repro.report.elements import departures_in_words, words
 

@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame, Series
 
-from repro import manifest
 from repro.audiovisual import CHARACTERS, MODALITIES
 from repro.audiovisual.data import DATASETS
 from repro.audiovisual.recipe import METHODS, QUICK, SELF_SUPERVISED, TARGETS
 from repro.audiovisual.study import CLIPS
+from repro.data import manifest
 from repro.papers.cmacc.comparison import FIRST_SPLIT, NAMES, accuracies
 from repro.report.printed import printed
 from repro.table import AS_PRESET, Table, by_preset

@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 from pandas import DataFrame
 
-from repro import manifest
+from repro.data import manifest
 from repro.image.model import TRUNKS
 from repro.image.study import data_of, resumed, trained_model
 from repro.papers.jcl import sampled_keys as bound

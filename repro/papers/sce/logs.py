@@ -6,7 +6,7 @@ from typing import Any
 
 from pandas import DataFrame
 
-from repro import manifest
+from repro.data import manifest
 from repro.report.logs import Log, by_epoch, named, progress, usual
 from repro.run.store import Cell, Store
 

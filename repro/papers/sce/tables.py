@@ -5,7 +5,8 @@ from typing import Any
 
 from pandas import DataFrame, Series
 
-from repro import image, manifest
+from repro import image
+from repro.data import manifest
 from repro.image.recipe import METHODS
 from repro.image.study import IMAGES
 from repro.report.printed import printed

@@ -5,7 +5,7 @@ import itertools
 from pandas import Series
 from scipy import stats
 
-from repro import manifest
+from repro.data import manifest
 from repro.papers.taxonomy import glm
 from repro.papers.taxonomy.logs import FROZEN
 from repro.recipe import in_words

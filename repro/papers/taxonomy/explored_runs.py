@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from repro import manifest
+from repro.data import manifest
 from repro.papers.taxonomy.tables import TABLES
 from repro.recipe import in_words
 from repro.run.engine import run_cells

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
-from repro import manifest
+from repro.data import manifest
 from repro.papers.taxonomy import agreement, glm_figures
 from repro.papers.taxonomy.glm import printed_by_objective
 from repro.report.elements import (

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pandas import DataFrame, Series
 
-from repro import manifest
+from repro.data import manifest
+from repro.data.disk import write_atomically
 from repro.papers.taxonomy.glm import BEST, MEAN, TERMS, specification_curve
 from repro.papers.taxonomy.glm_ours import forest, usual_cells
 from repro.report.elements import in_order, only, origin, stacked
@@ -18,7 +19,6 @@ from repro.report.logs import slug
 from repro.report.printed import printed
 from repro.report.redraw import captioned, versions_in_words
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, save, settled, styled
-from repro.run.store import write_atomically
 from repro.skeleton.study import SKELETONS
 
 CAPTIONS = {

@@ -10,7 +10,7 @@ import statsmodels.api as sm
 from pandas import DataFrame
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
-from repro import manifest
+from repro.data import manifest
 from repro.papers.taxonomy.glm import (
     COLUMNS,
     CORRECTIONS,

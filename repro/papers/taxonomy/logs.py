@@ -3,7 +3,7 @@
 import pandas as pd
 from pandas import DataFrame
 
-from repro import manifest
+from repro.data import manifest
 from repro.papers.taxonomy.tables import TABLES
 from repro.report.logs import Log, by_epoch, fullest, lines_of, named, progress
 from repro.report.stored import labels

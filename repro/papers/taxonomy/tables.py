@@ -6,7 +6,7 @@ from typing import Any
 
 from pandas import DataFrame
 
-from repro import manifest
+from repro.data import manifest
 from repro.report.printed import printed
 from repro.skeleton.recipe import METHODS, OBJECTIVES
 from repro.skeleton.study import SKELETONS

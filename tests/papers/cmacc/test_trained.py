@@ -6,9 +6,10 @@ from audiovisual_layouts import EMBEDDED, LAYOUTS, MEASURED
 from made_up_pairs import grids, made_up
 from stored_cells import refuse
 
-from repro import manifest, run_table
+from repro import run_table
 from repro.audiovisual import CHARACTERS, study
 from repro.audiovisual.recipe import PRESETS, smoke
+from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES
 from repro.run.device import threads
 from repro.run.store import Store

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from repro import manifest
+from repro.data import manifest
 from repro.papers.taxonomy import TABLES as LINES
 from repro.papers.taxonomy import tables
 from repro.report.elements import heading

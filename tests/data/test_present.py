@@ -6,7 +6,7 @@ import pytest
 import yaml
 from packed import FILES, write_folder, write_zip
 
-from repro import archives, manifest, present
+from repro.data import archives, manifest, present
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from repro.archives import CORRUPT
+from repro.data.archives import CORRUPT
 
 DAMAGED = (*CORRUPT, OSError, ValueError, KeyError)  # what `read` raises where a file is missing or damaged
 

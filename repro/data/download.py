@@ -8,10 +8,10 @@ from urllib.parse import urljoin, urlsplit
 
 from tqdm.auto import tqdm
 
-from repro import manifest
-from repro.manifest import Archive
-from repro.present import difference
-from repro.run.store import naming
+from repro.data import manifest
+from repro.data.disk import naming
+from repro.data.manifest import Archive
+from repro.data.present import difference
 
 SCHEME = "https"
 MOST = 2**30                  # bytes of an archive whose size nobody could tell us

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 from packed import FILES, write_folder, write_zip
 
-from repro import archives
+from repro.data import archives
 from tests.campaigns import mutations
 
 

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from repro import npz
+from repro.data import npz
 
 ARRAYS = {"counts": np.arange(6).reshape(2, 3), "names": np.array(["a", "bc"]), "none": np.ones((0, 3))}
 

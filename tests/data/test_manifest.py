@@ -7,8 +7,8 @@ import pytest
 import yaml
 from packed import FILES, write_folder, write_zip
 
-from repro import manifest
-from repro.archives import content_digest
+from repro.data import manifest
+from repro.data.archives import content_digest
 
 
 def declared(**changes):
@@ -57,7 +57,7 @@ def test_roots_do_not_depend_on_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.delenv("REPRO_DATA", raising=False)
     monkeypatch.delenv("REPRO_RUNS", raising=False)
     monkeypatch.chdir(tmp_path)
-    checkout = Path(manifest.__file__).resolve().parents[1]
+    checkout = Path(manifest.__file__).resolve().parents[2]
     assert manifest.data_root() == checkout / "data" and manifest.runs_root() == checkout / "runs"
 
 

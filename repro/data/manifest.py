@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from repro.archives import content_digest, read_members, stamp
+from repro.data.archives import content_digest, read_members, stamp
 from repro.recipe import choose
 
 if TYPE_CHECKING:

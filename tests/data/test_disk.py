@@ -7,7 +7,8 @@ import stat
 
 import pytest
 
-from repro.run.store import write_atomically, write_json
+from repro.data.disk import write_atomically
+from repro.run.store import write_json
 
 
 def test_write_atomically_makes_folders_and_replaces(tmp_path):

@@ -3,8 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from repro import archives, manifest
-from repro.manifest import Archive, Manifest
+from repro.data import archives, manifest
+from repro.data.manifest import Archive, Manifest
 
 
 def status() -> list[dict[str, str]]:

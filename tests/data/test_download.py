@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from repro import download as downloads
-from repro import manifest
-from repro.download import download
+from repro.data import download as downloads
+from repro.data import manifest
+from repro.data.download import download
 
 CONTENTS = b"an archive" * 100
 

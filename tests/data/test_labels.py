@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from repro.labels import check_labels
+from repro.data.labels import check_labels
 
 TRAIN, TEST = torch.tensor([True, True, False, False]), torch.tensor([False, False, True, False])
 

@@ -1,0 +1,90 @@
+"""Files on disk: written whole or not at all, locked among processes, and errors that name them and the next step."""
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import filelock
+from tqdm.auto import tqdm
+
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}|\.plan-\w{8}")  # of `write_atomically`, the report and a plan
+AGAIN = "then give the same command again, and it goes on where it was"
+REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), f"make room there, {AGAIN}"),
+    errno.EFBIG: f"allow larger files, see `ulimit -f`, {AGAIN}",
+    **dict.fromkeys((errno.ENOSYS, errno.ENOLCK), "set REPRO_RUNS to a folder on a file system that has locks"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), f"give yourself the right to write there, {AGAIN}"),
+}
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, flush it to disk, then move it into place.
+
+    Whatever happens, `path` holds either its old content or all of the new one.
+
+    Raises:
+        OSError: as `naming`.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with naming(path, temporary):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write(temporary)
+            with temporary.open("r+b") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def acquire(path: Path, timeout: float = 0) -> contextlib.AbstractContextManager[object]:
+    """Hold the lock at a path until the context ends, or the process, however it ends.
+
+    Args:
+        path: of the lock.
+        timeout: seconds to wait for who holds it; -1 for as long as it takes.
+
+    Raises:
+        filelock.Timeout: if another process still holds it then.
+        OSError: as `naming`, also if the file system has no locks; a file instead of one would outlive its process.
+    """
+    with naming(path):
+        return filelock.FileLock(path, fallback_to_soft=False).acquire(timeout=timeout)
+
+
+def alone(path: Path, whom: str = "") -> contextlib.AbstractContextManager[object]:
+    """As `acquire`, however long it takes; says for whom it waits, by default who prepares what the lock is of."""
+    try:
+        return acquire(path)
+    except filelock.Timeout:
+        whom = whom or f"the process that prepares {path.with_suffix('')}"
+        tqdm.write(f"waiting for {whom}", file=sys.stderr)
+        return acquire(path, timeout=-1)
+
+
+@contextlib.contextmanager
+def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Let an OSError inside the block name the file, which one of a full disk does not, and say what to do.
+
+    Args:
+        path: what is written, unless the error names something else.
+        temporary: where it is written at first.
+
+    Raises:
+        OSError: as inside the block; if the disk is full or may not be written, with the remedy.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # it speaks for itself
+            raise
+        if error.filename in (None, str(temporary)):
+            error.filename = str(path)
+        if error.errno not in REMEDIES:
+            raise
+        raise OSError(error.errno, f"{error.strerror} ({REMEDIES[error.errno]})", error.filename) from error
