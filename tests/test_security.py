@@ -13,7 +13,6 @@ import tarfile
 import tracemalloc
 import zipfile
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,7 +71,7 @@ def test_the_network_is_used_in_one_place():
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             for name in libraries.intersection(names):
                 users.setdefault(name, set()).add(path.relative_to(PACKAGE).as_posix())
-    fetching = dict.fromkeys(("requests", "pooch"), {"data/download.py"})
+    fetching = {library: {"data/download.py"} for library in ("requests", "pooch")}
     assert users == fetching | {"socket": {"run/store.py"}}  # a host's name
 
 
