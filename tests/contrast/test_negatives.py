@@ -12,8 +12,8 @@ from torch.nn.functional import cross_entropy, normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from repro.contrast import magnitudes, negatives
-from repro.contrast.magnitudes import read
+from repro.contrast import arguments as checks
+from repro.contrast.arguments import read
 from repro.contrast.negatives import STRATEGIES, gradient_factors, kmeans_plusplus, pairwise_sq_distance, select
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
@@ -350,7 +350,7 @@ def test_the_host_waits_on_entry_and_for_what_is_made_there(strategy, normalised
         calls.append(scalars)
         return read(*scalars)
 
-    for module in (negatives, magnitudes):
+    for module in (checks,):
         monkeypatch.setattr(module, "read", counted_read)
     tensors = arguments(100, 8, 24, 32)
     with Watch() as watch:
