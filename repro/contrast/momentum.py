@@ -60,7 +60,8 @@ def follow(follower: nn.Module, leader: nn.Module, momentum: float) -> None:
     Raises:
         ValueError: if the parameters of the two differ in number or shape.
     """
-    own, others = list(follower.parameters()), list(leader.parameters())
+    own: list[Tensor] = list(follower.parameters())
+    others: list[Tensor] = list(leader.parameters())
     if [parameter.shape for parameter in own] != [parameter.shape for parameter in others]:
         raise ValueError(
             f"the {len(own)} parameters of the twin and the {len(others)} of the encoder differ in number or shape; "
@@ -231,7 +232,8 @@ def average_statistics(module: nn.Module) -> None:
     gives what averaging at every step would give, and what one process with ghost groups keeps.
     """
     normalisations = [part for part in module.modules() if isinstance(part, _BatchNorm)]
-    average([value for part in normalisations for value in (part.running_mean, part.running_var)])
+    statistics = (value for part in normalisations for value in (part.running_mean, part.running_var))
+    average([value for value in statistics if value is not None])
 
 
 class _Gather(torch.autograd.Function):

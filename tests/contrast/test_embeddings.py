@@ -53,16 +53,6 @@ def test_norms_of_what_cannot_be_compared_are_refused():
         gradient_norms(candidates * torch.nan, queries, inputs)
 
 
-def test_the_weights_gradient_is_an_outer_product_of_the_candidate():
-    candidates, layer, inputs = pool(7, 4, 3, 5)
-    weights, _ = last_layer_gradients(candidates, layer, inputs)
-    a, b = gradient_factors(candidates, layer(inputs), inputs)
-    for n, weight in enumerate(weights):
-        other = a[n] @ weight / a[n].square().sum()
-        torch.testing.assert_close(torch.outer(a[n], other), weight)
-        torch.testing.assert_close(other.norm(), b[n].norm())
-
-
 def test_repeated_queries_and_more_queries_than_features_are_exact():
     candidates, layer, inputs = pool(9, 3, 4, 2)
     inputs = inputs[[0, 1, 1, 2, 0, 0, 2]]

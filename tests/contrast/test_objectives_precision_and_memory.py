@@ -5,8 +5,7 @@ from functools import partial
 import pytest
 import torch
 from slow_objectives import CONTRASTS, JOINT, contrast_inputs, joint_inputs, sequence_inputs
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from watched import largest_tensor
 
 from repro.contrast.objectives import attraction, jcl, reconstruction, sequence_contrast
 
@@ -41,25 +40,6 @@ def test_float32_stays_accurate_where_most_frames_are_padding():
     rounded = [tensor.float() for tensor in inputs[:3]]
     value, expected = sequence_contrast(*rounded, inputs[3], 0.1), sequence_contrast(*inputs, 0.1)
     torch.testing.assert_close(value.double(), expected, rtol=1e-4, atol=0)
-
-
-class LargestTensor(TorchDispatchMode):
-    """Records the largest number of elements that an operation returns."""
-
-    elements = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        sizes = [leaf.numel() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-        self.elements = max([self.elements, *sizes])
-        return result
-
-
-def largest_tensor(objective, *inputs):
-    """Elements of the largest tensor made in the forward and backward pass of an objective."""
-    with LargestTensor() as record:
-        objective(*inputs).backward()
-    return record.elements
 
 
 def test_sequence_contrast_never_makes_all_differences():

@@ -9,7 +9,6 @@ from made_up_skeletons import CPU, made_up, tiny
 
 from repro.skeleton import study
 from repro.skeleton.recipe import METHODS, SkeletonRecipe
-from repro.skeleton.selection import BestOnTest
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 FIELDS = [field.name for field in dataclasses.fields(SkeletonRecipe)]
@@ -29,7 +28,6 @@ def trained(recipe):
     """All that two steps and the evaluation give, by name; without what passes through parts that are not trained."""
     data = made_up()
     learner = next(study.learners(recipe, data, 0, CPU))
-    model = (learner.pretrainer if isinstance(learner, BestOnTest) else learner).model
     terms = [learner.step() for _ in range(min(2, learner.total_steps))]
     outcome = {f"term {number}": value for number, value in enumerate(terms)}
     outcome |= {name: torch.tensor(value) for name, value in study.measure(learner).items() if name != "select"}
@@ -38,7 +36,7 @@ def trained(recipe):
     if not through_head:
         del outcome["embedding_spread"]  # of a head that nothing has trained
     for part in (name for name, matters in parts.items() if matters):
-        outcome |= {f"{part}.{name}": value for name, value in getattr(model, part).state_dict().items()}
+        outcome |= {f"{part}.{name}": value for name, value in getattr(learner.model, part).state_dict().items()}
     return outcome
 
 
