@@ -197,8 +197,7 @@ def gather(rows: Tensor) -> Tensor:
 def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, *, generator: torch.Generator) -> Tensor:
     """What `encode` makes of the images when their whole batch, all processes together, is in random order.
 
-    Only the company in which an image is encoded changes: row i of the result belongs to image i. Each image travels
-    once, to the process that encodes it, and its features travel back.
+    Only the company in which an image is encoded changes: row i of the result belongs to image i.
 
     Args:
         encode: (n, ...) to (n, d): the momentum encoder.
@@ -212,9 +211,9 @@ def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, *, gener
     """
     rank, processes = process()
     order = torch.randperm(len(images) * processes, generator=generator)
-    features = gather(encode(_reordered(images, order)))
-    places = order.argsort()[rank::processes]
-    return features[places.to(features.device, non_blocking=True)]
+    shuffled, back = order[rank::processes], order.argsort()[rank::processes]
+    features = gather(encode(gather(images)[shuffled.to(images.device, non_blocking=True)]))
+    return features[back.to(features.device, non_blocking=True)]
 
 
 def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
@@ -252,22 +251,6 @@ class _Gather(torch.autograd.Function):
         total = upstream.clone(memory_format=torch.contiguous_format)
         distributed.all_reduce(total)  # every process's loss depends on these rows
         return total.chunk(processes)[rank]
-
-
-def _reordered(rows: Tensor, order: Tensor) -> Tensor:
-    """Rows order[r], order[processes + r], ... of the whole batch, where r is this process; `order` is on the CPU."""
-    rank, processes = process()
-    if processes == 1:
-        return rows[order.to(rows.device, non_blocking=True)]
-    wanted = dealt(order, processes).unflatten(0, (processes, -1))  # a line for each process
-    owner, place = wanted % processes, wanted // processes
-    sent = [places[owners == rank] for places, owners in zip(place, owner, strict=True)]
-    parcels = rows[torch.cat(sent).to(rows.device, non_blocking=True)].contiguous()
-    received = torch.empty_like(parcels)
-    counts = owner[rank].bincount(minlength=processes).tolist()
-    distributed.all_to_all_single(received, parcels, counts, [len(places) for places in sent])
-    arrival = owner[rank].argsort(stable=True).argsort()  # parcels arrive by sender
-    return received[arrival.to(rows.device, non_blocking=True)]
 
 
 @torch.no_grad()

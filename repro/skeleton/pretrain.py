@@ -84,7 +84,7 @@ class Pretrainer(Learner):
 
     def step(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
-        sequences, lengths, cpu_lengths = self.sequences.batch(self.train[self.order.take()])
+        sequences, lengths, cpu_lengths = self._next_batch()
         queries = self._query_inputs(sequences, lengths)
         key_input = self._view(sequences, lengths) if self.contrastive else None
         with self.autocast():
@@ -102,6 +102,10 @@ class Pretrainer(Learner):
             if accuracy > self.best:
                 self.best, self.weights = accuracy, copy.deepcopy(self.model.state_dict())
         return torch.stack([*losses.values(), loss]).detach()
+
+    def _next_batch(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Sequences (N, T, D) cut to the longest of the batch, lengths (N,), and these on the CPU."""
+        return self.sequences.batch(self.train[self.order.take()])
 
     def _query_inputs(self, clean: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The inputs of the query encoder that the objective needs: an augmented view, the untransformed sequences."""

@@ -111,7 +111,7 @@ def test_momentum_outside_its_range_raises(momentum):
 def test_updating_with_another_encoder_raises_and_changes_nothing(other):
     follower = MomentumEncoder(nn.Linear(3, 4), 0.5)
     before = follower.twin.weight.clone()
-    with pytest.raises(ValueError, match="the 2 parameters of the twin and the . of the encoder differ in number or shape"):
+    with pytest.raises(ValueError, match=r"of the twin and .* of the encoder differ in number or shape"):
         follower.update(other)
     assert torch.equal(follower.twin.weight, before)
 

@@ -34,14 +34,6 @@ def test_features_are_those_of_the_trunk_in_the_order_asked_for(network):
     torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("batch", [1, 3, 28, 29, 512])
-def test_features_do_not_depend_on_how_many_are_encoded_at_a_time(batch):
-    fast = learner()
-    trace(fast, 2)
-    index = torch.arange(29).flip(0)
-    torch.testing.assert_close(fast.features(index, batch=batch), fast.features(index))
-
-
 @pytest.mark.parametrize("view", [ShiftedView(DIGITS), augment.probe(8, DIGITS)], ids=["shifted", "crop"])
 def test_features_of_random_views_follow_their_generator(view):
     fast = learner()

@@ -1,6 +1,5 @@
 """The best epoch on the test split: when it is looked for, what is kept, put back and reported."""
 
-import copy
 
 import pytest
 import torch
@@ -79,12 +78,3 @@ def test_a_selected_result_stands_beside_the_last_epoch_of_the_same_training(dat
     assert found["linear_last"] == expected["linear"]
     assert found["embedding_spread"] != expected["embedding_spread"]  # read after the first epoch
     assert found == study.evaluate(learner, data, 0) | {"linear_last": expected["linear"]}
-
-
-def test_without_a_look_at_the_test_split_the_last_weights_stay(data, one_thread):
-    learner = selecting(data, epochs=2, select_every=3)
-    for _ in range(learner.total_steps):
-        learner.step()
-    before = copy.deepcopy(weights(learner))
-    learner.restore()
-    assert torch.equal(weights(learner), before)
