@@ -35,15 +35,9 @@ def test_a_batch_larger_than_the_split_is_refused(method, available):
         learner(method, data=data, batch=26)
 
 
-def test_a_batch_that_processes_cannot_share_is_refused(monkeypatch):
-    monkeypatch.setattr(pretrain, "process", lambda: (0, 3))
-    with pytest.raises(ValueError, match="batch=8 cannot be shared by 3 processes; choose a multiple"):
-        learner()
-
-
-@pytest.mark.parametrize(("groups", "processes"), [(1, 2), (8, 16)])
-def test_ghost_groups_that_processes_cannot_share_are_refused(monkeypatch, groups, processes):
+@pytest.mark.parametrize(("batch", "groups", "processes"), [(8, 1, 3), (16, 1, 2), (16, 8, 16)])
+def test_a_batch_or_ghost_groups_that_processes_cannot_share_are_refused(monkeypatch, batch, groups, processes):
     monkeypatch.setattr(pretrain, "process", lambda: (0, processes))
-    message = rf"groups={groups} cannot be divided among {processes} processes.*--variant ghost_groups .* 8 groups"
+    message = rf"batch={batch} or groups={groups} cannot be divided among {processes} processes.*--variant ghost_groups"
     with pytest.raises(ValueError, match=message):
-        learner(groups=groups, batch=16)
+        learner(groups=groups, batch=batch)
