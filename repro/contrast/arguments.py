@@ -75,8 +75,8 @@ def magnitudes(tensors: Mapping[str, Tensor], *scalars: Tensor) -> list[float]:
 
 
 def moderate(tensor: Tensor, size: float) -> Tensor:
-    """The tensor, divided by its largest magnitude if products of four values could leave the range of float32."""
-    return tensor if size == 0 or 1e-4 < size < 1e4 else tensor / size
+    """The tensor, in float32 divided by its largest magnitude if products of four values could leave its range."""
+    return tensor if tensor.dtype == torch.float64 or size == 0 or 1e-4 < size < 1e4 else tensor / size
 
 
 def moderated(tensors: Mapping[str, Tensor]) -> list[Tensor]:

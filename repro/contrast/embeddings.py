@@ -73,7 +73,7 @@ def normalised_gradients(
 
     With a_n = k_n, b_n the coordinates of sum_j g_nj [h_j; 1], c_nj = g_nj (k_n.q_j) and K the elementwise product of
     the Gram matrices of q and [h; 1], inner products have the form that `Embeddings` takes. A common factor of all
-    rows is left out: it changes no choice. Arguments are those of `gradients`.
+    rows is left out: 1/t and, of float32, what is too large or too small. Arguments are those of `gradients`.
     """
     norms = query_norms(queries)                                                         # (M, 1)
     classes = queries / norms

@@ -106,17 +106,9 @@ def gradient_norms(
     with torch.no_grad(), torch.autocast(candidates.device.type, enabled=False):
         magnitudes(given)
         keys, outputs, inputs = (tensor.double() for tensor in given.values())
-        lengths = query_norms(outputs) if normalised else torch.ones_like(outputs[:, :1])
-        classes = outputs / lengths
-        residuals, _ = pseudo_labelled(keys @ (classes / temperature).T)
-        weights = residuals / temperature / lengths.T                                   # (P, M)
-        gram = inputs @ inputs.T + 1                                                    # (M, M)
-        squared = keys.square().sum(1) * _quadratic(weights, gram, weights)
-        if normalised:
-            along = weights * (keys @ classes.T)
-            squared += _quadratic(along, gram * (classes @ classes.T), along)
-            squared -= 2 * _quadratic(along * (keys @ classes.T), gram, weights)
-        return squared.clamp_(min=0).sqrt().to(candidates.dtype)
+        embed, factor = (normalised_gradients, 1 / temperature) if normalised else (gradients, 1.0)
+        squared = embed(keys, keys, outputs, inputs, temperature).norms
+        return squared.clamp_(min=0).sqrt_().mul_(factor).to(candidates.dtype)
 
 
 def _checked(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float) -> dict[str, Tensor]:
@@ -124,11 +116,6 @@ def _checked(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperat
     check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
     check_temperatures(temperature=temperature)
     return {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
-
-
-def _quadratic(left: Tensor, matrix: Tensor, right: Tensor) -> Tensor:
-    """left_n' matrix right_n for every row: (P, M), (M, M), (P, M) -> (P,)."""
-    return ((left @ matrix) * right).sum(1)
 
 
 def pairwise_sq_distance(a: Tensor, b: Tensor, index: int) -> Tensor:
