@@ -16,9 +16,8 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from repro.image.augment import CentredView, ShiftedView, View
+from repro.image.augment import CentredView, ShiftedView, View, draw_boxes
 from repro.image.data import ImageSet
-from repro.image.draws import draw_boxes
 from repro.image.files import Files
 from repro.run.device import cores
 from repro.run.parallel import end_with_parent

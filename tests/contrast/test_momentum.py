@@ -141,9 +141,3 @@ def test_shuffling_changes_company_from_call_to_call_and_follows_its_generator()
     encode_shuffled(lambda rows: seen.append(rows) or rows, images, generator=generator.set_state(start))
     assert torch.equal(seen[2], seen[0])
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_shuffled_keys_carry_no_gradient():
-    encoder = nn.Linear(3, 2)
-    keys = encode_shuffled(encoder, torch.randn(4, 3, requires_grad=True), generator=torch.Generator())
-    assert not keys.requires_grad

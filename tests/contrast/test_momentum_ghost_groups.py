@@ -87,20 +87,6 @@ def test_ghost_normalisation_of_a_case_worked_out_by_hand():
     torch.testing.assert_close(alone.item(), (2 - 0.65) / (1.4 + 1e-5) ** 0.5)
 
 
-def test_one_group_and_evaluation_are_torchs_own_normalisation():
-    ghost, (plain,) = parts_apart(1)
-    images = torch.randn(6, 3, 4, 4, dtype=torch.float64)
-    assert torch.equal(ghost(images), plain(images))
-    split, _ = parts_apart(4)
-    split.load_state_dict(plain.state_dict())
-    split.eval()
-    plain.eval()
-    for count in (1, 3, 6):  # 4 does not divide them
-        assert torch.equal(split(images[:count]), plain(images[:count]))
-    for name, value in split.state_dict().items():
-        assert torch.equal(value, plain.state_dict()[name]), name
-
-
 @pytest.mark.parametrize("layout", FORMATS)
 def test_statistics_of_half_precision_images_are_float32(layout):
     ghost, _ = parts_apart(2, dtype=torch.float32)

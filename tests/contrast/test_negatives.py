@@ -152,16 +152,6 @@ def test_values_that_are_not_finite_are_named(place, name, value):
         gradient_factors(*tensors)
 
 
-@pytest.mark.parametrize("name", ["a", "b"])
-def test_factors_that_are_not_finite_are_named(name):
-    factors = {"a": torch.ones(4, 3), "b": torch.ones(4, 2)}
-    factors[name][3, 0] = math.nan
-    with pytest.raises(ValueError, match=f"^{name} has values that are not finite"):
-        kmeans_plusplus(**factors, n_select=2, generator=drawing(0))
-    with pytest.raises(ValueError, match=f"^{name} has values that are not finite"):
-        pairwise_sq_distance(**factors, index=1)
-
-
 @pytest.mark.parametrize("strategy", ["ohem", "gradient", "released"])
 def test_products_beyond_the_range_are_named(strategy):
     candidates, queries, inputs = arguments(8, 3, 4, 2, dtype=torch.float32)
@@ -197,17 +187,6 @@ def test_the_scale_of_the_features_does_not_matter(strategy, power):
     factor = 2.0**power
     assert chosen(strategy, (candidates * factor, queries / factor, inputs), n_select=20) == expected
     assert chosen(strategy, (candidates, queries, inputs * factor), n_select=20) == expected
-
-
-@pytest.mark.parametrize("normalised", [False, True])
-@pytest.mark.parametrize("scales", [(1e15,) * 3, (1e-15,) * 3, (1e15, 1e-9, 1e-15), (1e-15, 1e15, 1e15)])
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_huge_and_tiny_values_still_give_distinct_rows(strategy, scales, normalised):
-    tensors = arguments(30, 5, 8, 6, dtype=torch.float32)
-    if normalised:
-        scales = (*scales[:1], max(scales[1], 1e-9), *scales[2:])
-    scaled = [tensor * scale for tensor, scale in zip(tensors, scales, strict=True)]
-    chosen(strategy, scaled, n_select=30, normalised=normalised)
 
 
 def test_float32_selection_is_that_of_float64():

@@ -161,38 +161,11 @@ def test_points_far_from_the_origin_are_told_apart_in_float32():
     assert kmeans_plusplus(moved, n_select=50, generator=drawing(1)).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("layout", ["rows", "columns"])
-def test_points_are_not_changed_in_place(layout):
-    points = torch.randn(9, 5, generator=drawing(0)) + 3
-    points = points if layout == "rows" else points.T.contiguous().T
-    before = points.clone()
-    expected = kmeans_plusplus(before.double(), n_select=5, generator=drawing(0))
-    assert torch.equal(kmeans_plusplus(points, n_select=5, generator=drawing(0)), expected)
-    assert torch.equal(points, before)
-
-
 EMBEDDED = {
     "points": lambda keys, queries, inputs: Embeddings(keys),
     "gradients": lambda keys, queries, inputs: gradients(keys, keys, queries, inputs, 1.0),
     "gradients of normalised queries": lambda keys, *rest: normalised_gradients(keys, keys, *rest, 1.0),
 }
-
-
-def without_values(embeddings):
-    """The same embeddings as shapes alone, whose values nothing can read."""
-    embeddings.norms = embeddings.norms.to("meta")
-    embeddings.factors = [factor.to("meta") for factor in embeddings.factors]
-    embeddings.crossed = None if embeddings.crossed is None else embeddings.crossed.to("meta")
-    return embeddings
-
-
-@pytest.mark.parametrize("squared", [True, False])
-@pytest.mark.parametrize("embedded", EMBEDDED)
-def test_no_round_reads_a_value(embedded, squared):
-    embeddings = without_values(EMBEDDED[embedded](*arguments(60, 5, 8, 6)))
-    free = torch.ones(60, dtype=torch.bool, device="meta")
-    rows = seeds(embeddings, free, 20, None, squared=squared)
-    assert rows.shape == (20,) and rows.is_meta
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

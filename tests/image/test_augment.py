@@ -11,7 +11,6 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
 from repro.image.augment import CentredView, ShiftedView, View, probe, strong, weak
-from repro.image.draws import draw_chosen, draw_shifts
 from repro.image.operations import as_float, normalise, shifted_crop
 from repro.image.views import normalisation
 
@@ -55,9 +54,9 @@ def test_views_of_the_recipes():
 
 
 def test_a_shifted_view_is_a_shifted_crop_normalised():
-    images, draws = pictures(16), generator(5)
-    shifts, flipped = draw_shifts(16, 4, draws), draw_chosen(16, 0.5, draws)
-    expected = normalise(shifted_crop(as_float(images), shifts, flipped), CIFAR10)
+    images = pictures(16)
+    draws = ShiftedView(CIFAR10).draw(16, 32, 32, generator(5))
+    expected = normalise(shifted_crop(as_float(images), *draws), CIFAR10)
     assert torch.equal(ShiftedView(CIFAR10)(images, generator=generator(5)), expected)
     still = ShiftedView(CIFAR10, padding=0, flip=0)(images, generator=generator())
     assert torch.equal(still, normalise(as_float(images), CIFAR10))

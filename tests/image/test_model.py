@@ -122,14 +122,6 @@ def test_embeddings_are_the_heads_directions(head):
     torch.testing.assert_close(embeddings, model.embed(features))
 
 
-def test_embeddings_under_bfloat16_autocast_are_float32_and_close(model):
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = model(images())
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found.norm(dim=1), torch.ones(6))
-    assert ((found * model(images())).sum(1) > 0.99).all()
-
-
 def test_sample_i_trains_in_group_i_mod_groups():
     torch.manual_seed(0)
     ghost = ImageModel("resnet18", True, "sce", 16, groups=3).double()
@@ -145,27 +137,6 @@ def test_sample_i_trains_in_group_i_mod_groups():
     torch.testing.assert_close(ghost.trunk.layer4[1].bn2.running_var, torch.stack(running).mean(0))
     whole = copy.deepcopy(ghost).embed(apart)  # the projector sees the whole batch
     torch.testing.assert_close(whole, plain.embed(apart))
-
-
-@pytest.mark.parametrize("groups", [1, 2])
-def test_channels_last_gives_the_same_features_and_stays_channels_last(groups):
-    torch.manual_seed(0)
-    model, layouts = ImageModel("resnet18", True, "moco_v2", 16, groups=groups), []
-    last = copy.deepcopy(model).to(memory_format=torch.channels_last)
-    for part in (last.trunk.bn1, last.trunk.layer2[1].bn2):
-        part.register_forward_hook(
-            lambda *call: layouts.append(call[-1].is_contiguous(memory_format=torch.channels_last))
-        )
-    batch = images(8, 16)
-    found = last(batch.contiguous(memory_format=torch.channels_last))
-    torch.testing.assert_close(found, model(batch), rtol=1e-3, atol=1e-4)
-    assert layouts == [True, True]
-
-
-def test_ghost_groups_do_not_matter_in_evaluation(model):
-    ghost = ImageModel("resnet18", True, "sce", 16, groups=4)
-    ghost.load_state_dict(model.state_dict())
-    assert torch.equal(ghost.eval()(images(5)), model(images(5)))
 
 
 @pytest.mark.parametrize(

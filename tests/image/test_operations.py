@@ -20,7 +20,7 @@ from torchvision.models import ResNet18_Weights
 from torchvision.transforms.v2 import functional
 
 from repro.image import DATASETS
-from repro.image.draws import draw_boxes, draw_factors
+from repro.image.augment import View, draw_boxes
 from repro.image.operations import (
     as_float,
     colour_jitter,
@@ -76,7 +76,7 @@ def test_shifted_crop_is_a_crop_of_the_padded_image():
 def test_colour_jitter_is_that_of_torchvision_in_every_order(strength, tolerance):
     images = as_float(pictures(96, 16, 16))
     order = ORDERS.repeat(4, 1)
-    factors = draw_factors(96, 1.0, strength, generator(1))
+    factors = View(16, IMAGENET, jitter=1.0, strength=strength).draw(96, 16, 16, generator(1)).factors
     assert_near(colour_jitter(images, factors, order), each(jittered, images, factors, order), tolerance)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from made_up_images import made_up
-from sklearn.neighbors import KNeighborsClassifier
 from states import assert_equal_states
 from tqdm import tqdm
 
@@ -135,14 +134,6 @@ def test_an_augmented_probe_sees_other_views_of_every_image_in_every_epoch(data,
     assert torch.equal(labels, data.labels[data.train])
     torch.testing.assert_close(test, centred(pretrainer, data.test))
     assert knn1 == study.measure(learner(data, seed=6, probe_view="centred"))["knn1"]  # of images as they are
-
-
-def test_the_nearest_neighbour_is_scikit_learns(data):
-    pretrainer = learner(data)
-    references = KNeighborsClassifier(1, metric="cosine").fit(centred(pretrainer, data.train), data.labels[data.train])
-    expected = 100 * references.score(centred(pretrainer, data.test), data.labels[data.test])
-    assert 0 < expected < 100
-    assert study.measure(pretrainer)["knn1"] == pytest.approx(expected)
 
 
 def test_the_spread_is_a_deviation_over_the_test_split(data):

@@ -10,7 +10,6 @@ from made_up_skeletons import CPU, learner, made_up, terms_of, tiny
 from slow_skeletons import SlowStep
 from torch.nn.functional import cosine_similarity
 
-from repro.run.device import has_bfloat16, precision_of
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import SUBSETS, TERMS, VARIANTS
 from repro.skeleton.sequences import Sequences
@@ -136,21 +135,6 @@ def test_gradients_reach_the_parts_a_term_uses_and_no_others(objectives):
             assert torch.equal(parameter, before[f"{part}.{name}"]) != reached, f"{part}.{name}"
 
 
-@pytest.mark.parametrize("weightless", TERMS)
-def test_a_term_of_weight_zero_trains_nothing_and_is_reported_all_the_same(weightless):
-    other = {"AE": "AD", "CE": "AD", "AD": "CE", "CD": "CE"}[weightless]  # which uses another part of the model
-    names = "+".join(term for term in TERMS if term in (weightless, other))
-    fast, usual = (learner(names, **weights) for weights in ({f"{weightless.lower()}_weight": 0.0}, {}))
-    before = copy.deepcopy(fast.model.state_dict())
-    values, expected = (dict(zip(each.terms, each.step().tolist(), strict=True)) for each in (fast, usual))
-    assert values[weightless] == expected[weightless] != 0.0
-    assert values["loss"] == values[other] == expected[other]
-    for part in REACHED[weightless] - REACHED[other]:
-        for name, parameter in getattr(fast.model, part).named_parameters():
-            assert parameter.grad is None or not parameter.grad.any(), name
-            assert torch.equal(parameter, before[f"{part}.{name}"]), name
-
-
 def test_keys_and_dictionaries_never_receive_a_gradient():
     fast = learner("AE+CE+AD+CD")
     fast.step()
@@ -192,16 +176,6 @@ def test_a_step_on_cuda_does_not_wait_for_the_device(changes):
     finally:
         torch.cuda.set_sync_debug_mode(mode)
     assert losses.isfinite().all()
-
-
-@pytest.mark.parametrize(("asked", "device", "expected"), [
-    ("bfloat16", "cpu", "bfloat16"), ("float32", "cpu", "float32"), ("float32", "cuda", "float32"),
-    ("auto", "cuda", "float32"), ("auto", "cpu", "bfloat16" if has_bfloat16() else "float32"),
-])
-def test_precision_is_what_is_asked_for_or_what_the_device_is_fast_in(asked, device, expected):
-    assert precision_of(tiny("CE", precision=asked), torch.device(device)) == expected
-    if device == "cpu":
-        assert learner("CE", precision=asked).precision == expected
 
 
 @pytest.mark.parametrize(("objectives", "layers", "packed"), [("AE+CE", 1, True), ("AE+CE+AD+CD", 2, True),
