@@ -85,7 +85,11 @@ class Pretrainer(Learner):
     def step(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
         sequences, lengths, cpu_lengths = self._next_batch()
-        queries = self._query_inputs(sequences, lengths)
+        queries = {}
+        if self.recipe.looks_at("augmented"):
+            queries["augmented"] = self._view(sequences, lengths)
+        if self.recipe.looks_at("clean"):
+            queries["clean"] = sequences
         key_input = self._view(sequences, lengths) if self.contrastive else None
         with self.autocast():
             keys = self._keys(key_input, cpu_lengths) if self.contrastive else {}
@@ -106,15 +110,6 @@ class Pretrainer(Learner):
     def _next_batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Sequences (N, T, D) cut to the longest of the batch, lengths (N,), and these on the CPU."""
         return self.sequences.batch(self.train[self.order.take()])
-
-    def _query_inputs(self, clean: Tensor, lengths: Tensor) -> dict[str, Tensor]:
-        """The inputs of the query encoder that the objective needs: an augmented view, the untransformed sequences."""
-        inputs = {}
-        if self.recipe.looks_at("augmented"):
-            inputs["augmented"] = self._view(clean, lengths)
-        if self.recipe.looks_at("clean"):
-            inputs["clean"] = clean
-        return inputs
 
     def _view(self, clean: Tensor, lengths: Tensor) -> Tensor:
         recipe = self.recipe
