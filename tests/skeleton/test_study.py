@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from repro.skeleton.selection import accuracy_on_test as knn_accuracy
 
 from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour, standardised
 from repro.skeleton import study
@@ -31,7 +30,7 @@ def test_the_probe_reports_its_last_epoch_or_its_best_one(data, one_thread, monk
     best = study.evaluate(pretrainer, data, 4)
     assert (last["linear"], last["select"]) == (100 * 40 / len(labels), "last")
     assert (best["linear"], best["select"]) == (100 * 60 / len(labels), "best_on_test")
-    assert best["knn1"] == last["knn1"] == knn_accuracy(pretrainer)
+    assert best["knn1"] == last["knn1"] == pretrainer.accuracy_on_test()
 
 
 def with_repeats(data, count):
