@@ -14,14 +14,13 @@ class Embeddings:
         <G_m, G_n> = (a_m.a_n) (b_m.b_n) - c_m.w_n - w_m.c_n
 
     The factors are kept as columns, (d, P): a product of all rows with one then takes half the time on a CPU.
+    Squared distances are lowered by what rounding may add, so that equal rows are at distance 0.
 
     Args:
         a: (P, d) points or first factors, of moderate size.
         b: (P, e) second factors; None for points. Against cancellation these are then moved by the median of about a
             hundred: the mean would follow a single huge one and take the digits of all others.
         crossed: (P, 2 M) rows [c, w]; None without them.
-
-    Squared distances are lowered by what rounding may add, so that equal rows are at distance 0.
     """
 
     def __init__(self, a: Tensor, b: Tensor | None = None, crossed: Tensor | None = None) -> None:
