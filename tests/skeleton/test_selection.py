@@ -1,6 +1,8 @@
 """The best epoch on the test split: when it is looked for, what is kept, put back and reported."""
 
 
+import copy
+
 import pytest
 import torch
 from sklearn.neighbors import KNeighborsClassifier
@@ -78,3 +80,15 @@ def test_a_selected_result_stands_beside_the_last_epoch_of_the_same_training(dat
     assert found["linear_last"] == expected["linear"]
     assert found["embedding_spread"] != expected["embedding_spread"]  # read after the first epoch
     assert found == study.evaluate(learner, data, 0) | {"linear_last": expected["linear"]}
+
+
+def test_a_state_of_before_in_which_the_selection_held_the_pretrainer_is_read(data, one_thread):
+    learner, again, evaluated = (selecting(data, epochs=2, select_every=1) for _ in range(3))
+    for _ in range(learner.total_steps - 1):
+        learner.step()
+    state = copy.deepcopy(learner.state_dict())
+    before = {name: state.pop(name) for name in ("best", "weights")} | {"taken": state["taken"], "pretrainer": state}
+    again.load_state_dict(before)
+    evaluated.load_weights(before)
+    assert (evaluated.best, evaluated.taken) == (learner.best, learner.taken)
+    assert torch.equal(again.step(), learner.step()) and again.best == learner.best
