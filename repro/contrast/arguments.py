@@ -1,4 +1,4 @@
-"""What the objectives and the selection of negatives do with their arguments first."""
+"""What the objectives and the selection of negatives do with their arguments first: shapes, ranges, sizes of values."""
 
 import functools
 import math
@@ -6,6 +6,12 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor
+
+_SMALLEST_NORM = 1e-12  # below it `torch.nn.functional.normalize` does not divide by the norm
+
+
+class NonFinite(ValueError):
+    """A value is NaN or infinite, or too large to compute with: an encoder diverged."""
 
 
 def check_shapes(advice: Mapping[str, str], /, **tensors: tuple[Tensor, str]) -> None:
@@ -44,3 +50,47 @@ def raised(*tensors: Tensor) -> list[Tensor]:
     """The tensors in one precision: float32, or float64 if one of them has it."""
     precision = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float32)
     return [tensor.to(precision) for tensor in tensors]
+
+
+def read(*scalars: Tensor) -> list[float]:
+    """Values of scalars on one device, for which the host waits once."""
+    return torch.stack([scalar.double() for scalar in scalars]).tolist()
+
+
+def magnitudes(tensors: Mapping[str, Tensor], *scalars: Tensor) -> list[float]:
+    """The largest magnitude of each tensor, then the values of scalars; the host waits once for all.
+
+    Raises:
+        NonFinite: naming the first tensor with a value that is not finite.
+    """
+    extremes = [torch.aminmax(tensor) for tensor in tensors.values()]
+    values = read(*(torch.maximum(-least, most) for least, most in extremes), *scalars)
+    for (name, tensor), size in zip(tensors.items(), values, strict=False):
+        if not math.isfinite(size):
+            raise NonFinite(
+                f"{name} has values that are not finite; look for an encoder that diverged, or for features too large "
+                f"for {str(tensor.dtype).removeprefix('torch.')}"
+            )
+    return values
+
+
+def moderate(tensor: Tensor, size: float) -> Tensor:
+    """The tensor, in float32 divided by its largest magnitude if products of four values could leave its range."""
+    return tensor if tensor.dtype == torch.float64 or size == 0 or 1e-4 < size < 1e4 else tensor / size
+
+
+def moderated(tensors: Mapping[str, Tensor]) -> list[Tensor]:
+    """`moderate` of each tensor; raises NonFinite as `magnitudes`."""
+    return [moderate(*each) for each in zip(tensors.values(), magnitudes(tensors), strict=True)]
+
+
+def query_norms(queries: Tensor) -> Tensor:
+    """Norms of the rows, (M, 1); raises ValueError where they are too small to divide by."""
+    norms = torch.linalg.vector_norm(queries, dim=1, keepdim=True)
+    _, smallest, row = magnitudes({"the norm of queries": norms}, *norms.squeeze(1).min(0))
+    if not smallest >= _SMALLEST_NORM:
+        raise ValueError(
+            f"row {int(row)} of queries has norm {smallest}, which should be at least {_SMALLEST_NORM} to be "
+            "normalised; look for an encoder that has collapsed, or set normalised=False"
+        )
+    return norms

@@ -5,7 +5,7 @@ import functools
 import torch
 from torch import Tensor
 
-from repro.contrast.magnitudes import moderated, query_norms
+from repro.contrast.arguments import moderated, query_norms
 
 
 class Embeddings:
@@ -14,36 +14,34 @@ class Embeddings:
         <G_m, G_n> = (a_m.a_n) (b_m.b_n) - c_m.w_n - w_m.c_n
 
     The factors are kept as columns, (d, P): a product of all rows with one then takes half the time on a CPU.
+    Squared distances are lowered by what rounding may add, so that equal rows are at distance 0.
 
     Args:
         a: (P, d) points or first factors, of moderate size.
         b: (P, e) second factors; None for points. Against cancellation these are then moved by the median of about a
             hundred: the mean would follow a single huge one and take the digits of all others.
         crossed: (P, 2 M) rows [c, w]; None without them.
-        lowered: whether squared distances are lowered by what rounding may add, so that equal rows are at distance 0.
     """
 
-    def __init__(
-        self, a: Tensor, b: Tensor | None = None, crossed: Tensor | None = None, *, lowered: bool = True
-    ) -> None:
+    def __init__(self, a: Tensor, b: Tensor | None = None, crossed: Tensor | None = None) -> None:
         if b is None:
             a = a - a[:: max(1, len(a) // 100)].median(0).values
         factors = [a] if b is None else [a, b]
-        norms = functools.reduce(torch.mul, [torch.linalg.vector_norm(each, dim=1).square_() for each in factors])
+        norms = functools.reduce(torch.mul, [torch.linalg.vector_norm(factor, dim=1).square_() for factor in factors])
         magnitude = norms
         if crossed is not None:
             c, w = crossed.chunk(2, dim=1)
             twice = 2 * (c * w).sum(1)
             norms, magnitude = norms - twice, norms + twice.abs()
         # The rounding error of a sum grows as the root of its length, and was seen to stay below a third of this.
-        roundings = 4 + max(each.shape[1] for each in factors) ** 0.5 if lowered else 0.0
+        roundings = 4 + max(factor.shape[1] for factor in factors) ** 0.5
         self.norms = norms - roundings * torch.finfo(a.dtype).eps * magnitude            # (P,) squared
-        self.factors = [each.T.contiguous() for each in factors]
+        self.factors = [factor.T.contiguous() for factor in factors]
         self.crossed = None if crossed is None else crossed.T.contiguous()
 
     def to(self, index: Tensor) -> Tensor:
         """Squared distance of every row to one, at least 0: (1,) -> (P,)."""
-        products = [torch.mv(each.T, each.index_select(1, index).view(-1)) for each in self.factors]
+        products = [torch.mv(factor.T, factor.index_select(1, index).view(-1)) for factor in self.factors]
         product = functools.reduce(torch.mul, products)
         if self.crossed is not None:
             c_and_w = self.crossed.index_select(1, index).view(-1)
@@ -61,7 +59,7 @@ def gradients(
         candidates, queries, query_inputs, temperature: see `negatives.gradient_factors`.
     """
     b = second_factor(candidates, queries, query_inputs, temperature)
-    (b, _), = moderated({"the factor b of the gradients": b})
+    b, = moderated({"the factor b of the gradients": b})
     return Embeddings(keys, b)
 
 
@@ -74,15 +72,13 @@ def normalised_gradients(
 
     With a_n = k_n, b_n the coordinates of sum_j g_nj [h_j; 1], c_nj = g_nj (k_n.q_j) and K the elementwise product of
     the Gram matrices of q and [h; 1], inner products have the form that `Embeddings` takes. A common factor of all
-    rows is left out: it changes no choice. Arguments are those of `gradients`.
+    rows is left out: 1/t and, of float32, what is too large or too small. Arguments are those of `gradients`.
     """
     norms = query_norms(queries)                                                         # (M, 1)
     classes = queries / norms
     residuals, _ = pseudo_labelled(candidates @ (classes / temperature).T)
     inputs = torch.cat([query_inputs, torch.ones_like(query_inputs[:, :1])], dim=1)
-    given = {"the posterior's residual": residuals.div_(norms.T), "query_inputs": inputs}
-    (weights, _), (inputs, _) = moderated(given)                                         # (P, M) g, (M, e + 1)
-
+    weights, inputs = moderated({"the posterior's residual": residuals.div_(norms.T), "query_inputs": inputs})
     basis = _in_basis(inputs)
     b = weights @ basis.T
     similarities = keys @ classes.T                                                      # (P, M)

@@ -60,28 +60,22 @@ def follow(follower: nn.Module, leader: nn.Module, momentum: float) -> None:
     Raises:
         ValueError: if the parameters of the two differ in number or shape.
     """
-    followers, leaders = list(follower.named_parameters()), list(leader.named_parameters())
-    if len(followers) != len(leaders):
+    own: list[Tensor] = list(follower.parameters())
+    others: list[Tensor] = list(leader.parameters())
+    if [parameter.shape for parameter in own] != [parameter.shape for parameter in others]:
         raise ValueError(
-            f"the twin has {len(followers)} parameters and the encoder {len(leaders)}; update with the copied encoder"
+            f"the {len(own)} parameters of the twin and the {len(others)} of the encoder differ in number or shape; "
+            "update with the copied encoder"
         )
-    for (name, own), (_, other) in zip(followers, leaders, strict=True):
-        if own.shape != other.shape:
-            raise ValueError(
-                f"{name} has shape {tuple(own.shape)} in the twin and {tuple(other.shape)} in the encoder; "
-                "update with the copied encoder"
-            )
-    torch._foreach_lerp_([own for _, own in followers], [other for _, other in leaders], 1 - momentum)
+    torch._foreach_lerp_(own, others, 1 - momentum)
 
 
 class GhostBatchNorm(_BatchNorm):
     """Batch normalisation over consecutive parts of the batch, each with statistics of its own.
 
-    This is what `GhostBatchNorm1d`, `GhostBatchNorm2d` and `GhostBatchNorm3d` add to torch's layers of these numbers.
-    While training, every part is normalised as if it were alone on a device, and the running statistics become the
-    mean of those the parts would leave. In evaluation mode this is plain batch normalisation, for a batch of any size.
-    (Data-parallel training in the released codes keeps the statistics of its first process: an estimate of the same
-    values from fewer samples.)
+    `GhostBatchNorm1d`, `2d` and `3d` add this to torch's layers. While training, every part is normalised as if it were
+    alone on a device, and the running statistics become the mean of those the parts would leave (the released codes
+    keep those of the first process). In evaluation mode this is plain batch normalisation of a batch of any size.
 
     The parts are consecutive because they are then contiguous in any memory format, which makes this about as fast as
     plain batch normalisation. `dealt` brings the samples i mod groups together, once for a whole network.
@@ -203,8 +197,7 @@ def gather(rows: Tensor) -> Tensor:
 def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, *, generator: torch.Generator) -> Tensor:
     """What `encode` makes of the images when their whole batch, all processes together, is in random order.
 
-    Only the company in which an image is encoded changes: row i of the result belongs to image i. Each image travels
-    once, to the process that encodes it, and its features travel back.
+    Only the company in which an image is encoded changes: row i of the result belongs to image i.
 
     Args:
         encode: (n, ...) to (n, d): the momentum encoder.
@@ -218,9 +211,9 @@ def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, *, gener
     """
     rank, processes = process()
     order = torch.randperm(len(images) * processes, generator=generator)
-    features = gather(encode(_reordered(images, order)))
-    places = order.argsort()[rank::processes]
-    return features[places.to(features.device, non_blocking=True)]
+    shuffled, back = order[rank::processes], order.argsort()[rank::processes]
+    features = gather(encode(gather(images)[shuffled.to(images.device, non_blocking=True)]))
+    return features[back.to(features.device, non_blocking=True)]
 
 
 def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
@@ -237,9 +230,8 @@ def average_statistics(module: nn.Module) -> None:
     They are linear in the statistics of the batches. So one call, before features are extracted or weights are saved,
     gives what averaging at every step would give, and what one process with ghost groups keeps.
     """
-    kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-    normalisations = [part for part in module.modules() if isinstance(part, kinds)]
-    statistics = [value for part in normalisations for value in (part.running_mean, part.running_var)]
+    normalisations = [part for part in module.modules() if isinstance(part, _BatchNorm)]
+    statistics = (value for part in normalisations for value in (part.running_mean, part.running_var))
     average([value for value in statistics if value is not None])
 
 
@@ -259,22 +251,6 @@ class _Gather(torch.autograd.Function):
         total = upstream.clone(memory_format=torch.contiguous_format)
         distributed.all_reduce(total)  # every process's loss depends on these rows
         return total.chunk(processes)[rank]
-
-
-def _reordered(rows: Tensor, order: Tensor) -> Tensor:
-    """Rows order[r], order[processes + r], ... of the whole batch, where r is this process; `order` is on the CPU."""
-    rank, processes = process()
-    if processes == 1:
-        return rows[order.to(rows.device, non_blocking=True)]
-    wanted = dealt(order, processes).unflatten(0, (processes, -1))  # a line for each process
-    owner, place = wanted % processes, wanted // processes
-    sent = [places[owners == rank] for places, owners in zip(place, owner, strict=True)]
-    parcels = rows[torch.cat(sent).to(rows.device, non_blocking=True)].contiguous()
-    received = torch.empty_like(parcels)
-    counts = owner[rank].bincount(minlength=processes).tolist()
-    distributed.all_to_all_single(received, parcels, counts, [len(places) for places in sent])
-    arrival = owner[rank].argsort(stable=True).argsort()  # parcels arrive by sender
-    return received[arrival.to(rows.device, non_blocking=True)]
 
 
 @torch.no_grad()

@@ -18,20 +18,18 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-from repro.contrast.arguments import check_shapes, check_temperatures, raised
-from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients, pseudo_labelled, second_factor
-from repro.contrast.magnitudes import (
+from repro.contrast.arguments import (
     NonFinite,
-    check_finite,
-    largest,
-    magnitude,
+    check_shapes,
+    check_temperatures,
+    magnitudes,
     moderate,
     moderated,
     query_norms,
-    read,
+    raised,
 )
-from repro.contrast.released import released
-from repro.contrast.seeding import seeds, uniformly
+from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients, pseudo_labelled, second_factor
+from repro.contrast.seeding import released, seeds, uniformly
 
 __all__ = [
     "STRATEGIES", "NonFinite", "gradient_factors", "gradient_norms", "kmeans_plusplus", "pairwise_sq_distance", "select"
@@ -74,13 +72,12 @@ def gradient_factors(
 
     Source: CM-ACC, Eq. 4 and 5.
     """
-    check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
-    check_temperatures(temperature=temperature)
+    given = _checked(candidates, queries, query_inputs, temperature)
     with torch.no_grad(), torch.autocast(candidates.device.type, enabled=False):
-        largest({"candidates": candidates, "queries": queries, "query_inputs": query_inputs})
-        candidates, queries, query_inputs = raised(candidates, queries, query_inputs)
+        magnitudes(given)
+        candidates, queries, query_inputs = raised(*given.values())
         b = second_factor(candidates, queries, query_inputs, temperature)
-        largest({"the factor b of the gradients": b})
+        magnitudes({"the factor b of the gradients": b})
         return candidates.detach(), b
 
 
@@ -105,28 +102,20 @@ def gradient_norms(
 
     Source: CM-ACC, Fig. 5.
     """
+    given = _checked(candidates, queries, query_inputs, temperature)
+    with torch.no_grad(), torch.autocast(candidates.device.type, enabled=False):
+        magnitudes(given)
+        keys, outputs, inputs = (tensor.double() for tensor in given.values())
+        embed, factor = (normalised_gradients, 1 / temperature) if normalised else (gradients, 1.0)
+        squared = embed(keys, keys, outputs, inputs, temperature).norms
+        return squared.clamp_(min=0).sqrt_().mul_(factor).to(candidates.dtype)
+
+
+def _checked(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float) -> dict[str, Tensor]:
+    """The tensors by name; raises unless their shapes agree and the temperature is one."""
     check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
     check_temperatures(temperature=temperature)
-    given = {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
-    with torch.no_grad(), torch.autocast(candidates.device.type, enabled=False):
-        largest(given)
-        keys, outputs, inputs = (tensor.double() for tensor in given.values())
-        lengths = query_norms(outputs) if normalised else torch.ones_like(outputs[:, :1])
-        classes = outputs / lengths
-        residuals, _ = pseudo_labelled(keys @ (classes / temperature).T)
-        weights = residuals / temperature / lengths.T                                   # (P, M)
-        gram = inputs @ inputs.T + 1                                                    # (M, M)
-        squared = keys.square().sum(1) * _quadratic(weights, gram, weights)
-        if normalised:
-            along = weights * (keys @ classes.T)
-            squared += _quadratic(along, gram * (classes @ classes.T), along)
-            squared -= 2 * _quadratic(along * (keys @ classes.T), gram, weights)
-        return squared.clamp_(min=0).sqrt().to(candidates.dtype)
-
-
-def _quadratic(left: Tensor, matrix: Tensor, right: Tensor) -> Tensor:
-    """left_n' matrix right_n for every row: (P, M), (M, M), (P, M) -> (P,)."""
-    return ((left @ matrix) * right).sum(1)
+    return {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
 
 
 def pairwise_sq_distance(a: Tensor, b: Tensor, index: int) -> Tensor:
@@ -139,7 +128,7 @@ def pairwise_sq_distance(a: Tensor, b: Tensor, index: int) -> Tensor:
         index: 0 to P - 1; a tensor of one integer is read, which waits for the device.
 
     Returns:
-        (P,) at least 0, and 0 at `index`. The error is a few roundings of the squared norms.
+        (P,) at least 0, and 0 at `index`. Computed in float64; the error is a few roundings of the squared norms.
 
     Raises:
         ValueError: if sizes disagree or are 0, or a value is not finite.
@@ -150,11 +139,9 @@ def pairwise_sq_distance(a: Tensor, b: Tensor, index: int) -> Tensor:
     if not 0 <= index < len(a):
         raise IndexError(f"index={index} should be between 0 and {len(a) - 1}, for {len(a)} rows")
     with torch.no_grad(), torch.autocast(a.device.type, enabled=False):
-        (a, scale_a), (b, scale_b) = moderated(dict(zip("ab", raised(a, b), strict=True)))
-        distances = Embeddings(a, b, lowered=False).to(torch.tensor([index], device=a.device))
-        distances[index] = 0
-        scale = min(scale_a * scale_b, torch.finfo(a.dtype).max)
-        return distances * scale * scale
+        magnitudes({"a": a, "b": b})
+        distances = Embeddings(a.double(), b.double()).to(torch.tensor([index], device=a.device))
+        return distances.to(raised(a, b)[0].dtype)
 
 
 def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, generator: torch.Generator) -> Tensor:
@@ -184,7 +171,7 @@ def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, genera
     _check_count(n_select, rows=len(a), admissible=len(a))
     with torch.no_grad(), torch.autocast(a.device.type, enabled=False):
         factors = raised(*([a] if b is None else [a, b]))
-        embeddings = Embeddings(*(factor for factor, _ in moderated(dict(zip("ab", factors, strict=False)))))
+        embeddings = Embeddings(*moderated(dict(zip("ab", factors, strict=False))))
         return seeds(embeddings, torch.ones(len(a), dtype=torch.bool, device=a.device), n_select, generator)
 
 
@@ -244,23 +231,21 @@ def select(
 
     Source: CM-ACC, Alg. 2 and 3, Tables 2 and 3; "released" from the released code.
     """
-    _check_strategy(strategy)
+    if strategy not in (*STRATEGIES, "active"):
+        raise ValueError(f"strategy={strategy!r} should be one of {', '.join(STRATEGIES)}")
     if not isinstance(generator, torch.Generator):
         raise TypeError(f"generator={generator!r} should be a torch.Generator on the device of the candidates")
-    check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
-    check_temperatures(temperature=temperature)
+    given = _checked(candidates, queries, query_inputs, temperature)
     free = _admissible(candidates, excluded)
-    tensors = {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
-    admissible, *sizes = read(free.sum(), *map(magnitude, tensors.values()))
+    size, _, _, admissible = magnitudes(given, free.sum())
     _check_count(n_select, rows=len(free), admissible=int(admissible))
-    check_finite(tensors, sizes)
-    candidates, queries, query_inputs = raised(*tensors.values())
+    candidates, queries, query_inputs = raised(*given.values())
     if strategy == "fifo":
         return (~free).byte().argsort(stable=True)[:n_select]
     if strategy == "random":
         return uniformly(free, n_select, generator)
     with torch.autocast(candidates.device.type, enabled=False):
-        keys, _ = moderate(candidates, sizes[0])
+        keys = moderate(candidates, size)
         if strategy == "feature":
             return seeds(Embeddings(keys), free, n_select, generator)
         if strategy in ("gradient", "active"):
@@ -268,15 +253,10 @@ def select(
             return seeds(embed(keys, candidates, queries, query_inputs, temperature), free, n_select, generator)
         classes = queries / query_norms(queries) if normalised else queries
         if strategy == "ohem":
-            return _least_confident(candidates, classes / temperature, free, n_select)
+            _, losses = pseudo_labelled(candidates @ (classes / temperature).T)
+            magnitudes({"the loss of candidates and queries": losses})
+            return losses.masked_fill_(~free, -math.inf).argsort(descending=True, stable=True)[:n_select]
         return released(candidates, classes, temperature, free, n_select, generator)
-
-
-def _least_confident(candidates: Tensor, classes: Tensor, free: Tensor, n_select: int) -> Tensor:
-    """The `free` rows with the largest loss of their pseudo-label, the largest first."""
-    _, losses = pseudo_labelled(candidates @ classes.T)
-    largest({"the loss of candidates and queries": losses})
-    return losses.masked_fill_(~free, -math.inf).argsort(descending=True, stable=True)[:n_select]
 
 
 def _admissible(candidates: Tensor, excluded: Tensor | None) -> Tensor:
@@ -287,12 +267,6 @@ def _admissible(candidates: Tensor, excluded: Tensor | None) -> Tensor:
         raise TypeError(f"excluded has dtype {excluded.dtype}; it should be bool, a flag for every candidate")
     check_shapes(_ADVICE, candidates=(candidates, "P d"), excluded=(excluded, "P"))
     return ~excluded
-
-
-def _check_strategy(strategy: str) -> None:
-    """Raise ValueError unless there is such a strategy."""
-    if strategy not in (*STRATEGIES, "active"):
-        raise ValueError(f"strategy={strategy!r} should be one of {', '.join(STRATEGIES)}")
 
 
 def _check_count(n_select: int, *, rows: int, admissible: int) -> None:

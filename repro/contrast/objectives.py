@@ -47,13 +47,11 @@ def info_nce(
 
     Source: taxonomy SI, Eq. 1, with the K + 1 candidates of its Alg. 1; He et al. 2020, Eq. 1.
     """
-    masks = {} if excluded is None else {"excluded": (excluded, "N K")}
-    check_shapes(_ADVICE, query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"), **masks)
-    check_temperatures(temperature=temperature)
-    query, key, negatives = raised(query, key.detach(), negatives)
+    query, key, negatives = _checked(query, key, negatives, temperature=temperature)
     positive = (query * key).sum(1) / temperature                                        # (N,)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
     if excluded is not None:  # with -inf a query without negatives would have NaN gradients
+        check_shapes(_ADVICE, query=(query, "N d"), negatives=(negatives, "K d"), excluded=(excluded, "N K"))
         logits = logits.masked_fill(excluded, torch.finfo(logits.dtype).min)
     repulsion = torch.logsumexp(logits, dim=1)                                           # (N,)
     return -logsigmoid(positive - repulsion).mean()
@@ -84,11 +82,9 @@ def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, stre
 
     Source: JCL supplement, Eq. M.8.
     """
-    check_shapes(_ADVICE, query=(query, "N d"), keys=(keys, "N M d"), negatives=(negatives, "K d"))
-    check_temperatures(temperature=temperature)
     if not 0 <= strength < math.inf:
         raise ValueError(f"strength={strength} should be finite and at least 0 (0 leaves the covariance out)")
-    query, keys, negatives = raised(query, keys.detach(), negatives)
+    query, keys, negatives = _checked(query, keys, negatives, several=True, temperature=temperature)
     products = (query.unsqueeze(1) * keys).sum(2) / temperature                          # (N, M)
     attracted = products.mean(1)                                                         # (N,) a
     spread = strength / 2 * products.var(1, correction=0)                                # (N,) c
@@ -104,10 +100,7 @@ def vanilla(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float) 
     The sum over the dictionary is shared by the keys of a query, so that memory grows as N (K + M).
 
     Args:
-        query: (N, d) projections, with gradient.
-        keys: (N, M, d) momentum projections of M other views; treated as constants.
-        negatives: (K, d) dictionary of earlier mean keys.
-        temperature: t > 0, in units of the dot product (JCL 0.2).
+        query, keys, negatives, temperature: as of `jcl`.
 
     Returns:
         Scalar in nats, at least 0; ln(K + 1) when all logits agree.
@@ -117,9 +110,7 @@ def vanilla(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float) 
 
     Source: JCL supplement, the loss that Eq. M.8 bounds for Gaussian keys.
     """
-    check_shapes(_ADVICE, query=(query, "N d"), keys=(keys, "N M d"), negatives=(negatives, "K d"))
-    check_temperatures(temperature=temperature)
-    query, keys, negatives = raised(query, keys.detach(), negatives)
+    query, keys, negatives = _checked(query, keys, negatives, several=True, temperature=temperature)
     positives = (query.unsqueeze(1) * keys).sum(2) / temperature                         # (N, M)
     repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
     return -logsigmoid(positives - repulsion.unsqueeze(1)).mean()
@@ -142,10 +133,7 @@ def sce(
     of k_i.n_j/t_k over the dictionary, with s_i0 = 0. It equals weight info_nce + (1 - weight) (ressl + ceil).
 
     Args:
-        query: (N, d) projections, with gradient.
-        key: (N, d) momentum projections of the other view; treated as constants.
-        negatives: (K, d) dictionary of earlier keys; constants in the target s.
-        temperature: t > 0 of the query, in units of the dot product (SCE 0.1).
+        query, key, negatives, temperature: as of `info_nce` (SCE 0.1); negatives are constants in the target s.
         key_temperature: t_k > 0 of the target, smaller than t for a sharper target (SCE 0.03 to 0.07).
         weight: 0 to 1, the share of the positive key in the target (SCE 0.5).
         masked_positive: False gives the positive a logit of 0 in the target's softmax instead of leaving it out, as the
@@ -159,10 +147,10 @@ def sce(
 
     Source: SCE supplement, Alg. 1 and the proof of its decomposition.
     """
-    check_shapes(_ADVICE, query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
-    check_temperatures(temperature=temperature, key_temperature=key_temperature)
     _check_weight(weight)
-    query, key, negatives = raised(query, key.detach(), negatives)
+    query, key, negatives = _checked(
+        query, key, negatives, temperature=temperature, key_temperature=key_temperature
+    )
     positive = (query * key).sum(1) / temperature                                        # (N,)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
     relations, leak = _relations(key, negatives, key_temperature, masked_positive)       # (N, K), (N,)
@@ -215,9 +203,7 @@ def prediction(query: Tensor, key: Tensor, negatives: Tensor, temperature: float
 
     Source: He et al. 2020, Eq. 1; SCE supplement, Alg. 1.
     """
-    check_shapes(_ADVICE, query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
-    check_temperatures(temperature=temperature)
-    query, key, negatives = raised(query, key.detach(), negatives)
+    query, key, negatives = _checked(query, key, negatives, temperature=temperature)
     positive = (query * key).sum(1, keepdim=True) / temperature                          # (N, 1)
     return torch.cat([positive, _similarities(query, negatives, temperature)], dim=1).softmax(1)
 
@@ -228,10 +214,7 @@ def ressl(query: Tensor, key: Tensor, negatives: Tensor, temperature: float, key
         L = -mean_i sum_j s_ij log softmax_j(q_i.n_j/t),  s_i = softmax_j(k_i.n_j/t_k)
 
     Args:
-        query: (N, d) projections, with gradient.
-        key: (N, d) momentum projections of the other view; treated as constants.
-        negatives: (K, d) dictionary of earlier keys; constants in the target s.
-        temperature: t > 0 of the query, in units of the dot product (ReSSL 0.1).
+        query, key, negatives, temperature: as of `info_nce` (ReSSL 0.1); negatives are constants in the target s.
         key_temperature: t_k > 0 of the target (ReSSL 0.04).
 
     Returns:
@@ -242,9 +225,9 @@ def ressl(query: Tensor, key: Tensor, negatives: Tensor, temperature: float, key
 
     Source: SCE supplement, the second term of its decomposition; Zheng et al. 2021.
     """
-    check_shapes(_ADVICE, query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
-    check_temperatures(temperature=temperature, key_temperature=key_temperature)
-    query, key, negatives = raised(query, key.detach(), negatives)
+    query, key, negatives = _checked(
+        query, key, negatives, temperature=temperature, key_temperature=key_temperature
+    )
     logits = _similarities(query, negatives, temperature)                                # (N, K)
     relations, _ = _relations(key, negatives, key_temperature)                           # (N, K)
     return (logits.logsumexp(1) - (relations * logits).sum(1)).mean()
@@ -258,10 +241,7 @@ def ceil(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> T
     Computed from the logarithms of both sums: exact also where p_i0 rounds to 1.
 
     Args:
-        query: (N, d) projections, with gradient.
-        key: (N, d) momentum projections of the other view; treated as constants.
-        negatives: (K, d) dictionary of earlier keys.
-        temperature: t > 0, in units of the dot product (SCE 0.1).
+        query, key, negatives, temperature: as of `info_nce` (SCE 0.1).
 
     Returns:
         Scalar in nats, at least 0; ln((K + 1) / K) when all logits agree.
@@ -271,9 +251,7 @@ def ceil(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> T
 
     Source: SCE supplement, the third term of its decomposition.
     """
-    check_shapes(_ADVICE, query=(query, "N d"), key=(key, "N d"), negatives=(negatives, "K d"))
-    check_temperatures(temperature=temperature)
-    query, key, negatives = raised(query, key.detach(), negatives)
+    query, key, negatives = _checked(query, key, negatives, temperature=temperature)
     positive = (query * key).sum(1) / temperature                                        # (N,)
     repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
     return -logsigmoid(repulsion - positive).mean()
@@ -320,9 +298,7 @@ def reconstruction(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor
 
     Source: taxonomy SI, Alg. 1, which sums squares; the masked L1 mean is that of the released code.
     """
-    check_shapes(_ADVICE, decoded=(decoded, "N T D"), sequence=(sequence, "N T D"), lengths=(lengths, "N"))
-    _check_lengths(lengths, frames=decoded.shape[1])
-    decoded, sequence = raised(decoded, sequence)
+    decoded, sequence = _checked_sequences(lengths, decoded=decoded, sequence=sequence)
     return masked_l1(decoded, sequence, lengths).mean()
 
 
@@ -332,7 +308,7 @@ def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
         L = mean_i sum_{t < l_i} sum_c (r_itc - x_itc)^2
 
     Args:
-        decoded, sequence, lengths: as for `reconstruction`.
+        decoded, sequence, lengths: as of `reconstruction`.
 
     Returns:
         Scalar in the squared unit of the sequences, at least 0.
@@ -342,9 +318,7 @@ def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
 
     Source: taxonomy SI, Algorithm 1.
     """
-    check_shapes(_ADVICE, decoded=(decoded, "N T D"), sequence=(sequence, "N T D"), lengths=(lengths, "N"))
-    _check_lengths(lengths, frames=decoded.shape[1])
-    decoded, sequence = raised(decoded, sequence)
+    decoded, sequence = _checked_sequences(lengths, decoded=decoded, sequence=sequence)
     valid = torch.arange(sequence.shape[1], device=sequence.device) < lengths[:, None]
     return ((decoded - sequence).square() * valid[:, :, None]).sum((1, 2)).mean()
 
@@ -361,10 +335,9 @@ def sequence_contrast(
     beyond l_i are set to 0 in r_i, and what they then add to a distance, sum_{t >= l_i} |n_jt|, is subtracted.
 
     Args:
-        decoded: (N, T, D) sequences r decoded from the query, with gradient; frames from l_i on are ignored.
+        decoded, lengths: as of `reconstruction`; r is decoded from the query.
         key_decoded: (N, T, D) sequences k decoded by the momentum branch; treated as constants.
         negatives: (K, T', D) dictionary of earlier decoded keys.
-        lengths: (N,) integers l_i, 1 to T. Values are checked on the CPU alone: on a GPU that would stall the step.
         temperature: t > 0, in the unit of the sequences (taxonomy 0.1).
 
     Returns:
@@ -375,19 +348,38 @@ def sequence_contrast(
 
     Source: taxonomy, contrastive decoder, from the released code (the SI prints no equation for it).
     """
-    check_shapes(
-        _ADVICE,
-        decoded=(decoded, "N T D"),
-        key_decoded=(key_decoded, "N T D"),
-        negatives=(negatives, "K T' D"),
-        lengths=(lengths, "N"),
+    decoded, key_decoded, negatives = _checked_sequences(
+        lengths, decoded=decoded, key_decoded=key_decoded, negatives=negatives
     )
-    _check_lengths(lengths, frames=decoded.shape[1])
     check_temperatures(temperature=temperature)
-    decoded, key_decoded, negatives = raised(decoded, key_decoded.detach(), negatives)
-    positive = -masked_l1(decoded, key_decoded, lengths) / temperature                   # (N,)
+    positive = -masked_l1(decoded, key_decoded.detach(), lengths) / temperature          # (N,)
     repulsion = torch.logsumexp(-l1_to_entries(decoded, negatives, lengths) / temperature, dim=1)    # (N,)
     return -logsigmoid(positive - repulsion).mean()
+
+
+def _checked(
+    query: Tensor, key: Tensor, negatives: Tensor, several: bool = False, **temperatures: float
+) -> list[Tensor]:
+    """Query, constant key (or `several` keys) and negatives in one precision; raises where shapes or values are odd."""
+    keys = {"keys": (key, "N M d")} if several else {"key": (key, "N d")}
+    check_shapes(_ADVICE, query=(query, "N d"), **keys, negatives=(negatives, "K d"))
+    check_temperatures(**temperatures)
+    return raised(query, key.detach(), negatives)
+
+
+def _checked_sequences(lengths: Tensor, **sequences: Tensor) -> list[Tensor]:
+    """Sequences in one precision; raises where shapes are odd, or lengths on the CPU leave 1 to T."""
+    axes = {name: (tensor, "K T' D" if name == "negatives" else "N T D") for name, tensor in sequences.items()}
+    check_shapes(_ADVICE, **axes, lengths=(lengths, "N"))
+    frames = sequences["decoded"].shape[1]
+    if lengths.device.type == "cpu":  # elsewhere reading them would wait for the device
+        shortest, longest = lengths.min().item(), lengths.max().item()
+        if shortest < 1 or longest > frames:
+            raise ValueError(
+                f"lengths run from {shortest} to {longest}, but decoded has {frames} frames; "
+                f"keep them in 1 to {frames} and drop empty sequences"
+            )
+    return raised(*sequences.values())
 
 
 def _similarities(query: Tensor, entries: Tensor, temperature: float) -> Tensor:
@@ -409,14 +401,3 @@ def _check_weight(weight: float) -> None:
     """Raise ValueError unless the share of the positive key in a target is one."""
     if not 0 <= weight <= 1:
         raise ValueError(f"weight={weight} should be between 0 (relations alone) and 1 (the positive key alone)")
-
-
-def _check_lengths(lengths: Tensor, frames: int) -> None:
-    """Raise ValueError if `lengths` is on the CPU and leaves 1 to `frames`; elsewhere reading it would synchronise."""
-    if lengths.device.type == "cpu":
-        shortest, longest = lengths.min().item(), lengths.max().item()
-        if shortest < 1 or longest > frames:
-            raise ValueError(
-                f"lengths run from {shortest} to {longest}, but decoded has {frames} frames; "
-                f"keep them in 1 to {frames} and drop empty sequences"
-            )

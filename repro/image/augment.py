@@ -1,21 +1,21 @@
 """Views of images, for a whole batch at once on its device, with randomness of each sample's own.
 
-A view draws its parameters (`draws`) and applies operations with them to all images (`operations`). A parameter has a
-neutral value that leaves its sample as it is (factor 1, shift 0, sigma 0), so that an operation with a probability is
-applied to the whole batch: shapes depend on no draw, and nothing waits for the device.
+A view draws its parameters and applies `operations` with them to all images. A parameter has a neutral value that
+leaves its sample as it is (factor 1, shift 0, sigma 0), so that an operation with a probability is applied to the whole
+batch: shapes depend on no draw, and nothing waits for the device.
 
 Source: SCE supplement, implementation details; JCL supplement, ablation settings; Chen et al. 2020 (MoCo v2).
 """
 
+import abc
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from repro.image.draws import draw_boxes, draw_chosen, draw_factors, draw_order, draw_shifts, draw_sigma
 from repro.image.operations import (
     HUE,
     Normalisation,
@@ -47,8 +47,37 @@ class Shifts(NamedTuple):
     flipped: Tensor  # (N,) bool
 
 
+class RandomView(abc.ABC):
+    """A view that draws parameters for every image and then applies them to all."""
+
+    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """An independent view of every image.
+
+        Args:
+            images: (N, 3, H, W), uint8 or floating point in [0, 1].
+            generator: on the device of the images.
+
+        Returns:
+            (N, 3, size, size) float32, normalised; of a `ShiftedView` (N, 3, H, W).
+
+        Raises:
+            TypeError: if the images are neither uint8 nor floating point.
+            ValueError: if the images have another shape, or the generator is on another device.
+        """
+        _check_images(images, generator)
+        return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
+
+    @abc.abstractmethod
+    def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Any:
+        """Parameters of one view of each of `count` images of height x width pixels, on the generator's device."""
+
+    @abc.abstractmethod
+    def apply(self, images: Tensor, draws: Any) -> Tensor:
+        """The view of images (N, 3, H, W) that the draws describe, float32, normalised."""
+
+
 @dataclasses.dataclass(frozen=True)
-class View:
+class View(RandomView):
     """Random resized crop and flip, then colour jitter, greyscale and blur by their probabilities, then normalisation.
 
     `strong` and `weak` make the papers' two.
@@ -89,38 +118,22 @@ class View:
         if not 0 < self.sigma[0] <= self.sigma[1] < math.inf:
             raise ValueError(f"sigma={self.sigma} should be two widths in pixels, 0 < least <= largest")
 
-    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """An independent view of every image.
-
-        Args:
-            images: (N, 3, H, W), uint8 or floating point in [0, 1].
-            generator: on the device of the images.
-
-        Returns:
-            (N, 3, size, size) float32, normalised.
-
-        Raises:
-            TypeError: if the images are neither uint8 nor floating point.
-            ValueError: if the images have another shape, or the generator is on another device.
-        """
-        _check_images(images, generator)
-        return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
-
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Draws:
-        """Parameters of one view of each of `count` images of height x width pixels, on the generator's device."""
+        """See `RandomView`."""
         sides = (torch.full((count,), side, device=generator.device) for side in (height, width))
-        return Draws(
-            boxes=draw_boxes(*sides, scale=self.scale, ratio=self.ratio, generator=generator),
-            flipped=draw_chosen(count, self.flip, generator),
-            factors=draw_factors(count, self.jitter, self.strength, generator),
-            order=draw_order(count, generator),
-            grey=draw_chosen(count, self.greyscale, generator),
-            sigma=draw_sigma(count, self.blur, self.sigma, generator),
-        )
+        boxes = draw_boxes(*sides, scale=self.scale, ratio=self.ratio, generator=generator)
+        flipped = _chosen(count, self.flip, generator)
+        changes = [_uniform(count, bounds=(-change, change), generator=generator) for change in self.strength]
+        factors = torch.stack(changes, dim=1) * _chosen(count, self.jitter, generator).unsqueeze(1)
+        factors[:, :HUE] += 1
+        order = _uniform(count, 4, bounds=(0, 1), generator=generator).argsort(1)
+        grey = _chosen(count, self.greyscale, generator)
+        sigma = _uniform(count, bounds=self.sigma, generator=generator) * _chosen(count, self.blur, generator)
+        return Draws(boxes, flipped, factors, order, grey, sigma)
 
     @torch.no_grad()
     def apply(self, images: Tensor, draws: Draws) -> Tensor:
-        """The view of images (N, 3, H, W) that the draws describe: (N, 3, size, size) float32, normalised."""
+        """See `RandomView`."""
         view = resized_crop(as_float(images), draws.boxes, draws.flipped, self.size)
         if self.jitter > 0:
             view = colour_jitter(view, draws.factors, draws.order)
@@ -151,7 +164,7 @@ def probe(size: int, normalisation: Normalisation) -> View:
 
 
 @dataclasses.dataclass(frozen=True)
-class ShiftedView:
+class ShiftedView(RandomView):
     """Random crop of the image padded with black, and flip: what SCE's linear evaluation trains on but on ImageNet.
 
     Attributes:
@@ -173,18 +186,15 @@ class ShiftedView:
         if self.padding < 0:
             raise ValueError(f"padding={self.padding} should be at least 0 pixels")
 
-    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """An independent view of every image, of its own size: (N, 3, H, W) float32, normalised. See `View`."""
-        _check_images(images, generator)
-        return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
-
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Shifts:
-        """Parameters of one view of each of `count` images, whose size does not matter."""
-        return Shifts(draw_shifts(count, self.padding, generator), draw_chosen(count, self.flip, generator))
+        """See `RandomView`; the size of the images does not matter."""
+        far = (-self.padding, self.padding + 1)
+        shifts = torch.randint(*far, (count, 2), generator=generator, device=generator.device)
+        return Shifts(shifts, _chosen(count, self.flip, generator))
 
     @torch.no_grad()
     def apply(self, images: Tensor, draws: Shifts) -> Tensor:
-        """The view of images (N, 3, H, W) that the draws describe: (N, 3, H, W) float32, normalised."""
+        """See `RandomView`."""
         return normalise(shifted_crop(as_float(images), draws.shifts, draws.flipped), self.normalisation)
 
 
@@ -233,6 +243,58 @@ class CentredView:
     def sides(self, *sides: int) -> list[int]:
         """What the sides of an image, in pixels, are resized to."""
         return [self.resize if self.square else self.resize * side // min(sides) for side in sides]
+
+
+def draw_boxes(
+    heights: Tensor,
+    widths: Tensor,
+    *,
+    scale: tuple[float, float],
+    ratio: tuple[float, float],
+    generator: torch.Generator,
+) -> Tensor:
+    """Crops of random area and aspect ratio, anywhere in images of the given sizes.
+
+    Of ten candidates, whose area is uniform and whose ratio log-uniform, the first that fits into the image; else the
+    largest central crop whose ratio is allowed.
+
+    Args:
+        heights, widths: (N,) pixels of the images, on the device of the generator.
+        scale: least and largest share of the image's area.
+        ratio: least and largest width over height.
+        generator: on the device of the sizes.
+
+    Returns:
+        (N, 4) int64: top, left, height, width.
+
+    Source: Szegedy et al. 2015 as torchvision's `RandomResizedCrop` has it.
+    """
+    attempts, count = 10, len(heights)
+    sides = torch.stack([heights, widths])                                                  # (2, N)
+    area = heights * widths * _uniform(attempts, count, bounds=scale, generator=generator)  # (attempts, N)
+    logarithms = (math.log(ratio[0]), math.log(ratio[1]))
+    log_ratio = _uniform(attempts, count, bounds=logarithms, generator=generator)
+    boxes = (area.unsqueeze(1) * torch.stack([-log_ratio, log_ratio], dim=1).exp()).sqrt().round()
+    fits = ((boxes >= 1) & (boxes <= sides)).all(1)                                         # (attempts, N)
+    central = torch.minimum(sides, torch.stack([widths / ratio[0], heights * ratio[1]]).round())
+    boxes = torch.cat([boxes, central.unsqueeze(0)])                                        # (attempts + 1, 2, N)
+    first = torch.cat([fits, torch.ones_like(fits[:1])]).byte().argmax(0)                   # (N,)
+    box = boxes.gather(0, first.expand(1, 2, count)).squeeze(0)
+    room = sides - box
+    place = _uniform(2, count, bounds=(0, 1), generator=generator)
+    corner = torch.where(first < attempts, place * (room + 1), room / 2).floor()
+    return torch.cat([corner, box]).T.long()
+
+
+def _chosen(count: int, probability: float, generator: torch.Generator) -> Tensor:
+    """(count,) bool: True with the given probability."""
+    return _uniform(count, bounds=(0, 1), generator=generator) < probability
+
+
+def _uniform(*shape: int, bounds: tuple[float, float], generator: torch.Generator) -> Tensor:
+    """float32 of the given shape, uniform between the bounds, on the generator's device."""
+    least, largest = bounds
+    return least + (largest - least) * torch.rand(shape, generator=generator, device=generator.device)
 
 
 def _check_images(images: Tensor, generator: torch.Generator | None = None) -> None:

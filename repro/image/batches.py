@@ -1,47 +1,33 @@
-"""Where the images of a training step come from: device memory, or files that worker processes decode."""
+"""Where the images of a training step come from: device memory, or files that worker processes decode.
+
+Of pictures too many for memory, a worker does for each what changes its size, on 256 levels as the papers' code does,
+while the device trains and does the rest of the view for a whole batch. On the same box the picture is within one level
+of `operations.resized_crop`, which does not round in between.
+"""
 
 import dataclasses
+import multiprocessing
+import os
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
-from repro.image.augment import CentredView, ShiftedView, View
+from repro.image.augment import CentredView, ShiftedView, View, draw_boxes
 from repro.image.data import ImageSet
 from repro.image.files import Files
-from repro.image.stream import Streamed
-
-
-class Batches(Protocol):
-    """Pictures for a number of views.
-
-    Attributes:
-        views: what is left to do with the pictures of each view.
-    """
-
-    views: Sequence[View | CentredView | ShiftedView]
-
-    def batches(self, order: Tensor, *, batch: int, seed: Sequence[int]) -> Iterator[list[Tensor]]:
-        """Pictures of consecutive parts of `order`, of `batch` indices each, the last may be smaller.
-
-        Args:
-            order: (m,) indices of images, on the CPU.
-            batch: indices per part, at least 1.
-            seed: of whatever random choices come before `views`.
-
-        Yields:
-            For every view the pictures (n, 3, H, W) uint8 of a part, on the device.
-        """
+from repro.run.device import cores
+from repro.run.parallel import end_with_parent
 
 
 class Resident:
-    """Images that live in device memory; nothing is done to them before the views.
+    """Images (n, 3, H, W) uint8 that live in device memory; nothing is done to them before the views.
 
-    Args:
-        images: (n, 3, H, W) uint8.
-        views: see `Batches`.
-        device: where the images go, once.
+    Attributes:
+        views: what is left to do with the pictures of each view.
     """
 
     def __init__(
@@ -50,15 +36,154 @@ class Resident:
         self.images, self.views = images.to(device), list(views)
 
     def batches(self, order: Tensor, *, batch: int, seed: Sequence[int]) -> Iterator[list[Tensor]]:
-        """See `Batches`; `seed` is not used."""
+        """See `Streamed`; `seed` is not used."""
         for index in order.split(batch):
             yield [self.images[index.to(self.images.device, non_blocking=True)]] * len(self.views)
 
 
-def batches_of(data: ImageSet, views: Sequence[View | CentredView | ShiftedView], device: torch.device) -> Batches:
+class Streamed:
+    """Images decoded, cropped and resized by worker processes while the device trains.
+
+    A script that uses it starts its work below `if __name__ == "__main__":`, as the workers import the script again.
+
+    Args:
+        files: the images.
+        views: what each image is wanted in.
+        device: to train on.
+        workers: processes, at least 1; None takes one for each core that this process may use, shared with the other
+            processes that `torchrun` has started on this machine.
+
+    Attributes:
+        views: what is left to do on the device to the batches, in the order of `views`: the same views less the crop,
+            which of a batch made here is the identity.
+
+    Raises:
+        TypeError: if a view is neither a `View` nor a `CentredView`.
+        ValueError: if there are less than 1 worker.
+    """
+
+    def __init__(
+        self, files: Files, views: Sequence[View | CentredView], device: torch.device, *, workers: int | None = None
+    ) -> None:
+        self.views = [_left_to_do(view) for view in views]
+        self._files, self._whole_views, self._device = files, tuple(views), device
+        alike = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+        self._workers = max(1, cores() // alike) if workers is None else workers
+        if self._workers < 1:
+            raise ValueError(f"workers={workers} should be at least 1 process, or None for one on each core")
+
+    def batches(self, order: Tensor, *, batch: int, seed: Sequence[int]) -> Iterator[list[Tensor]]:
+        """The images at the places in `order`, cut to the size of each view.
+
+        The crop of an image depends on `seed`, its place in the data set and the number of the view alone: neither the
+        number of workers nor where an interrupted run goes on changes it. An epoch has a seed of its own.
+
+        Args:
+            order: (m,) int64 places in the files.
+            batch: images at a time, at least 1.
+            seed: whole numbers of at least 0, such as the run's seed and the epoch.
+
+        Yields:
+            For each `batch` consecutive places, the last ones may be fewer, one uint8 tensor (batch, 3, size, size) of
+            every view, on the device.
+
+        Raises:
+            ValueError: if `batch` is less than 1, or a file is gone or damaged; the message names it.
+        """
+        if batch < 1:
+            raise ValueError(f"batch={batch} should be at least 1 image")
+        places = [order[start : start + batch].tolist() for start in range(0, len(order), batch)]
+        if not places:
+            return
+        loader = DataLoader(
+            _Cut(self._files, self._whole_views, tuple(seed)),
+            batch_size=None,  # one item of the data set is a batch already
+            sampler=places,
+            num_workers=min(self._workers, len(places)),
+            multiprocessing_context=_processes(),
+            worker_init_fn=end_with_parent,  # torch finds out of a killed parent in forked workers alone
+            pin_memory=self._device.type == "cuda",
+            generator=torch.Generator(),  # else it draws from the global one, which training may use
+        )
+        for views in loader:
+            if isinstance(views, ValueError):
+                raise views
+            yield [view.to(self._device, non_blocking=True) for view in views]
+
+
+class _Cut(Dataset):
+    """By lists of places in the files, one uint8 tensor (len(list), 3, size, size) per view, or what is wrong."""
+
+    def __init__(self, files: Files, views: tuple[View | CentredView, ...], seed: tuple[int, ...]) -> None:
+        self.files, self.views, self.seed = files, views, seed
+
+    def __getitem__(self, places: list[int]) -> list[Tensor] | ValueError:
+        try:
+            return self._cut(places)
+        except ValueError as error:  # raised here, torch would wrap its message in a traceback and keep the workers
+            return error
+
+    def _cut(self, places: list[int]) -> list[Tensor]:
+        cut = [torch.empty(len(places), 3, view.size, view.size, dtype=torch.uint8) for view in self.views]
+        for row, place in enumerate(places):
+            picture = self.files.read(place)
+            for number, view in enumerate(self.views):
+                if isinstance(view, View):
+                    small = cropped(picture, view, _generator(*self.seed, place, number))
+                else:
+                    small = centred(picture, view)
+                cut[number][row] = torch.from_numpy(np.array(small)).permute(2, 0, 1)
+        return cut
+
+
+def cropped(picture: Image.Image, view: View, generator: torch.Generator) -> Image.Image:
+    """A random crop as the view draws it, resized by antialiased bilinear interpolation to its size."""
+    heights, widths = torch.tensor([picture.height]), torch.tensor([picture.width])
+    boxes = draw_boxes(heights, widths, scale=view.scale, ratio=view.ratio, generator=generator)
+    top, left, height, width = boxes.squeeze(0).tolist()
+    # Cut out first: resizing a box of the whole picture would mix in the pixels around it.
+    crop = picture.crop((left, top, left + width, top + height))
+    return crop.resize((view.size, view.size), Image.Resampling.BILINEAR)
+
+
+def centred(picture: Image.Image, view: CentredView) -> Image.Image:
+    """The picture with its shorter side resized as the view says, then its centre."""
+    sides = view.sides(*picture.size)
+    left, top = (round((side - view.size) / 2) for side in sides)
+    resized = picture.resize(sides, Image.Resampling.BILINEAR)
+    return resized.crop((left, top, left + view.size, top + view.size))
+
+
+def _left_to_do(view: View | CentredView) -> View | CentredView:
+    """The view for pictures that are its crop already."""
+    if isinstance(view, View):
+        return dataclasses.replace(view, scale=(1, 1), ratio=(1, 1))
+    if isinstance(view, CentredView):
+        return dataclasses.replace(view, resize=view.size)
+    raise TypeError(f"{view} cannot be streamed; give a View or a CentredView")
+
+
+def _generator(*seed: int) -> torch.Generator:
+    """A generator that several numbers seed together."""
+    mixed, = np.random.SeedSequence(seed).generate_state(1)
+    return torch.Generator().manual_seed(int(mixed))
+
+
+def _processes() -> multiprocessing.context.BaseContext:
+    """How to start workers: from a process that has imported this module and runs no threads.
+
+    A fork of this one, in which torch may run threads, could wait for ever for a lock that one of them held.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
+def batches_of(
+    data: ImageSet, views: Sequence[View | CentredView | ShiftedView], device: torch.device
+) -> Resident | Streamed:
     """Batches of a data set, resident unless its images stay in files."""
-    kind = Streamed if isinstance(data.images, Files) else Resident
-    return kind(data.images, views, device)
+    return (Streamed if isinstance(data.images, Files) else Resident)(data.images, views, device)
 
 
 def on_device(data: ImageSet, device: torch.device) -> ImageSet:

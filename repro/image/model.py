@@ -1,9 +1,8 @@
 """ResNet trunks and projection heads for images, and their weights in files for use elsewhere."""
 
-import contextlib
 import functools
 import json
-from collections.abc import Iterator
+import math
 from pathlib import Path
 from typing import Any
 
@@ -146,25 +145,16 @@ def load(path: Path) -> ImageModel:
         FileNotFoundError: if there is no such file.
         ValueError: if it is not in the safetensors format, not a whole model as `save` writes it, or not finite.
     """
-    with _opened(Path(path)) as file:
-        architecture = _described(path, file, "architecture")
-        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
+    architecture, weights = _read(path, "architecture")
     try:
         with torch.device("meta"):  # neither memory nor random numbers for weights that are replaced
             model = ImageModel(**architecture)
-    except (TypeError, ValueError, RuntimeError) as error:  # the last of negative sizes
-        raise ValueError(f"{path} describes a model that cannot be made ({error}); export it again") from error
-    expected = {name: weight.shape for name, weight in model.state_dict().items()}
-    found = {name: weight.shape for name, weight in weights.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            raise ValueError(
-                f"{path} does not hold the weights of {architecture}: {name} has "
-                f"{_size(found.get(name))} in the file and {_size(expected.get(name))} in the model; export it again"
-            )
-        if not weights[name].isfinite().all():
-            raise ValueError(f"{path} is damaged: {name} is not finite; export it again")
-    model.load_state_dict(weights, assign=True)
+        model.load_state_dict(weights, assign=True)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path} does not hold the model it describes ({error}); export it again") from error
+    odd = [name for name, weight in weights.items() if not weight.isfinite().all()]
+    if odd:
+        raise ValueError(f"{path} is damaged: {odd[0]} is not finite; export it again")
     return model.eval()
 
 
@@ -174,45 +164,31 @@ def load_view(path: Path) -> CentredView:
     Raises:
         FileNotFoundError, ValueError: as `load`.
     """
-    with _opened(Path(path)) as file:
-        seen = _described(path, file, "view")
+    seen, _ = _read(path, "view")
     try:
-        size, resize, mean, std = (seen[name] for name in ("size", "resize", "mean", "std"))
-        colours = torch.tensor([mean, std], dtype=torch.float64)
-        if colours.shape != (2, 3) or not colours.isfinite().all() or not (colours[1] > 0).all():
+        mean, std = (tuple(map(float, seen.pop(name))) for name in Normalisation._fields)
+        if len(mean) != 3 or len(std) != 3 or not all(map(math.isfinite, mean + std)) or min(std) <= 0:
             raise ValueError(f"mean={mean}, std={std} should be three finite numbers each, std above 0")
-        if not type(size) is type(resize) is int:
-            raise ValueError(f"size={size}, resize={resize} should be whole numbers of pixels")
-        square = choose("square", seen.get("square", False), (True, False))  # files of before have none
-        return CentredView(size, Normalisation(tuple(mean), tuple(std)), resize, square)
-    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise ValueError(f"{path} describes a view that cannot be made ({error}); export it again") from error
+        if not type(seen["size"]) is type(seen["resize"]) is int or type(seen.get("square", False)) is not bool:
+            raise ValueError(f"{seen} should have whole numbers of pixels, and true or false for square")
+        return CentredView(normalisation=Normalisation(mean, std), **seen)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{path} describes a view that cannot be made ({error!r}); export it again") from error
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """A file as safetensors opens it."""
+def _read(path: Path, name: str) -> tuple[Any, dict[str, Tensor]]:
+    """One of the JSON texts in the metadata of a file, and the weights."""
     from safetensors import SafetensorError, safe_open
 
-    if not path.is_file():
+    if not Path(path).is_file():
         raise FileNotFoundError(f"{path} is not a file; write one with `repro results weights KEY`")
     try:
         with safe_open(path, framework="pt") as file:
-            yield file
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a sound safetensors file ({error}); export it again") from error
-
-
-def _described(path: Path, file: Any, name: str) -> Any:
-    """One of the JSON texts in the metadata of an opened file."""
-    try:
-        return json.loads((file.metadata() or {})[name])
-    except (KeyError, ValueError, RecursionError) as error:
+            text = (file.metadata() or {})[name]
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
+        return json.loads(text), weights
+    except (SafetensorError, KeyError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"{path} does not say which model it holds, or of which images: it has no {name!r}; files of "
-            "`repro results weights KEY` do, in their metadata"
+            f"{path} is no sound safetensors file with {name!r} in its metadata, as `repro results weights KEY` writes "
+            f"it ({error!r}); export it again"
         ) from error
-
-
-def _size(shape: torch.Size | None) -> str:
-    return "no place" if shape is None else f"the shape {tuple(shape)}"

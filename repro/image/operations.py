@@ -57,7 +57,7 @@ def colour_jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     have its factors, the others the neutral one.
 
     Args:
-        factors: (N, 4) as `draws.draw_factors` gives them.
+        factors: (N, 4) as `augment.Draws` has them.
         order: (N, 4) permutations of `BRIGHTNESS, CONTRAST, SATURATION, HUE`.
     """
     step = torch.arange(4, device=order.device)

@@ -25,7 +25,7 @@ from repro.image.augment import CentredView, ShiftedView, View
 from repro.image.batches import batches_of, on_device
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
-from repro.image.recipe import VARIANTS, ImageRecipe
+from repro.image.recipe import ImageRecipe
 from repro.image.views import centred_view, training_views
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
@@ -40,14 +40,10 @@ def check_shared(recipe: ImageRecipe) -> None:
     if recipe.method == "random":  # trains on no batch
         return
     _, processes = process()
-    if recipe.batch % processes:
-        raise ValueError(f"batch={recipe.batch} cannot be shared by {processes} processes; choose a multiple")
-    if recipe.groups % processes:
-        several = VARIANTS["ghost_groups"]["groups"]
+    if recipe.batch % processes or recipe.groups % processes:
         raise ValueError(
-            f"groups={recipe.groups} cannot be divided among {processes} processes, each of which normalises its own "
-            f"samples; pass --variant ghost_groups (variant='ghost_groups'), whose {several} groups any number of "
-            f"processes that divides {several} can share"
+            f"batch={recipe.batch} or groups={recipe.groups} cannot be divided among {processes} processes, each of "
+            "which normalises its own samples; choose multiples, such as the 8 groups of --variant ghost_groups"
         )
     groups_here(recipe.groups, recipe.batch // processes)
 

@@ -1,5 +1,6 @@
 """Pre-training with any subset of attractive/contrastive x encoder/decoder objectives."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
 from repro.contrast.momentum import MomentumEncoder, follow
+from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
 from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet
@@ -24,11 +26,17 @@ OPTIMISER = torch.optim.Adam
 class Pretrainer(Learner):
     """A learner with model, momentum encoder, dictionaries, optimiser, generator and order of samples.
 
+    With `select="best_on_test"` it also looks at the test split every `select_every` epochs and remembers the weights
+    of the best 1-NN accuracy there: the released code's selection, kept to measure what it is worth.
+
     Args:
         recipe: hyper-parameters; `objectives="random"` gives the untrained model and no steps.
         data: the set; its frames go to the device once.
         seed: of initialisation, order and augmentation. Equal seeds start from equal weights on every device.
         device: where to train.
+
+    Attributes:
+        best, weights: the largest accuracy so far, percent, -1 before the first look, and the model's weights then.
 
     Raises:
         ValueError: if the batch is larger than the number of training sequences.
@@ -48,21 +56,14 @@ class Pretrainer(Learner):
         if trains(recipe) and recipe.batch > len(self.train):
             available = f"{len(self.train)} training sequences of {data.name}"
             fits = 1 << (len(self.train).bit_length() - 1)
-            smaller = f"choose a smaller batch, --batch {fits} or, of a notebook, -p batch {fits}"
-            raise ValueError(f"batch={recipe.batch} exceeds the {available}; {smaller}")
+            raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch, such as {fits}")
         longest, features = int(data.lengths.max()), data.frames.shape[1]
         initialisation, noise, sequences, order, views = seeds(seed, 5)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(initialisation)
-            self.model = SkeletonModel(
-                features,
-                recipe.units,
-                recipe.layers,
-                recipe.projection,
-                recipe.head,
-                recipe.bidirectional,
-                recipe.decoder_input,
-            )
+            shape = (recipe.units, recipe.layers, recipe.projection)
+            kinds = (recipe.head, recipe.bidirectional, recipe.decoder_input)
+            self.model = SkeletonModel(features, *shape, *kinds)
         drawn = torch.Generator().manual_seed(noise)
         self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=drawn))
         crop, drawn = min(recipe.td_crop or longest, longest), torch.Generator().manual_seed(sequences)
@@ -78,11 +79,17 @@ class Pretrainer(Learner):
         self.total_steps = recipe.epochs * self.steps_per_epoch if trains(recipe) else 0
         self.order_generator, places = torch.Generator().manual_seed(order), torch.arange(len(self.train))
         self.order = ShuffledBatches(places, self.steps_per_epoch, self.order_generator, recipe.batch)
+        self.kept = ("best", "weights") if recipe.select == "best_on_test" else ()
+        self.best, self.weights = -1.0, copy.deepcopy(self.model.state_dict())
 
     def step(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
         sequences, lengths, cpu_lengths = self._next_batch()
-        queries = self._query_inputs(sequences, lengths)
+        queries = {}
+        if self.recipe.looks_at("augmented"):
+            queries["augmented"] = self._view(sequences, lengths)
+        if self.recipe.looks_at("clean"):
+            queries["clean"] = sequences
         key_input = self._view(sequences, lengths) if self.contrastive else None
         with self.autocast():
             keys = self._keys(key_input, cpu_lengths) if self.contrastive else {}
@@ -94,24 +101,15 @@ class Pretrainer(Learner):
         self.optimiser.step()
         self._update_keys(keys)
         self.taken += 1
+        if self.kept and self.taken % (self.recipe.select_every * self.steps_per_epoch) == 0:
+            accuracy = self.accuracy_on_test()
+            if accuracy > self.best:
+                self.best, self.weights = accuracy, copy.deepcopy(self.model.state_dict())
         return torch.stack([*losses.values(), loss]).detach()
 
     def _next_batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Sequences (N, T, D) cut to the longest of the batch, lengths (N,), and these on the CPU."""
-        return self.sequences.batch(self._next_index())
-
-    def _next_index(self) -> Tensor:
-        """Which sequences are in the next batch, (N,), on the CPU."""
-        return self.train[self.order.take()]
-
-    def _query_inputs(self, clean: Tensor, lengths: Tensor) -> dict[str, Tensor]:
-        """The inputs of the query encoder that the objective needs: an augmented view, the untransformed sequences."""
-        inputs = {}
-        if self.recipe.looks_at("augmented"):
-            inputs["augmented"] = self._view(clean, lengths)
-        if self.recipe.looks_at("clean"):
-            inputs["clean"] = clean
-        return inputs
+        return self.sequences.batch(self.train[self.order.take()])
 
     def _view(self, clean: Tensor, lengths: Tensor) -> Tensor:
         recipe = self.recipe
@@ -215,7 +213,32 @@ class Pretrainer(Learner):
     def _sequences(self, data: SkeletonSet) -> Sequences:
         return self.sequences if data is self.data else Sequences(data.frames, data.lengths, self.device)
 
+    def accuracy_on_test(self) -> float:
+        """1-NN accuracy of the readouts in percent, test samples against training samples."""
+        readouts, _ = self.features(self.data)
+        return nearest_neighbour(*split(self.data, readouts))
+
+    def restore(self) -> None:
+        """Put the best weights into the model, to evaluate it; nothing if the test split was never looked at."""
+        if self.best >= 0:
+            self.model.load_state_dict(self.weights)
+
     def load_weights(self, state: Mapping[str, Any]) -> None:
-        """See `Learner.load_weights`; once the optimiser alone had the number of steps."""
-        steps = (int(each["step"]) for each in state["optimiser"]["state"].values())
-        super().load_weights({"taken": max(steps, default=0)} | dict(state))
+        """See `Learner.load_weights`."""
+        super().load_weights(_unwatched(state))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See `Learner.load_state_dict`."""
+        super().load_state_dict(_unwatched(state))
+
+
+def split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Features and labels of the training split, then of the test split, on the device of the features."""
+    labels, train, test = (column.to(features.device) for column in (data.labels, data.train, data.test))
+    return features[train], labels[train], features[test], labels[test]
+
+
+def _unwatched(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A learner's state, also of before, when what looked at the test split held the pretrainer's."""
+    own = {name: value for name, value in state.items() if name != "pretrainer"}
+    return {**state.get("pretrainer", {}), **own}

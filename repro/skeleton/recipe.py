@@ -58,24 +58,13 @@ def trains(recipe: "SkeletonRecipe") -> bool:
     return recipe.objectives != "random"
 
 
-def contrasts(recipe: "SkeletonRecipe") -> bool:
-    """Whether a recipe's objective looks at keys of the momentum encoder."""
-    return recipe.looks_at("key")
+def needing(*inputs: str, kinds: tuple[str, ...] = ("embedded", "decoded")) -> Callable[["SkeletonRecipe"], bool]:
+    """Whether a recipe's objective looks at one of the inputs, embedded or decoded."""
+    return lambda recipe: any(name in recipe.needs[kind] for kind in kinds for name in inputs)
 
 
-def embeds_keys(recipe: "SkeletonRecipe") -> bool:
-    """Whether a recipe's objective looks at embedded keys, which the dictionary keeps."""
-    return "key" in recipe.needs["embedded"]
-
-
-def decodes_keys(recipe: "SkeletonRecipe") -> bool:
-    """Whether a recipe's objective looks at decoded keys, which the dictionary of sequences keeps."""
-    return "key" in recipe.needs["decoded"]
-
-
-def augments(recipe: "SkeletonRecipe") -> bool:
-    """Whether a recipe's objective looks at augmented views."""
-    return recipe.looks_at("augmented") or contrasts(recipe)
+contrasts = needing("key")
+embeds_keys, decodes_keys = (needing("key", kinds=(kind,)) for kind in ("embedded", "decoded"))
 
 
 def embeds(recipe: "SkeletonRecipe") -> bool:
@@ -137,8 +126,8 @@ class SkeletonRecipe(Recipe):
     temperature: float = setting(0.1, "released code, UCLA_BUTD_CON.yaml", least=1e-6, used=contrasts)
     momentum: float = setting(0.999, "released code, UCLA_BUTD_CON.yaml", least=0, most=1, used=contrasts)
     ema_head_twice: bool = setting(False, "paper; true in the released code", used=keys_through_head)
-    flip: float = setting(0.5, "released code", least=0, most=1, used=augments)
-    shear: float = setting(1.0, "released code", least=0, used=augments)
+    flip: float = setting(0.5, "released code", least=0, most=1, used=needing("augmented", "key"))
+    shear: float = setting(1.0, "released code", least=0, used=needing("augmented", "key"))
     epochs: int = setting(150, "released code, UCLA_BUTD_CON.yaml", least=0, used=trains)
     batch: int = setting(32, "released code, UCLA_BUTD_CON.yaml", least=1, used=trains)
     learning_rate: float = setting(

@@ -1,6 +1,5 @@
 """How the taxonomy's recipes are trained and measured."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +9,11 @@ from torch import Tensor
 from repro.data import manifest
 from repro.recipe import Rows
 from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, percent, spread, standardised
-from repro.run.fit import load_checkpoint
+from repro.run.finished import checkpoint
 from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet, load
-from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer
+from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer, split
 from repro.skeleton.recipe import PRESETS, VARIANTS, SkeletonRecipe
-from repro.skeleton.selection import BestOnTest
 from repro.table import Study, optimiser
 
 EVALUATION = 2  # raise when `evaluate` measures more, or otherwise
@@ -27,28 +25,20 @@ def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
     return _load(recipe.dataset, manifest.data_root(), recipe.protocol, recipe.pipeline, recipe.subset)
 
 
-def along(learner: Pretrainer | BestOnTest) -> dict[str, float]:
+def along(learner: Pretrainer) -> dict[str, float]:
     """The accuracies of `evaluate` that are measured along training, in percent; probes draw from streams of their own.
 
     All but `linear_best` are of the probe's last epoch, whatever the recipe selects. At the end of a training that
     selects nothing they are what `evaluate` reports.
     """
-    pretrainer = _pretrainer(learner)
-    readouts, _ = pretrainer.features(pretrainer.data)
-    accuracies = _accuracies(pretrainer.recipe.replace(select="last"), pretrainer.data, readouts, pretrainer.seed)
+    readouts, _ = learner.features(learner.data)
+    accuracies = _accuracies(learner.recipe.replace(select="last"), learner.data, readouts, learner.seed)
     return {name: accuracies[name] for name in ALONG}
 
 
-def learners(
-    recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device
-) -> Iterator[Pretrainer | BestOnTest]:
-    """What `fit` trains for a recipe: the pretrainer, watched on the test split if the recipe selects there."""
-    pretrainer = Pretrainer(recipe, data, seed, device)
-    yield BestOnTest(pretrainer) if recipe.select == "best_on_test" else pretrainer
-
-
-def _pretrainer(learner: Pretrainer | BestOnTest) -> Pretrainer:
-    return learner.pretrainer if isinstance(learner, BestOnTest) else learner
+def learners(recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> Iterator[Pretrainer]:
+    """What `fit` trains for a recipe: one pretrainer."""
+    yield Pretrainer(recipe, data, seed, device)
 
 
 def check(recipe: SkeletonRecipe, device: torch.device) -> None:
@@ -62,17 +52,12 @@ def constants(recipe: SkeletonRecipe) -> Rows:
     return [optimiser(OPTIMISER, "released code, UCLA_BUTD_CON.yaml")] if recipe.uses("learning_rate") else []
 
 
-def restored(described: dict, store: Store, device: torch.device) -> Pretrainer | BestOnTest:
-    """A finished cell's learner with the weights of its last checkpoint, to evaluate; it cannot be trained on.
-
-    Args:
-        described: the cell, as `Store.finished` describes it.
-        store: where it is.
-        device: where to evaluate, which need not be where it was trained.
+def restored(described: dict, store: Store, device: torch.device) -> Pretrainer:
+    """The learner of a finished cell, as `Store.finished` describes it, with its last weights, to evaluate anywhere.
 
     Raises:
         ValueError: if it cannot be evaluated as it was trained, saying why.
-        OSError: if its data are not here.
+        OSError: if its data or its checkpoint are not here.
     """
     if described["version"] != VERSION:
         raise ValueError(f"it was trained by version {described['version']} of the pretrainer, this one is {VERSION}")
@@ -80,28 +65,24 @@ def restored(described: dict, store: Store, device: torch.device) -> Pretrainer 
     data = data_of(recipe)
     if data.digest != described["digest"]:
         raise ValueError(f"its data had the digest {described['digest']}, those here have {data.digest}")
-    learner = next(learners(recipe, data, described["seed"], device))
-    state = load_checkpoint(store.folder(described["key"], math.inf))
-    if state is None or state["step"] != learner.total_steps:
-        raise ValueError(f"there is no checkpoint of step {learner.total_steps}, its last")
-    learner.load_weights(state["learner"])
+    learner = Pretrainer(recipe, data, described["seed"], device)
+    learner.load_weights(checkpoint(described["key"], store))
     return learner
 
 
-def measure(learner: Pretrainer | BestOnTest) -> dict[str, float | str]:
+def measure(learner: Pretrainer) -> dict[str, float | str]:
     """`evaluate` at the checkpoint that the recipe selects.
 
     Where that is chosen on the test split, "linear_last" is the accuracy of the same training without any choice: the
     linear probe's last epoch at the last checkpoint. So what the choice is worth is measured in pairs.
     """
-    pretrainer = _pretrainer(learner)
-    data, seed, recipe = pretrainer.data, pretrainer.seed, pretrainer.recipe
-    if not isinstance(learner, BestOnTest):
-        return evaluate(pretrainer, data, seed)
-    readouts, _ = pretrainer.features(data)
+    data, seed, recipe = learner.data, learner.seed, learner.recipe
+    if recipe.select != "best_on_test":
+        return evaluate(learner, data, seed)
+    readouts, _ = learner.features(data)
     last = _reported(_probed(recipe, data, readouts, seed, recipe.probe_learning_rate), "last")
     learner.restore()
-    return evaluate(pretrainer, data, seed) | {"linear_last": last}
+    return evaluate(learner, data, seed) | {"linear_last": last}
 
 
 def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, float | str]:
@@ -138,7 +119,7 @@ def evaluate(pretrainer: Pretrainer, data: SkeletonSet, seed: int) -> dict[str, 
 def _accuracies(recipe: SkeletonRecipe, data: SkeletonSet, readouts: Tensor, seed: int) -> dict[str, float]:
     """Linear probes and nearest neighbour on the test split, with and without the sequences that are repeated there."""
     scaled = standardised(readouts, readouts[data.train.to(readouts.device)])
-    *known, test_labels = _split(data, readouts)
+    *known, test_labels = split(data, readouts)
     right = {
         "linear": _probed(recipe, data, readouts, seed, recipe.probe_learning_rate),
         "linear_standardised": _probed(recipe, data, scaled, seed, recipe.probe_standardised_rate),
@@ -154,7 +135,7 @@ def _accuracies(recipe: SkeletonRecipe, data: SkeletonSet, readouts: Tensor, see
 
 def _probed(recipe: SkeletonRecipe, data: SkeletonSet, features: Tensor, seed: int, learning_rate: float) -> Tensor:
     """Whether a linear probe is right, after every epoch and for every test sequence, (epochs, m) bool."""
-    *known, test_labels = _split(data, features)
+    *known, test_labels = split(data, features)
     predictions = linear_predictions(
         *known,
         classes=len(data.actions),
@@ -170,12 +151,6 @@ def _reported(right: Tensor, select: str) -> float:
     """Accuracy in percent, of (epochs, m) bool, at the epoch that is selected."""
     accuracies = [percent(epoch) for epoch in right]
     return max(accuracies) if select == "best_on_test" else accuracies[-1]
-
-
-def _split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Features and labels of the training split, then of the test split."""
-    labels, train, test = (each.to(features.device) for each in (data.labels, data.train, data.test))
-    return features[train], labels[train], features[test], labels[test]
 
 
 def _relative_spread(points: Tensor) -> float:

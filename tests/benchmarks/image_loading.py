@@ -20,8 +20,8 @@ import torch
 from PIL import Image, ImageFilter
 
 from repro.image.augment import strong
+from repro.image.batches import Streamed
 from repro.image.files import Files
-from repro.image.stream import Streamed
 from repro.image.views import normalisation
 from repro.run.cost import peak_mb
 from tests.benchmarks.spread import ratios, spread

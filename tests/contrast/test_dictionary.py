@@ -33,15 +33,6 @@ def test_enqueue_equals_a_deque(size, batches):
         assert torch.equal(dictionary.entries[:, 0], dictionary.entries[:, 1])
 
 
-def test_enqueue_keeps_rows_where_a_queue_without_skipping_has_them():
-    at_once, in_turn = Dictionary(numbered(-4, 4)), Dictionary(numbered(-4, 4))
-    at_once.enqueue(numbered(0, 11))
-    for number in range(11):
-        in_turn.enqueue(numbered(number, 1))
-    assert torch.equal(at_once.entries, in_turn.entries)
-    assert torch.equal(at_once.pointer, in_turn.pointer)
-
-
 def test_entries_of_any_shape_keep_their_precision():
     dictionary = Dictionary(torch.zeros(3, 4, 2, dtype=torch.float64))
     dictionary.enqueue(torch.ones(2, 4, 2, dtype=torch.bfloat16))

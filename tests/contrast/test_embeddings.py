@@ -6,7 +6,6 @@ import pytest
 import torch
 from candidates import arguments, drawing, last_layer_gradients, no_exclusion, pool, slow_distances
 
-from repro.contrast.embeddings import normalised_gradients
 from repro.contrast.negatives import gradient_factors, gradient_norms, kmeans_plusplus, pairwise_sq_distance, select
 
 SHAPES = [(1, 1, 1, 1), (7, 4, 3, 5), (9, 6, 5, 2), (8, 1, 3, 4), (6, 5, 1, 1)]  # P, M, d, e
@@ -51,25 +50,6 @@ def test_norms_of_what_cannot_be_compared_are_refused():
         gradient_norms(candidates, queries * torch.tensor([[1.0], [0.0], [1.0]]), inputs, normalised=True)
     with pytest.raises(ValueError, match="candidates has values that are not finite"):
         gradient_norms(candidates * torch.nan, queries, inputs)
-
-
-def test_the_weights_gradient_is_an_outer_product_of_the_candidate():
-    candidates, layer, inputs = pool(7, 4, 3, 5)
-    weights, _ = last_layer_gradients(candidates, layer, inputs)
-    a, b = gradient_factors(candidates, layer(inputs), inputs)
-    for n, weight in enumerate(weights):
-        other = a[n] @ weight / a[n].square().sum()
-        torch.testing.assert_close(torch.outer(a[n], other), weight)
-        torch.testing.assert_close(other.norm(), b[n].norm())
-
-
-def test_repeated_queries_and_more_queries_than_features_are_exact():
-    candidates, layer, inputs = pool(9, 3, 4, 2)
-    inputs = inputs[[0, 1, 1, 2, 0, 0, 2]]
-    weights, _ = last_layer_gradients(candidates, layer, inputs)
-    a, b = gradient_factors(candidates, layer(inputs), inputs)
-    assert b.shape == (9, 2)
-    torch.testing.assert_close((a @ a.T) * (b @ b.T), weights.flatten(1) @ weights.flatten(1).T)
 
 
 def test_a_confident_posterior_keeps_its_small_gradient_in_float32():
@@ -126,16 +106,3 @@ def test_gradient_selection_equals_seeding_over_autograds_gradients(shape, tempe
         )
         expected = kmeans_plusplus(materialised, n_select=shape[0], generator=drawing(seed))
         assert found.tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("temperature", [1.0, 0.2])
-def test_distances_of_normalised_queries_equal_those_of_autograds_gradients(temperature):
-    candidates, layer, inputs = pool(9, 6, 4, 5)
-    inputs[3] = inputs[1]
-    weights, biases = last_layer_gradients(candidates, layer, inputs, temperature, normalised=True)
-    assert biases.abs().max() > 1e-2
-    expected = slow_distances(torch.cat([weights.flatten(1), biases], dim=1))
-    embeddings = normalised_gradients(candidates, candidates, layer(inputs).detach(), inputs, temperature)
-    found = torch.stack([embeddings.to(torch.tensor([index])) for index in range(9)])
-    found *= expected[0, 1] / found[0, 1]  # a common factor is left out
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)

@@ -42,20 +42,6 @@ def test_update_follows_the_sequence_worked_out_by_hand():
     assert values == [2.0, 2.75, 1.3125]
 
 
-@pytest.mark.parametrize(("first", "expected"), [("update", [0.0, 0.5, 1.25]), ("encode", [0.0, 0.0, 0.5])])
-def test_updating_before_the_keys_is_updating_after_the_step_one_step_later(first, expected):
-    encoder, x, keys = scalar(0.0), torch.ones(1, 1), []
-    follower = MomentumEncoder(encoder, 0.5)
-    for step in range(3):
-        if first == "update":
-            follower.update(encoder)
-        keys.append(follower(x).item())
-        if first == "encode":
-            follower.update(encoder)
-        nn.init.constant_(encoder.weight, step + 1.0)  # the optimiser's step
-    assert keys == expected
-
-
 @pytest.mark.parametrize("momentum", [0.0, 0.3, 0.999, 1.0])
 def test_update_equals_a_loop(momentum):
     encoder, learned = encoder_with_head(0), encoder_with_head(1)
@@ -65,16 +51,6 @@ def test_update_equals_a_loop(momentum):
         follower.twin.parameters(), encoder.parameters(), learned.parameters(), strict=True
     ):
         torch.testing.assert_close(moved, momentum * start + (1 - momentum) * goal, check_stride=True)
-
-
-@pytest.mark.parametrize("momentum", [0, 1])
-def test_momentum_zero_copies_and_one_keeps(momentum):
-    encoder, learned = encoder_with_head(0), encoder_with_head(1)
-    follower = MomentumEncoder(encoder, momentum)
-    follower.update(learned)
-    source = encoder if momentum else learned
-    for moved, exact in zip(follower.twin.parameters(), source.parameters(), strict=True):
-        assert torch.equal(moved, exact)
 
 
 def test_update_inside_autocast_is_exact_and_takes_effect():
@@ -131,18 +107,11 @@ def test_momentum_outside_its_range_raises(momentum):
         MomentumEncoder(scalar(1.0), momentum)
 
 
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        (nn.Linear(3, 5), r"weight has shape \(4, 3\) in the twin and \(5, 3\) in the encoder"),
-        (nn.Linear(3, 4, bias=False), "the twin has 2 parameters and the encoder 1"),
-        (nn.Linear(1, 4), r"weight has shape \(4, 3\) in the twin and \(4, 1\) in the encoder"),
-    ],
-)
-def test_updating_with_another_encoder_raises_and_changes_nothing(other, message):
+@pytest.mark.parametrize("other", [nn.Linear(3, 5), nn.Linear(3, 4, bias=False), nn.Linear(1, 4)])
+def test_updating_with_another_encoder_raises_and_changes_nothing(other):
     follower = MomentumEncoder(nn.Linear(3, 4), 0.5)
     before = follower.twin.weight.clone()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"of the twin and .* of the encoder differ in number or shape"):
         follower.update(other)
     assert torch.equal(follower.twin.weight, before)
 
@@ -172,9 +141,3 @@ def test_shuffling_changes_company_from_call_to_call_and_follows_its_generator()
     encode_shuffled(lambda rows: seen.append(rows) or rows, images, generator=generator.set_state(start))
     assert torch.equal(seen[2], seen[0])
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_shuffled_keys_carry_no_gradient():
-    encoder = nn.Linear(3, 2)
-    keys = encode_shuffled(encoder, torch.randn(4, 3, requires_grad=True), generator=torch.Generator())
-    assert not keys.requires_grad

@@ -4,13 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from repro.contrast import momentum as momentum_module
 from repro.contrast.momentum import (
     GhostBatchNorm1d,
     GhostBatchNorm2d,
     GhostBatchNorm3d,
-    WholeBatchNorm1d,
-    average_statistics,
 )
 
 FORMATS = [torch.contiguous_format, torch.channels_last]
@@ -78,16 +75,6 @@ def test_ghost_normalisation_of_rows_series_and_clips(ghost_kind, plain_kind, sh
         ghost(torch.zeros(2, 3, 4, 4, dtype=torch.float64))
 
 
-def test_the_statistics_of_every_kind_of_normalisation_are_averaged(monkeypatch):
-    averaged = []
-    monkeypatch.setattr(momentum_module, "average", averaged.extend)
-    parts = [GhostBatchNorm1d(2, 2), GhostBatchNorm2d(2, 2), GhostBatchNorm3d(2, 2), WholeBatchNorm1d(2)]
-    average_statistics(nn.Sequential(nn.Linear(2, 2), *parts))
-    expected = [value for part in parts for value in (part.running_mean, part.running_var)]
-    assert len(averaged) == len(expected)
-    assert all(one is other for one, other in zip(averaged, expected, strict=True))
-
-
 def test_ghost_normalisation_of_a_case_worked_out_by_hand():
     ghost = GhostBatchNorm2d(1, 2)
     images = torch.tensor([0.0, 2.0, 10.0, 14.0]).view(4, 1, 1, 1)
@@ -98,28 +85,6 @@ def test_ghost_normalisation_of_a_case_worked_out_by_hand():
     ghost.eval()
     alone = ghost(torch.tensor(2.0).view(1, 1, 1, 1))
     torch.testing.assert_close(alone.item(), (2 - 0.65) / (1.4 + 1e-5) ** 0.5)
-
-
-def test_one_group_and_evaluation_are_torchs_own_normalisation():
-    ghost, (plain,) = parts_apart(1)
-    images = torch.randn(6, 3, 4, 4, dtype=torch.float64)
-    assert torch.equal(ghost(images), plain(images))
-    split, _ = parts_apart(4)
-    split.load_state_dict(plain.state_dict())
-    split.eval()
-    plain.eval()
-    for count in (1, 3, 6):  # 4 does not divide them
-        assert torch.equal(split(images[:count]), plain(images[:count]))
-    for name, value in split.state_dict().items():
-        assert torch.equal(value, plain.state_dict()[name]), name
-
-
-def test_two_forward_passes_may_precede_the_backward_pass():
-    ghost, _ = parts_apart(2)
-    first, second = (torch.randn(4, 3, 2, 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    (ghost(first).square().sum() + ghost(second).pow(3).sum()).backward()
-    expected, = torch.autograd.grad(parts_apart(2)[0](first).square().sum(), first)
-    torch.testing.assert_close(first.grad, expected)
 
 
 @pytest.mark.parametrize("layout", FORMATS)

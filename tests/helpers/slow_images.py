@@ -20,9 +20,9 @@ from repro.image import augment
 class Slow:
     """A learner in the state of a fresh `fast` one, whose seed was `seed`."""
 
-    def __init__(self, fast, network, seed=3, method=None):
+    def __init__(self, fast, network, seed=3):
         recipe, data = fast.recipe, fast.data
-        self.recipe, self.data, self.method = recipe, data, method or recipe.method
+        self.recipe, self.data, self.method = recipe, data, recipe.method
         head = [nn.Linear(layer.in_features, layer.out_features, layer.bias is not None)
                 if isinstance(layer, nn.Linear) else nn.ReLU() if isinstance(layer, nn.ReLU)
                 else nn.BatchNorm1d(layer.num_features) for layer in fast.model.head]
@@ -94,7 +94,7 @@ class Slow:
         def logits(key):
             return torch.cat([(query * key).sum(1, keepdim=True), query @ queue.T], dim=1) / t
 
-        if self.method in ("moco", "moco on the mean key"):
+        if self.method == "moco":
             return cross_entropy(logits(mean), first)
         if self.method == "vanilla":
             return torch.stack([cross_entropy(logits(key), first) for key in keys.unbind(1)]).mean()

@@ -5,10 +5,9 @@ import itertools
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import conv2d
 from torch.utils.flop_counter import FlopCounterMode
 
-from repro.image.convolution import TrimmedConv2d, trimmed
+from repro.image.convolution import TrimmedConv2d
 from repro.image.model import trunk
 
 
@@ -48,39 +47,6 @@ def test_kernel_image_and_padding_that_differ_by_axis():
     convolution = TrimmedConv2d(4, 6, (3, 5), stride=(2, 1), padding=(1, 2), groups=2).double()
     for ours, whole in both(convolution, torch.randn(3, 4, 1, 2, dtype=torch.float64)):
         torch.testing.assert_close(ours, whole)
-
-
-@pytest.mark.parametrize(
-    "sizes, expected",
-    [
-        ((1, 3, 1, 1), (slice(1, 2), 0)),  # only the centre meets the pixel
-        ((2, 3, 2, 1), (slice(1, 3), 0)),  # one place, whose first tap lies before the image
-        ((2, 3, 1, 1), (slice(0, 3), 1)),  # every tap meets a pixel at one of two places
-        ((8, 3, 1, 1), (slice(0, 3), 1)),
-        ((1, 7, 2, 3), (slice(3, 4), 0)),
-    ],
-)
-def test_taps_by_hand(sizes, expected):
-    assert trimmed(*sizes) == expected
-
-
-def test_left_out_taps_are_those_without_a_gradient():
-    for size, kernel, stride, padding in itertools.product((1, 2, 3, 4), (1, 2, 3, 5), (1, 2, 3), (0, 1, 2)):
-        if size + 2 * padding < kernel:
-            continue
-        weight = torch.ones(1, 1, kernel, 1, requires_grad=True)
-        conv2d(torch.ones(1, 1, size, 1), weight, stride=(stride, 1), padding=(padding, 0)).sum().backward()
-        met = weight.grad.flatten().nonzero().flatten().tolist()
-        taps, _ = trimmed(size, kernel, stride, padding)
-        kept = list(range(kernel))[taps]
-        assert set(met) <= set(kept)
-        if len(kept) < kernel:
-            assert (kept[0], kept[-1]) == (met[0], met[-1])
-
-
-def test_too_small_an_image_is_refused_as_by_torch():
-    with pytest.raises(RuntimeError, match="Kernel size"):
-        TrimmedConv2d(1, 1, 5)(torch.zeros(1, 1, 2, 2))
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
 """Random parameters of views against those of torchvision's transforms."""
 
+import itertools
 import math
 
 import pytest
 import torch
 from scipy import stats
-from slow_operations import RATIO, generator, sides
+from slow_operations import CIFAR10, RATIO, generator, sides
 from torchvision.transforms import v2
 
-from repro.image.draws import draw_boxes, draw_chosen, draw_factors, draw_order, draw_shifts, draw_sigma
+from repro.image.augment import ShiftedView, View, draw_boxes
 
 
 def agree(ours, theirs):
@@ -82,8 +83,13 @@ def test_boxes_of_images_of_different_sizes():
             agree(first, second)
 
 
+def drawn(count, seed=0, **changes):
+    """The parameters of a view of so many images."""
+    return View(32, CIFAR10, **changes).draw(count, 32, 32, generator(seed))
+
+
 def test_shifts_are_uniform():
-    shifts = draw_shifts(20_000, 4, generator()) + 4
+    shifts = ShiftedView(CIFAR10).draw(20_000, 32, 32, generator()).shifts + 4
     assert stats.chisquare(torch.bincount(9 * shifts[:, 0] + shifts[:, 1], minlength=81)).pvalue > 1e-3
 
 
@@ -91,35 +97,41 @@ def test_factors_are_distributed_as_those_of_torchvision():
     torch.manual_seed(0)
     names = ("brightness_factor", "contrast_factor", "saturation_factor", "hue_factor")
     transform = v2.ColorJitter(0.4, 0.3, 0.2, 0.1)
-    drawn = [transform.make_params([]) for _ in range(2000)]
-    theirs = torch.tensor([[each_of[name] for name in names] for each_of in drawn])
-    ours = draw_factors(20_000, 1.0, (0.4, 0.3, 0.2, 0.1), generator(1))
+    made = [transform.make_params([]) for _ in range(2000)]
+    theirs = torch.tensor([[each_of[name] for name in names] for each_of in made])
+    ours = drawn(20_000, 1, jitter=1.0, strength=(0.4, 0.3, 0.2, 0.1)).factors
     for first, second in zip(ours.T, theirs.T, strict=True):
         agree(first, second)
     assert (torch.corrcoef(ours.T) - torch.eye(4)).abs().max() < 5 / math.sqrt(20_000)
 
 
-def test_factors_are_neutral_for_a_fifth_of_the_samples():
-    factors = draw_factors(20_000, 0.8, (0.4, 0.4, 0.4, 0.1), generator())
-    neutral = (factors == torch.tensor([1.0, 1.0, 1.0, 0.0])).all(1)
-    assert stats.binomtest(neutral.sum().item(), 20_000, 0.2).pvalue > 1e-3
-    assert (factors[~neutral] != torch.tensor([1.0, 1.0, 1.0, 0.0])).float().mean() > 0.999
+def test_operations_are_chosen_independently_by_their_probabilities():
+    draws = drawn(40_000, flip=0.5, jitter=0.8, greyscale=0.2, blur=0.5)
+    neutral = draws.factors == torch.tensor([1.0, 1.0, 1.0, 0.0])
+    assert (neutral.all(1) == neutral.any(1)).float().mean() > 0.999
+    chosen = torch.stack([draws.flipped, ~neutral.all(1), draws.grey, draws.sigma > 0], dim=1)
+    found = torch.bincount((chosen * torch.tensor([8, 4, 2, 1])).sum(1), minlength=16)
+    expected = [
+        40_000 * math.prod(p if each_of else 1 - p for p, each_of in zip((0.5, 0.8, 0.2, 0.5), cell, strict=True))
+        for cell in itertools.product((0, 1), repeat=4)
+    ]
+    assert stats.chisquare(found, expected).pvalue > 1e-3
 
 
 def test_orders_are_uniform_over_all_permutations():
-    orders = draw_order(24_000, generator())
+    orders = drawn(24_000).order
     assert torch.equal(orders.sort(1).values, torch.arange(4).expand(24_000, 4))
     _, counts = orders.unique(dim=0, return_counts=True)
     assert len(counts) == 24
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_sigma_is_uniform_for_half_of_the_samples():
-    sigma = draw_sigma(20_000, 0.5, (0.1, 2.0), generator())
-    assert stats.binomtest((sigma > 0).sum().item(), 20_000, 0.5).pvalue > 1e-3
-    assert stats.kstest(sigma[sigma > 0], stats.uniform(0.1, 1.9).cdf).pvalue > 1e-3
+def test_sigma_is_uniform():
+    sigma = drawn(20_000, blur=1.0).sigma
+    assert stats.kstest(sigma, stats.uniform(0.1, 1.9).cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize(("probability", "chosen"), [(0.0, 0), (1.0, 10_000)])
-def test_probabilities_zero_and_one(probability, chosen):
-    assert draw_chosen(10_000, probability, generator()).sum() == chosen
+@pytest.mark.parametrize("probability", [0.0, 1.0])
+def test_probabilities_zero_and_one(probability):
+    draws = drawn(10_000, flip=probability, greyscale=probability)
+    assert draws.flipped.float().mean() == draws.grey.float().mean() == probability

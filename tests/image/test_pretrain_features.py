@@ -1,14 +1,10 @@
 """Features of a learner of images, and the nearest neighbour in them that its log shows."""
 
-import copy
-import dataclasses
 
 import numpy as np
 import pytest
 import torch
 from image_learners import DIGITS, TRAINED, by_name, learner, trace
-from made_up_images import made_up
-from sklearn.neighbors import KNeighborsClassifier
 from states import assert_equal_states
 from torch.nn.functional import normalize
 
@@ -34,14 +30,6 @@ def test_features_are_those_of_the_trunk_in_the_order_asked_for(network):
     torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("batch", [1, 3, 28, 29, 512])
-def test_features_do_not_depend_on_how_many_are_encoded_at_a_time(batch):
-    fast = learner()
-    trace(fast, 2)
-    index = torch.arange(29).flip(0)
-    torch.testing.assert_close(fast.features(index, batch=batch), fast.features(index))
-
-
 @pytest.mark.parametrize("view", [ShiftedView(DIGITS), augment.probe(8, DIGITS)], ids=["shifted", "crop"])
 def test_features_of_random_views_follow_their_generator(view):
     fast = learner()
@@ -52,14 +40,6 @@ def test_features_of_random_views_follow_their_generator(view):
     assert not torch.isclose(first, second).all(1).any()
     views = view(fast.data.images[index], torch.Generator().manual_seed(1))
     torch.testing.assert_close(first, fast.model.eval().features(views))
-
-
-def test_features_and_embeddings_change_nothing():
-    fast = learner("sce")
-    trace(fast, 2)
-    before = copy.deepcopy(fast.state_dict())
-    fast.embed(fast.features(torch.arange(29)))
-    assert_equal_states(fast.state_dict(), before)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -94,18 +74,3 @@ def test_the_nearest_neighbour_is_measured_ten_times():
     assert len(measured) == 10 and measured[0] == 0
     assert values == [float(sum(at <= step for at in measured)) for step in range(46)]
     assert max(np.diff([*measured, 46])) <= 6  # spread over the training
-
-
-def test_the_logged_nearest_neighbour_is_that_of_the_test_split():
-    data = made_up(train=40, test=30, unlabeled=20)
-    guessed = torch.randint(3, data.labels.shape, generator=torch.Generator().manual_seed(0))
-    fast = learner(data=dataclasses.replace(data, labels=guessed), seed=1)
-    logged = by_name(fast, fast.step())["knn1"]
-    fast = learner(data=fast.data, seed=1)
-    train, test = (split.nonzero().flatten() for split in (fast.data.train, fast.data.test))
-    references = KNeighborsClassifier(1, metric="cosine").fit(
-        fast.features(train), fast.data.labels[train]
-    )
-    expected = 100 * references.score(fast.features(test), fast.data.labels[test])
-    assert 0 < expected < 100
-    assert logged == pytest.approx(expected)

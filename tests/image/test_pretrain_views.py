@@ -62,18 +62,6 @@ def test_query_and_keys_show_the_same_images():
         assert numbers(key) == 3 * numbers(query)
 
 
-@pytest.mark.parametrize("method", ["moco", "jcl"])
-def test_every_view_of_every_sample_is_drawn_on_its_own(method):
-    data = made_up(size=40)  # of a smaller image two crops may be equal
-    data = dataclasses.replace(data, images=data.images[:1].repeat(len(data.images), 1, 1, 1))
-    fast = learner(method, data=data, shuffle=False)
-    queries, keys = watched(fast.model), watched(fast.keys.twin)
-    trace(fast, 3)
-    views = torch.cat([*queries, *keys])
-    assert len(views) == 3 * 8 * (1 + fast.recipe.keys)
-    assert len(torch.unique(views.flatten(1), dim=0)) == len(views)
-
-
 @pytest.mark.parametrize(("query_view", "key_view"), [("strong", "weak"), ("weak", "strong")])
 def test_views_go_where_the_recipe_says(query_view, key_view):
     """Weak views of a grey image are grey; some strong ones of a coloured image are, which no weak one is."""

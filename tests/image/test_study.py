@@ -1,10 +1,8 @@
 """How images are trained and measured, also along training, and the weights that a cell leaves."""
 
 import dataclasses
-import functools
 import itertools
 import json
-import shutil
 import sys
 
 import made_up_images
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from made_up_images import made_up
-from sklearn.neighbors import KNeighborsClassifier
 from states import assert_equal_states
 from tqdm import tqdm
 
@@ -24,7 +21,7 @@ from repro.image.pretrain import Pretrainer
 from repro.image.recipe import smoke
 from repro.image.views import normalisation
 from repro.run.evaluate import linear_probe
-from repro.run.fit import fit, load_checkpoint
+from repro.run.fit import load_checkpoint
 from repro.run.store import Store
 
 CPU = torch.device("cpu")
@@ -139,29 +136,6 @@ def test_an_augmented_probe_sees_other_views_of_every_image_in_every_epoch(data,
     assert knn1 == study.measure(learner(data, seed=6, probe_view="centred"))["knn1"]  # of images as they are
 
 
-def test_the_augmented_probe_asks_once_an_epoch(data, monkeypatch):
-    data = dataclasses.replace(data, images=data.images[:, :, :8, :8])
-    pretrainer, views = learner(data, seed=6, probe_view="shifted", probe_epochs=4), []
-    features = pretrainer.features
-
-    def watched(index, view=None, **named):
-        views.append((view, named.get("seed")))
-        return features(index, view, **named)
-
-    monkeypatch.setattr(pretrainer, "features", watched)
-    study.measure(pretrainer)
-    assert [seed for view, seed in views if isinstance(view, ShiftedView)] == [(6, epoch) for epoch in range(4)]
-    assert [view for view, _ in views].count(None) == 2  # without randomness
-
-
-def test_the_nearest_neighbour_is_scikit_learns(data):
-    pretrainer = learner(data)
-    references = KNeighborsClassifier(1, metric="cosine").fit(centred(pretrainer, data.train), data.labels[data.train])
-    expected = 100 * references.score(centred(pretrainer, data.test), data.labels[data.test])
-    assert 0 < expected < 100
-    assert study.measure(pretrainer)["knn1"] == pytest.approx(expected)
-
-
 def test_the_spread_is_a_deviation_over_the_test_split(data):
     pretrainer = learner(data, "sce")
     pretrainer.step()
@@ -171,26 +145,6 @@ def test_the_spread_is_a_deviation_over_the_test_split(data):
     expected = np.sqrt((embedded.std(axis=0) ** 2).mean()) * np.sqrt(6)
     assert 0 < expected < 1
     assert study.measure(pretrainer)["embedding_spread"] == pytest.approx(expected, rel=1e-4)
-
-
-def test_the_spread_is_zero_for_equal_embeddings_and_one_without_a_preferred_direction(data, monkeypatch):
-    pretrainer = learner(data)
-    directions = torch.nn.functional.normalize(torch.randn(3000, 8, generator=torch.Generator()), dim=1)
-    for embedded, expected in ((torch.ones(30, 8) / 8**0.5, 0.0), (directions, 1.0)):
-        monkeypatch.setattr(pretrainer, "embed", lambda _, embedded=embedded: embedded)
-        assert study.measure(pretrainer)["embedding_spread"] == pytest.approx(expected, abs=0.01)
-
-
-def test_a_class_without_training_images_is_never_right_for_the_nearest_neighbour(data):
-    empty = dataclasses.replace(data, train=data.train & (data.labels != 1))
-    found = study.measure(learner(empty, "random"))
-    known = (empty.labels[empty.test] != 1).double().mean().item()
-    assert 0 <= found["knn1"] <= 100 * known and 0 <= found["linear"] <= 100 and found["embedding_spread"] >= 0
-    assert trace_is_finite(learner(empty, "supervised"))
-
-
-def trace_is_finite(learner, steps=3):
-    return all(learner.step().isfinite().all() for _ in range(steps))
 
 
 def test_evaluating_changes_nothing_and_repeats_itself(data):
@@ -235,16 +189,6 @@ def probes(run):
     return [json.loads(line) for line in (run.folder / "probes.jsonl").read_text().splitlines()]
 
 
-def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, data, tmp_path):
-    chosen = small_cell()
-    result, run = trained(store, chosen)
-    alone = Pretrainer(chosen.recipe, data, 5, CPU)
-    fit(alone, tmp_path, tqdm(disable=True))
-    assert without_cost(result) == study.measure(alone) | {"evaluation": study.EVALUATION}
-    assert result["cost"]["steps"] == 4
-    assert len(run.folder.joinpath("progress.jsonl").read_text().splitlines()) == 2
-
-
 @pytest.mark.parametrize("method", ["supervised", "sce", "jcl"])
 @pytest.mark.parametrize("probe_view", ["crop", "centred"])
 def test_a_training_with_probes_along_it_is_bit_for_bit_the_one_without(store, method, probe_view):
@@ -261,28 +205,6 @@ def test_a_training_with_probes_along_it_is_bit_for_bit_the_one_without(store, m
     assert all(row.keys() == {"step", "linear", "linear_best", "knn1"} for row in rows)
     assert all(row["linear_best"] >= row["linear"] for row in rows)
     assert rows[-1] == rows[-1] | {name: found[name] for name in ("linear", "knn1")}
-
-
-@pytest.mark.parametrize("end", ["before the evaluation", "in the middle"])
-def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeypatch, tmp_path, end):
-    chosen = small_cell("sce", probe_every=1)
-    expected, undisturbed = trained(Store(tmp_path / "undisturbed"), chosen)
-    step, steps = Pretrainer.step, iter(range(3))
-    with monkeypatch.context() as patch:
-        if end == "before the evaluation":
-            patch.setattr(study, "spread", lambda *_: 1 / 0)
-        else:
-            patch.setattr(Pretrainer, "step", lambda self: (next(steps), step(self))[1])
-            patch.setattr(table, "fit", functools.partial(fit, checkpoint_seconds=0))
-        with pytest.raises((ZeroDivisionError, StopIteration)):
-            trained(store, chosen)
-    assert store.run(chosen).result is None
-    taken = []
-    monkeypatch.setattr(Pretrainer, "step", lambda self: taken.append(self.taken) or step(self))
-    found, again = trained(store, chosen)
-    assert taken == ([] if end == "before the evaluation" else [2, 3])
-    assert without_cost(found) == without_cost(expected)
-    assert probes(again) == probes(undisturbed)
 
 
 # ---------------------------------------------------------------------------------------------- weights
@@ -320,31 +242,6 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, c
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     assert json.loads(header["__metadata__"]["recipe"]) == chosen.recipe.to_dict()
-
-
-def test_weights_go_to_a_file_named_after_the_key(store, tmp_path, monkeypatch, capsys):
-    chosen = small_cell("random")
-    trained(store, chosen)
-    monkeypatch.chdir(tmp_path)
-    assert weights(monkeypatch, capsys, chosen.key)[:2] == (0, f"{chosen.key}.safetensors\n")
-    load(tmp_path / f"{chosen.key}.safetensors")
-
-
-def test_weights_of_a_cell_of_the_first_edition_are_found_where_they_are(store):
-    """There a cell of two tables has a folder in both, one without a checkpoint."""
-    chosen = small_cell()
-    _, run = trained(store, chosen)
-    described = {name: value for name, value in chosen.describe().items() if name not in ("study", "changes")}
-    for name in ("positive_keys", "image_methods"):
-        shutil.copytree(run.folder, store.root / name / chosen.key)
-        text = json.dumps(described | {"table": name, "entry": "moco"})
-        (store.root / name / chosen.key / "recipe.json").write_text(text)
-    (store.root / "image_methods" / chosen.key / "checkpoint.pt").unlink()
-    shutil.rmtree(run.folder)
-    model, recipe = study.trained_model(chosen.key, store)
-    expected = study.resumed(chosen, CPU).model.state_dict()
-    assert recipe == chosen.recipe
-    assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
 
 
 def test_weights_that_are_not_there(store, monkeypatch, capsys):

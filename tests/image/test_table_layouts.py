@@ -9,7 +9,6 @@ from made_up_measures import finished, laid_out
 
 import repro
 from repro.data import manifest
-from repro.papers.sce import tables
 from repro.run.export import read_cells
 from repro.table import standing
 
@@ -36,30 +35,6 @@ def test_columns_and_means_over_seeds(any_data, name):
     assert set(rows["n_seeds"]) == {3} and set(rows["preset"]) == {"quick"} and set(rows["dataset"]) == {"cifar10"}
     np.testing.assert_allclose(rows["knn1"], 32)
     np.testing.assert_allclose(rows["embedding_spread"], 0.7)
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_rows_say_what_departs_from_the_table_by_name_and_value(name):
-    cells = repro.TABLES[name].cells(variant="ghost_groups")
-    rows = laid_out(repro.TABLES[name], cells)
-    assert rows.columns[rows.columns.get_loc("ours") - 1] == "departures"
-    groups = [{} if method == "random" else {"groups": 8} for method in rows["method"]]
-    assert rows["departures"].tolist() == groups
-    assert rows.drop(columns="departures").columns.tolist() == [*LAYOUTS[name], *TAIL]
-
-
-def test_what_a_recipe_has_already_is_no_departure():
-    cells = repro.TABLES["image_methods"].cells(method="supervised,moco", variant="swapped_views")
-    rows = laid_out(repro.TABLES["image_methods"], cells)
-    assert rows["departures"].tolist() == [{}, {"query_view": "weak"}]
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_nothing_is_subtracted_on_bundled_data(name, monkeypatch):
-    monkeypatch.setitem(tables.PRINTED_NAMES, "digits", "CIFAR10")  # not even if asked to
-    rows = laid_out(repro.TABLES[name], repro.TABLES[name].cells("digits"))
-    assert rows[["published", "difference"]].isna().all(axis=None)
-    assert rows["ours"].notna().all()
 
 
 @pytest.mark.parametrize("name", ["image_methods", "positive_keys", "similarity_variance"])

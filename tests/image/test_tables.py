@@ -96,15 +96,6 @@ def test_the_same_cells_elsewhere_give_the_same_results(trained, runs):
         assert {**result, "cost": None} == {**expected[place][1], "cost": None}
 
 
-def test_a_small_grid(runs):
-    rows = repro.run_table("temperature_grid", preset="smoke", temperature=0.1, key_temperature="0.05,0.1")
-    assert list(zip(rows["method"], rows["key_temperature"], strict=True)) == [
-        ("sce", 0.05), ("sce", 0.1), ("ressl", 0.05), ("ressl", 0.1)
-    ]
-    assert rows["ours"].notna().all() and rows[["published", "std"]].isna().all(axis=None)
-    assert len(stored(runs)) == 2 and len(list(runs.glob("cells/*/result.json"))) == 4
-
-
 def test_what_figures_of_jcl_need_is_computed_once_from_the_tables_cells(runs, monkeypatch):
     repro.run_table("similarity_variance", preset="smoke", device="cpu")
     cells = repro.TABLES["similarity_variance"].cells(preset="smoke")

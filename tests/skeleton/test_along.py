@@ -11,7 +11,6 @@ from tqdm import tqdm
 
 from repro import table
 from repro.run import device
-from repro.run.engine import run_cells
 from repro.run.fit import fit, load_checkpoint
 from repro.run.learner import Learner
 from repro.run.store import Store
@@ -50,8 +49,9 @@ def probes(run):
     return [json.loads(line) for line in (run.folder / "probes.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("objectives", ["AE+CE+AD+CD", "AD", "CE"])
-@pytest.mark.parametrize("changes", [{}, {"select": "best_on_test"}, {"precision": "bfloat16"}], ids=str)
+@pytest.mark.parametrize(("objectives", "changes"), [
+    ("AE+CE+AD+CD", {"select": "best_on_test"}), ("AD", {}), ("CE", {"precision": "bfloat16"}),
+], ids=str)
 def test_a_training_with_probes_along_it_is_bit_for_bit_the_one_without(train, objectives, changes):
     recipe = tiny(objectives, **SMALL, **changes)
     (usual, expected), (probed, found) = (
@@ -64,7 +64,7 @@ def test_a_training_with_probes_along_it_is_bit_for_bit_the_one_without(train, o
     assert not (usual.folder / "probes.jsonl").exists() and len(probes(probed)) == 3
 
 
-@pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3]), (2, [2, 3]), (3, [3]), (4, [3])])
+@pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3]), (2, [2, 3]), (4, [3])])
 def test_the_last_row_is_what_the_cell_reports(train, every, epochs):
     run, result = train(tiny("AE+CE", **SMALL, probe_every=every), "probed")
     rows = probes(run)
@@ -80,12 +80,7 @@ def test_a_curve_is_of_the_last_epoch_of_the_probe_where_the_cell_reports_the_be
     assert probes(chosen) == probes(usual)
 
 
-def test_random_initialisation_has_nothing_to_follow(train):
-    run, _ = train(tiny("random", **SMALL, probe_every=1), "random")
-    assert not (run.folder / "probes.jsonl").exists()
-
-
-@pytest.mark.parametrize("step", [1, 4, 5, 8, 9, 12])
+@pytest.mark.parametrize("step", [1, 5, 8, 12])
 def test_a_killed_training_that_is_resumed_has_the_same_rows_once_each(train, step, monkeypatch):
     recipe = tiny("CE+AD", **SMALL, probe_every=1)
     undisturbed, expected = train(recipe, "undisturbed")
@@ -118,18 +113,6 @@ def test_a_result_says_what_it_was_computed_in_where_none_was_asked_for(train, a
     assert {**found, "cost": None} == {**expected, "cost": None}
     assert run.cell.key != asked.cell.key
     assert_equal_states(*(load_checkpoint(each.folder)["learner"] for each in (run, asked)))
-
-
-def test_a_finished_cell_counts_whatever_it_was_computed_in(tmp_path, monkeypatch):
-    wanted, store = made(tiny("CE", **SMALL).replace(precision="auto")), Store(tmp_path / "store")
-    train = functools.partial(table.train, study=STUDY, device=CPU)
-    monkeypatch.setattr(device, "has_bfloat16", lambda: True)
-    run_cells([wanted], train, store)
-    first = store.run(wanted).result
-    monkeypatch.setattr(device, "has_bfloat16", lambda: False)
-    monkeypatch.setattr(Pretrainer, "step", None)  # nothing may be trained
-    run_cells([wanted], train, store)
-    assert store.run(wanted).result == first and first["cost"]["precision"] == "bfloat16"
 
 
 @pytest.mark.parametrize("begun", [True, False])

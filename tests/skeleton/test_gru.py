@@ -34,15 +34,6 @@ def test_equals_torch(frames, batch, features, units, layers):
     torch.testing.assert_close(inputs.grad, copy.grad, atol=1e-12, rtol=1e-12)
 
 
-@pytest.mark.parametrize("frames, layers", [(1, 1), (6, 1), (6, 2)])
-def test_constant_input_equals_the_input_repeated(frames, layers):
-    ours, theirs = pair(4, 5, layers)
-    inputs = torch.randn(1, 3, 4, dtype=torch.float64, requires_grad=True)
-    copy = inputs.detach().clone().requires_grad_()
-    compare(ours, theirs, ours(inputs, frames), theirs(copy.expand(frames, -1, -1))[0])
-    torch.testing.assert_close(inputs.grad, copy.grad, atol=1e-12, rtol=1e-12)
-
-
 LENGTHS = [[1], [4, 4], [3, 7, 1, 7, 2], [9, 1, 1]]
 
 
@@ -92,19 +83,6 @@ def test_equal_lengths_packed_are_the_batch_to_the_last_bit():
     assert torch.equal(packed.view(6, 3, 5), ours(inputs))
     with pytest.raises(ValueError, match=r"inputs have 6 frames; with a packing they should be rows \(R, D\)"):
         ours(inputs, packing=packing)
-
-
-def test_non_contiguous_input_and_gradient():
-    ours, theirs = pair(4, 5, 1)
-    inputs = torch.randn(3, 6, 4, dtype=torch.float64).transpose(0, 1)
-    mine, other = ours(inputs).transpose(0, 1)[:, ::2], theirs(inputs)[0].transpose(0, 1)[:, ::2]
-    compare(ours, theirs, mine, other)
-
-
-def test_no_gradient_is_kept_without_need():
-    ours, _ = pair(4, 5, 1)
-    with torch.no_grad():
-        assert not ours(torch.randn(2, 3, 4, dtype=torch.float64)).requires_grad
 
 
 def test_bfloat16_products_stay_close_to_float32():

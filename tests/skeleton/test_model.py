@@ -127,29 +127,6 @@ def test_a_readout_both_ways_is_the_state_that_each_direction_ends_in(layers, fi
         torch.testing.assert_close(readout, torch.cat([states[-1, :4], states[0, 4:]]))
 
 
-def test_both_ways_as_torch_packs_and_unpacks():
-    torch.manual_seed(1)
-    encoder, sequences = BidirectionalEncoder(6, 8, 2), padded(dtype=torch.float32)
-    packed = nn.utils.rnn.pack_padded_sequence(sequences, LENGTHS, batch_first=True, enforce_sorted=False)
-    _, last = encoder.gru(packed)
-    assert torch.equal(encoder(sequences, LENGTHS), torch.cat([last[-2], last[-1]], dim=1))
-
-
-def test_both_ways_in_float32_under_autocast_too():
-    encoder, sequences = BidirectionalEncoder(6, 8, 1), padded(dtype=torch.float32)
-    with torch.autocast("cpu", torch.bfloat16):
-        found = encoder(sequences, LENGTHS)
-    assert torch.equal(found, encoder(sequences, LENGTHS))
-
-
-def test_weights_both_ways_are_xavier_uniform():
-    torch.manual_seed(0)
-    matrices = [parameter for parameter in BidirectionalEncoder(30, 128, 2).gru.parameters() if parameter.dim() == 2]
-    assert len(matrices) == 8
-    for matrix in matrices:
-        assert_uniform(matrix, math.sqrt(6 / sum(matrix.shape)))
-
-
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_readout_is_the_state_at_the_last_valid_frame(layers):
     torch.manual_seed(1)
@@ -165,23 +142,6 @@ def test_readout_is_the_state_at_the_last_valid_frame(layers):
         torch.testing.assert_close(readout, gru(encoder.gru, sequence[:length])[-1], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_gradients_are_those_of_torchs_own_recursion(layers):
-    torch.manual_seed(7)
-    encoder, decoder = Encoder(6, 8, layers).double(), Decoder(8, 6, 8, layers).double()
-    inputs, weights = padded(), torch.randn(5, 10, 6, dtype=torch.float64)
-    (decoder(encoder(inputs, LENGTHS), 10) * weights).sum().backward()
-    found = [parameter.grad for parameter in (*encoder.parameters(), *decoder.parameters())]
-    encoder.zero_grad()
-    decoder.zero_grad()
-    for sequence, length, weight in zip(inputs, LENGTHS, weights, strict=True):
-        readout = nn.GRU.forward(encoder.gru, sequence[:length])[0][-1]
-        states, _ = nn.GRU.forward(decoder.gru, readout.expand(10, 8))
-        (decoder.output(states) * weight).sum().backward()
-    for own, parameter in zip(found, (*encoder.parameters(), *decoder.parameters()), strict=True):
-        torch.testing.assert_close(own, parameter.grad, rtol=1e-10, atol=1e-12)
-
-
 @pytest.mark.parametrize("layers", [1, 3])
 def test_what_lies_in_the_padding_does_not_matter(layers):
     torch.manual_seed(2)
@@ -193,19 +153,6 @@ def test_what_lies_in_the_padding_does_not_matter(layers):
     for gradient, length in zip(clean.grad, LENGTHS, strict=True):
         assert (gradient[length:] == 0).all()
         assert (gradient[:length] != 0).any(1).all()
-
-
-@pytest.mark.parametrize("layers", [1, 2])
-def test_views_encoded_together_equal_views_encoded_alone(layers):
-    torch.manual_seed(3)
-    encoder = Encoder(6, 8, layers).double()
-    views = [padded(), padded().flip(2), 2 * padded()]
-    together = encoder(torch.cat(views), LENGTHS.repeat(3)).chunk(3)
-    for view, readouts in zip(views, together, strict=True):
-        torch.testing.assert_close(readouts, encoder(view, LENGTHS), rtol=1e-12, atol=1e-12)
-        for row in range(len(view)):
-            single = encoder(view[row:row + 1], LENGTHS[row:row + 1])
-            torch.testing.assert_close(readouts[row], single[0], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [8, 5, 1])
@@ -220,15 +167,6 @@ def test_decoder_is_a_recursion_with_constant_input(layers, size):
         states = gru(decoder.gru, given.expand(7, size))
         expected = torch.stack([decoder.output.weight @ state + decoder.output.bias for state in states])
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_decoding_longer_only_adds_frames():
-    torch.manual_seed(5)
-    decoder = Decoder(8, 6, 8, 2).double()
-    readouts = torch.randn(3, 8, dtype=torch.float64)
-    long = decoder(readouts, 9)
-    torch.testing.assert_close(long[:, :4], decoder(readouts, 4), rtol=1e-12, atol=1e-12)
-    assert not torch.allclose(long[:, 3], long[:, 8])
 
 
 @pytest.mark.parametrize("head", ["linear", "mlp"])
@@ -252,21 +190,3 @@ def test_what_is_decoded_is_the_readout_or_its_embedding(kind, size):
     assert torch.equal(model.decode(readouts, 9), model.decoder(expected, 9))
     with pytest.raises(ValueError, match="decoder_input='key' is not one of: readout, embedding"):
         SkeletonModel(6, 8, 1, 5, "mlp", decoder_input="key")
-
-
-def test_no_part_starts_from_draws_that_depend_on_the_kind_of_another():
-    usual, *others = [
-        (torch.manual_seed(8), SkeletonModel(6, 8, 1, size, head, decoder_input=kind).state_dict())[1]
-        for size, head, kind in ((5, "linear", "readout"), (4, "mlp", "readout"), (5, "linear", "embedding"))
-    ]
-    for changed, equal in zip(others, (("encoder", "decoder"), ("encoder", "head")), strict=True):
-        for name in (name for name in usual if name.startswith(equal)):
-            assert torch.equal(usual[name], changed[name]), name
-    assert len({value.flatten()[0].item() for value in usual.values()}) == len(usual)
-
-
-def test_embeddings_of_half_precision_readouts_are_float32():
-    model = SkeletonModel(6, 8, 1, 5, "linear").bfloat16()
-    embeddings = model.embed(torch.randn(20, 8, dtype=torch.bfloat16))
-    assert embeddings.dtype == torch.float32
-    torch.testing.assert_close(embeddings.norm(dim=1), torch.ones(20))

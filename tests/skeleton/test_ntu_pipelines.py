@@ -98,28 +98,6 @@ def test_lengths_of_the_authors_sequences(name, length):
     assert len(pipelines.authors(ntu.parse(text(CASES[name])))) == length
 
 
-def test_the_authors_leave_an_absent_second_body_at_zero_and_centre_the_first():
-    found = pipelines.authors(ntu.parse(text(ONE))).reshape(5, 2, 25, 3)
-    assert (found[:, 1] == 0).all()
-    np.testing.assert_allclose(found[:, 0].mean(axis=(0, 1)), 0, atol=1e-12)
-
-
-def test_the_authors_centre_two_bodies_together():
-    found = pipelines.authors(ntu.parse(text(TWO))).reshape(6, 2, 25, 3)
-    np.testing.assert_allclose(found.mean(axis=(0, 1, 2)), 0, atol=1e-12)
-    assert abs(found[:, 0].mean(axis=(0, 1))).max() > 1e-3
-
-
-def test_the_authors_fill_the_first_half_in_every_frame_with_a_body():
-    found = pipelines.authors(ntu.parse(text(OVERLAPPING, numbers=".9g"))).reshape(20, 2, 25, 3)
-    first, second = body(10, 1), body(15, 2)
-    listed_first = np.concatenate([first, second[5:]]).astype(float)
-    absent = found[0, 1, 0]                              # minus the mean that was subtracted
-    np.testing.assert_allclose(found[:, 0] - absent, listed_first, atol=1e-6)
-    np.testing.assert_allclose(found[5:10, 1] - absent, second[:5], atol=1e-6)
-    assert (found[:5, 1] == absent).all() and (found[10:, 1] == absent).all()
-
-
 @pytest.mark.parametrize(("name", "kept"), [("ghost", 0), ("lying", 0), ("sitting", 1), ("partly", 0), ("brief", 1),
                                             ("handed on", 1), ("one", 0)])
 def test_the_body_that_predict_and_cluster_keeps(name, kept):

@@ -6,12 +6,10 @@ import math
 
 import pytest
 import torch
-from made_up_skeletons import CPU, SAMPLES, TINY, learner, made_up, terms_of, tiny
+from made_up_skeletons import CPU, learner, made_up, terms_of, tiny
 from slow_skeletons import SlowStep
-from torch import nn
 from torch.nn.functional import cosine_similarity
 
-from repro.run.device import has_bfloat16, precision_of
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import SUBSETS, TERMS, VARIANTS
 from repro.skeleton.sequences import Sequences
@@ -82,7 +80,7 @@ def test_a_step_away_from_the_defaults_equals_the_slow_one(changes):
         assert_step_is_slow(fast)
 
 
-@pytest.mark.parametrize("objectives", ["random", *SUBSETS])
+@pytest.mark.parametrize("objectives", ["random", "AE+CE", "AD+CD", "AE+CE+AD+CD"])
 def test_padded_training_as_on_a_gpu_differs_by_rounding(objectives, monkeypatch):
     padded, packed = (learner(objectives, clip=1.0) for _ in range(2))
     monkeypatch.setattr(padded, "_packing", lambda lengths: None)
@@ -124,7 +122,7 @@ REACHED = {"AE": {"encoder", "head"}, "CE": {"encoder", "head"}, "AD": {"encoder
            "CD": {"encoder", "decoder"}}
 
 
-@pytest.mark.parametrize("objectives", SUBSETS)
+@pytest.mark.parametrize("objectives", [*TERMS, "AE+CD"])
 def test_gradients_reach_the_parts_a_term_uses_and_no_others(objectives):
     fast = learner(objectives)
     before = copy.deepcopy(fast.model.state_dict())
@@ -137,29 +135,6 @@ def test_gradients_reach_the_parts_a_term_uses_and_no_others(objectives):
             assert torch.equal(parameter, before[f"{part}.{name}"]) != reached, f"{part}.{name}"
 
 
-@pytest.mark.parametrize("weightless", TERMS)
-def test_a_term_of_weight_zero_trains_nothing_and_is_reported_all_the_same(weightless):
-    other = {"AE": "AD", "CE": "AD", "AD": "CE", "CD": "CE"}[weightless]  # which uses another part of the model
-    names = "+".join(term for term in TERMS if term in (weightless, other))
-    fast, usual = (learner(names, **weights) for weights in ({f"{weightless.lower()}_weight": 0.0}, {}))
-    before = copy.deepcopy(fast.model.state_dict())
-    values, expected = (dict(zip(each.terms, each.step().tolist(), strict=True)) for each in (fast, usual))
-    assert values[weightless] == expected[weightless] != 0.0
-    assert values["loss"] == values[other] == expected[other]
-    for part in REACHED[weightless] - REACHED[other]:
-        for name, parameter in getattr(fast.model, part).named_parameters():
-            assert parameter.grad is None or not parameter.grad.any(), name
-            assert torch.equal(parameter, before[f"{part}.{name}"]), name
-
-
-def test_the_head_is_trained_through_what_is_decoded_from_embeddings():
-    for decoded, reached in (("readout", False), ("embedding", True)):
-        fast = learner("AD", decoder_input=decoded)
-        fast.step()
-        assert all((parameter.grad is not None) == reached for parameter in fast.model.head.parameters())
-        assert fast.model.decoder.gru.input_size == {"readout": TINY["units"], "embedding": TINY["projection"]}[decoded]
-
-
 def test_keys_and_dictionaries_never_receive_a_gradient():
     fast = learner("AE+CE+AD+CD")
     fast.step()
@@ -167,13 +142,6 @@ def test_keys_and_dictionaries_never_receive_a_gradient():
     assert all(not constant.requires_grad and constant.grad is None for constant in constants)
     trained = {id(parameter) for group in fast.optimiser.param_groups for parameter in group["params"]}
     assert trained == {id(parameter) for parameter in fast.model.parameters()}
-
-
-def test_reconstruction_alone_draws_no_view():
-    fast = learner("AD")
-    before = fast.generator.get_state()
-    fast.step()
-    assert torch.equal(fast.generator.get_state(), before)
 
 
 # ---------------------------------------------------------------------------------------------- devices and precisions
@@ -210,19 +178,8 @@ def test_a_step_on_cuda_does_not_wait_for_the_device(changes):
     assert losses.isfinite().all()
 
 
-@pytest.mark.parametrize(("asked", "device", "expected"), [
-    ("bfloat16", "cpu", "bfloat16"), ("float32", "cpu", "float32"), ("float32", "cuda", "float32"),
-    ("auto", "cuda", "float32"), ("auto", "cpu", "bfloat16" if has_bfloat16() else "float32"),
-])
-def test_precision_is_what_is_asked_for_or_what_the_device_is_fast_in(asked, device, expected):
-    assert precision_of(tiny("CE", precision=asked), torch.device(device)) == expected
-    if device == "cpu":
-        assert learner("CE", precision=asked).precision == expected
-
-
-@pytest.mark.parametrize("packed", [True, False])
-@pytest.mark.parametrize("objectives", ["AE+CE", "AD+CD", "AE+CE+AD+CD"])
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize(("objectives", "layers", "packed"), [("AE+CE", 1, True), ("AE+CE+AD+CD", 2, True),
+                                                              ("AE+CE+AD+CD", 1, False)])
 def test_bfloat16_is_finite_and_close_to_float32(objectives, layers, packed, monkeypatch):
     exact, rounded = (learner(objectives, layers=layers, precision=name) for name in ("float32", "bfloat16"))
     if not packed:
@@ -244,20 +201,6 @@ def test_bfloat16_is_finite_and_close_to_float32(objectives, layers, packed, mon
 # ---------------------------------------------------------------------------------------------- variants
 
 
-def trace(recipe, data, steps=3):
-    fast = Pretrainer(recipe, data, 0, CPU)
-    return torch.stack([fast.step() for _ in range(steps)])
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variant_changes_the_numbers(variant):
-    data = made_up(frames=60, shortest=55)
-    recipe = tiny("AE+CE+AD+CD", td_crop=50, units=8)
-    usual, changed = (trace(chosen, data) for chosen in (recipe, recipe.replace(**VARIANTS[variant])))
-    assert changed.isfinite().all()
-    assert ((usual - changed).abs() > 1e-5 * usual.abs()).any(1)[-1]
-
-
 CONCERNED = {"sum_of_squares": {"AD"}, "denoising": {"AD"}, "frozen_noise": {"CD"}, "uncropped": {"CD"},
              "mlp_head": {"AE", "CE"}, "bidirectional": set(TERMS), "ema_head_twice": {"CE"}}
 
@@ -270,19 +213,3 @@ def test_a_variant_changes_the_terms_that_it_concerns(variant, term):
     usual, changed = (Pretrainer(each, data, 0, CPU) for each in (recipe, recipe.replace(**VARIANTS[variant])))
     losses = [torch.stack([fast.step() for _ in range(3)]) for fast in (usual, changed)]
     assert torch.equal(*losses) == (term not in CONCERNED[variant])
-
-
-def test_an_encoder_of_two_directions_trains_with_every_term_and_its_twin_follows():
-    fast = learner("AE+CE+AD+CD", bidirectional=True, units=8)
-    before = copy.deepcopy(fast.model.encoder.state_dict())
-    assert torch.stack([fast.step() for _ in range(3)]).isfinite().all()
-    twin = fast.keys.twin.encoder.state_dict()
-    for name, weights in fast.model.encoder.state_dict().items():
-        assert not torch.equal(weights, before[name]) and not torch.equal(twin[name], before[name]), name
-    readouts, embeddings = fast.features(made_up())
-    assert readouts.shape == (SAMPLES, 8) and embeddings.shape == (SAMPLES, TINY["projection"])
-
-
-def test_a_model_has_a_head_of_the_recipes_kind():
-    assert isinstance(learner("CE").model.head, nn.Linear)
-    assert isinstance(learner("CE", head="mlp").model.head, nn.Sequential)

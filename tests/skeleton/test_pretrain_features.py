@@ -1,14 +1,10 @@
 """What is read from encoders and decoders: readouts, embeddings and their spread, accuracies, the decoded scale."""
 
-import dataclasses
-import math
 
 import pytest
 import torch
-from made_up_skeletons import FEATURES, learner, made_up
+from made_up_skeletons import learner, made_up
 from slow_skeletons import slow_decoding, slow_embedding, slow_readout
-
-from repro.skeleton.study import evaluate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -42,17 +38,6 @@ def test_the_attractive_encoder_alone_collapses_and_contrast_does_not():
     assert spreads["AE+CE"] > 0.5
 
 
-def test_a_class_without_training_sequences_is_never_right_for_the_nearest_neighbour():
-    data = made_up(60)
-    empty = dataclasses.replace(data, train=data.train & (data.labels != 1))
-    fast = learner("random", data=empty, probe_epochs=3)
-    found = evaluate(fast, empty, 0)
-    numbers = [value for value in found.values() if not isinstance(value, str)]
-    assert numbers and all(math.isfinite(number) for number in numbers)
-    known = (empty.labels[empty.test] != 1).double().mean().item()
-    assert 0 <= found["knn1"] <= 100 * known and 0 <= found["linear"] <= 100
-
-
 @pytest.mark.parametrize("frames", [1, 30, 12800])
 def test_the_decoded_scale_is_that_of_each_test_sequence_decoded_alone(frames):
     fast, data = learner("AD"), made_up()
@@ -67,12 +52,3 @@ def test_the_decoded_scale_is_that_of_each_test_sequence_decoded_alone(frames):
         for parameter in fast.model.decoder.output.parameters():
             parameter *= 30
     assert fast.decoded_scale(data, readouts, frames) == pytest.approx(30 * expected, rel=1e-5)
-
-
-def test_a_perfect_decoder_has_scale_one():
-    fast, data = learner("AD"), made_up()
-    longest = data.sequences.shape[1]
-    whole = dataclasses.replace(data, frames=torch.full_like(data.frames, 0.5))
-    fast.model.decoder.forward = lambda readouts, frames, packing: torch.full((len(readouts), frames, FEATURES), -0.5)
-    assert fast.decoded_scale(whole, torch.zeros(len(data.lengths), 7)) == pytest.approx(1)
-    assert longest > data.lengths[data.test].min()  # there is padding, which was decoded and does not count

@@ -12,16 +12,6 @@ from repro.skeleton.recipe import SUBSETS
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_the_momentum_encoder_starts_as_a_copy_of_all_parts():
-    fast = learner("CE+CD", head="mlp")
-    twin = fast.keys.twin.state_dict()
-    assert any(name.startswith("head.") for name in twin)
-    assert list(twin) == list(fast.model.state_dict())
-    for name, learned in fast.model.state_dict().items():
-        assert torch.equal(twin[name], learned), name
-        assert twin[name].data_ptr() != learned.data_ptr(), name
-
-
 @pytest.mark.parametrize("twice", [False, True])
 @pytest.mark.parametrize("objectives", ["CE", "CD", "AE+CE+AD+CD"])
 def test_the_momentum_encoder_follows_the_weights_after_the_step(objectives, twice):
@@ -69,32 +59,3 @@ def test_entries_of_the_sequence_dictionary_are_as_long_as_the_crop_or_the_data(
         fast = learner("CD", td_crop=crop)
         assert fast.sequence_dictionary.entries.shape == (9, frames, FEATURES)
     assert learner("CD", data=made_up(frames=60), td_crop=50).sequence_dictionary.entries.shape[1] == 50
-
-
-def test_the_first_dictionaries_are_unit_directions_and_noise_of_norm_one_over_the_entries():
-    fast = learner("CE+CD")
-    torch.testing.assert_close(fast.dictionary.entries.norm(dim=1), torch.ones(11))
-    torch.testing.assert_close(fast.sequence_dictionary.entries.norm(dim=0), torch.ones(8, FEATURES))
-
-
-def test_a_frozen_sequence_dictionary_never_moves():
-    fast = learner("CE+CD", td_queue="frozen_noise")
-    before = fast.sequence_dictionary.entries.clone()
-    for _ in range(3):
-        fast.step()
-    assert torch.equal(fast.sequence_dictionary.entries, before)
-    assert int(fast.sequence_dictionary.pointer) == 0
-    assert int(fast.dictionary.pointer) == 12 % 11
-
-
-@pytest.mark.parametrize("objectives", ["CE", "AE+CE+AD+CD"])
-def test_a_dictionary_larger_than_the_data_keeps_their_earlier_keys(objectives):
-    fast = learner(objectives, dictionary=200, sequence_dictionary=150)
-    assert len(fast.train) == 18
-    before = fast.dictionary.entries.clone()
-    steps = 3 * fast.steps_per_epoch
-    assert torch.stack([fast.step() for _ in range(steps)]).isfinite().all()
-    written = steps * fast.recipe.batch
-    assert written > len(fast.train) and int(fast.dictionary.pointer) == written
-    changed = (fast.dictionary.entries != before).any(1)
-    assert changed[:written].all() and not changed[written:].any()  # of every sample, one key per epoch

@@ -2,18 +2,14 @@
 
 import copy
 import itertools
-import json
 
 import pytest
 import torch
-from made_up_skeletons import FEATURES, TINY, learner, made_up
+from made_up_skeletons import learner, made_up
 from states import assert_equal_states
 from tqdm import tqdm
 
-from repro.contrast.dictionary import sequence_noise, unit_noise
 from repro.run.fit import NonFiniteLoss, fit
-from repro.skeleton.model import SkeletonModel
-from repro.skeleton.recipe import TERMS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -56,70 +52,12 @@ def test_training_never_sees_the_test_split():
         assert fast.step().isfinite().all()
 
 
-def test_a_batch_as_large_as_the_training_split():
-    fast = learner("CE", batch=18)
-    assert (len(fast.train), fast.steps_per_epoch) == (18, 1)
-    assert sorted(seen(fast, 1)[0]) == list(range(18))
-
-
 def test_a_batch_larger_than_the_training_split_is_an_error():
     with pytest.raises(ValueError, match="batch=19 exceeds the 18 training sequences of made-up"):
         learner("CE", batch=19)
 
 
 # ---------------------------------------------------------------------------------------------- seeds and states
-
-
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_equal_seeds_give_equal_states(precision):
-    first, second = (learner("AE+CE+AD+CD", seed=5, precision=precision) for _ in range(2))
-    torch.manual_seed(1)  # the global generator plays no part
-    for _ in range(6):
-        assert torch.equal(first.step(), second.step())
-        torch.rand(1)
-    assert_equal_states(first.state_dict(), second.state_dict())
-
-
-def test_different_seeds_differ_in_weights_dictionaries_order_and_views():
-    first, second = learner("AE+CE+AD+CD", seed=0), learner("AE+CE+AD+CD", seed=1)
-    for name in ("encoder.gru.weight_hh_l0", "head.weight", "decoder.output.weight"):
-        assert not torch.allclose(first.model.state_dict()[name], second.model.state_dict()[name])
-    assert not torch.allclose(first.dictionary.entries, second.dictionary.entries)
-    assert not torch.allclose(first.sequence_dictionary.entries, second.sequence_dictionary.entries)
-    assert seen(first, 3) != seen(second, 3)
-    clean, lengths = made_up().sequences, made_up().lengths
-    assert not torch.allclose(first._view(clean, lengths), second._view(clean, lengths))
-
-
-def test_no_two_streams_begin_with_equal_draws():
-    """Those of the cell's own seed neither, from which they are spawned: as on a CPU all of them once did."""
-    seed = 3
-    fast = learner("AE+CE+AD+CD", seed=seed)
-    starts = [fast.generator.initial_seed(), fast.order_generator.initial_seed(), seed]
-    assert len(set(starts)) == 3
-    entries, sequences = fast.dictionary.entries, fast.sequence_dictionary.entries
-    for start in starts:
-        assert not same_signs(entries, torch.randn(entries.shape, generator=torch.Generator().manual_seed(start)))
-        assert not same_signs(sequences, torch.randn(sequences.shape, generator=torch.Generator().manual_seed(start)))
-        torch.manual_seed(start)
-        model = SkeletonModel(FEATURES, TINY["units"], 1, TINY["projection"], "linear")
-        for (name, own), other in zip(fast.model.named_parameters(), model.parameters(), strict=True):
-            assert not torch.equal(own, other), name
-    assert not same_signs(entries, sequences)  # of equal draws, each over a norm
-    alike = torch.Generator().manual_seed(7)
-    assert same_signs(unit_noise(11, 5, generator=alike), sequence_noise(9, 8, 6, generator=alike.manual_seed(7)))
-
-
-def same_signs(first, second, count=32):
-    """Whether two tensors begin with equal signs; torch draws the last numbers of a tensor otherwise than the first."""
-    return torch.equal(first.flatten()[:count].sign(), second.flatten()[:count].sign())
-
-
-def test_a_learner_leaves_the_global_generator_alone():
-    torch.manual_seed(3)
-    before = torch.get_rng_state()
-    learner("AE+CE+AD+CD").step()
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3, 4, 6])  # an epoch has four steps
@@ -153,15 +91,6 @@ def test_a_saved_state_is_everything_that_changes():
 # ---------------------------------------------------------------------------------------------- fit
 
 
-def test_random_initialisation_takes_no_step(tmp_path):
-    fast = learner("random")
-    assert fast.total_steps == 0
-    before = copy.deepcopy(fast.model.state_dict())
-    assert fit(fast, tmp_path, tqdm(disable=True))["steps"] == 0
-    assert_equal_states(before, fast.model.state_dict())
-    assert_equal_states(before, learner("AE+CE+AD+CD").model.state_dict())  # what training of any objective starts from
-
-
 @pytest.mark.parametrize("objectives", ["AE", "CE", "AD", "CD"])
 def test_a_loss_that_is_not_finite_stops_the_training_naming_term_and_step(objectives, tmp_path):
     data = made_up(24)
@@ -175,12 +104,3 @@ def test_a_loss_that_is_not_finite_stops_the_training_naming_term_and_step(objec
         fit(learner(objectives, data=data), tmp_path, tqdm(disable=True))
     assert not (tmp_path / "checkpoint.pt").exists()
     assert not (tmp_path / "progress.jsonl").exists()
-
-
-def test_fit_reports_every_term_and_takes_every_step(tmp_path):
-    fast = learner("AE+CE+AD+CD")
-    assert fit(fast, tmp_path, tqdm(disable=True))["steps"] == 12
-    lines = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == [4, 8, 12]
-    for line in lines:
-        assert line["loss"] == pytest.approx(sum(line[term] for term in TERMS), rel=1e-5)

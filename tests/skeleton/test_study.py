@@ -5,13 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from sklearn.preprocessing import StandardScaler
 
 from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour, standardised
 from repro.skeleton import study
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import smoke
-from repro.skeleton.selection import accuracy_on_test as knn_accuracy
 
 CPU = torch.device("cpu")
 pytestmark = pytest.mark.usefixtures("runs")
@@ -32,7 +30,7 @@ def test_the_probe_reports_its_last_epoch_or_its_best_one(data, one_thread, monk
     best = study.evaluate(pretrainer, data, 4)
     assert (last["linear"], last["select"]) == (100 * 40 / len(labels), "last")
     assert (best["linear"], best["select"]) == (100 * 60 / len(labels), "best_on_test")
-    assert best["knn1"] == last["knn1"] == knn_accuracy(pretrainer)
+    assert best["knn1"] == last["knn1"] == pretrainer.accuracy_on_test()
 
 
 def with_repeats(data, count):
@@ -80,46 +78,12 @@ def test_the_decoded_scale_is_measured_where_the_decoder_is_trained(objectives, 
         assert found["decoded_scale"] == pretrainer.decoded_scale(data, pretrainer.features(data)[0])
 
 
-def test_the_rate_of_the_second_probe_is_part_of_the_recipe(data, one_thread):
-    usual, other = (Pretrainer(smoke("synthetic", "random", batch=64, **changes), data, 0, CPU)
-                    for changes in ({}, {"probe_standardised_rate": 1e-4}))
-    found, changed = study.evaluate(usual, data, 0), study.evaluate(other, data, 0)
-    assert {name for name in found if found[name] != changed[name]} == {
-        "linear_standardised", "linear_standardised_unseen"
-    }
-    assert '"probe_standardised_rate"' not in usual.recipe.canonical()  # keys from before the field stay
-    assert '"probe_standardised_rate": 0.0001' in other.recipe.canonical()
-
-
 def test_the_spread_is_a_deviation_over_the_test_split(data, one_thread):
     pretrainer = Pretrainer(smoke("synthetic", "random", probe_epochs=1, batch=64), data, 0, CPU)
     embeddings = pretrainer.features(data)[1][data.test].double().numpy()
     deviations = embeddings.std(axis=0)
     expected = np.sqrt((deviations**2).mean()) * np.sqrt(128)
     assert study.evaluate(pretrainer, data, 0)["embedding_spread"] == pytest.approx(expected, rel=1e-5)
-
-
-def test_the_spread_is_zero_for_equal_embeddings_and_one_without_a_preferred_direction(data, one_thread):
-    pretrainer = Pretrainer(smoke("synthetic", "random", probe_epochs=1, batch=64), data, 0, CPU)
-    readouts, _ = pretrainer.features(data)
-    isotropic = torch.nn.functional.normalize(torch.randn(len(readouts), 8, generator=torch.Generator()), dim=1)
-    for embeddings, expected in ((torch.ones(len(readouts), 8) / 8**0.5, 0.0), (isotropic, 1.0)):
-        pretrainer.features = lambda _, embeddings=embeddings: (readouts, embeddings)
-        assert study.evaluate(pretrainer, data, 0)["embedding_spread"] == pytest.approx(expected, abs=0.02)
-
-
-def test_the_second_probe_is_linear_on_standardised_readouts(data, one_thread):
-    pretrainer = Pretrainer(smoke("synthetic", "random", probe_epochs=3, batch=64), data, 4, CPU)
-    readouts, _ = pretrainer.features(data)
-    scaled = torch.from_numpy(StandardScaler().fit(readouts[data.train].numpy()).transform(readouts.numpy()))
-    assert torch.allclose(standardised(readouts, readouts[data.train]), scaled, atol=1e-5)
-    pretrainer.features = lambda _: (readouts * 1000 + 7, readouts)
-    unseen = data.test & ~data.repeated
-    for name, tested in (("linear_standardised", data.test), ("linear_standardised_unseen", unseen)):
-        split = (scaled[data.train], data.labels[data.train], scaled[tested], data.labels[tested])
-        expected = linear_probe(*split, classes=10, batch=128, rates=cosine_rates(3, 0.1, 0.01), momentum=0.9, seed=4)
-        one_sample = 100 / int(tested.sum())
-        assert study.evaluate(pretrainer, data, 4)[name] == pytest.approx(expected[-1], abs=1.01 * one_sample)
 
 
 def test_the_spread_of_readouts_is_relative_to_their_norm(data, one_thread):

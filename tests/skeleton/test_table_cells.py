@@ -1,16 +1,15 @@
-"""The cells of the taxonomy's tables: which there are, and their labels, recipes and keys."""
+"""The cells of the taxonomy's tables: which there are, and what is refused before anything is computed."""
 
 import functools
 import itertools
-import re
 
 import pytest
 import torch
 from made_up_skeletons import stand_in
 
+from repro import run_table
+from repro.data import manifest
 from repro.skeleton import study
-from repro.skeleton.pretrain import Pretrainer
-from repro.skeleton.recipe import METHODS, TERMS, VARIANTS
 from repro.table import find
 
 pytestmark = pytest.mark.usefixtures("runs")
@@ -48,73 +47,6 @@ def test_the_order_of_terms_does_not_matter():
     assert cells("AE+CE")[0].key == found[0].key
 
 
-def test_seeds_come_one_after_the_other_and_make_cells_of_their_own():
-    found = cells("CE,AE", seeds="3,1")
-    assert [(cell.seed, cell.label) for cell in found] == [(3, "CE"), (3, "AE"), (1, "CE"), (1, "AE")]
-    assert len({cell.key for cell in found}) == 4 and cells("CE", seeds=3)[0] == found[0]
-
-
-@pytest.mark.parametrize(
-    ("choices", "suffix"),
-    [
-        ({}, ""),
-        ({"layers": 3}, ", layers=3"),
-        ({"layers": "3", "units": "64"}, ", layers=3, units=64"),
-        ({"units": 16}, ""),  # what the preset has anyway
-        ({"select": "best_on_test"}, ", select=best_on_test"),
-        *(({"variant": name}, "".join(f", {field}={value}" for field, value in changes.items()))
-          for name, changes in VARIANTS.items() if name != "uncropped"),
-        ({"learning_rate": "0.05"}, ", learning_rate=0.05"),
-        ({"learning_rate": 1e-3}, ""),
-    ],
-    ids=str,
-)
-def test_labels_say_what_departs_from_the_preset(choices, suffix):
-    found, = cells("CE+AD+CD", preset="smoke", **choices)
-    usual, = cells("CE+AD+CD", preset="smoke")
-    assert found.label == "CE+AD+CD" + suffix
-    assert (found.key == usual.key) == (suffix == "")
-    assert found.recipe == usual.recipe.replace(**found.changes)
-
-
-CONCERNED = {"sum_of_squares": {"AD"}, "denoising": {"AD"}, "frozen_noise": {"CD"}, "uncropped": {"CD"},
-             "mlp_head": {"AE", "CE"}, "bidirectional": {"random", *TERMS}, "ema_head_twice": {"CE"}}
-
-
-@pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "uncropped"])
-def test_objectives_that_a_variant_does_not_concern_keep_their_usual_cells(variant):
-    for found, usual in zip(cells(variant=variant), cells(), strict=True):
-        concerned = CONCERNED[variant] & set(usual.label.split("+"))
-        assert found.recipe == (usual.recipe.replace(**VARIANTS[variant]) if concerned else usual.recipe)
-        assert (found.key == usual.key) == (found.label == usual.label) == (not concerned)
-
-
-@pytest.mark.parametrize(
-    ("variant", "objectives"),
-    [("sum_of_squares", "CE"), ("denoising", "random,AE+CE"), ("frozen_noise", "CE+AD"), ("uncropped", "AE,CE"),
-     ("mlp_head", "random,AD+CD"), ("ema_head_twice", "AE+CD")],
-)
-def test_a_variant_that_changes_no_objective_is_refused(variant, objectives):
-    chosen = re.escape(objectives.replace(",", ", "))
-    able = re.escape(", ".join(name for name in METHODS if CONCERNED[variant] & set(name.split("+"))))
-    with pytest.raises(ValueError, match=f"variant='{variant}' changes nothing of {chosen}; {able} use it: leave it o"):
-        cells(objectives, variant=variant)
-
-
-def test_a_learning_rate_leaves_random_initialisation_its_usual_cell():
-    random, ce = cells("random,CE", learning_rate="0.5")
-    usual = cells("random,CE")
-    assert random == usual[0]
-    assert ce.recipe == usual[1].recipe.replace(learning_rate=0.5) and ce.label == "CE, learning_rate=0.5"
-
-
-def test_selection_and_precision_reach_the_recipes_of_the_collapse():
-    listed = functools.partial(find("encoder_collapse").cells, "synthetic", layers=1, objectives="AE")
-    (usual,), (found,) = listed(), listed(select="best_on_test", precision="bfloat16", device="cpu")
-    assert found.recipe == usual.recipe.replace(select="best_on_test", precision="bfloat16")
-    assert found.label == "AE, select=best_on_test, precision=bfloat16"
-
-
 LISTS = {"taxonomy": {}, "encoder_collapse": {"layers": 1}}
 
 
@@ -129,74 +61,6 @@ def test_a_cell_is_the_same_on_every_device(name, preset, monkeypatch):
         assert listed(device=device) == [on_cpu]
         with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
             listed(device=device, precision="bfloat16")
-
-
-@pytest.mark.parametrize("name", LISTS)
-def test_a_precision_that_is_asked_for_makes_a_cell_of_its_own(name):
-    keys = set()
-    for precision in ("auto", "float32", "bfloat16"):
-        asked = {"precision": [precision], "preset": "paper", "objectives": "AE", "device": "cpu"}
-        found, = find(name).cells("synthetic", **asked, **LISTS[name])
-        assert found.recipe.precision == precision
-        assert found.label == ("AE" if precision == "auto" else f"AE, precision={precision}")
-        keys.add(found.key)
-    assert len(keys) == 3
-
-
-def test_fields_sweep_and_equal_trainings_are_one_cell():
-    found, usual = cells("CE,AD", ad_weight="1,25,50", seeds="0,1"), cells("CE,AD", seeds="0,1")
-    labels = ["CE", "AD", "AD, ad_weight=25.0", "AD, ad_weight=50.0"]
-    assert [(cell.seed, cell.label) for cell in found] == [(seed, label) for seed in (0, 1) for label in labels]
-    assert [cell.key for cell in found if cell.label in ("CE", "AD")] == [cell.key for cell in usual]
-    assert [cell.recipe.ad_weight for cell in found[:4]] == [1.0, 1.0, 25.0, 50.0]
-
-
-def test_several_fields_sweep_together():
-    found = cells("random,CE", layers=[1, 3], temperature="0.1,0.2")
-    assert [(cell.recipe.objectives, cell.recipe.layers, cell.recipe.temperature) for cell in found] == [
-        ("random", 1, 0.1), ("random", 3, 0.1), ("CE", 1, 0.1), ("CE", 1, 0.2), ("CE", 3, 0.1), ("CE", 3, 0.2),
-    ]
-    assert len({cell.key for cell in found}) == 6
-    assert found[-1].label == "CE, layers=3, temperature=0.2"
-
-
-@pytest.mark.parametrize(("field", "text", "value"), [
-    ("td_crop", "8", 8), ("bidirectional", "true", True), ("ema_head_twice", True, True),
-    ("units", "64", 64), ("cd_weight", 25, 25.0), ("momentum", "0.99", 0.99),
-    ("decoder_input", "embedding", "embedding"), ("probe_every", 2, 2), ("epochs", "3", 3),
-])
-def test_a_field_is_given_as_text_or_as_itself(field, text, value):
-    (found,), (usual,) = cells("CE+CD", **{field: text}), cells("CE+CD")
-    assert found.recipe == usual.recipe.replace(**{field: value}) and type(getattr(found.recipe, field)) is type(value)
-    assert found.label == f"CE+CD, {field}={value}"
-
-
-@pytest.mark.parametrize(("objectives", "choices", "message"), [
-    ("CE,AE", {"ad_weight": 2}, "ad_weight=2 changes nothing of CE, AE; AD, AE\\+AD, .* use it: leave it out"),
-    ("random", {"epochs": "1,2"}, "epochs='1,2' changes nothing of random; AE, CE, AE\\+CE, .* use it"),
-    ("AD", {"flip": 0.25}, "flip=0.25 changes nothing of AD; AE, CE, .* use it"),
-    ("CE", {"select_every": 2}, "select_every=2 changes nothing of CE; leave it out"),
-    ("CE", {"ad_loss": "squared", "epochs": 2}, "ad_loss='squared' changes nothing of CE; AD, "),
-])
-def test_a_field_that_no_row_uses_is_refused_naming_who_does(objectives, choices, message):
-    with pytest.raises(ValueError, match=message):
-        cells(objectives, **choices)
-
-
-def test_a_field_counts_as_used_where_another_that_is_asked_for_makes_it_so():
-    found, = cells("CE", select="best_on_test", select_every=2)
-    assert (found.recipe.select, found.recipe.select_every) == ("best_on_test", 2)
-    found, = cells("AD", ad_input="augmented", flip=0.25)
-    assert (found.recipe.ad_input, found.recipe.flip) == ("augmented", 0.25)
-
-
-def test_a_field_that_a_variant_brings_into_use_can_be_asked_for_with_it():
-    found, = cells("AD", variant="denoising", ad_weight=25)
-    assert (found.recipe.ad_input, found.recipe.ad_weight) == ("augmented", 25.0)
-    found, = cells("AD", variant="denoising", flip=0.25)
-    assert (found.recipe.ad_input, found.recipe.flip) == ("augmented", 0.25)
-    with pytest.raises(ValueError, match=r"flip=0.25 changes nothing of AD; AE, CE, AE\+CE, .* use it"):
-        cells("AD", flip=0.25)
 
 
 @pytest.fixture
@@ -232,9 +96,34 @@ def test_a_part_of_ntu_says_so_and_departs_in_nothing(made_up_data):
     assert (whole.dataset, whole.label) == ("ntu", "CE, layers=3") and whole.key != found.key
 
 
-def test_a_batch_larger_than_the_data_concerns_what_is_trained_alone():
-    random, ce = cells("random,CE", batch=10**6)
-    data = study.data_of(random.recipe)
-    assert Pretrainer(random.recipe, data, 0, torch.device("cpu")).total_steps == 0
-    with pytest.raises(ValueError, match=r"batch=1000000 exceeds the .* training sequences"):
-        Pretrainer(ce.recipe, data, 0, torch.device("cpu"))
+@pytest.mark.parametrize(
+    ("table", "choices", "message"),
+    [
+        ("taxonomy", {"objectives": "CE+XX"}, "objectives='CE\\+XX' is not one of: all, random, AE, CE, AE\\+CE"),
+        ("taxonomy", {"objectives": "CE+CE"}, "objectives='CE\\+CE' is not one of"),
+        ("taxonomy", {"objectives": "random+CE"}, "objectives='random\\+CE' is not one of"),
+        ("taxonomy", {"objectives": "CE,"}, "objectives='' is not one of"),
+        ("taxonomy", {"objectives": "ce"}, "objectives='ce' is not one of"),
+        ("taxonomy", {"protocol": "xsub"}, "protocol='xsub' is not one of: xview"),
+        ("taxonomy", {"variant": "frozen"}, "variant='frozen' is not one of: none, .*; did you mean 'frozen_noise'"),
+        ("taxonomy", {"objectives": "random", "learning_rate": 0.5}, "learning_rate=0.5 changes nothing of random; "),
+        ("encoder_collapse", {"objectives": "CE"}, "objectives='CE' is not one of: random, AE"),
+        ("encoder_collapse", {"objectives": "random AE"}, "objectives='random AE' is not one of: all, random, AE"),
+    ],
+    ids=str,
+)
+def test_impossible_values_of_one_table(table, choices, message, runs):
+    with pytest.raises(ValueError, match=message):
+        run_table(table, "synthetic", preset="smoke", **choices)
+    assert not runs.exists()
+
+
+@pytest.mark.parametrize("table", ["taxonomy", "encoder_collapse"])
+def test_missing_real_data_say_where_to_get_them_and_where_to_put_them(table, tmp_path, monkeypatch, runs):
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "nothing"))
+    with pytest.raises(FileNotFoundError) as raised:
+        run_table(table, "ucla", preset="smoke")
+    message = str(raised.value)
+    assert manifest.load_manifest("ucla").source in message
+    assert str(tmp_path / "nothing" / "nw_ucla" / "all_sqe.zip") in message
+    assert not runs.exists()

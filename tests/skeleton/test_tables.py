@@ -3,7 +3,6 @@
 import json
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 from stored_cells import refuse
@@ -118,9 +117,3 @@ def test_best_on_test_end_to_end(trained, runs):
         assert row.ours == ours["linear"] >= last["linear"]
         assert ours["knn1"] == last["knn1"] and ours["linear_last"] == last["linear"]
         assert ours["select"] == "best_on_test"
-
-
-def test_a_table_says_what_departs_from_the_preset_in_the_rows_that_do():
-    table = smoke(objectives="random,CD", variant="frozen_noise")
-    assert table["departures"].tolist() == [{}, {"td_queue": "frozen_noise"}]
-    np.testing.assert_equal(table["std"].tolist(), [math.nan] * 2)

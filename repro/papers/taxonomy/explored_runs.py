@@ -17,7 +17,6 @@ from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import VERSION, Pretrainer
 from repro.skeleton.recipe import OBJECTIVES, PRESETS, SkeletonRecipe
-from repro.skeleton.selection import BestOnTest
 from repro.skeleton.sequences import Sequences
 from repro.skeleton.study import SKELETONS, data_of, restored
 from repro.table import train
@@ -178,9 +177,7 @@ def load_run(cell: dict, store: Store, shown: SkeletonSet, device: torch.device)
         OSError: if its data or weights cannot be read.
     """
     learner = restored(cell, store, device)
-    if isinstance(learner, BestOnTest):
-        learner.restore()
-        learner = learner.pretrainer
+    learner.restore()
     readouts, embeddings = learner.features(shown)
     return ExploredRun(label(cell), cell["result"], learner, readouts.cpu(), embeddings.cpu())
 

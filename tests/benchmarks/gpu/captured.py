@@ -30,7 +30,7 @@ class Captured(Pretrainer):
     def step(self) -> Tensor:
         """As of `Pretrainer`; the losses are a copy, as the next replay overwrites its own."""
         with torch.cuda.stream(self.stream):
-            self.index.copy_(self._next_index(), non_blocking=True)
+            self.index.copy_(self.train[self.order.take()], non_blocking=True)
             self.begun += 1
             if self.stream is None or self.begun <= EAGER:
                 return super().step()

@@ -188,7 +188,7 @@ def test_a_run_chosen_on_the_test_split_has_the_weights_that_were_chosen(runs, d
     path = runs / "cells" / cell["key"] / "checkpoint.pt"
     chosen = torch.load(path, weights_only=True)["learner"]
     run = load_run(cell, store, data, CPU)
-    expected = chosen["weights"] if chosen["best"] >= 0 else chosen["pretrainer"]["model"]
+    expected = chosen["weights"] if chosen["best"] >= 0 else chosen["model"]
     for name, value in run.pretrainer.model.state_dict().items():
         assert value.equal(expected[name])
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from candidates import arguments, chosen, drawing, no_exclusion
+from candidates import arguments, chosen, drawing
 from torch.nn.functional import cross_entropy
 
 
@@ -63,22 +63,6 @@ def test_released_fills_up_when_clusters_are_lost():
         assert all(row in nearest for row, nearest in zip(rows[:4], expected, strict=True))
 
 
-def test_released_clusters_the_admissible_alone():
-    candidates, queries, inputs = arguments(24, 3, 4, 3)
-    excluded = no_exclusion(candidates)
-    excluded[5:20] = True
-    for seed in range(5):
-        chosen("released", (candidates, queries, inputs), n_select=9, excluded=excluded, seed=seed)
-
-
 def test_released_asks_for_the_batch_in_front():
     with pytest.raises(ValueError, match="for each of the 5 queries, but there are 4 candidates; put the batch"):
         chosen("released", arguments(4, 5, 3, 2), n_select=2)
-
-
-def test_released_may_have_the_batch_alone():
-    tensors = arguments(4, 4, 3, 2)
-    for seed in range(5):
-        expected = slow_released(*tensors[:2], 2, seed)
-        rows = chosen("released", tensors, n_select=2, seed=seed)
-        assert all(row in nearest for row, nearest in zip(rows, expected, strict=True))

@@ -12,8 +12,9 @@ from PIL import Image
 from slow_operations import IMAGENET
 from torchvision.transforms import v2
 
-from repro.image import draws, files, operations, stream
-from repro.image.augment import CentredView, ShiftedView, View
+from repro.image import files, operations
+from repro.image.augment import CentredView, ShiftedView, View, draw_boxes
+from repro.image.batches import Streamed, cropped
 
 CPU = torch.device("cpu")
 SIZES = [(37, 52), (60, 41), (24, 24), (90, 33), (16, 70), (33, 33), (48, 64), (5, 9), (1, 1)]   # width, height
@@ -44,7 +45,7 @@ def pictures(tmp_path_factory):
 
 
 def batches(pictures, order, *, batch=4, seed=SEED, workers=1, views=VIEWS):
-    streamed = stream.Streamed(pictures, views, CPU, workers=workers)
+    streamed = Streamed(pictures, views, CPU, workers=workers)
     return list(streamed.batches(torch.as_tensor(order, dtype=torch.int64), batch=batch, seed=seed))
 
 
@@ -69,7 +70,7 @@ def by_hand(pictures, place, number, view):
         mixed = int(np.random.SeedSequence([*SEED, place, number]).generate_state(1)[0])
         generator = torch.Generator().manual_seed(mixed)
         sides = (torch.tensor([side]) for side in (picture.height, picture.width))
-        box, = draws.draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator).tolist()
+        box, = draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator).tolist()
         made = v2.functional.resized_crop(picture, *box, [view.size, view.size])
     return v2.functional.pil_to_tensor(made)
 
@@ -88,35 +89,13 @@ def test_a_crop_is_within_a_level_of_that_of_a_resident_image(size):
     image = torch.from_numpy(smooth(*size)).permute(2, 0, 1).unsqueeze(0)
     for seed in range(10):
         view = View(32, IMAGENET, scale=(0.01, 1.0))
-        made = stream.cropped(picture, view, torch.Generator().manual_seed(seed))
+        made = cropped(picture, view, torch.Generator().manual_seed(seed))
         sides = (torch.tensor([side]) for side in reversed(size))
         generator = torch.Generator().manual_seed(seed)
-        box = draws.draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator)
+        box = draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator)
         other = operations.resized_crop(operations.as_float(image), box, torch.tensor([False]), 32)[0] * 255
         difference = v2.functional.pil_to_tensor(made) - other
         assert difference.abs().max() <= 1.001 and difference.square().mean().sqrt() < 0.5
-
-
-def test_what_is_left_for_the_device_does_not_crop():
-    views = stream.Streamed(files.Files(".", np.array([b"x"])), VIEWS, CPU, workers=1).views
-    for view, left in zip(VIEWS, views, strict=True):
-        images = torch.randint(256, (6, 3, view.size, view.size), dtype=torch.uint8)
-        expected = v2.functional.normalize(images / 255, *IMAGENET)
-        if isinstance(view, CentredView):
-            torch.testing.assert_close(left(images), expected, rtol=0, atol=1e-6)
-            continue
-        drawn = left.draw(6, view.size, view.size, torch.Generator().manual_seed(0))
-        assert drawn.boxes.tolist() == [[0, 0, view.size, view.size]] * 6
-        upright = left.apply(images, drawn._replace(flipped=torch.zeros(6, dtype=torch.bool)))
-        torch.testing.assert_close(upright, expected, rtol=0, atol=1e-6)
-        assert left.flip == view.flip
-
-
-@pytest.mark.parametrize("size", [24, 32, 224])
-def test_the_neutral_crop_is_the_identity(size):
-    images = torch.rand(2, 3, size, size)
-    box = torch.tensor([[0, 0, size, size]] * 2)
-    assert torch.equal(operations.resized_crop(images, box, torch.tensor([False, False]), size), images)
 
 
 def test_neither_workers_nor_batches_nor_resuming_change_a_picture(pictures, whole):
@@ -125,23 +104,6 @@ def test_neither_workers_nor_batches_nor_resuming_change_a_picture(pictures, who
     resumed = joined(batches(pictures, order[3:], batch=3))
     for all_of_them, made, tail in zip(whole, once, resumed, strict=True):
         assert torch.equal(made, all_of_them[order]) and torch.equal(tail, made[3:])
-
-
-def test_seed_and_view_change_the_crop(pictures, whole):
-    twice = [VIEWS[0], VIEWS[0]]
-    (first, second), = batches(pictures, [0], seed=(3, 2), views=twice)
-    assert not torch.equal(first, second) and not torch.equal(first[0], whole[0][0][0])
-
-
-def test_the_global_generator_is_left_alone(pictures):
-    before = torch.get_rng_state()
-    assert len(batches(pictures, [0])) == 1
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_nothing_to_do_starts_nothing(pictures, monkeypatch):
-    monkeypatch.delattr(stream, "_processes")
-    assert batches(pictures, []) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"no picture", None], ids=["empty", "noise", "cut"])
@@ -158,7 +120,7 @@ def test_a_damaged_file_is_named(tmp_path, content):
 
 def test_an_error_in_a_worker_reaches_the_caller_and_ends_them(pictures):
     damaged = files.Files(pictures.root, np.append(pictures.names, b"gone.JPEG"))
-    made = stream.Streamed(damaged, VIEWS, CPU, workers=2).batches(torch.tensor([0, 9, 0, 0, 0]), batch=1, seed=SEED)
+    made = Streamed(damaged, VIEWS, CPU, workers=2).batches(torch.tensor([0, 9, 0, 0, 0]), batch=1, seed=SEED)
     assert len(next(made)) == len(VIEWS)
     with pytest.raises(ValueError, match=r"^\S*gone\.JPEG cannot be read as a picture"):
         next(made)
@@ -167,20 +129,11 @@ def test_an_error_in_a_worker_reaches_the_caller_and_ends_them(pictures):
 
 def test_what_cannot_be_streamed_is_refused(pictures):
     with pytest.raises(TypeError, match=r"ShiftedView.*give a View or a CentredView"):
-        stream.Streamed(pictures, [ShiftedView(IMAGENET)], CPU)
+        Streamed(pictures, [ShiftedView(IMAGENET)], CPU)
     with pytest.raises(ValueError, match="workers=0"):
-        stream.Streamed(pictures, VIEWS, CPU, workers=0)
+        Streamed(pictures, VIEWS, CPU, workers=0)
     with pytest.raises(ValueError, match="batch=0"):
         batches(pictures, [0], batch=0)
-
-
-def test_a_dropped_iteration_ends_its_workers(pictures):
-    streamed = stream.Streamed(pictures, VIEWS[:1], CPU, workers=2)
-    made = streamed.batches(torch.arange(9).repeat(20), batch=3, seed=SEED)
-    next(made)
-    assert len(multiprocessing.active_children()) == 2
-    del made
-    assert multiprocessing.active_children() == []
 
 
 SCRIPT = """
@@ -190,13 +143,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from repro.image import files, stream
+from repro.image import files
 from repro.image.augment import View
+from repro.image.batches import Streamed
 from repro.image.views import normalisation
 
 def main():
     one = files.Files(Path(sys.argv[1]), np.array([sys.argv[2].encode()]))
-    streamed = stream.Streamed(one, [View(8, normalisation("imagenet"))], torch.device("cpu"), workers=1)
+    streamed = Streamed(one, [View(8, normalisation("imagenet"))], torch.device("cpu"), workers=1)
     made = streamed.batches(torch.zeros(10**6, dtype=torch.int64), batch=2, seed=(0,))
     next(made)
     print(multiprocessing.active_children()[0].pid, flush=True)
