@@ -71,7 +71,7 @@ def first_free(*_, n_select, excluded, **named):
 def test_a_step_reads_no_value(method, meta, monkeypatch):
     """Views have a test of their own; these are not random."""
     def augmented(view):
-        return augment.in_the_middle(view.to(meta), fast.recipe.size)
+        return augment.centred(view.to(meta), fast.recipe.size)
 
     fast = learner(method, groups=2)
     monkeypatch.setattr(pretrain, "select", first_free)
