@@ -77,10 +77,10 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
         names, categories = category_names(learner.data), learner.data.categories[index]
         counts, parts = categories.bincount(minlength=len(names)), []
         for query, ranked in first_ranked(learner, index).items():
-            rows = DataFrame({"query": query, "category": names, "pairs": counts})
+            columns = {"query": query, "category": names, "pairs": counts}
             for column, right in zip(("accuracy", "accuracy_renewed"), ranked, strict=True):
-                rows[column] = 100 * categories.bincount(weights=right.double(), minlength=len(names)) / counts
-            parts.append(rows[rows["pairs"] > 0])
+                columns[column] = 100 * categories.bincount(weights=right.double(), minlength=len(names)) / counts
+            parts.append(DataFrame(columns)[counts.numpy() > 0])
         return concat(parts, ignore_index=True).assign(method=cell.recipe.method, seed=cell.seed)
 
     return concat(

@@ -73,12 +73,6 @@ def test_views_against_a_slow_composition(omniglot, cells):
             np.testing.assert_allclose(grid[0], np.asarray(sheet) / 255, atol=1e-7)
 
 
-def test_grids_have_few_empty_cells():
-    found = [characters.grid(cells) for cells in range(1, 10)]
-    assert found == [(1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (2, 3), (2, 4), (2, 4), (3, 3)]
-    assert all(0 <= rows * columns - cells <= 1 for cells, (rows, columns) in enumerate(found, start=1))
-
-
 def test_every_access_gives_the_grids_of_the_pairs():
     data = characters.load("multidigits", characters=5, pairs=10, test_pairs=2)
     index = torch.tensor([4, 4, 15])
@@ -380,19 +374,6 @@ def test_digits_are_scikit_learns():
         assert counts == [len(own) * 16 // 20, len(own) * 18 // 20 - len(own) * 16 // 20,
                           len(own) - len(own) * 18 // 20]
     assert stop == 1797
-
-
-def test_drawings_are_those_of_the_files(omniglot):
-    omniglot(FILES)
-    data = characters.load("multiomniglot", pairs=20, test_pairs=5)
-    assert data.sizes == SIZES and data.classes == data.alphabets[0]
-    assert data.alphabets[1][2] == "Japanese_(hiragana)/character03"
-    expected = slow_drawings()
-    order = sorted(expected, key=lambda key: (key[0], key[1], characters.PARTS.index(key[2])))
-    np.testing.assert_array_equal(data.drawings, np.concatenate([expected[key] for key in order]))
-    assert data.count.tolist() == [len(expected[key]) for key in order for _ in expected[key]]
-    assert (data.first <= torch.arange(len(data.first))).all()
-    assert (torch.arange(len(data.first)) < data.first + data.count).all()
 
 
 @pytest.mark.parametrize("damage", [lambda contents: contents[:-200], lambda contents: b"",

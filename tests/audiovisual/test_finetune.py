@@ -8,14 +8,11 @@ import pytest
 import torch
 from made_up_pairs import made_up, tiny
 from states import assert_equal_states, resumed_anywhere
-from torch import nn
 from torch.nn.functional import cross_entropy
-from tqdm import tqdm
 
 from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.model import Encoder
-from repro.run.fit import NonFiniteLoss, fit
 
 CPU = torch.device("cpu")
 SMALL = {"finetune_epochs": 3, "finetune_batch": 5, "finetune_windows": 3, "finetune_learning_rate": 1e-2}
@@ -97,35 +94,6 @@ def test_an_epoch_has_every_recording_once_and_none_alone(count, batch):
         assert epochs[0] != epochs[1]
 
 
-def test_training_views_are_random_and_never_grey(monkeypatch):
-    fast = tuner(greyscale=1.0)
-    index = torch.zeros(40, dtype=torch.int64)
-    views = fast._augmented(fast.data.view("video", index, fast.order_generator))
-    assert views.shape == (40, 3, 4, 8, 8)
-    assert len(views.flatten(1).unique(dim=0)) > 10
-    assert (views[:, 0] != views[:, 1]).flatten(1).any(1).all()
-
-
-def test_equal_seeds_tune_equally_and_others_not():
-    first, second, other = tuner(), tuner(), tuner(seed=3)
-    assert torch.equal(trace(first, 4), trace(second, 4))
-    assert not torch.equal(first.classifier.weight, other.classifier.weight)
-    before = torch.get_rng_state()
-    tuner("audio", trunk=trunk_of_quietly())
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def trunk_of_quietly():
-    with torch.random.fork_rng(devices=[]):
-        return trunk_of("audio")
-
-
-def test_crops_and_order_draw_unlike_numbers():
-    fast = tuner()
-    draws = [torch.rand(5, generator=each) for each in (fast.generator, fast.order_generator)]
-    assert not torch.equal(*draws)
-
-
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_colours_and_pitches_are_learnt(modality):
     data = made_up(pretrain=2, train=30, test=12)
@@ -152,18 +120,6 @@ def test_the_trunk_is_copied_and_not_changed(frozen):
         assert torch.equal(value, before[name]), name
     for name, value in fast.trunk.named_parameters():
         assert not torch.equal(value, before[name]), name  # end to end
-
-
-def test_a_trunk_with_ghost_groups_is_tuned_with_plain_normalisation():
-    plain, ghosts = (tuner(trunk=trunk_of_groups(groups)) for groups in (1, 4))
-    assert torch.equal(trace(plain, 5), trace(ghosts, 5))
-    assert plain.accuracy() == ghosts.accuracy()
-
-
-def trunk_of_groups(groups):
-    trunk = Encoder("small_video", 32, channels=3, groups=groups)
-    trunk.load_state_dict(trunk_of("video").state_dict())
-    return trunk
 
 
 # ---------------------------------------------------------------------------------------------- accuracy
@@ -194,24 +150,6 @@ def test_accuracy_is_that_of_a_loop_over_recordings_and_windows(modality, window
     assert found == pytest.approx(100 * correct / total)
 
 
-@pytest.mark.parametrize("batch", [1, 4, 100])
-def test_accuracy_has_no_chance_in_it_and_changes_nothing(batch):
-    fast = tuner(finetune_batch=batch)
-    trace(fast, 1)
-    before = copy.deepcopy(fast.state_dict())
-    assert fast.accuracy() == fast.accuracy()
-    assert_equal_states(fast.state_dict(), before)
-    trace(fast, 1)
-    assert fast.trunk.training  # again, after accuracy
-
-
-def test_without_epochs_the_accuracy_is_that_of_the_start(tmp_path):
-    fast = tuner(finetune_epochs=0)
-    expected = fast.accuracy()
-    assert fit(fast, tmp_path, tqdm(disable=True))["steps"] == 0
-    assert fast.accuracy() == expected
-
-
 # ---------------------------------------------------------------------------------------------- which recordings
 
 
@@ -239,29 +177,6 @@ def test_too_few_recordings_are_refused(train, test):
     message = f"synthetic has {train} training and {test} test recordings with audio and a label; at least two and one"
     with pytest.raises(ValueError, match=message):
         tuner("audio", data=made_up(pretrain=3, train=train, test=test))
-
-
-def test_a_class_without_recordings_is_tuned_and_tested_with_the_others():
-    data = made_up(train=20, test=20)
-    empty = dataclasses.replace(data, train=data.train & (data.labels != 1))
-    fast = tuner("audio", data=empty)
-    assert fast.classifier.out_features == 3 and trace(fast, fast.total_steps).isfinite().all()
-    assert 0 <= fast.accuracy() <= 100
-
-
-def test_labels_out_of_range_and_parts_that_overlap_are_refused():
-    data = made_up(train=8, test=4)
-    with pytest.raises(ValueError, match="synthetic: label 3 should be from -1 to 2"):
-        dataclasses.replace(data, labels=data.labels + 1)
-    with pytest.raises(ValueError, match="synthetic: 4 samples are for train and for test"):
-        dataclasses.replace(data, train=data.train | data.test)
-
-
-def test_sound_alone_is_enough_for_sound():
-    fast = tuner("audio", data=made_up(train=8, test=4, without=["video"]))
-    assert trace(fast, 2).isfinite().all()
-    with pytest.raises(ValueError, match="0 training and 0 test recordings with video"):
-        tuner("video", data=made_up(train=8, test=4, without=["video"]))
 
 
 # ---------------------------------------------------------------------------------------------- resuming, precision
@@ -297,29 +212,6 @@ def test_streaming_changes_no_bit_wherever_the_run_is_saved_and_resumed(tmp_path
                 streamed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
         assert_equal_states(streamed.state_dict(), states[-1])
         assert streamed.accuracy() == resident.accuracy()
-
-
-@pytest.mark.parametrize("modality", MODALITIES)
-def test_bfloat16_is_close_to_float32_and_clips_are_convolved_in_that_on_a_cpu(modality):
-    exact, rounded = (tuner(modality, precision=precision) for precision in ("float32", "bfloat16"))
-    kinds = set()
-    for module in rounded.trunk.modules():
-        if isinstance(module, (nn.Conv1d, nn.Conv3d)):
-            module.register_forward_hook(lambda _, inputs, output: kinds.add(output.dtype))
-    torch.testing.assert_close(trace(exact, 1), trace(rounded, 1), rtol=0.05, atol=0)
-    rounded.accuracy()
-    assert kinds == {torch.float32 if modality == "video" else torch.bfloat16}
-
-
-def test_a_fine_tuning_that_diverges_says_so(tmp_path):
-    with pytest.raises(NonFiniteLoss, match=r"^loss is (nan|inf) at step [2-9]; lower the learning rate"):
-        fit(tuner(finetune_learning_rate=1e30), tmp_path, tqdm(disable=True))
-
-
-def test_another_kind_of_device_is_refused_in_words():
-    state = tuner().state_dict() | {"generator": torch.zeros(16, dtype=torch.uint8)}  # the size of CUDA's
-    with pytest.raises(ValueError, match="of a run on another kind of device than cpu"):
-        tuner().load_state_dict(state)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

@@ -76,9 +76,3 @@ def test_the_next_batch_of_a_streamed_set_is_gathered_during_the_step(method, ch
         trace(fast, fast.total_steps)
         assert begun == [streamed] * (fast.total_steps - 1) + [False]
         assert made == [True] + [not streamed] * (fast.total_steps - 1)
-
-
-def test_another_kind_of_device_is_refused_in_words():
-    state = learner().state_dict() | {"generator": torch.zeros(16, dtype=torch.uint8)}  # the size of CUDA's
-    with pytest.raises(ValueError, match="of a run on another kind of device than cpu"):
-        learner().load_state_dict(state)
