@@ -40,7 +40,7 @@ CELL = 32                     # pixels of a side that Omniglot's drawings of 105
 NAME = re.compile(r"([^/]+)/(character\d+)/\d+_(\d+)\.png")
 SEED = 2021                   # of the pairs, which are the same ones in every training
 ROUNDS = 2_000                # attempts at test pairs that equal no training pair
-Draw = Callable[[int], tuple[np.ndarray, np.ndarray]]   # of so many pairs: labels and drawings
+Draw = Callable[..., tuple[np.ndarray, np.ndarray]]   # of so many pairs: labels and drawings
 
 
 class Drawings(NamedTuple):
@@ -399,7 +399,8 @@ def _set(
         lot: functools.partial(_draw, drawings, cells, PARTS.index(part), rng)
         for (lot, part), rng in zip(LOTS.items(), seeds, strict=True)
     }
-    draws["train"] = _varied(draws["train"], [drawings.sizes[cell] for cell in cells], distinct, frequency, ranks)
+    draws["train"] = functools.partial(_training, draws["train"], [drawings.sizes[cell] for cell in cells],
+                                       distinct=distinct, frequency=frequency, rng=ranks)
     lots = {lot: draw(amounts[lot]) for lot, draw in draws.items()}
     _renew(*lots["test"], draws["test"], seen=set(_keys(lots["train"][1])))
     labels = np.concatenate([labels for labels, _ in lots.values()])
@@ -408,7 +409,7 @@ def _set(
     count = drawings.counts.ravel()
     columns = {"first": count.cumsum() - count, "count": count}
     arrays = {column: np.repeat(values, count) for column, values in columns.items()}
-    arrays |= {"drawings": drawings.images, "pairs": drawn, "labels": labels} | {each: lot == each for each in lots}
+    arrays |= {"drawings": drawings.images, "pairs": drawn, "labels": labels} | {part: lot == part for part in lots}
     ends = np.cumsum(drawings.sizes).tolist()
     alphabets = tuple(drawings.names[ends[cell] - drawings.sizes[cell]:ends[cell]] for cell in cells)
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
@@ -431,51 +432,34 @@ def _draw(
     if shares is None:
         labels = rng.integers(sizes, size=(amount, len(cells)))
     else:
-        labels = np.stack([rng.choice(len(each), amount, p=each) for each in shares], axis=1)
+        labels = np.stack([rng.choice(len(share), amount, p=share) for share in shares], axis=1)
     characters = ends - sizes + np.stack([labels, (labels + 1) % sizes])     # of x and of y
     first = drawings.counts.cumsum().reshape(drawings.counts.shape) - drawings.counts
     return labels, first[characters, part] + rng.integers(drawings.counts[characters, part])
 
 
-def _varied(draw: Draw, sizes: list[int], distinct: int, frequency: str, rng: np.random.Generator) -> Draw:
-    """What draws training pairs as the options of `load` say, of what draws them on their own.
-
-    Raises:
-        ValueError: if cells of these sizes have not so many different characters to show.
-    """
-    if distinct > math.prod(sizes):
-        raise ValueError(f"distinct={distinct} should be at most {math.prod(sizes)}, as many as show other characters")
-    if distinct:
-        return functools.partial(_repeated, draw, distinct, frequency, rng)
-    if frequency == "zipf":
-        return functools.partial(draw, shares=[_zipf(size, rng) for size in sizes])
-    return draw
-
-
-def _repeated(
-    draw: Draw, distinct: int, frequency: str, rng: np.random.Generator, amount: int
+def _training(
+    draw: Draw, sizes: list[int], amount: int, distinct: int, frequency: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `_draw`, with so many different pairs, each at least once; the rest repeat them as often as `frequency` says.
+    """Labels and drawings of training pairs as the options of `load` say, of what draws them on their own.
 
     Raises:
-        ValueError: if that is more than there are pairs.
+        ValueError: if so many different grids are not to be had of cells of these sizes, or more than there are pairs.
     """
-    if distinct > amount:
-        raise ValueError(f"distinct={distinct} should be at most the {amount} training pairs; choose more pairs")
-    labels, drawn = _different(draw, distinct)
-    shares = _zipf(distinct, rng) if frequency == "zipf" else None
-    places = rng.permutation(np.concatenate([np.arange(distinct), rng.choice(distinct, amount - distinct, p=shares)]))
-    return labels[places], drawn[:, places]
-
-
-def _different(draw: Draw, amount: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `_draw`, the first pairs of which no two show the same characters."""
-    labels, drawn = draw(amount)
-    while len(first := np.unique(labels, axis=0, return_index=True)[1]) < amount:
-        more_labels, more_drawn = draw(amount)
+    zipf = frequency == "zipf"
+    if not distinct:
+        return draw(amount, shares=[_zipf(size, rng) for size in sizes]) if zipf else draw(amount)
+    most = min(math.prod(sizes), amount)
+    if distinct > most:
+        raise ValueError(f"distinct={distinct} should be at most {most}, of {amount} training pairs and "
+                         f"{math.prod(sizes)} grids that show other characters")
+    labels, drawn = draw(distinct)
+    while len(first := np.unique(labels, axis=0, return_index=True)[1]) < distinct:
+        more_labels, more_drawn = draw(distinct)
         labels, drawn = np.concatenate([labels, more_labels]), np.concatenate([drawn, more_drawn], axis=1)
-    kept = np.sort(first)[:amount]
-    return labels[kept], drawn[:, kept]
+    different, shares = np.sort(first)[:distinct], _zipf(distinct, rng) if zipf else None
+    places = rng.permutation(np.concatenate([np.arange(distinct), rng.choice(distinct, amount - distinct, p=shares)]))
+    return labels[different[places]], drawn[:, different[places]]
 
 
 def _zipf(amount: int, rng: np.random.Generator) -> np.ndarray:
@@ -489,9 +473,7 @@ def _numbers(shape: torch.Size, generator: torch.Generator) -> Tensor:
     return torch.randint(2**62, shape, generator=generator, device=generator.device)
 
 
-def _renew(
-    labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: set[bytes]
-) -> None:
+def _renew(labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: set[bytes]) -> None:
     """Replace the pairs that are among those seen by newly drawn ones.
 
     Raises:

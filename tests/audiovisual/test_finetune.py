@@ -76,8 +76,8 @@ def test_steps_are_those_of_adam_at_a_cosine_rate(modality, monkeypatch):
             assert close.double().mean() > 0.99, name  # Adam magnifies the rounding of a slope near 0
 
 
-@pytest.mark.parametrize("count", range(2, 14))
-@pytest.mark.parametrize("batch", [1, 2, 3, 5, 12, 40])
+@pytest.mark.parametrize("count", [2, 3, 5, 8, 13])
+@pytest.mark.parametrize("batch", [1, 2, 5, 40])
 def test_an_epoch_has_every_recording_once_and_none_alone(count, batch):
     """The last map of a small trunk has one position: of one recording, batch normalisation would refuse."""
     fast = tuner("audio", data=made_up(pretrain=3, train=count, test=2), finetune_batch=batch, finetune_epochs=2)
@@ -182,49 +182,19 @@ def test_too_few_recordings_are_refused(train, test):
 # ---------------------------------------------------------------------------------------------- resuming, precision
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("modality", MODALITIES)
-def test_fine_tuning_resumed_at_any_step_ends_with_the_same_bits(tmp_path, modality, precision):
+@pytest.mark.parametrize(("modality", "precision"), [("video", "float32"), ("audio", "bfloat16")])
+def test_fine_tuning_resumed_at_any_step_ends_with_the_same_bits_streamed_or_not(
+    tmp_path, modality, precision, monkeypatch
+):
     def make():
         return tuner(modality, finetune_epochs=2, precision=precision)
 
-    undisturbed, resumed = resumed_anywhere(make, tmp_path, steps=6)
-    assert {each.accuracy() for each in resumed} == {undisturbed.accuracy()}
-
-
-@pytest.mark.parametrize("modality", MODALITIES)
-def test_streaming_changes_no_bit_wherever_the_run_is_saved_and_resumed(tmp_path, modality, monkeypatch):
-    resident, losses, states = tuner(modality, finetune_epochs=2), [], []
-    for _ in range(6):
-        losses.append(resident.step())
-        states.append(copy.deepcopy(resident.state_dict()))
-    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: False)
-    for saved in (*range(6), None):
-        streamed = tuner(modality, finetune_epochs=2)
-        assert streamed.data.streamed and not resident.data.streamed
-        for step in range(6):
-            assert torch.equal(streamed.step(), losses[step]), (saved, step)
-            if step == saved:
-                torch.save(streamed.state_dict(), tmp_path / "state.pt")
-                assert_equal_states(torch.load(tmp_path / "state.pt", weights_only=True), states[step])
-                streamed = tuner(modality, finetune_epochs=2)
-                streamed.step()  # what is gathered ahead here is dropped
-                streamed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-        assert_equal_states(streamed.state_dict(), states[-1])
-        assert streamed.accuracy() == resident.accuracy()
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-@pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("modality", MODALITIES)
-def test_a_step_on_cuda_does_not_wait_for_the_device(modality, streamed, monkeypatch):
-    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: not streamed)
-    fast = tuner(modality, device=torch.device("cuda"))
-    fast.step()  # cuDNN prepares itself
-    mode = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        losses = torch.cat([fast.step() for _ in range(fast.steps_per_epoch)])
-    finally:
-        torch.cuda.set_sync_debug_mode(mode)
-    assert losses.isfinite().all()
+    states, accuracies = [], set()
+    for streamed in (False, True):
+        monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device, streamed=streamed: not streamed)
+        undisturbed, resumed = resumed_anywhere(make, tmp_path, steps=6)
+        assert undisturbed.data.streamed == streamed
+        states.append(undisturbed.state_dict())
+        accuracies |= {fast.accuracy() for fast in (undisturbed, *resumed)}
+    assert len(accuracies) == 1
+    assert_equal_states(*states)

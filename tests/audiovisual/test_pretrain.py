@@ -7,13 +7,12 @@ from collections import Counter
 import pytest
 import torch
 from made_up_pairs import TRAINED, data_of, learner, made_up, trace
-from slow_pairs import Slow, aged, assert_same_training
+from slow_pairs import Slow, assert_same_training
 from states import assert_equal_states
 from torch import nn
-from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from repro.audiovisual import MODALITIES, VIEWS, augment
+from repro.audiovisual import MODALITIES, VIEWS
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS
 from repro.run.fit import NonFiniteLoss, fit
@@ -78,21 +77,6 @@ def test_steps_on_grids_of_characters_are_the_slow_ones(double, method, changes,
     assert_same_training(fast, Slow(fast), 4)
 
 
-def test_xmoco_meets_the_keys_of_its_batch_as_negatives():
-    """Of a dictionary as large as the batch these are all but the positive, whatever is left out of earlier ones."""
-    for own_excluded in (True, False):
-        fast = learner("xmoco", dictionary=8, own_excluded=own_excluded)
-        values = dict(zip(fast.terms, fast.step().tolist(), strict=True))
-        again, outputs, keys = learner("xmoco", dictionary=8, own_excluded=own_excluded), {}, {}
-        _, views = again._gathered_batch()
-        for name in MODALITIES:
-            view = again._augmented(views[name])
-            outputs[name], keys[name] = again.towers.train()(name, view)[0], again.keys(name, view)[0]
-        for name in MODALITIES:
-            logits = outputs[name] @ keys[OTHER[name]].T / again.recipe.temperature
-            assert values[name] == pytest.approx(cross_entropy(logits, torch.arange(8)).item(), rel=1e-4)
-
-
 @pytest.mark.parametrize("missing", MODALITIES)
 def test_smoco_trains_with_one_modality_alone(double, missing):
     fast = learner("smoco", data=made_up(without=[missing]))
@@ -150,19 +134,6 @@ def test_every_variant_changes_the_numbers(variant):
 # ---------------------------------------------------------------------------------------------- order and views
 
 
-@pytest.mark.parametrize("method", TRAINED)
-def test_every_epoch_is_a_permutation_without_its_rest(method, monkeypatch):
-    fast = learner(method)
-    batches, take = [], fast.order.take
-    monkeypatch.setattr(fast.order, "take", lambda: batches.append(take()) or batches[-1])
-    trace(fast, 9)
-    epochs = [torch.cat(batches[first : first + 3]).tolist() for first in (0, 3, 6)]
-    for items in epochs:
-        assert len(items) == len(set(items)) == 24 and set(items) < set(fast.members.tolist())
-    assert len({frozenset(items) for items in epochs}) > 1  # another rest is dropped
-    assert fast.data.pretrain[fast.members].all() and len(fast.members) == 30
-
-
 # ---------------------------------------------------------------------------------------------- the start
 
 
@@ -182,15 +153,6 @@ def test_equal_seeds_start_from_equal_weights_whatever_the_method():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_the_first_dictionary_holds_keys_of_members_none_twice_before_all_are_there():
-    fast = learner("xmoco", dictionary=40)
-    for name in MODALITIES:
-        items, keys = aged(fast, name)
-        counts = Counter(items)
-        assert set(counts) == set(fast.members.tolist()) and set(counts.values()) == {1, 2}
-        assert keys.shape == (40, 8) and keys.isfinite().all() and keys.std(0).min() > 0
-
-
 def test_scratch_takes_no_steps(tmp_path):
     fast = learner("scratch")
     before = copy.deepcopy(fast.state_dict())
@@ -199,18 +161,6 @@ def test_scratch_takes_no_steps(tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------- learning
-
-
-def test_supervision_learns_to_tell_colours_and_pitches():
-    losses = trace(fast := learner("supervised", epochs=48, greyscale=0.0), 144)[:, 0]
-    assert losses[:3].mean() > 1.5 and losses[-9:].mean() < 0.5
-    fast.towers.eval()
-    index = torch.arange(len(fast.data.labels))
-    for name in MODALITIES:
-        view = fast.data.centred(name, index)[:, 0]
-        view = augment.centred(view, 8) if name == "video" else view
-        predicted = fast.classifiers[name](fast.towers(name, view)[1]).argmax(1)
-        assert (predicted == fast.data.labels).float().mean() > 0.9
 
 
 # ---------------------------------------------------------------------------------------------- precision, guard

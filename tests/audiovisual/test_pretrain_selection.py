@@ -1,7 +1,6 @@
 """What pre-training draws into its pools, selects from them and puts into its dictionaries."""
 
 import dataclasses
-from collections import Counter
 
 import pytest
 import torch
@@ -61,27 +60,6 @@ def test_renewed_keys_are_as_old_as_the_positives(monkeypatch):
         for name in MODALITIES:
             ages = aged(fast, name)[1][:, 0].tolist()
             assert ages == ([1.0] * 8 + [2.0] * 8 + [3.0] * 8 if renewed else [1.0] * 24)
-
-
-def test_the_pool_is_drawn_every_epoch_and_repeats_no_pair_before_all_were_drawn():
-    for pool, most in ((24, 1), (80, 3)):
-        fast, pools = learner(pool=pool), []
-        for step in range(9):
-            fast.step()
-            for name in MODALITIES:
-                pools.append((fast.pooled[name].tolist(), fast.pools[name].clone()))
-            items, keys = pools[-2]
-            if step % 3:
-                assert items == pools[-4][0] and torch.equal(keys, pools[-4][1])
-            elif step:
-                assert items != pools[-4][0]
-        assert len({tuple(items) for items, _ in pools}) == 6  # of each epoch and modality
-        for items, keys in pools:
-            counts = Counter(items)
-            assert len(items) == len(keys) == pool
-            assert max(counts.values()) == most and set(counts) <= set(fast.members.tolist())
-            if pool > 30:
-                assert len(counts) == 30 and set(counts.values()) == {2, 3}
 
 
 def test_the_released_selection_takes_the_batch_for_candidates_too(monkeypatch):

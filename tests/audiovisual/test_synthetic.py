@@ -140,10 +140,9 @@ def test_pictures_of_some_clips_are_those_of_the_whole_set(small, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", [
-    lambda path: path.write_bytes(path.read_bytes()[:-500]), lambda path: path.write_bytes(b""),
+    lambda path: path.write_bytes(path.read_bytes()[:-500]),
     lambda path: torch.save({"name": "synthetic", "pictures": torch.zeros(3)}, path),  # as an earlier version may have
-    lambda path: torch.save(torch.load(path) | {"first_frame": torch.tensor([0, 5, 3])}, path),
-], ids=["cut", "empty", "other parts", "parts that do not fit"])
+], ids=["cut", "other parts"])
 def test_prepared_clips_are_used_and_made_again_when_damaged(tmp_path, monkeypatch, damage):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
     made = []
@@ -230,50 +229,6 @@ def test_discs_move_as_in_a_simulation_of_small_steps(motion, monkeypatch):
         np.testing.assert_allclose(path.at(seconds)[0][0], expected, atol=0.02)
         moved += np.ptp(expected)
     assert moved > 0.2 or motion == "spun"
-
-
-def test_a_dropped_disc_bounces_at_the_times_of_the_closed_form():
-    few = scenes("dropped", "steel")
-    path, height = synthetic.move(few).up, few["y"] - few["radius"]
-    fall, restitution = np.sqrt(2 * height / 9.81), 0.70
-    for bounce in range(4):
-        flights = 2 * sum(restitution**earlier for earlier in range(1, bounce + 1))
-        np.testing.assert_allclose(path.times[:, bounce + 1], fall * (1 + flights), rtol=1e-12)
-        before = 9.81 * fall * restitution**bounce
-        np.testing.assert_allclose(path.jolts[:, bounce + 1], before * (1 + restitution), rtol=1e-12)
-    lowest = path.speeds[np.isfinite(path.times) & (path.jolts > 0)]
-    assert lowest[lowest > 0].min() >= synthetic.REST
-    slow = scenes("dropped", "lead")
-    end = synthetic.move(slow).up
-    assert np.isfinite(end.rest).all() and (end.at(end.rest[:, None] + 0.1)[0][:, 0] == slow["radius"]).all()
-
-
-def test_friction_and_slope_by_the_closed_form():
-    pushed = scenes("pushed", "concrete", radius=0.2, x=1.0, across=1.5)
-    path = synthetic.move(pushed).across
-    np.testing.assert_allclose(path.rest, 1.5 / (9.81 * 0.20), rtol=1e-12)
-    np.testing.assert_allclose(path.at(np.full((4, 1), 1.9))[0][:, 0], 1 + 1.5**2 / (2 * 9.81 * 0.20), rtol=1e-12)
-    downhill = scenes("downhill", radius=0.2, x=0.5, across=1.0, pull=-1.2)
-    up, down = 1.3, 1.1                                       # with and against the resistance of rolling, 0.1
-    path, turn, summit = synthetic.move(downhill).across, 1 / up, 0.5 + 1 / (2 * up)
-    np.testing.assert_allclose(path.times[:, 1], turn, rtol=1e-12)
-    np.testing.assert_allclose(path.positions[:, 1], summit, rtol=1e-12)
-    np.testing.assert_allclose(path.times[:, 2], turn + np.sqrt(2 * (summit - 0.2) / down), rtol=1e-12)
-
-
-def test_energy_never_grows_but_where_a_surface_drives(every_scene, every_movement):
-    seconds = np.broadcast_to(np.arange(0, 2, 0.001), (len(every_scene["x"]), 2000))
-    for path, pull, drives in (
-        (every_movement.across, every_scene["pull"], (every_scene["walls"],)),
-        (every_movement.up, -synthetic.GRAVITY * every_scene["falls"], (every_scene["floor"], every_scene["hand"])),
-    ):
-        position, speed = path.at(seconds)
-        energy = speed**2 / 2 - pull[:, None] * position
-        driven = np.sum(drives, axis=0) > 0
-        assert (np.diff(energy[~driven]) < 1e-9).all()
-        hit = (((path.times[:, None] > seconds[:, :-1, None]) & (path.times[:, None] <= seconds[:, 1:, None]))
-               & (path.jolts[:, None] > 0)).any(-1)
-        assert (np.diff(energy)[~hit] < 1e-9).all() and (np.diff(energy[driven])[hit[driven]] > 0).any()
 
 
 def test_discs_stay_in_the_box_and_in_the_picture(every_scene, every_movement):
