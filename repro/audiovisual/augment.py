@@ -30,9 +30,13 @@ def at_random(view: Tensor, size: int, greyscale: float, *, generator: torch.Gen
     return channels_last(view)
 
 
-def in_the_middle(view: Tensor, size: int) -> Tensor:
-    """The same without randomness."""
-    return channels_last(centred(view, size) if view.ndim == 5 else view)
+def centred(view: Tensor, size: int) -> Tensor:
+    """The same without randomness: of clips the crop in the middle."""
+    if view.ndim == 5:
+        never = torch.zeros(len(view), dtype=torch.bool, device=view.device)
+        rows, columns = (torch.full_like(never, (side - size) // 2, dtype=torch.int64) for side in view.shape[3:])
+        view = apply(view, Draws(rows, columns, never, never), size)
+    return channels_last(view)
 
 
 def draw(
@@ -67,20 +71,17 @@ def apply(clips: Tensor, draws: Draws, size: int) -> Tensor:
     Raises:
         ValueError: if the frames are smaller than the crop.
     """
+    count, channels, frames, height, width = clips.shape
+    if min(height, width) < size:
+        raise ValueError(f"size={size} exceeds the frames of {height} x {width} pixels; lower it")
     side = torch.arange(size, device=clips.device)
     rows = draws.rows.unsqueeze(1) + side                                              # (n, size)
     columns = draws.columns.unsqueeze(1) + torch.where(draws.flip.unsqueeze(1), side.flip(0), side)
-    cropped = _crop(clips, rows, columns).float() / 255
+    rows = rows.view(count, 1, 1, size, 1).expand(-1, channels, frames, -1, width)
+    columns = columns.view(count, 1, 1, 1, size).expand(-1, channels, frames, size, -1)
+    cropped = clips.gather(3, rows).gather(4, columns).float() / 255
     red, green, blue = (share * colour for share, colour in zip(LUMA, cropped.split(1, dim=1), strict=True))
     return (torch.where(draws.grey.view(-1, 1, 1, 1, 1), red + green + blue, cropped) - MEAN) / DEVIATION
-
-
-def centred(clips: Tensor, size: int) -> Tensor:
-    """The crop in the middle, normalised: (n, 3, F, H, W) uint8 to (n, 3, F, size, size) float32."""
-    count, height, width = len(clips), *clips.shape[3:]
-    never = torch.zeros(count, dtype=torch.bool, device=clips.device)
-    rows, columns = (torch.full((count,), (side - size) // 2, device=clips.device) for side in (height, width))
-    return apply(clips, Draws(rows, columns, never, never), size)
 
 
 def warped(pictures: Tensor, *, generator: torch.Generator) -> Tensor:
@@ -109,15 +110,3 @@ def channels_last(rows: Tensor) -> Tensor:
     """Pictures (n, C, H, W) and clips (n, C, F, H, W) in the memory format that convolutions are fast in."""
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     return rows.contiguous(memory_format=formats.get(rows.ndim, torch.contiguous_format))
-
-
-def _crop(clips: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Pixels (n, 3, F, size, size) of clips (n, 3, F, H, W) at rows and columns (n, size)."""
-    size = rows.shape[1]
-    if min(clips.shape[3:]) < size:
-        height, width = clips.shape[3:]
-        raise ValueError(f"size={size} exceeds the frames of {height} x {width} pixels; lower it")
-    count, channels, frames, _, width = clips.shape
-    rows = rows.view(count, 1, 1, size, 1).expand(-1, channels, frames, -1, width)
-    columns = columns.view(count, 1, 1, 1, size).expand(-1, channels, frames, size, -1)
-    return clips.gather(3, rows).gather(4, columns)

@@ -14,24 +14,154 @@ Source: CM-ACC, Fig. 3a; Ozair et al. 2019.
 
 import dataclasses
 import functools
+import hashlib
+import io
 import math
-from collections.abc import Callable, Iterable
+import re
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, VIEWS, augment
-from repro.audiovisual.drawings import PARTS, Drawings, digits, omniglot
 from repro.data import manifest, npz
-from repro.recipe import choose, parse_number
+from repro.recipe import choose
+from repro.run.parallel import made_once
 
-MOST = 9                      # characters of a grid
+PARTS = ("train", "validation", "held_out")        # of the drawings of a character
 LOTS = {"train": "train", "validation": "validation", "test": "train", "held_out": "held_out"}   # of pairs, of drawings
+SHARES = (16, 18, 20)         # ends of the parts, of 20 drawings
+CELL = 32                     # pixels of a side that Omniglot's drawings of 105 are averaged to
+NAME = re.compile(r"([^/]+)/(character\d+)/\d+_(\d+)\.png")
 SEED = 2021                   # of the pairs, which are the same ones in every training
-Draw = Callable[[int], tuple[np.ndarray, np.ndarray]]   # of so many pairs: labels and drawings
 ROUNDS = 2_000                # attempts at test pairs that equal no training pair
+Draw = Callable[..., tuple[np.ndarray, np.ndarray]]   # of so many pairs: labels and drawings
+
+
+class Drawings(NamedTuple):
+    """Drawings of the characters of several alphabets.
+
+    Attributes:
+        images: (D, cell, cell) uint8, bright strokes on 0, ordered by character and part.
+        counts: (characters, 3) int64, drawings of each character in each of `PARTS`.
+        names: of the characters, alphabet by alphabet.
+        sizes: characters of each alphabet.
+    """
+
+    images: np.ndarray
+    counts: np.ndarray
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    def first(self, *sizes: int) -> "Drawings":
+        """Those of the first characters alone, in alphabets of these sizes."""
+        counts = self.counts[:sum(sizes)]
+        return Drawings(self.images[:counts.sum()], counts, self.names[:sum(sizes)], sizes)
+
+
+def digits() -> Drawings:
+    """The 1,797 digits of scikit-learn, 8 x 8 pixels.
+
+    Of the drawings of each digit, in their order, 16 of 20 are for training, 2 for validation and 2 held out.
+
+    Source: the test half of the UCI set `optdigits` (Alpaydin and Kaynak 1998).
+    """
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    images = (digits.images * (255 / 16)).round().astype(np.uint8)[np.argsort(digits.target, kind="stable")]
+    ends = np.bincount(digits.target)[:, None] * SHARES // SHARES[-1]        # (10, 3)
+    return Drawings(images, np.diff(ends, axis=1, prepend=0), tuple(map(str, digits.target_names)), (len(ends),))
+
+
+def omniglot(root: Path) -> Drawings:
+    """Omniglot's drawings of the alphabets in its manifest, from prepared arrays if they were made before.
+
+    The prepared file is named after what it is made from, as the manifest declares it, and that is verified when it is
+    made.
+
+    Raises:
+        FileNotFoundError: if the archive is missing, saying where it comes from and goes to.
+        ValueError: if it is damaged or not what the manifest declares.
+    """
+    declared = manifest.load_manifest("multiomniglot")
+    manifest.require(declared, root)
+    split, = declared.splits.values()
+    version = hashlib.sha256(f"{declared.files[0].digest} {split} {CELL}".encode()).hexdigest()[:16]
+    path = manifest.prepared_root() / f"{declared.name}-{version}.npz"
+
+    def read(path: Path) -> Drawings:
+        stored = npz.read(path)
+        images, counts, names, sizes = (stored[name] for name in Drawings._fields)
+        return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
+
+    def write(path: Path, drawings: Drawings) -> None:
+        npz.write(path, {name: np.array(values) for name, values in drawings._asdict().items()})
+
+    def make() -> Drawings:
+        return _of_members(manifest.verified_members(declared, root), split)
+
+    return made_once(path, read, make, write, npz.DAMAGED)
+
+
+def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Drawings:
+    """The drawings of a split's alphabets, files `<alphabet>/characterNN/NNNN_<drawing>.png`, black strokes on white.
+
+    The split's `train` names the alphabets in order; its `train` and `test` have the numbers of the drawings for
+    training and held out; the others are for validation.
+    """
+    alphabets = split.train["alphabet"]
+    parts = dict.fromkeys(split.train["drawing"], 0) | dict.fromkeys(split.test["drawing"], 2)
+    rows = []
+    for name, contents in members:
+        matched = NAME.fullmatch(name)
+        if matched and matched[1] in alphabets:
+            alphabet, character, number = matched.groups()
+            place = alphabets.index(alphabet), f"{alphabet}/{character}", parts.get(int(number), 1), name
+            rows.append((place, contents))
+    rows.sort()
+    tally = Counter((name, part) for (_, name, part, _), _ in rows)
+    names = tuple(dict.fromkeys(name for name, _ in tally))
+    sizes = Counter(name.partition("/")[0] for name in names)
+    counts = np.array([[tally[name, part] for part in range(len(PARTS))] for name in names])
+    images = np.array([_shrunk(contents) for _, contents in rows], dtype=np.uint8)
+    return Drawings(images, counts, names, tuple(sizes[alphabet] for alphabet in alphabets))
+
+
+def _shrunk(contents: bytes) -> np.ndarray:
+    """(CELL, CELL) uint8, white strokes on black, of a PNG file of black strokes on white."""
+    with Image.open(io.BytesIO(contents)) as image:
+        return area_average(~np.asarray(image.convert("1")), CELL)
+
+
+def area_average(picture: np.ndarray, side: int) -> np.ndarray:
+    """A picture of 0 and 1 in `side` x `side` pixels, each the mean over the rectangle that it covers.
+
+    A pixel on the border of two rectangles counts in both, by the share of it that lies in each, so that no stroke is
+    missed and none is given more weight than another. All sums are of whole numbers: every machine gives the same.
+
+    Args:
+        picture: (height, width) bool, of less than 2**24 pixels.
+
+    Returns:
+        (side, side) uint8, the mean times 255, rounded.
+    """
+    down, across = (_overlaps(length, side) for length in picture.shape)
+    sums = down @ picture.astype(np.float32) @ across.T
+    return np.rint(255 * sums.astype(np.float64) / picture.size).astype(np.uint8)
+
+
+@functools.lru_cache
+def _overlaps(length: int, side: int) -> np.ndarray:
+    """(side, length) float32, what each pixel shares with each of `side` equal intervals, in parts of 1 / side."""
+    starts, pixels = np.arange(side)[:, None] * length, np.arange(length) * side
+    shared = np.minimum(starts + length, pixels + side) - np.maximum(starts, pixels)
+    return shared.clip(min=0).astype(np.float32)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -96,12 +226,7 @@ class Characters:
         return self.train
 
     def has(self, modality: str) -> Tensor:
-        """(n,) bool, all True: every item has both grids.
-
-        Raises:
-            ValueError: if there is no such modality.
-        """
-        choose("modality", modality, MODALITIES)
+        """(n,) bool, all True: every item has both grids."""
         return torch.ones(len(self.labels), dtype=torch.bool)
 
     def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
@@ -114,11 +239,8 @@ class Characters:
 
         Returns:
             (m, 1, rows * cell, columns * cell) float32 in [0, 1], on the device of the set.
-
-        Raises:
-            ValueError: if there is no such modality.
         """
-        return self._shown(self._drawn(modality, index, generator), self.augmented, generator)
+        return self._shown(self._drawn(modality, index, generator), generator if self.augmented else None)
 
     def pair(self, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """x and y of each item, as `view` gives them."""
@@ -140,23 +262,21 @@ class Characters:
             modality: "video" for x, "audio" for y.
             index: (m,) int64 on the CPU.
             generator: on any device.
-
-        Raises:
-            ValueError: if there is no such modality.
         """
-        drawn = self._drawn(modality, index, generator)
-        other = drawn
+        other = drawn = self._drawn(modality, index, generator)
         if self.other_view == "drawing":
             other = self._in_other_drawings(drawn, self._steps[MODALITIES.index(modality), index])
         elif self.other_view == "characters":
             other = self._in_other_drawings(drawn, _numbers(drawn.shape, generator))
-        warped = self.augmented or self.other_view == "affine"
-        return self._shown(drawn, self.augmented, generator), self._shown(other, warped, generator)
+        changed = self.augmented or self.other_view == "affine"
+        first = self._shown(drawn, generator if self.augmented else None)
+        return first, self._shown(other, generator if changed else None)
 
     def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
         """The grid of each item as drawn for its pair, (m, windows, 1, height, width); a grid has no time, so every
         window is the same."""
-        return self._compose(self._cells(self._of_pairs(modality, index))).unsqueeze(1).expand(-1, windows, -1, -1, -1)
+        shown = self._shown(self._of_pairs(modality, index))
+        return shown.unsqueeze(1).expand(-1, windows, -1, -1, -1)
 
     def to(self, device: torch.device | str) -> "Characters":
         """The same set on a device."""
@@ -170,7 +290,7 @@ class Characters:
 
     def _of_pairs(self, modality: str, index: Tensor) -> Tensor:
         """(m, cells), the drawings of the pairs of items."""
-        pairs = self.pairs[MODALITIES.index(choose("modality", modality, MODALITIES))]
+        pairs = self.pairs[MODALITIES.index(modality)]
         return pairs[index.to(pairs.device, non_blocking=True)]
 
     def _drawn(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
@@ -187,19 +307,11 @@ class Characters:
         steps = 1 + numbers.to(drawn.device, non_blocking=True) % (count - 1)
         return first + (drawn - first + steps) % count
 
-    def _cells(self, drawn: Tensor) -> Tensor:
-        """(m, cells, cell, cell) float32 in [0, 1] of the drawings (m, cells)."""
-        return self.drawings[drawn].float().div_(255)
-
-    def _shown(self, drawn: Tensor, warped: bool, generator: torch.Generator) -> Tensor:
-        """(m, 1, rows * cell, columns * cell) of the drawings (m, cells), every cell warped on its own if so asked."""
-        cells = self._cells(drawn)
-        if warped:
+    def _shown(self, drawn: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Grids (m, 1, rows * cell, columns * cell) of the drawings (m, cells), which a generator warps."""
+        cells = self.drawings[drawn].float().div_(255)
+        if generator:
             cells = augment.warped(cells.flatten(0, 1), generator=generator).view_as(cells)
-        return self._compose(cells)
-
-    def _compose(self, cells: Tensor) -> Tensor:
-        """(m, 1, rows * cell, columns * cell) of cells (m, cells, cell, cell)."""
         rows, columns = grid(cells.shape[1])
         size = cells.shape[-1]
         sheets = cells.new_zeros(len(cells), rows * columns, size, size)
@@ -211,7 +323,7 @@ def load(
     name: str,
     root: str | Path | None = None,
     *,
-    characters: int = MOST,
+    characters: int = 9,
     pairs: int = 50_000,
     categories: int = 0,
     distinct: int = 0,
@@ -252,20 +364,17 @@ def load(
             so many training pairs that hardly a new one is left to test.
         FileNotFoundError: if the files are missing, saying where they come from and go to.
     """
-    declared = manifest.load_manifest(choose("dataset", name, CHARACTERS))
-    choose("characters", characters, range(1, MOST + 1))
     choose("frequency", frequency, FREQUENCIES)
     choose("view", view, VIEWS)
-    pairs, test_pairs = parse_number("pairs", pairs, least=1), parse_number("test_pairs", test_pairs, least=1)
-    categories, distinct = parse_number("categories", categories), parse_number("distinct", distinct)
-    if name == "multidigits":
-        drawings = digits(declared)
+    if choose("dataset", name, CHARACTERS) == "multidigits":
+        drawings = digits()
     else:
-        drawings = omniglot(declared, manifest.data_root() if root is None else Path(root))
-    if categories:
-        drawings = drawings.merged(categories)
-    elif name == "multiomniglot":
-        drawings = drawings.first(characters)
+        drawings = omniglot(manifest.data_root() if root is None else Path(root))
+    if categories > len(drawings.names):
+        raise ValueError(
+            f"categories={categories} should be at most {len(drawings.names)}, the characters there are; choose fewer"
+        )
+    drawings = drawings.first(categories) if categories else drawings.first(*drawings.sizes[:characters])
     cells = [0] * characters if len(drawings.sizes) == 1 else list(range(characters))
     amounts = {lot: pairs if lot == "train" else test_pairs for lot in LOTS}
     made = _set(name, drawings, cells, amounts, distinct, frequency)
@@ -281,21 +390,17 @@ def grid(cells: int) -> tuple[int, int]:
     return rows, math.ceil(cells / rows)
 
 
-def mutual_information(sizes: Iterable[int]) -> float:
-    """I(x; y) in nats of grids whose cells have alphabets of these sizes: the sum of their logarithms."""
-    return sum(map(math.log, sizes))
-
-
 def _set(
     name: str, drawings: Drawings, cells: list[int], amounts: dict[str, int], distinct: int, frequency: str
 ) -> Characters:
     """The set whose cells have these alphabets of the drawings, with so many pairs of every lot."""
-    *seeds, ranks = map(_generator, np.random.SeedSequence(SEED).spawn(len(LOTS) + 1))
+    *seeds, ranks = map(np.random.default_rng, np.random.SeedSequence(SEED).spawn(len(LOTS) + 1))
     draws = {
         lot: functools.partial(_draw, drawings, cells, PARTS.index(part), rng)
         for (lot, part), rng in zip(LOTS.items(), seeds, strict=True)
     }
-    draws["train"] = _varied(draws["train"], [drawings.sizes[cell] for cell in cells], distinct, frequency, ranks)
+    draws["train"] = functools.partial(_training, draws["train"], [drawings.sizes[cell] for cell in cells],
+                                       distinct=distinct, frequency=frequency, rng=ranks)
     lots = {lot: draw(amounts[lot]) for lot, draw in draws.items()}
     _renew(*lots["test"], draws["test"], seen=set(_keys(lots["train"][1])))
     labels = np.concatenate([labels for labels, _ in lots.values()])
@@ -304,8 +409,9 @@ def _set(
     count = drawings.counts.ravel()
     columns = {"first": count.cumsum() - count, "count": count}
     arrays = {column: np.repeat(values, count) for column, values in columns.items()}
-    arrays |= {"drawings": drawings.images, "pairs": drawn, "labels": labels} | {each: lot == each for each in lots}
-    alphabets = tuple(drawings.alphabets[cell] for cell in cells)
+    arrays |= {"drawings": drawings.images, "pairs": drawn, "labels": labels} | {part: lot == part for part in lots}
+    ends = np.cumsum(drawings.sizes).tolist()
+    alphabets = tuple(drawings.names[ends[cell] - drawings.sizes[cell]:ends[cell]] for cell in cells)
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
     return Characters(name, alphabets, **tensors, digest=npz.digest(dict(sorted(arrays.items())), f"{alphabets}"))
 
@@ -326,51 +432,34 @@ def _draw(
     if shares is None:
         labels = rng.integers(sizes, size=(amount, len(cells)))
     else:
-        labels = np.stack([rng.choice(len(each), amount, p=each) for each in shares], axis=1)
+        labels = np.stack([rng.choice(len(share), amount, p=share) for share in shares], axis=1)
     characters = ends - sizes + np.stack([labels, (labels + 1) % sizes])     # of x and of y
     first = drawings.counts.cumsum().reshape(drawings.counts.shape) - drawings.counts
     return labels, first[characters, part] + rng.integers(drawings.counts[characters, part])
 
 
-def _varied(draw: Draw, sizes: list[int], distinct: int, frequency: str, rng: np.random.Generator) -> Draw:
-    """What draws training pairs as the options of `load` say, of what draws them on their own.
-
-    Raises:
-        ValueError: if cells of these sizes have not so many different characters to show.
-    """
-    if distinct > math.prod(sizes):
-        raise ValueError(f"distinct={distinct} should be at most {math.prod(sizes)}, as many as show other characters")
-    if distinct:
-        return functools.partial(_repeated, draw, distinct, frequency, rng)
-    if frequency == "zipf":
-        return functools.partial(draw, shares=[_zipf(size, rng) for size in sizes])
-    return draw
-
-
-def _repeated(
-    draw: Draw, distinct: int, frequency: str, rng: np.random.Generator, amount: int
+def _training(
+    draw: Draw, sizes: list[int], amount: int, distinct: int, frequency: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `_draw`, with so many different pairs, each at least once; the rest repeat them as often as `frequency` says.
+    """Labels and drawings of training pairs as the options of `load` say, of what draws them on their own.
 
     Raises:
-        ValueError: if that is more than there are pairs.
+        ValueError: if so many different grids are not to be had of cells of these sizes, or more than there are pairs.
     """
-    if distinct > amount:
-        raise ValueError(f"distinct={distinct} should be at most the {amount} training pairs; choose more pairs")
-    labels, drawn = _different(draw, distinct)
-    shares = _zipf(distinct, rng) if frequency == "zipf" else None
-    places = rng.permutation(np.concatenate([np.arange(distinct), rng.choice(distinct, amount - distinct, p=shares)]))
-    return labels[places], drawn[:, places]
-
-
-def _different(draw: Draw, amount: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `_draw`, the first pairs of which no two show the same characters."""
-    labels, drawn = draw(amount)
-    while len(first := np.unique(labels, axis=0, return_index=True)[1]) < amount:
-        more_labels, more_drawn = draw(amount)
+    zipf = frequency == "zipf"
+    if not distinct:
+        return draw(amount, shares=[_zipf(size, rng) for size in sizes]) if zipf else draw(amount)
+    most = min(math.prod(sizes), amount)
+    if distinct > most:
+        raise ValueError(f"distinct={distinct} should be at most {most}, of {amount} training pairs and "
+                         f"{math.prod(sizes)} grids that show other characters")
+    labels, drawn = draw(distinct)
+    while len(first := np.unique(labels, axis=0, return_index=True)[1]) < distinct:
+        more_labels, more_drawn = draw(distinct)
         labels, drawn = np.concatenate([labels, more_labels]), np.concatenate([drawn, more_drawn], axis=1)
-    kept = np.sort(first)[:amount]
-    return labels[kept], drawn[:, kept]
+    different, shares = np.sort(first)[:distinct], _zipf(distinct, rng) if zipf else None
+    places = rng.permutation(np.concatenate([np.arange(distinct), rng.choice(distinct, amount - distinct, p=shares)]))
+    return labels[different[places]], drawn[:, different[places]]
 
 
 def _zipf(amount: int, rng: np.random.Generator) -> np.ndarray:
@@ -379,18 +468,12 @@ def _zipf(amount: int, rng: np.random.Generator) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _generator(seed: np.random.SeedSequence) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(seed))
-
-
 def _numbers(shape: torch.Size, generator: torch.Generator) -> Tensor:
     """Random whole numbers, so large that what they leave when divided is as good as uniform; where they are drawn."""
     return torch.randint(2**62, shape, generator=generator, device=generator.device)
 
 
-def _renew(
-    labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: set[bytes]
-) -> None:
+def _renew(labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: set[bytes]) -> None:
     """Replace the pairs that are among those seen by newly drawn ones.
 
     Raises:

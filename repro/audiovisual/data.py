@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import torch
 from torch import Tensor
 
-from repro.audiovisual import CHARACTERS, discs, prepare, synthetic, video
+from repro.audiovisual import CHARACTERS, prepare, synthetic, video
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.prepare import Prepared
@@ -116,7 +116,7 @@ def stored_size(size: int) -> int:
 
 def _synthetic(redundancy: float, window: int) -> Clips:
     """The embedded clips, from their prepared arrays if the code that makes them has made them before."""
-    code = [Path(module.__file__).read_bytes() for module in (discs, npz, synthetic)]
+    code = [Path(module.__file__).read_bytes() for module in (npz, synthetic)]
     version = hashlib.sha256(b"".join([*code, repr(float(redundancy)).encode()])).hexdigest()[:16]
     kept = manifest.prepared_root() / f"synthetic-clips-{version}.pt"
     clips = made_once(

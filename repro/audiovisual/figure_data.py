@@ -76,12 +76,11 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
         index = _sampled(learner, 4 if cell.preset == "smoke" else PAIRS, cell.seed)
         names, categories = category_names(learner.data), learner.data.categories[index]
         counts, parts = categories.bincount(minlength=len(names)), []
-        for query, found in first_ranked(learner, index).items():
-            hits = (categories.bincount(weights=right.double(), minlength=len(names)) for right in found)
-            kept_keys, renewed_keys = (100 * each / counts for each in hits)
-            accuracies = {"accuracy": kept_keys, "accuracy_renewed": renewed_keys}
-            rows = DataFrame({"query": query, "category": names, "pairs": counts} | accuracies)
-            parts.append(rows[rows["pairs"] > 0])
+        for query, ranked in first_ranked(learner, index).items():
+            columns = {"query": query, "category": names, "pairs": counts}
+            for column, right in zip(("accuracy", "accuracy_renewed"), ranked, strict=True):
+                columns[column] = 100 * categories.bincount(weights=right.double(), minlength=len(names)) / counts
+            parts.append(DataFrame(columns)[counts.numpy() > 0])
         return concat(parts, ignore_index=True).assign(method=cell.recipe.method, seed=cell.seed)
 
     return concat(
@@ -129,14 +128,14 @@ def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame
 
 def _of_methods(cells: Sequence[Cell], *methods: str) -> list[Cell]:
     """Those of some methods, at least one."""
-    found = [cell for cell in cells if cell.recipe.method in methods]
-    if not found:
+    chosen = [cell for cell in cells if cell.recipe.method in methods]
+    if not chosen:
         others = ", ".join(sorted({cell.recipe.method for cell in cells}))
         raise ValueError(f"of the cells, which are of {others}, one should be of {' or '.join(methods)}; choose others")
-    for data in (data_of(cell.recipe) for cell in found):
+    for data in (data_of(cell.recipe) for cell in chosen):
         if not data.classes:
             raise ValueError(f"{data.name} has no categories to tell apart; choose another data set")
-    return found
+    return chosen
 
 
 def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.ndarray]:
@@ -177,7 +176,7 @@ def embedded(learner: Pretrainer, modality: str, index: Tensor) -> tuple[Tensor,
     parts = []
     views = (learner.data.centred(modality, part)[:, 0] for part in index.split(learner.recipe.batch))
     for view in ahead(views, early=learner.data.streamed):
-        view = augment.in_the_middle(view.to(learner.device, non_blocking=True), learner.recipe.size)
+        view = augment.centred(view.to(learner.device, non_blocking=True), learner.recipe.size)
         query, hidden = learner.towers(modality, view)
         parts.append((query, hidden, learner.keys(modality, view)[0]))
     query, hidden, key = (torch.cat(rows).float() for rows in zip(*parts, strict=True))
@@ -193,22 +192,18 @@ def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, tuple[Tensor, 
         learner: in evaluation mode; contrasts across modalities.
         index: (n,) int64 on the CPU.
     """
-    queries, _, keys = zip(*(embedded(learner, modality, index) for modality in MODALITIES), strict=True)
-    of = {name: {"query": queries[place], "key": keys[place]} for place, name in enumerate(MODALITIES)}
-    found = {}
-    for modality in MODALITIES:
-        other = OTHER[modality]
-        query, items = learner.finished(of[modality]["query"]), learner.entries[other].entries.flatten()
-        positive = (query * of[other]["key"]).sum(1)
-        _, _, renewed = embedded(learner, other, items.cpu())
+    rows, ranked = {modality: embedded(learner, modality, index) for modality in MODALITIES}, {}
+    for modality, other in OTHER.items():
+        query, items = learner.finished(rows[modality][0]), learner.entries[other].entries.flatten()
+        positive = (query * rows[other][2]).sum(1)
         own = index.to(learner.device).unsqueeze(1) == items                                                    # (n, K)
-        kept = learner.dictionaries[other].entries.float()
-        excluded = own if learner.recipe.own_excluded else torch.zeros_like(own)
-        found[modality] = tuple(
-            (positive > (query @ keys.T).masked_fill(left_out, -torch.inf).amax(1)).cpu()
-            for keys, left_out in ((kept, excluded), (renewed, own))
+        stored = learner.dictionaries[other].entries.float(), own & learner.recipe.own_excluded
+        renewed = embedded(learner, other, items.cpu())[2], own
+        ranked[modality] = tuple(
+            (positive > (query @ keys.T).masked_fill(excluded, -torch.inf).amax(1)).cpu()
+            for keys, excluded in (stored, renewed)
         )
-    return found
+    return ranked
 
 
 def _sampled(learner: Pretrainer, most: int, seed: int) -> Tensor:
@@ -216,7 +211,7 @@ def _sampled(learner: Pretrainer, most: int, seed: int) -> Tensor:
     order = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(seed))
     members = learner.members[order]
     categories = learner.data.categories[members]
-    chosen = [members[categories == each][:most] for each in categories.unique().tolist() if each >= 0]
+    chosen = [members[categories == category][:most] for category in categories.unique().tolist() if category >= 0]
     if not chosen:
         raise ValueError(f"{learner.data.name} has no labelled pair to train with, and thus no category to tell apart")
     return torch.cat(chosen)
@@ -224,7 +219,7 @@ def _sampled(learner: Pretrainer, most: int, seed: int) -> Tensor:
 
 def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> DataFrame:
     """Rows of `selected_negatives` for the candidates of one modality."""
-    recipe, names = learner.recipe, category_names(learner.data)
+    recipe, names, categories = learner.recipe, category_names(learner.data), learner.data.categories
     query, hidden, _ = embedded(learner, OTHER[modality], batch)
     pool, items = learner.pools[modality], learner.pooled[modality].cpu()
     excluded = torch.isin(items, learner.entries[modality].entries.flatten().cpu())
@@ -234,21 +229,14 @@ def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> Dat
     ranked = norms[~excluded].sort().values
     parts = []
     for sampler in COMPARED:
-        chosen = select(
-            sampler,
-            pool,
-            query,
-            hidden,
-            n_select=recipe.batch,
-            excluded=excluded.to(pool.device),
-            generator=torch.Generator(pool.device).manual_seed(seed),
-            **posterior,
-        ).cpu()
-        rows = {"pick": range(len(chosen)), "item": items[chosen], "gradient_norm": norms[chosen]}
-        rows["category"] = [names[each] for each in learner.data.categories[items[chosen]].tolist()]
+        generator = torch.Generator(pool.device).manual_seed(seed)
+        options = {"n_select": recipe.batch, "excluded": excluded.to(pool.device), "generator": generator} | posterior
+        chosen = select(sampler, pool, query, hidden, **options).cpu()
+        rows = {"modality": modality, "sampler": sampler, "pick": range(len(chosen)), "item": items[chosen]}
+        rows["category"] = [names[place] for place in categories[items[chosen]].tolist()]
+        rows["gradient_norm"] = norms[chosen]
         rows["smaller"] = 100 * torch.searchsorted(ranked, norms[chosen]) / len(ranked)
         rows["nearest"] = nearest[chosen]
-        rows["nearest_category"] = [names[each] for each in learner.data.categories[nearest[chosen]].tolist()]
-        parts.append(DataFrame(rows).assign(modality=modality, sampler=sampler, seed=seed))
-    columns = ["modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller"]
-    return concat(parts, ignore_index=True)[[*columns, "nearest", "nearest_category", "seed"]]
+        rows["nearest_category"] = [names[place] for place in categories[nearest[chosen]].tolist()]
+        parts.append(DataFrame(rows).assign(seed=seed))
+    return concat(parts, ignore_index=True)

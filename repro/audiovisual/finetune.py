@@ -107,7 +107,7 @@ class FineTuner(Gatherer):
         for index, views in zip(parts, ahead(gathered, early=self.data.streamed), strict=True):
             views = views.to(self.device, non_blocking=True)
             with self.autocast():
-                logits = self.classifier(self.trunk(augment.in_the_middle(views, self.recipe.size))).float()
+                logits = self.classifier(self.trunk(augment.centred(views, self.recipe.size))).float()
             probabilities = logits.softmax(1).unflatten(0, (len(index), windows)).mean(1)
             correct += (probabilities.argmax(1).cpu() == self.data.labels[index]).sum().item()
         return 100 * correct / len(self.tested)

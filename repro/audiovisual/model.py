@@ -2,25 +2,251 @@
 
 An encoder turns a batch of one modality into pooled features. Two of them make the towers of cross-modal contrast. With
 the extra layer, the momentum encoder of one modality takes its last layer from the query encoder of the other.
+
+Their trunks are the residual networks of the paper, and small ones for bundled data. Torchvision's networks of these
+names have one width, plain batch normalisation and other stems, and torch's convolutions a fault: see `Convolution`.
 """
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
+from torch.nn.functional import linear, pad, relu
 
 from repro.audiovisual import MODALITIES
-from repro.audiovisual.trunks import CONVOLUTIONS, TRUNKS
-from repro.contrast.momentum import dealt, groups_here
+from repro.contrast.momentum import GhostBatchNorm1d, GhostBatchNorm2d, GhostBatchNorm3d, dealt, groups_here
 from repro.recipe import choose
 
 WIDTHS = 32  # a width is a multiple of this, so that every layer has a whole number of channels
+REGIONS = 3  # parts of a picture that "small_image" tells apart along each axis
+NORMALISATIONS = {1: GhostBatchNorm1d, 2: GhostBatchNorm2d, 3: GhostBatchNorm3d}  # by the number of axes
+Size = int | tuple[int, ...]  # of all axes, or of each
+
+
+def r3d18(width: int, channels: int, groups: int) -> nn.Sequential:
+    """3D-ResNet-18: clips (N, channels, F, H, W) to features (N, width); 33.2 million parameters at width 512.
+
+    Convolutions start Kaiming-normal (fan-out); where a stage begins, the shortcut is a 1x1x1 convolution ("type B").
+    Differs from torchvision's network of this name by the stem, 7x7x7 with max-pooling.
+
+    Source: Hara et al. 2018; CM-ACC, released code.
+    """
+    stem = _layers(3, groups, 7, channels, width // 8, (1, 2, 2))
+    return _residual([*stem, nn.MaxPool3d(3, stride=2, padding=1)], 3, width, groups)
+
+
+def r2plus1d18(width: int, channels: int, groups: int) -> nn.Sequential:
+    """R(2+1)D-18: clips (N, channels, F, H, W) to features (N, width); every convolution in space, then in time.
+
+    No max-pooling; otherwise as `r3d18`, with as many parameters (33.2 million at width 512): see `_factorised`.
+    Torchvision's network of this name has 31.3 million, because there the first channels of a stage, which are fewer,
+    determine the channels in the middle of a block's second convolution too.
+
+    Source: Tran et al. 2018; CM-ACC, Table 4.
+    """
+    middle = 45
+    in_space = _layers(3, groups, (1, 7, 7), channels, middle, (1, 2, 2))
+    in_time = _layers(3, groups, (3, 1, 1), middle, width // 8)
+    return _residual([*in_space, *in_time], 3, width, groups, wide=partial(_factorised, groups))
+
+
+def audio18(width: int, channels: int, groups: int) -> nn.Sequential:
+    """ResNet-18 with one-dimensional kernels: log-mel sound (N, bands, T) to features (N, width).
+
+    The bands are the channels of the first convolution. Batch normalisation of every band before it and the
+    Xavier-normal start, on which the paper is silent, are those of an early state of the released code. Its stages
+    without stride, its leaky ReLU, and its biases, which batch normalisation takes away again, are no ResNet-18's and
+    left out.
+
+    Source: CM-ACC; its released code in an early state.
+    """
+    stem = [GhostBatchNorm1d(channels, groups), *_layers(1, groups, 7, channels, width // 8, 2)]
+    pool = nn.MaxPool1d(3, stride=2, padding=1)
+    return _residual([*stem, pool], 1, width, groups, draw=nn.init.xavier_normal_)
+
+
+def small_video(width: int, channels: int, groups: int) -> nn.Sequential:
+    """Four convolutions over what moves in small clips (N, channels, F, H, W), 1.9 million multiplications for 8 frames
+    of 24 pixels at width 128: the first in space alone, the others also in time, half the resolution after each."""
+    widths = (width // 16, width // 8, width // 4, width)
+    return _initialised(Moving(), *_halving(3, groups, (1, 5, 5), (1, 2, 2), channels, widths), Mean())
+
+
+def small_audio(width: int, channels: int, groups: int) -> nn.Sequential:
+    """Four convolutions for short sounds (N, bands, T), 0.5 million multiplications for 64 rows of 32 bands at width
+    128; every band is normalised first, and each convolution halves the resolution."""
+    widths = (width // 4, width // 2, width // 2, width)
+    return _initialised(GhostBatchNorm1d(channels, groups), *_halving(1, groups, 5, 2, channels, widths), Mean())
+
+
+def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
+    """Four convolutions and a layer that reads where things are, for pictures (N, channels, H, W) of characters.
+
+    Each convolution halves the resolution; one position of the last map sees 33 pixels, a character. The map is
+    averaged not over the whole picture but within each of 3 x 3 regions, of which the last layer makes the features:
+    up to nine characters in rows and columns remain apart, for a linear probe to name the one in each cell. At width
+    512 it costs about a million multiplications for every character of 32 pixels.
+    """
+    widths = (width // 32, width // 16, width // 8, width // 4)
+    read = nn.Linear(REGIONS**2 * widths[-1], width, bias=False)
+    return _initialised(
+        *_halving(2, groups, 5, 2, channels, widths), nn.AdaptiveAvgPool2d(REGIONS), nn.Flatten(),
+        read, GhostBatchNorm1d(width, groups), nn.ReLU(inplace=True),
+    )
+
+
+TRUNKS: dict[str, tuple[Callable[[int, int, int], nn.Sequential], int]] = {  # and their usual channels
+    "r3d18": (r3d18, 3),
+    "r2plus1d18": (r2plus1d18, 3),
+    "audio18": (audio18, 80),
+    "small_video": (small_video, 3),
+    "small_audio": (small_audio, 80),
+    "small_image": (small_image, 1),
+}
+
+
+class Convolution:
+    """What `Convolution1d`, `Convolution2d` and `Convolution3d` add to torch's layers of these numbers.
+
+    A map of a single position meets the middle of the kernel alone, whatever the stride: that is a matrix product. It
+    also avoids a fault of the CPU's convolutions, whose gradient of such a weight, strided and in bfloat16, is memory
+    that nobody wrote to (seen with torch 2.15).
+    """
+
+    def forward(self, maps: Tensor) -> Tensor:
+        if max(maps.shape[2:]) > 1:
+            return super().forward(maps)
+        middle = self.weight.flatten(2)[:, :, self.weight[0, 0].numel() // 2]
+        return linear(maps.flatten(1), middle).view(len(maps), -1, *maps.shape[2:])
+
+
+class Convolution1d(Convolution, nn.Conv1d):
+    """`Convolution` of series (N, C, T)."""
+
+
+class Convolution2d(Convolution, nn.Conv2d):
+    """`Convolution` of pictures (N, C, H, W)."""
+
+
+class Convolution3d(Convolution, nn.Conv3d):
+    """`Convolution` of clips (N, C, F, H, W), on a CPU in float32.
+
+    The same fault meets clips of two frames, and frames of a single position, on processors with AVX-512.
+    """
+
+    def forward(self, maps: Tensor) -> Tensor:
+        if maps.device.type != "cpu":
+            return super().forward(maps)
+        with torch.autocast("cpu", enabled=False):
+            return super().forward(maps.float() if maps.dtype == torch.bfloat16 else maps)
+
+
+CONVOLUTIONS = {1: Convolution1d, 2: Convolution2d, 3: Convolution3d}  # by the number of axes
+
+
+class Block(nn.Module):
+    """Two convolutions `wide` beside a shortcut, convolved with kernel 1 only where channels or resolution change.
+
+    Source: He et al. 2016.
+    """
+
+    def __init__(
+        self, wide: Callable[..., nn.Module], axes: int, groups: int, inputs: int, outputs: int, stride: int
+    ) -> None:
+        super().__init__()
+        normalised = partial(NORMALISATIONS[axes], outputs, groups)
+        self.conv1, self.bn1 = wide(inputs, outputs, stride), normalised()
+        self.conv2, self.bn2 = wide(outputs, outputs, 1), normalised()
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(_convolution(axes, 1, inputs, outputs, stride), normalised())
+
+    def forward(self, maps: Tensor) -> Tensor:
+        inner = relu(self.bn1(self.conv1(maps)), inplace=True)
+        return relu(self.bn2(self.conv2(inner)) + self.shortcut(maps), inplace=True)
+
+
+class Moving(nn.Module):
+    """Clips (N, C, F, H, W) less their mean frame: without what stands still, which says nothing about a motion."""
+
+    def forward(self, clips: Tensor) -> Tensor:
+        return clips - clips.mean(2, keepdim=True)
+
+
+class Mean(nn.Module):
+    """Maps (N, C, ...) to their means over all positions, (N, C)."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return maps.flatten(2).mean(2)
+
+
+def _convolution(axes: int, kernel: Size, inputs: int, outputs: int, stride: Size = 1) -> nn.Module:
+    """Without a bias, which the normalisation after it takes away; an axis of length n has ceil(n / stride) after."""
+    padding = kernel // 2 if isinstance(kernel, int) else tuple(size // 2 for size in kernel)
+    return CONVOLUTIONS[axes](inputs, outputs, kernel, stride, padding, bias=False)
+
+
+def _layers(axes: int, groups: int, kernel: Size, inputs: int, outputs: int, stride: Size = 1) -> list[nn.Module]:
+    """A convolution with normalisation and ReLU."""
+    convolution = _convolution(axes, kernel, inputs, outputs, stride)
+    return [convolution, NORMALISATIONS[axes](outputs, groups), nn.ReLU(inplace=True)]
+
+
+def _factorised(groups: int, inputs: int, outputs: int, stride: int) -> nn.Sequential:
+    """A convolution in space and one in time, with about the parameters of the 3x3x3 convolution they replace.
+
+    Source: Tran et al. 2018, section 3.5, for the channels in the middle.
+    """
+    middle = 27 * inputs * outputs // (9 * inputs + 3 * outputs)
+    in_space = _layers(3, groups, (1, 3, 3), inputs, middle, (1, stride, stride))
+    return nn.Sequential(*in_space, _convolution(3, (3, 1, 1), middle, outputs, (stride, 1, 1)))
+
+
+def _residual(
+    stem: list[nn.Module],
+    axes: int,
+    width: int,
+    groups: int,
+    wide: Callable[..., nn.Module] | None = None,
+    draw: Callable[[Tensor], Tensor] | None = None,
+) -> nn.Sequential:
+    """A ResNet-18: four stages of two blocks each, width / 8 channels in, width out, strides 1, 2, 2, 2."""
+    widths = (width // 8, width // 8, width // 4, width // 2, width)
+    block = partial(Block, wide or partial(_convolution, axes, 3), axes, groups)
+    stages = [
+        nn.Sequential(block(inputs, outputs, stride), block(outputs, outputs, 1))
+        for (inputs, outputs), stride in zip(pairwise(widths), (1, 2, 2, 2), strict=True)
+    ]
+    return _initialised(nn.Sequential(*stem), *stages, Mean(), draw=draw)
+
+
+def _halving(
+    axes: int, groups: int, kernel: Size, stride: Size, channels: int, widths: tuple[int, ...]
+) -> list[nn.Sequential]:
+    """Convolutions to `widths` channels; those after the first have kernel 3 and stride 2."""
+    first = nn.Sequential(*_layers(axes, groups, kernel, channels, widths[0], stride))
+    later = (_layers(axes, groups, 3, inputs, outputs, 2) for inputs, outputs in pairwise(widths))
+    return [first, *(nn.Sequential(*layers) for layers in later)]
+
+
+def _initialised(*parts: nn.Module, draw: Callable[[Tensor], Tensor] | None = None) -> nn.Sequential:
+    """A network with its convolutions drawn anew: by default as ResNets start, with the spread that keeps the
+    gradient's size from layer to layer."""
+    network = nn.Sequential(*parts)
+    draw = draw or partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")
+    for part in network.modules():
+        if isinstance(part, Convolution):
+            draw(part.weight)
+    return network
 
 
 class Encoder(nn.Module):
     """A randomly initialised trunk that turns a batch of one modality into pooled features.
 
     Args:
-        trunk: one of `TRUNKS`; the functions of these names in `trunks` describe them.
+        trunk: one of `TRUNKS`; the functions of these names describe them.
         width: C, size of the features, a multiple of 32; the layers before the last are in proportion (the papers' 512
             gives the 64, 128, 256 and 512 channels of a ResNet-18).
         channels: of the inputs: colours of a video or picture, mel bands of sound. By default 3 colours of video, 80
@@ -29,24 +255,21 @@ class Encoder(nn.Module):
             processes together; 1 is plain batch normalisation.
 
     Raises:
-        ValueError: if the trunk is another one, or width, channels or groups are not such numbers.
+        ValueError: if the trunk is another one, or width or groups are not such numbers.
     """
 
     def __init__(self, trunk: str, width: int, *, channels: int | None = None, groups: int = 1) -> None:
         super().__init__()
-        kind = TRUNKS[choose("trunk", trunk, TRUNKS)]
-        self.name, self.width, self.groups, self.axes = trunk, width, groups, kind.axes
-        self.channels = kind.channels if channels is None else channels
+        make, usual = TRUNKS[choose("trunk", trunk, TRUNKS)]
         if width < WIDTHS or width % WIDTHS:
             raise ValueError(f"width={width} should be a multiple of {WIDTHS} (the papers' 512)")
-        if self.channels < 1:
-            raise ValueError(f"channels={channels} should be at least 1")
-        self.layers = kind.make(width, self.channels, groups)
+        self.name, self.width, self.groups, self.channels = trunk, width, groups, channels or usual
+        self.layers = make(width, self.channels, groups)
 
     @property
     def last_layer(self) -> nn.Module:
         """The last layer with weights: of `small_image` linear, of the other trunks a convolution."""
-        return [layer for layer in self.layers.modules() if isinstance(layer, (nn.Linear, *CONVOLUTIONS.values()))][-1]
+        return [layer for layer in self.layers.modules() if isinstance(layer, (nn.Linear, Convolution))][-1]
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Pooled features (N, C), in the precision they are computed in.
@@ -57,17 +280,8 @@ class Encoder(nn.Module):
                 while the encoder trains.
 
         Raises:
-            TypeError: if the inputs are integers.
-            ValueError: if they have another shape, or N is not such a multiple.
+            ValueError: if N is not such a multiple.
         """
-        shape = tuple(inputs.shape)
-        if len(shape) != 2 + len(self.axes) or shape[1] != self.channels or 0 in shape[2:]:
-            expected = f"(N, {self.channels}, {', '.join(self.axes)})"
-            raise ValueError(
-                f"inputs of trunk={self.name!r} have shape {shape}; it should be {expected} with no empty axis but N"
-            )
-        if not inputs.is_floating_point():
-            raise TypeError(f"inputs have the type {inputs.dtype}; convert them to float32 and normalise them first")
         if not self.training:
             return self.layers(inputs)
         return self._in_order(self.layers(dealt(inputs, groups_here(self.groups, len(inputs)))))
@@ -122,24 +336,14 @@ class Towers(nn.Module):
         trunks: the encoders by modality.
         heads: the extra layers by modality, Linear(C, d), or Identity without them.
 
-    Raises:
-        ValueError: if the two embeddings could not be compared: without the extra layer, because the widths differ.
-
     Source: CM-ACC; Table 1 has rows with and without the extra layer.
     """
 
     def __init__(self, video: Encoder, audio: Encoder, embedding: int = 512, extra_layer: bool = True) -> None:
         super().__init__()
-        encoders = dict(zip(MODALITIES, (video, audio), strict=True))
-        if not extra_layer:
-            _same_widths(video, audio, "without the extra layer the features of both are compared")
-        self.trunks = nn.ModuleDict(encoders)
-        self.heads = nn.ModuleDict(
-            {
-                modality: nn.Linear(encoder.width, embedding) if extra_layer else nn.Identity()
-                for modality, encoder in encoders.items()
-            }
-        )
+        layers = [nn.Linear(trunk.width, embedding) if extra_layer else nn.Identity() for trunk in (video, audio)]
+        self.trunks = nn.ModuleDict({"video": video, "audio": audio})
+        self.heads = nn.ModuleDict(dict(zip(MODALITIES, layers, strict=True)))
 
     def forward(self, modality: str, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Embeddings (N, d), not normalised, and the inputs (N, e) of the last layer, theta_last of the paper.
@@ -155,12 +359,7 @@ class Towers(nn.Module):
         Args:
             modality: "video" or "audio".
             inputs: as an `Encoder` takes them.
-
-        Raises:
-            TypeError: if the inputs are integers.
-            ValueError: if the modality is another one, or the inputs do not fit its encoder.
         """
-        choose("modality", modality, MODALITIES)
         trunk, head = self.trunks[modality], self.heads[modality]
         extra_layer = isinstance(head, nn.Linear)
         features, hidden = (trunk(inputs), None) if extra_layer else trunk.with_last_inputs(inputs)
@@ -181,21 +380,8 @@ def crossed(towers: Towers) -> Towers:
     layer nothing is exchanged, and `keys` is the plain momentum encoder. So is MomentumEncoder(towers, momentum), for
     contrast within each modality.
 
-    Raises:
-        ValueError: if the encoders differ in width: neither could take the layer of the other.
-
     Source: CM-ACC, momentum update of the extra layer.
     """
-    video, audio = (towers.trunks[modality] for modality in MODALITIES)
-    _same_widths(video, audio, "each takes the extra layer of the other")
-    exchanged = Towers(video, audio, extra_layer=False)
+    exchanged = Towers(*towers.trunks.values(), extra_layer=False)
     exchanged.heads = nn.ModuleDict(dict(zip(MODALITIES, reversed(towers.heads.values()), strict=True)))
     return exchanged
-
-
-def _same_widths(video: Encoder, audio: Encoder, why: str) -> None:
-    """Raise ValueError, with the reason, if the widths differ."""
-    if video.width != audio.width:
-        raise ValueError(
-            f"the encoders have the widths {video.width} and {audio.width}, but {why}; choose one width for both"
-        )

@@ -216,7 +216,7 @@ class Pretrainer(Gatherer):
                 own = self.finished(outputs[modality][0].detach())
                 candidates, candidate_items = torch.cat([own, candidates]), torch.cat([items, candidate_items])
                 excluded = None
-            chosen = select(
+            selected = select(
                 self.recipe.sampler,
                 candidates,
                 embedding,
@@ -227,12 +227,12 @@ class Pretrainer(Gatherer):
                 temperature=self.recipe.posterior_temperature,
                 normalised=self.recipe.normalised,
             )
-            entering = candidate_items[chosen]
-            keys = self._renewed(modality, entering) if self.recipe.renewed else candidates[chosen]
+            entering = candidate_items[selected]
+            keys = self._renewed(modality, entering) if self.recipe.renewed else candidates[selected]
             self._enqueue(modality, keys, entering)
-            found = torch.zeros(self.kinds + 1, dtype=torch.bool, device=self.device)
-            found.index_fill_(0, self.categories[entering], True)
-            counts[f"categories_{modality}"] = found[: self.kinds].sum()
+            seen = torch.zeros(self.kinds + 1, dtype=torch.bool, device=self.device)
+            seen.index_fill_(0, self.categories[entering], True)
+            counts[f"categories_{modality}"] = seen[: self.kinds].sum()
         self.counted = self.counted + torch.stack([*counts.values()])
         return {name: count.float() for name, count in counts.items()}
 
@@ -318,10 +318,10 @@ class Pretrainer(Gatherer):
         if self.crosses:
             return index, dict(zip(MODALITIES, self.data.pair(index, self.view_generator), strict=True))
         if self.recipe.method == "smoco":
-            return index, {each: self.data.twins(each, index, self.view_generator) for each in self.modalities}
-        having = {each: self._having(each, index) for each in self.modalities}
-        present = {each: items for each, items in having.items() if len(items)}
-        return index, {each: self.data.view(each, items, self.view_generator) for each, items in present.items()}
+            return index, {name: self.data.twins(name, index, self.view_generator) for name in self.modalities}
+        having = {name: self._having(name, index) for name in self.modalities}
+        views = {name: self.data.view(name, items, self.view_generator) for name, items in having.items() if len(items)}
+        return index, views
 
 
 def _encoder(recipe: AudioVisualRecipe, modality: str, data: Pairs) -> Encoder:

@@ -133,7 +133,7 @@ class AudioVisualRecipe(Recipe):
         0, "assumed: pre-trained on so many, drawn at random once; 0, on all", least=0, used=trains_on_clips
     )
     redundancy: float = setting(
-        0.0, "assumed: near-duplicates and rare categories among the embedded clips", least=0,
+        0.0, "assumed: near-duplicates and rare categories among the bundled clips", least=0,
         used=both(trains, lambda recipe: recipe.dataset == "synthetic")
     )
     characters: int = setting(
@@ -277,7 +277,7 @@ def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     All batches take as many steps, with one dictionary and one pool (larger ones only where a batch is too large for
     them), so that Table 3 compares numbers of negatives and not lengths of training.
 
-    Embeddings have unit length and selected keys are encoded again. As printed, in 1,000 steps on the embedded clips,
+    Embeddings have unit length and selected keys are encoded again. As printed, in 1,000 steps on the bundled clips,
     queries learned to tell the age of a key instead of its content: Algorithm 2 compares a positive of this step with
     negatives encoded up to an epoch ago. `pooled_keys` and `any_length` go back to the print.
     """

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from repro.audiovisual import CHARACTERS, MODALITIES, augment, finetune, pretrain
-from repro.audiovisual.characters import Characters
 from repro.audiovisual.coverage import expected_categories
 from repro.audiovisual.data import Pairs
 from repro.audiovisual.data import load as load_set
@@ -53,14 +52,13 @@ def load(recipe: AudioVisualRecipe) -> Sets:
         ValueError: if the data are too few for the recipe, or it could not end for another reason.
         FileNotFoundError: if a data set is not there, saying how to get it or, of a target, to do without.
     """
-    names = targets_of(recipe)
-    if manifest.embedded(recipe.dataset):  # its clips take seconds to make: targets that are not here are missed before
-        for name, split in names:
-            if TARGETS[name].dataset != recipe.dataset:
-                _asked(recipe, name, split)
-    pairs = data_of(recipe)
+    pairs, targets = data_of(recipe), {}
     members(recipe, pairs)
-    targets = {(name, split): _asked(recipe, name, split) for name, split in names}
+    for name, split in targets_of(recipe):
+        try:
+            targets[name, split] = target_of(recipe, name, split)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{error}; or choose other targets than {name}") from error
     partial = any("(subset)" in target.name for target in targets.values()) and "(subset)" not in pairs.name
     digests = dict.fromkeys(data.digest for data in (pairs, *targets.values()))
     digest = pairs.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
@@ -101,13 +99,13 @@ def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:
         ValueError: if there is no such target, or it has not so many splits.
     """
     names = [] if recipe.dataset in CHARACTERS else filter(None, recipe.targets.split(","))
-    found = []
+    targets = []
     for name in names:
         count = len(TARGETS[choose("targets", name, TARGETS)].splits)
         if recipe.split > count:
             raise ValueError(f"split={recipe.split} should be at most {count}, of {name}, or 0 for their mean")
-        found += [(name, split) for split in (range(1, count + 1) if recipe.split == 0 else (recipe.split,))]
-    return found
+        targets += [(name, split) for split in (range(1, count + 1) if recipe.split == 0 else (recipe.split,))]
+    return targets
 
 
 def trained_on(recipe: AudioVisualRecipe) -> str:
@@ -116,14 +114,6 @@ def trained_on(recipe: AudioVisualRecipe) -> str:
         return ""
     data = data_of(recipe)
     return f"{data.name}: {recipe.method} takes {len(members(recipe, data)):,} of {int(data.pretrain.sum()):,} clips"
-
-
-def _asked(recipe: AudioVisualRecipe, name: str, split: int) -> Pairs:
-    """As `target_of`; the message says that there is a choice."""
-    try:
-        return target_of(recipe, name, split)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; or choose other targets than {name}") from error
 
 
 def learners(
@@ -142,7 +132,7 @@ def learners(
         yield FineTuner(recipe, trunk, recordings, modality, seed, device, target=name, split=split)
 
 
-def measure(learner: Pretrainer | FineTuner) -> dict[str, float | str]:
+def measure(learner: Pretrainer | FineTuner) -> dict[str, float]:
     """What a trained learner says of the encoders.
 
     Returns:
@@ -152,11 +142,8 @@ def measure(learner: Pretrainer | FineTuner) -> dict[str, float | str]:
     """
     if isinstance(learner, FineTuner):
         return {learner.target: learner.accuracy()}
-    result: dict[str, float | str] = {}
-    result["trained_on"] = float(0 if learner.recipe.method == "scratch" else len(learner.members))
-    if learner.recipe.method == "cmacc":
-        result |= coverage(learner)
-    return result | along(learner)
+    trained_on = {"trained_on": float(0 if learner.recipe.method == "scratch" else len(learner.members))}
+    return trained_on | (coverage(learner) if learner.recipe.method == "cmacc" else {}) | along(learner)
 
 
 def along(learner: Pretrainer) -> dict[str, float]:
@@ -194,40 +181,35 @@ def probe_characters(pretrainer: Pretrainer) -> dict[str, float]:
 
     Source: CM-ACC, Fig. 3a; the paper does not say how accuracy is measured.
     """
-    data = pretrainer.data
-    features = {part: _features(pretrainer, mask) for part, mask in _parts(data).items()}
-    scaled = {part: standardised(rows, features["train"]) for part, rows in features.items()}
-    accuracies = {"test": [], "held_out": []}
-    for place in range(data.labels.shape[1]):
-        labels = {part: data.labels[mask, place].to(pretrainer.device) for part, mask in _parts(data).items()}
-        for part, found in accuracies.items():
-            found.append(
-                linear_probe(
-                    scaled["train"],
-                    labels["train"],
-                    scaled[part],
-                    labels[part],
-                    classes=int(data.labels[:, place].max()) + 1,
-                    batch=PROBE_BATCH,
-                    rates=cosine_rates(PROBE_EPOCHS, PROBE_RATE, 0.0),
-                    momentum=PROBE_MOMENTUM,
-                    seed=pretrainer.seed,
-                )[-1]
-            )
-    means = {part: sum(found) / len(found) for part, found in accuracies.items()}
-    return {"linear": means["test"], "linear_held_out": means["held_out"]}
-
-
-def _parts(data: Characters) -> dict[str, Tensor]:
-    """The lots of pairs that are probed, by name."""
-    return {"train": data.train, "test": data.test, "held_out": data.held_out}
+    data, measured = pretrainer.data, {}
+    lots = {"train": data.train, "linear": data.test, "linear_held_out": data.held_out}
+    features = {lot: _features(pretrainer, mask) for lot, mask in lots.items()}
+    scaled = {lot: standardised(rows, features["train"]) for lot, rows in features.items()}
+    labels = {lot: data.labels[mask].to(pretrainer.device) for lot, mask in lots.items()}
+    for lot in ("linear", "linear_held_out"):
+        accuracies = [
+            linear_probe(
+                scaled["train"],
+                labels["train"][:, place],
+                scaled[lot],
+                labels[lot][:, place],
+                classes=int(characters.max()) + 1,
+                batch=PROBE_BATCH,
+                rates=cosine_rates(PROBE_EPOCHS, PROBE_RATE, 0.0),
+                momentum=PROBE_MOMENTUM,
+                seed=pretrainer.seed,
+            )[-1]
+            for place, characters in enumerate(data.labels.unbind(1))
+        ]
+        measured[lot] = sum(accuracies) / len(accuracies)
+    return measured
 
 
 @torch.no_grad()
 def _features(pretrainer: Pretrainer, mask: Tensor) -> Tensor:
     """Features (n, C) of the grids x of a lot of pairs."""
     trunk, parts = pretrainer.towers.trunks["video"].eval(), mask.nonzero().flatten().split(512)
-    views = (augment.channels_last(pretrainer.data.centred("video", index)[:, 0]) for index in parts)
+    views = (augment.centred(pretrainer.data.centred("video", index)[:, 0], pretrainer.recipe.size) for index in parts)
     return torch.cat([trunk(view.to(pretrainer.device)) for view in views])
 
 

@@ -62,11 +62,6 @@ def test_nothing_waits_for_the_device():
             frames.max().item()
 
 
-def test_a_crop_of_the_whole_frame_leaves_nothing_to_choose():
-    draws = augment.draw(8, 5, 5, 5, 0.0, generator=torch.Generator().manual_seed(1))
-    assert draws.rows.eq(0).all() and draws.columns.eq(0).all() and not draws.grey.any()
-
-
 def test_frames_smaller_than_the_crop_are_refused():
     with pytest.raises(ValueError, match="size=8 exceeds the frames of 7 x 9 pixels"):
         augment.centred(clips(), 8)

@@ -11,13 +11,12 @@ import torch
 from made_up_pairs import grids, tiny
 from tqdm.auto import tqdm
 
-from repro.audiovisual import MODALITIES, figure_data, synthetic
+from repro.audiovisual import MODALITIES, figure_data
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import VARIANTS, paper
 from repro.data import manifest
-from repro.papers.cmacc.negative_figures import drawn_again
 from repro.run.device import threads
 from repro.run.fit import fit
 from repro.run.store import Cell, Store
@@ -122,23 +121,6 @@ def test_pretext_accuracy_is_that_of_a_slow_loop(method, changes):
     assert set(found["dataset"]) == {"esc50 (subset)"} and set(found["preset"]) == {"paper"}
 
 
-def test_few_pairs_of_a_category_are_asked_in_smoke_runs():
-    found = figure_data.pretext_accuracy([finished(preset="smoke", iterations=1)], "cpu")
-    assert set(found["pairs"]) == {4}
-
-
-def test_a_key_as_near_as_the_positive_counts_against_it():
-    cell = finished(iterations=1)
-    learner = figure_data.resumed(cell, CPU)
-    with torch.no_grad():
-        for parameter in [*learner.towers.parameters(), *learner.keys.parameters()]:
-            parameter.zero_()
-        for dictionary in learner.dictionaries.values():
-            dictionary.entries.zero_()
-    for found in figure_data.first_ranked(learner, learner.members).values():
-        assert not any(right.any() for right in found)
-
-
 def test_a_query_that_tells_new_keys_from_old_ones_finds_its_positive_by_that_alone():
     """Keys all alike, but those of the dictionary have faded: with them renewed, no positive stands out."""
     learner = figure_data.resumed(finished(iterations=1), CPU)
@@ -159,18 +141,6 @@ def test_it_is_computed_once_and_kept(monkeypatch):
     monkeypatch.setattr(figure_data, "resumed", functools.partial(pytest.fail, "computed again"))
     pd.testing.assert_frame_equal(figure_data.pretext_accuracy([cell], "cpu"), accuracy)
     pd.testing.assert_frame_equal(figure_data.selected_negatives([cell], "cpu"), negatives)
-
-
-def test_streamed_clips_are_embedded_alike(monkeypatch):
-    cell = finished(iterations=1)
-    resident = figure_data.resumed(cell, CPU)
-    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: False)
-    streamed = figure_data.resumed(cell, CPU)
-    assert streamed.data.streamed and not resident.data.streamed
-    for modality in MODALITIES:
-        embedded = (figure_data.embedded(learner, modality, torch.arange(20)) for learner in (resident, streamed))
-        for own, other in zip(*embedded, strict=True):
-            assert torch.equal(own, other)
 
 
 def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, int]:
@@ -217,16 +187,6 @@ def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses(chang
         assert picked == sorted(losses, key=losses.get, reverse=True)[:8]
 
 
-def test_samplers_pick_from_one_pool_with_the_seed_of_the_cell():
-    cell = finished(iterations=2)
-    found = figure_data.selected_negatives([cell], "cpu")
-    assert found.groupby(["modality", "sampler"], sort=False).ngroups == 8
-    assert list(dict.fromkeys(found["sampler"])) == list(figure_data.COMPARED)
-    assert list(found.columns) == ["modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller",
-                                   "nearest", "nearest_category", "seed", "dataset", "preset", "version", "evaluation"]
-    assert set(found["dataset"]) == {"esc50 (subset)"} and found["smaller"].between(0, 100).all()
-
-
 def test_pictures_of_grids_are_their_first_grids(monkeypatch):
     data = grids()
     monkeypatch.setattr(figure_data, "data_of", lambda recipe: data)
@@ -251,18 +211,6 @@ def test_cells_without_such_figures_are_refused():
         figure_data.pretext_accuracy([unknown], "cpu")
 
 
-def test_what_cannot_be_shown_is_known_before_training():
-    """Cells that nobody has trained."""
-    made = {method: Cell("clips", paper("synthetic", method, **SMALL), 9, "paper", "esc50", "made up", 1)
-            for method in ("smoco", "xmoco", "cmacc")}
-    assert figure_data.asked([*made.values()]) == [made["xmoco"], made["cmacc"]]
-    assert figure_data.selecting([*made.values()]) is made["cmacc"]
-    with pytest.raises(ValueError, match="which are of smoco, one should be of xmoco or cmacc"):
-        figure_data.asked([made["smoco"]])
-    with pytest.raises(ValueError, match="which are of smoco, xmoco, one should be of cmacc"):
-        figure_data.selecting([made["smoco"], made["xmoco"]])
-
-
 def test_a_set_without_categories_is_refused_before_training(monkeypatch):
     """As AudioSet has none here."""
     bare = dataclasses.replace(clips("audioset", unlabelled=40), classes=())
@@ -283,31 +231,10 @@ def test_pictures_are_frames_in_the_middle_of_clips():
         np.testing.assert_array_equal(picture, frames[item, 3].numpy())
 
 
-def test_pictures_of_embedded_clips_are_those_that_are_drawn_again(monkeypatch):
-    monkeypatch.setattr(synthetic, "COUNTS", {"pretrain": 400, "train": 100, "test": 100})
-    whole = synthetic.load()
-    monkeypatch.setattr(figure_data, "data_of", lambda recipe: whole)
-    found = figure_data.pictures(paper("synthetic", "cmacc"), [399, 17])
-    table = pd.DataFrame({"modality": "video", "sampler": "random", "item": [399, 17], "gradient_norm": 1.0,
-                          "nearest": 17})
-    again = drawn_again(table)
-    assert found.keys() == again.keys() == {17, 399}
-    for item, picture in found.items():
-        np.testing.assert_array_equal(picture, again[item])
-
-
 def test_unlabelled_clips_alone_have_no_categories(monkeypatch):
     monkeypatch.setattr(figure_data, "data_of", lambda recipe: clips(unlabelled=40))
     with pytest.raises(ValueError, match="esc50 has no labelled pair to train with"):
         figure_data.pretext_accuracy([finished(iterations=1)], "cpu")
-
-
-def test_the_tables_functions_take_the_cells_they_can():
-    cells = [finished(method, iterations=1) for method in ("smoco", "cmacc", "xmoco")]
-    found = figure_data.pretext_accuracy(cells, "cpu")
-    assert list(dict.fromkeys(found["method"])) == ["cmacc", "xmoco"] and len(found) == 16
-    assert found["cell"].tolist() == [cells[1].label] * 8 + [cells[2].label] * 8
-    assert len(figure_data.selected_negatives(cells, "cpu")) == 64
 
 
 def test_categories_have_names():

@@ -8,14 +8,11 @@ import pytest
 import torch
 from made_up_pairs import made_up, tiny
 from states import assert_equal_states, resumed_anywhere
-from torch import nn
 from torch.nn.functional import cross_entropy
-from tqdm import tqdm
 
 from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.model import Encoder
-from repro.run.fit import NonFiniteLoss, fit
 
 CPU = torch.device("cpu")
 SMALL = {"finetune_epochs": 3, "finetune_batch": 5, "finetune_windows": 3, "finetune_learning_rate": 1e-2}
@@ -79,8 +76,8 @@ def test_steps_are_those_of_adam_at_a_cosine_rate(modality, monkeypatch):
             assert close.double().mean() > 0.99, name  # Adam magnifies the rounding of a slope near 0
 
 
-@pytest.mark.parametrize("count", range(2, 14))
-@pytest.mark.parametrize("batch", [1, 2, 3, 5, 12, 40])
+@pytest.mark.parametrize("count", [2, 3, 5, 8, 13])
+@pytest.mark.parametrize("batch", [1, 2, 5, 40])
 def test_an_epoch_has_every_recording_once_and_none_alone(count, batch):
     """The last map of a small trunk has one position: of one recording, batch normalisation would refuse."""
     fast = tuner("audio", data=made_up(pretrain=3, train=count, test=2), finetune_batch=batch, finetune_epochs=2)
@@ -95,35 +92,6 @@ def test_an_epoch_has_every_recording_once_and_none_alone(count, batch):
         assert max(sizes) <= max(batch, 3)
     if count > 5:
         assert epochs[0] != epochs[1]
-
-
-def test_training_views_are_random_and_never_grey(monkeypatch):
-    fast = tuner(greyscale=1.0)
-    index = torch.zeros(40, dtype=torch.int64)
-    views = fast._augmented(fast.data.view("video", index, fast.order_generator))
-    assert views.shape == (40, 3, 4, 8, 8)
-    assert len(views.flatten(1).unique(dim=0)) > 10
-    assert (views[:, 0] != views[:, 1]).flatten(1).any(1).all()
-
-
-def test_equal_seeds_tune_equally_and_others_not():
-    first, second, other = tuner(), tuner(), tuner(seed=3)
-    assert torch.equal(trace(first, 4), trace(second, 4))
-    assert not torch.equal(first.classifier.weight, other.classifier.weight)
-    before = torch.get_rng_state()
-    tuner("audio", trunk=trunk_of_quietly())
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def trunk_of_quietly():
-    with torch.random.fork_rng(devices=[]):
-        return trunk_of("audio")
-
-
-def test_crops_and_order_draw_unlike_numbers():
-    fast = tuner()
-    draws = [torch.rand(5, generator=each) for each in (fast.generator, fast.order_generator)]
-    assert not torch.equal(*draws)
 
 
 @pytest.mark.parametrize("modality", MODALITIES)
@@ -154,18 +122,6 @@ def test_the_trunk_is_copied_and_not_changed(frozen):
         assert not torch.equal(value, before[name]), name  # end to end
 
 
-def test_a_trunk_with_ghost_groups_is_tuned_with_plain_normalisation():
-    plain, ghosts = (tuner(trunk=trunk_of_groups(groups)) for groups in (1, 4))
-    assert torch.equal(trace(plain, 5), trace(ghosts, 5))
-    assert plain.accuracy() == ghosts.accuracy()
-
-
-def trunk_of_groups(groups):
-    trunk = Encoder("small_video", 32, channels=3, groups=groups)
-    trunk.load_state_dict(trunk_of("video").state_dict())
-    return trunk
-
-
 # ---------------------------------------------------------------------------------------------- accuracy
 
 
@@ -192,24 +148,6 @@ def test_accuracy_is_that_of_a_loop_over_recordings_and_windows(modality, window
         total += 1
     assert total == 23 and 0 < correct < 23
     assert found == pytest.approx(100 * correct / total)
-
-
-@pytest.mark.parametrize("batch", [1, 4, 100])
-def test_accuracy_has_no_chance_in_it_and_changes_nothing(batch):
-    fast = tuner(finetune_batch=batch)
-    trace(fast, 1)
-    before = copy.deepcopy(fast.state_dict())
-    assert fast.accuracy() == fast.accuracy()
-    assert_equal_states(fast.state_dict(), before)
-    trace(fast, 1)
-    assert fast.trunk.training  # again, after accuracy
-
-
-def test_without_epochs_the_accuracy_is_that_of_the_start(tmp_path):
-    fast = tuner(finetune_epochs=0)
-    expected = fast.accuracy()
-    assert fit(fast, tmp_path, tqdm(disable=True))["steps"] == 0
-    assert fast.accuracy() == expected
 
 
 # ---------------------------------------------------------------------------------------------- which recordings
@@ -241,98 +179,22 @@ def test_too_few_recordings_are_refused(train, test):
         tuner("audio", data=made_up(pretrain=3, train=train, test=test))
 
 
-def test_a_class_without_recordings_is_tuned_and_tested_with_the_others():
-    data = made_up(train=20, test=20)
-    empty = dataclasses.replace(data, train=data.train & (data.labels != 1))
-    fast = tuner("audio", data=empty)
-    assert fast.classifier.out_features == 3 and trace(fast, fast.total_steps).isfinite().all()
-    assert 0 <= fast.accuracy() <= 100
-
-
-def test_labels_out_of_range_and_parts_that_overlap_are_refused():
-    data = made_up(train=8, test=4)
-    with pytest.raises(ValueError, match="synthetic: label 3 should be from -1 to 2"):
-        dataclasses.replace(data, labels=data.labels + 1)
-    with pytest.raises(ValueError, match="synthetic: 4 samples are for train and for test"):
-        dataclasses.replace(data, train=data.train | data.test)
-
-
-def test_sound_alone_is_enough_for_sound():
-    fast = tuner("audio", data=made_up(train=8, test=4, without=["video"]))
-    assert trace(fast, 2).isfinite().all()
-    with pytest.raises(ValueError, match="0 training and 0 test recordings with video"):
-        tuner("video", data=made_up(train=8, test=4, without=["video"]))
-
-
 # ---------------------------------------------------------------------------------------------- resuming, precision
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("modality", MODALITIES)
-def test_fine_tuning_resumed_at_any_step_ends_with_the_same_bits(tmp_path, modality, precision):
+@pytest.mark.parametrize(("modality", "precision"), [("video", "float32"), ("audio", "bfloat16")])
+def test_fine_tuning_resumed_at_any_step_ends_with_the_same_bits_streamed_or_not(
+    tmp_path, modality, precision, monkeypatch
+):
     def make():
         return tuner(modality, finetune_epochs=2, precision=precision)
 
-    undisturbed, resumed = resumed_anywhere(make, tmp_path, steps=6)
-    assert {each.accuracy() for each in resumed} == {undisturbed.accuracy()}
-
-
-@pytest.mark.parametrize("modality", MODALITIES)
-def test_streaming_changes_no_bit_wherever_the_run_is_saved_and_resumed(tmp_path, modality, monkeypatch):
-    resident, losses, states = tuner(modality, finetune_epochs=2), [], []
-    for _ in range(6):
-        losses.append(resident.step())
-        states.append(copy.deepcopy(resident.state_dict()))
-    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: False)
-    for saved in (*range(6), None):
-        streamed = tuner(modality, finetune_epochs=2)
-        assert streamed.data.streamed and not resident.data.streamed
-        for step in range(6):
-            assert torch.equal(streamed.step(), losses[step]), (saved, step)
-            if step == saved:
-                torch.save(streamed.state_dict(), tmp_path / "state.pt")
-                assert_equal_states(torch.load(tmp_path / "state.pt", weights_only=True), states[step])
-                streamed = tuner(modality, finetune_epochs=2)
-                streamed.step()  # what is gathered ahead here is dropped
-                streamed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-        assert_equal_states(streamed.state_dict(), states[-1])
-        assert streamed.accuracy() == resident.accuracy()
-
-
-@pytest.mark.parametrize("modality", MODALITIES)
-def test_bfloat16_is_close_to_float32_and_clips_are_convolved_in_that_on_a_cpu(modality):
-    exact, rounded = (tuner(modality, precision=precision) for precision in ("float32", "bfloat16"))
-    kinds = set()
-    for module in rounded.trunk.modules():
-        if isinstance(module, (nn.Conv1d, nn.Conv3d)):
-            module.register_forward_hook(lambda _, inputs, output: kinds.add(output.dtype))
-    torch.testing.assert_close(trace(exact, 1), trace(rounded, 1), rtol=0.05, atol=0)
-    rounded.accuracy()
-    assert kinds == {torch.float32 if modality == "video" else torch.bfloat16}
-
-
-def test_a_fine_tuning_that_diverges_says_so(tmp_path):
-    with pytest.raises(NonFiniteLoss, match=r"^loss is (nan|inf) at step [2-9]; lower the learning rate"):
-        fit(tuner(finetune_learning_rate=1e30), tmp_path, tqdm(disable=True))
-
-
-def test_another_kind_of_device_is_refused_in_words():
-    state = tuner().state_dict() | {"generator": torch.zeros(16, dtype=torch.uint8)}  # the size of CUDA's
-    with pytest.raises(ValueError, match="of a run on another kind of device than cpu"):
-        tuner().load_state_dict(state)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-@pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("modality", MODALITIES)
-def test_a_step_on_cuda_does_not_wait_for_the_device(modality, streamed, monkeypatch):
-    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: not streamed)
-    fast = tuner(modality, device=torch.device("cuda"))
-    fast.step()  # cuDNN prepares itself
-    mode = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        losses = torch.cat([fast.step() for _ in range(fast.steps_per_epoch)])
-    finally:
-        torch.cuda.set_sync_debug_mode(mode)
-    assert losses.isfinite().all()
+    states, accuracies = [], set()
+    for streamed in (False, True):
+        monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device, streamed=streamed: not streamed)
+        undisturbed, resumed = resumed_anywhere(make, tmp_path, steps=6)
+        assert undisturbed.data.streamed == streamed
+        states.append(undisturbed.state_dict())
+        accuracies |= {fast.accuracy() for fast in (undisturbed, *resumed)}
+    assert len(accuracies) == 1
+    assert_equal_states(*states)

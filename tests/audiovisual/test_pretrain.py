@@ -6,15 +6,13 @@ from collections import Counter
 
 import pytest
 import torch
-from made_up_pairs import CPU, TRAINED, data_of, learner, made_up, tiny, trace
-from slow_pairs import Slow, aged, assert_same_training
+from made_up_pairs import TRAINED, data_of, learner, made_up, trace
+from slow_pairs import Slow, assert_same_training
 from states import assert_equal_states
 from torch import nn
-from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from repro.audiovisual import MODALITIES, VIEWS, augment
-from repro.audiovisual.finetune import FineTuner
+from repro.audiovisual import MODALITIES, VIEWS
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS
 from repro.run.fit import NonFiniteLoss, fit
@@ -79,31 +77,6 @@ def test_steps_on_grids_of_characters_are_the_slow_ones(double, method, changes,
     assert_same_training(fast, Slow(fast), 4)
 
 
-def test_xmoco_meets_the_keys_of_its_batch_as_negatives():
-    """Of a dictionary as large as the batch these are all but the positive, whatever is left out of earlier ones."""
-    for own_excluded in (True, False):
-        fast = learner("xmoco", dictionary=8, own_excluded=own_excluded)
-        values = dict(zip(fast.terms, fast.step().tolist(), strict=True))
-        again, outputs, keys = learner("xmoco", dictionary=8, own_excluded=own_excluded), {}, {}
-        _, views = again._gathered_batch()
-        for name in MODALITIES:
-            view = again._augmented(views[name])
-            outputs[name], keys[name] = again.towers.train()(name, view)[0], again.keys(name, view)[0]
-        for name in MODALITIES:
-            logits = outputs[name] @ keys[OTHER[name]].T / again.recipe.temperature
-            assert values[name] == pytest.approx(cross_entropy(logits, torch.arange(8)).item(), rel=1e-4)
-
-
-def test_no_two_streams_of_a_learner_begin_with_equal_draws():
-    pretrainer = learner(seed=3)
-    for learning in (pretrainer, FineTuner(tiny(), pretrainer.towers.trunks["video"], made_up(), "video", 3, CPU,
-                                            target="synthetic_video", split=1)):
-        streams = {name: part for name, part in vars(learning).items() if isinstance(part, torch.Generator)}
-        streams["initialisation"] = torch.Generator().manual_seed(3)
-        draws = {name: tuple(torch.rand(4, generator=stream).tolist()) for name, stream in streams.items()}
-        assert len(set(draws.values())) == len(draws) >= 3, draws
-
-
 @pytest.mark.parametrize("missing", MODALITIES)
 def test_smoco_trains_with_one_modality_alone(double, missing):
     fast = learner("smoco", data=made_up(without=[missing]))
@@ -142,36 +115,9 @@ def test_momentum_crosses_the_extra_layers_between_modalities_alone(method, extr
         assert not extra_layer or not torch.equal(heads[0]["weight"], heads[1]["weight"])
 
 
-def test_supervision_leaves_keys_and_heads_alone():
-    fast = learner("supervised")
-    before = copy.deepcopy(fast.state_dict())
-    trace(fast, 2)
-    after = fast.state_dict()
-    for part, prefix in (("keys", ""), ("towers", "heads")):
-        for name, value in after[part].items():
-            if name.startswith(prefix):
-                assert torch.equal(value, before[part][name]), name
-    assert not torch.equal(after["classifiers"]["video.weight"], before["classifiers"]["video.weight"])
-
-
-def test_the_learning_rate_rises_to_its_value():
-    for warmup, expected in ((4, [0.25, 0.5, 0.75, 1, 1, 1]), (1, [1] * 6), (0, [1] * 6)):
-        fast, found = learner("xmoco", warmup=warmup), []
-        for _ in range(6):
-            fast.step()
-            found.append(fast.optimiser.param_groups[0]["lr"] / 1e-2)
-        assert found == pytest.approx(expected)
-
-
 @pytest.mark.parametrize(("iterations", "steps"), [(0, 9), (5, 5), (9, 9), (20, 9)])
 def test_a_training_ends_after_its_epochs_or_iterations(iterations, steps):
     assert learner("smoco", iterations=iterations).total_steps == steps
-
-
-def test_shuffling_matters_where_groups_are_normalised_apart():
-    for groups, same in ((1, True), (2, False)):
-        losses = [trace(learner("xmoco", groups=groups, shuffle=shuffle), 3) for shuffle in (True, False)]
-        assert torch.allclose(*losses) == same
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -186,19 +132,6 @@ def test_every_variant_changes_the_numbers(variant):
 
 
 # ---------------------------------------------------------------------------------------------- order and views
-
-
-@pytest.mark.parametrize("method", TRAINED)
-def test_every_epoch_is_a_permutation_without_its_rest(method, monkeypatch):
-    fast = learner(method)
-    batches, take = [], fast.order.take
-    monkeypatch.setattr(fast.order, "take", lambda: batches.append(take()) or batches[-1])
-    trace(fast, 9)
-    epochs = [torch.cat(batches[first : first + 3]).tolist() for first in (0, 3, 6)]
-    for items in epochs:
-        assert len(items) == len(set(items)) == 24 and set(items) < set(fast.members.tolist())
-    assert len({frozenset(items) for items in epochs}) > 1  # another rest is dropped
-    assert fast.data.pretrain[fast.members].all() and len(fast.members) == 30
 
 
 # ---------------------------------------------------------------------------------------------- the start
@@ -220,22 +153,6 @@ def test_equal_seeds_start_from_equal_weights_whatever_the_method():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_equal_seeds_train_equally():
-    first, second = learner(), learner()
-    assert torch.equal(trace(first, 4), trace(second, 4))
-    assert_equal_states(first.state_dict(), second.state_dict())
-    assert not torch.equal(trace(learner(seed=4), 4), trace(learner(), 4))
-
-
-def test_the_first_dictionary_holds_keys_of_members_none_twice_before_all_are_there():
-    fast = learner("xmoco", dictionary=40)
-    for name in MODALITIES:
-        items, keys = aged(fast, name)
-        counts = Counter(items)
-        assert set(counts) == set(fast.members.tolist()) and set(counts.values()) == {1, 2}
-        assert keys.shape == (40, 8) and keys.isfinite().all() and keys.std(0).min() > 0
-
-
 def test_scratch_takes_no_steps(tmp_path):
     fast = learner("scratch")
     before = copy.deepcopy(fast.state_dict())
@@ -244,25 +161,6 @@ def test_scratch_takes_no_steps(tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------- learning
-
-
-def test_supervision_learns_to_tell_colours_and_pitches():
-    losses = trace(fast := learner("supervised", epochs=48, greyscale=0.0), 144)[:, 0]
-    assert losses[:3].mean() > 1.5 and losses[-9:].mean() < 0.5
-    fast.towers.eval()
-    index = torch.arange(len(fast.data.labels))
-    for name in MODALITIES:
-        view = fast.data.centred(name, index)[:, 0]
-        view = augment.centred(view, 8) if name == "video" else view
-        predicted = fast.classifiers[name](fast.towers(name, view)[1]).argmax(1)
-        assert (predicted == fast.data.labels).float().mean() > 0.9
-
-
-@pytest.mark.parametrize("method", SELF_SUPERVISED)
-def test_contrast_lowers_its_loss(method):
-    fast = learner(method, epochs=10, momentum=0.5, normalised=True, temperature=0.2)
-    losses = trace(fast, 30)[:, fast.terms.index("loss")]
-    assert losses[-6:].mean() < 0.9 * losses[:3].mean()
 
 
 # ---------------------------------------------------------------------------------------------- precision, guard
@@ -288,11 +186,10 @@ def test_bfloat16_is_close_to_float32_and_all_is_encoded_in_it_but_clips_on_a_cp
         assert value.dtype in (torch.float32, torch.int64), name
 
 
-@pytest.mark.parametrize("sampler", [None, "random", "gradient"])
-@pytest.mark.parametrize("method", TRAINED)
-def test_a_training_that_diverges_says_so(tmp_path, method, sampler):
-    if method != "cmacc" and sampler:
-        pytest.skip("of cmacc alone")
-    fast = learner(method, learning_rate=1e30, **({"sampler": sampler} if sampler else {}))
+@pytest.mark.parametrize(("method", "changes"), [
+    *((method, {}) for method in TRAINED), ("cmacc", {"sampler": "random"}),
+])
+def test_a_training_that_diverges_says_so(tmp_path, method, changes):
+    fast = learner(method, learning_rate=1e30, **changes)
     with pytest.raises(NonFiniteLoss, match=r"at step [2-6]; lower|^step [2-6]: .* not finite.*; lower the learning"):
         fit(fast, tmp_path, tqdm(disable=True), checkpoint_seconds=0)

@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-from made_up_pairs import TRAINED, data_of, learner, made_up, tiny, trace
+from made_up_pairs import TRAINED, learner, made_up, trace
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from repro.audiovisual import augment, pretrain
-from repro.audiovisual.pretrain import Pretrainer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -71,7 +70,7 @@ def first_free(*_, n_select, excluded, **named):
 def test_a_step_reads_no_value(method, meta, monkeypatch):
     """Views have a test of their own; these are not random."""
     def augmented(view):
-        return augment.in_the_middle(view.to(meta), fast.recipe.size)
+        return augment.centred(view.to(meta), fast.recipe.size)
 
     fast = learner(method, groups=2)
     monkeypatch.setattr(pretrain, "select", first_free)
@@ -87,25 +86,3 @@ def test_a_step_reads_no_value(method, meta, monkeypatch):
     monkeypatch.setattr(fast, "_augmented", lambda view: augmented(view) * augmented(view).max().item())
     with pytest.raises(RuntimeError, match="meta"):
         fast.step()
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-@pytest.mark.parametrize(
-    ("dataset", "streamed"), [("synthetic", False), ("synthetic", True), ("multidigits", False)]
-)
-@pytest.mark.parametrize("method", TRAINED)
-def test_a_step_on_cuda_does_not_wait_for_the_device(method, dataset, streamed, monkeypatch):
-    if (method, dataset) == ("supervised", "multidigits"):
-        pytest.skip("refused")
-    monkeypatch.setattr(pretrain, "select", first_free)
-    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: not streamed)
-    fast = Pretrainer(tiny(method, dataset, groups=2), data_of(dataset), 0, torch.device("cuda"))
-    assert fast.data.streamed == streamed
-    fast.step()  # cuDNN prepares itself
-    mode = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        values = torch.stack([fast.step() for _ in range(2 * fast.steps_per_epoch)])
-    finally:
-        torch.cuda.set_sync_debug_mode(mode)
-    assert values.isfinite().all()

@@ -40,7 +40,7 @@ def test_streaming_changes_no_bit_wherever_the_run_is_saved_and_resumed(tmp_path
         values.append(resident.step())
         states.append(copy.deepcopy(resident.state_dict()))
     monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: False)
-    for saved in (*range(4), None):  # after this step; else there is nothing to drop on the way
+    for saved in (0, 1, None):  # after this step; else there is nothing to drop on the way
         streamed = make()
         assert streamed.data.streamed and not resident.data.streamed
         for step in range(4):
@@ -76,9 +76,3 @@ def test_the_next_batch_of_a_streamed_set_is_gathered_during_the_step(method, ch
         trace(fast, fast.total_steps)
         assert begun == [streamed] * (fast.total_steps - 1) + [False]
         assert made == [True] + [not streamed] * (fast.total_steps - 1)
-
-
-def test_another_kind_of_device_is_refused_in_words():
-    state = learner().state_dict() | {"generator": torch.zeros(16, dtype=torch.uint8)}  # the size of CUDA's
-    with pytest.raises(ValueError, match="of a run on another kind of device than cpu"):
-        learner().load_state_dict(state)

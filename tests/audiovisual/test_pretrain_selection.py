@@ -1,15 +1,13 @@
 """What pre-training draws into its pools, selects from them and puts into its dictionaries."""
 
 import dataclasses
-from collections import Counter
 
 import pytest
 import torch
-from made_up_pairs import TRAINED, learner, made_up
+from made_up_pairs import learner, made_up
 from slow_pairs import aged
 
 from repro.audiovisual import MODALITIES, pretrain
-from repro.audiovisual.pretrain import OTHER
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -64,49 +62,6 @@ def test_renewed_keys_are_as_old_as_the_positives(monkeypatch):
             assert ages == ([1.0] * 8 + [2.0] * 8 + [3.0] * 8 if renewed else [1.0] * 24)
 
 
-def test_the_pool_is_drawn_every_epoch_and_repeats_no_pair_before_all_were_drawn():
-    for pool, most in ((24, 1), (80, 3)):
-        fast, pools = learner(pool=pool), []
-        for step in range(9):
-            fast.step()
-            for name in MODALITIES:
-                pools.append((fast.pooled[name].tolist(), fast.pools[name].clone()))
-            items, keys = pools[-2]
-            if step % 3:
-                assert items == pools[-4][0] and torch.equal(keys, pools[-4][1])
-            elif step:
-                assert items != pools[-4][0]
-        assert len({tuple(items) for items, _ in pools}) == 6  # of each epoch and modality
-        for items, keys in pools:
-            counts = Counter(items)
-            assert len(items) == len(keys) == pool
-            assert max(counts.values()) == most and set(counts) <= set(fast.members.tolist())
-            if pool > 30:
-                assert len(counts) == 30 and set(counts.values()) == {2, 3}
-
-
-def test_several_clips_of_an_item_in_the_pool_are_other_windows():
-    fast = learner(pool=80)
-    fast.step()
-    for name in MODALITIES:
-        assert len(fast.pools[name].unique(dim=0)) > 70  # some clips are as short as a window
-
-
-def test_candidates_are_judged_by_the_other_modality_before_the_loss_sees_them(monkeypatch):
-    fast, seen = learner(normalised=True), watched(monkeypatch)
-    outputs = {}
-    for name in MODALITIES:
-        fast.towers.heads[name].register_forward_hook(
-            lambda _, inputs, output, name=name: outputs.update({name: (inputs[0].detach(), output.detach())})
-        )
-    fast.step()
-    for name, (_, candidates, queries, inputs, named, _) in zip(MODALITIES, seen, strict=True):
-        hidden, embedding = outputs[OTHER[name]]
-        assert torch.equal(inputs, hidden) and torch.equal(queries, embedding)  # not yet of unit length
-        torch.testing.assert_close(candidates.norm(dim=1), torch.ones(24))
-        assert named["normalised"] and named["n_select"] == 8
-
-
 def test_the_released_selection_takes_the_batch_for_candidates_too(monkeypatch):
     fast, seen = learner(sampler="released"), watched(monkeypatch)
     batches, take = [], fast.order.take
@@ -140,10 +95,3 @@ def test_coverage_counts_categories_beyond_the_number_of_items_and_none_of_the_u
                 assert values[place] == len({int(known[item]) for item in items} - {-1})
             expected += values
         assert fast.counted.tolist() == expected.tolist()
-
-
-def test_only_cmacc_logs_categories():
-    for method in TRAINED:
-        losses = MODALITIES if method != "supervised" else ()
-        counted = ("categories_video", "categories_audio") if method == "cmacc" else ()
-        assert learner(method).terms == (*losses, "loss", *counted)

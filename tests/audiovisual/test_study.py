@@ -4,19 +4,19 @@ import copy
 import dataclasses
 import itertools
 import json
-import math
 
 import numpy as np
 import pytest
 import torch
 from made_up_pairs import grids, made_up, tiny
+from states import assert_equal_states
 from tqdm import tqdm
 
 from repro import table
 from repro.audiovisual import study
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import Pretrainer
-from repro.audiovisual.recipe import METHODS, AudioVisualRecipe
+from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.run.evaluate import cosine_rates, linear_probe
 from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Store
@@ -111,47 +111,6 @@ def test_expected_categories_are_the_mean_over_all_draws(batch):
     assert study.coverage(pretrainer)["expected"] == pytest.approx(np.mean(counts))
 
 
-def test_expected_categories_that_are_equally_frequent():
-    data = made_up(pretrain=27, train=2, test=2)
-    kinds = torch.full((31,), 11)
-    kinds[data.pretrain] = torch.arange(27) % 9
-    pretrainer = learner(dataclasses.replace(data, categories=kinds))
-    pretrainer.step()
-    assert study.coverage(pretrainer)["expected"] == pytest.approx(9 * (1 - math.comb(24, 8) / math.comb(27, 8)))
-
-
-def test_expected_categories_of_a_pool_that_repeats_pairs():
-    """Of a pool with four views of each of the pairs, rows are drawn, two of a pair as well."""
-    data = made_up(pretrain=27, train=2, test=2)
-    kinds = torch.full((31,), 11)
-    kinds[data.pretrain] = torch.arange(27) % 9
-    pretrainer = learner(dataclasses.replace(data, categories=kinds), "smoco", pool=108, batch=9, dictionary=9)
-    pretrainer.step()
-    expected = 9 * (1 - math.comb(96, 9) / math.comb(108, 9))
-    assert study.coverage(pretrainer)["expected"] == pytest.approx(expected)
-
-
-def test_random_negatives_are_as_diverse_as_expected():
-    """With dictionary and pool small beside the set, a random choice is nearly as many uniform draws."""
-    data = made_up(pretrain=400, train=2, test=2)
-    kinds = torch.arange(404) % 20
-    pretrainer = learner(dataclasses.replace(data, categories=kinds), sampler="random", pool=80, dictionary=8,
-                         iterations=0, epochs=1)
-    for _ in range(50):
-        pretrainer.step()
-    found = study.coverage(pretrainer)
-    for name in ("categories_video", "categories_audio"):
-        assert found[name] == pytest.approx(found["expected"], abs=0.4)
-        assert 5 < found[name] < 8
-
-
-def test_categories_are_the_mean_of_the_logged_ones(data):
-    pretrainer = learner(data)
-    logged = torch.stack([pretrainer.step()[-2:] for _ in range(4)]).mean(0)
-    found = study.coverage(pretrainer)
-    assert [found["categories_video"], found["categories_audio"]] == pytest.approx(logged.tolist())
-
-
 # ---------------------------------------------------------------------------------------------- targets
 
 
@@ -164,20 +123,6 @@ def test_categories_are_the_mean_of_the_logged_ones(data):
 ])
 def test_targets_and_their_splits(changes, expected):
     assert study.targets_of(tiny(**changes)) == expected
-
-
-def test_grids_of_characters_have_no_targets_to_tune_on():
-    assert study.targets_of(tiny("cmacc", "multidigits")) == []
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_what_a_cell_says(store, targets, method):
-    found, _ = trained(store, small_cell(method, iterations=1, groups=4 if method == "xmoco" else 1))  # ghost groups
-    measures = {name: value for name, value in found.items() if name not in ("cost", "evaluation", "trained_on")}
-    assert measures.keys() == {"synthetic_video", "synthetic_audio"} | (COVERAGE if method == "cmacc" else set())
-    assert set(targets) == {("synthetic_video", 1), ("synthetic_audio", 1)}
-    assert all(type(value) is float and math.isfinite(value) for value in measures.values())
-    assert found["trained_on"] == (0 if method == "scratch" else 30)
 
 
 def test_accuracies_are_those_of_fine_tuning_and_their_mean_over_splits(store, targets, tmp_path):
@@ -194,11 +139,6 @@ def test_accuracies_are_those_of_fine_tuning_and_their_mean_over_splits(store, t
         assert found[name] == pytest.approx(np.mean(accuracies))
     for name, value in pretrainer.towers.state_dict().items():
         assert torch.equal(value, before[name]), name
-
-
-def test_one_split_is_that_split(store, targets):
-    trained(store, small_cell("scratch", split=2, targets="ucf101"))
-    assert set(targets) == {("ucf101", 2)}
 
 
 @pytest.mark.parametrize(("asked", "expected"), [
@@ -288,15 +228,6 @@ def test_characters_are_read_from_every_cell_by_a_linear_probe(store, tmp_path, 
     assert not any(path.is_dir() for path in run.folder.iterdir())
 
 
-def test_probing_changes_nothing_and_repeats_itself():
-    pretrainer = learner(grids(), "xmoco", "multidigits")
-    pretrainer.step()
-    before = copy.deepcopy(pretrainer.towers.state_dict())
-    assert study.probe_characters(pretrainer) == study.probe_characters(pretrainer)
-    for name, value in pretrainer.towers.state_dict().items():
-        assert torch.equal(value, before[name]), name
-
-
 @pytest.mark.parametrize("method", ["smoco", "cmacc"])
 def test_probes_along_training_leave_every_bit_as_it_is(store, method):
     """Those of the last epoch are what is reported."""
@@ -308,52 +239,11 @@ def test_probes_along_training_leave_every_bit_as_it_is(store, method):
     assert [line.pop("step") for line in lines] == [10]  # two epochs of five batches
     assert lines == [{name: plain[name] for name in PROBES}]
     states = [load_checkpoint(each.folder)["learner"] for each in (run, probed_run)]
-    assert_equal(*states)
+    assert_equal_states(*states)
     assert plain.pop("cost") and probed.pop("cost") and plain == probed
 
 
-def assert_equal(one, other):
-    if isinstance(one, torch.Tensor):
-        assert torch.equal(one, other)
-    elif isinstance(one, dict):
-        assert one.keys() == other.keys()
-        for name in one:
-            assert_equal(one[name], other[name])
-    elif isinstance(one, list | tuple):
-        assert len(one) == len(other)
-        for pair in zip(one, other, strict=True):
-            assert_equal(*pair)
-    else:
-        assert one == other
-
-
-def test_clips_have_nothing_to_probe_along_training(store):
-    _, run = trained(store, small_cell("smoco", iterations=4, probe_every=1, targets=""))
-    assert not (run.folder / "probes.jsonl").exists()
-
-
-def test_recipes_without_probes_along_training_have_the_keys_from_before_there_were_any():
-    assert "probe_every" not in tiny("cmacc", "multidigits").canonical()
-    assert tiny("cmacc", "multidigits").uses("probe_every") and not tiny("scratch", "multidigits").uses("probe_every")
-    assert not tiny().uses("probe_every")
-
-
 # ---------------------------------------------------------------------------------------------- a cell
-
-
-@pytest.mark.parametrize(("method", "steps"), [("cmacc", [4, 2, 2]), ("scratch", [0, 2, 2])])
-def test_what_is_trained_for_a_cell(store, monkeypatch, method, steps):
-    drawn, draw = [], Pretrainer._draw_pools
-    monkeypatch.setattr(Pretrainer, "_draw_pools", lambda self: (drawn.append(self.taken), draw(self)))
-    found = list(study.CLIPS.untrained(small_cell(method), CPU))
-    assert [type(each) for each in found] == [Pretrainer, FineTuner, FineTuner]
-    assert [each.name for each in found] == ["", "synthetic_video-1", "synthetic_audio-1"]
-    assert [each.modality for each in found[1:]] == ["video", "audio"]
-    assert [each.name for each in found] == ["", "synthetic_video-1", "synthetic_audio-1"]
-    assert [each.total_steps for each in found] == steps
-    for _ in range(steps[0]):
-        found[0].step()
-    assert [each.costly_steps for each in found] == [len(drawn), 0, 0] and drawn[:1] == [0][: steps[0]]
 
 
 @pytest.mark.parametrize(("method", "dataset"), [("cmacc", "synthetic"), ("scratch", "synthetic"),

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from repro.audiovisual import discs, synthetic
+from repro.audiovisual import synthetic
 from repro.papers.cmacc.accuracy_figures import SAMPLERS
 from repro.report.elements import only, origin
 from repro.report.style import BLUE, COLUMN, settled, styled
@@ -95,7 +95,7 @@ def drawn_again(table: DataFrame) -> dict[int, np.ndarray]:
     """The pictures of the embedded clips that the figure shows, in the middle of each clip, from their generator."""
     rows = shown(table[table["modality"] == "video"])
     items = sorted({*rows["item"], *rows["nearest"]})
-    return dict(zip(items, synthetic.pictures(items)[:, discs.FRAMES // 2], strict=True))
+    return dict(zip(items, synthetic.pictures(items)[:, synthetic.FRAMES // 2], strict=True))
 
 
 def _tile(axes: Axes, picture: np.ndarray, above: str, below: str) -> None:

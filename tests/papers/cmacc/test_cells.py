@@ -318,15 +318,6 @@ def test_missing_data_of_targets_are_missed_beforehand(untrained, monkeypatch, t
         run_table(table, "kinetics700")
 
 
-@pytest.mark.parametrize("targets", ["ucf101", "synthetic_audio+esc10"])
-def test_targets_are_missed_before_embedded_clips_are_made(tmp_path, runs, monkeypatch, targets):
-    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "nothing"))
-    monkeypatch.setattr("repro.audiovisual.data._synthetic", refuse)
-    with pytest.raises(FileNotFoundError, match=f"or choose other targets than {targets.split('+')[-1]}"):
-        run_table("cross_modal", preset="smoke", targets=targets)
-    assert not runs.exists()
-
-
 def test_data_sets_of_tables_begin_with_the_one_that_comes_with_the_package_and_the_papers():
     expected = ("kinetics_sound", "kinetics700", "kinetics700", "multiomniglot", "kinetics700", "ucf101")
     assert [TABLES[name].datasets[1] for name in LAYOUTS] == [*expected]
