@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from repro.data import manifest, npz
-from repro.run.parallel import made_once
+from repro.data import manifest
+from repro.data.prepared import made_once
 
 PARTS = ("train", "validation", "held_out")        # of the drawings of a character
 SHARES = (16, 18, 20)         # ends of the parts, of 20 drawings
@@ -96,11 +96,14 @@ def omniglot(declared: manifest.Manifest, root: Path) -> Drawings:
     version = hashlib.sha256(f"{declared.files[0].digest} {split} {CELL}".encode()).hexdigest()[:16]
     path = manifest.prepared_root() / f"{declared.name}-{version}.npz"
 
-    def make() -> Drawings:
+    def make() -> dict[str, np.ndarray]:
         members = manifest.verified_members(declared, root)
-        return _checked(parse_omniglot(members, split, f"{source}"), declared, f"{source}")
+        drawings = _checked(parse_omniglot(members, split, f"{source}"), declared, f"{source}")
+        return {name: np.array(getattr(drawings, name)) for name in STORED}
 
-    return made_once(path, _read, make, _write, npz.DAMAGED)
+    stored = made_once(path, make)
+    images, counts, names, sizes = (stored[name] for name in STORED)
+    return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
 
 
 def parse_omniglot(members: list[tuple[str, bytes]], split: manifest.Split, where: str) -> Drawings:
@@ -175,16 +178,6 @@ def _part(number: int, split: manifest.Split) -> int:
     if number in split.train["drawing"]:
         return PARTS.index("train")
     return PARTS.index("held_out" if number in split.test["drawing"] else "validation")
-
-
-def _write(path: Path, drawings: Drawings) -> None:
-    npz.write(path, {name: np.array(getattr(drawings, name)) for name in STORED})
-
-
-def _read(path: Path) -> Drawings:
-    stored = npz.read(path)
-    images, counts, names, sizes = (stored[name] for name in STORED)
-    return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
 
 
 def _checked(drawings: Drawings, declared: manifest.Manifest, where: str) -> Drawings:
