@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.audiovisual import CHARACTERS, discs, prepare, synthetic, video
+from repro.audiovisual import CHARACTERS, clips, discs, prepare, synthetic, video
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.prepare import Prepared
@@ -114,7 +114,7 @@ def stored_size(size: int) -> int:
 
 def _synthetic(redundancy: float, window: int) -> Clips:
     """The bundled clips, from their prepared arrays if the code that makes them has made them before."""
-    code = [Path(module.__file__).read_bytes() for module in (discs, npz, synthetic)]
+    code = [Path(module.__file__).read_bytes() for module in (clips, discs, npz, synthetic)]
     version = hashlib.sha256(b"".join([*code, repr(float(redundancy)).encode()])).hexdigest()[:16]
 
     def make() -> dict[str, np.ndarray]:

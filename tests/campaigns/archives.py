@@ -58,9 +58,7 @@ def encoded(number: int, kind: str = "png", **size: int) -> bytes:
 
 def read_texts(contents: bytes, folder: Path) -> None:
     """The members of an archive."""
-    path = write(folder / "things.zip", contents)
-    found = packed.members(path)
-    _stated((data for _, data in found), [*TEXTS.values(), *(text[:-1] for text in TEXTS.values())])
+    _stated((data for _, data in packed.members(write(folder / "things.zip", contents))), known_members())
 
 
 def read_skeletons(contents: bytes, folder: Path) -> None:
@@ -77,8 +75,12 @@ def read_clips(contents: bytes, folder: Path) -> None:
     write(folder / "things.zip", contents)
     for entry in packed.entries(folder / "things.zip"):
         assert ".." not in Path(entry.name).parts and not Path(entry.name).is_absolute(), f"{entry}"
-        _stated([entry.read()], [*TEXTS.values(), *(text[:-1] for text in TEXTS.values()), mutations.BOMB,
-                          zip_of(TEXTS)])
+        _stated([entry.read()], known_members())
+
+
+def known_members() -> list[bytes]:
+    """The contents that sound and damaged archives of texts may hold."""
+    return [*TEXTS.values(), *(text[:-1] for text in TEXTS.values()), mutations.BOMB, zip_of(TEXTS)]
 
 
 def read_pictures(contents: bytes, folder: Path) -> None:

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from ntu_distribution import FILES, WHOLE, left_behind, prepared_folder
+from ntu_distribution import FILES, prepared_folder
 from ntu_files import FIRST, body, recording, text
 from typer.testing import CliRunner
 
@@ -61,15 +61,6 @@ def test_of_archive_and_folder_the_archive_is_read(distribution):
     distribution()
     root = distribution({name: FILES[name] for name in sorted(FILES)[:4]}, packed=True)
     assert len(ntu_prepare.prepare(root, subset=True).names) == 3
-
-
-def test_workers_give_the_same_set_and_leave_nothing_behind(distribution, tmp_path):
-    root = distribution()
-    alone = ntu_prepare.prepare(root)
-    assert left_behind(tmp_path) == WHOLE
-    (prepared_folder(tmp_path) / "authors.jsonl").unlink()
-    shared = ntu_prepare.prepare(root, workers=2)
-    assert (shared.digest, shared.source) == (alone.digest, alone.source) and left_behind(tmp_path) == WHOLE
 
 
 def test_what_is_prepared_is_not_read_again_unless_it_is_damaged(distribution, tmp_path):
