@@ -1,8 +1,6 @@
 """What SECURITY.md promises: files from elsewhere run no code, leave no folder and fill no disk."""
 
 import ast
-import contextlib
-import gzip
 import hashlib
 import io
 import pickle
@@ -11,7 +9,6 @@ import subprocess
 import sys
 import tarfile
 import tracemalloc
-import zipfile
 import zlib
 
 import numpy as np
@@ -19,9 +16,8 @@ import pytest
 import torch
 from PIL import Image
 
-from repro.audiovisual import data as audiovisual_data
 from repro.data import manifest
-from repro.image import DATASETS, archives, data, readers
+from repro.image import DATASETS, data, readers
 from repro.image.files import read_rgb
 from repro.run.fit import load_checkpoint
 from tests.campaigns import mutations
@@ -59,7 +55,7 @@ def test_the_calls_that_could_run_foreign_code():
     forbidden = ("eval", "exec", "os.system", "os.popen", "shutil.unpack_archive", "torch.hub.load")
     assert [each for each in found if each[1] in forbidden or each[2].get("shell", "False") != "False"] == []
     extracted = [keywords.get("filter") for _, name, keywords in found if name.endswith((".extractall", ".extract"))]
-    assert extracted == ["Room().checked"]
+    assert extracted == ["'data'"]
 
 
 def test_the_network_is_used_in_one_place():
@@ -71,8 +67,7 @@ def test_the_network_is_used_in_one_place():
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             for name in libraries.intersection(names):
                 users.setdefault(name, set()).add(path.relative_to(PACKAGE).as_posix())
-    fetching = {library: {"data/download.py"} for library in ("requests", "pooch")}
-    assert users == fetching | {"socket": {"run/store.py"}}  # a host's name
+    assert users == {"pooch": {"data/download.py"}, "socket": {"run/store.py"}}  # a host's name
 
 
 @pytest.mark.parametrize("name", manifest.names())
@@ -95,28 +90,6 @@ def test_a_checkpoint_runs_no_code(tmp_path):
     (tmp_path / "checkpoint.pt").write_bytes(content + hashlib.sha256(content).digest())
     assert load_checkpoint(tmp_path) is None  # set aside
     assert (tmp_path / "checkpoint.damaged.pt").exists() and not (tmp_path / "made").exists()
-
-
-def test_prepared_clips_run_no_code(tmp_path, monkeypatch):
-    class MadeAgain(Exception):
-        pass
-
-    def make(*_):
-        raise MadeAgain
-
-    original = torch.load
-
-    def load(path, **options):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(Harmful(tmp_path / "made"), path)
-        return original(path, **options)
-
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    monkeypatch.setattr(audiovisual_data.synthetic, "load", make)
-    monkeypatch.setattr(torch, "load", load)
-    with pytest.raises(MadeAgain):
-        audiovisual_data.load("synthetic")
-    assert not (tmp_path / "made").exists()
 
 
 def test_arrays_run_no_code(tmp_path):
@@ -159,148 +132,21 @@ def test_no_member_of_an_archive_leaves_its_folder(tmp_path, monkeypatch, member
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("packed", ["tar", "zip", "extracted"])
-def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, packed):
-    monkeypatch.setattr(archives, "LARGEST", 1000)
-    path, read = tmp_path / "archive.tar.gz", lambda path: archives.contents(path, bool)
-    if packed == "zip":
-        path = tmp_path / "archive.zip"
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("train/a/b.png", bytes(1001))
-    else:
-        tar(path, "train/a/b.png", data=bytes(1001))
-    if packed == "extracted":
-        read = lambda path: readers.cifar10(path, DATASETS["cifar10"])  # noqa: E731
-    with pytest.raises(ValueError, match="it unpacks to more than 1,000 bytes"):
-        list(read(path))
-
-
-FIRST = tarfile.TarInfo("notes.txt").tobuf()
-
-
-def tar_bomb(kind, first=FIRST):
-    """A packed tar archive whose last member, a file or the particulars of one, has 2 GiB and says so."""
-    member = tarfile.TarInfo("train/cat/0.png")
-    member.size, member.type = mutations.HUGE, kind
-    return gzip.compress(first + member.tobuf()) + gzip.compress(bytes(2**24)) * (mutations.HUGE // 2**24)
-
-
-def sparse_bomb():
-    """A packed tar archive whose last member consists, as it says, of 200 million pieces."""
-    member = tarfile.TarInfo("train/cat/0.png")
-    member.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "train/cat/0.png"}
-    return gzip.compress(FIRST + member.tobuf(tarfile.PAX_FORMAT) + b"400000000\n") + gzip.compress(b"1\n" * 2**23) * 50
-
-
-@contextlib.contextmanager
-def little_memory(most=2**24):
-    """No more bytes than this are held at any time; no picture or array of 2 GiB is read meanwhile."""
+def test_a_file_that_says_it_is_huge_is_refused_unread(folders):
+    bomb = mutations.bomb("train/cat/0.png", mutations.HUGE)
+    (folders / "copy.zip").write_bytes(bomb)
     tracemalloc.start()
-    try:
-        yield
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < most
+    with pytest.raises(ValueError, match=r"copy\.zip: train/cat/0\.png has 2,147,483,648 bytes, at most 268,435,"):
+        data.take_in("cifar10", folders / "copy.zip")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(bomb) < 2**22 and peak < 2**24
 
 
-BOMBS = {
-    "zip": lambda: mutations.bomb("train/cat/0.png", mutations.HUGE),
-    "tar": lambda: tar_bomb(tarfile.REGTYPE),
-    "name": lambda: tar_bomb(tarfile.GNUTYPE_LONGNAME),
-    "particulars": lambda: tar_bomb(tarfile.XHDTYPE),
-    "sparse": sparse_bomb,
-}
-
-
-@pytest.mark.parametrize(("kind", "name"), [*((kind, "cifar10") for kind in BOMBS), ("zip", "tiny_imagenet")])
-def test_a_file_that_says_it_is_huge_is_refused_unread(folders, kind, name):
-    path = folders / "copy"
-    path.write_bytes(BOMBS[kind]())
-    assert path.stat().st_size < 2**22
-    told = r"copy: train/cat/0\.png has 2,147,483,648 bytes, at most 4,194,304 are read"
-    if kind not in ("zip", "tar"):
-        told = r"copy is truncated or damaged \(a member has a name, or the like, of more than 65,536 bytes\)"
-    with little_memory(), pytest.raises(ValueError, match=told):
-        data.take_in(name, path)
-
-
-@pytest.mark.parametrize("kind", ["name", "particulars", "sparse"])
-def test_an_archive_of_a_distribution_takes_no_more_memory_either(tmp_path, kind):
-    path = tmp_path / "cifar-10-python.tar.gz"
-    path.write_bytes(BOMBS[kind]())
-    told = r"cifar-10-python\.tar\.gz is truncated or damaged \(a member has a name, or the like, of more than"
-    with little_memory(), pytest.raises(ValueError, match=told):
-        readers.cifar10(path, DATASETS["cifar10"])
-
-
-def test_what_begins_with_a_huge_name_is_no_archive(tmp_path):
-    path = tmp_path / "copy"
-    path.write_bytes(tar_bomb(tarfile.GNUTYPE_LONGNAME, first=b""))
-    with little_memory():
-        assert not archives.recognised(path)
-
-
-def test_a_huge_file_in_a_folder_is_refused_unread(folders):
-    path = folders / "copy" / "train" / "cat" / "0.png"
-    path.parent.mkdir(parents=True)
-    with open(path, "wb") as file:
-        file.truncate(mutations.HUGE)  # takes no place
-    told = r"copy: train/cat/0\.png has 2,147,483,648 bytes, at most 4,194,304 are read"
-    with little_memory(), pytest.raises(ValueError, match=told):
-        data.take_in("cifar10", folders / "copy")
-
-
-def test_huge_files_that_are_no_pictures_are_passed_over(folders):
-    picture = io.BytesIO()
-    Image.new("RGB", (32, 32)).save(picture, "png")
-    path = folders / "copy.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        for name, size in (("train/cat/0.png", None), ("train/cat/notes.txt", 2**26), ("test/cat/0.png", None)):
-            member = tarfile.TarInfo(name)
-            member.size = size or len(picture.getvalue())
-            archive.addfile(member, io.BytesIO(bytes(size) if size else picture.getvalue()))
-    with little_memory():
-        assert len(data.take_in("cifar10", path).images) == 2
-
-
-def test_the_members_of_a_tar_archive_are_not_kept(tmp_path):
-    path = tmp_path / "many.tar"
-    path.write_bytes(tarfile.TarInfo("train/x.txt").tobuf() * 5_000)
-    with little_memory(2**20):
-        assert sum(1 for _ in archives.contents(path, bool)) == 5_000
-
-
-@pytest.mark.parametrize(("member", "read", "message"), [
-    ("x_train.npy", lambda path: data.take_in("cifar10", path),
-     r"x_train, y_train, x_test, y_test unpack to 2,147,483,648 bytes, at most 184,865,536 are read"),
-    ("class_names.npy", readers.class_names, r"class_names unpack to 2,147,483,648 bytes, at most 1,048,576 are read"),
-])
-def test_arrays_that_say_they_are_huge_are_refused_unread(folders, member, read, message):
-    path = folders / "copy.npz"
-    path.write_bytes(mutations.bomb(member, mutations.HUGE))
-    with little_memory(), pytest.raises(ValueError, match=message):
-        read(path)
-
-
-def test_names_without_a_letter_are_counted_too(tmp_path):
-    described = b"{'descr': '<U0', 'fortran_order': False, 'shape': (%d,)}\n" % 2**40
-    contents = b"\x93NUMPY\x01\x00" + len(described).to_bytes(2, "little") + described
-    path = tmp_path / "copy.npz"
-    path.write_bytes(mutations.zipped([("class_names.npy", contents)]))
-    with little_memory(), pytest.raises(ValueError, match="class_names has 1,099,511,627,776 names, at most 1,000"):
-        readers.class_names(path)
-
-
-@pytest.mark.parametrize("name", ["cifar10", "tiny_imagenet"])
-def test_a_picture_of_another_size_is_refused_before_it_is_decoded(folders, name):
-    header = struct.pack(">IIBBBBB", 9_000, 9_000, 8, 2, 0, 0, 0)
-    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
-    path = folders / "copy.zip"
-    path.write_bytes(mutations.zipped([("train/cat/0.png", b"\x89PNG\r\n\x1a\n" + chunks)]))
-    told = r"copy\.zip: train/cat/0\.png has 9000 x 9000 pixels, expected \d+ x \d+; take it in as the data set"
-    with pytest.raises(ValueError, match=told):
-        data.take_in(name, path)
+def test_arrays_that_say_they_are_huge_are_refused_unread(folders):
+    (folders / "copy.npz").write_bytes(mutations.bomb("x_train.npy", mutations.HUGE))
+    with pytest.raises(ValueError, match=r"copy\.npz is not an \.npz .*: it unpacks to 2,147,483,648 bytes, at most"):
+        data.take_in("cifar10", folders / "copy.npz")
 
 
 def chunk(kind, data):

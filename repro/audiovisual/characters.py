@@ -30,8 +30,8 @@ from torch import Tensor
 
 from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, VIEWS, augment
 from repro.data import manifest, npz
+from repro.data.prepared import made_once
 from repro.recipe import choose
-from repro.run.parallel import made_once
 
 PARTS = ("train", "validation", "held_out")        # of the drawings of a character
 LOTS = {"train": "train", "validation": "validation", "test": "train", "held_out": "held_out"}   # of pairs, of drawings
@@ -95,18 +95,13 @@ def omniglot(root: Path) -> Drawings:
     version = hashlib.sha256(f"{declared.files[0].digest} {split} {CELL}".encode()).hexdigest()[:16]
     path = manifest.prepared_root() / f"{declared.name}-{version}.npz"
 
-    def read(path: Path) -> Drawings:
-        stored = npz.read(path)
-        images, counts, names, sizes = (stored[name] for name in Drawings._fields)
-        return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
+    def make() -> dict[str, np.ndarray]:
+        drawings = _of_members(manifest.verified_members(declared, root), split)
+        return {name: np.array(values) for name, values in drawings._asdict().items()}
 
-    def write(path: Path, drawings: Drawings) -> None:
-        npz.write(path, {name: np.array(values) for name, values in drawings._asdict().items()})
-
-    def make() -> Drawings:
-        return _of_members(manifest.verified_members(declared, root), split)
-
-    return made_once(path, read, make, write, npz.DAMAGED)
+    stored = made_once(path, make)
+    images, counts, names, sizes = (stored[name] for name in Drawings._fields)
+    return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
 
 
 def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Drawings:

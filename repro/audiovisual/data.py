@@ -1,22 +1,20 @@
 """Pairs of video and sound: embedded clips, grids of characters, and folders of real recordings."""
 
-import dataclasses
 import hashlib
-import io
-import pickle
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from repro.audiovisual import CHARACTERS, prepare, synthetic, video
+from repro.audiovisual import CHARACTERS, clips, prepare, synthetic, video
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.prepare import Prepared
 from repro.data import manifest, npz
+from repro.data.prepared import made_once
 from repro.recipe import choose
-from repro.run.parallel import made_once
 
 RECORDINGS = ("kinetics700", "kinetics_sound", "audioset", "ucf101", "hmdb51", "esc50")
 DATASETS = ("synthetic", *CHARACTERS, *RECORDINGS)
@@ -115,24 +113,17 @@ def stored_size(size: int) -> int:
 
 
 def _synthetic(redundancy: float, window: int) -> Clips:
-    """The embedded clips, from their prepared arrays if the code that makes them has made them before."""
-    code = [Path(module.__file__).read_bytes() for module in (npz, synthetic)]
+    """The bundled clips, from their prepared arrays if the code that makes them has made them before."""
+    code = [Path(module.__file__).read_bytes() for module in (clips, npz, synthetic)]
     version = hashlib.sha256(b"".join([*code, repr(float(redundancy)).encode()])).hexdigest()[:16]
-    kept = manifest.prepared_root() / f"synthetic-clips-{version}.pt"
-    clips = made_once(
-        kept,
-        lambda path: Clips(**torch.load(path, weights_only=True)),
-        lambda: synthetic.load(redundancy, window),
-        _write,
-        (FileNotFoundError, RuntimeError, EOFError, pickle.UnpicklingError, TypeError, ValueError),
-    )
-    return dataclasses.replace(clips, window=window)
 
+    def make() -> dict[str, np.ndarray]:
+        return {name: np.asarray(value) for name, value in vars(synthetic.load(redundancy, window)).items()}
 
-def _write(path: Path, clips: Clips) -> None:
-    values, contents = {field.name: getattr(clips, field.name) for field in dataclasses.fields(clips)}, io.BytesIO()
-    torch.save(values, contents)  # into a file on a full disk, torch would raise no OSError
-    path.write_bytes(contents.getvalue())
+    arrays = made_once(manifest.prepared_root() / f"synthetic-clips-{version}.npz", make)
+    values = {name: torch.from_numpy(array) if array.ndim else array.item() for name, array in arrays.items()
+              if name != "classes"}
+    return Clips(**values | {"classes": tuple(arrays["classes"].tolist()), "window": window})
 
 
 def _clips(prepared: Prepared, split: str, window: int) -> Clips:

@@ -1,9 +1,7 @@
 """One file as a clip: its pictures, its sound at the same times, and what is odd about it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -29,46 +27,39 @@ class Clip:
     notes: tuple[str, ...]
 
 
-def decode(contents: bytes, about: Mapping[str, Any], *, needs: str, size: int, listed: float) -> Clip:
+def decode(contents: bytes, *, needs: str, size: int, listed: float) -> Clip:
     """Decode a file.
 
     Args:
         contents: of the file.
-        about: what it says about itself, see `media.describe`.
         needs: "video", with sound if there is any, or "audio" alone.
         size: of the pictures.
         listed: seconds that the data set's lists say it lasts, NaN if they do not.
 
     Raises:
-        Unusable: if it is truncated, damaged, without what it needs, or no clip.
+        ValueError: if it is truncated, damaged, without what it needs, or no clip.
     """
     media.refuse_cut(contents)
+    seconds, announced = media.announced(contents)
     track = sound.read(contents)
     if needs == "video":
         pictures = video.read(contents, size)
         frames, start, end = pictures.frames, pictures.start, pictures.end
         count = len(frames)
-        _check_count(pictures, about)
+        if (announced - pictures.count) * (end - start) > TOLERANCE * pictures.count:
+            raise ValueError(f"damaged: {pictures.count:,} of {announced:,} pictures can be decoded")
     elif track is None:
-        raise media.Unusable("holds no sound that can be decoded; truncated?")
+        raise ValueError("holds no sound that can be decoded; truncated?")
     else:
         frames, start, end = np.empty((0, size, video.width(size), 3), dtype=np.uint8), track.start, track.end
         count = video.due(end - start)
     ends = [(start, end)] + ([(track.start, track.end)] if track else [])
     lasts = float(max(end for _, end in ends) - min(start for start, _ in ends))
-    if about["seconds"] is not None and about["seconds"] - lasts > TOLERANCE:
-        raise media.Unusable(f"truncated: lasts {lasts:.2f} s, announces {about['seconds']:.2f} s")
+    if seconds - lasts > TOLERANCE:
+        raise ValueError(f"truncated: lasts {lasts:.2f} s, announces {seconds:.2f} s")
     heard = track is not None and min(end, track.end) > max(start, track.start)
     mel = sound.log_mel(sound.aligned(track, start, count) if heard else np.empty(0, dtype=np.float32))
-    notes = _about_sound(track, heard, start, end) + _about_length(count, float(end - start), listed)
-    return Clip(frames, mel, tuple(notes))
-
-
-def _check_count(pictures: video.Pictures, about: Mapping[str, Any]) -> None:
-    """Raise Unusable if pictures are lost on the way. AVI alone: MP4 also counts those that an edit hides."""
-    announced = about["video"]["frames"] if about["kind"] == "avi" else 0
-    if (announced - pictures.count) * (pictures.end - pictures.start) > TOLERANCE * pictures.count:
-        raise media.Unusable(f"damaged: {pictures.count:,} of {announced:,} pictures can be decoded")
+    return Clip(frames, mel, (*_about_sound(track, heard, start, end), *_about_length(count, end - start, listed)))
 
 
 def _about_sound(track: sound.Track | None, heard: bool, start: Fraction, end: Fraction) -> list[str]:
@@ -83,9 +74,9 @@ def _about_sound(track: sound.Track | None, heard: bool, start: Fraction, end: F
     return []
 
 
-def _about_length(count: int, lasts: float, listed: float) -> list[str]:
+def _about_length(count: int, lasts: Fraction, listed: float) -> list[str]:
     """Notes on clips shorter than a view, or of another length than the lists say."""
     notes = [f"{count} frames, a view has {VIEW}"] if count < VIEW else []
-    if abs(lasts - listed) > TOLERANCE:
-        notes.append(f"lasts {lasts:.2f} s, {listed:.2f} s are listed")
+    if abs(float(lasts) - listed) > TOLERANCE:
+        notes.append(f"lasts {float(lasts):.2f} s, {listed:.2f} s are listed")
     return notes

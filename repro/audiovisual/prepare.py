@@ -1,31 +1,23 @@
-"""Real video and sound prepared: every file is looked at once, decoded once, and kept in arrays mapped into memory.
+"""Real video and sound prepared: the lists of a data set, the files they name, and these decoded, once each."""
 
-    <REPRO_RUNS>/prepared/<data set>-<digest of the clips' names>/index.jsonl    what each file holds
-                                                                  128.*          the arrays at that size, see `arrays`
-                                                                  sound.*        those of a set without pictures
-
-A preparation that was killed goes on where it was. A file whose size changes is read again, and so is what follows it;
-one whose contents alone change is not noticed, delete the folder to have all read again.
-"""
-
+import functools
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 
-from repro.audiovisual import arrays, index, media, sound, sources, splits, video
-from repro.audiovisual.arrays import Base
-from repro.audiovisual.index import Item
-from repro.data import manifest
-from repro.data.disk import TEMPORARY, alone
+from repro.audiovisual import sound, splits, video
+from repro.audiovisual.decode import decode
+from repro.data import manifest, prepared
+from repro.data.archives import Entry, entries
+from repro.data.prepared import Arrays, Item, Record, first_rows
 from repro.recipe import choose
 
-FORMAT = 1                    # raise when the same files would be prepared otherwise
-SHOWN = 20                    # files named in a message
+FORMAT = 1                    # raise when the same files would be prepared otherwise; also in the digest
 UNLISTED = "no list names it"
 
 
@@ -107,17 +99,13 @@ def prepare(
         OSError: if the disk is full or cannot be written, or a process is killed; what was made until then is kept.
     """
     found = _find(name, root, subset)
-    base = _base(name, found, size)
-    base.path.parent.mkdir(parents=True, exist_ok=True)
-    with alone(base.path.parent.with_suffix(".lock")):
-        for path in base.path.parent.glob(".*"):
-            if TEMPORARY.fullmatch(path.name):  # left by a kill
-                path.unlink()
-        records = index.scan(found.items, found.layout.needs, base.path.with_name("index.jsonl"), workers)
-        refused = {each: record["reason"] for each, record in records.items() if record["reason"]}
-        _refuse(name, refused, subset, skip_bad)
-        _refuse(name, arrays.build(base, found.items, records, skip_bad, workers), subset, skip_bad)
-    return _prepared(name, found, base, subset)
+    path = _place(name, found, size)
+    make = functools.partial(clip, needs=found.layout.needs, size=size)
+    try:
+        arrays = prepared.build(path, found.items, make, skip_bad=skip_bad and subset, workers=workers)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    return _prepared(name, found, arrays, path, subset)
 
 
 def load(name: str, root: Path | None = None, *, size: int = video.SIZE, subset: bool = False) -> Prepared:
@@ -130,55 +118,38 @@ def load(name: str, root: Path | None = None, *, size: int = video.SIZE, subset:
     found = _find(name, root, subset)
     options = (" --subset" if subset else "") + (f" --size {size}" if size != video.SIZE else "")
     command = f"run `repro data prepare {name}{options}`"
+    path = _place(name, found, size)
     try:
-        return _prepared(name, found, _base(name, found, size), subset)
+        arrays = prepared.read(path, found.items)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"data set {name!r} is not prepared: {command} first ({error})") from error
+    if arrays.bad and not subset:
+        text = "\n".join(prepared.described("files cannot be used", arrays.bad))
+        raise ValueError(f"{name}: {text}\n{command} again, or accept a part of the data set: --subset")
+    return _prepared(name, found, arrays, path, subset)
 
 
-def describe(prepared: Prepared) -> list[str]:
+def describe(made: Prepared) -> list[str]:
     """What was prepared, in words: counts of every split, what is odd, what was left out, and why."""
-    frames, rows = np.diff(prepared.first_frame), np.diff(prepared.first_row)
-    height, width = prepared.frames.shape[1:3]
-    filmed = f"{int((frames > 0).sum()):,} with pictures ({width} x {height}, {len(prepared.frames):,} frames), "
-    lines = [f"{prepared.name}: {len(prepared.names):,} clips of {len({*prepared.labels.tolist()} - {-1})} of the "
-             f"{len(prepared.classes)} classes; {filmed if len(prepared.frames) else ''}"
-             f"{int((rows > 0).sum()):,} with sound ({len(prepared.mel):,} rows); "
-             f"{(prepared.frames.nbytes + prepared.mel.nbytes) / 1e9:,.2f} GB"]
+    frames, rows = np.diff(made.first_frame), np.diff(made.first_row)
+    height, width = made.frames.shape[1:3]
+    filmed = f"{int((frames > 0).sum()):,} with pictures ({width} x {height}, {len(made.frames):,} frames), "
+    lines = [f"{made.name}: {len(made.names):,} clips of {len({*made.labels.tolist()} - {-1})} of the "
+             f"{len(made.classes)} classes; {filmed if len(made.frames) else ''}"
+             f"{int((rows > 0).sum()):,} with sound ({len(made.mel):,} rows); "
+             f"{(made.frames.nbytes + made.mel.nbytes) / 1e9:,.2f} GB"]
     lines += [f"{split}: {int(masks['train'].sum()):,} train / {int(masks['test'].sum()):,} test"
-              for split, masks in prepared.splits.items()]
-    lines += _listed("clips are kept and odd", {clip: "; ".join(notes) for clip, notes in prepared.notes.items()})
-    lines += _listed("files are left out", prepared.reasons)
-    lines += [_missing(prepared.missing)] if prepared.missing else []
-    return [*lines, f"every clip, a line each: {prepared.records}", f"sha256 of the set {prepared.digest}"]
-
-
-def _listed(what: str, reasons: Mapping[str, str]) -> list[str]:
-    """How many clips there are reasons for, by kind, and the first of them."""
-    if not reasons:
-        return []
-    kinds = Counter(_kind(reason) for reason in reasons.values())
-    counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(5))
-    shown = [f"  {name}: {reasons[name]}" for name in sorted(reasons)[:SHOWN]]
-    rest = [f"  and {len(reasons) - SHOWN:,} more"] if len(reasons) > SHOWN else []
-    return [f"{len(reasons):,} {what} ({counts}):", *shown, *rest]
-
-
-def _kind(reason: str) -> str:
-    """A reason without its numbers and details, so that equal ones can be counted."""
-    return re.sub(r"\b\d[\d,.]*", "N", reason.partition(":")[0])
+              for split, masks in made.splits.items()]
+    odd = {clip: "; ".join(notes) for clip, notes in made.notes.items()}
+    lines += prepared.described("clips are kept and odd", odd)
+    lines += prepared.described("files are left out", made.reasons)
+    lines += [_missing(made.missing)] if made.missing else []
+    return [*lines, f"every clip, a line each: {made.records}", f"sha256 of the set {made.digest}"]
 
 
 def _missing(clips: Sequence[str]) -> str:
     """How many clips have no file, and the first of them."""
     return f"{len(clips):,} clips of the lists have no file: {', '.join(clips[:5])}{', ...' if len(clips) > 5 else ''}"
-
-
-def _refuse(name: str, bad: Mapping[str, str], subset: bool, skip_bad: bool) -> None:
-    """Raise ValueError if files cannot be used and may not be left out."""
-    if bad and not (skip_bad and subset):
-        text = "\n".join(_listed("files cannot be used", bad))
-        raise ValueError(f"{name}: {text}\nfetch them again, or leave them out: --skip-bad --subset")
 
 
 def _find(name: str, root: Path | None, subset: bool) -> _Found:
@@ -194,7 +165,7 @@ def _find(name: str, root: Path | None, subset: bool) -> _Found:
     places = manifest.require(manifest.load_manifest(name), root)
     lists = manifest.location(manifest.Archive(name=f"splits/{name}.zip"), root)
     places += [lists] if lists else []
-    files = sources.entries(places)
+    files = [entry for place in places for entry in _files(place)]
     below = f"{name}: below {', '.join(map(str, places))}"
     try:
         listing = layout.listing(_texts(layout, files))
@@ -202,18 +173,27 @@ def _find(name: str, root: Path | None, subset: bool) -> _Found:
         raise FileNotFoundError(f"{below} {error}; data_manifests/{name}.yaml says where it comes from") from error
     if not subset:
         splits.check(name, listing)
-    chosen, notes, unlisted = _clips(layout, listing, files)
-    if not chosen:
+    clips, notes, unlisted = _clips(layout, listing, files)
+    if not clips:
         raise FileNotFoundError(f"{below} there is no file of the {len(listing.names):,} clips that the lists name")
-    missing = tuple(clip for clip in listing.names if clip not in chosen)
+    missing = tuple(clip for clip in listing.names if clip not in clips)
     if missing and not subset:
         raise ValueError(f"{below} {_missing(missing)}; fetch them, or accept a part of the data set: --subset")
-    items = [Item(clip, chosen[clip], float(seconds))
-             for clip, seconds in zip(listing.names, listing.seconds, strict=True) if clip in chosen]
+    items = [Item(clip, clips[clip], float(seconds))
+             for clip, seconds in zip(listing.names, listing.seconds, strict=True) if clip in clips]
     return _Found(layout, listing, items, dict(listing.notes) | notes, unlisted, missing)
 
 
-def _texts(layout: splits.Layout, files: Iterable[sources.Entry]) -> dict[str, str]:
+def _files(place: Path) -> Iterator[Entry]:
+    """The files in a folder or zip archive, and in zip archives in that folder; nothing is unpacked."""
+    for entry in entries(place):
+        if place.is_dir() and entry.name.lower().endswith(".zip"):
+            yield from entries(place / entry.name)
+        else:
+            yield entry
+
+
+def _texts(layout: splits.Layout, files: Iterable[Entry]) -> dict[str, str]:
     """The lists, by name.
 
     Raises:
@@ -221,45 +201,59 @@ def _texts(layout: splits.Layout, files: Iterable[sources.Entry]) -> dict[str, s
     """
     texts: dict[str, str] = {}
     for entry in files:
-        if not re.fullmatch(layout.lists, entry.name):
+        name = PurePosixPath(entry.name).name
+        if not re.fullmatch(layout.lists, name):
             continue
         try:
-            text = sources.read(entry).decode("utf-8-sig")
-        except (media.Unusable, UnicodeDecodeError) as error:
-            raise ValueError(f"{entry.place} cannot be read ({error}); fetch it again") from error
-        if texts.setdefault(entry.name, text) != text:
-            raise ValueError(f"{entry.place} differs from another list of that name; move one of them away")
+            text = entry.read().decode("utf-8-sig")
+        except ValueError as error:
+            raise ValueError(f"{entry} cannot be read ({error}); fetch it again") from error
+        if texts.setdefault(name, text) != text:
+            raise ValueError(f"{entry} differs from another list of that name; move one of them away")
     return texts
 
 
 def _clips(
-    layout: splits.Layout, listing: splits.Listing, files: Iterable[sources.Entry]
-) -> tuple[dict[str, sources.Entry], dict[str, str], list[str]]:
+    layout: splits.Layout, listing: splits.Listing, files: Iterable[Entry]
+) -> tuple[dict[str, Entry], dict[str, str], list[str]]:
     """The files of listed clips by name, notes on those that are there twice, and places of files no list names."""
-    known, chosen, notes, unlisted = frozenset(listing.names), {}, {}, []
+    known, clips, notes, unlisted = frozenset(listing.names), {}, {}, []
+
+    def rank(entry: Entry) -> int:
+        return layout.suffixes.index(PurePosixPath(entry.name).suffix.lower())
+
     for entry in files:
         place = PurePosixPath(entry.name)
         if place.suffix.lower() not in layout.suffixes:
             continue
         clip = layout.clip(place.stem)
         if clip not in known:
-            unlisted += [entry.place] if clip not in listing.others else []
-        elif clip not in chosen:
-            chosen[clip] = entry
+            unlisted += [f"{entry}"] if clip not in listing.others else []
+        elif clip not in clips:
+            clips[clip] = entry
         else:
-            both = sorted((chosen[clip], entry), key=lambda each: _rank(each, layout))
-            if _rank(both[0], layout) == _rank(both[1], layout):
-                raise ValueError(f"{clip} is there twice, as {both[0].place} and {both[1].place}; move one away")
-            chosen[clip], notes[clip] = both[0], f"there twice, not read: {both[1].place}"
-    return chosen, notes, unlisted
+            first, second = sorted((clips[clip], entry), key=rank)
+            if rank(first) == rank(second):
+                raise ValueError(f"{clip} is there twice, as {first} and {second}; move one away")
+            clips[clip], notes[clip] = first, f"there twice, not read: {second}"
+    return clips, notes, unlisted
 
 
-def _rank(entry: sources.Entry, layout: splits.Layout) -> int:
-    return layout.suffixes.index(PurePosixPath(entry.name).suffix.lower())
+def clip(item: Item, needs: str, size: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A file decoded: its `frames` and `mel`, what is odd about it, and hex sha256 of both; arguments as `decode`.
+
+    Raises:
+        ValueError: if the file cannot be used.
+    """
+    made = decode(item.entry.read(), needs=needs, size=size, listed=item.seconds)
+    mel = made.mel.astype("<f4", copy=False)
+    about = {"notes": made.notes, "pictures": hashlib.sha256(made.frames).hexdigest(),
+             "sound": hashlib.sha256(made.mel).hexdigest()}
+    return {"frames": made.frames, "mel": mel}, about
 
 
-def _base(name: str, found: _Found, size: int) -> Base:
-    """Where the arrays of a data set lie: in a folder that the names of its clips give.
+def _place(name: str, found: _Found, size: int) -> Path:
+    """Where the arrays of a data set lie.
 
     Raises:
         ValueError: if `size` is not one that can be asked for.
@@ -267,56 +261,39 @@ def _base(name: str, found: _Found, size: int) -> Base:
     least, most = video.SIZES
     if type(size) is not int or not least <= size <= most:
         raise ValueError(f"size={size!r} should be a whole number from {least} to {most}")
-    listing = "\n".join([f"format {FORMAT}", *(item.name for item in found.items)])
-    folder = manifest.prepared_root() / f"{name}-{hashlib.sha256(listing.encode()).hexdigest()[:16]}"
-    return Base(folder / (f"{size}" if found.layout.needs == "video" else "sound"), found.layout.needs, size)
+    return prepared.folder_of(name, FORMAT, found.items) / (f"{size}" if found.layout.needs == "video" else "sound")
 
 
-def _prepared(name: str, found: _Found, base: Base, subset: bool) -> Prepared:
-    """The set as it was prepared; raises as `arrays.read`, and ValueError if files are left out without `subset`."""
-    records, frames, mel = arrays.read(base, found.items)
-    bad = {record["name"]: record["reason"] for record in records if record["reason"]}
-    _refuse(name, bad, subset, skip_bad=True)
-    kept = [record for record in records if not record["reason"]]
-    if not kept:
-        raise ValueError("\n".join([f"{name}: none of its files can be used", *_listed("files are left out", bad)]))
-    names = np.array([record["name"] for record in kept])
+def _prepared(name: str, found: _Found, arrays: Arrays, path: Path, subset: bool) -> Prepared:
+    """The set as it was prepared."""
+    records = arrays.usable
+    names = np.array([record["name"] for record in records])
     places = np.searchsorted(np.array(found.listing.names), names)
-    declared = manifest.load_manifest(name).splits
     masks = {key: {part: mask[places] for part, mask in split.masks(found.listing.columns).items()}
-             for key, split in declared.items()}
+             for key, split in manifest.load_manifest(name).splits.items()}
     labels = found.listing.labels[places]
-    notes = {record["name"]: (*record["notes"], *_also(found.notes, record["name"])) for record in kept}
+    notes = {record["name"]: (*record["notes"], found.notes.get(record["name"], "")) for record in records}
     return Prepared(
         name=f"{name} (subset)" if subset else name,
-        digest=_digest(kept, found.listing.classes, labels, masks),
+        digest=_digest(records, found.listing.classes, labels, masks),
         names=names,
         classes=found.listing.classes,
         labels=labels,
         splits=masks,
-        frames=frames,
-        first_frame=_offsets(record["frames"] for record in kept),
-        mel=mel,
-        first_row=_offsets(record["rows"] for record in kept),
+        frames=arrays.arrays["frames"],
+        first_frame=first_rows(records, "frames"),
+        mel=arrays.arrays["mel"],
+        first_row=first_rows(records, "mel"),
         rows_per_frame=sound.ROWS_PER_FRAME,
-        notes={clip: each for clip, each in notes.items() if each},
-        reasons=bad | dict.fromkeys(found.unlisted, UNLISTED),
+        notes={clip: odd for clip, texts in notes.items() if (odd := tuple(filter(None, texts)))},
+        reasons=arrays.bad | dict.fromkeys(found.unlisted, UNLISTED),
         missing=found.missing,
-        records=base.records,
+        records=path.with_suffix(".jsonl"),
     )
 
 
-def _also(notes: Mapping[str, str], clip: str) -> tuple[str, ...]:
-    return (notes[clip],) if clip in notes else ()
-
-
-def _offsets(lengths: Iterable[int]) -> np.ndarray:
-    """(n + 1,) int64, from 0."""
-    return np.concatenate([[0], np.cumsum(np.fromiter(lengths, dtype=np.int64))])
-
-
 def _digest(
-    records: Sequence[Mapping[str, object]], classes: Sequence[str], labels: np.ndarray,
+    records: Iterable[Record], classes: Iterable[str], labels: np.ndarray,
     masks: Mapping[str, Mapping[str, np.ndarray]],
 ) -> str:
     """Hex sha256 of what a training can depend on."""

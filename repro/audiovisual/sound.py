@@ -8,7 +8,6 @@ because it starts later, there is silence, ln 1e-6.
 Source: CM-ACC prints LibROSA and 80 bands; sampling rate, window, hop and logarithm are assumed.
 """
 
-import io
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +18,7 @@ import numpy as np
 from repro.audiovisual import media, video
 
 SAMPLING = 16_000             # Hz
+SAMPLINGS = 1000, 384_000    # Hz; the least and the largest of a file
 HOP = 160                     # samples from row to row
 WINDOW = 1024                 # samples
 BANDS = 80
@@ -55,17 +55,19 @@ def read(contents: bytes) -> Track | None:
     Where time stamps jump ahead there is silence; where they jump back the later sound counts.
 
     Raises:
-        Unusable: if it is damaged, or the file is no clip.
+        ValueError: if it is damaged, or the file is no clip.
     """
     blocks, rate, start, here = [], 0, Fraction(0), 0
-    with media.opened(io.BytesIO(contents)) as container:
+    with media.opened(contents) as container:
         mean = _Mean()
         for frame in media.decoded(container, "audio"):
             if not blocks:
                 rate, start = frame.sample_rate, frame.pts * frame.time_base
-                _check_rate(rate)
+                if not SAMPLINGS[0] <= rate <= SAMPLINGS[1]:
+                    raise ValueError(f"its sampling rate is {rate:,} Hz, from {SAMPLINGS[0]:,} to {SAMPLINGS[1]:,} are "
+                                     "read")
             elif frame.sample_rate != rate:
-                raise media.Unusable(f"its sampling rate changes from {rate:,} to {frame.sample_rate:,} Hz")
+                raise ValueError(f"its sampling rate changes from {rate:,} to {frame.sample_rate:,} Hz")
             given = round((frame.time - float(start)) * rate)
             if abs(given - here) > JUMP * rate:
                 here = max(0, given)
@@ -81,7 +83,7 @@ def read(contents: bytes) -> Track | None:
     loud = np.flatnonzero(~(np.abs(samples) <= LOUDEST))  # or not a number
     if len(loud):
         at, found = loud[0] / rate, samples[loud[0]]
-        raise media.Unusable(f"a sample of its sound, at {at:.2f} s, is {found:g}; full scale is 1")
+        raise ValueError(f"a sample of its sound, at {at:.2f} s, is {found:g}; full scale is 1")
     return Track(samples, rate, start)
 
 
@@ -126,7 +128,7 @@ class _Mean:
         try:
             parts = [part.to_ndarray() for part in self.converter.resample(frame)]
         except ValueError as error:
-            raise media.Unusable("the channels or the format of its sound change on the way") from error
+            raise ValueError("the channels or the format of its sound change on the way") from error
         with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found when all is read
             return np.concatenate(parts, axis=1).mean(axis=0) if parts else np.empty(0, dtype=np.float32)
 
@@ -142,8 +144,3 @@ def _resampled(samples: np.ndarray, rate: int) -> np.ndarray:
     resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLING)
     parts = [part.to_ndarray()[0] for given in (frame, None) for part in resampler.resample(given)]
     return np.concatenate(parts)
-
-
-def _check_rate(rate: int) -> None:
-    if not 1000 <= rate <= media.LARGEST_SAMPLING:
-        raise media.Unusable(f"its sampling rate is {rate:,} Hz, from 1,000 to {media.LARGEST_SAMPLING:,} are read")

@@ -12,7 +12,6 @@ much.
 """
 
 import heapq
-import io
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ SIZE = 128                    # height of a picture in pixels
 SIZES = (8, 512)              # the least and the largest that may be asked for
 ROOM = 8, 7                   # height of stored pictures by side of a crop, as 128 by 112
 LARGEST_CROP = SIZES[1] * ROOM[1] // ROOM[0]
+LARGEST = 2**25               # pixels, 8192 x 4096; of a picture, and of one scaled until it covers a frame
 OUT_OF_ORDER = 4              # pictures; where some encoders of MPEG-4 exchange time stamps, they do so by one
 
 Picture = TypeVar("Picture")
@@ -64,13 +64,13 @@ def read(contents: bytes, size: int) -> Pictures:
     """Decode the pictures of a file.
 
     Raises:
-        Unusable: if there are none, one of them is damaged, or the file is no clip.
+        ValueError: if there are none, one of them is damaged, or the file is no clip.
     """
-    with media.opened(io.BytesIO(contents)) as container:
+    with media.opened(contents) as container:
         timed = in_order(_timed(container))
         frames, start, end, count = shown(timed, _fitter(size))
     if not frames:
-        raise media.Unusable("holds no pictures that can be decoded; truncated?")
+        raise ValueError("holds no pictures that can be decoded; truncated?")
     return Pictures(np.stack(frames), start, end, count)
 
 
@@ -87,7 +87,7 @@ def shown(
         the converted pictures, one per tenth of a second; the time of the first, the end of the last, their number.
 
     Raises:
-        Unusable: if they last longer than a clip may.
+        ValueError: if they last longer than a clip may.
     """
     chosen, start, end, count, last = [], Fraction(0), Fraction(0), 0, None
 
@@ -128,7 +128,6 @@ def in_order(timed: Iterable[tuple[Fraction, Fraction, Picture]]) -> Iterator[tu
 def _timed(container: Any) -> Iterator[tuple[Fraction, Fraction, Any]]:
     """(time, duration, frame) of all pictures as they are decoded."""
     for frame in media.decoded(container, "video"):
-        media.refuse_large(frame.width, frame.height)
         yield frame.pts * frame.time_base, _duration(frame, container.streams.video[0]), frame
 
 
@@ -150,7 +149,8 @@ def _fitter(size: int) -> Callable[[Any], np.ndarray]:
     def fit(frame: Any) -> np.ndarray:
         scale = max(Fraction(high, frame.height), Fraction(wide, frame.width))
         height, across = max(high, round(frame.height * scale)), max(wide, round(frame.width * scale))
-        media.refuse_large(across, height)
+        if max(frame.height * frame.width, height * across) > LARGEST:
+            raise ValueError(f"its pictures are {frame.width} x {frame.height}, at most {LARGEST:,} pixels are read")
         scaled = scaler.reformat(frame, across, height, "rgb24", interpolation=exact, threads=1).to_ndarray()
         top, left = (height - high) // 2, (across - wide) // 2
         return scaled[top : top + high, left : left + wide]

@@ -1,103 +1,178 @@
-"""The files in zip archives that may be damaged, and in the folders these unpack to."""
+"""The files in folders, zip and tar archives. None of them is trusted: one above `LARGEST` is not read."""
 
+import contextlib
 import functools
 import hashlib
 import lzma
+import os
 import struct
+import tarfile
+import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
+LARGEST = 2**28               # bytes that are held in memory: of a file, or of all that are read together
 CORRUPT = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, UnicodeDecodeError, EOFError,
            NotImplementedError)                                                # what a damaged zip raises
+DAMAGED = (*CORRUPT, tarfile.TarError, OSError, ValueError, RuntimeError)      # RuntimeError: it is encrypted
 
 
-def open_zip(path: Path) -> zipfile.ZipFile:
-    """A zip archive whose list of members has been read.
+@dataclass(frozen=True)
+class Entry:
+    """A file in a folder or zip archive.
 
-    Raises:
-        ValueError: if it is truncated or damaged there.
-        OSError: if it cannot be opened.
+    Attributes:
+        root: the folder or archive.
+        name: its path there, such as `UCF-101/Archery/v_Archery_g01_c06.avi`.
+        size: in bytes, unpacked; -1 if nobody can tell.
     """
-    try:
-        archive = zipfile.ZipFile(path)
-        if all(member.filename for member in archive.infolist()):
-            return archive
-        archive.close()
-        raise zipfile.BadZipFile("a member has no name")
-    except (*CORRUPT, ValueError, OSError) as error:
-        if isinstance(error, OSError) and error.filename:  # one that is damaged names no file
-            raise
-        raise ValueError(f"{path} is truncated or damaged ({error}); fetch the archive again") from error
+
+    root: Path
+    name: str
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.root}: {self.name}" if self.root.is_file() else f"{self.root / self.name}"
+
+    def read(self) -> bytes:
+        """The contents; of a member of an archive as many bytes as it announces, whatever it would unpack to.
+
+        Raises:
+            ValueError: if it is too large or cannot be read, or the archive is damaged there.
+        """
+        if self.size > LARGEST:
+            raise ValueError(f"has {self.size:,} bytes, at most {LARGEST:,} are read")
+        try:
+            if self.root.is_dir():
+                return (self.root / self.name).read_bytes()
+            with open_zip_once(self.root).open(self.name) as file:
+                contents = file.read(self.size + 1)  # with one more, `zipfile` looks at the checksum
+            if len(contents) != self.size:
+                raise zipfile.BadZipFile(f"{len(contents):,} of {self.size:,} bytes")
+            return contents
+        except CORRUPT as error:
+            raise ValueError(f"the archive is damaged here ({error})") from error
+        except (OSError, RuntimeError) as error:
+            raise ValueError(f"cannot be read ({error})") from error
 
 
 def open_zip_once(path: Path) -> zipfile.ZipFile:
-    """The same, opened once per process while the file stays the same: a list of 56,880 members takes a while.
+    """A zip archive, opened once per process while it stays the same: a list of 56,880 members takes a while.
 
     Raises:
-        ValueError, OSError: as `open_zip`.
+        ValueError: if it is truncated or damaged where it lists its members.
+        OSError: if it cannot be opened.
     """
     return _opened(path, stamp(path))
 
 
 def stamp(path: Path) -> tuple[int, ...]:
     """What changes when a file is exchanged, or an entry of a folder: times, size and number."""
-    found = path.stat()
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+    status = path.stat()
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 @functools.lru_cache(maxsize=4)
 def _opened(path: Path, _version: tuple[int, ...]) -> zipfile.ZipFile:
-    return open_zip(path)
+    with naming_damage(path):
+        archive = zipfile.ZipFile(path)
+        if not all(member.filename for member in archive.infolist()):
+            archive.close()
+            raise zipfile.BadZipFile("a member has no name")
+        return archive
 
 
-def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """The contents of a member of a zip archive: as many bytes as it announces, whatever it would unpack to.
+@contextlib.contextmanager
+def naming_damage(path: Path) -> Iterator[None]:
+    """Let what a damaged archive raises inside the block be a ValueError that names it; other OSErrors stay.
 
     Raises:
-        ValueError: if it is damaged or encrypted, or cannot be read for another reason.
+        ValueError: with the next step.
     """
-    if member.compress_type == zipfile.ZIP_LZMA:
-        raise ValueError("is packed with LZMA, which may take any amount of memory; pack it with deflate")
     try:
-        with archive.open(member) as file:
-            contents = file.read(member.file_size + 1)  # with one more, `zipfile` looks at the checksum
-        if len(contents) != member.file_size:
-            raise zipfile.BadZipFile(f"{len(contents):,} of {member.file_size:,} bytes")
-        return contents
-    except CORRUPT as error:
-        raise ValueError(f"the archive is damaged here ({error})") from error
-    except (OSError, RuntimeError) as error:  # the latter if it is encrypted
-        raise ValueError(f"cannot be read ({error})") from error
+        yield
+    except DAMAGED as error:
+        if isinstance(error, OSError) and error.filename:  # one of damage names no file
+            raise
+        raise ValueError(f"{path} is truncated or damaged ({error}); fetch it again") from error
 
 
-def read_members(path: Path, most: int | None = None) -> list[tuple[str, bytes]]:
-    """The files in an archive or folder as (name, contents), sorted by name.
+def entries(path: Path) -> list[Entry]:
+    """The files in a folder or zip archive, however deep, sorted by name; hidden ones and `__MACOSX` are passed over.
 
-    Names use `/` and leave out a leading folder named as the archive, so that a zip and what it unpacks to agree.
-    Hidden files and the `__MACOSX` entries some packers add are passed over.
+    Links are followed, a folder that several lead to once.
 
     Raises:
-        ValueError: if the archive is truncated or damaged, naming the member where it is known, or says that it unpacks
-            to more than `most` bytes; a member never unpacks to more than it says.
+        ValueError: if the archive is damaged, or a member leads out of it.
+        OSError: if it cannot be opened.
+    """
+    files = _files(path) if path.is_dir() else _members(path)
+    visible = [entry for entry in files if not any(map(_hidden, entry.name.split("/")))]
+    return sorted(visible, key=lambda entry: entry.name)
+
+
+def members(path: Path) -> list[tuple[str, bytes]]:
+    """(name, contents) of the files in a folder or zip archive, sorted by name.
+
+    A leading folder named as the archive is left out of the names, so that a zip and what it unpacks to agree.
+
+    Raises:
+        ValueError: if the archive is truncated or damaged, naming the member where it is known, or all files together
+            are too large.
+    """
+    found, outer = entries(path), f"{path.name if path.is_dir() else path.stem}/"
+    total = sum(entry.size for entry in found)
+    if total > LARGEST:
+        raise ValueError(f"{path} unpacks to {total:,} bytes, at most {LARGEST:,} are read; fetch it again")
+    contents = []
+    for entry in found:
+        try:
+            contents.append((entry.name.removeprefix(outer), entry.read()))
+        except ValueError as error:
+            raise ValueError(f"{path} is truncated or damaged, at {entry.name} ({error}); fetch it again") from error
+    return sorted(contents)
+
+
+def contents(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """(name, contents) of the files in a folder, zip or tar archive whose names are `wanted`, one by one.
+
+    Raises:
+        ValueError: if it is no archive, or damaged, or a file that is wanted is too large.
+    """
+    if path.is_dir() or zipfile.is_zipfile(path):
+        for entry in entries(path):
+            if wanted(entry.name):
+                try:
+                    yield entry.name, entry.read()
+                except ValueError as error:
+                    raise ValueError(f"{path}: {entry.name} {error}; fetch it again") from error
+        return
+    with naming_damage(path), tarfile.open(path) as archive:
+        for member in archive:
+            visible = member.isfile() and not any(map(_hidden, member.name.split("/")))
+            if visible and wanted(member.name):
+                if member.size > LARGEST:
+                    raise ValueError(f"{member.name} has {member.size:,} bytes, at most {LARGEST:,} are read")
+                yield member.name, archive.extractfile(member).read()
+
+
+@contextlib.contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """The folder that holds what a tar archive, or the folder it unpacks to, holds; `tarfile` keeps members inside.
+
+    Raises:
+        ValueError: if the archive is damaged, or a member leads out of it.
     """
     if path.is_dir():
-        return [(name, file.read_bytes()) for name, file in _files(path)]
-    contents = []
-    with open_zip(path) as archive:
-        found = _members(archive, path.stem)
-        announced = sum(info.file_size for _, info in found)
-        if most is not None and announced > most:
-            raise ValueError(f"{path} unpacks to {announced:,} bytes, expected {most:,}; fetch the archive again")
-        for member, info in found:
-            try:
-                contents.append((member, read_member(archive, info)))
-            except ValueError as error:
-                raise ValueError(
-                    f"{path} is truncated or damaged, at {member} ({error}); fetch the archive again") from error
-    return contents
+        yield path.parent
+        return
+    with tempfile.TemporaryDirectory(prefix="repro-") as folder:
+        with naming_damage(path), tarfile.open(path) as archive:
+            archive.extractall(folder, filter="data")
+        yield Path(folder)
 
 
 def content_digest(members: Iterable[tuple[str, bytes]]) -> str:
@@ -109,29 +184,29 @@ def content_digest(members: Iterable[tuple[str, bytes]]) -> str:
     return digest.hexdigest()
 
 
-def sizes(path: Path) -> list[int]:
-    """Bytes of every file in an archive, as it announces them, or in a folder; those that `read_members` reads.
-
-    Raises:
-        ValueError: if the archive is truncated or damaged where it lists its members.
-    """
-    if path.is_dir():
-        return [file.stat().st_size for _, file in _files(path)]
-    with open_zip(path) as archive:
-        return [info.file_size for _, info in _members(archive, path.stem)]
-
-
-def _files(folder: Path) -> list[tuple[str, Path]]:
-    found = [(file.relative_to(folder).as_posix(), file) for file in folder.rglob("*") if file.is_file()]
-    return _visible(found, folder.name)
+def _files(folder: Path) -> Iterator[Entry]:
+    seen = set()
+    for here, folders, names in os.walk(folder, followlinks=True):
+        status = os.stat(here)
+        if (place := (status.st_dev, status.st_ino)) in seen:
+            folders.clear()
+            continue
+        seen.add(place)
+        folders[:] = sorted(name for name in folders if not _hidden(name))
+        for name in names:
+            file = Path(here, name)
+            size = file.stat().st_size if file.is_file() else -1  # a link that leads nowhere
+            yield Entry(folder, file.relative_to(folder).as_posix(), size)
 
 
-def _members(archive: zipfile.ZipFile, stem: str) -> list[tuple[str, zipfile.ZipInfo]]:
-    return _visible([(info.filename, info) for info in archive.infolist() if not info.is_dir()], stem)
+def _members(path: Path) -> Iterator[Entry]:
+    for info in open_zip_once(path).infolist():
+        if info.filename.startswith("/") or "\\" in info.filename or ".." in PurePosixPath(info.filename).parts:
+            raise ValueError(f"{path}: its member {info.filename!r} leads out of the archive; it is no official "
+                             "distribution, move it away")
+        if not info.is_dir():
+            yield Entry(path, info.filename, info.file_size)
 
 
-def _visible(found: list[tuple[str, Any]], folder: str) -> list[tuple[str, Any]]:
-    """(name, handle) pairs without hidden files, names relative to `folder`, sorted by name."""
-    shown = [(name.removeprefix(f"{folder}/"), handle) for name, handle in found
-             if not any(part.startswith(".") or part == "__MACOSX" for part in name.split("/"))]
-    return sorted(shown, key=lambda pair: pair[0])
+def _hidden(name: str) -> bool:
+    return (name.startswith(".") and name != ".") or name == "__MACOSX"

@@ -1,9 +1,13 @@
-"""What every data set promises of its labels and parts."""
+"""What every data set promises of its labels, parts and counts."""
 
-from torch import Tensor
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
-def check_labels(name: str, labels: Tensor, classes: int, train: Tensor, test: Tensor, least: int = 0) -> None:
+def check_labels(name: str, labels: "Tensor", classes: int, train: "Tensor", test: "Tensor", least: int = 0) -> None:
     """Make sure that labels have classes and that nothing is trained and tested on.
 
     Args:
@@ -23,3 +27,12 @@ def check_labels(name: str, labels: Tensor, classes: int, train: Tensor, test: T
     if len(both):
         raise ValueError(f"{name}: {len(both)} samples are for train and for test, the first of them {int(both[0])}; "
                          "a sample belongs to one of them")
+
+
+def check_counts(what: str, counts: Mapping[str, int], expected: Mapping[str, int | None], next_step: str) -> None:
+    """Raise ValueError, with what to do next, unless the counts are as expected where something is expected."""
+    expected = {part: number for part, number in expected.items() if number is not None}
+    if any(counts.get(part) != number for part, number in expected.items()):
+        has, should = (", ".join(f"{part} {numbers.get(part, 0):,}" for part in expected)
+                       for numbers in (counts, expected))
+        raise ValueError(f"{what}: {has}; expected {should}; {next_step}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from repro.data.archives import content_digest, read_members, stamp
+from repro.data.archives import content_digest, members, stamp
 from repro.recipe import choose
 
 if TYPE_CHECKING:
@@ -340,11 +340,11 @@ def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
     """
     gathered = []
     for archive, path in zip(manifest.files, require(manifest, root), strict=True):
-        members = read_members(path, most=archive.bytes)
+        contents = members(path)
         found = {
-            "members": len(members),
-            "bytes": sum(len(contents) for _, contents in members),
-            "digest": content_digest(members),
+            "members": len(contents),
+            "bytes": sum(len(file) for _, file in contents),
+            "digest": content_digest(contents),
         }
         wrong = [f"{key} {value}, expected {getattr(archive, key)}" for key, value in found.items()
                  if getattr(archive, key) not in (value, None)]
@@ -353,7 +353,7 @@ def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
                 f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: {'; '.join(wrong)}; "
                 f"fetch it again from {manifest.source}"
             )
-        gathered += members
+        gathered += contents
     return gathered
 
 

@@ -3,7 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from repro.data import archives, manifest
+from repro.data import manifest
+from repro.data.archives import entries
 from repro.data.manifest import Archive, Manifest
 
 
@@ -42,9 +43,9 @@ def difference(archive: Archive, path: Path) -> str | None:
     if path.is_dir() and archive.members is None:  # there may be millions
         return None if any(path.iterdir()) else "is empty"
     try:
-        sizes = archives.sizes(path)
+        sizes = [entry.size for entry in entries(path)]
     except ValueError as error:
-        return f"is truncated or damaged ({error.__cause__})"
+        return f"is truncated or damaged ({error.__cause__ or error})"
     if not sizes:
         return "is empty"
     if archive.members is None:

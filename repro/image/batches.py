@@ -16,11 +16,11 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from repro.data.parallel import end_with_parent
 from repro.image.augment import CentredView, ShiftedView, View, draw_boxes
 from repro.image.data import ImageSet
 from repro.image.files import Files
 from repro.run.device import cores
-from repro.run.parallel import end_with_parent
 
 
 class Resident:

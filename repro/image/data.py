@@ -1,6 +1,10 @@
 """Image data sets: official distributions, or a user's own copies that `repro data import` has taken in."""
 
 import hashlib
+import math
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,17 +14,15 @@ from torch import Tensor
 
 from repro.data import manifest, npz
 from repro.data.disk import alone, write_atomically
-from repro.data.labels import check_labels
-from repro.image import DATASETS, archives, imagenet, readers
-from repro.image.files import Files
-from repro.image.readers import PARTS, READERS, Pictures
+from repro.data.labels import check_counts, check_labels
+from repro.data.prepared import made_once
+from repro.image import DATASETS, files, readers
+from repro.image.files import PARTS, Files, Pictures
 from repro.recipe import choose
-from repro.run.parallel import made_once
 
 COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
     name for name, declared in DATASETS.items() if declared.images.size and declared.access != "embedded"
 )
-STORED = ("images", "labels", "part", "classes", "digest")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +84,9 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
         if copy is None:
             raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
         try:
-            found = _read(copy)
+            return _image_set(f"{name} ({copy.stem})", *_pictures(npz.read(copy)))
         except npz.DAMAGED as error:
             raise ValueError(f"{copy} is damaged ({error}); run `repro data import {name} FILE` again") from error
-        return _image_set(f"{name} ({copy.stem})", *found)
     path, = manifest.require(declared, root)
     return _image_set(name, *_prepared(declared, path))
 
@@ -112,44 +113,26 @@ def take_in(name: str, path: Path) -> ImageSet:
     choose("dataset", name, COPIED)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    if path.is_file() and path.suffix != ".npz" and not archives.recognised(path):
+    if path.is_file() and path.suffix != ".npz" and not (zipfile.is_zipfile(path) or tarfile.is_tarfile(path)):
         raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
                          "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
                          "zip or tar archive")
     if path.suffix == ".npz":
         pictures = readers.numpy_file(path, declared)
-    elif declared.images.reader == "tiny_imagenet":
-        pictures = readers.tiny_imagenet(path, declared)
     else:
-        pictures = readers.class_folders(path, declared)
-    _check_copy(declared, path, pictures)
+        read = readers.tiny_imagenet if declared.images.reader == "tiny_imagenet" else readers.class_folders
+        pictures = read(path, declared)
+        readers.check_classes(path, pictures.classes, declared)
+    for place in (PARTS.index("train"), PARTS.index("test")):
+        if not (pictures.part == place).any():
+            raise ValueError(f"{path} holds no image for {PARTS[place]}; add some")
     copy = manifest.imported(name) / f"{path.name}.npz"
-    copy.parent.mkdir(parents=True, exist_ok=True)
     with alone(copy.parent.with_suffix(".lock")):
-        write_atomically(copy, lambda temporary: _write(temporary, (pictures, _digest(pictures))))
+        write_atomically(copy, lambda temporary: npz.write(temporary, _arrays(pictures, _digest(pictures))))
         for other in copy.parent.iterdir():  # another copy, or what a kill has left of one
             if other != copy:
                 other.unlink()
         return load(name, subset=True)
-
-
-def _check_copy(declared: manifest.Manifest, path: Path, pictures: Pictures) -> None:
-    """Raise unless the pictures have the classes of the data set, and some are to train and some to test."""
-    name, number, known = declared.name, declared.images.count, declared.images.names
-    advice = f"take it in as the data set it is a copy of ({', '.join(COPIED)}), or bring it into the form of {name}"
-    given = readers.class_names(path) if path.suffix == ".npz" else ()
-    names = given or pictures.classes
-    if known:
-        fits = names == known
-    else:
-        another = any(set(names) <= set(DATASETS[other].images.names) for other in COPIED)
-        fits = len(names) == number if given else len(names) <= number and not another
-    if not fits:
-        expected = f"the {number} of {name}{': ' + ', '.join(known) if known else ''}"
-        raise ValueError(f"{path} has {len(names)} classes, {names[0]} to {names[-1]}, expected {expected}; {advice}")
-    for place in (PARTS.index("train"), PARTS.index("test")):
-        if not (pictures.part == place).any():
-            raise ValueError(f"{path} holds no image for {PARTS[place]}; add some")
 
 
 def describe(data: ImageSet) -> str:
@@ -161,29 +144,32 @@ def describe(data: ImageSet) -> str:
 
 
 def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> ImageSet:
-    """Class folders of pictures, checked unless it is a subset, from their listing if that was made before."""
+    """Class folders of pictures, checked unless it is a subset, from their listing if that was made before.
+
+    They are listed anew when a file came or went, which changes the time of its folder.
+    """
     folder = manifest.require(declared, root)[0].parent
-    folders = imagenet.class_folders(folder, declared.images.names)
-    pictures, digest = _listing(declared.name, folder, folders)
-    if not subset:
-        imagenet.check_counts(declared, folder, pictures)
-    return _image_set(f"{declared.name} (subset)" if subset else declared.name, pictures, digest, folder)
-
-
-def _listing(name: str, root: Path, folders: list[Path]) -> tuple[Pictures, str]:
-    """What the class folders hold; listed anew when a file came or went, which changes the time of its folder."""
+    folders = files.class_folders(folder, declared.images.names)
     times = "".join(f"{folder} {folder.stat().st_mtime_ns}\n" for folder in folders)
-    version = hashlib.sha256(times.encode()).hexdigest()[:16]
-    kept = manifest.prepared_root() / f"{name}-{version}.npz"
-    return made_once(kept, _read, lambda: imagenet.listing(root, folders), _write, npz.DAMAGED)
+    pictures, digest = _kept(declared, times, lambda: files.listing(folder, folders))
+    if not subset:
+        _check_official(declared, folder, pictures, "accept it with subset=True")
+    return _image_set(f"{declared.name} (subset)" if subset else declared.name, pictures, digest, folder)
 
 
 def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
     """The official distribution, checked, from its prepared arrays if they were made before."""
-    found = path.stat()
-    version = hashlib.sha256(f"{path} {found.st_size} {found.st_mtime_ns}".encode()).hexdigest()[:16]
-    prepared = manifest.prepared_root() / f"{declared.name}-{version}.npz"
-    return made_once(prepared, _read, lambda: _official(declared, path), _write, npz.DAMAGED)
+    status = path.stat()
+    return _kept(declared, f"{path} {status.st_size} {status.st_mtime_ns}", lambda: _official(declared, path))
+
+
+def _kept(
+    declared: manifest.Manifest, made_of: str, make: Callable[[], tuple[Pictures, str]]
+) -> tuple[Pictures, str]:
+    """Pictures and their digest, made once of what a text says."""
+    version = hashlib.sha256(made_of.encode()).hexdigest()[:16]
+    path = manifest.prepared_root() / f"{declared.name}-{version}.npz"
+    return _pictures(made_once(path, lambda: _arrays(*make())))
 
 
 def _official(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
@@ -192,27 +178,30 @@ def _official(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
     Raises:
         ValueError: if it has other numbers of images than declared.
     """
-    read = READERS[choose(f"data_manifests/{declared.name}.yaml: reader", declared.images.reader, READERS)]
-    pictures = read(path, declared)
-    counts = {name: int((pictures.part == place).sum()) for place, name in enumerate(PARTS)}
-    counts |= {"classes": len(pictures.classes)}
-    found = {name: counts.get(name) for name in declared.expect}
-    if found != declared.expect:
-        raise ValueError(f"{path} has {found} images, the official distribution {declared.expect}; fetch it again, or "
-                         f"take a part of it in with `repro data import {declared.name} FILE`")
+    reader = choose(f"data_manifests/{declared.name}.yaml: reader", declared.images.reader, readers.READERS)
+    pictures = readers.READERS[reader](path, declared)
+    _check_official(declared, path, pictures, f"take a part of it in with `repro data import {declared.name} FILE`")
     return pictures, _digest(pictures)
 
 
-def _write(path: Path, made: tuple[Pictures, str]) -> None:
-    """Fill a file with pictures and their digest."""
-    pictures, digest = made
-    values = (pictures.images, pictures.labels, pictures.part, np.array(pictures.classes), np.array(digest))
-    npz.write(path, dict(zip(STORED, values, strict=True)))
+def _check_official(declared: manifest.Manifest, path: Path, pictures: Pictures, otherwise: str) -> None:
+    """Raise ValueError unless the counts are as declared; "least" and "most" bound training images of a class."""
+    counts = {name: int((pictures.part == place).sum()) for place, name in enumerate(PARTS)}
+    sizes = np.bincount(pictures.labels[pictures.part == PARTS.index("train")])
+    counts |= {"classes": len(pictures.classes), "least": int(sizes.min()), "most": int(sizes.max())}
+    met = {"least": counts["least"] >= declared.expect.get("least", 0),
+           "most": counts["most"] <= declared.expect.get("most", math.inf)}
+    expected = {name: number for name, number in declared.expect.items() if not met.get(name)}
+    check_counts(f"{path} holds other numbers of images than {declared.name}", counts, expected,
+                 f"complete it from {declared.source}, or {otherwise}")
 
 
-def _read(path: Path) -> tuple[Pictures, str]:
-    stored = npz.read(path)
-    images, labels, part, classes, digest = (stored[name] for name in STORED)
+def _arrays(pictures: Pictures, digest: str) -> dict[str, np.ndarray]:
+    return {name: np.asarray(value) for name, value in {**vars(pictures), "digest": digest}.items()}
+
+
+def _pictures(arrays: Mapping[str, np.ndarray]) -> tuple[Pictures, str]:
+    images, labels, part, classes, digest = (arrays[name] for name in ("images", "labels", "part", "classes", "digest"))
     return Pictures(images, labels, part, tuple(map(str, classes))), str(digest)
 
 

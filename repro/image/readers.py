@@ -4,47 +4,25 @@ import functools
 import io
 import itertools
 import tokenize
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 from torchvision import datasets
 from tqdm.auto import tqdm
 
-from repro.data import npz
+from repro.data import archives, npz
 from repro.data.manifest import Manifest
-from repro.image import archives
-from repro.image.files import read_rgb, size
+from repro.image import DATASETS
+from repro.image.files import PARTS, PICTURES, Pictures, read_rgb
 from repro.recipe import choose
 
-PARTS = ("train", "test", "unlabeled")
-PICTURES = (".jpg", ".jpeg", ".png")
 AT_ONCE = 64                  # files of pictures that are held at a time
-LARGEST_NAMES = 2**20         # bytes that the array of the classes' names may take
-MOST_NAMES = 1000
-HEADERS = 2**16               # bytes that the descriptions of the arrays take at most
+SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
 UNREADABLE = (                # what NumPy raises for a description of an array that is odd, or of no array; or warns of
     *npz.DAMAGED, SyntaxError, tokenize.TokenError, TypeError, RuntimeError, OverflowError, MemoryError, Warning,
 )
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """Images of one size, or the files of images of any size.
-
-    Attributes:
-        images: (n, 3, H, W) uint8, red, green, blue; or (n,) bytes, paths below the data set's folder.
-        labels: (n,) int64, the class from 0; -1 where there is none.
-        part: (n,) int64, place in `PARTS`.
-        classes: their names, in the order of the labels.
-    """
-
-    images: np.ndarray
-    labels: np.ndarray
-    part: np.ndarray
-    classes: tuple[str, ...]
 
 
 READERS: dict[str, Callable[[Path, Manifest], Pictures]] = {}
@@ -124,20 +102,14 @@ def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
     Raises:
         ValueError: if the archive is damaged, an image has no class or another size, or there are too many.
     """
-    members = dict(archives.contents(path, lambda name: name == "val/val_annotations.txt"))
-    lines = members.get("val/val_annotations.txt", b"").decode().splitlines()
-    validation = {name: wnid for name, wnid, *_ in map(str.split, lines)}
+    listed = next(_files(path, lambda place: place.as_posix() == "val/val_annotations.txt"), (None, b""))[1]
+    validation = {name: wnid for name, wnid, *_ in map(str.split, listed.decode().splitlines())}
     rows = []
-
-    def labelled(name: str) -> bool:
-        return _is_picture(name) and PurePosixPath(name).parts[0] != "test"  # whose classes were never published
-
-    for name, image in _decoded(path, declared, labelled):
-        place = PurePosixPath(name)
+    for place, image in _decoded(path, declared, lambda place: place.parts[0] != "test"):  # without published classes
         wnid = place.parts[1] if place.parts[0] == "train" else validation.get(place.name)
         if wnid is None:
-            raise ValueError(f"{path}: {name} is not in val/val_annotations.txt; fetch the archive again")
-        rows.append((place.parts[0] != "train", wnid, name, image))
+            raise ValueError(f"{path}: {place} is not in val/val_annotations.txt; fetch the archive again")
+        rows.append((place.parts[0] != "train", wnid, f"{place}", image))
     return _labelled(path, rows, declared)
 
 
@@ -153,60 +125,53 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
         ValueError: if the file is damaged, an array is missing or has another form, there are too many images, or a
             label has no class.
     """
-    wanted = ("x_train", "y_train", "x_test", "y_test")
-    most, classes = _most(declared), declared.images.count
-    arrays = _npz(path, wanted, most * (3 * declared.images.size**2 + 8) + HEADERS)
+    wanted, most = ("x_train", "y_train", "x_test", "y_test"), _most(declared)
+    arrays = _npz(path, (*wanted, "class_names"), most * (3 * declared.images.size**2 + 8) + SLACK)
     missing = [name for name in wanted if name not in arrays]
     if missing:
-        raise _no_npz(path, f"it lacks {', '.join(missing)}, has {', '.join(arrays)}")
-    images, labels, more, further = (arrays[name] for name in wanted)
-    for pictures in (images, more):
-        _check_images(path, pictures, declared)
-    if len(images) + len(more) > most:
+        raise _no_npz(path, f"it lacks {', '.join(missing)}")
+    if "class_names" in arrays:
+        names = arrays["class_names"].ravel()
+        if len(names) != declared.images.count:
+            raise _other_classes(path, names, declared)
+        check_classes(path, tuple(map(str, names)), declared)
+    parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in ("train", "test")]
+    for images, labels in parts:
+        if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
+            shape = f"{images.dtype} {images.shape}"
+            raise ValueError(f"{path}: images are {shape}, expected uint8 (n, height, width, 3) or (n, height, width)")
+        _check_size(f"{path}", images.shape[1:3], declared)
+        if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):
+            raise ValueError(f"{path}: {len(images)} images have labels {labels.dtype} {labels.shape}")
+    part = np.repeat([0, 1], [len(images) for images, _ in parts])
+    if len(part) > most:
         raise _too_many(path, declared)
-    parts = [(_channels_first(images), labels), (_channels_first(more), further)]
-    for pictures, numbers in parts:
-        if numbers.shape != (len(pictures),) or not np.issubdtype(numbers.dtype, np.integer):
-            raise ValueError(f"{path}: {len(pictures)} images have labels {numbers.dtype} {numbers.shape}")
-    labels = np.concatenate([numbers for _, numbers in parts]).astype(np.int64)
-    if labels.min(initial=0) < 0 or labels.max(initial=0) >= classes:
-        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {classes - 1}")
+    labels = np.concatenate([labels for _, labels in parts]).astype(np.int64)
+    if labels.min(initial=0) < 0 or labels.max(initial=0) >= declared.images.count:
+        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to "
+                         f"{declared.images.count - 1}")
     names = declared.images.names or tuple(map(str, range(labels.max(initial=0) + 1)))
-    part = np.repeat([0, 1], [len(pictures) for pictures, _ in parts])
-    return Pictures(np.concatenate([pictures for pictures, _ in parts]), labels, part, names)
+    return Pictures(np.concatenate([_channels_first(images) for images, _ in parts]), labels, part, names)
 
 
-def class_names(path: Path) -> tuple[str, ...]:
-    """What an `.npz` calls the classes of the whole data set, in `class_names`; nothing if it has no such array.
-
-    Raises:
-        ValueError: as `numpy_file`.
-    """
-    names = _npz(path, ("class_names",), LARGEST_NAMES).get("class_names")
-    if names is not None and names.size > MOST_NAMES:
-        raise _no_npz(path, f"class_names has {names.size:,} names, at most {MOST_NAMES:,} are read")
-    return () if names is None else tuple(map(str, names.ravel()))
-
-
-def _npz(path: Path, wanted: Sequence[str], most: int) -> dict[str, np.ndarray | None]:
-    """Those of the wanted arrays that an `.npz` has, by name, and None for every other one.
+def _npz(path: Path, wanted: tuple[str, ...], most: int) -> dict[str, np.ndarray]:
+    """Those of the wanted arrays that an `.npz` has, by name.
 
     Raises:
-        ValueError: if the file is damaged, what is wanted announces more than `most` bytes, or is no array.
+        ValueError: if the file is damaged, announces more than `most` bytes, or what is wanted is no array.
     """
     try:
         with open(path, "rb") as opened, np.load(opened) as file:
-            announced = sum(member.file_size for member in file.zip.infolist()
-                            if member.filename.removesuffix(".npy") in wanted)
+            announced = sum(member.file_size for member in file.zip.infolist())
             if announced > most:
-                raise ValueError(f"{', '.join(wanted)} unpack to {announced:,} bytes, at most {most:,} are read")
-            found = {name: file[name] if name in wanted else None for name in file.files}
+                raise ValueError(f"it unpacks to {announced:,} bytes, at most {most:,} are read")
+            arrays = {name: file[name] for name in wanted if name in file.files}
     except UNREADABLE as error:
         raise _no_npz(path, error) from error
-    odd = [name for name in wanted if not isinstance(found.get(name), np.ndarray | None)]
+    odd = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
     if odd:
         raise _no_npz(path, f"{', '.join(odd)} should be arrays")
-    return found
+    return arrays
 
 
 def _no_npz(path: Path, why: object) -> ValueError:
@@ -226,12 +191,28 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
             there are too many.
     """
     rows = []
-    for name, image in _decoded(path, declared, _is_picture):
-        place = PurePosixPath(name)
-        if len(place.parts) != 3 or place.parts[0] not in ("train", "test", "val"):
-            raise ValueError(f"{path}: {name} does not lie in train/<class>/, test/<class>/ or val/<class>/")
-        rows.append((place.parts[0] != "train", place.parts[1], name, image))
+    for place, image in _decoded(path, declared, lambda place: True):
+        if len(place.parts) != 3:
+            raise ValueError(f"{path}: {place} does not lie in train/<class>/, test/<class>/ or val/<class>/")
+        rows.append((place.parts[0] != "train", place.parts[1], f"{place}", image))
     return _labelled(path, rows, declared)
+
+
+def check_classes(path: Path, names: tuple[str, ...], declared: Manifest) -> None:
+    """Raise ValueError unless classes may be those of a data set; of numbered ones some may be missing."""
+    known = declared.images.names
+    others = [other.images.names for other in DATASETS.values() if other.images.size]
+    another = not known and any(set(names) <= set(other) for other in others)
+    if another or len(names) > declared.images.count or (known and names != known):
+        raise _other_classes(path, names, declared)
+
+
+def _other_classes(path: Path, names: Sequence[str], declared: Manifest) -> ValueError:
+    shown = f", {names[0]} to {names[-1]}" if len(names) else ""
+    known = f": {', '.join(declared.images.names)}" if declared.images.names else ""
+    return ValueError(f"{path} has {len(names):,} classes{shown}, expected the {declared.images.count} of "
+                      f"{declared.name}{known}; take it in as the data set it is a copy of, or bring it into the form "
+                      f"of {declared.name}")
 
 
 def _labelled(path: Path, rows: list[tuple[bool, str, str, np.ndarray]], declared: Manifest) -> Pictures:
@@ -246,38 +227,43 @@ def _labelled(path: Path, rows: list[tuple[bool, str, str, np.ndarray]], declare
     return Pictures(np.stack([image for *_, image in rows]), labels, np.array([int(test) for test, *_ in rows]), names)
 
 
-def _is_picture(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in PICTURES
+def _files(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """(place, contents) of the files in a folder or archive whose places, from `train`, `test` or `val` on, are wanted.
+
+    Pictures that lie in none of these are refused.
+    """
+    def placed(name: str) -> PurePosixPath | None:
+        parts = PurePosixPath(name).parts
+        start = next((number for number, part in enumerate(parts) if part in ("train", "test", "val")), None)
+        if start is None and PurePosixPath(name).suffix.lower() in PICTURES:
+            raise ValueError(f"{path}: {name} does not lie in train/<class>/, test/<class>/ or val/<class>/")
+        return None if start is None else PurePosixPath(*parts[start:])
+
+    for name, data in archives.contents(path, lambda name: (place := placed(name)) is not None and wanted(place)):
+        yield placed(name), data
 
 
-def _decoded(path: Path, declared: Manifest, wanted: Callable[[str], bool]) -> list[tuple[str, np.ndarray]]:
-    """Name and (3, H, W) uint8 of the pictures in a folder or archive, decoded a few at a time by several threads."""
-    found, files = [], archives.contents(path, wanted)
+def _decoded(
+    path: Path, declared: Manifest, wanted: Callable[[PurePosixPath], bool]
+) -> list[tuple[PurePosixPath, np.ndarray]]:
+    """Place and (3, H, W) uint8 of the pictures in a folder or archive, decoded a few at a time by several threads."""
+    decoded, files = [], _files(path, lambda place: place.suffix.lower() in PICTURES and wanted(place))
     with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image") as progress:
         while few := list(itertools.islice(files, AT_ONCE)):
-            found += pool.map(functools.partial(_picture, path, declared), few)
+            decoded += pool.map(functools.partial(_picture, path, declared), few)
             progress.update(len(few))
-            if len(found) > _most(declared):
+            if len(decoded) > _most(declared):
                 raise _too_many(path, declared)
-    if not found:
+    if not decoded:
         raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
-    return found
+    return decoded
 
 
-def _picture(path: Path, declared: Manifest, file: tuple[str, bytes]) -> tuple[str, np.ndarray]:
-    name, data = file
-    called, stream = f"{path}: {name}", io.BytesIO(data)
-    _check_size(called, size(stream, called), declared)
-    stream.seek(0)
-    return name, np.asarray(read_rgb(stream, called)).transpose(2, 0, 1)
-
-
-def _check_images(path: Path, images: np.ndarray, declared: Manifest) -> None:
-    """Raise unless they are uint8 (n, H, W, 3) or (n, H, W) of the right size."""
-    if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
-        found = f"{images.dtype} {images.shape}"
-        raise ValueError(f"{path}: images are {found}, expected uint8 (n, height, width, 3) or (n, height, width)")
-    _check_size(f"{path}", images.shape[1:3], declared)
+def _picture(path: Path, declared: Manifest, file: tuple[PurePosixPath, bytes]) -> tuple[PurePosixPath, np.ndarray]:
+    place, data = file
+    image = np.asarray(read_rgb(io.BytesIO(data), f"{path}: {place}"))
+    _check_size(f"{path}: {place}", image.shape[:2], declared)
+    return place, image.transpose(2, 0, 1)
 
 
 def _check_size(name: str, found: tuple[int, ...], declared: Manifest) -> None:

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import torch
 from tqdm.auto import tqdm
 
+from repro.data.parallel import Workers
 from repro.recipe import choose, parse_number
 from repro.run.device import cores, gpu_names, gpu_places, grouped
-from repro.run.parallel import Workers
 from repro.run.store import Cell
 
 ENGINES = ("auto", "inline", "local", "dask")

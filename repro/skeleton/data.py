@@ -4,8 +4,8 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from repro.data import manifest, npz
-from repro.data.labels import check_labels
+from repro.data.labels import check_counts, check_labels
+from repro.data.prepared import made_once
 from repro.recipe import choose
-from repro.run.parallel import made_once
-from repro.skeleton import DATASETS, PIPELINES, kinematics, ntu, ntu_prepare, splits, synthetic
+from repro.skeleton import DATASETS, PIPELINES, kinematics, ntu, ntu_prepare, synthetic
 from repro.skeleton.pipelines import FRAMES, rounded, transform
 from repro.skeleton.sequences import Sequences
 
@@ -185,9 +185,9 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
     """
     masks = split.masks({"views": recordings.views, "subjects": recordings.subjects})
     kept = recordings.lengths > LONGER_THAN
-    splits.check_counts(name, "", masks, split.expect)
+    _check_counts(f"{name}: recordings", masks, split.expect)
     masks = {part: mask[kept] for part, mask in masks.items()}
-    splits.check_counts(name, f" longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
+    _check_counts(f"{name}: recordings longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
     ends = np.cumsum(recordings.lengths)
     sequences = np.zeros((kept.sum(), FRAMES, recordings.frames[0].size), dtype=np.float32)
     lengths = np.zeros(kept.sum(), dtype=np.int64)
@@ -205,6 +205,11 @@ def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: 
     arrays |= {"views": recordings.views[kept], "subjects": recordings.subjects[kept]}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
     return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=kinematics.BONES, digest=digest)
+
+
+def _check_counts(what: str, masks: Mapping[str, np.ndarray], expected: Mapping[str, int | None]) -> None:
+    counts = {part: int(mask.sum()) for part, mask in masks.items()}
+    check_counts(what, counts, expected, "compare the files with the data set's manifest in data_manifests/")
 
 
 def _of_prepared(name: str, prepared: ntu_prepare.Prepared, split: manifest.Split) -> SkeletonSet:
@@ -281,16 +286,4 @@ def _ucla(declared: manifest.Manifest, root: Path) -> Recordings:
     archive = declared.files[0]
     members = manifest.verified_members(declared, root)
     path = manifest.prepared_root() / f"ucla-{archive.digest[:16]}.npz"
-    return _stored(path, lambda: parse_ucla(members, str(manifest.location(archive, root))))
-
-
-def _stored(path: Path, make: Callable[[], Recordings]) -> Recordings:
-    """The recordings stored at `path`, or those that `make` gives, which are then stored there.
-
-    Processes that ask at the same time wait for one another; a damaged file is made again.
-    """
-    def read(path: Path) -> Recordings:
-        stored = npz.read(path)
-        return Recordings(**{entry.name: stored[entry.name] for entry in fields(Recordings)})
-
-    return made_once(path, read, make, lambda path, recordings: npz.write(path, asdict(recordings)), npz.DAMAGED)
+    return Recordings(**made_once(path, lambda: vars(parse_ucla(members, f"{manifest.location(archive, root)}"))))

@@ -1,7 +1,6 @@
 """NTU RGB+D 60 as it is distributed: the names of its files and its `.skeleton` text format. NumPy alone."""
 
 import contextlib
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,14 +9,14 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from repro.data.archives import open_zip_once, read_member
+from repro.data.archives import entries
+from repro.data.prepared import Item
 
 JOINTS = 25
 DIGITS = 20                   # of the largest id of 64 bits; longer numbers are damage
 NAME = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
 LARGEST = (17, 3, 40, 2, 60)  # setup, camera, subject, repetition, action; NTU RGB+D 120 goes on from there
 LATER, MISNAMED = "of NTU RGB+D 120 alone", "with another name than S001C001P001R001A001"
-MOST_BYTES = 2**26            # of a file; two people for 300 frames take 2.3 million
 ACTIONS = (
     "drink water", "eat meal", "brush teeth", "brush hair", "drop", "pick up", "throw", "sit down", "stand up", "clap",
     "read", "write", "tear up paper", "put on jacket", "take off jacket", "put on a shoe", "take off a shoe",
@@ -32,15 +31,6 @@ BONES = (                     # of Kinect v2, hip centre first
     (0, 1), (1, 20), (20, 2), (2, 3), (20, 4), (4, 5), (5, 6), (6, 7), (7, 21), (7, 22), (20, 8), (8, 9), (9, 10),
     (10, 11), (11, 23), (11, 24), (0, 12), (12, 13), (13, 14), (14, 15), (0, 16), (16, 17), (17, 18), (18, 19),
 )
-
-
-@dataclass(frozen=True)
-class Member:
-    """A file of the distribution: sample name, place inside the folder or archive, size in bytes."""
-
-    name: str
-    place: str
-    size: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,59 +57,33 @@ def columns(names: Sequence[str]) -> dict[str, np.ndarray]:
     return {"views": numbers[:, 1], "subjects": numbers[:, 2], "labels": numbers[:, 4] - 1}
 
 
-def members(path: Path) -> tuple[list[Member], Mapping[str, int]]:
+def recordings(path: Path) -> tuple[list[Item], Mapping[str, int]]:
     """The `.skeleton` files in a folder or zip, however deep, sorted by name; and how many others there are, by kind.
-
-    Hidden files are passed over.
 
     Raises:
         ValueError: if a file is there twice, none is there, or the archive is damaged.
     """
-    found: dict[str, Member] = {}
+    items: dict[str, Item] = {}
     others: Counter[str] = Counter()
-    for place, size in _entries(path):
-        base = place.rsplit("/", 1)[-1]
-        if any(part == "__MACOSX" or (part.startswith(".") and part != ".") for part in place.split("/")):
-            continue
+    for entry in entries(path):
+        base = PurePosixPath(entry.name).name
         name = base.removesuffix(".skeleton")
         if name == base or not _is_sample(name):
             others[_kind(base)] += 1
             continue
-        if name in found:
-            raise ValueError(f"{path}: {name} is there twice, as {found[name].place} and {place}; remove one")
-        found[name] = Member(name, place, size)
-    if not found:
+        if name in items:
+            raise ValueError(f"{path}: {name} is there twice, as {items[name].entry.name} and {entry.name}; remove one")
+        items[name] = Item(name, entry)
+    if not items:
         seen = f", only {counted(others)}" if others else ""
         raise ValueError(f"{path} holds no file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton{seen}; unpack "
                          "the distribution there")
-    return [found[name] for name in sorted(found)], others
+    return [items[name] for name in sorted(items)], others
 
 
 def counted(kinds: Mapping[str, int]) -> str:
     """Numbers of files by kind, in words: "1 file ending in .npy, 2 files of NTU RGB+D 120 alone"."""
-    return ", ".join(f"{files(kinds[kind])} {kind}" for kind in sorted(kinds))
-
-
-def files(count: int) -> str:
-    """So many files, in words."""
-    return f"{count:,} file{'' if count == 1 else 's'}"
-
-
-def read(path: Path, member: Member) -> bytes:
-    """The contents of a file in a folder or zip.
-
-    Raises:
-        ValueError: if the file cannot be read, is of absurd size, or the archive is damaged there.
-    """
-    if member.size > MOST_BYTES:
-        raise ValueError(f"has {member.size:,} bytes, at most {MOST_BYTES:,} are read")
-    try:
-        if path.is_dir():
-            return (path / member.place).read_bytes()
-        archive = open_zip_once(path)
-    except OSError as error:
-        raise ValueError(f"cannot be read ({error})") from error
-    return read_member(archive, archive.getinfo(member.place))
+    return ", ".join(f"{count:,} file{'s' * (count != 1)} {kind}" for kind, count in sorted(kinds.items()))
 
 
 def parse(contents: bytes) -> Bodies:
@@ -231,15 +195,3 @@ def _kind(base: str) -> str:
         return LATER if NAME.fullmatch(base.removesuffix(".skeleton")) else MISNAMED
     suffix = PurePosixPath(base).suffix.lower()
     return f"ending in {suffix}" if suffix else "without an ending"
-
-
-def _entries(path: Path) -> list[tuple[str, int]]:
-    """(place, size) of every file in a folder or zip."""
-    if not path.is_dir():
-        return [(info.filename, info.file_size) for info in open_zip_once(path).infolist() if not info.is_dir()]
-    found = []
-    for folder, _, files in os.walk(path):
-        inside = os.path.relpath(folder, path).replace(os.sep, "/")
-        prefix = "" if inside == "." else f"{inside}/"
-        found += [(f"{prefix}{file}", os.path.getsize(os.path.join(folder, file))) for file in files]
-    return found

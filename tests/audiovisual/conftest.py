@@ -14,8 +14,6 @@ def distribution(tmp_path, monkeypatch):
     """Writes files below a data root, declares `ucf101` as five clips of two classes; returns the root."""
     from ucf101_files import LISTS, SILENT, SPLITS
 
-    from repro.audiovisual import arrays, index
-
     (tmp_path / "data_manifests").mkdir()
     official = manifest.project_root() / "data_manifests"
     for path in (*official.glob("*.yaml"), official / "kinetics_sound_classes.txt"):
@@ -24,8 +22,6 @@ def distribution(tmp_path, monkeypatch):
     (tmp_path / "data_manifests" / "ucf101.yaml").write_text(yaml.safe_dump(declared))
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(arrays, "CHUNK", 2)
-    monkeypatch.setattr(index, "CHUNK", 2)
 
     def write(files=SILENT, lists=LISTS, name="ucf101", root="data"):
         for place, contents in (files | {f"lists/{file}": text for file, text in lists.items()}).items():

@@ -9,10 +9,10 @@ import pytest
 import torch
 from made_clips import mp4_with_sound, ogg, wav
 from made_up_pairs import tiny
-from ucf101_files import LISTS, SILENT, WHOLE, assert_same, counting, folder, left_behind, loaded, ready
+from ucf101_files import LISTS, SILENT, WHOLE, assert_same, counting, left_behind, loaded, ready
 
-from repro.audiovisual import arrays, data, prepare, sound, sources, study, video
-from repro.data import manifest
+from repro.audiovisual import data, prepare, sound, study, video
+from repro.data import archives, manifest
 
 ESC = ("filename,fold,target,category,esc10\n1-7-A-0.wav,1,0,dog,True\n2-8-A-1.wav,2,1,cat,False\n"
        "2-9-A-0.wav,2,0,dog,True\n")
@@ -43,10 +43,9 @@ def test_prepare_and_load(distribution, tmp_path):
     assert made.notes == {clip: ("no sound",) for clip in ("v_a", "v_c", "v_d", "v_e")}
     assert not made.reasons and made.missing == () and left_behind(tmp_path) == WHOLE
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
-    records = [json.loads(line) for line in (folder(tmp_path) / "index.jsonl").read_text().splitlines()]
-    assert [record["name"] for record in records] == made.names.tolist()
-    assert records[1]["video"] == {"codec": "h264", "width": 32, "height": 24, "frames": 45, "rate": "25"}
-    assert records[1]["audio"] == {"codec": "aac", "rate": 16_000, "channels": 1} and records[0]["audio"] is None
+    records = [json.loads(line) for line in made.records.read_text().splitlines()]
+    assert [record["name"] for record in records[:-1]] == made.names.tolist()
+    assert records[1]["rows"] == {"frames": 18, "mel": 180} and records[0]["notes"] == ["no sound"]
     said = "\n".join(prepare.describe(made))
     assert "ucf101: 5 clips of 2 of the 2 classes; " in said
     assert "5 with pictures (32 x 24, 88 frames), 1 with sound (180 rows)" in said
@@ -78,12 +77,6 @@ def test_archive_workers_and_folder_give_the_same_set(distribution, tmp_path, mo
     assert_same(alone, ready(tmp_path / "packed", workers=2))
 
 
-def test_the_forecast_is_said_once(distribution, capsys):
-    ready(distribution())
-    said = capsys.readouterr().err
-    assert said.count("hours of clips take about") == 1 and "GB are free" in said
-
-
 def test_what_is_prepared_is_not_decoded_again(distribution, monkeypatch):
     root = distribution()
     first = ready(root)
@@ -102,33 +95,6 @@ def test_another_size_is_asked_for_by_name(distribution):
     for size in (7, 513, 24.0, True):
         with pytest.raises(ValueError, match=f"size={size} should be a whole number from 8 to 512"):
             prepare.load("ucf101", root, size=size)
-
-
-def test_what_another_format_has_prepared_is_not_read(distribution, monkeypatch):
-    root = distribution()
-    ready(root)
-    monkeypatch.setattr(prepare, "FORMAT", prepare.FORMAT + 1)
-    with pytest.raises(FileNotFoundError, match="is not prepared: run `repro data prepare ucf101"):
-        loaded(root)
-
-
-def test_frames_are_mapped_and_stay_as_they_are_in_their_file(distribution):
-    root = distribution()
-    made = ready(root)
-    made.frames[:] = 7
-    assert not (loaded(root).frames == 7).all()
-
-
-def test_more_than_memory_holds_can_be_mapped(tmp_path):
-    """A private mapping counts as used memory unless it is told not to, and one of terabytes would be refused."""
-    size = 24 * 32 * 3 * 10**9
-    try:
-        with open(tmp_path / "frames", "wb") as file:
-            file.truncate(size)  # takes no room on the disk
-    except OSError:
-        pytest.skip("this file system has no files with holes")
-    found = arrays._mapped(tmp_path / "frames", np.dtype(np.uint8), size, (24, 32, 3))
-    assert found.shape == (10**9, 24, 32, 3) and found[10**9 - 1].max() == 0 and found.flags.writeable
 
 
 # ------------------------------------------------------------------------------------------------ other data sets
@@ -192,14 +158,14 @@ def test_audioset(distribution):
 @pytest.mark.skipif(not (REAL / "ucf101" / "sample.zip").exists(), reason="ucf101/sample.zip is not below REPRO_DATA")
 def test_real_clips_of_ucf101(tmp_path, monkeypatch):
     """Two short clips of the archive: one with packed B-frames and sound, one without sound."""
-    members = sources._members
+    members = archives._members
 
     def some(path):
         for entry in members(path):
-            if entry.name in ("v_Archery_g05_c04.avi", "v_Biking_g05_c02.avi") or entry.name.endswith(".txt"):
+            if entry.name.endswith(("/v_Archery_g05_c04.avi", "/v_Biking_g05_c02.avi", ".txt")):
                 yield entry
 
-    monkeypatch.setattr(sources, "_members", some)
+    monkeypatch.setattr(archives, "_members", some)
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
     with pytest.raises(ValueError, match="13,318 clips of the lists have no file"):
         prepare.prepare("ucf101", REAL)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from made_clips import grey, mp4_with_sound, silent_avi, tone, write
-from ucf101_files import LISTS, SILENT, WHOLE, assert_same, counting, left_behind, loaded, ready
+from ucf101_files import LISTS, SILENT, WHOLE, assert_same, left_behind, loaded, ready
 
-from repro.audiovisual import arrays, data, prepare
+from repro.audiovisual import data, prepare
 
 BAD = {"Any/v_a.avi": b"", "Any/v_c.avi": silent_avi(80, 40)[:-900], "Any/v_d.avi": b"<html>gone</html>"}
 
@@ -77,7 +77,7 @@ def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(distributi
     said = "\n".join(prepare.describe(made))
     assert "3 files are left out (1 is empty, 1 truncated, 1 is no AVI, MP4, Matroska, WAV or Ogg file)" in said
     assert_same(made, loaded(root, subset=True))
-    with pytest.raises(ValueError, match="2 files cannot be used"):
+    with pytest.raises(ValueError, match="3 files cannot be used"):
         ready(root, subset=True)
     distribution({"Any/v_d.avi": SILENT["Any/v_d.avi"]})  # and so on until all are whole
     assert ready(root, subset=True, skip_bad=True).names.tolist() == ["v_b", "v_d", "v_e"]
@@ -107,34 +107,10 @@ def test_a_clip_of_one_picture_is_a_clip_of_one_frame(distribution):
     assert clips.view("audio", torch.tensor([1]), torch.Generator()).isfinite().all()
 
 
-def test_files_mended_without_changing_their_size_are_read_again(distribution, monkeypatch):
-    whole = SILENT["Any/v_c.avi"]
-    place = whole.index(b"movi") + 300
-    root = distribution(SILENT | {"Any/v_c.avi": whole[:place] + bytes(len(whole) - place)})
-    with pytest.raises(ValueError, match=r"1 files cannot be used.*\n  v_c: damaged"):
-        ready(root)
-    part = ready(root, subset=True, skip_bad=True)
-    decoded = counting(monkeypatch)
-    assert_same(part, ready(root, subset=True, skip_bad=True))
-    with pytest.raises(ValueError, match="1 files cannot be used"):
-        ready(root, subset=True)
-    assert decoded == ["v_c"] * 2
-    distribution()
-    assert len(ready(root).names) == 5 and decoded == ["v_c"] * 3 + ["v_c", "v_d", "v_e"]
-
-
 def test_nothing_usable_is_an_error(distribution):
     root = distribution({"Any/v_a.avi": b"nothing at all", "Any/v_c.avi": b""})
-    with pytest.raises(ValueError, match="none of its files can be used"):
+    with pytest.raises(ValueError, match=r"2 files cannot be used (?s:.)*none of its files is usable"):
         ready(root, subset=True, skip_bad=True)
-
-
-def test_any_other_error_has_a_note_of_the_file(distribution, monkeypatch):
-    root = distribution()
-    monkeypatch.setattr(arrays, "decode", lambda *_, **__: 1 / 0)
-    with pytest.raises(ZeroDivisionError) as raised:
-        ready(root)
-    assert raised.value.__notes__ == [f"in {root / 'ucf101' / 'Any' / 'v_a.avi'}"]
 
 
 def test_odd_lengths_are_noted(distribution):

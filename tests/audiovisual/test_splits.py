@@ -1,15 +1,14 @@
 """Official lists: their forms, what is refused, and the real ones where they are at hand."""
 
 import itertools
-import os
-import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
-from made_clips import wav
 
-from repro.audiovisual import media, sources, splits
+from repro.audiovisual import splits
 from repro.data import manifest
+from repro.data.archives import entries
 
 UCF = {"classInd.txt": "1 Biking\r\n2 Archery\r\n\r\n"}
 for number, train, test in ((1, "ab", "c"), (2, "bc", "a"), (3, "ac", "b")):
@@ -171,7 +170,7 @@ REAL = manifest.data_root()
 @pytest.mark.skipif(not (REAL / "splits" / "ucf101.zip").exists(), reason="splits/ucf101.zip is not below REPRO_DATA")
 @pytest.mark.parametrize(("name", "clips"), [("ucf101", 13_320), ("hmdb51", 6_766)])
 def test_real_lists(name, clips):
-    texts = {entry.name: sources.read(entry).decode() for entry in sources.entries([REAL / "splits" / f"{name}.zip"])}
+    texts = {Path(entry.name).name: entry.read().decode() for entry in entries(REAL / "splits" / f"{name}.zip")}
     listing = splits.LAYOUTS[name].listing(texts)
     splits.check(name, listing)
     assert len(listing.names) == clips
@@ -182,83 +181,3 @@ def test_real_esc50_list():
     listing = splits.esc50({"esc50.csv": (REAL / "esc50" / "esc50.csv").read_text()})
     splits.check("esc50", listing)
     assert listing.classes[:2] == ("dog", "rooster") and len(set(listing.labels[listing.columns["esc10"]])) == 10
-
-
-# ------------------------------------------------------------------------------------------- folders and archives
-
-
-def packed(path, members):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, contents in members.items():
-            archive.writestr(name, contents)
-    return path
-
-
-def test_files_of_folders_and_archives(tmp_path):
-    (tmp_path / "set" / "deep" / "er").mkdir(parents=True)
-    (tmp_path / "set" / "deep" / "er" / "a.wav").write_bytes(b"one")
-    (tmp_path / "set" / ".hidden").write_bytes(b"?")
-    (tmp_path / "set" / "nowhere.wav").symlink_to(tmp_path / "not there")
-    (tmp_path / "set" / "back").symlink_to(tmp_path / "set" / "deep" / "er")
-    (tmp_path / "set" / "deep" / "loop").symlink_to(tmp_path / "set" / "deep")
-    packed(tmp_path / "set" / "more.zip", {"x/b.wav": b"three", "__MACOSX/b.wav": b"?", "x/.c": b"?", "x/": b""})
-    found = sources.entries([tmp_path / "set", tmp_path / "set" / "more.zip"])
-    places = {entry.place.removeprefix(f"{tmp_path}/set/"): entry.size for entry in found}
-    assert places == {"back/a.wav": 3, "deep/er/a.wav": 3, "more.zip: x/b.wav": 5, "nowhere.wav": -1}
-    contents = {entry.name: sources.read(entry) for entry in found if entry.size >= 0}
-    assert contents == {"a.wav": b"one", "b.wav": b"three"}
-    with sources.opened(found[0]) as file, sources.opened(found[2]) as member:
-        assert (file.read(), member.read()) == (b"one", b"three")
-    for read in (sources.read, sources.opened):
-        with pytest.raises(media.Unusable, match=r"cannot be read.*No such file"):
-            read(found[3])
-
-
-@pytest.mark.parametrize("member", ["../a.wav", "/etc/a.wav", "x/../../a.wav", "x\\..\\a.wav"])
-def test_members_that_lead_out_of_the_archive_are_refused(tmp_path, member):
-    path = packed(tmp_path / "a.zip", {"fine.wav": b"", member: b""})
-    with pytest.raises(ValueError, match="leads out of the archive"):
-        sources.entries([path])
-
-
-def test_files_of_absurd_size_are_refused(tmp_path, monkeypatch):
-    path = packed(tmp_path / "a.zip", {"a.wav": bytes(10**6)})
-    (tmp_path / "b.wav").write_bytes(bytes(2000))
-    monkeypatch.setattr(sources, "LARGEST", 1000)
-    for entry in (*sources.entries([path]), sources.Entry(str(tmp_path / "b.wav"), None, 2000)):
-        for read in (sources.read, sources.opened):
-            with pytest.raises(media.Unusable, match="at most 1,000 are read"):
-                read(entry)
-
-
-def test_a_member_gives_no_more_than_it_announces(tmp_path):
-    path = packed(tmp_path / "a.zip", {"a.wav": bytes(10**6)})
-    contents = path.read_bytes()
-    lie = contents.replace((10**6).to_bytes(4, "little"), (1000).to_bytes(4, "little"))
-    path.write_bytes(lie)
-    entry, = sources.entries([path])
-    assert entry.size == 1000
-    with pytest.raises(media.Unusable, match="damaged here"):
-        sources.read(entry)
-
-
-def test_damaged_archives_are_named(tmp_path):
-    path = packed(tmp_path / "a.zip", {"a.wav": wav(), "b.wav": bytes(range(256)) * 9})
-    contents = bytearray(path.read_bytes())
-    contents[200] ^= 255
-    path.write_bytes(contents)
-    first, second = sources.entries([path])
-    with pytest.raises(media.Unusable, match="the archive is damaged here"):
-        sources.read(first)
-    assert sources.read(second) == bytes(range(256)) * 9
-    path.write_bytes(contents[:300])
-    with pytest.raises(ValueError, match=r"a\.zip is truncated or damaged .*; fetch the archive again"):
-        sources.entries([tmp_path])
-
-
-def test_an_archive_that_changes_is_opened_again(tmp_path):
-    path = packed(tmp_path / "a.zip", {"a.wav": b"old"})
-    assert sources.read(sources.entries([path])[0]) == b"old"
-    packed(path, {"a.wav": b"newer"})
-    os.utime(path, ns=(1, 1))
-    assert sources.read(sources.entries([path])[0]) == b"newer"

@@ -1,4 +1,4 @@
-"""How fast clips are prepared: the index and the parts of decoding, in one process.
+"""How fast clips are prepared: the parts of decoding, in one process.
 
     python3 -m tests.benchmarks.clip_decoding [DATASET, its files below REPRO_DATA]
 
@@ -20,7 +20,7 @@ from fractions import Fraction
 import av
 import numpy as np
 
-from repro.audiovisual import media, prepare, sound, sources, splits, video
+from repro.audiovisual import media, prepare, sound, splits, video
 from repro.audiovisual.decode import decode
 from tests.benchmarks.spread import spread
 
@@ -51,7 +51,7 @@ def made_up() -> bytes:
 def real(name: str) -> list[bytes]:
     """Some clips of a data set, evenly spread."""
     items = prepare._find(name, None, subset=True).items
-    return [sources.read(item.entry) for item in items[:: max(1, len(items) // MOST)]]
+    return [item.entry.read() for item in items[:: max(1, len(items) // MOST)]]
 
 
 def turns(work: Callable, files: list) -> list[float]:
@@ -67,31 +67,30 @@ def turns(work: Callable, files: list) -> list[float]:
 
 def decoded(contents: bytes) -> None:
     """Decode all pictures and keep none: what the format costs at least."""
-    with media.opened(io.BytesIO(contents)) as container:
+    with media.opened(contents) as container:
         for _ in media.decoded(container, "video"):
             pass
 
 
 def main() -> None:
-    """Time index, pictures, sound and all of a clip."""
+    """Time pictures, sound and all of a clip."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dataset", nargs="?", choices=tuple(splits.LAYOUTS), help="made-up clips without one")
     name = parser.parse_args().dataset
     files = real(name) if name else [made_up()] * 4
     needs = "audio" if name == "esc50" else "video"
-    about = {contents: media.describe(io.BytesIO(contents), needs) for contents in files}
     sound.log_mel(np.zeros(1600, dtype=np.float32))  # the first use compiles
 
     def whole(contents: bytes, size: int) -> None:
-        decode(contents, about[contents], needs=needs, size=size, listed=math.nan)
+        decode(contents, needs=needs, size=size, listed=math.nan)
 
-    works = {"index": lambda contents: media.describe(io.BytesIO(contents), needs)}
+    works: dict[str, Callable] = {}
     if needs == "video":
         works |= {"pictures, decoded": decoded, "pictures, size 128": functools.partial(video.read, size=128)}
     works["sound, decoded"] = sound.read
     for size in (128, 256) if needs == "video" else (128,):
         works[f"all, size {size}"] = functools.partial(whole, size=size)
-    seconds = sum(each["seconds"] or 0 for each in about.values()) / len(about)
+    seconds = sum(media.announced(contents)[0] for contents in files) / len(files)
     print(f"{name or 'made-up clips'}: {len(files)} clips of {seconds:.1f} s on average, one core, {TURNS} turns")
     for part, work in works.items():
         times = turns(work, files)

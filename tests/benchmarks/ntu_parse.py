@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from repro.data import prepared
 from repro.skeleton import ntu, ntu_prepare
 from tests.benchmarks.spread import ratios, spread
 
@@ -71,8 +72,8 @@ def each(read: Callable, files: list[bytes]) -> None:
         read(contents)
 
 
-def shards(files: list[bytes], root: Path) -> dict[str, Callable]:
-    """What makes a shard of the files, written below `root` as a folder and as a zip."""
+def parts(files: list[bytes], root: Path) -> dict[str, Callable]:
+    """What makes parts of the files, written below `root` as a folder and as a zip."""
     folder, packed = root / "nturgb+d_skeletons", root / "nturgbd_skeletons_s001_to_s017.zip"
     folder.mkdir()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -81,8 +82,9 @@ def shards(files: list[bytes], root: Path) -> dict[str, Callable]:
             path.write_bytes(contents)
             archive.write(path, path.name)
     return {
-        f"shard from a {name}": functools.partial(ntu_prepare._make_shard, path, ntu.members(path)[0], "authors",
-                                                  root / "shard.npz")
+        f"parts from a {name}": functools.partial(
+            prepared.make_parts, [(item, root / f"{item.name}.npz") for item in ntu.recordings(path)[0]],
+            functools.partial(ntu_prepare.sequence, pipeline="authors"))
         for name, path in (("folder", folder), ("zip", packed))
     }
 
@@ -107,7 +109,7 @@ def main() -> None:
     readers = {"ours": ntu.parse, "plain script": plain, "numbers alone (NumPy)": numbers_alone}
     works = {name: functools.partial(each, read, files) for name, read in readers.items()}
     with tempfile.TemporaryDirectory() as root:
-        works |= shards(files, Path(root))
+        works |= parts(files, Path(root))
         taken = {name: [] for name in works}
         for _ in range(TURNS):
             for name, work in works.items():

@@ -12,8 +12,7 @@ from random import Random
 import numpy as np
 from PIL import Image
 
-from repro.audiovisual import sources
-from repro.data import manifest
+from repro.data import archives as packed
 from repro.image import data
 from repro.image.files import read_rgb
 from repro.skeleton import ntu, ntu_prepare
@@ -58,10 +57,8 @@ def encoded(number: int, kind: str = "png", **size: int) -> bytes:
 
 
 def read_texts(contents: bytes, folder: Path) -> None:
-    """The members of an archive, of which the manifest declares so many bytes."""
-    path = write(folder / "things.zip", contents)
-    found = manifest.read_members(path, most=sum(map(len, TEXTS.values())))
-    _stated((data for _, data in found), [*TEXTS.values(), *(text[:-1] for text in TEXTS.values())])
+    """The members of an archive."""
+    _stated((data for _, data in packed.members(write(folder / "things.zip", contents))), known_members())
 
 
 def read_skeletons(contents: bytes, folder: Path) -> None:
@@ -76,10 +73,14 @@ def read_skeletons(contents: bytes, folder: Path) -> None:
 def read_clips(contents: bytes, folder: Path) -> None:
     """The files of a data set of recordings in an archive."""
     write(folder / "things.zip", contents)
-    for entry in sources.entries([folder]):
-        assert ".." not in Path(entry.member).parts and not Path(entry.member).is_absolute(), entry.place
-        _stated([sources.read(entry)], [*TEXTS.values(), *(text[:-1] for text in TEXTS.values()), mutations.BOMB,
-                          zip_of(TEXTS)])
+    for entry in packed.entries(folder / "things.zip"):
+        assert ".." not in Path(entry.name).parts and not Path(entry.name).is_absolute(), f"{entry}"
+        _stated([entry.read()], known_members())
+
+
+def known_members() -> list[bytes]:
+    """The contents that sound and damaged archives of texts may hold."""
+    return [*TEXTS.values(), *(text[:-1] for text in TEXTS.values()), mutations.BOMB, zip_of(TEXTS)]
 
 
 def read_pictures(contents: bytes, folder: Path) -> None:

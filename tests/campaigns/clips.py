@@ -20,8 +20,7 @@ SIZE = 24                     # pixels, of decoded pictures
 
 def decoded(contents: bytes, needs: str) -> Clip:
     """A file as preparation decodes it; whoever calls names it."""
-    about = media.describe(io.BytesIO(contents), needs)
-    return decode(contents, about, needs=needs, size=SIZE, listed=math.nan)
+    return decode(contents, needs=needs, size=SIZE, listed=math.nan)
 
 
 def read_video(contents: bytes, folder: Path) -> None:

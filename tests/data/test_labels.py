@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from repro.data.labels import check_labels
+from repro.data.labels import check_counts, check_labels
 
 TRAIN, TEST = torch.tensor([True, True, False, False]), torch.tensor([False, False, True, False])
 
@@ -26,3 +26,9 @@ def test_a_sample_for_train_and_for_test_is_refused():
     both = TRAIN & torch.tensor([False, True, False, False])
     with pytest.raises(ValueError, match="things: 1 samples are for train and for test, the first of them 1"):
         check_labels("things", torch.zeros(4, dtype=torch.int64), 1, TRAIN, TEST | both)
+
+
+def test_counts_are_as_declared_where_something_is():
+    check_counts("things", {"train": 3, "test": 0, "more": 1}, {"train": 3, "test": None}, "go")
+    with pytest.raises(ValueError, match=r"things: train 3, test 0; expected train 1,000, test 0; go"):
+        check_counts("things", {"train": 3, "more": 1}, {"train": 1000, "test": 0}, "go")

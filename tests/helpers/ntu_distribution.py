@@ -2,8 +2,6 @@
 
 from ntu_files import AGAIN, COMING, CROWD, GHOST, LONG, ONE, SITTING, TWO
 
-from repro.skeleton import ntu
-
 FILES = {                     # two training and two test subjects, all cameras; the last one is among the missing
     "S001C001P001R001A001": ONE, "S001C002P001R001A050": TWO, "S001C003P001R001A060": COMING,
     "S002C001P003R001A002": AGAIN, "S002C002P003R002A001": CROWD, "S002C003P006R001A003": LONG,
@@ -16,7 +14,7 @@ SPLITS = {
     "xview": {"train": {"views": [2, 3]}, "test": {"views": [1]},
               "expect": {"train": 7, "test": 3}, "kept": {"train": 6, "test": 3}},
 }
-WHOLE = ["authors.lock", "authors.npy", "authors.npz"]
+WHOLE = ["authors.frames.npy", "authors.jsonl", "authors.lock"]
 
 
 def prepared_folder(tmp_path):
@@ -26,15 +24,3 @@ def prepared_folder(tmp_path):
 
 def left_behind(tmp_path):
     return sorted(path.name for path in prepared_folder(tmp_path).iterdir())
-
-
-def counting(monkeypatch):
-    """The names of files parsed from here on."""
-    parsed, read = [], ntu.read
-
-    def counted(path, member):
-        parsed.append(member.name)
-        return read(path, member)
-
-    monkeypatch.setattr(ntu, "read", counted)
-    return parsed

@@ -1,10 +1,12 @@
-"""A process of its own that prepares data, to be killed on the way."""
+"""A process of its own that prepares data, to be killed on the way; and what it makes of a file."""
 
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
 
 
 def start(tmp_path, script, workers, last):
@@ -29,3 +31,14 @@ def killed_before(last, function, place):
             kill()
         return function(*arguments, **options)
     return call
+
+
+def make(item, log=None):
+    """The bytes of a file as rows, and twice as pairs; of "bad" files an error."""
+    contents = item.entry.read()
+    if log is not None:
+        log.append(item.name)
+    if contents.startswith(b"bad"):
+        raise ValueError(f"says bad: {len(contents)}")
+    rows = np.frombuffer(contents, np.uint8)
+    return {"rows": rows, "pairs": np.stack([rows, rows], axis=1).astype(np.float32)}, {"first": item.name}

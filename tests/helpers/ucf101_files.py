@@ -3,7 +3,7 @@
 import numpy as np
 from made_clips import silent_avi
 
-from repro.audiovisual import arrays, prepare
+from repro.audiovisual import prepare
 
 CLIPS = {"Biking": ["v_a", "v_c", "v_e"], "Archery": ["v_b", "v_d"]}
 LISTS = {"classInd.txt": "1 Archery\n2 Biking\n"}
@@ -16,7 +16,7 @@ SILENT = {f"Any/v_{letter}.avi": silent_avi(level, 40 + level % 7)
           for letter, level in zip("abcde", (40, 60, 80, 100, 120), strict=True)}
 SPLITS = {f"split{number}": {"train": {f"list{number}": ["train"]}, "test": {f"list{number}": ["test"]},
                              "expect": {"train": 3, "test": 2, "unused": 0, "classes": 2}} for number in (1, 2, 3)}
-WHOLE = ["24.frames", "24.jsonl", "24.mel", "index.jsonl"]
+WHOLE = ["24.frames.npy", "24.jsonl", "24.lock", "24.mel.npy"]
 
 
 def folder(tmp_path):
@@ -44,11 +44,11 @@ def assert_same(first, second):
 
 def counting(monkeypatch):
     """Names of the clips decoded from here on."""
-    decoded = []
+    decoded, clip = [], prepare.clip
 
-    def counted(base, item, about, original=arrays._clip):
+    def counted(item, **options):
         decoded.append(item.name)
-        return original(base, item, about)
+        return clip(item, **options)
 
-    monkeypatch.setattr(arrays, "_clip", counted)
+    monkeypatch.setattr(prepare, "clip", counted)
     return decoded

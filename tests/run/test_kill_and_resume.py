@@ -221,7 +221,8 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
     cells, table = undisturbed
     assert sorted(cells) == [0, 1] and cells[0]["result"] != cells[1]["result"]
     for seed, cell in cells.items():
-        assert set(cell["state"]) >= {"model", "keys", "dictionary", "sequence_dictionary", "optimiser", "generator", "order"}
+        kept = {"model", "keys", "dictionary", "sequence_dictionary", "optimiser", "generator", "order"}
+        assert set(cell["state"]) >= kept
         assert len({line["loss"] for line in cell["progress"]}) == EPOCHS
         assert sorted(cell["progress"][0]) == ["AD", "AE", "CD", "CE", "loss", "of", "step"]
         assert table[str(seed)] == cell["result"]["linear"]

@@ -10,7 +10,7 @@ from ntu_distribution import FILES, SPLITS
 from ntu_files import text
 
 from repro.data import manifest
-from repro.skeleton import ntu_prepare, study
+from repro.skeleton import study
 from repro.skeleton.recipe import smoke
 
 
@@ -23,7 +23,6 @@ def distribution(tmp_path, monkeypatch):
     (tmp_path / "data_manifests" / "ntu.yaml").write_text(yaml.safe_dump(declared, sort_keys=False))
     (tmp_path / "data_manifests" / "ntu_missing.txt").write_text("S001C002P005R002A008\nS001C002P006R001A008\n")
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
-    monkeypatch.setattr(ntu_prepare, "CHUNK", 2)
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
 
     def write(files=FILES, packed=False, root="data"):

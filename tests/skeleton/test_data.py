@@ -109,13 +109,13 @@ def test_missing_distribution_names_page_archive_and_place(distribution, tmp_pat
 
 def test_other_counts_than_declared_raise(distribution):
     root = distribution(SMALL, expect={"train": 6, "test": 3})
-    with pytest.raises(ValueError, match=r"recordings are 5 for train and 3 for test, expected 3 for test and"):
+    with pytest.raises(ValueError, match=r"recordings: test 3, train 5; expected test 3,"):
         data.load("ucla", root)
 
 
 def test_other_counts_after_the_length_rule_raise(distribution):
     root = distribution(SMALL, kept={"train": 4, "test": 2})
-    with pytest.raises(ValueError, match=r"longer than 10 frames are 3 for train and 2 for test, expected"):
+    with pytest.raises(ValueError, match=r"longer than 10 frames: test 2, train 3; expected"):
         data.load("ucla", root)
 
 
@@ -194,7 +194,7 @@ def test_one_frame_is_read_and_left_out(distribution):
     read = data.parse_ucla([recording("a05_s07_e09_v02", body(1))], "where")
     assert read.lengths.tolist() == [1] and read.labels.tolist() == [4]
     assert read.subjects.tolist() == [7] and read.views.tolist() == [2]
-    with pytest.raises(ValueError, match=r"longer than 10 frames are 0 for train and 0 for test"):
+    with pytest.raises(ValueError, match=r"longer than 10 frames: test 0, train 0"):
         data.load("ucla", distribution(dict([recording("a05_s07_e09_v02", body(1))]), expect={"train": 1, "test": 0}))
 
 

@@ -114,50 +114,9 @@ def test_members_of_an_archive_lie_anywhere_but_hidden(tmp_path, prefix):
     places = [f"{prefix}{name}.skeleton" for name in NAMES]
     path = archive(tmp_path / "a.zip", [*places, f"{prefix}._{NAMES[0]}.skeleton", f"{prefix}.trash/x.skeleton",
                                         f"__MACOSX/{prefix}x.skeleton"])
-    found, _ = ntu.members(path)
-    assert [(member.name, member.place) for member in found] == list(zip(NAMES, places, strict=True))
-    assert [ntu.read(path, member) for member in found] == [text(ONE)] * 2
-
-
-def test_an_archive_that_was_exchanged_is_opened_again(tmp_path):
-    path = archive(tmp_path / "a.zip", [f"{NAMES[0]}.skeleton"])
-    assert [member.name for member in ntu.members(path)[0]] == NAMES[:1]
-    archive(path, [f"{name}.skeleton" for name in NAMES])                     # another size
-    assert [member.name for member in ntu.members(path)[0]] == NAMES
-    archive(tmp_path / "b.zip", [f"{name}.skeleton" for name in (NAMES[0], "S002C001P001R001A001")]).replace(path)
-    assert [member.name for member in ntu.members(path)[0]] == [NAMES[0], "S002C001P001R001A001"]
-
-
-def test_an_unchanged_archive_is_opened_once(tmp_path, monkeypatch):
-    path = archive(tmp_path / "a.zip", [f"{name}.skeleton" for name in NAMES])
-    found, _ = ntu.members(path)
-    monkeypatch.setattr(zipfile, "ZipFile", None)
-    assert ntu.read(path, found[0]) == text(ONE)
-
-
-def test_a_file_that_cannot_be_read_is_a_bad_one(tmp_path):
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(ValueError, match=r"cannot be read .*Is a directory"):
-        ntu.read(tmp_path, ntu.Member("folder", "folder", 0))
-
-
-def test_a_file_of_absurd_size_is_not_read(tmp_path, monkeypatch):
-    path = archive(tmp_path / "a.zip", [f"{NAMES[0]}.skeleton"])
-    monkeypatch.setattr(ntu, "MOST_BYTES", len(text(ONE)))
-    assert ntu.read(path, ntu.members(path)[0][0]) == text(ONE)
-    monkeypatch.setattr(ntu, "MOST_BYTES", len(text(ONE)) - 1)
-    with pytest.raises(ValueError, match=f"has {len(text(ONE)):,} bytes, at most {len(text(ONE)) - 1:,} are read"):
-        ntu.read(path, ntu.members(path)[0][0])
-
-
-def test_an_encrypted_member_is_a_bad_one(tmp_path):
-    path = archive(tmp_path / "a.zip", [f"{NAMES[0]}.skeleton"])
-    contents = bytearray(path.read_bytes())
-    contents[contents.find(b"PK\x03\x04") + 6] |= 1                            # the flag in the member's own header
-    contents[contents.find(b"PK\x01\x02") + 8] |= 1                            # and in the archive's list
-    path.write_bytes(contents)
-    with pytest.raises(ValueError, match=r"cannot be read .*encrypted"):
-        ntu.read(path, ntu.members(path)[0][0])
+    items, _ = ntu.recordings(path)
+    assert [(item.name, item.entry.name) for item in items] == list(zip(NAMES, places, strict=True))
+    assert [item.entry.read() for item in items] == [text(ONE)] * 2
 
 
 def test_columns_of_names():
@@ -182,7 +141,7 @@ def test_counts_of_the_official_names():
     assert sorted(set(every) - ntu_prepare.unusable()) == sorted(available) and len(available) == 56578
     ntu_prepare.check(every, subset=False, kept=False)
     ntu_prepare.check(available, subset=False, kept=True)
-    with pytest.raises(ValueError, match=r"with a usable skeleton, protocol xsub, are .*a part of them needs --subset"):
+    with pytest.raises(ValueError, match=r"with a usable skeleton, of protocol xsub: .*a part of them needs --subset"):
         ntu_prepare.check(available[1:], subset=False, kept=True)
     for protocol, expected in {"xsub": (40091, 16487), "xview": (37646, 18932)}.items():
         found = manifest.load_manifest("ntu").splits[protocol].masks(ntu.columns(available))

@@ -1,9 +1,6 @@
-"""Work that processes share: jobs handed to workers, one preparation of the same file at a time. No torch."""
+"""Work that processes share: jobs handed to workers. No torch."""
 
-import contextlib
 import functools
-import glob
-import logging
 import multiprocessing
 import os
 import queue
@@ -13,15 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from tqdm.auto import tqdm
 
-from repro.data.disk import alone, write_atomically
-
-Made = TypeVar("Made")
-log = logging.getLogger(__name__)
 LOST = "its process was lost (perhaps for want of memory, unless it says why above)"
 
 
@@ -90,40 +82,6 @@ def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], workers:
         except ChildProcessError as error:
             raise ChildProcessError("one of the processes that read was killed, perhaps for want of memory; started "
                                     "again it goes on where it was, and fewer --workers need less memory") from error
-
-
-def made_once(
-    path: Path,
-    read: Callable[[Path], Made],
-    make: Callable[[], Made],
-    write: Callable[[Path, Made], object],
-    damaged: tuple[type[Exception], ...],
-) -> Made:
-    """What a file holds; if it is not there or damaged it is made first.
-
-    Processes that ask at the same time wait for the one that makes it. What killed ones left half-written goes.
-
-    Args:
-        path: of the file.
-        read: gives what the file at a path holds.
-        make: gives the same from what it is made of.
-        write: fills the file at a path with that.
-        damaged: errors of `read` that say that the file is missing or damaged.
-    """
-    with contextlib.suppress(*damaged):
-        return read(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with alone(path.with_name(f"{path.name}.lock")):
-        for abandoned in path.parent.glob(f".{glob.escape(path.name)}.*"):
-            abandoned.unlink()
-        try:
-            return read(path)  # another process may have been first
-        except damaged as error:
-            if path.exists():
-                log.warning("%s is damaged (%s); making it again", path, error)
-        made = make()
-        write_atomically(path, lambda temporary: write(temporary, made))
-        return made
 
 
 def end_with_parent(*_: object) -> None:

@@ -1,0 +1,333 @@
+"""Arrays made of the files of a data set: item by item in processes, then joined, and mapped into memory.
+
+    <REPRO_RUNS>/prepared/<data set>-<digest of the items' names>/
+        <form>.<array>.npy      the rows of all items, end to end
+        <form>.jsonl            the index, written last
+        <form>.parts/           a file per item, until then
+
+What is there is done: a preparation that was killed goes on with the items that have no part. A file whose size has
+changed is read again, and so are all others once they were joined; one whose contents alone change is not noticed,
+delete the folder to have all read again. NumPy alone.
+"""
+
+import contextlib
+import functools
+import glob
+import hashlib
+import io
+import json
+import logging
+import math
+import mmap
+import os
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from repro.data import manifest, npz
+from repro.data.archives import Entry
+from repro.data.disk import alone, write_atomically
+from repro.data.parallel import run_jobs
+
+LAYOUT = 3                    # raise when the files are written otherwise
+CHUNK = 16                    # items that a process makes before it reports
+SHOWN = 20                    # files named in a message
+HASHED = 2**32                # bytes of an array that is hashed whenever it is read; of a larger one the size counts
+NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)  # else no more than memory holds
+
+Record = dict[str, Any]
+Make = Callable[["Item"], tuple[Mapping[str, np.ndarray], Mapping[str, Any]]]
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A file that arrays are made of.
+
+    Attributes:
+        name: of the item, in its data set.
+        entry: the file.
+        seconds: that it should last, NaN if nobody says.
+    """
+
+    name: str
+    entry: Entry
+    seconds: float = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """What was made of the items of a data set.
+
+    Attributes:
+        records: one per item in their order: its name; `bytes` of the file; how many `rows` it has, by array; what
+            `make` says of it; and the reason if it cannot be used, else None.
+        arrays: by name, the rows of the items that can be used, one after the other; mapped, writing would not reach
+            the files.
+        digests: hex sha256 of each array.
+    """
+
+    records: list[Record]
+    arrays: dict[str, np.ndarray]
+    digests: dict[str, str]
+
+    @property
+    def bad(self) -> dict[str, str]:
+        """Reasons by name for files that cannot be used."""
+        return {record["name"]: record["reason"] for record in self.records if record["reason"]}
+
+    @property
+    def usable(self) -> list[Record]:
+        """The records of the others."""
+        return [record for record in self.records if not record["reason"]]
+
+
+def folder_of(name: str, version: int, items: Iterable[Item]) -> Path:
+    """The folder of the arrays of a data set, which the names of its items give, and how they are made: a version."""
+    listing = "\n".join([f"layout {LAYOUT}, version {version}", *(item.name for item in items)])
+    return manifest.prepared_root() / f"{name}-{hashlib.sha256(listing.encode()).hexdigest()[:16]}"
+
+
+def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, workers: int) -> Arrays:
+    """Make the arrays of all items, or what of them is missing; files that could not be used are tried again.
+
+    Processes that ask at the same time wait for one another.
+
+    Args:
+        path: of the arrays, without endings, in the folder that `folder_of` gives.
+        items: sorted by name.
+        make: gives the rows of an item, by array, and what there is to say of it, ready for JSON. A function of a
+            module, which processes can import; raises ValueError where a file cannot be used.
+        skip_bad: leave such files out.
+        workers: processes that make; with 1, this one does.
+
+    Raises:
+        ValueError: if files cannot be used and may not be left out, or none can: how many, which and why.
+        OSError: if the disk is full, or a process is killed; what was made until then is kept.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with alone(path.with_suffix(".lock")):
+        _remove_abandoned(path)
+        made = None
+        with contextlib.suppress(FileNotFoundError, ValueError):  # not there, or damaged since
+            made = read(path, items)
+        if made:
+            still_bad = {item.name: reason for item in items if item.name in made.bad and (reason := _try(item, make))}
+            if len(still_bad) == len(made.bad):
+                _refuse(still_bad, len(items), skip_bad)
+                shutil.rmtree(path.with_suffix(".parts"), ignore_errors=True)  # left by a kill after the index
+                return made
+        parts = path.with_suffix(".parts")
+        parts.mkdir(exist_ok=True)
+        places = [parts / f"{number:07d}-{item.entry.size}.npz" for number, item in enumerate(items)]
+        waiting = [(item, place) for item, place in zip(items, places, strict=True) if not place.exists()]
+        jobs = [(waiting[start : start + CHUNK], make) for start in range(0, len(waiting), CHUNK)]
+        bad: dict[str, str] = {}
+        done = len(items) - len(waiting)
+        with tqdm(total=len(items), initial=done, desc=f"reading {path.parent.name}", unit="file") as progress:
+            for count, reasons in run_jobs(make_parts, jobs, workers):
+                bad |= reasons
+                progress.update(count)
+        _refuse(bad, len(items), skip_bad)
+        _join(path, items, places, bad)
+        shutil.rmtree(parts)
+        return read(path, items)
+
+
+def read(path: Path, items: Sequence[Item]) -> Arrays:
+    """What `build` made of the same items.
+
+    Raises:
+        FileNotFoundError: if it was not made, or not to the end, or files have changed since.
+        ValueError: if a file of it is damaged.
+    """
+    index = path.with_suffix(".jsonl")
+    lines = index.read_bytes().splitlines(keepends=True)
+    try:
+        end = json.loads(lines[-1])
+        if end["index"] != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
+            raise ValueError("it has changed")
+        records = [json.loads(line) for line in lines[:-1]]
+        expected = [[item.name, item.entry.size] for item in items]
+        if [[record["name"], record["bytes"]] for record in records] != expected:
+            raise FileNotFoundError(f"{index} is of files that have changed since")
+        arrays = {}
+        for name, about in end["arrays"].items():
+            arrays[name] = array = _mapped(_file(path, name), about)
+            if array.nbytes <= HASHED and about["sha256"] != _sha256(_file(path, name), array.nbytes):
+                raise ValueError(f"the contents of {name} have changed")
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"{index} or its arrays are damaged ({error})") from error
+    return Arrays(records, arrays, {name: about["sha256"] for name, about in end["arrays"].items()})
+
+
+def first_rows(records: Sequence[Record], array: str) -> np.ndarray:
+    """(n + 1,) int64, from 0: the rows of item i in an array lie from the i-th up to the next."""
+    return np.concatenate([[0], np.cumsum([record["rows"][array] for record in records], dtype=np.int64)])
+
+
+def described(what: str, reasons: Mapping[str, str]) -> list[str]:
+    """How many files there are reasons for, by kind, and the first of them; nothing if there are none."""
+    if not reasons:
+        return []
+    kinds = Counter(re.sub(r"\b\d[\d,.]*", "N", reason.partition(":")[0]) for reason in reasons.values())
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(5))
+    shown = [f"  {name}: {reasons[name]}" for name in sorted(reasons)[:SHOWN]]
+    rest = [f"  and {len(reasons) - SHOWN:,} more"] if len(reasons) > SHOWN else []
+    return [f"{len(reasons):,} {what} ({counts}):", *shown, *rest]
+
+
+def made_once(path: Path, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The arrays of an `.npz`; if it is not there or damaged they are made first.
+
+    Processes that ask at the same time wait for the one that makes them. What killed ones left half-written goes.
+    """
+    with contextlib.suppress(*npz.DAMAGED):
+        return npz.read(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with alone(path.with_name(f"{path.name}.lock")):
+        _remove_abandoned(path)
+        try:
+            return npz.read(path)  # another process may have been first
+        except npz.DAMAGED as error:
+            if path.exists():
+                log.warning("%s is damaged (%s); making it again", path, error)
+        made = dict(make())
+        write_atomically(path, lambda temporary: npz.write(temporary, made))
+        return made
+
+
+def make_parts(items: Sequence[tuple[Item, Path]], make: Make) -> tuple[int, dict[str, str]]:
+    """Make the parts of some items; returns their number, and reasons by name for files that cannot be used."""
+    from threadpoolctl import threadpool_limits
+
+    bad = {}
+    with threadpool_limits(1):
+        for item, path in items:
+            try:
+                arrays, about = make(item)
+            except ValueError as error:
+                bad[item.name] = str(error)
+                continue
+            except Exception as error:
+                error.add_note(f"in {item.entry}")
+                raise
+            rows = {name: len(array) for name, array in arrays.items()}
+            record = np.array(json.dumps(_about(item) | {"rows": rows, **about}))
+            write_atomically(path, functools.partial(npz.write, arrays={**arrays, "record": record}))
+    return len(items), bad
+
+
+def _try(item: Item, make: Make) -> str | None:
+    """Why a file cannot be used, None if it can."""
+    try:
+        make(item)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _refuse(bad: Mapping[str, str], count: int, skip_bad: bool) -> None:
+    """Raise ValueError if there are files that cannot be used, unless they may be left out and some are left."""
+    if len(bad) == count or (bad and not skip_bad):
+        text = "\n".join(described("files cannot be used", bad))
+        advice = "none of its files is usable" if len(bad) == count else "or leave them out: --skip-bad --subset"
+        raise ValueError(f"{text}\nfetch them again, {advice}".lstrip())
+
+
+def _join(path: Path, items: Sequence[Item], parts: Sequence[Path], bad: Mapping[str, str]) -> None:
+    """Write the arrays of all items, an item in memory at a time, and then the index."""
+    parts = [part for item, part in zip(items, parts, strict=True) if item.name not in bad]
+    made = {record["name"]: record for record in map(_record, parts)}
+    records = [made.get(item.name) or _about(item) | {"reason": bad[item.name]} for item in items]
+    arrays = {name: _join_array(path, name, parts) for name in next(iter(made.values()))["rows"]}
+    lines = "".join(json.dumps(record) + "\n" for record in records).encode()
+    end = json.dumps({"arrays": arrays, "index": hashlib.sha256(lines).hexdigest()}) + "\n"
+    write_atomically(path.with_suffix(".jsonl"), lambda temporary: temporary.write_bytes(lines + end.encode()))
+
+
+def _join_array(path: Path, name: str, parts: Sequence[Path]) -> dict[str, Any]:
+    """Write one array of all items; returns its type, its shape, and the hex sha256 of its contents."""
+    digest = hashlib.sha256()
+    with _opened(parts[0]) as stored:
+        kind, shape = stored[name].dtype.str, stored[name].shape[1:]
+    about = {"dtype": kind, "shape": [sum(_record(part)["rows"][name] for part in parts), *shape]}
+
+    def write(temporary: Path) -> None:
+        with open(temporary, "wb") as file:  # not mapped: there a full disk would end the process without a word
+            file.write(_header(about))
+            for part in parts:
+                with _opened(part) as stored:
+                    contents = stored[name].tobytes()
+                digest.update(contents)
+                file.write(contents)
+
+    write_atomically(_file(path, name), write)
+    return about | {"sha256": digest.hexdigest()}
+
+
+def _header(about: Mapping[str, Any]) -> bytes:
+    """The beginning of the `.npy` file of an array."""
+    header = io.BytesIO()
+    described = {"descr": about["dtype"], "fortran_order": False, "shape": tuple(about["shape"])}
+    np.lib.format.write_array_header_1_0(header, described)
+    return header.getvalue()
+
+
+def _about(item: Item) -> Record:
+    return {"name": item.name, "bytes": item.entry.size, "rows": {}, "reason": None}
+
+
+def _record(part: Path) -> Record:
+    with _opened(part) as stored:
+        return json.loads(str(stored["record"]))
+
+
+@contextlib.contextmanager
+def _opened(part: Path) -> Iterator[Any]:
+    """The arrays of a part; a damaged one, as a power failure may leave it, goes."""
+    try:
+        with open(part, "rb") as file, np.load(file) as stored:
+            yield stored
+    except npz.DAMAGED as error:
+        part.unlink(missing_ok=True)
+        raise ValueError(f"{part} was damaged ({error}); give the same command again, and it is made anew") from error
+
+
+def _file(path: Path, array: str) -> Path:
+    return path.with_name(f"{path.name}.{array}.npy")
+
+
+def _mapped(path: Path, about: Mapping[str, Any]) -> np.ndarray:
+    """The array of a file, mapped into memory, of which it takes none before it is read.
+
+    Raises:
+        ValueError: if it has another beginning or size than the array that was written.
+    """
+    kind, count, header = np.dtype(about["dtype"]), math.prod(about["shape"]), _header(about)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size != len(header) + count * kind.itemsize or file.read(len(header)) != header:
+            raise ValueError(f"{path} is not as it was written")
+        mapped = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE | NO_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    return np.frombuffer(mapped, kind, count, len(header)).reshape(about["shape"])
+
+
+def _sha256(path: Path, size: int) -> str:
+    with open(path, "rb") as file:  # through the map, all of it would stay in this process
+        file.seek(-size, os.SEEK_END)
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what killed processes have left half-written for a path."""
+    for abandoned in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        abandoned.unlink()

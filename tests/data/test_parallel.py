@@ -1,0 +1,56 @@
+"""Processes that share work: how they end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from nursery import until
+
+SLEEPERS = """
+import sys, time
+from pathlib import Path
+from repro.data.parallel import run_jobs
+
+def sleep(number):
+    Path(sys.argv[1], f"job {number}").touch()
+    time.sleep(60)
+
+if __name__ == "__main__":
+    list(run_jobs(sleep, [(number,) for number in range(8)], 2))
+"""
+
+
+def of_session(session):
+    """Commands of the processes that belong to a session, those that have ended left out."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, theirs, *_ = path.read_text().rpartition(")")[2].split()
+            if int(theirs) == session and state not in "ZX":
+                found.append(path.with_name("cmdline").read_text().replace("\0", " "))
+        except OSError:  # it has ended meanwhile
+            continue
+    return found
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="asks Linux for the processes of a session")
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["one process", "all, as a terminal does"])
+def test_ctrl_c_ends_the_processes_at_once_whatever_they_do(tmp_path, send):
+    (tmp_path / "sleepers.py").write_text(SLEEPERS)
+    process = subprocess.Popen([sys.executable, tmp_path / "sleepers.py", tmp_path], stderr=subprocess.PIPE, text=True,
+                               start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    try:
+        until(lambda: len(list(tmp_path.glob("job *"))) == 2)
+        began = time.monotonic()
+        send(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=50)
+        assert time.monotonic() - began < 2
+        assert errors.count("Traceback") == 1 and errors.rstrip().endswith("KeyboardInterrupt")
+        until(lambda: not of_session(process.pid), seconds=2)
+        assert len(list(tmp_path.glob("job *"))) == 2
+    finally:
+        process.kill()

@@ -1,0 +1,299 @@
+"""Arrays made of files: what they hold, and that a preparation that was disturbed goes on where it was."""
+
+import errno
+import functools
+import io
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import preparing
+import pytest
+from disks import read_only
+from preparing import make
+
+from repro.data import archives, npz, prepared
+from repro.data.prepared import Item, made_once
+
+FILES = {"a": b"abc", "b": b"", "c": b"hello", "d": b"xy"}
+ROWS = np.frombuffer(b"".join(FILES.values()), np.uint8)
+
+
+@pytest.fixture
+def items(runs, tmp_path):
+    """Writes files and returns their items."""
+    def write(files=FILES):
+        (tmp_path / "files").mkdir(exist_ok=True)
+        for name, contents in files.items():
+            (tmp_path / "files" / name).write_bytes(contents)
+        return [Item(entry.name, entry) for entry in archives.entries(tmp_path / "files")]
+
+    return write
+
+
+def built(items, log=None, *, skip_bad=False, workers=1):
+    path = prepared.folder_of("things", 1, items) / "form"
+    return prepared.build(path, items, functools.partial(make, log=log), skip_bad=skip_bad, workers=workers)
+
+
+def left_behind(runs):
+    return sorted(path.name for path in runs.rglob("*") if path.is_file())
+
+
+WHOLE = ["form.jsonl", "form.lock", "form.pairs.npy", "form.rows.npy"]
+
+
+def assert_whole(made, runs):
+    np.testing.assert_array_equal(made.arrays["rows"], ROWS)
+    np.testing.assert_array_equal(made.arrays["pairs"], np.stack([ROWS, ROWS], axis=1))
+    assert made.arrays["pairs"].dtype == np.float32 and left_behind(runs) == WHOLE
+    assert prepared.first_rows(made.records, "rows").tolist() == [0, 3, 3, 8, 10]
+    assert [record["first"] for record in made.usable] == list(FILES) and not made.bad
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_of_all_items_lie_end_to_end_and_are_made_once(items, runs, workers):
+    log, things = [], items()
+    assert_whole(built(things, log, workers=workers), runs)
+    log.clear()
+    again = built(things, log)
+    assert_whole(again, runs)
+    assert log == []
+    again.arrays["rows"][:] = 0  # reaches no file
+    assert_whole(prepared.read(prepared.folder_of("things", 1, things) / "form", things), runs)
+
+
+def test_arrays_of_nothing_are_empty(items):
+    made = built(items({"a": b""}))
+    assert made.arrays["rows"].shape == (0,) and made.arrays["pairs"].shape == (0, 2)
+
+
+def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(items, runs):
+    log, things = [], items(FILES | {"b": b"bad", "d": b"bad.."})
+    with pytest.raises(ValueError) as raised:
+        built(things, log)
+    assert str(raised.value) == ("2 files cannot be used (2 says bad):\n  b: says bad: 3\n  d: says bad: 5\n"
+                                 "fetch them again, or leave them out: --skip-bad --subset")
+    made = built(things, log, skip_bad=True)
+    assert made.arrays["rows"].tobytes() == b"abchello" and made.bad == {"b": "says bad: 3", "d": "says bad: 5"}
+    assert log == ["a", "b", "c", "d", "b", "d"]  # what is sound is there
+    log.clear()
+    built(things, log, skip_bad=True)
+    assert log == ["b", "d"]  # tried again
+    with pytest.raises(ValueError, match="2 files cannot be used"):
+        built(things, log)
+    assert log == ["b", "d"] * 2
+    (runs.parent / "files" / "b").write_bytes(b"yes")  # mended without another size
+    assert built(things, skip_bad=True).arrays["rows"].tobytes() == b"abcyeshello"
+
+
+def test_more_bad_files_than_are_shown_are_counted(items):
+    with pytest.raises(ValueError, match=r"(?s)^22 files cannot be used.*  19: says.*and 2 more\n.*none of its files"):
+        built(items({f"{number:02d}": b"bad" for number in range(22)}), skip_bad=True)
+
+
+def test_files_of_another_size_are_read_again(items):
+    built(items())
+    things, log = items({"c": b"another"}), []
+    with pytest.raises(FileNotFoundError, match=r"form\.jsonl is of files that have changed since"):
+        prepared.read(prepared.folder_of("things", 1, things) / "form", things)
+    assert built(things, log).arrays["rows"].tobytes() == b"abcanotherxy" and log == list(FILES)
+
+
+def test_what_another_version_or_other_names_have_made_lies_elsewhere(items):
+    things = items()
+    folders = {prepared.folder_of("things", version, items) for version in (1, 2) for items in (things, things[1:])}
+    assert len(folders) == 4
+
+
+def test_a_file_that_was_mended_before_all_were_made_is_read_alone(items):
+    with pytest.raises(ValueError, match="1 files cannot be used"):
+        built(items(FILES | {"c": b"bad one"}))
+    log = []
+    built(items(FILES), log)
+    assert log == ["c"]
+
+
+@pytest.mark.parametrize(("file", "damage"), [
+    ("form.rows.npy", lambda whole: whole[:-1]), ("form.rows.npy", lambda whole: whole + b"x"),
+    ("form.pairs.npy", lambda whole: whole[:-1] + b"x"),
+    ("form.pairs.npy", lambda whole: whole.replace(b"<f4", b">f4")), ("form.rows.npy", lambda whole: b""),
+    ("form.jsonl", lambda whole: whole.replace(b'"rows": 5', b'"rows": 4')), ("form.jsonl", lambda whole: whole[:-20]),
+    ("form.jsonl", lambda whole: b""), ("form.jsonl", lambda whole: b"\0" * 9), ("form.jsonl", lambda whole: b"5\n"),
+])
+def test_damage_is_named_and_mended(items, runs, file, damage):
+    things = items()
+    built(things)
+    path = prepared.folder_of("things", 1, things) / file
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"form\.jsonl or its arrays are damaged"):
+        prepared.read(path.with_name("form"), things)
+    assert_whole(built(things), runs)
+
+
+def test_an_array_too_large_to_hash_is_taken_at_its_size(items, monkeypatch):
+    things = items()
+    built(things)
+    path = prepared.folder_of("things", 1, things) / "form.rows.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    monkeypatch.setattr(prepared, "HASHED", 5)
+    assert prepared.read(path.with_name("form"), things).arrays["rows"].tobytes() == b"abchellox!"
+
+
+def test_more_than_memory_holds_can_be_mapped(tmp_path):
+    """A private mapping counts as used memory unless it is told not to, and one of terabytes would be refused."""
+    shape = (10**9, 24, 32, 3)
+    try:
+        with open(tmp_path / "frames.npy", "wb") as file:
+            header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            file.truncate(file.tell() + np.prod(shape, dtype=int))  # takes no room on the disk
+    except OSError:
+        pytest.skip("this file system has no files with holes")
+    mapped = prepared._mapped(tmp_path / "frames.npy", {"dtype": "|u1", "shape": shape})
+    assert mapped.shape == shape and mapped[-1].max() == 0 and mapped.flags.writeable
+
+
+def test_any_other_error_has_a_note_of_the_file(items, tmp_path):
+    things = items()
+    with pytest.raises(ZeroDivisionError) as raised:
+        prepared.build(tmp_path / "runs" / "form", things, lambda item: 1 / 0, skip_bad=True, workers=1)
+    assert raised.value.__notes__ == [f"in {tmp_path / 'files' / 'a'}"]
+
+
+# ------------------------------------------------------------------------------------------------ disturbed
+
+SCRIPT = """
+import os, shutil, sys, time
+from pathlib import Path
+from preparing import kill, killed_before, make
+from repro.data import archives, prepared
+from repro.data.prepared import Item
+
+folder, workers, last = sys.argv[1:]
+
+def slowly(item):
+    if item.name == last:
+        kill()
+    if not last:
+        time.sleep(0.1)
+    with open(Path(folder) / "read.txt", "a") as file:
+        print(item.name, file=file)
+    return make(item)
+
+if __name__ == "__main__":
+    os.environ["REPRO_RUNS"] = str(Path(folder) / "runs")
+    prepared.CHUNK = 1
+    os.replace = killed_before(last, os.replace, 1)
+    shutil.rmtree = killed_before(last, shutil.rmtree, 0)
+    items = [Item(entry.name, entry) for entry in archives.entries(Path(folder) / "files")]
+    path = prepared.folder_of("things", 1, items) / "form"
+    print(prepared.build(path, items, slowly, skip_bad=False, workers=int(workers)).digests)
+"""
+
+
+def start(tmp_path, workers=1, last=""):
+    """A process that prepares, and is killed, or one of its workers, at the item or file `last`."""
+    return preparing.start(tmp_path, SCRIPT, workers, last)
+
+
+@pytest.mark.parametrize(("last", "unread"), [
+    ("c", ["c", "d"]), ("0000002-5.npz", ["c", "d"]), ("form.rows.npy", []), ("form.jsonl", []), ("form.parts", []),
+])
+def test_a_killed_preparation_goes_on_where_it_was(items, runs, tmp_path, last, unread):
+    things, log = items(), []
+    process = start(tmp_path, last=last)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL and left_behind(runs) != WHOLE
+    assert_whole(built(things, log), runs)
+    assert log == unread
+
+
+def test_a_killed_worker_is_an_error_that_says_what_to_do(items, runs, tmp_path):
+    things = items()
+    process = start(tmp_path, workers=2, last="c")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and "ChildProcessError: one of the processes that read was killed" in errors
+    assert_whole(built(things), runs)
+
+
+def test_several_at_once_read_once(items, tmp_path):
+    items()
+    processes = [start(tmp_path) for _ in range(4)]
+    outputs = [process.communicate(timeout=60) for process in processes]
+    assert all(process.returncode == 0 for process in processes), outputs
+    assert len({said for said, _ in outputs}) == 1
+    assert (tmp_path / "read.txt").read_text().split() == list(FILES)
+
+
+def test_a_part_that_a_power_failure_damaged_is_made_anew(items, runs):
+    things = items(FILES | {"d": b"bad"})
+    with pytest.raises(ValueError, match="cannot be used"):
+        built(things)
+    part, = runs.rglob("0000002-5.npz")
+    part.write_bytes(part.read_bytes()[:-40])
+    things, log = items(), []
+    with pytest.raises(ValueError, match=r"0000002-5\.npz was damaged .*; give the same command again"):
+        built(things, log)
+    assert_whole(built(things, log), runs)
+    assert log == ["d", "c"]
+
+
+class Full(io.FileIO):
+    """A file on a disk without room for it."""
+
+    def write(self, contents):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_is_an_error_that_names_the_file(items, runs, monkeypatch):
+    things, log = items(), []
+
+    def opened(path, mode="r", **options):
+        return (Full if Path(path).name.startswith(".form.rows.npy.") else open)(path, mode, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(prepared, "open", opened, raising=False)
+        with pytest.raises(OSError, match=r"No space left on device.*form\.rows\.npy'") as raised:
+            built(things)
+    assert raised.value.errno == errno.ENOSPC
+    assert_whole(built(things, log), runs)
+    assert log == []
+
+
+def test_where_nothing_can_be_written_the_folder_is_named(items, tmp_path, monkeypatch):
+    things = items()
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "file"))
+    with pytest.raises(OSError, match=r"file/prepared"):
+        built(things)
+
+
+# ------------------------------------------------------------------------------------------------ made once
+
+
+def test_it_is_made_where_it_is_missing_or_damaged(tmp_path, caplog):
+    path, values = tmp_path / "new" / "it[1].npz", [{"x": np.arange(3)}]
+    made_once(path, values.pop)
+    np.testing.assert_array_equal(made_once(path, values.pop)["x"], np.arange(3))  # the list is empty: it was read
+    path.write_bytes(path.read_bytes()[:-9])
+    assert made_once(path, lambda: {"y": np.zeros(2)}).keys() == npz.read(path).keys() == {"y"}
+    assert f"{path} is damaged" in caplog.text and "making it again" in caplog.text
+
+
+def test_what_a_killed_process_left_goes_with_the_next_making_and_nothing_else(tmp_path):
+    path = tmp_path / "it[1].npz"
+    ours, others = tmp_path / ".it[1].npz.0123456789abcdef", tmp_path / ".it1.npz.0123456789abcdef"
+    for leftover in (ours, others):
+        leftover.touch()
+    made_once(path, dict)
+    assert not ours.exists() and others.exists()
+    with read_only(tmp_path):  # who only reads changes nothing
+        assert made_once(path, lambda: 1 / 0) == {}
+
+
+def test_nothing_stays_of_a_making_that_fails(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        made_once(tmp_path / "it", lambda: 1 / 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["it.lock"]
