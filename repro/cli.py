@@ -337,19 +337,16 @@ def _judged() -> "list[DataFrame]":
 
 
 @app.command()
-def doctor(
-    repair: Annotated[bool, Option("--repair", help="Mend what can be mended without loss.")] = False,
-) -> None:
-    """Print versions, devices, data and the state of the runs, and what is wrong; ends with status 1 if something is.
+def doctor() -> None:
+    """Print versions, devices, data and the state of the runs, then what is wrong and what to do about it.
 
-    Data that are here are read and checked. Nothing is changed without --repair, which deletes temporary files of
-    processes that were killed and sets results aside that cannot be read; it leaves cells alone that are being trained.
+    Ends with status 1 if something is wrong. Data that are here are read and checked; nothing is changed.
 
-    Example: repro doctor --repair
+    Example: repro doctor
     """
     from repro.doctor import examined
 
-    if examined(print, repair=repair):
+    if examined(print):
         raise typer.Exit(1)
 
 

@@ -90,7 +90,7 @@ def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):
     run = finish(Store(tmp_path / "runs"), paper("ucla", "CE"), {"linear": 50.0})
     (run.folder / "result.json").write_text("{")
     errors = refused(repro("results", "list"))
-    assert f"repro: {run.folder / 'result.json'} cannot be read" in errors and "repro doctor --repair" in errors
+    assert f"repro: {run.folder / 'result.json'} cannot be read" in errors and "delete recipe.json and result.json" in errors
 
 
 def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported_ones(repro, tmp_path, monkeypatch):

@@ -306,5 +306,5 @@ def _read(path: Path, checked: Callable[[dict[str, Any]], dict[str, Any]]) -> di
     try:
         return checked(parse_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        next_step = "`repro doctor --repair` sets it aside; then run the table again"
+        next_step = "delete recipe.json and result.json there, and run the table again: what is trained is kept"
         raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error

@@ -124,7 +124,7 @@ def test_a_damaged_result_is_named(store, content):
         with pytest.raises(ValueError) as raised:
             read()
         assert str(raised.value).startswith(f"{path} cannot be read (")
-        assert str(raised.value).endswith("; `repro doctor --repair` sets it aside; then run the table again")
+        assert str(raised.value).endswith("and run the table again: what is trained is kept")
 
 
 def test_binary_garbage_in_a_result_is_named(store):
@@ -150,7 +150,7 @@ def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, conte
     assert store.finished()[0]["result"] == written
     (run.folder / "result.json").write_text(content)
     for read in (lambda: run.result, store.finished):
-        with pytest.raises(ValueError, match=rf"result\.json cannot be read \(.*{message}.*doctor --repair"):
+        with pytest.raises(ValueError, match=rf"result\.json cannot be read \(.*{message}.*delete recipe"):
             read()
 
 
