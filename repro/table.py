@@ -1,4 +1,17 @@
-"""A table is a sweep of recipe fields beside printed numbers: studies, tables, and how a table is made."""
+"""A table is a sweep of recipe fields beside printed numbers.
+
+    study   how a recipe is trained and measured (`Study`)
+    cell    one recipe and one seed: what is trained, and found again by the hash of all that decides it
+    row     a product of fields, such as {"method": ("moco", "sce"), "temperature": 0.2}, which is two recipes
+    table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
+
+`run_table` goes four steps. `Table.cells` lists the cells of the rows, with the fields asked for in the place of theirs.
+`train` brings those that are missing to their result. `Table.select` says where a finished cell stands: in which row,
+and in which fields it departs from it. `Table.laid_out` puts the mean over seeds beside the printed number.
+
+Whoever draws or judges trains nothing and goes the last two steps: `Study.tidy` makes a frame of stored cells, and
+`standing` says which of them are those of which table.
+"""
 
 import contextlib
 import dataclasses
@@ -172,7 +185,10 @@ class Study:
         named = [getattr(recipe, self.recipe.named_by) for recipe in recipes]
         cells = cells.assign(cost=cost, finished=[each["finished"] for each in cost], named=named)
         measures = DataFrame(cells["metrics"].map(json.loads).tolist(), index=cells.index)
-        fields = DataFrame([recipe.to_dict() for recipe in recipes], index=cells.index, columns=self.fields)
+        columns = {name: [getattr(recipe, name) for recipe in recipes] for name in self.fields}
+        fields = DataFrame({  # where one is None, the others stay what they are
+            name: Series(values, cells.index, object if None in values else None) for name, values in columns.items()
+        })
         found = cells.drop(columns=["recipe", "metrics"]).join(measures)
         found = found.join(fields[[name for name in fields if name not in found]])
         alike = found[["preset", "dataset", "version", self.recipe.named_by, "seed"]]
@@ -333,13 +349,17 @@ class Table:
         return [*self._made(dataset, preset, variant, fields)]
 
     def described(
-        self, dataset: str | None = None, preset: str = "paper", variant: str = "none", **fields: Any
+        self, dataset: str | None = None, preset: str = "paper", variant: str = "none", *, every: bool = False,
+        **fields: Any,
     ) -> Rows:
-        """What the table trains: (name, value, source) of the first of its recipes that use most of what is asked for.
+        """What the table trains: (name, value, source) of the fields that a recipe of it uses.
+
+        The recipe is the first of those that use most of what is asked for, and then most fields.
 
         Args:
             dataset: by default the first that does not come with the package.
             preset, variant, fields: as for `recipes`; "auto" as for `cells`.
+            every: the fields that the recipe does not use too.
 
         Raises:
             ValueError: as `recipes`.
@@ -350,11 +370,12 @@ class Table:
         made = self._made(dataset, preset, variant, fields)
         asked = [name for name, value in fields.items() if value != "auto"]
         bundle = self.study.variants.get(variant, {})
-        recipe = max(made, key=lambda recipe: sum(map(recipe.uses, {*asked, *bundle})))
+        wanted = {*asked, *bundle}
+        recipe = max(made, key=lambda recipe: (sum(map(recipe.uses, wanted)), sum(map(recipe.uses, self.study.fields))))
         sources = self._sources(made[recipe], dataset, preset) | dict.fromkeys(bundle, f"variant {variant}")
         sources = {name: source for name, source in sources.items() if recipe.uses(name) and name not in asked}
         rows = recipe.described(sources, chosen=[name for name in asked if recipe.uses(name)])
-        return [*rows, *self.study.constants(recipe)]
+        return [*(row for row in rows if every or recipe.uses(row[0])), *self.study.constants(recipe)]
 
     def _made(self, dataset: str, preset: str, variant: str, fields: Fields) -> dict[Any, int]:
         """The recipes of `recipes`, each with the number of the first row that it is of."""
@@ -377,11 +398,9 @@ class Table:
         recipes, used = self._combined(rows, dataset, preset, asked, bundle)
         for name in asked:
             if name not in used:
-                nothing = f"{name}={fields[name]!r} changes nothing of {_names([*recipes])}"
-                raise ValueError(f"{nothing}; {_users([*recipes], [name])}")
+                raise _changing_nothing(f"{name}={fields[name]!r}", [name], [*recipes])
         if bundle and [*recipes] == [*self._combined(rows, dataset, preset, asked, {})[0]]:
-            nothing = f"variant={variant!r} changes nothing of {_names([*recipes])}"
-            raise ValueError(f"{nothing}; {_users([*recipes], [*bundle])}")
+            raise _changing_nothing(f"variant={variant!r}", [*bundle], [*recipes])
         return recipes
 
     def _sources(self, number: int, dataset: str, preset: str) -> dict[str, str]:
@@ -521,7 +540,7 @@ class Table:
         if not manifest.embedded(dataset):
             published = [self.printed(row) for row in first.itertuples()]
         values = groups["value"].agg(["mean", "std", "count"])
-        table = first[named].reset_index(drop=True).assign(
+        table = first[named].map(lambda value: "none" if value is None else value).reset_index(drop=True).assign(
             ours=values["mean"].to_numpy(), std=values["std"].to_numpy(), n_seeds=values["count"].to_numpy(),
             published=published,
         )
@@ -796,13 +815,10 @@ def require_one_recipe(cells: DataFrame, study: Study) -> None:
             )
 
 
-def _names(recipes: Sequence[Recipe]) -> str:
-    return ", ".join(dict.fromkeys(getattr(recipe, recipe.named_by) for recipe in recipes))
-
-
-def _users(recipes: Sequence[Recipe], names: Sequence[str]) -> str:
-    """The end of a message on fields that change nothing: who uses them, unless these values stand already."""
-    chosen = {getattr(recipe, recipe.named_by) for recipe in recipes}
-    users = dict.fromkeys(user for name in names for user in recipes[0].users(name))
-    others = users and chosen.isdisjoint(users)
-    return f"{', '.join(users)} use it: leave it out, or choose these too" if others else "leave it out"
+def _changing_nothing(what: str, names: Sequence[str], recipes: Sequence[Recipe]) -> ValueError:
+    """The error of fields that change none of the recipes: who uses them, unless these values stand already."""
+    methods = list(dict.fromkeys(getattr(recipe, recipe.named_by) for recipe in recipes))
+    users = list(dict.fromkeys(user for name in names for user in recipes[0].users(name)))
+    others = users and not set(users) & set(methods)
+    hint = f"{', '.join(users)} use it: leave it out, or choose these too" if others else "leave it out"
+    return ValueError(f"{what} changes nothing of {', '.join(methods)}; {hint}")
