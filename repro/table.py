@@ -5,9 +5,9 @@
     row     a product of fields, such as {"method": ("moco", "sce"), "temperature": 0.2}, which is two recipes
     table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
 
-`run_table` goes four steps. `Table.cells` lists the cells of the rows, with the fields asked for in the place of theirs.
-`train` brings those that are missing to their result. `Table.select` says where a finished cell stands: in which row,
-and in which fields it departs from it. `Table.laid_out` puts the mean over seeds beside the printed number.
+`run_table` goes four steps. `Table.cells` lists the cells of the rows, fields that are asked for in the place of
+theirs. `train` brings those that are missing to their result. `Table.select` says where a finished cell stands: in which
+row, and in which fields it departs from it. `Table.laid_out` puts the mean over seeds beside the printed number.
 
 Whoever draws or judges trains nothing and goes the last two steps: `Study.tidy` makes a frame of stored cells, and
 `standing` says which of them are those of which table.
