@@ -13,6 +13,7 @@ import pytest
 from made_up_study import TOY, Toy, frame, paper, quick, stored
 
 from repro import papers, run_table
+from repro.recipe import setting
 from repro.run.store import Store
 from repro.table import (
     AS_PRESET,
@@ -493,6 +494,23 @@ def test_what_only_one_table_does_is_its_own():
     assert list(found.columns) == ["method", "half", *TAIL, "linear"]
     assert found[["half", "ours", "published", "linear"]].values.tolist() == [["a", 30.0, 20.0, 60.0],
                                                                                ["b", 31.0, 30.0, 60.0]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cropped(Toy):
+    crop: int | None = setting(None, "paper", least=1)
+
+
+def test_a_value_that_is_none_is_shown_as_it_is_typed():
+    study = dataclasses.replace(TOY, recipe=Cropped, presets={
+        "paper": lambda dataset, method, **changes: Cropped(dataset=dataset, method=method).replace(**changes)})
+    crops = table({"method": "plain", "crop": (20, None)}, study=study)
+    assert [recipe.crop for recipe in crops.recipes("ucla", "paper", crop="none,7")] == [None, 7]
+    rows = [stored(linear=linear, crop=crop, recipe=Cropped(crop=crop).to_dict())
+            for linear, crop in ((1.0, None), (2.0, 20), (3.0, 7))]
+    found = crops.laid_out(crops.select(study.tidy(frame(*rows))))
+    assert list(zip(found["crop"], found["ours"], strict=True)) == [(20, 2.0), ("none", 1.0), (7, 3.0)]
+    assert found["crop"].map(str).tolist() == ["20", "none", "7"]
 
 
 def described(of, *choices, **fields):
