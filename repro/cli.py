@@ -55,8 +55,7 @@ def main() -> None:
 
 
 def _end(message: str, *, status: int) -> None:
-    """End with a message on the error that is being handled; where it comes from stands above it if that is asked for.
-    """
+    """End with a message on the error that is being handled, with --debug below its traceback."""
     if sys.argv[1:2] == ["--debug"]:
         traceback.print_exc()
     print(f"repro: {message}", file=sys.stderr)
@@ -367,8 +366,9 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-def _fields(name: str, dataset: str | None, preset: str, variant: str, *, every: bool = False, **fields: str
-            ) -> list[str]:
+def _fields(
+    name: str, dataset: str | None, preset: str, variant: str, *, every: bool = False, **fields: str
+) -> list[str]:
     """A line for each field of what a table trains: name, value, source; of `every` field, or of those it uses."""
     from repro.table import find
 

@@ -6,8 +6,8 @@
     table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
 
 `run_table` goes four steps. `Table.cells` lists the cells of the rows, fields that are asked for in the place of
-theirs. `train` brings those that are missing to their result. `Table.select` says where a finished cell stands: in which
-row, and in which fields it departs from it. `Table.laid_out` puts the mean over seeds beside the printed number.
+theirs. `train` brings those that are missing to their result. `Table.select` says where a finished cell stands: in
+which row, and in which fields it departs from it. `Table.laid_out` puts the mean over seeds beside the printed number.
 
 Whoever draws or judges trains nothing and goes the last two steps: `Study.tidy` makes a frame of stored cells, and
 `standing` says which of them are those of which table.
@@ -311,6 +311,25 @@ class Table:
     arrange: Callable[[DataFrame], DataFrame] = lambda cells: cells
     after: Callable[[Sequence[Cell], str], Any] = lambda cells, device: None
 
+    @property
+    def parameters(self) -> list[str]:
+        """What may be asked of it."""
+        return list(dict.fromkeys([*CHOICES, *self.study.fields]))
+
+    @property
+    def known_methods(self) -> list[str]:
+        """Values of the naming field that may be asked for."""
+        dataset = self.datasets[0]
+        return list(self.methods) or self._methods([self._fields(row, dataset, "paper") for row in self.rows])
+
+    @property
+    def shown(self) -> list[str]:
+        """What tells rows apart by default: what they are called, then the fields that they sweep."""
+        called = [name for row in self.rows for name in self._called(row)]
+        values = [item for row in self.rows for item in row.items()]
+        varied = [name for name, value in values if isinstance(value, tuple) or callable(value)]
+        return list(dict.fromkeys([*called, *varied]))
+
     def cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
         variant: str = "none", **fields: Any,
@@ -346,7 +365,7 @@ class Table:
         Raises:
             ValueError: as `cells`.
         """
-        return [*self._made(dataset, preset, variant, fields)]
+        return [*self._recipes_by_row(dataset, preset, variant, fields)]
 
     def described(
         self, dataset: str | None = None, preset: str = "paper", variant: str = "none", *, every: bool = False,
@@ -367,7 +386,7 @@ class Table:
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.embedded(name)), self.datasets[0])
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
-        made = self._made(dataset, preset, variant, fields)
+        made = self._recipes_by_row(dataset, preset, variant, fields)
         asked = [name for name, value in fields.items() if value != "auto"]
         bundle = self.study.variants.get(variant, {})
         wanted = {*asked, *bundle}
@@ -377,7 +396,7 @@ class Table:
         rows = recipe.described(sources, chosen=[name for name in asked if recipe.uses(name)])
         return [*(row for row in rows if every or recipe.uses(row[0])), *self.study.constants(recipe)]
 
-    def _made(self, dataset: str, preset: str, variant: str, fields: Fields) -> dict[Any, int]:
+    def _recipes_by_row(self, dataset: str, preset: str, variant: str, fields: Fields) -> dict[Any, int]:
         """The recipes of `recipes`, each with the number of the first row that it is of."""
         for name in fields:
             require_parameter(name, self.study.fields)
@@ -403,6 +422,20 @@ class Table:
             raise _changing_nothing(f"variant={variant!r}", [*bundle], [*recipes])
         return recipes
 
+    def _fields(self, row: Fields, dataset: str, preset: str) -> dict[str, Any]:
+        """The fields of a row, without what it is called, for a preset and a data set."""
+        values = {name: value(preset, dataset) if callable(value) else value for name, value in row.items()}
+        return {name: value for name, value in values.items() if name in self.study.fields}
+
+    def _called(self, row: Fields) -> dict[str, str]:
+        """What a row is called."""
+        return {name: value for name, value in row.items() if name not in self.study.fields}
+
+    def _methods(self, rows: Iterable[Fields]) -> list[str]:
+        """Values of the naming field in rows."""
+        found = [row[self.study.recipe.named_by] for row in rows]
+        return [*dict.fromkeys(name for each in found for name in (each if isinstance(each, tuple) else (each,)))]
+
     def _sources(self, number: int, dataset: str, preset: str) -> dict[str, str]:
         """Where values come from that a row fixes or sweeps, but for those that it fixes for a small preset alone."""
         of_paper = self._fields(self.rows[number], dataset, "paper")
@@ -411,21 +444,10 @@ class Table:
         fixed = [name for name, value in values.items() if not isinstance(value, tuple) and value == of_paper[name]]
         return dict.fromkeys(varied, "varied by this table") | dict.fromkeys(fixed, self.place)
 
-    @property
-    def parameters(self) -> list[str]:
-        """What may be asked of it."""
-        return list(dict.fromkeys([*CHOICES, *self.study.fields]))
-
-    @property
-    def known_methods(self) -> list[str]:
-        """Values of the naming field that may be asked for."""
-        dataset = self.datasets[0]
-        return list(self.methods) or self._methods([self._fields(row, dataset, "paper") for row in self.rows])
-
     def _combined(
         self, rows: Mapping[int, Fields], dataset: str, preset: str, asked: Fields, bundle: Fields
     ) -> tuple[dict[Any, int], set[str]]:
-        """The recipes of `_made`, and which of the fields asked for are used by any."""
+        """The recipes of `_recipes_by_row`, and which of the fields asked for are used by any."""
         make, named = self.study.presets[preset], self.study.recipe.named_by
         recipes: dict[Any, int] = {}
         used: set[str] = set()
@@ -443,20 +465,6 @@ class Table:
                 used |= kept.keys() | {named}
                 recipes.setdefault(make(dataset, method, **kept), number)
         return recipes, used
-
-    def _fields(self, row: Fields, dataset: str, preset: str) -> dict[str, Any]:
-        """The fields of a row, without what it is called, for a preset and a data set."""
-        values = {name: value(preset, dataset) if callable(value) else value for name, value in row.items()}
-        return {name: value for name, value in values.items() if name in self.study.fields}
-
-    def _called(self, row: Fields) -> dict[str, str]:
-        """What a row is called."""
-        return {name: value for name, value in row.items() if name not in self.study.fields}
-
-    def _methods(self, rows: Iterable[Fields]) -> list[str]:
-        """Values of the naming field in rows."""
-        found = [row[self.study.recipe.named_by] for row in rows]
-        return [*dict.fromkeys(name for each in found for name in (each if isinstance(each, tuple) else (each,)))]
 
     def select(self, cells: DataFrame) -> DataFrame:
         """Those of finished cells that are of the table's methods and data sets, in the order of its rows.
@@ -560,14 +568,6 @@ class Table:
             for departures, version, last in zip(cells["departures"], cells["version"], newest, strict=True)
         ]
         return cells.assign(departures=Series(away, cells.index, dtype=object))
-
-    @property
-    def shown(self) -> list[str]:
-        """What tells rows apart by default: what they are called, then the fields that they sweep."""
-        called = [name for row in self.rows for name in self._called(row)]
-        values = [item for row in self.rows for item in row.items()]
-        varied = [name for name, value in values if isinstance(value, tuple) or callable(value)]
-        return list(dict.fromkeys([*called, *varied]))
 
 
 def require_parameter(name: str, allowed: Sequence[str]) -> None:

@@ -112,8 +112,8 @@ def trained_model(
     stored = read_description(store.folder(key) / "recipe.json")
     kind = {**recipes, IMAGES.name: ImageRecipe}.get(stored["study"], Recipe)
     if not issubclass(kind, ImageRecipe):
-        raise ValueError(f"key={key!r} is a cell of {stored['study']}; weights are those of studies whose recipes are of "
-                         "images, see the second column of `repro results list`")
+        raise ValueError(f"key={key!r} is a cell of {stored['study']}; weights are those of studies whose recipes are "
+                         "of images, see the second column of `repro results list`")
     recipe = kind.from_dict(stored["recipe"])
     model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
     model.load_state_dict(state["model"])
