@@ -49,8 +49,8 @@ def tables() -> "dict[str, Table]":
         of_paper = importlib.import_module(f"{__name__}.{paper_name}.tables").TABLES
         for name in paper(paper_name).TABLES:
             if name not in of_paper:
-                raise ValueError(f"the paper {paper_name} names a table {name!r}, which its module tables lacks in "
-                                 f"its TABLES ({', '.join(of_paper)}); declare it there, or take its line out")
+                raise ValueError(f"the paper {paper_name} names a table {name!r}, which its module tables lacks "
+                                 f"({', '.join(of_paper)}); declare it there, or take its line out")
         declared[paper_name] = {name: of_paper[name] for name in paper(paper_name).TABLES}
     joined = _joined("table", declared)
     first: dict[str, Table] = {}

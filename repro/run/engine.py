@@ -124,8 +124,7 @@ def _too_large(error: Exception) -> MemoryError:
     known = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
     if grouped() or not known:  # the others of a group would wait for this process
         raise error
-    what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0] or "out of memory"
-    return MemoryError(f"{what}; choose a smaller batch, dictionary or network")
+    return MemoryError(f"{str(error) or 'out of memory'}; choose a smaller batch, dictionary or network")
 
 
 def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Pool) -> dict[str, Exception]:

@@ -48,7 +48,7 @@ def test_a_later_paper_is_there_beside_the_others(later):
 
 def test_a_table_that_a_paper_names_and_does_not_declare_is_named(later):
     later(zz_novel=made("Novel", "novel", "novelty") | {"__init__": INIT.format(name="Novel", table="novle")})
-    with pytest.raises(ValueError, match=r"the paper zz_novel names a table 'novle', which .* TABLES \(novel\)"):
+    with pytest.raises(ValueError, match=r"the paper zz_novel names a table 'novle', which .* lacks \(novel\)"):
         papers.tables()
 
 

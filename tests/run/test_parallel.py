@@ -76,12 +76,12 @@ def test_ctrl_c_ends_the_processes_at_once_whatever_they_do(tmp_path, send):
         process.kill()
 
 
-def test_ten_that_ask_at_once_have_it_made_once(tmp_path):
+def test_processes_that_ask_at_once_have_it_made_once(tmp_path):
     command = [sys.executable, "-c", MAKERS, tmp_path]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                 for _ in range(10)]
+                 for _ in range(4)]
     said = [process.communicate(timeout=60) for process in processes]
-    assert [found for found, _ in said] == ["the same\n"] * 10
+    assert [found for found, _ in said] == ["the same\n"] * 4
     assert (tmp_path / "made.txt").read_text() == "made\n"
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["it", "it.lock"]
 

@@ -126,23 +126,20 @@ def train(run, progress):
     return {"linear": 1.0, "cost": {}}
 
 
-def main(workers):
+def main():
     torch.cuda.device_count = lambda: 2
     cells = [dataclasses.replace(CELL, seed=seed) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
     try:
-        complete(cells, train, store, Local(workers, "cuda"))
+        complete(cells, train, store, Local(2, "cuda"))
     except ChildProcessError as error:
         print(json.dumps([str(error).splitlines(), [store.run(cell).result is not None for cell in cells]]))
 """
 
 
-@pytest.mark.parametrize(("workers", "gpus"), [(1, {"4"}), (2, {"4", "6"})])
-def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(
-    tmp_path, workers, gpus
-):
+def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(tmp_path):
     (tmp_path / "script.py").write_text(ERRORS)
-    command = [sys.executable, "-c", f"import script; script.main({workers})"]
+    command = [sys.executable, "-c", "import script; script.main()"]
     (tmp_path / "sitecustomize.py").write_text("print('words of a Python that starts', end='')")
     path = os.pathsep.join(filter(None, [str(tmp_path), str(HELPERS), os.environ.get("PYTHONPATH")]))
     own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6", "PYTHONPATH": path}
@@ -160,7 +157,7 @@ def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_
     assert sorted(seed for seed, _, _ in tried) == ["0", "1", "1", "2", "2", "3", "4"]
     for lost in "12":
         assert len({process for seed, process, _ in tried if seed == lost}) == 2
-    assert {gpu for _, _, gpu in tried} == gpus
+    assert {gpu for _, _, gpu in tried} == {"4", "6"}
 
 
 MEETING = """
@@ -180,7 +177,7 @@ ROOT = Path(os.environ["REPRO_RUNS"])
 
 
 def train(run, progress):
-    worker, met = get_worker(), ROOT / f"met {run.cell.preset}"
+    worker, met = get_worker(), ROOT / "met"
     met.mkdir(exist_ok=True)
     (met / str(worker.name)).touch()
     deadline = time.monotonic() + 60
@@ -192,34 +189,29 @@ def train(run, progress):
     return {"linear": float(worker.name)} | told | gpus
 
 
-def main(device):
-    cells = [dataclasses.replace(CELL, seed=seed, preset=device) for seed in range(4)]
+def main():
+    cells = [dataclasses.replace(CELL, seed=seed) for seed in range(4)]
     store = Store(ROOT)
     torch.cuda.device_count = lambda: 2
-    complete(cells, train, store, Cluster(2, None, device))
+    complete(cells, train, store, Cluster(2, None, "cuda"))
     results = [store.run(cell).result for cell in cells]
     print(json.dumps([[each[name] for each in results] for name in ("linear", "left", "has", "sees", "address")]))
 """
 
 
-@pytest.mark.parametrize(
-    ("device", "gpus_left", "gpus", "seen"), [("cuda", 0, 1, {(0, "4"), (1, "6")}), ("cpu", -1, -1, {(0, ""), (1, "")})]
-)
-def test_dask_workers_of_this_machine_take_turns_with_its_gpus_and_a_cell_takes_one(
-    device, gpus_left, gpus, seen, tmp_path
-):
+def test_dask_workers_of_this_machine_take_turns_with_its_gpus_and_a_cell_takes_one(tmp_path):
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     (tmp_path / "script.py").write_text(MEETING)
-    command = [sys.executable, "-c", f"import script; script.main({device!r})"]
-    own = {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6" if gpus > 0 else "", "PYTHONPATH": str(HELPERS)}
+    command = [sys.executable, "-c", "import script; script.main()"]
+    own = {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6", "PYTHONPATH": str(HELPERS)}
     done = subprocess.run(
         command, cwd=tmp_path, env=os.environ | own, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
     names, left, has, sees, addresses = json.loads(done.stdout.splitlines()[-1])
     assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)  # nobody else can reach them
-    assert set(zip(names, sees, strict=True)) == seen
-    assert set(left) == {gpus_left} and set(has) == {gpus}  # while a cell is trained; -1: there is no such resource
+    assert set(zip(names, sees, strict=True)) == {(0, "4"), (1, "6")}
+    assert set(left) == {0} and set(has) == {1}  # while a cell is trained
 
 
 def test_a_scheduler_that_does_not_answer_is_named_with_what_to_do(store):
