@@ -8,7 +8,6 @@ import math
 import shutil
 import sys
 import traceback
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +17,7 @@ from typer import Argument, Option
 from repro import papers
 from repro.data import manifest, present
 from repro.data.disk import acquire
-from repro.recipe import choose, closest, in_words, parse_number
+from repro.recipe import choose, in_words, parse_number
 from repro.run.store import Store
 
 if TYPE_CHECKING:
@@ -206,8 +205,10 @@ def data_prepare(
     Example: repro data prepare ntu
     """
     choose("dataset", name, PREPARED.split(" | "))
-    given = {name: value for name, value in {"pipeline": pipeline, "size": size}.items() if value is not None}
-    _check_options(name, given, ("pipeline",) if name == "ntu" else ("size",))
+    own, other = ("pipeline", "size") if name == "ntu" else ("size", "pipeline")
+    given = {option: value for option, value in {"pipeline": pipeline, "size": size}.items() if value is not None}
+    if other in given:
+        raise ValueError(f"{name} has no option --{other}; its options are --{own}")
     given |= {"size": parse_number("size", size, least=8)} if size is not None else {}
     from repro.run.device import cores
 
@@ -380,15 +381,6 @@ def _fields(
     return [*lines, *(f"{name} is one of: {', '.join(values)}" for name, values in allowed.items())]
 
 
-def _check_options(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:
-    """Raise ValueError, naming those there are, unless all options given are there."""
-    known = [_option(parameter) for parameter in allowed]
-    for parameter in given:
-        if _option(parameter) not in known:
-            near = closest(_option(parameter), known)
-            raise ValueError(f"{name} has no option {_option(parameter)}; its options are {', '.join(known)}{near}")
-
-
 def _further(arguments: list[str]) -> dict[str, str]:
     """Options and their values as they stand on the command line: "--epochs 30", "--epochs=30", "--redrawn".
 
@@ -408,7 +400,3 @@ def _further(arguments: list[str]) -> dict[str, str]:
             raise ValueError(f"{option} is there twice; give its values as a comma list")
         given[name] = value
     return given
-
-
-def _option(parameter: str) -> str:
-    return f"--{parameter.replace('_', '-')}"
