@@ -7,7 +7,7 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Iterable
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +15,9 @@ import typer
 from typer import Argument, Option
 
 from repro import papers
-from repro.data import download, manifest, present
+from repro.data import manifest, present
 from repro.data.disk import acquire
-from repro.recipe import choose, closest, in_words, parse_number
+from repro.recipe import choose, in_words, parse_number
 from repro.run.store import Store
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # fields of r
 
 
 def main() -> None:
-    """Run the command line; an error a reader can mend is printed without a traceback and ends with status 2.
+    """Run the command line; an error a reader can mend is a line and ends with status 2, its traceback with --debug.
 
-    So does memory that is not there, with status 1, as nothing need be wrong with what was given.
+    Memory that is not there ends with status 1, as nothing need be wrong with what was given.
     """
     try:
         app()
@@ -47,12 +47,25 @@ def main() -> None:
             print("repro: stopped; nothing finished is lost, give the same command again to go on", file=sys.stderr)
         raise
     except (ValueError, TypeError, OSError, FloatingPointError) as error:
-        print(f"repro: {error}", file=sys.stderr)
-        sys.exit(2)
+        _end(f"{error}", status=2)
     except MemoryError as error:
         what = f"out of memory ({error})" if f"{error}" else "out of memory"
-        print(f"repro: {what}; end other programs, or go on where there is more memory", file=sys.stderr)
-        sys.exit(1)
+        _end(f"{what}; end other programs, or go on where there is more memory", status=1)
+
+
+def _end(message: str, *, status: int) -> None:
+    """End with a message on the error that is being handled, with --debug below its traceback."""
+    if sys.argv[1:2] == ["--debug"]:
+        traceback.print_exc()
+    print(f"repro: {message}", file=sys.stderr)
+    sys.exit(status)
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, Option("--debug", help="First of all options: show where an error comes from.")] = False,
+) -> None:
+    """Options of all commands; `main` looks at them."""
 
 
 @app.command(context_settings=FREE, add_help_option=False)
@@ -83,7 +96,7 @@ def run(
     if asked_for_help:
         print(context.get_help())
         if table:
-            print("\n".join(["", *_fields(table, dataset, preset, variant)]))
+            print("\n".join(["", *_fields(table, dataset, preset, variant, every=True)]))
         return
     if table is None or table.startswith("-"):
         raise ValueError(f"{table or 'nothing'} stands where the table should: repro run TABLE ...; tables are {NAMES}")
@@ -114,10 +127,10 @@ def recipe(
     preset: Annotated[str, Option(help="paper | quick | smoke")] = "paper",
     variant: Annotated[str, Option(help="where paper and released code disagree, by name")] = "none",
 ) -> None:
-    """Print what a table trains: every field of a recipe with its value and where that comes from.
+    """Print what a table trains: every field that a recipe uses, with its value and where that comes from.
 
-    It is that of the table's first row unless fields are asked for, options as for `repro run`: --objectives CE of
-    skeletons and --method sce of images show that row.
+    It is the table's recipe that uses most of its fields. Others are shown by options as for `repro run`: --objectives
+    CE of skeletons, --method sce of images.
 
     Example: repro recipe taxonomy --dataset ucla --preset quick --objectives CE
     """
@@ -146,6 +159,8 @@ def data_download(name: Annotated[str, Argument(help="a data set with automatic 
 
     Example: repro data download cifar10
     """
+    from repro.data import download
+
     for path in download.download(name):
         print(path)
     if manifest.embedded(name):
@@ -190,8 +205,10 @@ def data_prepare(
     Example: repro data prepare ntu
     """
     choose("dataset", name, PREPARED.split(" | "))
-    given = {name: value for name, value in {"pipeline": pipeline, "size": size}.items() if value is not None}
-    _check_options(name, given, ("pipeline",) if name == "ntu" else ("size",))
+    own, other = ("pipeline", "size") if name == "ntu" else ("size", "pipeline")
+    given = {option: value for option, value in {"pipeline": pipeline, "size": size}.items() if value is not None}
+    if other in given:
+        raise ValueError(f"{name} has no option --{other}; its options are --{own}")
     given |= {"size": parse_number("size", size, least=8)} if size is not None else {}
     from repro.run.device import cores
 
@@ -213,24 +230,23 @@ def results_list() -> None:
     """Print every finished cell, exported or in REPRO_RUNS, with its main measure.
 
     That is the accuracy of the linear probe; of cells that are fine-tuned instead, the accuracy on the first target;
-    of those that are trained for their negatives alone, how many categories these come from; of others, what their
-    table shows first.
+    of those that are trained for their negatives alone, how many categories these come from; of others, the first
+    number that they hold.
 
     Example: repro results list
     """
     from repro.run.export import everything
 
-    tables = [*papers.tables().values()]
-    named = {table.study.name: table.study.recipe.named_by for table in tables}
-    first = {table.study.name: table.measures for table in reversed(tables)}
     for cell in everything().itertuples():
-        metrics, recipe = json.loads(cell.metrics), json.loads(cell.recipe)
+        recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
+        numbers = {name: value for name, value in metrics.items() if not isinstance(value, str)}
         target, *_ = recipe.get("targets", "").split(",")
-        usual = ("linear", target, "categories_video", *first.get(cell.study, ()))
-        measure = next((name for name in usual if name in metrics), "")
-        called = ", ".join(filter(None, (recipe.get(named.get(cell.study)), in_words(json.loads(cell.changes) or {}))))
+        others = [name for name in numbers if name != "evaluation"]
+        measure = next((name for name in ("linear", target, "categories_video", *others) if name in numbers), "")
+        named = next((recipe[name] for name in ("objectives", "method") if name in recipe), "")
+        called = ", ".join(filter(None, (named, in_words(json.loads(cell.changes) or {}))))
         where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6}"
-        print(f"{where} seed {cell.seed}  {measure:<16} {metrics.get(measure, math.nan):6.2f}  {called}")
+        print(f"{where} seed {cell.seed}  {measure:<16} {numbers.get(measure, math.nan):6.2f}  {called}")
 
 
 @results_app.command("export")
@@ -259,7 +275,7 @@ def results_weights(
     key: Annotated[str, Argument(help="of a finished cell of an image table, see `repro results list`")],
     output: Annotated[Path | None, Option(help="the file to write; KEY.safetensors by default")] = None,
 ) -> None:
-    """Write the trained encoder of an image cell as safetensors, its recipe in the metadata, for use elsewhere.
+    """Write the trained encoder of a cell on images as safetensors, its recipe in the metadata, for use elsewhere.
 
     `repro.image.model.load(FILE)` reads it back, `load_view(FILE)` what makes its input from images.
 
@@ -270,7 +286,8 @@ def results_weights(
     from repro.image.views import centred_view
 
     path = output or Path(f"{key}.safetensors")
-    model, made_by = trained_model(key, Store(manifest.runs_root()))
+    recipes = {table.study.name: table.study.recipe for table in papers.tables().values()}
+    model, made_by = trained_model(key, Store(manifest.runs_root()), recipes)
     save(path, model, made_by.to_dict(), centred_view(made_by))
     print(path)
 
@@ -337,41 +354,31 @@ def _judged() -> "list[DataFrame]":
 
 
 @app.command()
-def doctor(
-    repair: Annotated[bool, Option("--repair", help="Mend what can be mended without loss.")] = False,
-) -> None:
-    """Print versions, devices, data and the state of the runs, and what is wrong; ends with status 1 if something is.
+def doctor() -> None:
+    """Print versions, devices, data and the state of the runs, then what is wrong and what to do about it.
 
-    Data that are here are read and checked. Nothing is changed without --repair, which deletes temporary files of
-    processes that were killed and sets results aside that cannot be read; it leaves cells alone that are being trained.
+    Ends with status 1 if something is wrong. Data that are here are read and checked; nothing is changed.
 
-    Example: repro doctor --repair
+    Example: repro doctor
     """
     from repro.doctor import examined
 
-    if examined(print, repair=repair):
+    if examined(print):
         raise typer.Exit(1)
 
 
-def _fields(name: str, dataset: str | None, preset: str, variant: str, **fields: str) -> list[str]:
-    """A line for each field of what a table trains: name, value, source."""
+def _fields(
+    name: str, dataset: str | None, preset: str, variant: str, *, every: bool = False, **fields: str
+) -> list[str]:
+    """A line for each field of what a table trains: name, value, source; of `every` field, or of those it uses."""
     from repro.table import find
 
     table = find(name)
-    rows = table.described(dataset, preset, variant, **fields)
+    rows = table.described(dataset, preset, variant, every=every, **fields)
     width = max(len(field) for field, *_ in rows)
     lines = [f"{field:<{width}}  {value!s:<12}  {source}" for field, value, source in rows]
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
     return [*lines, *(f"{name} is one of: {', '.join(values)}" for name, values in allowed.items())]
-
-
-def _check_options(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:
-    """Raise ValueError, naming those there are, unless all options given are there."""
-    known = [_option(parameter) for parameter in allowed]
-    for parameter in given:
-        if _option(parameter) not in known:
-            near = closest(_option(parameter), known)
-            raise ValueError(f"{name} has no option {_option(parameter)}; its options are {', '.join(known)}{near}")
 
 
 def _further(arguments: list[str]) -> dict[str, str]:
@@ -393,7 +400,3 @@ def _further(arguments: list[str]) -> dict[str, str]:
             raise ValueError(f"{option} is there twice; give its values as a comma list")
         given[name] = value
     return given
-
-
-def _option(parameter: str) -> str:
-    return f"--{parameter.replace('_', '-')}"

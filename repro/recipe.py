@@ -37,8 +37,8 @@ def closest(name: str, names: Iterable[str]) -> str:
 
 
 def in_words(changes: Mapping[str, Any]) -> str:
-    """Fields and their values as text: "layers=3, td_queue=frozen_noise"; nothing of none."""
-    return ", ".join(f"{name}={value}" for name, value in changes.items())
+    """Fields and their values as text, as they are typed: "layers=3, td_crop=none"; nothing of none."""
+    return ", ".join(f"{name}={'none' if value is None else value}" for name, value in changes.items())
 
 
 def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:

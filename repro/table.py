@@ -1,4 +1,17 @@
-"""A table is a sweep of recipe fields beside printed numbers: studies, tables, and how a table is made."""
+"""A table is a sweep of recipe fields beside printed numbers.
+
+    study   how a recipe is trained and measured (`Study`)
+    cell    one recipe and one seed: what is trained, and found again by the hash of all that decides it
+    row     a product of fields, such as {"method": ("moco", "sce"), "temperature": 0.2}, which is two recipes
+    table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
+
+`run_table` goes four steps. `Table.cells` lists the cells of the rows, fields that are asked for in the place of
+theirs. `train` brings those that are missing to their result. `Table.select` says where a finished cell stands: in
+which row, and in which fields it departs from it. `Table.laid_out` puts the mean over seeds beside the printed number.
+
+Whoever draws or judges trains nothing and goes the last two steps: `Study.tidy` makes a frame of stored cells, and
+`standing` says which of them are those of which table.
+"""
 
 import contextlib
 import dataclasses
@@ -172,7 +185,10 @@ class Study:
         named = [getattr(recipe, self.recipe.named_by) for recipe in recipes]
         cells = cells.assign(cost=cost, finished=[each["finished"] for each in cost], named=named)
         measures = DataFrame(cells["metrics"].map(json.loads).tolist(), index=cells.index)
-        fields = DataFrame([recipe.to_dict() for recipe in recipes], index=cells.index, columns=self.fields)
+        columns = {name: [getattr(recipe, name) for recipe in recipes] for name in self.fields}
+        fields = DataFrame({  # where one is None, the others stay what they are
+            name: Series(values, cells.index, object if None in values else None) for name, values in columns.items()
+        })
         found = cells.drop(columns=["recipe", "metrics"]).join(measures)
         found = found.join(fields[[name for name in fields if name not in found]])
         alike = found[["preset", "dataset", "version", self.recipe.named_by, "seed"]]
@@ -295,6 +311,25 @@ class Table:
     arrange: Callable[[DataFrame], DataFrame] = lambda cells: cells
     after: Callable[[Sequence[Cell], str], Any] = lambda cells, device: None
 
+    @property
+    def parameters(self) -> list[str]:
+        """What may be asked of it."""
+        return list(dict.fromkeys([*CHOICES, *self.study.fields]))
+
+    @property
+    def known_methods(self) -> list[str]:
+        """Values of the naming field that may be asked for."""
+        dataset = self.datasets[0]
+        return list(self.methods) or self._methods([self._fields(row, dataset, "paper") for row in self.rows])
+
+    @property
+    def shown(self) -> list[str]:
+        """What tells rows apart by default: what they are called, then the fields that they sweep."""
+        called = [name for row in self.rows for name in self._called(row)]
+        values = [item for row in self.rows for item in row.items()]
+        varied = [name for name, value in values if isinstance(value, tuple) or callable(value)]
+        return list(dict.fromkeys([*called, *varied]))
+
     def cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
         variant: str = "none", **fields: Any,
@@ -330,16 +365,20 @@ class Table:
         Raises:
             ValueError: as `cells`.
         """
-        return [*self._made(dataset, preset, variant, fields)]
+        return [*self._recipes_by_row(dataset, preset, variant, fields)]
 
     def described(
-        self, dataset: str | None = None, preset: str = "paper", variant: str = "none", **fields: Any
+        self, dataset: str | None = None, preset: str = "paper", variant: str = "none", *, every: bool = False,
+        **fields: Any,
     ) -> Rows:
-        """What the table trains: (name, value, source) of the first of its recipes that use most of what is asked for.
+        """What the table trains: (name, value, source) of the fields that a recipe of it uses.
+
+        The recipe is the first of those that use most of what is asked for, and then most fields.
 
         Args:
             dataset: by default the first that does not come with the package.
             preset, variant, fields: as for `recipes`; "auto" as for `cells`.
+            every: the fields that the recipe does not use too.
 
         Raises:
             ValueError: as `recipes`.
@@ -347,16 +386,17 @@ class Table:
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.embedded(name)), self.datasets[0])
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
-        made = self._made(dataset, preset, variant, fields)
+        made = self._recipes_by_row(dataset, preset, variant, fields)
         asked = [name for name, value in fields.items() if value != "auto"]
         bundle = self.study.variants.get(variant, {})
-        recipe = max(made, key=lambda recipe: sum(map(recipe.uses, {*asked, *bundle})))
+        wanted = {*asked, *bundle}
+        recipe = max(made, key=lambda recipe: (sum(map(recipe.uses, wanted)), sum(map(recipe.uses, self.study.fields))))
         sources = self._sources(made[recipe], dataset, preset) | dict.fromkeys(bundle, f"variant {variant}")
         sources = {name: source for name, source in sources.items() if recipe.uses(name) and name not in asked}
         rows = recipe.described(sources, chosen=[name for name in asked if recipe.uses(name)])
-        return [*rows, *self.study.constants(recipe)]
+        return [*(row for row in rows if every or recipe.uses(row[0])), *self.study.constants(recipe)]
 
-    def _made(self, dataset: str, preset: str, variant: str, fields: Fields) -> dict[Any, int]:
+    def _recipes_by_row(self, dataset: str, preset: str, variant: str, fields: Fields) -> dict[Any, int]:
         """The recipes of `recipes`, each with the number of the first row that it is of."""
         for name in fields:
             require_parameter(name, self.study.fields)
@@ -377,12 +417,24 @@ class Table:
         recipes, used = self._combined(rows, dataset, preset, asked, bundle)
         for name in asked:
             if name not in used:
-                nothing = f"{name}={fields[name]!r} changes nothing of {_names([*recipes])}"
-                raise ValueError(f"{nothing}; {_users([*recipes], [name])}")
+                raise _changing_nothing(f"{name}={fields[name]!r}", [name], [*recipes])
         if bundle and [*recipes] == [*self._combined(rows, dataset, preset, asked, {})[0]]:
-            nothing = f"variant={variant!r} changes nothing of {_names([*recipes])}"
-            raise ValueError(f"{nothing}; {_users([*recipes], [*bundle])}")
+            raise _changing_nothing(f"variant={variant!r}", [*bundle], [*recipes])
         return recipes
+
+    def _fields(self, row: Fields, dataset: str, preset: str) -> dict[str, Any]:
+        """The fields of a row, without what it is called, for a preset and a data set."""
+        values = {name: value(preset, dataset) if callable(value) else value for name, value in row.items()}
+        return {name: value for name, value in values.items() if name in self.study.fields}
+
+    def _called(self, row: Fields) -> dict[str, str]:
+        """What a row is called."""
+        return {name: value for name, value in row.items() if name not in self.study.fields}
+
+    def _methods(self, rows: Iterable[Fields]) -> list[str]:
+        """Values of the naming field in rows."""
+        found = [row[self.study.recipe.named_by] for row in rows]
+        return [*dict.fromkeys(name for each in found for name in (each if isinstance(each, tuple) else (each,)))]
 
     def _sources(self, number: int, dataset: str, preset: str) -> dict[str, str]:
         """Where values come from that a row fixes or sweeps, but for those that it fixes for a small preset alone."""
@@ -392,21 +444,10 @@ class Table:
         fixed = [name for name, value in values.items() if not isinstance(value, tuple) and value == of_paper[name]]
         return dict.fromkeys(varied, "varied by this table") | dict.fromkeys(fixed, self.place)
 
-    @property
-    def parameters(self) -> list[str]:
-        """What may be asked of it."""
-        return list(dict.fromkeys([*CHOICES, *self.study.fields]))
-
-    @property
-    def known_methods(self) -> list[str]:
-        """Values of the naming field that may be asked for."""
-        dataset = self.datasets[0]
-        return list(self.methods) or self._methods([self._fields(row, dataset, "paper") for row in self.rows])
-
     def _combined(
         self, rows: Mapping[int, Fields], dataset: str, preset: str, asked: Fields, bundle: Fields
     ) -> tuple[dict[Any, int], set[str]]:
-        """The recipes of `_made`, and which of the fields asked for are used by any."""
+        """The recipes of `_recipes_by_row`, and which of the fields asked for are used by any."""
         make, named = self.study.presets[preset], self.study.recipe.named_by
         recipes: dict[Any, int] = {}
         used: set[str] = set()
@@ -424,20 +465,6 @@ class Table:
                 used |= kept.keys() | {named}
                 recipes.setdefault(make(dataset, method, **kept), number)
         return recipes, used
-
-    def _fields(self, row: Fields, dataset: str, preset: str) -> dict[str, Any]:
-        """The fields of a row, without what it is called, for a preset and a data set."""
-        values = {name: value(preset, dataset) if callable(value) else value for name, value in row.items()}
-        return {name: value for name, value in values.items() if name in self.study.fields}
-
-    def _called(self, row: Fields) -> dict[str, str]:
-        """What a row is called."""
-        return {name: value for name, value in row.items() if name not in self.study.fields}
-
-    def _methods(self, rows: Iterable[Fields]) -> list[str]:
-        """Values of the naming field in rows."""
-        found = [row[self.study.recipe.named_by] for row in rows]
-        return [*dict.fromkeys(name for each in found for name in (each if isinstance(each, tuple) else (each,)))]
 
     def select(self, cells: DataFrame) -> DataFrame:
         """Those of finished cells that are of the table's methods and data sets, in the order of its rows.
@@ -521,7 +548,7 @@ class Table:
         if not manifest.embedded(dataset):
             published = [self.printed(row) for row in first.itertuples()]
         values = groups["value"].agg(["mean", "std", "count"])
-        table = first[named].reset_index(drop=True).assign(
+        table = first[named].map(lambda value: "none" if value is None else value).reset_index(drop=True).assign(
             ours=values["mean"].to_numpy(), std=values["std"].to_numpy(), n_seeds=values["count"].to_numpy(),
             published=published,
         )
@@ -541,14 +568,6 @@ class Table:
             for departures, version, last in zip(cells["departures"], cells["version"], newest, strict=True)
         ]
         return cells.assign(departures=Series(away, cells.index, dtype=object))
-
-    @property
-    def shown(self) -> list[str]:
-        """What tells rows apart by default: what they are called, then the fields that they sweep."""
-        called = [name for row in self.rows for name in self._called(row)]
-        values = [item for row in self.rows for item in row.items()]
-        varied = [name for name, value in values if isinstance(value, tuple) or callable(value)]
-        return list(dict.fromkeys([*called, *varied]))
 
 
 def require_parameter(name: str, allowed: Sequence[str]) -> None:
@@ -796,13 +815,10 @@ def require_one_recipe(cells: DataFrame, study: Study) -> None:
             )
 
 
-def _names(recipes: Sequence[Recipe]) -> str:
-    return ", ".join(dict.fromkeys(getattr(recipe, recipe.named_by) for recipe in recipes))
-
-
-def _users(recipes: Sequence[Recipe], names: Sequence[str]) -> str:
-    """The end of a message on fields that change nothing: who uses them, unless these values stand already."""
-    chosen = {getattr(recipe, recipe.named_by) for recipe in recipes}
-    users = dict.fromkeys(user for name in names for user in recipes[0].users(name))
-    others = users and chosen.isdisjoint(users)
-    return f"{', '.join(users)} use it: leave it out, or choose these too" if others else "leave it out"
+def _changing_nothing(what: str, names: Sequence[str], recipes: Sequence[Recipe]) -> ValueError:
+    """The error of fields that change none of the recipes: who uses them, unless these values stand already."""
+    methods = list(dict.fromkeys(getattr(recipe, recipe.named_by) for recipe in recipes))
+    users = list(dict.fromkeys(user for name in names for user in recipes[0].users(name)))
+    others = users and not set(users) & set(methods)
+    hint = f"{', '.join(users)} use it: leave it out, or choose these too" if others else "leave it out"
+    return ValueError(f"{what} changes nothing of {', '.join(methods)}; {hint}")

@@ -169,3 +169,9 @@ def test_a_real_process_ends_with_status_2_and_no_traceback(tmp_path):
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=manifest.project_root())
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "repro: preset='smok' is not one of: auto, paper, quick, smoke; did you mean 'smoke'?\n"
+
+
+def test_a_traceback_is_one_option_away(repro):
+    status, out, errors = repro("--debug", "run", "taxonomy", "--epochs", "x")
+    assert (status, out) == (2, "") and "Traceback" in errors
+    assert errors.splitlines()[-1] == "repro: epochs='x' should be a whole number"

@@ -13,6 +13,7 @@ import pytest
 from made_up_study import TOY, Toy, frame, paper, quick, stored
 
 from repro import papers, run_table
+from repro.recipe import setting
 from repro.run.store import Store
 from repro.table import (
     AS_PRESET,
@@ -495,6 +496,23 @@ def test_what_only_one_table_does_is_its_own():
                                                                                ["b", 31.0, 30.0, 60.0]]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cropped(Toy):
+    crop: int | None = setting(None, "paper", least=1)
+
+
+def test_a_value_that_is_none_is_shown_as_it_is_typed():
+    study = dataclasses.replace(TOY, recipe=Cropped, presets={
+        "paper": lambda dataset, method, **changes: Cropped(dataset=dataset, method=method).replace(**changes)})
+    crops = table({"method": "plain", "crop": (20, None)}, study=study)
+    assert [recipe.crop for recipe in crops.recipes("ucla", "paper", crop="none,7")] == [None, 7]
+    rows = [stored(linear=linear, crop=crop, recipe=Cropped(crop=crop).to_dict())
+            for linear, crop in ((1.0, None), (2.0, 20), (3.0, 7))]
+    found = crops.laid_out(crops.select(study.tidy(frame(*rows))))
+    assert list(zip(found["crop"], found["ours"], strict=True)) == [(20, 2.0), ("none", 1.0), (7, 3.0)]
+    assert found["crop"].map(str).tolist() == ["20", "none", "7"]
+
+
 def described(of, *choices, **fields):
     """Value and source by field."""
     return {name: (value, source) for name, value, source in of.described(*choices, **fields)}
@@ -503,20 +521,24 @@ def described(of, *choices, **fields):
 FIXED = table({"method": "plain", "depth": 3}, {"method": "both", "weight": 2.0, "depth": AS_PRESET})
 
 
-def test_described_says_where_every_value_comes_from():
+def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_come_from():
     rows = described(FIXED)
-    assert [*rows][:-1] == TOY.fields and rows["views"] == (2, "paper")
-    assert rows["method"] == ("plain", "Table 1") and rows["dataset"] == ("ucla", "paper")
-    assert rows["depth"] == (3, "Table 1") and rows["batch"] == (8, "paper")
-    rows = described(FIXED, method="both")
-    assert rows["method"] == ("both", "chosen here (default plain)") and rows["weight"] == (2.0, "Table 1")
+    assert [*rows] == [*TOY.fields, "views"] and rows["views"] == (2, "paper")
+    assert rows["method"] == ("both", "Table 1") and rows["weight"] == (2.0, "Table 1")
     assert rows["depth"] == (1, "paper")  # which that row leaves to the preset
-    rows = described(FIXED, "synthetic", "auto")
-    assert rows["dataset"][0] == "synthetic" and rows["depth"] == (3, "Table 1")
+    assert rows["dataset"] == ("ucla", "paper") and rows["batch"] == (8, "paper")
+    assert described(FIXED, "synthetic", "auto")["dataset"][0] == "synthetic"
     assert described(METHODS, "synthetic", "auto")["depth"] == (2, "chosen here (default 1)")  # by the preset
     for choices, message in (({"preset": "tiny"}, "preset='tiny' is not"), ({"dataset": ""}, "dataset='' is not one")):
         with pytest.raises(ValueError, match=message):
             FIXED.described(**choices)
+
+
+def test_described_leaves_out_what_its_recipe_does_not_use():
+    rows = described(FIXED, method="plain")
+    assert [*rows] == [name for name in TOY.fields if name not in ("weight", "power", "noise")] + ["views"]
+    assert rows["depth"] == (3, "Table 1") and rows["method"] == ("plain", "chosen here (default plain)")
+    assert [*described(FIXED, method="plain", every=True)] == [*TOY.fields, "views"]
 
 
 def test_described_credits_the_paper_with_what_a_row_has_in_its_recipe_alone():
@@ -529,7 +551,7 @@ def test_described_credits_the_paper_with_what_a_row_has_in_its_recipe_alone():
 
 
 def test_described_says_what_is_asked_for_and_what_is_of_a_variant():
-    rows = described(METHODS, variant="light", power=4, batch=16, rate="auto")
+    rows = described(METHODS, variant="light", power=4, batch=16, rate="auto", every=True)
     assert rows["method"] == ("heavy", "varied by this table")  # the first that uses most of these
     assert rows["weight"] == (0.5, "variant light") and rows["power"] == (4, "chosen here (default 2)")
     assert rows["batch"] == (16, "chosen here (default 8)") and rows["noise"] == ("live", "released code")

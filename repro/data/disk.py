@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import filelock
-from tqdm.auto import tqdm
 
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}|\.plan-\w{8}")  # of `write_atomically`, the report and a plan
 AGAIN = "then give the same command again, and it goes on where it was"
@@ -62,6 +61,8 @@ def alone(path: Path, whom: str = "") -> contextlib.AbstractContextManager[objec
     try:
         return acquire(path)
     except filelock.Timeout:
+        from tqdm.auto import tqdm  # takes a while to import, and is seldom needed here
+
         whom = whom or f"the process that prepares {path.with_suffix('')}"
         tqdm.write(f"waiting for {whom}", file=sys.stderr)
         return acquire(path, timeout=-1)

@@ -41,12 +41,17 @@ def tables() -> "dict[str, Table]":
     """Every table of every paper, by name, in the order in which the papers name them.
 
     Raises:
-        ValueError: if two tables have one name, or two studies, by which cells and their results are told apart.
+        ValueError: if a paper names a table that it does not declare, or two tables have one name, or two studies, by
+            which cells and their results are told apart.
     """
     declared = {}
     for paper_name in names():
-        found = importlib.import_module(f"{__name__}.{paper_name}.tables").TABLES
-        declared[paper_name] = {name: found[name] for name in paper(paper_name).TABLES}
+        of_paper = importlib.import_module(f"{__name__}.{paper_name}.tables").TABLES
+        for name in paper(paper_name).TABLES:
+            if name not in of_paper:
+                raise ValueError(f"the paper {paper_name} names a table {name!r}, which its module tables lacks "
+                                 f"({', '.join(of_paper)}); declare it there, or take its line out")
+        declared[paper_name] = {name: of_paper[name] for name in paper(paper_name).TABLES}
     joined = _joined("table", declared)
     first: dict[str, Table] = {}
     for name, table in joined.items():

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from repro.data.disk import REMEDIES
 from repro.run.device import first, from_first, grouped
-from repro.run.fit import NonFiniteLoss, load_checkpoint
+from repro.run.fit import NonFiniteLoss
 from repro.run.pools import Pool
 from repro.run.store import Cell, Run, Store, trained
 
@@ -83,9 +83,10 @@ def _train_here(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, 
     """
     failed: dict[str, Exception] = {}
     bar = functools.partial(tqdm, disable=not first())
-    done = bar(total=len(cells), desc="cells", unit="cell", initial=_trained(cells, store))
+    runs = [store.run(cell) for cell in cells]
+    done = bar(total=len(cells), desc="cells", unit="cell", initial=_trained(runs))
     with done, bar(unit="step", leave=False) as steps:
-        for run in map(store.run, cells):
+        for run in runs:
             steps.set_description(f"{run.cell}")
             error: Exception | None
             try:
@@ -94,7 +95,7 @@ def _train_here(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, 
                 error = _too_large(raised)
             if error:
                 failed[run.cell.key] = _named(run.cell, error)
-            _show(done, _trained(cells, store))
+            _show(done, _trained(runs))
     return failed
 
 
@@ -115,15 +116,7 @@ def _settle(run: Run, train: Callable[[], dict[str, Any]]) -> NonFiniteLoss | No
 
 def _hold(run: Run, held: contextlib.ExitStack) -> bool:
     """Whether the run has to be trained, by us; it is then claimed until `held` closes."""
-    return run.result is None and held.enter_context(run.claim()) and run.result is None and not _stays(run)
-
-
-def _stays(run: Run) -> bool:
-    """Whether a result that is to be measured again has lost its checkpoint: then it stays, nothing is trained anew."""
-    if not (run.folder / "result.json").exists() or load_checkpoint(run.folder) is not None:
-        return False
-    (run.folder / "checkpoint.pt").unlink(missing_ok=True)
-    return True
+    return run.result is None and held.enter_context(run.claim()) and run.result is None
 
 
 def _too_large(error: Exception) -> MemoryError:
@@ -131,8 +124,7 @@ def _too_large(error: Exception) -> MemoryError:
     known = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
     if grouped() or not known:  # the others of a group would wait for this process
         raise error
-    what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0] or "out of memory"
-    return MemoryError(f"{what}; choose a smaller batch, dictionary or network")
+    return MemoryError(f"{str(error) or 'out of memory'}; choose a smaller batch, dictionary or network")
 
 
 def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Pool) -> dict[str, Exception]:
@@ -142,7 +134,8 @@ def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Pool) -> dic
     """
     failed: dict[str, Exception] = {}
     lost: set[str] = set()
-    bar = tqdm(total=len(cells), desc=f"cells, {pool}", unit="cell", initial=_trained(cells, store))
+    runs = [store.run(cell) for cell in cells]
+    bar = tqdm(total=len(cells), desc=f"cells, {pool}", unit="cell", initial=_trained(runs))
     with pool.started(len(cells)) as executor, bar:
 
         def submitted(cell: Cell) -> Future[Exception | None]:
@@ -150,7 +143,7 @@ def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Pool) -> dic
 
         waiting = {submitted(cell): cell for cell in cells}
         while waiting:
-            _show(bar, _trained(cells, store))
+            _show(bar, _trained(runs))
             for future in wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED).done:
                 cell, error = waiting.pop(future), future.exception()
                 if error and cell.key not in lost:
@@ -161,7 +154,7 @@ def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Pool) -> dic
                     failed[cell.key] = ChildProcessError(f"{_named(cell, error)} (tried twice)")
                 elif error := future.result():
                     failed[cell.key] = _named(cell, error)
-        _show(bar, _trained(cells, store))
+        _show(bar, _trained(runs))
     return failed
 
 
@@ -185,9 +178,9 @@ def train_in_worker(cell: Cell, train: Train, store: Store) -> Exception | None:
         raise ChildProcessError(f"{type(error).__name__}: {error}") from None
 
 
-def _trained(cells: Sequence[Cell], store: Store) -> float:
+def _trained(runs: Sequence[Run]) -> float:
     """Finished cells, and what is trained of the others, whoever does it."""
-    return round(sum(trained(store.run(cell).folder) for cell in cells), 2)
+    return round(sum(trained(run.folder) for run in runs), 2)
 
 
 def _show(bar: tqdm, count: float) -> None:

@@ -116,6 +116,9 @@ FIRST_EDITION = {  # whose cells name their table
 }
 
 
+LAST = 4096  # bytes at the end of a log that hold at least its last line
+
+
 class Run:
     """The folder of a cell."""
 
@@ -249,11 +252,13 @@ def evaluation_of(result: dict[str, Any]) -> int:
 
 
 def trained(folder: Path) -> float:
-    """Part of the steps of a folder's cell that is done, from 0 to 1, as far as its log says; 1 if it has a result."""
+    """Part of the steps of a folder's cell that is done, from 0 to 1, by the last line of its log; 1 with a result."""
     if (folder / "result.json").exists():
         return 1.0
     try:
-        last = parse_json((folder / "progress.jsonl").read_text().splitlines()[-1])
+        with open(folder / "progress.jsonl", "rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - LAST))
+            last = parse_json(log.read().splitlines()[-1].decode())
         return min(1.0, max(0.0, last["step"] / last["of"]))
     except (OSError, IndexError, ValueError, KeyError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
@@ -306,5 +311,5 @@ def _read(path: Path, checked: Callable[[dict[str, Any]], dict[str, Any]]) -> di
     try:
         return checked(parse_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        next_step = "`repro doctor --repair` sets it aside; then run the table again"
+        next_step = "delete recipe.json and result.json there, and run the table again: what is trained is kept"
         raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error

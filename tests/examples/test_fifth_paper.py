@@ -4,9 +4,12 @@ import json
 
 import nbformat
 import pytest
+import torch
 from executed_notebooks import execute, outputs, printed
 from nbformat.v4 import new_code_cell, new_notebook
 from project_copy import copied, run, walk
+
+from repro.image.model import load
 
 NOTEBOOK = [
     'dataset = "digits"\npreset = "auto"\nseeds = "0"\ndevice = "auto"',
@@ -25,6 +28,8 @@ for path in manifest.runs_root().glob("cells/*/recipe.json"):  # smoke runs are 
     path.write_text(json.dumps(json.loads(path.read_text()) | {"preset": "quick"}))
 run("figures")
 run("claims", "--paper", "BYOL")
+key = next(path.parent.name for path in manifest.runs_root().glob("cells/*/checkpoint.pt"))
+run("results", "weights", key, "--output", "byol.safetensors")
 run("results", "list")
 run("report", "--output", "site")
 """
@@ -100,6 +105,10 @@ def test_its_cells_are_listed(told):
         ("byol", "byol", "linear"), ("byol", "byol", "linear"), ("predictor=64", "byol", "linear"),
         ("without", "byol", "linear"), ("without", "byol", "linear"),
     ]
+
+
+def test_the_weights_of_its_encoder_can_be_taken_elsewhere(told, copy):
+    assert load(copy / "byol.safetensors").features(torch.zeros(2, 3, 8, 8)).shape[0] == 2
 
 
 def test_the_site_shows_it(told, copy):

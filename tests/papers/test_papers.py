@@ -46,6 +46,12 @@ def test_a_later_paper_is_there_beside_the_others(later):
     assert list(papers.tables()) == [*before, "novel"] and papers.titles()["Novel"] == ["novel"]
 
 
+def test_a_table_that_a_paper_names_and_does_not_declare_is_named(later):
+    later(zz_novel=made("Novel", "novel", "novelty") | {"__init__": INIT.format(name="Novel", table="novle")})
+    with pytest.raises(ValueError, match=r"the paper zz_novel names a table 'novle', which .* lacks \(novel\)"):
+        papers.tables()
+
+
 def test_a_table_of_another_papers_name_is_refused(later):
     later(zz_novel=made("Novel", "temperature_grid", "novelty"))
     with pytest.raises(ValueError, match="papers sce and zz_novel have both a table 'temperature_grid'; rename one"):

@@ -69,42 +69,24 @@ def held_by(process: subprocess.Popen) -> str:
     return key
 
 
-def test_key_is_the_same_in_another_process(start):
-    assert held_by(start("hold")) == CELL.key
-    assert len(CELL.key) == 16 and set(CELL.key) <= set("0123456789abcdef")
-
-
-def test_claim_is_exclusive_within_a_process(store):
-    with store.run(CELL).claim() as first, store.run(CELL).claim() as second:
+def test_claim_is_exclusive_within_a_process_and_released_by_an_exception(store):
+    with pytest.raises(KeyboardInterrupt), store.run(CELL).claim() as first, store.run(CELL).claim() as second:
         assert first and not second
+        raise KeyboardInterrupt
     with store.run(CELL).claim() as third:
         assert third
 
 
-def test_claim_is_released_by_an_exception(store):
-    with pytest.raises(KeyboardInterrupt), store.run(CELL).claim():
-        raise KeyboardInterrupt
-    with store.run(CELL).claim() as claimed:
-        assert claimed
-
-
-def test_a_claim_drops_what_killed_processes_left_half_written(store):
+def test_a_claim_drops_what_killed_processes_left_half_written_and_nothing_else(store):
     run = store.run(CELL)
     (run.folder / "part").mkdir(parents=True)
-    for place in (run.folder, run.folder / "part"):
-        (place / ".checkpoint.pt.0123456789abcdef").touch()
-        (place / "progress.jsonl").touch()
+    (run.folder / ".ipynb_checkpoints").mkdir()
+    for name in (".checkpoint.pt.0123456789abcdef", ".notes", "progress.jsonl"):
+        (run.folder / name).touch()
+        (run.folder / "part" / name).touch()
     with run.claim():
-        assert not list(run.folder.rglob(".*")) and len(list(run.folder.rglob("progress.jsonl"))) == 2
-
-
-def test_a_claim_leaves_hidden_files_of_others_alone(store):
-    run = store.run(CELL)
-    (run.folder / ".ipynb_checkpoints").mkdir(parents=True)
-    (run.folder / ".notes").touch()
-    with run.claim() as claimed:
-        assert claimed
-    assert {path.name for path in run.folder.glob(".*")} == {".ipynb_checkpoints", ".notes"}
+        assert {path.name for path in run.folder.rglob(".*")} == {".ipynb_checkpoints", ".notes"}
+        assert len(list(run.folder.rglob("progress.jsonl"))) == 2
 
 
 def test_a_file_system_without_locks_is_refused(store, monkeypatch):
@@ -118,15 +100,16 @@ def test_a_file_system_without_locks_is_refused(store, monkeypatch):
     assert not (run.folder / "owner.json").exists()
 
 
-def test_claim_is_exclusive_between_processes(store, start):
+def test_claim_is_exclusive_between_processes_until_its_holder_is_killed(store, start):
     run, holder = store.run(CELL), start("hold")
-    held_by(holder)
+    assert held_by(holder) == CELL.key  # the same in another process
     with run.claim() as claimed:
         assert not claimed
     assert owner(run.folder).startswith(f"process {holder.pid} on ")  # the failed claim left the owner alone
     with store.run(dataclasses.replace(CELL, seed=1)).claim() as claimed:
         assert claimed  # another cell is free
-    holder.communicate()  # ends its input, so it lets go
+    os.kill(holder.pid, signal.SIGKILL)
+    assert holder.wait() == -signal.SIGKILL
     with run.claim() as claimed:
         assert claimed
         assert owner(run.folder).startswith(f"process {os.getpid()} on ")
@@ -142,15 +125,6 @@ def test_claims_of_contending_processes_never_overlap(start):
     assert all(int(count) > 0 for count in held), held
 
 
-def test_lock_is_free_after_its_holder_is_killed(store, start):
-    run, holder = store.run(CELL), start("hold")
-    held_by(holder)
-    os.kill(holder.pid, signal.SIGKILL)
-    assert holder.wait() == -signal.SIGKILL
-    with run.claim() as claimed:
-        assert claimed
-
-
 def test_owner_in_words_when_unknown(store):
     run = store.run(CELL)
     assert owner(run.folder) == "another process"
@@ -159,34 +133,17 @@ def test_owner_in_words_when_unknown(store):
     assert owner(run.folder) == "another process"
 
 
-def waiting_for(run) -> threading.Thread:
+@pytest.mark.parametrize("end", [subprocess.Popen.communicate, subprocess.Popen.kill], ids=["lets go", "is killed"])
+def test_wait_says_for_whom_and_ends_with_the_holder(store, start, capsys, end):
+    run, holder = store.run(CELL), start("hold")
+    held_by(holder)
     thread = threading.Thread(target=run.wait, daemon=True)
     thread.start()
-    return thread
-
-
-def test_wait_says_for_whom_and_ends_when_the_holder_lets_go(store, start, capsys):
-    run, holder = store.run(CELL), start("hold")
-    held_by(holder)
-    thread = waiting_for(run)
     thread.join(0.2)
     assert thread.is_alive()
-    said = capsys.readouterr()
-    assert said.err.startswith(f"waiting for process {holder.pid} on ")
-    assert said.err.endswith(f"which trains CE, seed 0, in {run.folder}\n") and said.out == ""
-    holder.communicate()  # which ends it
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"waiting for process {holder.pid} on ")
+    assert errors.endswith(f"which trains CE, seed 0, in {run.folder}\n")
+    end(holder)
     thread.join(30)
-    assert not thread.is_alive() and capsys.readouterr().err == ""
-
-
-def test_wait_ends_when_the_holder_is_killed(store, start):
-    run, holder = store.run(CELL), start("hold")
-    held_by(holder)
-    thread = waiting_for(run)
-    thread.join(0.1)
-    assert thread.is_alive()
-    holder.kill()
-    thread.join(30)
-    assert not thread.is_alive() and run.result is None
-    with run.claim() as claimed:
-        assert claimed
+    assert not thread.is_alive() and capsys.readouterr().err == "" and run.result is None

@@ -12,27 +12,16 @@ from repro.recipe import Recipe, setting
 from repro.run import device
 
 
-@pytest.fixture(params=[True, False], ids=["with CUDA", "without CUDA"])
-def cuda(request, monkeypatch):
-    """Whether torch finds a CUDA device, in both ways."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: request.param)
-    return request.param
-
-
-def test_cpu_is_always_there(cuda):
+@pytest.mark.parametrize("cuda", [True, False])
+def test_auto_takes_cuda_if_there_is_one_and_cuda_is_not_replaced(cuda, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
     assert device.resolve("cpu") == torch.device("cpu")
-
-
-def test_auto_takes_cuda_if_there_is_one(cuda):
     assert device.resolve("auto") == torch.device("cuda" if cuda else "cpu")
-
-
-def test_cuda_is_not_replaced_by_the_cpu(cuda):
     if cuda:
         assert device.resolve("cuda") == torch.device("cuda")
-    else:
-        with pytest.raises(ValueError, match=r"^device='cuda' but torch finds no CUDA device here; use device='cpu'"):
-            device.resolve("cuda")
+        return
+    with pytest.raises(ValueError, match=r"^device='cuda' but torch finds no CUDA device here; use device='cpu'"):
+        device.resolve("cuda")
 
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:0", "", "CPU", None])
@@ -47,9 +36,6 @@ def test_data_fits_in_half_of_what_is_free(monkeypatch):
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: 30)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 20)
     assert device.fits(50, torch.device("cuda")) and not device.fits(51, torch.device("cuda"))
-
-
-def test_the_cpu_holds_whatever_there_is():
     assert device.fits(10**18, torch.device("cpu"))
 
 
@@ -95,16 +81,8 @@ def test_a_precision_that_is_asked_for_is_taken_and_else_what_is_fast_there(able
     usual = {"cuda": "bfloat16", "cpu": "bfloat16" if able else "float32"}[kind]
     assert device.precision_of(Computed(), place) == usual
     assert device.precision_of(Exact(), place) == ("float32" if kind == "cuda" else usual)
-
-
-@pytest.mark.parametrize(("able", "kind", "words"), [
-    (True, "cpu", "matrix products in bfloat16"), (True, "cuda", "matrix products in bfloat16"),
-    (False, "cpu", "matrix products in float32: this processor has no instructions for bfloat16"),
-    (False, "cuda", "matrix products in bfloat16"),
-])
-def test_the_precision_that_was_chosen_is_said_with_its_reason(able, kind, words, monkeypatch):
-    monkeypatch.setattr(device, "has_bfloat16", lambda: able)
-    assert device.precision_in_words(Computed(), torch.device(kind)) == words
+    lacks = ": this processor has no instructions for bfloat16" if usual == "float32" else ""
+    assert device.precision_in_words(Computed(), place) == f"matrix products in {usual}{lacks}"
 
 
 SAYS = "from repro.run.device import has_bfloat16; print(has_bfloat16())"

@@ -71,7 +71,7 @@ def slow_probe(train, train_labels, test, test_labels, *, classes, epochs, batch
 )
 def test_linear_probe_equals_a_slow_loop(change):
     settings = USUAL | change
-    data = (*clouds(50, seed=1), *clouds(3000, seed=2))  # 50 = 3 x 16 + 2: the last batch is smaller
+    data = (*clouds(50, seed=1), *clouds(500, seed=2))  # 50 = 3 x 16 + 2: the last batch is smaller
     expected = slow_probe(*data, classes=4, **settings)
     assert probe(*data, classes=4, **settings) == pytest.approx(expected, abs=1e-9)
 
@@ -83,44 +83,25 @@ def test_seeds_and_schedules_change_the_accuracies_compared_above():
     assert len(found) == len(changes)
 
 
-def test_linear_probe_reaches_logistic_regression_on_separable_data():
-    train, test = (clouds(200, spread=0.2, seed=seed) for seed in (1, 2))
-    reference = LogisticRegression().fit(train[0].numpy(), train[1].numpy())
-    assert reference.score(test[0].numpy(), test[1].numpy()) == 1.0
-    found = probe(*train, *test, classes=4, **USUAL | {"epochs": 20})
-    assert found[-1] == 100.0
-
-
-def test_linear_probe_comes_close_to_logistic_regression_on_overlapping_data():
-    train, test = (clouds(2000, spread=1.0, seed=seed, dtype=torch.float32) for seed in (1, 2))
+@pytest.mark.parametrize("spread", [0.2, 1.0])
+def test_linear_probe_comes_close_to_logistic_regression(spread):
+    train, test = (clouds(2000, spread=spread, seed=seed, dtype=torch.float32) for seed in (1, 2))
     reference = LogisticRegression(C=1e6).fit(train[0].numpy(), train[1].numpy())
     expected = 100 * reference.score(test[0].numpy(), test[1].numpy())
-    assert 50 < expected < 95
+    assert expected > 50 and (expected < 95) == (spread == 1.0)
     found = probe(*train, *test, classes=4, **USUAL | {"epochs": 10, "batch": 64, "learning_rate": 0.1})
     assert found[-1] == pytest.approx(expected, abs=1.5)
 
 
-def test_cosine_schedule_per_epoch(monkeypatch):
-    rates = []
-
-    class Recording(torch.optim.SGD):
-        def step(self, closure=None):
-            rates.append(self.param_groups[0]["lr"])
-            return super().step(closure)
-
-    monkeypatch.setattr(torch.optim, "SGD", Recording)
-    data = clouds(50)
-    probe(*data, *data, classes=4, **USUAL | {"epochs": 6, "learning_rate": 2.0})
-
-    reference = torch.optim.Adam([torch.zeros(1)], lr=2.0)
+def test_cosine_rates_are_those_of_torch():
+    reference = torch.optim.SGD([torch.zeros(1)], lr=2.0)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(reference, T_max=6, eta_min=0.02)
     expected = []
     for _ in range(6):
-        expected += [schedule.get_last_lr()[0]] * 4  # batches of 16, 16, 16 and 2
+        expected += schedule.get_last_lr()
         reference.step()
         schedule.step()
-    assert rates == pytest.approx(expected, rel=1e-12)
-    assert rates[0] == 2.0
+    assert cosine_rates(6, 2.0, 0.01) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("epochs, drops", [(1, []), (5, [3, 4]), (7, [5, 6]), (10, [6, 8]), (100, [60, 80])])
@@ -185,12 +166,6 @@ def test_nearest_neighbour_equals_scikit_learn(n, m, features):
     reference = KNeighborsClassifier(n_neighbors=1, metric="cosine").fit(train[0].numpy(), train[1].numpy())
     expected = 100 * reference.score(test[0].numpy(), test[1].numpy())
     assert nearest_neighbour(*train, *test) == pytest.approx(expected, abs=1e-9)
-
-
-def test_nearest_neighbour_compares_directions_and_not_distances():
-    train = torch.tensor([[1.0, 0.0], [10.0, 10.0]])
-    test = torch.tensor([[1.0, 0.9], [100.0, 1.0]])
-    assert nearest_neighbour(train, torch.tensor([0, 1]), test, torch.tensor([1, 0])) == 100.0
 
 
 def test_scale_and_chunk_do_not_matter():

@@ -13,35 +13,46 @@ from made_up_training import CELLS, Trainer
 from nursery import HELPERS
 from one_cell import Small
 
-from repro.recipe import Recipe
 from repro.run import pools
 from repro.run.engine import run_cells
 from repro.run.pools import Cluster, Local, pool_of
 from repro.run.store import Cell
-from repro.skeleton.recipe import SkeletonRecipe
 
 
 def threaded(threads: int, preset: str) -> list[Cell]:
     return [dataclasses.replace(CELLS[0], recipe=Small(threads=threads), preset=preset)]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Idle(Small):
+    cells_per_gpu = 8
+
+
 @pytest.mark.parametrize(
-    ("name", "workers", "threads", "preset", "device", "count"),
+    ("name", "workers", "recipe", "preset", "device", "count"),
     [
-        ("inline", "auto", 1, "quick", "cpu", 1), ("inline", 1, 1, "quick", "cpu", 1),
-        ("local", "auto", 1, "quick", "cpu", 6), ("local", "auto", 2, "quick", "cpu", 3),
-        ("local", "auto", 4, "quick", "cpu", 1), ("local", "auto", 8, "quick", "cpu", 1),
-        ("local", "auto", 1, "smoke", "cpu", 6), ("local", 3, 8, "smoke", "cpu", 3),
-        ("local", "3", 8, "quick", "cuda", 3), ("auto", "auto", 1, "quick", "cpu", 6),
-        ("auto", 2, 1, "paper", "cpu", 2), ("auto", "2", 1, "smoke", "cpu", 2), ("auto", "auto", 1, "quick", "cuda", 4),
-        ("local", "auto", 8, "quick", "cuda", 4), ("auto", "auto", 1, "smoke", "cuda", 1),
+        ("inline", "auto", Small(), "quick", "cpu", 1), ("inline", 1, Small(), "quick", "cpu", 1),
+        ("local", "auto", Small(), "quick", "cpu", 6), ("local", "auto", Small(threads=4), "quick", "cpu", 1),
+        ("local", "auto", Small(threads=8), "quick", "cpu", 1), ("local", "auto", Small(), "smoke", "cpu", 6),
+        ("local", 3, Small(threads=8), "smoke", "cpu", 3), ("local", "3", Small(threads=8), "quick", "cuda:4", 3),
+        ("auto", "auto", Small(), "quick", "cpu", 6), ("auto", "auto", Small(), "smoke", "cpu", 1),
+        ("auto", "2", Small(), "smoke", "cpu", 2), ("auto", "auto", Small(), "quick", "cuda:4", 4),
+        ("auto", "auto", Small(), "quick", "cuda:0", 1), ("local", "auto", Small(), "quick", "cuda:0", 1),
+        ("auto", "auto", Idle(), "paper", "cuda:3", 24), ("local", "auto", Idle(), "smoke", "cuda:1", 8),
+        ("auto", "auto", Idle(), "smoke", "cuda:1", 1), ("auto", 16, Idle(), "quick", "cuda:1", 16),
+        ("auto", 1, Idle(), "quick", "cuda:1", 1), ("inline", "auto", Idle(), "quick", "cuda:1", 1),
     ],
+    ids=str,
 )
-def test_how_many_work(monkeypatch, name, workers, threads, preset, device, count):
+def test_how_many_work(monkeypatch, name, workers, recipe, preset, device, count):
+    """On "cuda:3" there are three GPUs."""
+    kind, _, gpus = device.partition(":")
     monkeypatch.setattr(pools, "cores", lambda: 6)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    pool = pool_of(name, workers, threaded(threads, preset), torch.device(device))
-    assert pool == (Local(count, device) if name == "local" or count > 1 else None)
+    monkeypatch.setattr("repro.run.device.cores", lambda: 64)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: int(gpus))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=141 * 10**9))
+    pool = pool_of(name, workers, [dataclasses.replace(CELLS[0], recipe=recipe, preset=preset)], torch.device(kind))
+    assert pool == (Local(count, kind) if name == "local" or count > 1 else None)
 
 
 @pytest.mark.parametrize(("group", "found"), [(False, "with engine 'inline'"), (True, "under torchrun")])
@@ -52,50 +63,18 @@ def test_workers_that_would_not_be_started_are_refused(monkeypatch, group, found
     assert pool_of("inline", "1", threaded(1, "quick"), torch.device("cpu")) is None
 
 
-@pytest.mark.parametrize("name", ["auto", "inline", "local"])
-def test_an_address_is_for_dask(name):
-    with pytest.raises(ValueError, match=r"workers=tcp://host:8786 is an address; choose engine 'dask' with it"):
-        pool_of(name, "tcp://host:8786", threaded(1, "quick"), torch.device("cpu"))
-
-
-def test_half_an_address_is_refused_with_the_whole_one():
-    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
-    with pytest.raises(ValueError, match=r"'host:8786' should be a number, or an address such as 'tcp://host:8786'"):
-        pool_of("dask", "host:8786", threaded(1, "quick"), torch.device("cpu"))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Idle(Small):
-    cells_per_gpu = 8
-
-
-@pytest.mark.parametrize(
-    ("name", "workers", "gpus", "preset", "count"),
-    [
-        ("auto", "auto", 1, "quick", 8), ("local", "auto", 1, "smoke", 8), ("auto", "auto", 3, "paper", 24),
-        ("auto", 16, 1, "quick", 16), ("auto", 1, 1, "quick", 1), ("auto", "auto", 1, "smoke", 1),
-        ("inline", "auto", 1, "quick", 1),
-    ],
-)
-def test_cells_that_leave_a_gpu_idle_share_it(monkeypatch, name, workers, gpus, preset, count):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=141 * 10**9))
-    monkeypatch.setattr("repro.run.device.cores", lambda: 64)
-    cells = [dataclasses.replace(CELLS[0], recipe=Idle(), preset=preset)]
-    pool = pool_of(name, workers, cells, torch.device("cuda"))
-    assert pool == (Local(count, "cuda") if name == "local" or count > 1 else None)
-
-
-def test_how_many_share_a_gpu_is_no_part_of_a_recipe():
-    assert (Recipe.cells_per_gpu, Idle().cells_per_gpu, SkeletonRecipe.cells_per_gpu) == (1, 8, 8)
-    assert Idle().canonical() == Small().canonical()
-
-
-@pytest.mark.parametrize("gpus", [0, 1])
-def test_a_single_gpu_trains_in_this_process_unless_a_worker_is_asked_for(monkeypatch, gpus):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
-    assert pool_of("auto", "auto", threaded(1, "quick"), torch.device("cuda")) is None
-    assert pool_of("local", "auto", threaded(1, "quick"), torch.device("cuda")) == Local(1, "cuda")
+@pytest.mark.parametrize(("name", "workers", "message"), [
+    ("local", "tcp://host:8786", "workers=tcp://host:8786 is an address; choose engine 'dask' with it"),
+    ("dask", "host:8786", "'host:8786' should be a number, or an address such as 'tcp://host:8786'"),
+    ("locl", "auto", r"^engine='locl' is not one of: auto, inline, local, dask; did you mean 'local'\?$"),
+    *((name, workers, r"^workers=.* should be a whole number of at least 1$")
+      for name in ("inline", "local", "auto", "dask") for workers in (0, "two", 1.5, True)),
+])
+def test_what_is_no_engine_or_number_of_workers_is_refused(name, workers, message):
+    if name == "dask":
+        pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    with pytest.raises(ValueError, match=message):
+        pool_of(name, workers, threaded(1, "quick"), torch.device("cpu"))
 
 
 def test_dask_takes_an_address_a_number_or_its_own_configuration(monkeypatch):
@@ -118,20 +97,6 @@ def test_dask_is_asked_for_where_it_is_not_installed(monkeypatch):
     monkeypatch.setattr(pools.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"engine='dask' needs dask.distributed; install it with: pip install "):
         pool_of("dask", "auto", threaded(1, "quick"), torch.device("cpu"))
-
-
-@pytest.mark.parametrize("name", ["inline", "local", "auto", "dask"])
-@pytest.mark.parametrize("workers", ["0", 0, -1, "two", "", 1.5, True])
-def test_impossible_numbers_of_workers_are_refused(monkeypatch, name, workers):
-    monkeypatch.setattr(pools, "scheduler_address", lambda workers: None)
-    with pytest.raises(ValueError, match=r"^workers=.* should be a whole number of at least 1$"):
-        pool_of(name, workers, threaded(1, "quick"), torch.device("cpu"))
-
-
-def test_an_unknown_engine_is_refused():
-    message = r"^engine='locl' is not one of: auto, inline, local, dask; did you mean 'local'\?$"
-    with pytest.raises(ValueError, match=message):
-        pool_of("locl", "auto", threaded(1, "quick"), torch.device("cpu"))
 
 
 ERRORS = """
@@ -161,23 +126,20 @@ def train(run, progress):
     return {"linear": 1.0, "cost": {}}
 
 
-def main(workers):
+def main():
     torch.cuda.device_count = lambda: 2
     cells = [dataclasses.replace(CELL, seed=seed) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
     try:
-        complete(cells, train, store, Local(workers, "cuda"))
+        complete(cells, train, store, Local(2, "cuda"))
     except ChildProcessError as error:
         print(json.dumps([str(error).splitlines(), [store.run(cell).result is not None for cell in cells]]))
 """
 
 
-@pytest.mark.parametrize(("workers", "gpus"), [(1, {"4"}), (2, {"4", "6"})])
-def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(
-    tmp_path, workers, gpus
-):
+def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(tmp_path):
     (tmp_path / "script.py").write_text(ERRORS)
-    command = [sys.executable, "-c", f"import script; script.main({workers})"]
+    command = [sys.executable, "-c", "import script; script.main()"]
     (tmp_path / "sitecustomize.py").write_text("print('words of a Python that starts', end='')")
     path = os.pathsep.join(filter(None, [str(tmp_path), str(HELPERS), os.environ.get("PYTHONPATH")]))
     own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6", "PYTHONPATH": path}
@@ -195,7 +157,7 @@ def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_
     assert sorted(seed for seed, _, _ in tried) == ["0", "1", "1", "2", "2", "3", "4"]
     for lost in "12":
         assert len({process for seed, process, _ in tried if seed == lost}) == 2
-    assert {gpu for _, _, gpu in tried} == gpus
+    assert {gpu for _, _, gpu in tried} == {"4", "6"}
 
 
 MEETING = """
@@ -215,7 +177,7 @@ ROOT = Path(os.environ["REPRO_RUNS"])
 
 
 def train(run, progress):
-    worker, met = get_worker(), ROOT / f"met {run.cell.preset}"
+    worker, met = get_worker(), ROOT / "met"
     met.mkdir(exist_ok=True)
     (met / str(worker.name)).touch()
     deadline = time.monotonic() + 60
@@ -227,34 +189,29 @@ def train(run, progress):
     return {"linear": float(worker.name)} | told | gpus
 
 
-def main(device):
-    cells = [dataclasses.replace(CELL, seed=seed, preset=device) for seed in range(4)]
+def main():
+    cells = [dataclasses.replace(CELL, seed=seed) for seed in range(4)]
     store = Store(ROOT)
     torch.cuda.device_count = lambda: 2
-    complete(cells, train, store, Cluster(2, None, device))
+    complete(cells, train, store, Cluster(2, None, "cuda"))
     results = [store.run(cell).result for cell in cells]
     print(json.dumps([[each[name] for each in results] for name in ("linear", "left", "has", "sees", "address")]))
 """
 
 
-@pytest.mark.parametrize(
-    ("device", "gpus_left", "gpus", "seen"), [("cuda", 0, 1, {(0, "4"), (1, "6")}), ("cpu", -1, -1, {(0, ""), (1, "")})]
-)
-def test_dask_workers_of_this_machine_take_turns_with_its_gpus_and_a_cell_takes_one(
-    device, gpus_left, gpus, seen, tmp_path
-):
+def test_dask_workers_of_this_machine_take_turns_with_its_gpus_and_a_cell_takes_one(tmp_path):
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     (tmp_path / "script.py").write_text(MEETING)
-    command = [sys.executable, "-c", f"import script; script.main({device!r})"]
-    own = {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6" if gpus > 0 else "", "PYTHONPATH": str(HELPERS)}
+    command = [sys.executable, "-c", "import script; script.main()"]
+    own = {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6", "PYTHONPATH": str(HELPERS)}
     done = subprocess.run(
         command, cwd=tmp_path, env=os.environ | own, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
     names, left, has, sees, addresses = json.loads(done.stdout.splitlines()[-1])
     assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)  # nobody else can reach them
-    assert set(zip(names, sees, strict=True)) == seen
-    assert set(left) == {gpus_left} and set(has) == {gpus}  # while a cell is trained; -1: there is no such resource
+    assert set(zip(names, sees, strict=True)) == {(0, "4"), (1, "6")}
+    assert set(left) == {0} and set(has) == {1}  # while a cell is trained
 
 
 def test_a_scheduler_that_does_not_answer_is_named_with_what_to_do(store):
