@@ -17,7 +17,7 @@ from repro.audiovisual.clips import Clips
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import VARIANTS, paper
 from repro.data import manifest
-from repro.papers.cmacc.negative_figures import drawn_again
+from repro.papers.cmacc.figures import drawn_again
 from repro.run.device import threads
 from repro.run.fit import fit
 from repro.run.store import Cell, Store

@@ -141,7 +141,8 @@ def comparable_gains(evidence: Evidence, number: int, targets: list[str]) -> Fin
     gains = ours[targets] - best.loc[ours["pretrain_size"]].to_numpy()
     stated = ours[[f"gain_{target}" for target in targets]].set_axis(targets, axis=1)
     right = (gains - stated).abs().lt(0.01) & stated.gt(0)
-    named = [(f"{ours.loc[row, 'pretrain_set']}, {ours.loc[row, 'architecture']}", gains.loc[row]) for row in ours.index]
+    names = ours["pretrain_set"] + ", " + ours["architecture"]
+    named = [(names[row], gains.loc[row]) for row in ours.index]
     return exactly(bool(right.all(axis=None)), PRINTED, f"{' and '.join(targets)}: {_listed(named, '+')}")
 
 

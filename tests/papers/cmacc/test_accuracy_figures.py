@@ -6,7 +6,7 @@ import pytest
 from drawn import assert_legible, assert_settled, lines
 from pandas import DataFrame
 
-from repro.papers.cmacc import accuracy_figures
+from repro.papers.cmacc import figures as accuracy_figures
 from repro.papers.cmacc.figures import FIGURES as FIGURES_OF_PAPER
 from repro.papers.cmacc.tables import TABLES as DECLARED
 from repro.report.printed import printed

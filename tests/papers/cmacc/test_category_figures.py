@@ -7,7 +7,7 @@ from drawn import assert_legible, assert_settled
 from pandas import DataFrame
 
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
-from repro.papers.cmacc import category_figures
+from repro.papers.cmacc import figures as category_figures
 from repro.papers.cmacc.figures import FIGURES as DRAWINGS
 
 DEPARTS = "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"

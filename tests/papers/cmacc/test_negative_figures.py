@@ -5,8 +5,8 @@ from drawn import assert_legible
 from pandas import DataFrame
 
 from repro.audiovisual import synthetic
-from repro.papers.cmacc import negative_figures
-from repro.papers.cmacc.accuracy_figures import SAMPLERS
+from repro.papers.cmacc import figures as negative_figures
+from repro.papers.cmacc.figures import SAMPLERS
 from repro.papers.cmacc.figures import FIGURES
 from repro.report import style
 
