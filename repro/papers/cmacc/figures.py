@@ -26,13 +26,14 @@ from repro.report.elements import (
     keys_of,
     legend_below,
     lines_of,
+    names_down,
     only,
     origin,
-    stacked,
+    panels,
 )
 from repro.report.printed import printed
 from repro.report.redraw import Drawing
-from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
+from repro.report.style import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 METHODS = {
     "scratch": Look(METHOD_NAMES["scratch"], GREY, "v"),
@@ -86,16 +87,13 @@ def cross_modal(table: DataFrame) -> Figure:
     approaches = list(dict.fromkeys(table["approach"]))
     targets = in_order(table["target"], TARGET_NAMES | PROBED)
     height = 0.8 + (0.55 + 0.16 * len(approaches)) * len(targets)
-    figure, stack = stacked(title, height, len(targets))
+    figure, stack = panels(title, height, len(targets), grid="x")
     for axes, target in zip(stack, targets, strict=True):
         rows = table[table["target"] == target]
         places = rows["approach"].map(approaches.index)
-        axes.errorbar(rows["ours"], places, xerr=rows["std"], ecolor=BLUE, fmt="none", elinewidth=0.8)
-        axes.plot(rows["ours"], places, color=BLUE, marker="o", linestyle="none", label="ours")
-        if rows["published"].notna().any():
-            looks = {"color": VERMILLION, "marker": "D", "linestyle": "none", "zorder": 1.9}
-            axes.plot(rows["published"], places, label="printed", **looks, **OPEN)
-        axes.set(yticks=range(len(approaches)), yticklabels=approaches, ylim=(len(approaches) - 0.5, -0.5))
+        draw_ours(axes, places, rows, BLUE, "o", "ours", line="none", down=True)
+        draw_published(axes, places, rows["published"], VERMILLION, "D", "printed", line="none", down=True)
+        names_down(axes, approaches)
         _accuracy_across(axes, target)
     legend_below(figure, stack[0].get_legend_handles_labels()[0], 2)
     return settled(figure)
@@ -151,9 +149,7 @@ def mutual_information(table: DataFrame) -> Figure:
     Source: CM-ACC, Fig. 3a.
     """
     title, table = heading(table), table.sort_values("characters")
-    figure = Figure(figsize=(COLUMN, 3.0), layout="constrained")
-    figure.suptitle(title)
-    axes = figure.subplots()
+    figure, (axes,) = panels(title, 3.0, grid="y")
     for method, rows in lines_of(table, "method", METHODS):
         label, colour, marker = METHODS[method]
         draw_ours(axes, rows["characters"], rows, colour, marker, label, line="-")
@@ -162,7 +158,6 @@ def mutual_information(table: DataFrame) -> Figure:
     numbers = sorted(set(table["characters"]))
     axes.set(xlabel="characters in a grid", xticks=numbers, ylabel="accuracy of a character (%)")
     axes.margins(x=0.08)
-    axes.grid(axis="y")
     above = axes.secondary_xaxis("top")
     shared = [nats(manifest.plain(only(table, "dataset")), number) for number in numbers]
     above.set_xticks(numbers, labels=[f"{value:.1f}" for value in shared])
@@ -197,11 +192,11 @@ def transfer(table: DataFrame) -> Figure:
     """
     title, table = heading(table), with_unseen(table)
     targets = in_order(table["target"], TARGET_NAMES | PROBED)
-    panels = {target: (_printed_of(table, target), table[table["target"] == target]) for target in targets}
-    sets = {target: _sets(*rows) for target, rows in panels.items()}
+    rows_of_targets = {target: (_printed_of(table, target), table[table["target"] == target]) for target in targets}
+    sets = {target: _sets(*rows) for target, rows in rows_of_targets.items()}
     heights = [0.6 + 0.14 * len(names) for names in sets.values()]
-    figure, stack = stacked(title, 0.9 + sum(heights), len(panels), height_ratios=heights)
-    for axes, (target, (others, ours)) in zip(stack, panels.items(), strict=True):
+    figure, stack = panels(title, 0.9 + sum(heights), len(rows_of_targets), grid="x", height_ratios=heights)
+    for axes, (target, (others, ours)) in zip(stack, rows_of_targets.items(), strict=True):
         names = sets[target]
         for kind, (colour, marker) in PRINTED_LOOKS.items():
             rows = others[others["kind"] == kind]
@@ -212,14 +207,13 @@ def transfer(table: DataFrame) -> Figure:
             _, colour, marker = METHODS[row.method]
             place = names.index(pretrained_on(row.method, row.dataset))
             axes.errorbar(row.ours, place, xerr=row.std, color=colour, marker=marker, markersize=5, elinewidth=0.8)
-        named = ["none" if name == NOWHERE else name for name in names]
-        axes.set(yticks=range(len(names)), yticklabels=named, ylim=(len(names) - 0.5, -0.5))
+        names_down(axes, ["none" if name == NOWHERE else name for name in names])
         axes.set_ylabel("pre-trained on")
         _accuracy_across(axes, target)
-    shown = [kind for kind in PRINTED_LOOKS if any((others["kind"] == kind).any() for others, _ in panels.values())]
+    kinds = {kind for others, _ in rows_of_targets.values() for kind in others["kind"]}
     handles = [
         Line2D([], [], color=colour, marker=marker, linestyle="none", label=f"{kind}, printed", **OPEN)
-        for kind, (colour, marker) in PRINTED_LOOKS.items() if kind in shown
+        for kind, (colour, marker) in PRINTED_LOOKS.items() if kind in kinds
     ]
     legend_below(figure, [*keys_of(METHODS, table["method"], line="none", ending=", ours"), *handles], 2)
     return settled(figure)
@@ -230,7 +224,7 @@ def _accuracies(table: DataFrame, across: str, name: str, looks: Mapping[str, Lo
     title = heading(table)
     table = with_unseen(table.assign(published=comparable(table))).sort_values(across)
     targets, values = in_order(table["target"], TARGET_NAMES | PROBED), sorted(set(table[across]))
-    figure, stack = stacked(title, 1.0 + 1.25 * len(targets), len(targets), sharex=True)
+    figure, stack = panels(title, 1.0 + 1.25 * len(targets), len(targets), grid="y", sharex=True)
     for axes, target in zip(stack, targets, strict=True):
         lines = lines_of(table[table["target"] == target], name, looks)
         for number, (each, rows) in enumerate(lines):
@@ -243,7 +237,6 @@ def _accuracies(table: DataFrame, across: str, name: str, looks: Mapping[str, Lo
         axes.minorticks_off()
         axes.set_title(_judged(target), loc="left")
         axes.set_ylabel("accuracy (%)")
-        axes.grid(axis="y")
     printed = [Line2D([], [], color=GREY, marker="o", linestyle="--", label="printed", **OPEN)]
     legend_below(figure, [*keys_of(looks, table[name]), *(printed if table["published"].notna().any() else [])], 2)
     return figure, stack
@@ -271,8 +264,6 @@ def _accuracy_across(axes: Axes, target: str) -> None:
     low, high = axes.get_xlim()
     spare = max(0.0, NARROWEST - (high - low)) / 2  # values a hair apart would have ticks of many digits
     axes.set_xlim(low - spare, high + spare)
-    axes.grid(axis="x")
-    axes.tick_params(axis="y", length=0)
 
 
 def _printed_of(table: DataFrame, target: str) -> DataFrame:
@@ -319,7 +310,8 @@ def category_diversity(table: DataFrame) -> Figure:
     batches = sorted(set(table["batch"]))
     samplers = [name for name in SAMPLERS if name in set(table["sampler"])]
     width = 0.8 / len(samplers)
-    figure, stack = stacked(title, 0.9 + 1.3 * len(modalities), len(modalities), sharex=True, sharey=True)
+    height = 0.9 + 1.3 * len(modalities)
+    figure, stack = panels(title, height, len(modalities), grid="y", sharex=True, sharey=True)
     for axes, modality in zip(stack, modalities, strict=True):
         for row in table[table["target"] == modality].itertuples():
             left = batches.index(row.batch) - 0.4 + samplers.index(row.sampler) * width
@@ -330,7 +322,6 @@ def category_diversity(table: DataFrame) -> Figure:
             axes.hlines(expected, edge, edge + 0.9, color=INK, linestyle="--", linewidth=0.8)
         axes.set_title(f"negatives of {modality}", loc="left")
         axes.set(ylabel="distinct categories\n(% of M)", xticks=range(len(batches)), xticklabels=batches)
-        axes.grid(axis="y")
     stack[-1].set_xlabel("negatives selected in a step, M")
     legend_below(figure, [*keys_of(SAMPLERS, samplers, line="-", width=4, marked=False), EXPECTED], 2)
     return settled(figure)
@@ -353,10 +344,10 @@ def category_curves(log: DataFrame) -> Figure:
     seeds = log["seed"].nunique()
     title = heading(log, "1 seed" if seeds == 1 else f"mean of {seeds} seeds")
     batches = sorted(set(log["batch"]))
-    figure = Figure(figsize=(COLUMN, 1.0 + 1.15 * len(batches)), layout="constrained")
-    figure.suptitle(title)
-    grid = figure.subplots(len(batches), len(COUNTED), sharex=True, sharey="row", squeeze=False)
-    for row, batch in zip(grid, batches, strict=True):
+    shape = len(batches), len(COUNTED)
+    figure, stack = panels(title, 1.0 + 1.15 * len(batches), *shape, grid="y", sharex=True, sharey="row")
+    rows_of_panels = np.reshape(stack, shape)
+    for row, batch in zip(rows_of_panels, batches, strict=True):
         chosen = log[log["batch"] == batch]
         for axes, column in zip(row, COUNTED, strict=True):
             for sampler, rows in lines_of(chosen, "sampler", SAMPLERS):
@@ -365,11 +356,10 @@ def category_curves(log: DataFrame) -> Figure:
                 axes.plot(means.index, means, color=look.colour, linewidth=0.8, marker=marker)
             for expected in chosen["expected"].unique():
                 axes.axhline(expected, color=INK, linestyle="--", linewidth=0.8)
-            axes.grid(axis="y")
         row[0].set_ylabel(f"distinct categories\nof M = {batch}")
-    for axes, column in zip(grid[0], COUNTED, strict=True):
+    for axes, column in zip(rows_of_panels[0], COUNTED, strict=True):
         axes.set_title(f"negatives of {column.removeprefix('categories_')}", loc="left")
-    for axes in grid[-1]:
+    for axes in rows_of_panels[-1]:
         axes.set_xlabel("iteration")
         axes.locator_params(axis="x", integer=True, min_n_ticks=1)
     single = log["step"].nunique() == 1
@@ -394,10 +384,10 @@ def pretext_accuracy(table: DataFrame) -> Figure:
     seeds, method = table["seed"].nunique(), METHODS[only(table, "method")].label
     shown = "1 seed" if seeds == 1 else f"mean \N{PLUS-MINUS SIGN} std of {seeds} seeds"
     title = origin(table, f"{method}, {shown}")
-    panels = {query: extremes(table[table["query"] == query]) for query in in_order(table["query"], MODALITIES)}
-    heights = [0.6 + 0.14 * len(rows) for rows in panels.values()]
-    figure, stack = stacked(title, 0.8 + sum(heights), len(panels), sharex=True, height_ratios=heights)
-    for axes, (query, rows) in zip(stack, panels.items(), strict=True):
+    ranked = {query: extremes(table[table["query"] == query]) for query in in_order(table["query"], MODALITIES)}
+    heights = [0.6 + 0.14 * len(rows) for rows in ranked.values()]
+    figure, stack = panels(title, 0.8 + sum(heights), len(ranked), grid="x", sharex=True, height_ratios=heights)
+    for axes, (query, rows) in zip(stack, ranked.items(), strict=True):
         _ranked(axes, rows)
         axes.set_title(f"queries of {query}", loc="left")
     stack[-1].set_xlabel("positive ranks first (% of queries)")
@@ -432,9 +422,7 @@ def _ranked(axes: Axes, rows: DataFrame) -> None:
     axes.errorbar(rows["accuracy"], places, xerr=rows["std"], ecolor=INK, fmt="none", elinewidth=0.8)
     axes.plot(rows["accuracy_renewed"], places, **RENEWED)
     names = [textwrap.shorten(str(name), 30, placeholder=" ...") for name in rows["category"]]
-    axes.set(yticks=places, yticklabels=names, ylim=(places.max() + 0.7, -0.7))
-    axes.grid(axis="x")
-    axes.tick_params(axis="y", length=0)
+    names_down(axes, names, places)
 
 
 @styled()
@@ -459,9 +447,9 @@ def selected_negatives(table: DataFrame, pictures: Mapping[int, np.ndarray], mod
     samplers = [name for name in SAMPLERS if name in set(rows["sampler"])]
     names = [_broken(name) for name in {*rows["category"], *rows["nearest_category"]}]
     height = 0.9 + 0.125 * max(len(name.splitlines()) for name in names)
-    figure = Figure(figsize=(COLUMN, 0.5 + height * len(samplers)), layout="constrained")
-    figure.suptitle(f"{origin(table, f'seed {seed}')}\n{given}")
-    for line, sampler in zip(figure.subplots(len(samplers), 1 + TILES, squeeze=False), samplers, strict=True):
+    title, shape = f"{origin(table, f'seed {seed}')}\n{given}", (len(samplers), 1 + TILES)
+    figure, stack = panels(title, 0.5 + height * len(samplers), *shape)
+    for line, sampler in zip(np.reshape(stack, shape), samplers, strict=True):
         chosen = rows[rows["sampler"] == sampler]
         first, tiles = chosen.iloc[0], line[1:]
         line[0].set_ylabel(SAMPLERS[sampler].label.replace(", ", ",\n").replace(" (", "\n("))

@@ -57,10 +57,9 @@ def only_significant(evidence: Evidence) -> Finding:
 
 def cd_significant_here(setting: Setting) -> Estimates:
     """The named term's estimate in the nine rows of our means over seeds."""
-    found = setting.rows("taxonomy")
-    if found.empty:
+    accuracies = _means(setting)
+    if accuracies.empty:
         return {}
-    accuracies = found.groupby("objectives")["linear"].mean()
     if not set(glm.objectives_of("unmixed+best")) <= set(accuracies.index):
         return {"CD": None}
     table = glm.SUBSETS.assign(linear=accuracies.reindex(glm.names(glm.SUBSETS)).to_numpy())
@@ -142,12 +141,10 @@ def column_here(setting: Setting) -> Estimates:
 
 
 def depth_row(setting: Setting, method: str) -> Estimates:
-    column = {"random": "random_init", "AE": "AE"}[method]
+    column, scatter = ("random_init", "random") if method == "random" else ("AE", "trained")
     values = printed("taxonomy_depth_collapse").set_index("layers")[column]
-    kind = "random" if method == "random" else "trained"
-    chosen = {"of": kind, "objectives": method}
-    return {f"layers {depth}": setting.from_printed("encoder_collapse", values[depth], layers=depth, **chosen)
-            for depth in DEPTHS}
+    return {f"layers {depth}": setting.from_printed(
+        "encoder_collapse", values[depth], of=scatter, layers=depth, objectives=method) for depth in DEPTHS}
 
 
 def drop_printed(evidence: Evidence) -> Finding:
@@ -212,10 +209,8 @@ def _nine_rows() -> DataFrame:
     return glm.coefficients(glm.fit(printed("taxonomy"), "UCLA"))
 
 
-
-
 def statistic(evidence: Evidence) -> str:
-    table = glm.coefficients(glm.fit(printed("taxonomy"), "UCLA")).set_index("term")
+    table = _nine_rows().set_index("term")
     without = glm.leave_one_out(printed("taxonomy"), "UCLA").query("term == 'AD'")["t"]
     t = {term: f"{table.loc[term, 't']:.3f}" for term in glm.TERMS}
     return (f"nine rows, UCLA: AD t = {t['AD']}, CD t = {t['CD']}; without one of the rows AD's t lies between "
@@ -228,7 +223,7 @@ def earlier_numbers(evidence: Evidence) -> str:
     values, history = printed("taxonomy")["UCLA"], printed("taxonomy_repo_history")
     known = history[history["UCLA_linear"].isin(values)]
     told = ", ".join(f"{row.UCLA_linear:g}" for row in known.itertuples())
-    setting = evidence.setting("ucla", "paper", "taxonomy")
+    setting = _paper_cells(evidence)
     ours = {name: setting.values("taxonomy", objectives=name) for name in ("AD", "CE", "AE+CE+AD", "AD+CD")}
     here = ", ".join(f"{name} {each.mean():.1f}" for name, each in ours.items() if len(each))
     return f"{len(known)} printed values stand there: {told}" + (f"; with one recipe here: {here}" if here else "")
@@ -248,7 +243,7 @@ def transcription(evidence: Evidence) -> str:
     row, history = glm.printed_by_objective().loc["CE+CD"], printed("taxonomy_repo_history")
     nearest = history["UCLA_1nn"].dropna().iloc[0]
     same = abs(100 * nearest - row["UCLA"]) < 0.01 and (history["NTU_xsub_linear"] == row["NTU_1layer"]).any()
-    ours = evidence.setting("ucla", "paper", "taxonomy").values("taxonomy", objectives="CE+CD")
+    ours = _paper_cells(evidence).values("taxonomy", objectives="CE+CD")
     here = f"; trained here CE+CD has {ours.mean():.2f} on NW-UCLA" if len(ours) else ""
     return f"both numbers {'are' if same else 'are not'} in the repository{here}"
 
@@ -291,7 +286,7 @@ def three_layers(evidence: Evidence) -> str:
 
 def noise(evidence: Evidence) -> str:
     """CD with both dictionaries, and how far its decoded sequences have grown."""
-    setting = evidence.setting("ucla", "paper", "taxonomy")
+    setting = _paper_cells(evidence)
     live, frozen = (setting.values("taxonomy", "decoded_scale", departing=each, objectives="CD")
                     for each in ({}, FROZEN))
     told = departing("taxonomy", **FROZEN)(evidence)
@@ -321,7 +316,7 @@ def exchanged(evidence: Evidence) -> str:
 
 def highest(evidence: Evidence) -> str:
     """Our numbers beside the highest printed ones of NW-UCLA."""
-    values, setting = glm.printed_by_objective()["UCLA"], evidence.setting("ucla", "paper", "taxonomy")
+    values, setting = glm.printed_by_objective()["UCLA"], _paper_cells(evidence)
     ours = {name: setting.values("taxonomy", objectives=name).mean() for name in values.index[values >= TOP]}
     differences = Series(ours, dtype=float).dropna() - values[values >= TOP]
     if differences.isna().any():
@@ -332,7 +327,13 @@ def highest(evidence: Evidence) -> str:
             f"{differences.min():+.1f} to {differences.max():+.1f} points; two-sided sign test, p = {p:.3f}")
 
 
+def _paper_cells(evidence: Evidence) -> Setting:
+    """Of the paper's recipe on NW-UCLA."""
+    return evidence.setting("ucla", "paper", "taxonomy")
+
+
 def _gaps_here(evidence: Evidence) -> list[str]:
+    """The accuracies of the two objectives apart, by setting and dictionary."""
     told = []
     for setting in evidence.settings("taxonomy"):
         for departure in ({}, FROZEN):
