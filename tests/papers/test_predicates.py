@@ -32,7 +32,7 @@ def test_a_row_has_its_check_and_its_texts_their_constants(folder):
 
 @pytest.mark.parametrize(("checks", "lonely"), [({}, "A1"), ({"A1": None, "A2": None}, "A2")])
 def test_a_row_without_a_check_and_a_check_without_a_row_are_named(folder, checks, lonely):
-    with pytest.raises(ValueError, match=rf"made/claims\.csv and its checks differ in {lonely}; give each row one check"):
+    with pytest.raises(ValueError, match=rf"made/claims\.csv and its checks differ in {lonely}; give each row"):
         predicates.claims("made", "Made", checks, COUNT=9)
     with pytest.raises(ValueError, match=r"made/discrepancies\.csv has no row A-3"):
         predicates.discrepancies("made", "Made", {"A-3": None}, COUNT=9)
