@@ -68,6 +68,9 @@ def test_the_wheel_holds_manifests_printed_numbers_and_cells(installed):
         source = ROOT / name if (ROOT / name).is_dir() else ROOT / "repro" / name
         assert sorted(path.name for path in (folder / name).iterdir()) == sorted(path.name for path in source.iterdir())
     assert len(printed) == 4 and (folder / "papers" / "README.md").is_file()
+    lists = [*(ROOT / "repro" / "papers").glob("*/*.csv")]  # of claims and discrepancies
+    assert len(lists) == 8
+    assert all((folder / "papers" / path.parent.name / path.name).read_bytes() == path.read_bytes() for path in lists)
     assert (folder / "figures" / "cells.csv").read_bytes() == (ROOT / "figures" / "cells.csv").read_bytes()
 
 

@@ -2,8 +2,8 @@
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log
-that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `CLAIMS`; `discrepancies`
-with `DISCREPANCIES`. The command line and notebooks hand these to `repro.report`, which knows no paper.
+that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `CLAIMS` and
+`DISCREPANCIES`. The command line and notebooks hand these to `repro.report`, which knows no paper.
 """
 
 import functools
@@ -106,7 +106,7 @@ def claims() -> "list[Claim]":
 
 def discrepancies() -> "list[Discrepancy]":
     """Where papers disagree with themselves or with their released code."""
-    return [discrepancy for of_paper in offered("discrepancies", "DISCREPANCIES").values() for discrepancy in of_paper]
+    return [discrepancy for of_paper in offered("claims", "DISCREPANCIES").values() for discrepancy in of_paper]
 
 
 def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "Evidence":

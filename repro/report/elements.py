@@ -1,7 +1,7 @@
 """What several figures share: their heading, what may be compared in them, how ours and printed values are drawn."""
 
 import textwrap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,18 +27,24 @@ class Look(NamedTuple):
     marker: str
 
 
-def stacked(title: str, height: float, rows: int, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure as wide as a column, with panels below one another.
+def panels(
+    title: str, height: float, rows: int = 1, columns: int = 1, *, grid: str = "", **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure as wide as a column, with its panels in the order of reading.
 
     Args:
         title: above all of them.
         height: inches.
-        rows: how many panels.
+        rows, columns: how many panels.
+        grid: "x" or "y" for lines behind the data at the ticks of that axis.
         **options: of `Figure.subplots`.
     """
     figure = Figure(figsize=(COLUMN, height), layout="constrained")
     figure.suptitle(title)
-    return figure, list(figure.subplots(rows, 1, squeeze=False, **options)[:, 0])
+    stack = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+    for axes in stack if grid else ():
+        axes.grid(axis=grid)
+    return figure, stack
 
 
 def only(table: DataFrame, column: str) -> Any:
@@ -137,20 +143,44 @@ def spread_in_words(table: DataFrame) -> str:
     return f"\N{PLUS-MINUS SIGN} and bars with ends: one standard deviation over seeds{alone}."
 
 
-def draw_ours(axes: Axes, x: ArrayLike, rows: DataFrame, colour: str, marker: str, label: str, line: str) -> None:
-    """Filled markers, error bars where there is a standard deviation; their ends tell short ones from markers."""
-    axes.plot(x, rows["ours"], color=colour, marker=marker, linestyle=line, label=label)
-    axes.errorbar(x, rows["ours"], yerr=rows["std"], ecolor=colour, fmt="none", elinewidth=0.8, capsize=3)
+def draw_ours(
+    axes: Axes, places: ArrayLike, rows: DataFrame, colour: str, marker: str, label: str, line: str, *,
+    down: bool = False,
+) -> None:
+    """Filled markers, error bars where there is a standard deviation; their ends tell short ones from markers.
+
+    Args:
+        places: across, or where `down` is set, downwards; values are on the other axis.
+    """
+    points = (rows["ours"], places) if down else (places, rows["ours"])
+    axes.plot(*points, color=colour, marker=marker, linestyle=line, label=label)
+    bars = {"xerr" if down else "yerr": rows["std"]}
+    axes.errorbar(*points, ecolor=colour, fmt="none", elinewidth=0.8, capsize=3, **bars)
 
 
 def draw_published(
-    axes: Axes, x: ArrayLike, values: pd.Series, colour: str, marker: str, label: str, line: str
+    axes: Axes, places: ArrayLike, values: pd.Series, colour: str, marker: str, label: str, line: str, *,
+    down: bool = False,
 ) -> None:
-    """Open markers; nothing, not even in the legend, when nothing is printed."""
+    """Open markers; nothing, not even in the legend, when nothing is printed. `places` as of `draw_ours`."""
     if values.notna().any():
+        points = (values, places) if down else (places, values)
         axes.plot(
-            x, values, color=colour, marker=marker, markerfacecolor="white", linestyle=line, zorder=1.9, label=label
+            *points, color=colour, marker=marker, markerfacecolor="white", linestyle=line, zorder=1.9, label=label
         )
+
+
+def draw_level(axes: Axes, row: Any, colour: str, line: str, label: str) -> None:
+    """A line across at our value of a row, with a band of one standard deviation."""
+    axes.axhline(row.ours, color=colour, linestyle=line, zorder=1.9, label=label)
+    axes.axhspan(row.ours - row.std, row.ours + row.std, color=colour, alpha=0.15, linewidth=0)
+
+
+def names_down(axes: Axes, names: Sequence[str], places: ArrayLike | None = None) -> None:
+    """Names from the top to the bottom, at these places or one apart, the values across."""
+    places = np.arange(len(names)) if places is None else np.asarray(places)
+    axes.set(yticks=places, yticklabels=names, ylim=(places.max() + 0.5, places.min() - 0.5))
+    axes.tick_params(axis="y", length=0)
 
 
 def legend_above(axes: Axes, columns: int) -> None:

@@ -15,7 +15,7 @@ import torch
 from repro.image.data import ImageSet
 from repro.image.model import ImageModel
 from repro.image.recipe import quick
-from repro.papers.jcl.similarity import similarity_and_variance
+from repro.papers.jcl.figure_data import similarity_and_variance
 from repro.run.cost import peak_mb
 
 FIRST = 256

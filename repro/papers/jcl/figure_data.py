@@ -1,21 +1,31 @@
 """What JCL's figures need of finished cells beside their results, computed once and kept in their folders."""
 
 import functools
+from collections.abc import Iterator
 
 import pandas as pd
 import torch
 from pandas import DataFrame
+from torch import Tensor
+from tqdm.auto import tqdm
 
 from repro.data import manifest
-from repro.image.model import TRUNKS
+from repro.image import augment
+from repro.image.batches import batches_of
+from repro.image.data import ImageSet
+from repro.image.model import TRUNKS, ImageModel
+from repro.image.recipe import ImageRecipe
 from repro.image.study import data_of, resumed, trained_model
+from repro.image.views import normalisation
 from repro.papers.jcl import sampled_keys as bound
-from repro.papers.jcl.similarity import similarity_and_variance
+from repro.report import histograms
 from repro.run import device as devices
+from repro.run.device import autocast
 from repro.run.finished import kept
 from repro.run.store import Cell, Store
 
 QUERIES = 32  # of `sampled_keys`
+BATCH = 256  # views encoded at a time
 
 
 def similarities(cells: list[Cell], device: str = "auto") -> DataFrame:
@@ -29,7 +39,7 @@ def similarities(cells: list[Cell], device: str = "auto") -> DataFrame:
 
     Returns:
         One row per cell and image: model ("JCL" or "MoCo v2"), seed, d (number of features), similarity and variance,
-        see `repro.papers.jcl.similarity.similarity_and_variance`.
+        see `similarity_and_variance`.
     """
     where = devices.resolve(device)
     parts = [kept(cell, "similarity.csv", functools.partial(_similarity, cell, where)) for cell in cells]
@@ -67,3 +77,75 @@ def _sampled(cell: Cell, device: torch.device) -> DataFrame:
     generator = torch.Generator().manual_seed(cell.seed)
     table = bound.sampled_keys(query[:QUERIES], keys[:QUERIES], negatives, **setting, generator=generator)
     return table.assign(positives=cell.recipe.keys, **setting)
+
+
+def similarity_and_variance(
+    model: ImageModel,
+    recipe: ImageRecipe,
+    data: ImageSet,
+    *,
+    images: int,
+    augmentations: int,
+    seed: int,
+    device: torch.device,
+) -> DataFrame:
+    """Mean similarity and mean variance of pooled features over strong views of every image.
+
+    A few images are encoded at a time, and of each two numbers are kept.
+
+    Args:
+        model: as `image.study.trained_model` returns it.
+        recipe: of its training: the size of views, precision, memory format.
+        data: the data set; of its images for pre-training some are drawn.
+        images: how many, or fewer if there are no more.
+        augmentations: views of each image, at least 1.
+        seed: of the choice of images and their views.
+        device: where to compute.
+
+    Returns:
+        One row per image: similarity, the mean cosine over all pairs of views, a view with itself included; variance,
+        the mean over the d coordinates of the biased variance, which is (1 - similarity) / d.
+    """
+    count = min(images, int(data.pretrain.sum()))
+    found = torch.empty(count, 2, dtype=torch.float64)  # at once, as thousands of small tensors would scatter the heap
+    with tqdm(total=count, desc="images", unit="image", leave=False) as progress:
+        for z in _features(model, recipe, data, images, augmentations, seed, device):
+            rows = slice(progress.n, progress.n + len(z))
+            found[rows] = torch.stack(histograms.similarity_and_variance(z), dim=1).cpu()
+            progress.update(len(z))
+    return DataFrame(found.numpy(), columns=["similarity", "variance"])
+
+
+def sample(model: ImageModel, recipe: ImageRecipe, data: ImageSet, *, images: int = 8, seed: int = 0) -> Tensor:
+    """Pooled features of 32 views of a few images, to check closed forms on: (images, 32, d), on the CPU.
+
+    Args:
+        model, recipe, data, seed: as for `similarity_and_variance`.
+        images: how many.
+    """
+    return torch.cat(list(_features(model, recipe, data, images, 32, seed, torch.device("cpu"))))
+
+
+@torch.no_grad()
+def _features(
+    model: ImageModel,
+    recipe: ImageRecipe,
+    data: ImageSet,
+    images: int,
+    augmentations: int,
+    seed: int,
+    device: torch.device,
+) -> Iterator[Tensor]:
+    """Pooled features (n, augmentations, d) of a few images at a time."""
+    members = data.pretrain.nonzero().flatten()
+    chosen = members[torch.randperm(len(members), generator=torch.Generator().manual_seed(seed))[:images]]
+    view = augment.strong(recipe.size, normalisation(recipe.dataset))
+    source = batches_of(data, [view] * augmentations, device)
+    generator = torch.Generator(device).manual_seed(seed)
+    memory_format = torch.channels_last if recipe.channels_last else torch.contiguous_format
+    model = model.to(device, memory_format=memory_format).eval()
+    for pictures in source.batches(chosen, batch=max(1, BATCH // augmentations), seed=(seed,)):
+        views = torch.cat([left(each, generator) for left, each in zip(source.views, pictures, strict=True)])
+        with autocast(device, recipe.precision):
+            features = model.features(views.contiguous(memory_format=memory_format))
+        yield features.float().unflatten(0, (augmentations, -1)).transpose(0, 1)

@@ -5,9 +5,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from repro.report.elements import draw_ours, heading, legend_above, only, origin, seeds_named, stacked
+from repro.report.elements import draw_level, draw_ours, heading, legend_above, only, origin, panels, seeds_named
 from repro.report.redraw import Drawing
-from repro.report.style import BLUE, COLUMN, INK, VERMILLION, settled, styled
+from repro.report.style import BLUE, INK, VERMILLION, settled, styled
 
 SYMBOLS = {"keys": "$M'$", "strength": r"$\lambda$", "temperature": r"$\tau$"}
 
@@ -34,20 +34,18 @@ def positive_keys(table: DataFrame) -> Figure:
     table = table[~points.duplicated(["varied", "at", "preset", "dataset"])]
     title = heading(table)
     moco = table[(table["varied"] == "keys") & (table["keys"] == 1)]
-    panels = [(varied, rows) for varied in SYMBOLS if not (rows := table[table["varied"] == varied]).empty]
-    if not panels:
+    sweeps = [(varied, rows) for varied in SYMBOLS if not (rows := table[table["varied"] == varied]).empty]
+    if not sweeps:
         varied = sorted(set(table["varied"]))
         raise ValueError(f"the figure needs rows that vary one of {', '.join(SYMBOLS)}; this table varies {varied}")
-    panels = [each for each in panels if each[1][each[0]].nunique() > 1] or panels[:1]
-    figure, stack = stacked(title, 0.9 + 1.25 * len(panels), len(panels), sharey=True)
-    for axes, (varied, rows) in zip(stack, panels, strict=True):
+    sweeps = [(varied, rows) for varied, rows in sweeps if rows[varied].nunique() > 1] or sweeps[:1]
+    figure, stack = panels(title, 0.9 + 1.25 * len(sweeps), len(sweeps), grid="y", sharey=True)
+    for axes, (varied, rows) in zip(stack, sweeps, strict=True):
         rows = rows.sort_values(varied)
         draw_ours(axes, rows[varied], rows, BLUE, "o", "JCL, ours", line="-")
         for row in moco.dropna(subset="ours").itertuples() if varied != "temperature" else ():
-            axes.axhline(row.ours, color=VERMILLION, linestyle="--", zorder=1.9, label="MoCo v2 ($M'$ = 1), ours")
-            axes.axhspan(row.ours - row.std, row.ours + row.std, color=VERMILLION, alpha=0.15, linewidth=0)
+            draw_level(axes, row, VERMILLION, "--", "MoCo v2 ($M'$ = 1), ours")
         axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")
-        axes.grid(axis="y")
         if len(values := rows[varied].unique()) == 1:  # else the axis has ticks of many digits around it
             axes.set_xticks(values)
         if varied == "keys":
@@ -73,9 +71,7 @@ def sampled_keys(table: DataFrame) -> Figure:
     closed_form, repeats = only(table, "closed_form"), only(table, "repeats")
     table = table.sort_values("keys").rename(columns={"keys": "drawn", "positives": "keys"})
     setting = ", ".join(f"{symbol} = {only(table, name):g}" for name, symbol in SYMBOLS.items())
-    figure = Figure(figsize=(COLUMN, 2.8), layout="constrained")
-    figure.suptitle(f"{origin(table, seeds_named(table))}\nJCL, {setting}")
-    axes = figure.subplots()
+    figure, (axes,) = panels(f"{origin(table, seeds_named(table))}\nJCL, {setting}", 2.8, grid="y")
     axes.axhline(closed_form, color=INK, linestyle=":", label="closed form (Eq. M.8)")
     looks = (
         ("inside", "mean inside the logarithm", BLUE, "o", "-"),
@@ -90,7 +86,6 @@ def sampled_keys(table: DataFrame) -> Figure:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set(xlabel="keys drawn, $M$", ylabel="loss (nats),\nmean and standard error")
-    axes.grid(axis="y")
     legend_above(axes, columns=1)
     return settled(figure)
 
@@ -109,9 +104,7 @@ def similarity_variance(table: DataFrame) -> Figure:
     Source: JCL supplement, Figure M.3.
     """
     d = only(table, "d")
-    figure = Figure(figsize=(COLUMN, 3.6), layout="constrained")
-    figure.suptitle(origin(table, seeds_named(table)))
-    top, bottom = figure.subplots(2, 1)
+    figure, (top, bottom) = panels(origin(table, seeds_named(table)), 3.6, 2, grid="y")
     _histograms(top, table, "similarity")
     _histograms(bottom, table, "variance")
     top.set_xlabel("mean cosine similarity a of an image's augmentations")
@@ -163,7 +156,6 @@ def _histograms(axes: Axes, table: DataFrame, column: str) -> None:
         axes.axvline(values.median(), color=colour, linestyle=line, linewidth=0.6)
     axes.locator_params(axis="x", nbins=5)  # a narrow range has long labels
     axes.set_ylabel("images (%)")
-    axes.grid(axis="y")
 
 
 FIGURES = {

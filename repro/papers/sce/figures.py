@@ -10,7 +10,7 @@ from pandas import DataFrame, Series
 from torch import Tensor
 
 from repro.papers.sce.tables import printed_grid
-from repro.report.elements import comparable, draw_ours, heading, legend_above, only, origin, stacked
+from repro.report.elements import comparable, draw_level, draw_ours, heading, legend_above, only, origin, panels
 from repro.report.redraw import Drawing
 from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
@@ -33,18 +33,14 @@ def image_methods(table: DataFrame) -> Figure:
     title = heading(table)
     lines = {"random": ("random initialisation", GREY, "--"), "supervised": ("supervised", GREEN, "-")}
     methods = table[~table["method"].isin(lines)]
-    figure = Figure(figsize=(COLUMN, 2.2), layout="constrained")
-    figure.suptitle(title)
-    axes = figure.subplots()
+    figure, (axes,) = panels(title, 2.2, grid="y")
     draw_ours(axes, np.arange(len(methods)), methods, BLUE, "o", "self-supervised, ours", line="none")
     for row in table[table["method"].isin(lines)].dropna(subset="ours").itertuples():
         label, colour, line = lines[row.method]
-        axes.axhline(row.ours, color=colour, linestyle=line, zorder=1.9, label=label)
-        axes.axhspan(row.ours - row.std, row.ours + row.std, color=colour, alpha=0.15, linewidth=0)
+        draw_level(axes, row, colour, line, label)
     names = [METHOD_NAMES.get(method, method) for method in methods["method"]]
     axes.set(xticks=np.arange(len(methods)), xticklabels=names, xlim=(-0.5, max(len(methods), 1) - 0.5))
     axes.set_ylabel("linear probe\naccuracy (%)")
-    axes.grid(axis="y")
     figure.legend(loc="outside lower center", ncols=2)
     return settled(figure)
 
@@ -96,18 +92,18 @@ def temperature_grid(table: DataFrame) -> Figure:
         ours, published, apart = comparison, comparison, ""
     else:
         ours, published, apart = comparison["ours"], comparison["published"], " (not comparable: own colours)"
-    panels = [
+    maps = [
         ("SCE, ours", sce, "ours", "std", _colours(ours)),
         (f"SCE, printed{apart}", sce.dropna(subset="published"), "published", "unknown", _colours(published)),
         (f"ReSSL, ours (own colours){_spreads(sce, ressl)}", ressl, "ours", "std", _colours(ressl["ours"])),
     ]
-    panels = [panel for panel in panels if not panel[1].empty]
-    heights = [panel[1]["temperature"].nunique() for panel in panels]
+    maps = [shown for shown in maps if not shown[1].empty]
+    heights = [panel[1]["temperature"].nunique() for panel in maps]
 
-    height = 0.85 + 0.2 * len(panels) + 0.3 * sum(heights)
-    figure, stack = stacked(title, height, len(panels), sharex=True, height_ratios=heights)
+    height = 0.85 + 0.2 * len(maps) + 0.3 * sum(heights)
+    figure, stack = panels(title, height, len(maps), sharex=True, height_ratios=heights)
     key_temperatures = np.unique(table["key_temperature"])
-    for axes, (name, rows, values, deviations, colours) in zip(stack, panels, strict=True):
+    for axes, (name, rows, values, deviations, colours) in zip(stack, maps, strict=True):
         known = printed_grid(only(table, "dataset")) if values == "published" else _by_temperatures(rows, values)
         best = known.groupby("temperature").max().where(known.groupby("temperature").count() > 1)
         axes.set_title(name + _elsewhere(known, key_temperatures), loc="left")
@@ -141,13 +137,10 @@ def objective_parts(log: DataFrame) -> Figure:
     log = log.sort_values("epoch")
     recomposed = weight * log["InfoNCE"] + (1 - weight) * (log["ReSSL"] + log["Ceil"])
     difference = (recomposed - log["loss"]).abs().max()
-    figure = Figure(figsize=(COLUMN, 2.8), layout="constrained")
-    figure.suptitle(
-        f"{origin(log, seed)}\n"
-        rf"loss = $\lambda$ InfoNCE + (1 $-$ $\lambda$) (ReSSL + Ceil), $\lambda$ = {weight:g}"
-        f"\nloss and weighted sum differ by at most {difference:.1g} nats"
-    )
-    axes = figure.subplots()
+    title = f"{origin(log, seed)}\n"
+    title += rf"loss = $\lambda$ InfoNCE + (1 $-$ $\lambda$) (ReSSL + Ceil), $\lambda$ = {weight:g}"
+    title += f"\nloss and weighted sum differ by at most {difference:.1g} nats"
+    figure, (axes,) = panels(title, 2.8, grid="y")
     mark = "" if len(log) > 1 else "_"  # a line through one epoch would not be seen
     for term, colour, line in (("InfoNCE", BLUE, "--"), ("ReSSL", VERMILLION, "-."), ("Ceil", GREEN, ":")):
         axes.plot(log["epoch"], log[term], color=colour, linestyle=line, marker=mark, label=term)
@@ -156,7 +149,6 @@ def objective_parts(log: DataFrame) -> Figure:
     axes.plot(log["epoch"], recomposed, color=PURPLE, label="weighted sum", **looks)
     axes.locator_params(axis="x", integer=True, min_n_ticks=1)
     axes.set(xlabel="epoch", ylabel="mean over the epoch (nats)")
-    axes.grid(axis="y")
     legend_above(axes, columns=3)
     return settled(figure)
 

@@ -24,8 +24,10 @@ from repro.report.elements import (
     forbidden,
     heading,
     legend_above,
+    names_down,
     only,
     origin,
+    panels,
     seeds_in_words,
     seeds_named,
     words,
@@ -54,9 +56,8 @@ def taxonomy(table: DataFrame) -> Figure:
     random = table["objectives"] == "random"
     table = pd.concat([table[random], table[~random].sort_values(["ours", "published"])])
     heights = [3.4, *([2.2] if embedded else []), 1.3]
-    figure = Figure(figsize=(COLUMN, 0.55 * sum(heights)), layout="constrained")
-    figure.suptitle(title)
-    top, *middle, bottom = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
+    figure, (top, *middle, bottom) = panels(
+        title, 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
 
     columns = np.arange(len(table))
     draw_ours(top, columns, table, BLUE, "o", "ours", line="none")
@@ -82,22 +83,16 @@ def taxonomy_variants(table: DataFrame) -> Figure:
     """
     table = table.assign(departures=table["departures"].map(words))
     table = table.sort_values(["objectives", "departures", "preset"], ignore_index=True)
-    figure = Figure(figsize=(COLUMN, 0.9 + 0.32 * len(table)), layout="constrained")
     data = f"{table['dataset'].iloc[0]}, {seeds_in_words(table)}"
-    figure.suptitle("\n".join(filter(None, (data, forbidden(table)))))
-    axes, places = figure.subplots(), np.arange(len(table))
+    title = "\n".join(filter(None, (data, forbidden(table))))
+    figure, (axes,) = panels(title, 0.9 + 0.32 * len(table), grid="x")
+    places = np.arange(len(table))
     axes.hlines(places, table[["ours", "usual"]].min(axis=1), table[["ours", "usual"]].max(axis=1), color=PALE)
-    axes.errorbar(table["ours"], places, xerr=table["std"], ecolor=BLUE, fmt="none", elinewidth=0.8, capsize=3)
-    axes.plot(table["ours"], places, color=BLUE, marker="o", linestyle="none", label="changed")
+    draw_ours(axes, places, table, BLUE, "o", "changed", line="none", down=True)
     axes.plot(table["usual"], places, color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="recipe")
-    printed = comparable(table)
-    if printed.notna().any():
-        looks = {"marker": "D", "markerfacecolor": "white", "linestyle": "none", "zorder": 1.9}
-        axes.plot(printed, places, color=VERMILLION, label="printed", **looks)
-    names = [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()]
-    axes.set(yticks=places, yticklabels=names, ylim=(len(table) - 0.5, -0.5), xlabel="linear probe accuracy (%)")
-    axes.grid(axis="x")
-    axes.tick_params(axis="y", length=0)
+    draw_published(axes, places, comparable(table), VERMILLION, "D", "printed", line="none", down=True)
+    names_down(axes, [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()])
+    axes.set_xlabel("linear probe accuracy (%)")
     figure.legend(loc="outside lower center", ncols=3)
     return settled(figure)
 
@@ -116,9 +111,7 @@ def encoder_collapse(table: DataFrame) -> Figure:
         ValueError: if the table is empty or mixes presets or data sets.
     """
     title = heading(table)
-    figure = Figure(figsize=(COLUMN, 3.3), layout="constrained")
-    figure.suptitle(title)
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    figure, (top, bottom) = panels(title, 3.3, 2, grid="y", sharex=True, height_ratios=[3, 2])
     table = table.assign(published=comparable(table)).sort_values("layers")
     for name, colour, marker in (("random", BLUE, "o"), ("AE", VERMILLION, "s")):
         rows = table[table["objectives"] == name]
@@ -139,8 +132,6 @@ def encoder_collapse(table: DataFrame) -> Figure:
         bottom.set_ylim(0, 1.1 * spread.max())
     bottom.set_ylabel("embedding spread\n(1 isotropic)")
     bottom.set(xlabel="layers of the encoder", xticks=table["layers"].unique())
-    for axes in (top, bottom):
-        axes.grid(axis="y")
     figure.align_ylabels()
     return settled(figure)
 
@@ -160,11 +151,10 @@ def along_training(log: DataFrame) -> Figure:
     names = sorted(log["entry"].unique(), key=lambda name: (name.count("+"), name))
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
-    figure = Figure(figsize=(COLUMN, 0.85 + 0.95 * rows), layout="constrained")
-    figure.suptitle(origin(log, seeds_named(log)))
-    panels = iter(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+    title = origin(log, seeds_named(log))
+    figure, stack = panels(title, 0.85 + 0.95 * rows, rows, columns, grid="y", sharex=True, sharey=True)
     looks = {"linear": (BLUE, "-", "last epoch of the probe"), "linear_best": (GREEN, "--", "best epoch on test")}
-    for name, axes in zip(names, panels, strict=False):
+    for name, axes in zip(names, stack, strict=False):
         entry = log[log["entry"] == name]
         for measure, (colour, line, label) in looks.items():
             chosen = entry[entry["measure"] == measure]
@@ -178,9 +168,8 @@ def along_training(log: DataFrame) -> Figure:
         axes.set_title(name.replace(", ", "\n"), loc="left")
         axes.set(xlabel="epoch", ylabel="accuracy (%)")
         axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
-        axes.grid(axis="y")
         axes.label_outer()
-    for axes in panels:
+    for axes in stack[len(names):]:
         axes.set_visible(False)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
@@ -202,11 +191,10 @@ def sequence_contrast(log: DataFrame) -> Figure:
     entries = only(log, "sequence_dictionary")
     names = sorted(log["objectives"].unique(), key=lambda name: (name.count("+"), name))
     rows = -(-len(names) // 2)
-    figure = Figure(figsize=(COLUMN, 0.75 + 0.95 * rows), layout="constrained")
-    figure.suptitle(origin(log, f"one run each, {seeds_named(log)}"))
-    panels = figure.subplots(rows, 2, sharex=True, sharey="row", squeeze=False).flat
+    title = origin(log, f"one run each, {seeds_named(log)}")
+    figure, stack = panels(title, 0.75 + 0.95 * rows, rows, 2, grid="y", sharex=True, sharey="row")
     looks = {"live": (BLUE, "-", "refreshed"), "frozen_noise": (VERMILLION, "--", "never refreshed")}
-    for axes, name in zip(panels, names, strict=False):
+    for axes, name in zip(stack, names, strict=False):
         for dictionary, (colour, line, label) in looks.items():
             run = log[(log["objectives"] == name) & (log["td_queue"] == dictionary)].sort_values("epoch")
             axes.plot(run["epoch"], run["CD"], color=colour, linestyle=line, label=label)
@@ -214,9 +202,8 @@ def sequence_contrast(log: DataFrame) -> Figure:
         axes.set_title(name, loc="left")
         axes.set(xlabel="epoch", ylabel="CD (nats)")
         axes.set_ylim(bottom=0)
-        axes.grid(axis="y")
         axes.label_outer()
-    for axes in panels:  # an odd number of objectives leaves one empty
+    for axes in stack[len(names):]:  # an odd number of objectives leaves one empty
         axes.set_visible(False)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, title="dictionary of decoded sequences")

@@ -14,11 +14,11 @@ from repro.data import manifest
 from repro.data.disk import write_atomically
 from repro.papers.taxonomy.glm import BEST, MEAN, TERMS, specification_curve
 from repro.papers.taxonomy.glm_ours import forest, usual_cells
-from repro.report.elements import in_order, only, origin, stacked
+from repro.report.elements import in_order, names_down, only, origin, panels
 from repro.report.logs import slug
 from repro.report.printed import printed
 from repro.report.redraw import captioned, versions_in_words
-from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, save, settled, styled
+from repro.report.style import BLUE, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, save, settled, styled
 from repro.skeleton.study import SKELETONS
 
 CAPTIONS = {
@@ -46,9 +46,8 @@ def specifications(curve: DataFrame) -> Figure:
     ranks = curve[curve["term"] == "AD"].sort_values("t")[["rows", "column"]].reset_index(drop=True)
     places = {tuple(choice): place for place, choice in enumerate(ranks.to_numpy().tolist())}
     curve = curve.assign(place=[places[choice] for choice in zip(curve["rows"], curve["column"], strict=True)])
-    figure = Figure(figsize=(COLUMN, 5.4), layout="constrained")
-    figure.suptitle(f"{len(places)} linear models of the printed accuracies")
-    stack = figure.subplots(3, 1, sharex=True, height_ratios=[14, 11, 5])
+    title = f"{len(places)} linear models of the printed accuracies"
+    figure, stack = panels(title, 5.4, 3, grid="y", sharex=True, height_ratios=[14, 11, 5])
     for axes in stack:
         axes.axvline(places[NINE], color=PALE, linewidth=3)
     _statistics(stack[0], curve)
@@ -78,14 +77,12 @@ def _statistics(axes: Axes, curve: DataFrame) -> None:
         axes.plot(rows["place"][~sure], rows["t"][~sure], markerfacecolor="white", **looks)
         axes.plot(rows["place"][sure], rows["t"][sure], **looks)
     axes.set_ylabel("t of the term")
-    axes.grid(axis="y")
 
 
 def _choices(axes: Axes, chosen: Series, values: list[str], labels: list[str]) -> None:
     """A dot where each model's choice is."""
     axes.plot(chosen.index, chosen.map(values.index), color=INK, marker=".", markersize=3, linestyle="none")
     axes.set(yticks=range(len(values)), yticklabels=labels, ylim=(len(values) - 0.4, -0.6), xticks=[])
-    axes.grid(axis="y")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 
@@ -114,9 +111,9 @@ def effects(table: DataFrame) -> Figure:
         ValueError: if the table is empty or mixes presets or data sets.
     """
     apart = manifest.embedded(table["dataset"].iloc[0])
-    panels = [(rows, source) for rows in in_order(table["rows"], ()) for source in (SOURCES if apart else [""])]
-    figure, stack = stacked(origin(table), 1.0 + 1.25 * len(panels), len(panels), sharex=True)
-    for axes, (rows, source) in zip(stack, panels, strict=True):
+    choices = [(rows, source) for rows in in_order(table["rows"], ()) for source in (SOURCES if apart else [""])]
+    figure, stack = panels(origin(table), 1.0 + 1.25 * len(choices), len(choices), grid="x", sharex=True)
+    for axes, (rows, source) in zip(stack, choices, strict=True):
         chosen = table[(table["rows"] == rows) & ((table["source"] == source) | (not apart))]
         _intervals(axes, chosen)
         axes.set_title(_described(chosen), loc="left")
@@ -138,9 +135,7 @@ def _intervals(axes: Axes, chosen: DataFrame) -> None:
         y = rows["term"].map(TERMS.index) + (place - (len(sources) - 1) / 2) * 0.32
         axes.hlines(y, rows["low"], rows["high"], color=colour, linewidth=0.8)
         axes.plot(rows["estimate"], y, color=colour, marker=marker, markerfacecolor=face, linestyle="none")
-    axes.set(yticks=range(len(TERMS)), yticklabels=TERMS, ylim=(len(TERMS) - 0.5, -0.5))
-    axes.grid(axis="x", color=PALE)
-    axes.tick_params(axis="y", length=0)
+    names_down(axes, TERMS)
 
 
 def _described(chosen: DataFrame) -> str:

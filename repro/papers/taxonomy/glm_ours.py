@@ -13,9 +13,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 from repro.data import manifest
 from repro.papers.taxonomy.glm import (
     COLUMNS,
-    CORRECTIONS,
     MEAN,
-    MODELS,
     TERMS,
     coefficients,
     design_of,
@@ -93,8 +91,6 @@ def analysis(
     """
     choose("results", results, ("printed", "ours"))
     choose("column", column, ("auto", *((*COLUMNS, MEAN) if results == "printed" else MEASURES)))
-    choose("model", model, MODELS)
-    choose("correction", correction, CORRECTIONS)
     ours = our_results(dataset, preset=preset, seeds=seeds)
     if results == "printed":
         table, outcome, source = printed_columns(), "UCLA" if column == "auto" else column, "printed numbers"

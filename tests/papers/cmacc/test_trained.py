@@ -1,6 +1,5 @@
 """CM-ACC's tables trained from end to end, and what is refused of sets that are too small."""
 
-import pandas as pd
 import pytest
 from audiovisual_layouts import EMBEDDED, LAYOUTS, MEASURED
 from made_up_pairs import grids, made_up
@@ -9,7 +8,6 @@ from stored_cells import refuse
 from repro import run_table
 from repro.audiovisual import CHARACTERS, study
 from repro.audiovisual.recipe import PRESETS, smoke
-from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES
 from repro.run.device import threads
 from repro.run.store import Store
@@ -85,17 +83,6 @@ def test_a_small_table_from_end_to_end(trained, small, table):
         assert result["cost"]["steps"] == (0 if cell.recipe.method == "scratch" else 2)
 
 
-def test_a_second_call_trains_nothing(trained, small, monkeypatch):
-    folder, frames = trained
-    monkeypatch.setenv("REPRO_RUNS", str(folder))
-    monkeypatch.setattr("repro.table.train", refuse)
-    for name, choices in CHOICES.items():
-        again = run_table(name, preset="smoke", device="cpu", engine="inline", **choices)
-        pd.testing.assert_frame_equal(again, frames[name])
-    with pytest.raises(AssertionError, match="a cell was trained"):
-        run_table("transfer", preset="smoke", method="xmoco", seeds="2", engine="inline", device="cpu")
-
-
 def test_the_same_cells_elsewhere_give_the_same_results(trained, small, runs):
     choices = {"preset": "smoke", "engine": "inline", "device": "cpu"}
     found = run_table("dictionary_size", method="cmacc", dictionary="16", **choices)
@@ -135,9 +122,3 @@ def test_sets_with_one_modality_are_refused_beforehand_where_two_are_needed(smal
     assert not runs.exists()
     methods = "scratch,supervised,smoco"
     assert len(TABLES["cross_modal"].cells(preset="smoke", device="cpu", method=methods)) == 3
-
-
-def test_made_up_data_have_the_names_of_embedded_ones():
-    """So that the tests above go the way of embedded data."""
-    for table, dataset in EMBEDDED.items():
-        assert small_data(smoke(dataset, "smoco")).name == dataset and manifest.embedded(dataset), table

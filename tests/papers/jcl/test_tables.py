@@ -38,19 +38,6 @@ def test_the_three_sweeps(dataset, keys, strengths, temperatures):
     assert {cell.recipe.method for cell in cells} == {"jcl"} and len({cell.key for cell in cells}) == len(cells)
 
 
-def test_what_is_asked_for_replaces_the_values_of_every_sweep():
-    assert swept(KEYS.cells(keys=3, strength="0.5", temperature="0.2,0.7")) == [(3, 0.5, 0.2), (3, 0.5, 0.7)]
-    assert swept(KEYS.cells(keys="1,3", strength=4, temperature=0.2)) == [(1, 4, 0.2), (3, 4, 0.2)]
-
-
-def test_a_variant_keeps_what_varies():
-    usual, cells = KEYS.cells(), KEYS.cells(variant="constant_strength")
-    assert [cell.recipe for cell in cells] == [cell.recipe.replace(ramp=False) for cell in usual]
-    for table in TABLES.values():
-        with pytest.raises(ValueError, match="variant='four_keys' is not one of: none, "):
-            table.cells(variant="four_keys")
-
-
 def test_the_models_of_the_histograms():
     jcl, moco = MODELS.cells("imagenet100")
     assert jcl.recipe == paper("imagenet100", "jcl", keys=9, strength=4.0, temperature=0.2)
@@ -87,10 +74,3 @@ def test_a_cell_beside_the_sweeps_departs_from_those_it_is_nearest_to():
 def test_at_one_point_of_a_sweep_the_row_that_departs_least_comes_first():
     rows = laid_out(KEYS, KEYS.cells(keys="2,5", strength="1,4", temperature=0.2))
     assert rows[rows["varied"] == "keys"][["keys", "strength"]].values.tolist() == [[2, 4], [2, 1], [5, 4]]
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_rows_are_in_order_whatever_order_cells_are_in(name):
-    cells = TABLES[name].cells()
-    forwards, backwards = (laid_out(TABLES[name], cells[::step]).drop(columns="ours") for step in (1, -1))
-    assert forwards.equals(backwards)

@@ -7,7 +7,7 @@ from made_up_images import be_every_set
 from made_up_measures import laid_out
 from pandas import DataFrame
 
-from repro.image.recipe import paper, quick
+from repro.image.recipe import paper
 from repro.papers.sce.tables import TABLES, row_optima
 from repro.report.printed import as_printed
 
@@ -31,14 +31,6 @@ def test_the_methods_in_one_setting():
     assert [cell.recipe for cell in cells] == [paper("cifar10", method) for method in methods]
 
 
-def test_methods_in_the_order_asked_for_and_vanilla_when_it_is():
-    cells = TABLES["image_methods"].cells(method=" jcl,moco , vanilla", seeds="3,1")
-    assert [(cell.seed, cell.recipe) for cell in cells] == [
-        (seed, quick("digits", method)) for seed in (3, 1) for method in ("jcl", "moco", "vanilla")
-    ]
-    assert len({cell.key for cell in cells}) == 6
-
-
 @pytest.mark.parametrize(
     ("dataset", "own"),
     [("digits", [0.03, 0.05, 0.07, 0.1]), ("cifar10", [0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1])],
@@ -47,12 +39,6 @@ def test_the_grid_of_temperatures(dataset, own):
     cells = GRID.cells(dataset)
     assert places(cells) == [("sce", row, column) for row in (0.1, 0.2) for column in own] + [("ressl", 0.1, 0.1)]
     assert cells[-1].label == "ressl, key_temperature=0.1"
-
-
-def test_the_grid_takes_lists_for_all_of_its_rows():
-    cells = GRID.cells(temperature="0.3,0.05", key_temperature=[0.05, 0.3])
-    pairs = [(0.3, 0.05), (0.3, 0.3), (0.05, 0.05), (0.05, 0.3)]
-    assert places(cells) == [(method, *pair) for method in ("sce", "ressl") for pair in pairs]
 
 
 def test_ressl_alone_has_the_temperatures_asked_for():
@@ -76,11 +62,6 @@ def test_printed_accuracies_stand_at_their_temperatures(dataset, suffix):
         assert row.difference == pytest.approx(expected, nan_ok=True)
     assert sce["published"].nunique() >= 12
     assert rows.loc[rows["method"] == "ressl", ["published", "difference"]].isna().all(axis=None)
-
-
-def test_a_printed_accuracy_typed_from_the_paper():
-    rows = laid_out(GRID, GRID.cells("stl10")).set_index(["method", "temperature", "key_temperature"])
-    assert rows.loc[("sce", 0.1, 0.04), "published"] == 89.94
 
 
 @pytest.mark.parametrize(

@@ -84,13 +84,6 @@ def test_perplexity(shares, expected):
     assert perplexity(pd.Series(shares)) == pytest.approx(expected)
 
 
-def test_a_sharper_key_temperature_is_spread_over_fewer_keys():
-    given, nobody = features(), torch.zeros(12, dtype=torch.bool)
-    spread = [perplexity(distributions(*given, nobody, **SETTINGS | {"key_temperature": value})["ressl_target"])
-              for value in (0.02, 0.1, 1.0)]
-    assert spread == sorted(spread) and spread[0] < 2 and spread[-1] > 10
-
-
 def test_the_figure_shows_the_table():
     given = features(keys=40)
     table = distributions(*given, torch.arange(40) < 4, **SETTINGS)

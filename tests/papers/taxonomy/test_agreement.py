@@ -60,15 +60,6 @@ def test_a_mean_of_more_seeds_is_judged_more_strictly(seeds, deviation):
         assert apart(rows)["objectives"].tolist() == listed
 
 
-def test_a_difference_of_such_a_mean_from_one_run_scatters_as_said():
-    """What simulated runs show: of 20,000 differences, scaled so, the deviation is 1."""
-    runs = np.random.default_rng(0).normal(70, 1.7, size=(20_000, 4))
-    rows = table([50.0, 70], [50.0, 70], std=1.7)
-    differences = runs[:, :3].mean(1) - runs[:, 3]
-    scaled = [apart(rows.assign(difference=value), 0.0)["deviations"].item() for value in differences[:200]]
-    assert scaled == pytest.approx(differences[:200] / differences.std(), rel=0.02)
-
-
 def test_summary_in_words():
     assert "no printed number" in summary(table([50.0, 60], [math.nan, math.nan]))
     assert "One seed says nothing" in summary(table([50.0, 60, 70], [1.0, 2, 3], std=math.nan, n_seeds=1))

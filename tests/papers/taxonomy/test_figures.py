@@ -125,10 +125,6 @@ def test_variants_plot_the_table_by_objective():
     assert names == [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()]
 
 
-def test_variants_of_embedded_data_show_no_printed_value():
-    assert "printed" not in lines(figures.taxonomy_variants(variants_table("synthetic")), 0)
-
-
 @pytest.mark.parametrize(
     ("dataset", "presets", "warning"),
     [
@@ -228,15 +224,6 @@ def test_one_sees_which_points_are_of_several_seeds():
     found = np.sort(found[~np.isnan(found)])
     assert all(line.get_markersize() > 4 for line in ends)
     np.testing.assert_allclose(found, np.sort([*(table["ours"][:3] - 1.5), *(table["ours"][:3] + 1.5)]))
-
-
-def test_mixed_tables_are_refused():
-    table = taxonomy_table()
-    table.iloc[0, table.columns.get_loc("preset")] = "quick"
-    with pytest.raises(ValueError, match=r"one preset.*\['paper', 'quick'\]"):
-        figures.taxonomy(table)
-    with pytest.raises(ValueError, match="one dataset"):
-        figures.encoder_collapse(depth_table().iloc[:0])
 
 
 def test_encoder_collapse_plots_the_table():

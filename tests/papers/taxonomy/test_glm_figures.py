@@ -59,11 +59,6 @@ def test_effects_of_embedded_data_stand_apart(dataset, preset, panels):
         assert ("Ours" in title and "Printed" in title) == (dataset == "ucla")
 
 
-def test_a_quick_recipe_is_no_reproduction():
-    table = glm_ours.forest(glm_ours.usual_cells(placed(*cells(preset="quick"))["taxonomy"], "ucla"))
-    assert "quick recipe: not a reproduction" in glm_figures.effects(table).get_suptitle()
-
-
 def test_files_name_their_cells_and_are_the_same_again(tmp_path):
     rows = placed(*cells(), *cells("synthetic", "quick"), skeleton("CE", dataset="ntu"),
                  *cells("ntu", "smoke"))

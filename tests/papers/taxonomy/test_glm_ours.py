@@ -177,7 +177,7 @@ def test_the_analysis_of_the_notebook(stored_cells):
     ({"seeds": "x"}, "seeds='x' should be a comma list"),
     ({"results": "ours", "seeds": "9"}, "no cells of the taxonomy are stored for ucla, preset auto, seeds 9"),
     ({"results": "ours", "dataset": "ntu"}, "no cells of the taxonomy are stored for ntu"),
-    ({"correction": "b"}, "correction='b' is not one of: bonferroni"),
+    ({"correction": "b"}, "correction='b' is not one of: None, bonferroni"),
     ({"intercept": "false"}, "intercept='false' is not one of: True, False"),
     ({"intercept": "no", "results": "ours"}, "intercept='no' is not one of: True, False"),
     ({"intercept": 0}, "intercept=0 is not one of: True, False"),

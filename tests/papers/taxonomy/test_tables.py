@@ -5,12 +5,10 @@ import json
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from pandas import DataFrame
 
 from repro.data import manifest
-from repro.papers.taxonomy import TABLES as LINES
 from repro.papers.taxonomy import tables
 from repro.report.elements import heading
 from repro.run.export import COLUMNS
@@ -47,10 +45,6 @@ def rows(*named, dataset="ucla", preset="paper", measures=SHOWN):
 
 def laid_out(name, *named, **where):
     return find(name).laid_out(find(name).select(SKELETONS.tidy(rows(*named, **where))))
-
-
-def test_the_declared_tables_are_those_with_a_line():
-    assert [*LINES] == [*tables.TABLES] and all(table.name == name for name, table in tables.TABLES.items())
 
 
 def test_printed_accuracies_stand_beside_their_objectives():
@@ -134,11 +128,3 @@ def test_cells_on_real_data_are_the_papers():
     assert [cell.recipe for cell in cells] == [PRESETS["paper"]("ucla", name) for name in METHODS]
     assert {(cell.preset, cell.dataset) for cell in cells} == {("paper", "ucla")}
     assert len(find("encoder_collapse").cells("ucla", preset="quick")) == 10
-
-
-def test_means_over_seeds_stand_beside_the_printed_number():
-    seeds = enumerate((80.0, 83.0))
-    cells = pd.concat([rows(("CE", {}, linear)).assign(seed=seed, key=str(seed)) for seed, linear in seeds])
-    row, = find("taxonomy").laid_out(find("taxonomy").select(SKELETONS.tidy(cells))).itertuples()
-    assert (row.ours, row.n_seeds, row.difference) == (81.5, 2, pytest.approx(81.5 - 83.73))
-    assert row.std == pytest.approx(math.sqrt(2 * 1.5**2))

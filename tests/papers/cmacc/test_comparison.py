@@ -5,7 +5,7 @@ import itertools
 import pytest
 from pandas import DataFrame, concat
 
-from repro.papers.cmacc.state_of_the_art import merged
+from repro.papers.cmacc.comparison import merged
 from repro.report.printed import printed
 
 

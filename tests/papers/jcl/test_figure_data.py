@@ -13,7 +13,7 @@ from repro.image.augment import strong
 from repro.image.model import ImageModel
 from repro.image.recipe import paper
 from repro.image.views import normalisation
-from repro.papers.jcl import figure_data, similarity
+from repro.papers.jcl import figure_data
 
 RECIPE = paper("digits", "moco", size=10, resize=10, precision="float32", channels_last=False)
 CPU = torch.device("cpu")
@@ -50,10 +50,10 @@ def written_out(model, data, images, augmentations, seed, batch):
     "images, augmentations, batch", [(6, 4, 256), (6, 4, 8), (7, 1, 3), (1, 5, 256), (500, 2, 8), (3, 4, 2)]
 )
 def test_one_pass_gives_all_pairs_and_coordinates(model, monkeypatch, images, augmentations, batch):
-    monkeypatch.setattr(similarity, "BATCH", batch)
+    monkeypatch.setattr(figure_data, "BATCH", batch)
     data = made_up_images.made_up(train=20, test=3)
     asked = {"images": images, "augmentations": augmentations, "seed": 3}
-    found = similarity.similarity_and_variance(model, RECIPE, data, device=CPU, **asked)
+    found = figure_data.similarity_and_variance(model, RECIPE, data, device=CPU, **asked)
     expected = pd.DataFrame(written_out(model, data, batch=batch, **asked), columns=["similarity", "variance"])
     assert len(found) == min(images, 20)
     pd.testing.assert_frame_equal(found, expected, rtol=0, atol=1e-7)
@@ -63,25 +63,25 @@ def test_one_pass_gives_all_pairs_and_coordinates(model, monkeypatch, images, au
 
 def test_unlabeled_images_are_those_compared(model):
     data = made_up_images.made_up(train=4, test=3, unlabeled=9)
-    found = similarity.similarity_and_variance(model, RECIPE, data, images=99, augmentations=2, seed=0, device=CPU)
+    found = figure_data.similarity_and_variance(model, RECIPE, data, images=99, augmentations=2, seed=0, device=CPU)
     assert len(found) == 9
 
 
 def test_a_sample_holds_the_features_themselves(model):
     data = made_up_images.made_up(train=20, test=3)
-    z = similarity.sample(model, RECIPE, data, images=5, seed=3)
+    z = figure_data.sample(model, RECIPE, data, images=5, seed=3)
     assert z.shape == (5, 32, made_up_images.FEATURES) and not z.requires_grad
     unit = normalize(z.double(), dim=2)
-    one_pass = similarity.similarity_and_variance(model, RECIPE, data, images=5, augmentations=32, seed=3, device=CPU)
+    one_pass = figure_data.similarity_and_variance(model, RECIPE, data, images=5, augmentations=32, seed=3, device=CPU)
     assert (unit @ unit.mT).mean((1, 2)).tolist() == pytest.approx(one_pass["similarity"].tolist(), abs=1e-7)
 
 
 def test_no_more_than_a_batch_is_encoded_at_a_time(model, monkeypatch):
-    monkeypatch.setattr(similarity, "BATCH", 14)
+    monkeypatch.setattr(figure_data, "BATCH", 14)
     sizes, features = [], model.features
     monkeypatch.setattr(model, "features", lambda images: sizes.append(len(images)) or features(images))
     data = made_up_images.made_up(train=10, test=3)
-    similarity.similarity_and_variance(model, RECIPE, data, images=10, augmentations=3, seed=0, device=CPU)
+    figure_data.similarity_and_variance(model, RECIPE, data, images=10, augmentations=3, seed=0, device=CPU)
     assert sizes == [12, 12, 6]
 
 
