@@ -1,5 +1,6 @@
 """What verdicts rest on: finished cells by data set and recipe, and the logs beside the figures."""
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -31,8 +32,8 @@ def by_seed(cells: DataFrame, measure: str) -> Series:
     """A measure of cells by seed, without those that lack it."""
     if measure not in cells:
         return Series(dtype=float)
-    values = cells[["seed", measure]].dropna(subset=measure).drop_duplicates("seed", keep="last")
-    return values.set_index("seed")[measure].astype(float).sort_index()
+    values = {seed: value for seed, value in zip(cells["seed"], cells[measure], strict=True) if pd.notna(value)}
+    return Series(values, dtype=float).sort_index()
 
 
 class Setting:
@@ -47,6 +48,7 @@ class Setting:
     def __init__(self, dataset: str, preset: str, tables: dict[str, DataFrame]) -> None:
         self.dataset, self.preset, self.level = dataset, preset, level_of(dataset, preset)
         self._tables = tables
+        self.deviation = functools.cache(self._deviation)
 
     def __str__(self) -> str:
         return f"{self.dataset}, {self.preset} recipe"
@@ -77,12 +79,13 @@ class Setting:
     @staticmethod
     def _alike(cells: DataFrame, departing: Mapping[str, object] | None, fields: Mapping[str, object]) -> np.ndarray:
         """Which cells depart so and have these values, (n,) bool: rows of a hundred columns are slow to copy."""
-        alike = np.array([away == dict(departing or {}) for away in cells["away"]], dtype=bool)
+        wanted = dict(departing or {})
+        alike = np.array([away == wanted for away in cells["away"]], dtype=bool)
         for name, value in fields.items():
             alike &= (cells[name] == value).to_numpy() if name in cells else False
         return alike
 
-    def deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> Deviation:
+    def _deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> Deviation:
         """Between seeds, pooled over the rows of some tables, NaN where none has several seeds.
 
         Args:
