@@ -257,16 +257,17 @@ def results_export() -> None:
 
     Example: repro results export
     """
-    from repro.run.export import export, read_cells
+    from repro.run.export import export, finished_cells, read_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
         before = len(read_cells(path))
-        cells = export(store, path)
-        left_out = sum(cell["preset"] == "smoke" for cell in store.finished())
+        finished = finished_cells(store)
+        cells = export(finished, path)
+        left_out = sum(finished["preset"] == "smoke")
         told = f"; left out, of smoke runs: {left_out}" if left_out else ""
         print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{told}")
-        for log in papers.export_logs(store, path.parent):
+        for log in papers.export_logs(finished, store, path.parent):
             print(log)
 
 
@@ -298,11 +299,12 @@ def figures() -> None:
 
     Example: repro figures
     """
-    from repro.run.export import everything
+    from repro.run.export import everything, finished_cells
 
-    folder = manifest.project_root() / "figures"
-    written = papers.export_logs(Store(manifest.runs_root()), folder)
-    for path in [*written, *papers.redraw(everything(), folder)]:
+    folder, store = manifest.project_root() / "figures", Store(manifest.runs_root())
+    finished = finished_cells(store)
+    written = papers.export_logs(finished, store, folder)
+    for path in [*written, *papers.redraw(everything(finished), folder)]:
         print(path)
 
 

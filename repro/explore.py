@@ -8,7 +8,6 @@ import base64
 import functools
 import html
 import io
-from collections.abc import Callable
 
 import ipywidgets as widgets
 import torch
@@ -48,21 +47,10 @@ class Explorer:
         runs = explored_runs.available(planned, device)
         self.choice = Choice(explored_runs.part_of(data_of(planned[0].recipe)), runs, device)
 
-    @functools.cached_property
-    def skeletons(self) -> "SkeletonView":
-        return SkeletonView(self.choice)
-
-    @functools.cached_property
-    def embeddings(self) -> "EmbeddingView":
-        return EmbeddingView(self.choice)
-
-    @functools.cached_property
-    def targets(self) -> "TargetView":
-        return TargetView(self.choice)
-
-    @functools.cached_property
-    def selection(self) -> "SelectionView":
-        return SelectionView()
+    skeletons = functools.cached_property(lambda self: SkeletonView(self.choice))
+    embeddings = functools.cached_property(lambda self: EmbeddingView(self.choice))
+    targets = functools.cached_property(lambda self: TargetView(self.choice))
+    selection = functools.cached_property(lambda self: SelectionView())
 
 
 class Choice(traitlets.HasTraits):
@@ -150,17 +138,28 @@ class View(widgets.VBox):
 
     Args:
         name: the picture has the CSS class `<name>-view`, the whole `<name>-explorer`.
-        controls: above the picture, from top to bottom.
+        rows: of controls, from top to bottom.
+        watched: those of them that draw it anew; besides, another choice does.
+        choice: what it shows, if that is chosen; its controls come first.
     """
 
-    def __init__(self, name: str, controls: list[widgets.Widget]) -> None:
+    def __init__(
+        self, name: str, rows: list[list[widgets.Widget]], watched: list[widgets.Widget], choice: Choice | None = None
+    ) -> None:
+        self.choice = choice
         self.picture = widgets.Image(layout=widgets.Layout(max_width="100%", align_self="flex-start"))
         self.picture.add_class(f"{name}-view")
-        super().__init__([*controls, self.picture])
+        super().__init__([*(choice.controls() if choice else []), *map(widgets.HBox, rows), self.picture])
         self.add_class(f"{name}-explorer")
+        for control in watched:
+            control.observe(self.draw, "value")
+        if choice:
+            choice.observe(self.draw, "current")
+        self.draw()
 
-    def _repr_mimebundle_(self, **options: object) -> dict:
-        return super()._repr_mimebundle_(**options) | {"image/png": base64.b64encode(self.picture.value).decode()}
+    def draw(self, change: object = None) -> None:
+        """Put what is chosen into the picture."""
+        raise NotImplementedError
 
     def show(self, figure: Figure) -> None:
         """Put a figure into the picture."""
@@ -168,38 +167,37 @@ class View(widgets.VBox):
         figure.savefig(file, dpi=RESOLUTION, pil_kwargs={"compress_level": 1})
         self.picture.value = file.getvalue()
 
+    def _repr_mimebundle_(self, **options: object) -> dict:
+        return super()._repr_mimebundle_(**options) | {"image/png": base64.b64encode(self.picture.value).decode()}
+
 
 class SkeletonView(View):
     """A sequence, two augmented views of it and what both runs decode it to, moving."""
 
     def __init__(self, choice: Choice) -> None:
-        self.choice, self.drawn = choice, 0
+        self.views_drawn = 0
         self.frame = widgets.IntSlider(description="frame")
         self.play = widgets.Play(interval=INTERVAL, repeat=True)
         self.azimuth = _slider("turn (degrees)", 0, -90, 90, 15)
         self.again = widgets.Button(description="new views")
         widgets.jslink((self.play, "value"), (self.frame, "value"))
-        super().__init__("skeleton", [*choice.controls(), widgets.HBox([self.play, self.frame]),
-                                      widgets.HBox([self.azimuth, self.again])])
+        super().__init__("skeleton", [[self.play, self.frame], [self.azimuth, self.again]], [self.azimuth], choice)
         self.frame.observe(self._show_frame, "value")
-        self.azimuth.observe(self._animate, "value")
         self.again.on_click(self._augment)
-        choice.observe(self._animate, "current")
-        self._animate()
 
     def _augment(self, button: widgets.Button) -> None:
-        self.drawn += 1
-        self._animate()
+        self.views_drawn += 1
+        self.draw()
 
-    def _animate(self, change: object = None) -> None:
+    def draw(self, change: object = None) -> None:
         """Draw what stands still, then the frame shown, or the last of a shorter sequence."""
         choice, (left, right) = self.choice, self.choice.runs
         sequence = explored_runs.sequence_of(choice.data, choice.index)
         up, units = explored_runs.reference(left.recipe)
-        views = explored_runs.augmented(sequence, left.recipe, self.drawn)
+        views = explored_runs.augmented(sequence, left.recipe, self.views_drawn)
         original, first, second, by_left, by_right = (
-            seen_from(each.numpy(), self.azimuth.value, up=up)
-            for each in (sequence, *views, left.decoded(sequence), right.decoded(sequence))
+            seen_from(joints.numpy(), self.azimuth.value, up=up)
+            for joints in (sequence, *views, left.decoded(sequence), right.decoded(sequence))
         )
         panels = [Panel("input", original), Panel("augmented view 1", first), Panel("augmented view 2", second)]
         panels += [Panel(_decoded_by(run), joints, colour, original)
@@ -215,27 +213,21 @@ class SkeletonView(View):
 class EmbeddingView(View):
     """The readouts of both runs in the plane of their largest variance, and the neighbours of the chosen sequence."""
 
-    GROUPS = ("action", "camera")
-
     def __init__(self, choice: Choice) -> None:
-        self.choice = choice
-        self.colour = widgets.Dropdown(options=self.GROUPS, description="colour by")
+        self.colour = widgets.Dropdown(options=("action", "camera"), description="colour by")
         self.count = _slider("neighbours", 5, 1, 20, 1)
         self.plane = functools.lru_cache(maxsize=4)(lambda key: principal_plane(choice.load(key).readouts))
-        super().__init__("embedding", [*choice.controls(), widgets.HBox([self.colour, self.count])])
-        _on_change(self._draw, self.colour, self.count)
-        choice.observe(self._draw, "current")
-        self._draw()
+        controls = [self.colour, self.count]
+        super().__init__("embedding", [controls], controls, choice)
 
-    def _draw(self, change: object = None) -> None:
+    def draw(self, change: object = None) -> None:
         data, index, keys = self.choice.data, self.choice.index, self.choice.current[:2]
         embeddings = [
             Embedding(_accuracy(run), self.plane(key), neighbours(run.readouts, index, self.count.value))
             for key, run in zip(keys, self.choice.runs, strict=True)
         ]
-        if self.colour.value == "action":
-            groups, names = data.labels, data.actions
-        else:
+        groups, names = data.labels, data.actions
+        if self.colour.value == "camera":
             groups, names = data.views - 1, [f"camera {number}" for number in range(1, int(data.views.max()) + 1)]
         self.show(embedding_planes(embeddings, groups, names, index, self.colour.value))
 
@@ -244,27 +236,23 @@ class TargetView(View):
     """What SCE and ReSSL would ask of the left run: query and key are its embeddings of two views of the sequence."""
 
     def __init__(self, choice: Choice) -> None:
-        self.choice = choice
         self.temperature = _logarithmic("temperature", 0.1)
         self.key_temperature = _logarithmic("key temperature", 0.05)
         self.weight = _slider("weight", 0.5, 0.0, 1.0, 0.05, kind=widgets.FloatSlider)
-        sliders = (self.temperature, self.key_temperature, self.weight)
-        super().__init__("target", [*choice.controls(), widgets.HBox(sliders)])
-        _on_change(self._draw, *sliders)
-        choice.observe(self._draw, "current")
-        self._draw()
+        sliders = [self.temperature, self.key_temperature, self.weight]
+        super().__init__("target", [sliders], sliders, choice)
 
-    def _draw(self, change: object = None) -> None:
+    def draw(self, change: object = None) -> None:
         choice, run = self.choice, self.choice.runs[0]
         sequence = explored_runs.sequence_of(choice.data, choice.index)
         query, key = run.embedded(explored_runs.augmented(sequence, run.recipe, seed=0)).split(1)
         order = torch.randperm(len(choice.data.lengths), generator=torch.Generator().manual_seed(0))
         others = order[order != choice.index][:KEYS]
         alike = choice.data.labels[others] == choice.data.labels[choice.index]
-        given, weight = (query, key, run.embeddings[others]), self.weight.value
+        features, weight = (query, key, run.embeddings[others]), self.weight.value
         settings = {"temperature": self.temperature.value, "key_temperature": self.key_temperature.value}
-        table = target_distributions.distributions(*given, alike, **settings, weight=weight)
-        values = target_distributions.losses(*given, **settings, weight=weight)
+        table = target_distributions.distributions(*features, alike, **settings, weight=weight)
+        values = target_distributions.losses(*features, **settings, weight=weight)
         self.show(target_distributions.target_distributions(table, values, weight))
 
 
@@ -277,11 +265,9 @@ class SelectionView(View):
         self.seed = _slider("seed", 0, 0, 19, 1)
         self.play = widgets.Play(value=1, max=selection_steps.LARGEST, interval=700)
         widgets.jslink((self.play, "value"), (self.drawn, "value"))
-        super().__init__("selection", [widgets.HBox([self.play, self.drawn, self.seed])])
-        _on_change(self._draw, self.drawn, self.seed)
-        self._draw()
+        super().__init__("selection", [[self.play, self.drawn, self.seed]], [self.drawn, self.seed])
 
-    def _draw(self, change: object = None) -> None:
+    def draw(self, change: object = None) -> None:
         steps = {}
         for strategy in selection_steps.TITLES:
             order = selection_steps.order(strategy, self.pool, self.seed.value)
@@ -308,8 +294,3 @@ def _logarithmic(description: str, value: float) -> widgets.FloatLogSlider:
     """A temperature from 0.01 to 1."""
     return widgets.FloatLogSlider(value=value, min=-2, max=0, step=0.05, description=description, readout_format=".3f",
                                   continuous_update=False, style={"description_width": "initial"})
-
-
-def _on_change(draw: Callable, *controls: widgets.Widget) -> None:
-    for control in controls:
-        control.observe(draw, "value")

@@ -805,7 +805,7 @@ def require_one_recipe(cells: DataFrame, study: Study) -> None:
     for (_, method, _), seeds in cells.groupby(alike, sort=False):
         if len(seeds) == 1:
             continue
-        mixed = [name for name in compared if seeds[name].map(repr).nunique() > 1]
+        mixed = [name for name in compared if len({*map(repr, seeds[name])}) > 1]
         if mixed:
             called = ", ".join(filter(None, (method, in_words(seeds["changes"].iloc[0]))))
             raise MixedSeeds(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torchvision
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
@@ -34,6 +33,8 @@ def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
 
     Source: He et al. 2016; SCE supplement for the small stem, of all its data sets but ImageNet.
     """
+    import torchvision  # which takes as long to import as torch, and whoever only reads results needs it not
+
     choose("trunk", name, TRUNKS)
     network = getattr(torchvision.models, name)(norm_layer=functools.partial(GhostBatchNorm2d, groups=groups))
     if small:

@@ -7,9 +7,9 @@ import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
-from torchvision import datasets
 from tqdm.auto import tqdm
 
 from repro.data import archives, npz
@@ -61,16 +61,19 @@ def cifar10(path: Path, declared: Manifest) -> Pictures:
     Raises:
         ValueError: if a file is missing or not the official one.
     """
-    return _cifar(path, datasets.CIFAR10)
+    return _cifar(path, "CIFAR10")
 
 
 @reader
 def cifar100(path: Path, declared: Manifest) -> Pictures:
     """CIFAR-100, likewise."""
-    return _cifar(path, datasets.CIFAR100)
+    return _cifar(path, "CIFAR100")
 
 
-def _cifar(path: Path, kind: type[datasets.CIFAR10]) -> Pictures:
+def _cifar(path: Path, name: str) -> Pictures:
+    from torchvision import datasets  # late: it takes as long to import as torch
+
+    kind = getattr(datasets, name)
     with archives.unpacked(path) as root:
         halves = [_official(path, lambda train=train: kind(root, train=train)) for train in (True, False)]
     images = np.concatenate([half.data for half in halves]).transpose(0, 3, 1, 2)
@@ -86,6 +89,8 @@ def stl10(path: Path, declared: Manifest) -> Pictures:
     Raises:
         ValueError: if a file is missing or not the official one.
     """
+    from torchvision import datasets
+
     with archives.unpacked(path) as root:
         parts = [_official(path, lambda split=split: datasets.STL10(root, split=split)) for split in PARTS]
     part = np.repeat([0, 1, 2], [len(each.data) for each in parts])
@@ -289,7 +294,7 @@ def _channels_first(images: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
 
 
-def _official(path: Path, read: Callable) -> datasets.VisionDataset:
+def _official(path: Path, read: Callable) -> Any:
     """What torchvision reads, its complaint about missing or other files turned into ours."""
     try:
         return read()

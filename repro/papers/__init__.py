@@ -163,13 +163,12 @@ def measured(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
     return measured_discrepancies(discrepancies(), evidence(dataset, preset=preset, seeds=seeds))
 
 
-def export_logs(store: "Store", folder: Path) -> list[Path]:
-    """Write the logs that figures need of the store's cells to a folder; see `repro.report.logs.export`."""
+def export_logs(finished: "DataFrame", store: "Store", folder: Path) -> list[Path]:
+    """Write the logs that figures need of the store's finished cells to a folder; see `repro.report.logs.export`."""
     from repro.report.logs import export
-    from repro.run.export import finished_cells
     from repro.table import standing
 
-    return export(logs(), standing(tables().values(), finished_cells(store)), store, folder)
+    return export(logs(), standing(tables().values(), finished), store, folder)
 
 
 def redraw(cells: "DataFrame", folder: Path) -> list[Path]:

@@ -16,10 +16,12 @@ from repro.recipe import choose
 from repro.report.evidence import Evidence
 from repro.report.levels import LEVELS
 from repro.report.verdicts import NOT_MEASURED, VERDICTS, Claim, Discrepancy
+from repro.run import device as devices
 
 SENTENCES = ["claim", "predicate", "the paper", "but"]  # columns of a notebook's tables that need some width
 
 
+@devices.threads(1)  # what claims compute is small: two threads would wait for each other five times as long
 def judge(claims: Sequence[Claim], evidence: Evidence) -> DataFrame:
     """One row per claim.
 
@@ -55,6 +57,7 @@ def chosen(table: DataFrame, *, paper: str = "all", verdict: str = "all", level:
     return table.reset_index(drop=True)
 
 
+@devices.threads(1)
 def measured_discrepancies(discrepancies: Sequence[Discrepancy], evidence: Evidence) -> DataFrame:
     """One row per discrepancy: id, paper, place, paper_says, others_say, here (what we take), measured."""
     return DataFrame([

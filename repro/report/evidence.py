@@ -1,15 +1,16 @@
 """What verdicts rest on: finished cells by data set and recipe, and the logs beside the figures."""
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.report.levels import EMBEDDED, PAPER, level_of, rank
 from repro.report.printed import names
-from repro.report.stored import departing as departures_of
 from repro.report.stored import labels, untrained
 from repro.report.verdicts import (
     CANNOT,
@@ -31,8 +32,8 @@ def by_seed(cells: DataFrame, measure: str) -> Series:
     """A measure of cells by seed, without those that lack it."""
     if measure not in cells:
         return Series(dtype=float)
-    values = cells.dropna(subset=measure).drop_duplicates("seed", keep="last").set_index("seed")[measure]
-    return values.astype(float).sort_index()
+    values = {seed: value for seed, value in zip(cells["seed"], cells[measure], strict=True) if pd.notna(value)}
+    return Series(values, dtype=float).sort_index()
 
 
 class Setting:
@@ -47,6 +48,7 @@ class Setting:
     def __init__(self, dataset: str, preset: str, tables: dict[str, DataFrame]) -> None:
         self.dataset, self.preset, self.level = dataset, preset, level_of(dataset, preset)
         self._tables = tables
+        self.deviation = functools.cache(self._deviation)
 
     def __str__(self) -> str:
         return f"{self.dataset}, {self.preset} recipe"
@@ -62,35 +64,42 @@ class Setting:
         Args:
             departing: what else they depart in from the rows of the table; nothing by default.
         """
-        found = self._tables.get(table, DataFrame())
-        if found.empty:
-            return found
-        found = found[[away == dict(departing or {}) for away in departures_of(found)]]
-        for name, value in fields.items():
-            found = found[found[name] == value] if name in found else found.iloc[:0]
-        return found
+        cells = self._tables.get(table, DataFrame())
+        return cells if cells.empty else cells[self._alike(cells, departing, fields)]
 
     def values(
         self, table: str, measure: str = "linear", departing: Mapping[str, object] | None = None, **fields: object
     ) -> Series:
         """A measure of those cells by seed, without those that lack it."""
-        return by_seed(self.rows(table, departing, **fields), measure)
+        cells = self._tables.get(table, DataFrame())
+        if measure not in cells:
+            return Series(dtype=float)
+        return by_seed(cells.loc[self._alike(cells, departing, fields), ["seed", measure]], measure)
 
-    def deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> Deviation:
+    @staticmethod
+    def _alike(cells: DataFrame, departing: Mapping[str, object] | None, fields: Mapping[str, object]) -> np.ndarray:
+        """Which cells depart so and have these values, (n,) bool: rows of a hundred columns are slow to copy."""
+        wanted = dict(departing or {})
+        alike = np.array([away == wanted for away in cells["away"]], dtype=bool)
+        for name, value in fields.items():
+            alike &= (cells[name] == value).to_numpy() if name in cells else False
+        return alike
+
+    def _deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> Deviation:
         """Between seeds, pooled over the rows of some tables, NaN where none has several seeds.
 
         Args:
             of: "trained" or "random": untrained encoders scatter for other reasons.
         """
-        parts = []
+        parts = [DataFrame(columns=["value", "label", "key"])]
         for table in tables:
-            found = self.rows(table)
-            if measure in found:
-                chosen = found[untrained(found) == (of == "random")].dropna(subset=measure)
-                parts.append(DataFrame({"value": chosen[measure], "entry": labels(chosen), "key": chosen["key"]}))
-        joined = pd.concat(parts) if parts else DataFrame({"value": [], "entry": [], "key": []})
-        joined = joined.drop_duplicates("key")  # a cell may stand in several tables
-        return pooled(joined["value"], joined["entry"])
+            cells = self._tables.get(table, DataFrame())
+            if measure in cells:
+                chosen = self._alike(cells, None, {}) & (untrained(cells) == (of == "random")).to_numpy()
+                part = cells.loc[chosen, [measure, "label", "key"]].dropna(subset=measure)
+                parts.append(part.rename(columns={measure: "value"}))
+        joined = pd.concat([part for part in parts if len(part)] or parts).drop_duplicates("key")
+        return pooled(joined["value"], joined["label"])  # a cell may stand in several tables
 
     def difference(
         self,
@@ -141,7 +150,7 @@ class Evidence:
     """
 
     def __init__(self, cells: Mapping[str, DataFrame], folder: Path) -> None:
-        self._cells = {table: found[found["preset"] != "smoke"] for table, found in cells.items()}
+        self._cells = {table: _named(found[found["preset"] != "smoke"]) for table, found in cells.items()}
         self.folder = folder
 
     def settings(self, *tables: str) -> list[Setting]:
@@ -156,7 +165,7 @@ class Evidence:
                 parts.setdefault(place, {})[table] = cells
         found = []
         for (dataset, preset, version), of_tables in parts.items():
-            entries = sum(labels(cells).nunique() for cells in of_tables.values())
+            entries = sum(cells["label"].nunique() for cells in of_tables.values())
             found.append((Setting(dataset, preset, of_tables), entries, version))
         found.sort(key=lambda each: (rank(each[0].level), each[0].dataset, each[0].preset, -each[1], -each[2]))
         return [setting for setting, *_ in found]
@@ -179,6 +188,13 @@ class Evidence:
             exact = f"{name}.png"
             found += [exact] if exact in files else [file for file in files if file.startswith(f"{name}_")]
         return found
+
+
+def _named(cells: DataFrame) -> DataFrame:
+    """Cells of a table with what they are called, and what they depart in, the setting they are made in counted."""
+    pairs = zip(cells["setting"], cells["departures"], strict=True)
+    away = Series([{**setting, **departures} for setting, departures in pairs], cells.index, dtype=object)
+    return cells.assign(label=labels(cells), away=away)
 
 
 Check = Callable[[Evidence], Finding]

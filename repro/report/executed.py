@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
-from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from traitlets.config import Config
 
-PLANNED = re.compile(r"^(\d+ cells? of preset (\w+) on (.+)), \d+ finished$", re.MULTILINE)  # of `repro.notebook.begin`
+PLANNED = "repro"  # of the metadata of an output of `repro.notebook.begin`
 WIDGET, WIDGETS = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
 INTERACTIVE = "*Something to move with the mouse stands here: open this notebook in JupyterLab.*"
 FIGURE = re.compile(r'<a data-figure="([^"]+)"[^>]*>')  # of `repro.report.claims.shown`
@@ -58,11 +57,13 @@ def _executed(path: Path, figures: Collection[str]) -> Executed:
         raise
     except Exception as error:  # nbformat raises many kinds for other JSON
         raise ValueError(f"{path} is not a notebook; delete it, or run its notebook again") from error
-    planned = PLANNED.search(_printed(notebook))
+    planned = _planned(notebook)
     return Executed(
         path.stem,
         _heading(notebook) or path.stem,
-        *(planned.groups() if planned else ("", "", "")),
+        planned=f"{planned['cells']} cells of preset {planned['preset']} on {planned['dataset']}" if planned else "",
+        preset=planned.get("preset", ""),
+        dataset=planned.get("dataset", ""),
         ended=_ended(notebook),
         body=FIGURE.sub(lambda found: _anchor(found[1], figures), _html(notebook)),
     )
@@ -70,6 +71,8 @@ def _executed(path: Path, figures: Collection[str]) -> Executed:
 
 def _html(notebook: NotebookNode) -> str:
     """The cells alone, without a head; what nbconvert would draw with scripts is text."""
+    from nbconvert import HTMLExporter  # which takes a second that a report without notebooks does not need
+
     _say_what_widgets_were(notebook)
     _describe_pictures(notebook)
     settings = Config({"NbConvertBase": {"display_data_priority": SHOWN}})
@@ -138,6 +141,7 @@ def _ended(notebook: NotebookNode) -> str:
     return "not executed" if not executed else "complete" if executed == len(code) else "stopped midway"
 
 
-def _printed(notebook: NotebookNode) -> str:
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return "".join(output.text for output in outputs if output.output_type == "stream")
+def _planned(notebook: NotebookNode) -> dict:
+    """What `repro.notebook.begin` says beside its output that there is to do: cells, preset and dataset; or nothing."""
+    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
+    return next((output.metadata[PLANNED] for output in outputs if PLANNED in output.get("metadata", {})), {})

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -16,25 +16,8 @@ from repro.report.logs import Log, slug
 from repro.report.stored import labels
 from repro.report.style import save
 
-
-class Study(Protocol):
-    """What drawing needs of a study: the version of its training today."""
-
-    @property
-    def version(self) -> int: ...
-
-
-class Table(Protocol):
-    """What drawing needs of a table."""
-
-    @property
-    def study(self) -> Study: ...
-
-    def with_versions(self, cells: DataFrame) -> DataFrame:
-        """Finished cells, where earlier versions of the training depart; see `repro.table.Table`."""
-
-    def laid_out(self, cells: DataFrame) -> DataFrame:
-        """Its rows, of finished cells of one preset and data set; see `repro.table.Table`."""
+if TYPE_CHECKING:
+    from repro.table import Table  # above this module, which is handed tables
 
 
 class Drawing(NamedTuple):
@@ -58,7 +41,7 @@ class Drawing(NamedTuple):
 
 
 def redraw(
-    tables: Mapping[str, Table],
+    tables: "Mapping[str, Table]",
     cells: Mapping[str, DataFrame],
     figures: Mapping[str, Drawing],
     kept: Mapping[str, Log],
@@ -110,7 +93,7 @@ def most_complete(cells: DataFrame) -> DataFrame:
     return cells[cells["preset"] == best].reset_index(drop=True)
 
 
-def variants(table: Table, away: DataFrame, cells: DataFrame) -> tuple[DataFrame, DataFrame]:
+def variants(table: "Table", away: DataFrame, cells: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Cells that depart from the rows of their table, laid out beside their recipe.
 
     Args:
@@ -154,7 +137,8 @@ def _ending(setting: Mapping[str, Any]) -> str:
 
 
 def _write(
-    folder: Path, name: str, table: Table, rows: DataFrame, cells: DataFrame, figure: Drawing | None, setting: str = ""
+    folder: Path, name: str, table: "Table", rows: DataFrame, cells: DataFrame, figure: Drawing | None,
+    setting: str = "",
 ) -> list[Path]:
     """Rows of a table as CSV, and their figure if there is one; `setting` ends the names of the files."""
     stem = folder / f"{name}_{slug(rows['dataset'].iloc[0])}{setting}"
@@ -165,7 +149,7 @@ def _write(
     return [stem.with_suffix(".csv"), *_save(figure, stem, cells, rows, also)]
 
 
-def _of_cells(figure: Drawing, table: Table, cells: DataFrame) -> str:
+def _of_cells(figure: Drawing, table: "Table", cells: DataFrame) -> str:
     """What follows for a caption from the cells behind a figure, if any are there."""
     sentences = (figure.also(cells), versions_in_words(cells, table.study.version)) if len(cells) else ()
     return " ".join(filter(None, sentences))

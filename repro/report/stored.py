@@ -46,9 +46,3 @@ def untrained(rows: DataFrame, named: Collection[str] = ("named",)) -> Series:
         named: the columns; those of tables are what studies call them, as "objectives" and "method".
     """
     return (rows[rows.columns.intersection(list(named))] == "random").any(axis="columns")
-
-
-def departing(cells: DataFrame) -> Series:
-    """What cells of a table depart in from its rows, the setting they are made in counted."""
-    pairs = zip(cells["setting"], cells["departures"], strict=True)
-    return Series([{**setting, **departures} for setting, departures in pairs], cells.index, dtype=object)

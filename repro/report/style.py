@@ -7,6 +7,8 @@ from typing import Any
 
 import matplotlib.style
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 COLUMN = 3.25  # width of a printed column, inches
@@ -61,7 +63,7 @@ def settled(figure: Figure) -> Figure:
     """The figure, laid out once and for all, so that showing or saving it again changes nothing."""
     for axes in figure.axes:  # the number of ticks follows from the size of their labels: this one, not the reader's
         axes.tick_params(labelsize=STYLE["font.size"])
-    figure.draw_without_rendering()
+    figure.get_layout_engine().execute(figure)
     figure.set_layout_engine("none")
     for axes, which in product(figure.axes, ("original", "active")):
         # The layout's solver orders its unknowns by their addresses in memory: the last bits differ from run to run.
@@ -84,7 +86,8 @@ def save(figure: Figure, path_stem: str | Path, caption: str, provenance: dict[s
     stem.parent.mkdir(parents=True, exist_ok=True)
     svg, png = (stem.with_name(f"{stem.name}.{ending}") for ending in ("svg", "png"))
     metadata = {"Title": stem.name, "Description": caption, "Source": json.dumps(provenance, sort_keys=True)}
-    with styled():
-        figure.savefig(svg, metadata=metadata | {"Date": None})
-        figure.savefig(png, metadata=metadata, dpi=300)
+    with styled():  # `savefig` would draw each twice, to lay out what is settled
+        FigureCanvasSVG(figure).print_svg(svg, metadata=metadata | {"Date": None})
+        figure.dpi = 300
+        FigureCanvasAgg(figure).print_png(png, metadata=metadata)
     return svg, png

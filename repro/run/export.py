@@ -53,15 +53,15 @@ def read_cells(path: Path) -> DataFrame:
     return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int})
 
 
-def everything() -> DataFrame:
-    """Every finished cell, of figures/cells.csv and of REPRO_RUNS.
+def everything(finished: DataFrame | None = None) -> DataFrame:
+    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, of which `finished` are those if they are read.
 
     Where the package is installed the former are two files: the one that comes with it and that of the current folder.
     """
     exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
     if manifest.checkout() is None:
         exported = merged(read_cells(manifest.shipped("figures") / "cells.csv"), exported)
-    return merged(exported, finished_cells(Store(manifest.runs_root())))
+    return merged(exported, finished_cells(Store(manifest.runs_root())) if finished is None else finished)
 
 
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
@@ -78,9 +78,8 @@ def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
     return cells.sort_values(["study", "dataset", "preset", "recipe", "seed", "key"], ignore_index=True)
 
 
-def export(store: Store, path: Path) -> DataFrame:
-    """Merge the store's finished cells, smoke runs left out, into `path` and return all of its rows."""
-    finished = finished_cells(store)
+def export(finished: DataFrame, path: Path) -> DataFrame:
+    """Merge finished cells of a store, smoke runs left out, into `path` and return all of its rows."""
     cells = merged(read_cells(path), finished[finished["preset"] != "smoke"])
     write_atomically(path, lambda temporary: cells.to_csv(temporary, index=False))
     return cells

@@ -45,7 +45,7 @@ def outputs(notebook, kind):
 
 
 def printed(notebook):
-    """All that was printed, joined."""
-    texts = [output["text"] for cell in notebook.cells for output in cell.get("outputs", [])
-             if output.output_type == "stream" and output.name == "stdout"]
-    return "".join(texts)
+    """All that was printed, and what `begin` says, joined."""
+    found = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    said = [output for output in found if output.get("name") == "stdout" or "repro" in output.get("metadata", {})]
+    return "".join(output.get("text") or output["data"]["text/plain"] for output in said)

@@ -30,7 +30,9 @@ def widget(model, text):
 def notebook(*, error=False, count=1):
     """An executed notebook; `count=None` leaves its last cell unexecuted."""
     outputs = [
-        new_output("stream", name="stdout", text="a machine\n2 cells of preset quick on digits, 1 finished\n"),
+        new_output("stream", name="stdout", text="a machine\n"),
+        new_output("display_data", {"text/plain": "2 cells of preset quick on digits, 1 finished"},
+                   metadata={"repro": {"cells": 2, "preset": "quick", "dataset": "digits", "finished": 1}}),
         widget("row", "cells:   0%|          | 0/2"),
         widget("slider", "IntSlider(value=3)"),
         new_output("display_data", {WIDGET: {"model_id": "box"}, "image/png": picture("teal"), "text/plain": "VBox()"}),

@@ -13,10 +13,11 @@ from repro.run.export import finished_cells
 from repro.table import standing
 
 
-def redraw(cells, folder):
-    """Every table, and every log in the folder, of stored cells."""
+def redraw(cells, folder, *, drawn=True):
+    """Every table, and every log in the folder, of stored cells; without their figures, which take longest."""
     tables = papers.tables()
-    return redrawing.redraw(tables, standing(tables.values(), cells), papers.drawings(), papers.logs(), folder)
+    figures = papers.drawings() if drawn else {}
+    return redrawing.redraw(tables, standing(tables.values(), cells), figures, papers.logs(), folder)
 
 
 def export(store, folder):

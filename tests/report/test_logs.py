@@ -11,10 +11,10 @@ from repro import papers
 from repro.audiovisual.study import CLIPS
 from repro.data import manifest
 from repro.image.study import IMAGES
-from repro.papers import export_logs
 from repro.papers.cmacc.logs import category_curves
 from repro.papers.sce.logs import objective_parts
 from repro.report import logs
+from repro.run.export import finished_cells
 from repro.run.finished import read_table
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
@@ -48,6 +48,10 @@ def finish(store, method="sce", *, preset="quick", dataset="digits", seed=0, ste
     then = {"epochs": 2, "weight": 0.25} | (then or {})
     return finished(store, made(IMAGES, method, dataset, preset, seed, then=then, **changes), steps, {"linear": 50.0},
                     at)
+
+
+def exported(store, folder):
+    return papers.export_logs(finished_cells(store), store, folder)
 
 
 @pytest.fixture
@@ -89,7 +93,7 @@ def test_export_takes_the_first_cell_of_sce_of_the_fullest_preset(store, tmp_pat
     finish(store, seed=2, at="2024-05-02", then={"learning_rate": 0.25}, **FIRST)
     finish(store, preset="paper", seed=4)
     finish(store, preset="smoke", dataset="cifar10 (subset)")
-    path, = export_logs(store, tmp_path / "figures")
+    path, = exported(store, tmp_path / "figures")
     assert path == tmp_path / "figures" / "objective_parts_digits.csv"
     found = pd.read_csv(path)
     assert found["InfoNCE"].tolist() == [3.9, 3.8]
@@ -114,7 +118,7 @@ def test_export_joins_the_images_of_all_models(store, tmp_path):
                              "preset": "quick"})
         rows.to_csv(run.folder / "similarity.csv", index=False)
     finish(store, "moco", dataset="cifar10 (subset)", seed=1)  # its images not yet seen
-    path, = export_logs(store, tmp_path / "figures")
+    path, = exported(store, tmp_path / "figures")
     assert path.name == "similarity_variance_images_cifar10_subset.csv"
     found = pd.read_csv(path)
     assert found.groupby("model")["similarity"].agg(["count", "first"]).to_numpy().tolist() == [[3, 0.9], [3, 0.8]]
@@ -132,14 +136,14 @@ def test_export_takes_the_bound_of_the_cell_with_most_keys(store, tmp_path):
         run = finish(store, "jcl", keys=number, **changes)
         if value:
             pd.DataFrame({"keys": [1], "closed_form": [value]}).to_csv(run.folder / "sampled_keys.csv", index=False)
-    path, = export_logs(store, tmp_path / "figures")
+    path, = exported(store, tmp_path / "figures")
     assert path.name == "sampled_keys_digits.csv" and pd.read_csv(path)["closed_form"].tolist() == [2.0]
 
 
 def test_export_of_departing_cells_alone_writes_nothing(store, tmp_path):
     run = finish(store, "jcl", keys=9, ramp=False)
     pd.DataFrame({"model": ["JCL"], "similarity": 0.5}).to_csv(run.folder / "similarity.csv", index=False)
-    assert export_logs(store, tmp_path / "figures") == []
+    assert exported(store, tmp_path / "figures") == []
 
 
 def contrast(store, objectives="CE+CD", *, seed=0, preset="paper", values=(6.0, 5.0, 4.0, 3.0), then=None, **changes):
@@ -156,7 +160,7 @@ def test_export_of_the_contrast_of_decoders(store, tmp_path):
     contrast(store, "CD", precision="float32")
     contrast(store, "AE+CD", preset="quick")
     contrast(store, "CE")
-    path, = export_logs(store, tmp_path / "figures")
+    path, = exported(store, tmp_path / "figures")
     assert path == tmp_path / "figures" / "sequence_contrast_ucla.csv"
     columns = ["epoch", "CD", "sequence_dictionary", "objectives", "td_queue", "key", "seed", "dataset", "preset"]
     found = pd.read_csv(path)
@@ -172,16 +176,16 @@ def test_export_of_the_contrast_of_decoders(store, tmp_path):
 def test_exported_contrasts_stay_and_change_nothing_when_nothing_changed(store, tmp_path):
     contrast(store, "CE+CD", seed=1)
     contrast(store, "AE+CD", values=(0.1, 0.2, 0.3, 2 / 3))
-    path, = export_logs(store, tmp_path)
+    path, = exported(store, tmp_path)
     before = path.read_bytes()
-    export_logs(store, tmp_path)
+    exported(store, tmp_path)
     assert path.read_bytes() == before
-    assert export_logs(Store(tmp_path / "no runs"), tmp_path) == [] and path.read_bytes() == before
+    assert exported(Store(tmp_path / "no runs"), tmp_path) == [] and path.read_bytes() == before
     other = Store(tmp_path / "other")
     contrast(other, "CD")
     contrast(other, "AE+CD", seed=3, values=(9.0, 9.0, 9.0, 9.0))  # the exported one has an earlier seed
     contrast(other, "CE+CD", seed=1, values=(2.0, 2.0, 1.0, 1.0))
-    export_logs(other, tmp_path)
+    exported(other, tmp_path)
     found = pd.read_csv(path).groupby("objectives")
     assert found["CD"].agg(list).to_dict() == {"AE+CD": [0.15, 0.4833], "CD": [5.5, 3.5], "CE+CD": [2.0, 1.0]}
     assert found["seed"].first().to_dict() == {"AE+CD": 0, "CD": 0, "CE+CD": 1}
@@ -206,7 +210,7 @@ def test_export_of_categories_along_training(store, tmp_path):
     diverse(store, "gradient", 32, counts=(1,), iterations=10)
     diverse(store, "ohem", 32, preset="paper")
     diverse(store, "ohem", 32, preset="smoke", iterations=2)
-    path, = export_logs(store, tmp_path / "figures")
+    path, = exported(store, tmp_path / "figures")
     assert path.name == "category_curves_synthetic.csv"
     assert path.read_text().splitlines()[1].startswith("5,29.0,28.0,gradient,32,25.5,")
     found = logs.read(path, papers.logs()["category_curves"])
@@ -270,7 +274,7 @@ def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
 ])
 def test_a_damaged_log_is_named(store, tmp_path, damage, message):
     finish(store)
-    path, = export_logs(store, tmp_path / "figures")
+    path, = exported(store, tmp_path / "figures")
     log = papers.logs()["objective_parts"]
     assert len(logs.read(path, log)) == 2
     path.write_text(damage(path.read_text()))
@@ -304,7 +308,7 @@ def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
             rows = pd.DataFrame({"category": ["a", "b"], "accuracy": 10.0 + seed, "method": method})
             rows.to_csv(run.folder / "pretext_accuracy.csv", index=False)
             rows.to_csv(run.folder / "selected_negatives.csv", index=False)
-    accuracy, negatives = export_logs(store, tmp_path / "figures")
+    accuracy, negatives = exported(store, tmp_path / "figures")
     assert accuracy.name == "pretext_accuracy_synthetic.csv" and negatives.name == "selected_negatives_synthetic.csv"
     found = pd.read_csv(accuracy)
     assert found["accuracy"].tolist() == [10.0, 10.0, 11.0, 11.0] and set(found["method"]) == {"cmacc"}
@@ -315,7 +319,7 @@ def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
 def test_export_of_nothing(store, tmp_path):
     finish(store)
     finish(store, "supervised")  # the table of image methods was run, not the grid of temperatures
-    assert export_logs(store, tmp_path / "figures") == []
+    assert exported(store, tmp_path / "figures") == []
     assert not (tmp_path / "figures").exists()
 
 

@@ -69,7 +69,7 @@ def test_a_second_call_writes_the_same_bytes(tmp_path):
 
 def test_the_csv_is_the_table(tmp_path):
     rows = [*whole_table(seed=0), *whole_table(seed=3)]
-    redraw(frame(*rows), tmp_path)
+    redraw(frame(*rows), tmp_path, drawn=False)
     found = table_of(tmp_path, "taxonomy_ucla")
     expected = TABLES["taxonomy"].laid_out(placed(*rows)["taxonomy"])
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
@@ -126,7 +126,7 @@ def test_nothing_from_nothing(tmp_path):
 def test_the_preset_with_most_entries_is_shown(quick, paper, expected, tmp_path):
     rows = [*(exported(name, preset="quick", seed=seed) for name in METHODS[:quick] for seed in (0, 1, 2)),
             *(exported(name, preset="paper") for name in METHODS[:paper])]
-    redraw(frame(*rows), tmp_path)
+    redraw(frame(*rows), tmp_path, drawn=False)
     found = table_of(tmp_path, "taxonomy_ucla")
     assert set(found["preset"]) == {expected}
     assert found["objectives"].tolist() == list(METHODS[: {"quick": quick, "paper": paper}[expected]])
@@ -140,7 +140,7 @@ def test_variants_and_other_departures_stay_out_of_the_main_table(tmp_path):
     others = [exported("CE", linear=2.0, layers=3, head="mlp"),
               exported("CE", linear=2.0, select="best_on_test"),
               exported("AE", linear=2.0, head="mlp")]
-    redraw(frame(*away, *main, *others), tmp_path)
+    redraw(frame(*away, *main, *others), tmp_path, drawn=False)
     found = table_of(tmp_path, "taxonomy_ucla")
     assert found["objectives"].tolist() == ["random", "CE", "AD+CD"]
     assert found["ours"].tolist() == [60.0] * 3
@@ -186,7 +186,7 @@ def test_only_comparable_numbers_have_a_difference_from_the_printed_ones(preset,
     away = exported("CE", preset=preset, linear=50.0, epochs=31)
     depth = exported("AE", preset=preset, linear=40.0, layers=2)
     chosen = exported("random", preset=preset, linear=45.0, select="best_on_test")
-    redraw(frame(*usual, away, depth), tmp_path)
+    redraw(frame(*usual, away, depth), tmp_path, drawn=False)
     main = table_of(tmp_path, "taxonomy_ucla").set_index("objectives")
     assert main["published"].notna().all() and main.loc["CE", "published"] == 83.73
     assert main["difference"].notna().tolist() == [comparable] * 2
@@ -236,13 +236,13 @@ def test_a_variant_stands_beside_its_own_preset(tmp_path):
             for preset, value in (("quick", 50.0), ("paper", 70.0)) for seed in (0, 1)]
     away = [exported("CE", preset=preset, head="mlp", linear=value)
             for preset, value in (("quick", 40.0), ("paper", 80.0))]
-    redraw(frame(*rows, *away), tmp_path)
+    redraw(frame(*rows, *away), tmp_path, drawn=False)
     found = table_of(tmp_path, "taxonomy_variants_ucla").set_index("preset")
     assert found["ours"].to_dict() == {"paper": 80.0, "quick": 40.0}
     assert found["usual"].to_dict() == {"paper": 70.0, "quick": 50.0}, "the other seed of the recipe stays out"
     assert set(found["departures"]) == {"head=mlp"} and set(found["published"]) == {83.73}
     more = exported("CE", preset="paper", head="mlp", seed=5, linear=80.0)
-    redraw(frame(*rows, *away, more), tmp_path)
+    redraw(frame(*rows, *away, more), tmp_path, drawn=False)
     assert table_of(tmp_path, "taxonomy_variants_ucla").set_index("preset")["usual"].isna().to_dict() == {
         "paper": True, "quick": False
     }, "the recipe lacks seed 5"
@@ -250,7 +250,7 @@ def test_a_variant_stands_beside_its_own_preset(tmp_path):
 
 def test_depth_is_what_the_collapse_varies(tmp_path):
     wide = [exported("AE", layers=3, units=64)]
-    redraw(frame(*depths(), *wide), tmp_path)
+    redraw(frame(*depths(), *wide), tmp_path, drawn=False)
     found = table_of(tmp_path, "encoder_collapse_ucla")
     assert list(zip(found["layers"], found["objectives"], strict=True)) == [
         (layers, method) for layers in (1, 2, 3) for method in ("random", "AE")
@@ -261,7 +261,7 @@ def test_depth_is_what_the_collapse_varies(tmp_path):
 def test_of_equal_cells_the_one_finished_last_counts(tmp_path):
     rows = [exported("CE", linear=value, finished=f"2024-05-0{day}T12:00:00+00:00")
             for value, day in ((50.0, 1), (70.0, 3), (60.0, 2))]
-    redraw(frame(*rows), tmp_path)
+    redraw(frame(*rows), tmp_path, drawn=False)
     assert table_of(tmp_path, "taxonomy_ucla")[["ours", "n_seeds"]].to_numpy().tolist() == [[70.0, 1]]
 
 
@@ -370,7 +370,7 @@ def test_targets_asked_for_one_by_one_are_one_table(tmp_path):
                      targets="esc50"),
             sounding("cmacc", {"hmdb51": 22.0}, dataset="kinetics_sound", preset="paper", split=0, seed=1,
                      targets="hmdb51")]
-    redraw(frame(*rows), tmp_path)
+    redraw(frame(*rows), tmp_path, drawn=False)
     found = table_of(tmp_path, "transfer_kinetics_sound").set_index("target")
     assert found["ours"].to_dict() == {"ucf101": 50.0, "hmdb51": 21.0, "esc50": 60.0}
     assert found["n_seeds"].to_dict() == {"ucf101": 1, "hmdb51": 2, "esc50": 1}

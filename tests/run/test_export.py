@@ -39,7 +39,7 @@ def test_a_row_holds_the_whole_cell(store):
 def test_reading_gives_back_what_was_written(store, tmp_path):
     finish(store, "AE")
     finish(store, "CE", 2, linear=1 / 3)
-    written = export(store, tmp_path / "cells.csv")
+    written = export(finished_cells(store), tmp_path / "cells.csv")
     read = read_cells(tmp_path / "cells.csv")
     assert by(read, *COLUMNS) == by(written, *COLUMNS) and len(read) == 2
     assert json.loads(read["metrics"][1])["linear"] == 1 / 3  # to the last bit
@@ -48,7 +48,7 @@ def test_reading_gives_back_what_was_written(store, tmp_path):
 
 def test_text_that_looks_like_something_else_stays_text(store, tmp_path):
     finish(store, "NA", digest="00123", dataset="null")
-    export(store, tmp_path / "cells.csv")
+    export(finished_cells(store), tmp_path / "cells.csv")
     assert by(read_cells(tmp_path / "cells.csv"), "method", "digest", "dataset") == [("NA", "00123", "null")]
 
 
@@ -56,11 +56,11 @@ def test_exporting_twice_changes_nothing(store, tmp_path):
     path = tmp_path / "figures" / "cells.csv"
     for method in ("CE", "AE", "random"):
         finish(store, method)
-    export(store, path)
+    export(finished_cells(store), path)
     before = path.read_bytes()
-    export(store, path)
+    export(finished_cells(store), path)
     assert path.read_bytes() == before
-    export(Store(tmp_path / "no runs"), path)  # a fresh clone has the file and no runs
+    export(finished_cells(Store(tmp_path / "no runs")), path)  # a fresh clone has the file and no runs
     assert path.read_bytes() == before
 
 
@@ -73,7 +73,7 @@ def test_the_order_is_fixed_whatever_finished_first(tmp_path):
             finish(store, method, seed)
             finish(store, method, seed, study="images", dataset="ucla", preset="paper", digest="d2")
             finish(store, method, seed, study="images", dataset="ucla", preset="quick", digest="d3")
-            export(store, tmp_path / f"{number}.csv")
+            export(finished_cells(store), tmp_path / f"{number}.csv")
         written.append((tmp_path / f"{number}.csv").read_bytes())
     assert written[0] == written[1]
     cells = read_cells(tmp_path / "0.csv")
@@ -87,8 +87,8 @@ def test_exports_of_two_machines_add_up(tmp_path):
     here, there, path = Store(tmp_path / "here"), Store(tmp_path / "there"), tmp_path / "cells.csv"
     finish(here, "AE", linear=1.0)
     finish(there, "CE", linear=2.0)
-    export(here, path)
-    cells = export(there, path)
+    export(finished_cells(here), path)
+    cells = export(finished_cells(there), path)
     assert by(cells, "method") == [("AE",), ("CE",)]
     assert by(read_cells(path), *COLUMNS) == by(cells, *COLUMNS)
 
@@ -102,8 +102,8 @@ def test_of_the_same_cell_the_one_finished_last_stays(tmp_path, newest):
     for store, value, time in zip((exported, finished), (1.0, 2.0), times, strict=True):
         finish(store, "CE", linear=value, finished=time)
         finish(store, "AE", linear=value, study="other", finished=times[0])  # at the same time: the store's
-    export(exported, path)
-    cells = export(finished, path)
+    export(finished_cells(exported), path)
+    cells = export(finished_cells(finished), path)
     values = {row.study: json.loads(row.metrics)["linear"] for row in cells.itertuples()}
     assert values == {"skeletons": 1.0 if newest == "exported" else 2.0, "other": 2.0}
 
@@ -112,7 +112,7 @@ def test_a_cell_of_two_tables_of_the_first_edition_is_a_row_that_can_be_exported
     written = {"linear": 50.0, "cost": {"finished": "2026-01-01T00:00:00+00:00", "commit": "1234567"}}
     for table in ("taxonomy", "encoder_collapse"):
         first_edition(store, CELL, table, written)
-    (row,) = export(store, tmp_path / "cells.csv").itertuples()
+    (row,) = export(finished_cells(store), tmp_path / "cells.csv").itertuples()
     assert (row.key, row.study, row.changes) == (CELL.key, "skeletons", "null")
     assert by(read_cells(tmp_path / "cells.csv"), *COLUMNS) == [row[1:]]
     assert rows_of([CELL], store)["changes"].tolist() == ["{}"]  # as the cell says of itself
@@ -129,18 +129,18 @@ def test_rows_of_cells_are_in_their_order_without_those_that_are_not_finished(st
 def test_smoke_runs_are_not_exported(store, tmp_path):
     finish(store, "AE", preset="smoke")
     finish(store, "CE", preset="quick")
-    assert by(export(store, tmp_path / "cells.csv"), "method") == [("CE",)]
+    assert by(export(finished_cells(store), tmp_path / "cells.csv"), "method") == [("CE",)]
     assert sorted(by(finished_cells(store), "method")) == [("AE",), ("CE",)]
 
 
 def test_nothing_to_export(store, tmp_path):
     path = tmp_path / "cells.csv"
     assert len(read_cells(path)) == len(finished_cells(store)) == 0
-    assert len(export(store, path)) == 0
+    assert len(export(finished_cells(store), path)) == 0
     assert path.read_text() == ",".join(COLUMNS) + "\n"
-    assert len(export(store, path)) == 0
+    assert len(export(finished_cells(store), path)) == 0
     finish(store, "CE")
-    assert by(export(store, path), "method", "seed") == [("CE", 0)]
+    assert by(export(finished_cells(store), path), "method", "seed") == [("CE", 0)]
 
 
 CHANGES = {
@@ -155,9 +155,9 @@ CHANGES = {
 def test_other_columns_are_refused_and_the_file_is_left(store, tmp_path, change):
     path = tmp_path / "cells.csv"
     finish(store, "CE")
-    change(export(store, path)).to_csv(path, index=False)
+    change(export(finished_cells(store), path)).to_csv(path, index=False)
     before = path.read_bytes()
-    for read in (lambda: read_cells(path), lambda: export(store, path)):
+    for read in (lambda: read_cells(path), lambda: export(finished_cells(store), path)):
         with pytest.raises(ValueError) as raised:
             read()
         message = str(raised.value)
@@ -184,7 +184,7 @@ def cut(text):
 def test_a_damaged_row_is_named_with_its_line(store, tmp_path, damage, message):
     path = tmp_path / "cells.csv"
     finish(store, "CE", linear=50.0)
-    export(store, path)
+    export(finished_cells(store), path)
     text = path.read_text()
     path.write_text(damage(text))
     assert path.read_text() != text

@@ -75,10 +75,10 @@ def sampled_keys(
     for _ in range(repeats):
         size = (max(counts), *deviations.shape)
         noise = torch.randn(size, generator=generator, dtype=query.dtype, device=query.device)
-        positive = expected + (deviations * noise).sum(2)                                # (M, N)
-        means = torch.stack([positive[:count].logsumexp(0) - math.log(count) for count in counts])
+        positive = expected.unsqueeze(1) + torch.einsum("nl,mnl->nm", deviations, noise)  # (N, M), rows in one piece
+        means = torch.stack([positive[:, :count].logsumexp(1) - math.log(count) for count in counts])
         inside.append((torch.logaddexp(means, repulsion) - expected).mean(1))            # (counts,)
-        losses = softplus(repulsion - positive).mean(1)                                  # (M,)
+        losses = softplus(repulsion.unsqueeze(1) - positive).mean(0)                     # (M,)
         outside.append(torch.stack([losses[:count].mean() for count in counts]))
 
     table = DataFrame({"keys": counts})
