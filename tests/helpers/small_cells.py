@@ -24,14 +24,14 @@ from pytest import MonkeyPatch
 from sklearn.datasets import load_digits
 
 from repro import cli, papers, table
-from repro.audiovisual import arrays, index, sound
 from repro.audiovisual import recipe as audiovisual_recipe
+from repro.audiovisual import sound
 from repro.audiovisual.finetune import FineTuner
+from repro.data import prepared
 from repro.image import recipe as image_recipe
 from repro.image import study as image
 from repro.run import fit as fitting
 from repro.run.store import Run
-from repro.skeleton import ntu_prepare
 from repro.skeleton import recipe as skeleton_recipe
 from repro.skeleton import study as skeleton
 
@@ -162,8 +162,7 @@ def make_small(patch: MonkeyPatch) -> None:
     """
     use_tiny_trunk(patch)
     declared(patch, "cifar10", images={"size": 8})
-    for module, chunk in ((ntu_prepare, 6), (arrays, 4), (index, 4)):
-        patch.setattr(module, "CHUNK", chunk)
+    patch.setattr(prepared, "CHUNK", 4)
     for module, tiny in TINY.items():
         def small(dataset, method, module=module, tiny=tiny, **changes):
             return module.paper(dataset, method, **(tiny | changes))

@@ -47,7 +47,7 @@ def test_a_killed_cell_ends_as_an_undisturbed_one(tmp_path, nursery, expected, m
 
 @pytest.mark.parametrize(("modality", "phase", "file"), [
     ("skeleton", "training", "progress.jsonl"), ("image", "evaluation", "checkpoint.pt"),
-    ("audiovisual", "preparation", "24.jsonl"),
+    ("audiovisual", "preparation", "0000000-*.npz"),
 ])
 def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery, expected, modality, phase, file):
     undisturbed = expected(modality)
