@@ -6,13 +6,14 @@ from collections import Counter
 
 import pytest
 import torch
-from made_up_pairs import TRAINED, data_of, learner, made_up, trace
+from made_up_pairs import CPU, TRAINED, data_of, learner, made_up, tiny, trace
 from slow_pairs import Slow, assert_same_training
 from states import assert_equal_states
 from torch import nn
 from tqdm import tqdm
 
 from repro.audiovisual import MODALITIES, VIEWS
+from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS
 from repro.run.fit import NonFiniteLoss, fit
@@ -75,6 +76,16 @@ def test_steps_on_grids_of_characters_are_the_slow_ones(double, method, changes,
     fast = learner(method, "multidigits", data=dataclasses.replace(data_of("multidigits"), **seen), **changes)
     assert fast.towers.trunks["audio"].name == "small_image"
     assert_same_training(fast, Slow(fast), 4)
+
+
+def test_no_two_streams_of_a_learner_begin_with_equal_draws():
+    pretrainer = learner(seed=3)
+    for learning in (pretrainer, FineTuner(tiny(), pretrainer.towers.trunks["video"], made_up(), "video", 3, CPU,
+                                            target="synthetic_video", split=1)):
+        streams = {name: part for name, part in vars(learning).items() if isinstance(part, torch.Generator)}
+        streams["initialisation"] = torch.Generator().manual_seed(3)
+        draws = {name: tuple(torch.rand(4, generator=stream).tolist()) for name, stream in streams.items()}
+        assert len(set(draws.values())) == len(draws) >= 3, draws
 
 
 @pytest.mark.parametrize("missing", MODALITIES)

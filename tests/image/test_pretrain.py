@@ -8,6 +8,7 @@ from image_learners import TRAINED, by_name, in_float64, learner, trace
 from made_up_images import made_up
 from slow_images import Slow, assert_same_training
 
+from repro.contrast.dictionary import unit_noise
 from repro.image.recipe import VARIANTS
 
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
@@ -146,3 +147,16 @@ def test_every_variant_changes_the_numbers(variant):
 
 
 # ---------------------------------------------------------------------------------------------- random streams
+
+
+def test_no_two_streams_of_a_learner_begin_with_equal_draws():
+    """The dictionary's noise is drawn before the first step: no other stream would have drawn it."""
+    fast = learner("moco", seed=3)
+    streams = {name: part for name, part in vars(fast).items() if isinstance(part, torch.Generator)}
+    streams["initialisation"] = torch.Generator().manual_seed(3)
+    states = {name: stream.get_state() for name, stream in streams.items()}
+    draws = {name: tuple(torch.rand(4, generator=stream).tolist()) for name, stream in streams.items()}
+    assert len(set(draws.values())) == len(draws) >= 4, draws
+    for name, state in states.items():
+        noise = unit_noise(*fast.dictionary.entries.shape, generator=torch.Generator().set_state(state))
+        assert not torch.equal(noise, fast.dictionary.entries), name

@@ -5,11 +5,13 @@ import itertools
 
 import pytest
 import torch
-from made_up_skeletons import learner, made_up
+from made_up_skeletons import FEATURES, TINY, learner, made_up
 from states import assert_equal_states
 from tqdm import tqdm
 
+from repro.contrast.dictionary import sequence_noise, unit_noise
 from repro.run.fit import NonFiniteLoss, fit
+from repro.skeleton.model import SkeletonModel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -104,3 +106,27 @@ def test_a_loss_that_is_not_finite_stops_the_training_naming_term_and_step(objec
         fit(learner(objectives, data=data), tmp_path, tqdm(disable=True))
     assert not (tmp_path / "checkpoint.pt").exists()
     assert not (tmp_path / "progress.jsonl").exists()
+
+
+def test_no_two_streams_begin_with_equal_draws():
+    """Those of the cell's own seed neither, from which they are spawned: as on a CPU all of them once did."""
+    seed = 3
+    fast = learner("AE+CE+AD+CD", seed=seed)
+    starts = [fast.generator.initial_seed(), fast.order_generator.initial_seed(), seed]
+    assert len(set(starts)) == 3
+    entries, sequences = fast.dictionary.entries, fast.sequence_dictionary.entries
+    for start in starts:
+        assert not same_signs(entries, torch.randn(entries.shape, generator=torch.Generator().manual_seed(start)))
+        assert not same_signs(sequences, torch.randn(sequences.shape, generator=torch.Generator().manual_seed(start)))
+        torch.manual_seed(start)
+        model = SkeletonModel(FEATURES, TINY["units"], 1, TINY["projection"], "linear")
+        for (name, own), other in zip(fast.model.named_parameters(), model.parameters(), strict=True):
+            assert not torch.equal(own, other), name
+    assert not same_signs(entries, sequences)  # of equal draws, each over a norm
+    alike = torch.Generator().manual_seed(7)
+    assert same_signs(unit_noise(11, 5, generator=alike), sequence_noise(9, 8, 6, generator=alike.manual_seed(7)))
+
+
+def same_signs(first, second, count=32):
+    """Whether two tensors begin with equal signs; torch draws the last numbers of a tensor otherwise than the first."""
+    return torch.equal(first.flatten()[:count].sign(), second.flatten()[:count].sign())
