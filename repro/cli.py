@@ -204,6 +204,8 @@ def data_prepare(
 
     Example: repro data prepare ntu
     """
+    if name in manifest.names() and name not in PREPARED.split(" | "):
+        raise ValueError(f"{name} needs no command: it is prepared when it is loaded; this is for {PREPARED}")
     choose("dataset", name, PREPARED.split(" | "))
     own, other = ("pipeline", "size") if name == "ntu" else ("size", "pipeline")
     given = {option: value for option, value in {"pipeline": pipeline, "size": size}.items() if value is not None}
@@ -245,8 +247,8 @@ def results_list() -> None:
         measure = next((name for name in ("linear", target, "categories_video", *others) if name in numbers), "")
         named = next((recipe[name] for name in ("objectives", "method") if name in recipe), "")
         called = ", ".join(filter(None, (named, in_words(json.loads(cell.changes) or {}))))
-        where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6}"
-        print(f"{where} seed {cell.seed}  {measure:<16} {numbers.get(measure, math.nan):6.2f}  {called}")
+        where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6} version {cell.version}"
+        print(f"{where}  seed {cell.seed}  {measure:<16} {numbers.get(measure, math.nan):6.2f}  {called}")
 
 
 @results_app.command("export")
@@ -287,6 +289,8 @@ def results_weights(
     from repro.image.views import centred_view
 
     path = output or Path(f"{key}.safetensors")
+    if not path.parent.is_dir():
+        raise ValueError(f"output={path} is in a folder that is not there; make it, or choose another")
     recipes = {table.study.name: table.study.recipe for table in papers.tables().values()}
     model, made_by = trained_model(key, Store(manifest.runs_root()), recipes)
     save(path, model, made_by.to_dict(), centred_view(made_by))
@@ -378,7 +382,8 @@ def _fields(
     table = find(name)
     rows = table.described(dataset, preset, variant, every=every, **fields)
     width = max(len(field) for field, *_ in rows)
-    lines = [f"{field:<{width}}  {value!s:<12}  {source}" for field, value, source in rows]
+    fixed = {field: "" if field in table.study.fields else ", no option" for field, *_ in rows}
+    lines = [f"{field:<{width}}  {value!s:<12}  {source}{fixed[field]}" for field, value, source in rows]
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
     return [*lines, *(f"{name} is one of: {', '.join(values)}" for name, values in allowed.items())]
 

@@ -158,7 +158,8 @@ def examined_runs(root: Path) -> Iterator[str]:
         if len(cells) > LISTED:
             yield f"{title}: and {len(cells) - LISTED} more"
     if waiting:
-        yield "an unfinished cell goes on when the command that began it is given again"
+        yield ("an unfinished cell goes on when the command that began it is given again; one that was refused as it "
+               "began has 0% for ever, delete its folder")
     yield from problems
     yield from _leftovers(root)
 

@@ -289,7 +289,7 @@ def _value(parameter: str, given: Any, kinds: tuple[type, ...]) -> Any:
     word = words.get(text.lower(), text)
     if type(word) in kinds:
         return word
-    for kind, parsed in ((int, lambda: parse_number(parameter, text)), (float, lambda: parse_float(text))):
+    for kind, parsed in ((int, lambda: _signed(parameter, text)), (float, lambda: parse_float(text))):
         if kind in kinds:
             try:
                 return parsed()
@@ -297,6 +297,11 @@ def _value(parameter: str, given: Any, kinds: tuple[type, ...]) -> Any:
                 continue
     expected = {int: "a whole number", float: "a number", bool: "true or false", type(None): "none"}
     raise ValueError(f"{parameter}={given!r} should be {' or '.join(expected.get(kind, 'text') for kind in kinds)}")
+
+
+def _signed(parameter: str, text: str) -> int:
+    """A whole number that may be negative, which the field's range then refuses by name."""
+    return -parse_number(parameter, text[1:]) if text.startswith("-") else parse_number(parameter, text)
 
 
 def _types(hint: Any) -> tuple[type, ...]:

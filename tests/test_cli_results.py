@@ -44,10 +44,17 @@ def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypat
         keys[finish(Store(tmp_path / "runs"), recipe, metrics, study="clips", **changes).cell.key] = table
     status, out, _ = repro("results", "list")
     assert status == 0
+    assert all(" version 1  seed 0  " in line for line in out.splitlines())
     shown = {keys[line.split()[0]]: line.split("seed 0")[1].split() for line in out.splitlines()}
     assert shown == {"cross_modal": ["synthetic_video", "51.25", "cmacc"],
                      "mutual_information": ["linear", "99.50", "cmacc"],
                      "category_diversity": ["categories_video", "22.50", "cmacc,", "targets="]}
+
+
+def test_weights_are_not_written_into_a_folder_that_is_not_there(repro, tmp_path):
+    path = tmp_path / "nowhere" / "encoder.safetensors"
+    status, _, err = repro("results", "weights", "0123456789abcdef", "--output", str(path))
+    assert status == 2 and f"output={path} is in a folder that is not there" in err and not path.parent.exists()
 
 
 def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, monkeypatch):

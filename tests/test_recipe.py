@@ -239,7 +239,7 @@ def test_a_field_is_used_by_all_unless_it_says_by_whom():
 
 @pytest.mark.parametrize(("name", "given", "values"), [
     ("weight", 2, [2.0]), ("weight", "2,0.5", [2.0, 0.5]), ("weight", [1e-3, "4"], [1e-3, 4.0]), ("every", "3", [3]),
-    ("every", (1, 2), [1, 2]), ("crop", None, [None]), ("crop", "none,8", [None, 8]),
+    ("every", (1, 2), [1, 2]), ("every", "-3", [-3]), ("crop", None, [None]), ("crop", "none,8", [None, 8]),
     ("twice", "true,False", [True, False]),
     ("twice", True, [True]), ("select", "best, last", ["best", "last"]), ("precision", "auto", ["auto"]),
 ])
@@ -254,6 +254,7 @@ def test_what_is_asked_of_a_field_is_read_as_its_type(name, given, values):
     ("weight", "heavy", "weight='heavy' should be a number$"), ("twice", "1", "twice='1' should be true or false$"),
     ("crop", "half", "crop='half' should be a whole number or none$"), ("every", "1,1", "every='1,1' names 1 twice"),
     ("weight", "1,1.0", "weight='1,1.0' names 1.0 twice"), ("every", "1,", "every='' should be a whole number$"),
+    ("every", "--3", "every='--3' should be a whole number$"),
 ])
 def test_what_is_asked_of_a_field_in_another_form_is_refused_by_name(name, given, message):
     with pytest.raises(ValueError, match=message):

@@ -1,6 +1,7 @@
 """What verdicts rest on: finished cells by data set and recipe, and the logs beside the figures."""
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -43,20 +44,22 @@ class Setting:
         dataset: its label.
         preset: of the recipes.
         level: how far these carry, one of `levels.LEVELS`.
+        version: of their training, where there are cells of another one beside them; else None.
     """
 
-    def __init__(self, dataset: str, preset: str, tables: dict[str, DataFrame]) -> None:
+    def __init__(self, dataset: str, preset: str, tables: dict[str, DataFrame], version: int | None = None) -> None:
         self.dataset, self.preset, self.level = dataset, preset, level_of(dataset, preset)
-        self._tables = tables
+        self.version, self._tables = version, tables
         self.deviation = functools.cache(self._deviation)
 
     def __str__(self) -> str:
-        return f"{self.dataset}, {self.preset} recipe"
+        recipe = f"{self.dataset}, {self.preset} recipe"
+        return recipe if self.version is None else f"{recipe}, version {self.version}"
 
     def among(self, field: str, values: Collection[object]) -> "Setting":
         """That of the cells whose recipes have one of these values of a field."""
         tables = {name: cells[cells[field].isin(values)] for name, cells in self._tables.items()}
-        return Setting(self.dataset, self.preset, tables)
+        return Setting(self.dataset, self.preset, tables, self.version)
 
     def rows(self, table: str, departing: Mapping[str, object] | None = None, **fields: object) -> DataFrame:
         """Cells of a table whose recipes have these values.
@@ -163,10 +166,11 @@ class Evidence:
         for table in tables:
             for place, cells in self._cells.get(table, DataFrame(columns=ORIGIN)).groupby(ORIGIN):
                 parts.setdefault(place, {})[table] = cells
-        found = []
+        found, versions = [], Counter((dataset, preset) for dataset, preset, _ in parts)
         for (dataset, preset, version), of_tables in parts.items():
             entries = sum(cells["label"].nunique() for cells in of_tables.values())
-            found.append((Setting(dataset, preset, of_tables), entries, version))
+            named = version if versions[dataset, preset] > 1 else None
+            found.append((Setting(dataset, preset, of_tables, named), entries, version))
         found.sort(key=lambda each: (rank(each[0].level), each[0].dataset, each[0].preset, -each[1], -each[2]))
         return [setting for setting, *_ in found]
 

@@ -12,6 +12,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 COLUMN = 3.25  # width of a printed column, inches
+DOTS = 300  # of a PNG, per inch
 
 # Okabe and Ito (2008), Color universal design.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -86,8 +87,10 @@ def save(figure: Figure, path_stem: str | Path, caption: str, provenance: dict[s
     stem.parent.mkdir(parents=True, exist_ok=True)
     svg, png = (stem.with_name(f"{stem.name}.{ending}") for ending in ("svg", "png"))
     metadata = {"Title": stem.name, "Description": caption, "Source": json.dumps(provenance, sort_keys=True)}
+    shown = figure.dpi
     with styled():  # `savefig` would draw each twice, to lay out what is settled
         FigureCanvasSVG(figure).print_svg(svg, metadata=metadata | {"Date": None})
-        figure.dpi = 300
+        figure.dpi = DOTS
         FigureCanvasAgg(figure).print_png(png, metadata=metadata)
+    figure.dpi = shown
     return svg, png

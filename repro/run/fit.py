@@ -75,6 +75,7 @@ def fit(
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []
     progress.reset(learner.total_steps)
+    progress.set_postfix(refresh=False)  # those of the cell before
     progress.initial = progress.n = done
     while done < learner.total_steps:
         losses.append(learner.step())

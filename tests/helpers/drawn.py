@@ -35,6 +35,7 @@ def _visible_texts(figure: Figure) -> list[Text]:
 def assert_legible(figure: Figure, width: float = style.COLUMN) -> None:
     """The figure is a column or so many inches wide; its texts are large enough, inside it, apart from one another."""
     assert figure.get_figwidth() == width
+    figure.draw_without_rendering()  # which places the texts of legends
     texts = _visible_texts(figure)
     boxes = [text.get_window_extent() for text in texts]
     assert len(texts) >= 3 and all(text.get_fontsize() >= 7 for text in texts)
@@ -52,7 +53,6 @@ def assert_settled(draw: Callable[[DataFrame], Figure], table: DataFrame, folder
     pd.testing.assert_frame_equal(table, before)
     with matplotlib.rc_context({"font.size": 20, "ytick.labelsize": 20}):
         figure = draw(table)
-        figure.draw_without_rendering()
         assert_legible(figure)
         again = style.save(figure, folder / "figure", "caption", {})
     assert [path.read_bytes() for path in again] == written

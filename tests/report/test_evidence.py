@@ -187,3 +187,6 @@ def test_versions_of_the_training_are_not_compared(evidence):
     assert fullest.values("taxonomy", objectives="CE").to_dict() == {0: 70.0}
     assert newest.values("taxonomy", objectives="CE").to_dict() == {1: 90.0}
     assert newest.difference("taxonomy", {"objectives": "CE"}, {"objectives": "AD"}) is None
+    assert (str(fullest), str(newest)) == ("ucla, paper recipe, version 1", "ucla, paper recipe, version 2")
+    alone, = evidence(skeleton("CE", 70.0)).settings("taxonomy")
+    assert str(alone) == "ucla, paper recipe"

@@ -133,7 +133,8 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
         dataset: label of their data set.
 
     Returns:
-        One row per cell: objectives, AE, CE, AD, CD (0 or 1), seed, preset, dataset, key and its measures in percent.
+        One row per cell: objectives, AE, CE, AD, CD (0 or 1), seed, preset, dataset, version, key and its measures in
+        percent.
         None where there are no cells.
 
     Raises:
@@ -142,7 +143,7 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
     found = cells[(cells["dataset"] == dataset) & ~cells["departures"].map(bool) & ~cells["setting"].map(bool)]
     found = found[found["objectives"].isin(METHODS)]
     if found.empty:
-        return DataFrame(columns=["objectives", *TERMS, "seed", "preset", "dataset", "key"])
+        return DataFrame(columns=["objectives", *TERMS, "seed", "preset", "dataset", "version", "key"])
     covered = found.groupby(["preset", "version"])["objectives"].nunique()
     preset, version = max(covered.index, key=lambda at: (covered[at], at[0] == "paper", at[1]))
     found = found[(found["preset"] == preset) & (found["version"] == version)].reset_index(drop=True)
@@ -151,7 +152,7 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
     for term in TERMS:
         found[term] = [int(term in part) for part in parts]
     measures = [name for name in MEASURES if name in found]
-    return found[["objectives", *TERMS, "seed", "preset", "dataset", "key", *measures]]
+    return found[["objectives", *TERMS, "seed", "preset", "dataset", "version", "key", *measures]]
 
 
 def means(table: DataFrame) -> DataFrame:
@@ -218,6 +219,8 @@ def forest(table: DataFrame) -> DataFrame:
     """
     preset, dataset = table["preset"].iloc[0], table["dataset"].iloc[0]
     column, parts = BESIDE.get(manifest.plain(dataset), "UCLA"), []
+    version = table["version"].iloc[0]
+    training = "" if version == SKELETONS.version else f"version {version} of the training, "
     for rows in SHOWN:
         printed = fit(printed_columns(), column, rows)
         said = f"{column}, {int(printed.nobs)} objectives, least squares."
@@ -227,7 +230,7 @@ def forest(table: DataFrame) -> DataFrame:
         except ValueError:  # an objective of these rows has not been run
             continue
         found = coefficients(ours.results, freedom=ours.freedom)
-        parts.append(found.assign(rows=rows, source="ours", statement=ours.statement))
+        parts.append(found.assign(rows=rows, source="ours", statement=f"{training}{ours.statement}"))
     joined = pd.concat(parts, ignore_index=True).assign(preset=preset, dataset=dataset)
     first = ["rows", "source", "statement", "preset", "dataset"]
     return joined[[*first, *joined.columns.drop(first)]]
