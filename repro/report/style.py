@@ -64,7 +64,8 @@ def settled(figure: Figure) -> Figure:
     """The figure, laid out once and for all, so that showing or saving it again changes nothing."""
     for axes in figure.axes:  # the number of ticks follows from the size of their labels: this one, not the reader's
         axes.tick_params(labelsize=STYLE["font.size"])
-    figure.get_layout_engine().execute(figure)
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
     figure.set_layout_engine("none")
     for axes, which in product(figure.axes, ("original", "active")):
         # The layout's solver orders its unknowns by their addresses in memory: the last bits differ from run to run.

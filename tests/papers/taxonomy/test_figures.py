@@ -282,7 +282,7 @@ def test_poses_stand_upright_in_time_order_at_one_scale():
 def test_last_bits_of_a_layout_leave_no_trace():
     positions = []
     for left in (0.1, 0.1 + 1e-16):
-        figure = Figure(layout="constrained")
+        figure = Figure()
         figure.add_axes((left, 0.1, 0.5, 0.5))
         positions.append(style.settled(figure).axes[0].get_position().bounds)
     assert 0.1 != 0.1 + 1e-16 and positions[0] == positions[1] == pytest.approx((0.1, 0.1, 0.5, 0.5))
