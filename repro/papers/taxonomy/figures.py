@@ -151,7 +151,10 @@ def along_training(log: DataFrame) -> Figure:
     names = sorted(log["entry"].unique(), key=lambda name: (name.count("+"), name))
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
-    title = origin(log, seeds_named(log))
+    counts = log.groupby("entry")["seed"].nunique()
+    fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""
+    bands = f"mean \N{PLUS-MINUS SIGN} std of {fewest}{counts.max()} seeds"
+    title = origin(log, bands if counts.max() > 1 else seeds_named(log))
     figure, stack = panels(title, 0.85 + 0.95 * rows, rows, columns, grid="y", sharex=True, sharey=True)
     looks = {"linear": (BLUE, "-", "last epoch of the probe"), "linear_best": (GREEN, "--", "best epoch on test")}
     for name, axes in zip(names, stack, strict=False):
