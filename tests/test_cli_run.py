@@ -83,7 +83,7 @@ from repro.data import manifest
         (["transfer", "--video-trunk", "r3d"], "video_trunk='r3d' is not one of: r3d18, r2plus1d18"),
         (["transfer", "--targets", "ucf"], "targets='ucf' is not one of: ucf101, hmdb51, esc50, "),
         (["transfer", "--split", "one"], "split='one' should be a whole number"),
-        (["category_diversity", "--iterations", "-1"], "iterations='-1' should be a whole number"),
+        (["category_diversity", "--iterations", "-1"], "iterations=-1 should be at least 0"),
         (["category_diversity", "--variant", "unit"], "variant='unit' is not one of: none, unit_length, "),
         (["transfer", "--dataset", "kinetics700"], "kinetics700"),
         (["taxonomy", "--dataset", "ucla"], "ask for all_sqe.zip at https://"),

@@ -234,7 +234,7 @@ def test_a_run_that_cannot_be_loaded_is_named_and_the_picture_stays(explorer, mo
 
 def test_without_any_run_that_can_be_loaded_it_raises(settings, explorer, tmp_path):
     runs = {key: (cell, Store(tmp_path)) for key, (cell, _) in explorer.choice.found.items()}
-    with pytest.raises(ValueError, match="there is no checkpoint"):
+    with pytest.raises(ValueError, match="is not that of a finished cell in "):
         explore.Choice(explorer.choice.data, runs, torch.device("cpu"))
 
 

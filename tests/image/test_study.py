@@ -222,7 +222,7 @@ def weights(monkeypatch, capsys, *arguments):
 def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, capsys, changes):
     chosen = small_cell("moco", **changes)
     trained(store, chosen)
-    path = tmp_path / "some" / "encoder.safetensors"
+    path = tmp_path / "encoder.safetensors"
     assert weights(monkeypatch, capsys, chosen.key, "--output", path) == (0, f"{path}\n", "")
     model, recipe = study.trained_model(chosen.key, store)
     assert recipe == chosen.recipe and not model.training
@@ -256,7 +256,8 @@ def test_weights_that_are_not_there(store, monkeypatch, capsys):
     assert "key='0123' is not that of a finished cell" in refused("0123")
     described = json.loads((run.folder / "recipe.json").read_text())
     (run.folder / "recipe.json").write_text(json.dumps(described | {"study": "skeletons"}))
-    assert f"key={chosen.key!r} is a cell of skeletons; weights are those of images" in refused(chosen.key)
+    text = refused(chosen.key)
+    assert f"key={chosen.key!r} is a cell of skeletons; weights are those of studies whose recipes are of images" in text
     content = (run.folder / "checkpoint.pt").read_bytes()
     (run.folder / "checkpoint.pt").write_bytes(content[:-7] + b"damaged")
     assert "has no sound checkpoint; delete that folder and run the table again" in refused(chosen.key)

@@ -81,10 +81,10 @@ def assert_goes_on(nursery, root, modality, undisturbed):
 
 
 @pytest.mark.parametrize(("modality", "pages", "phase", "file"), [  # pages of 4 KiB: the disk's size
-    ("skeleton", 64, "preparation", r"0000\d\.npz"), ("skeleton", 140, "preparation", r"authors\.npy"),
+    ("skeleton", 64, "preparation", r"\d{7}-\d+\.npz"), ("skeleton", 140, "preparation", r"authors\.\w+\.npy"),
     ("image", 4, "preparation", r"part\.npz\.npz"), ("image", 9, "training", r"progress\.jsonl"),
-    ("image", 18, "checkpoint", r"checkpoint\.pt"), ("audiovisual", 300, "preparation", r"24\.(frames|mel)"),
-    ("audiovisual", 440, "checkpoint", r"checkpoint\.pt"),
+    ("image", 18, "checkpoint", r"checkpoint\.pt"), ("audiovisual", 300, "preparation", r"\d{7}-\d+\.npz"),
+    ("audiovisual", 440, "preparation", r"24\.\w+\.npy"),
 ])
 def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, nursery, expected, modality, pages, phase, file):
     undisturbed = expected(modality)
@@ -98,8 +98,8 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, nursery, expecte
 
 
 @pytest.mark.parametrize(("modality", "most", "file"), [
-    ("skeleton", 100_000, r"authors\.npy"), ("image", 30_000, r"checkpoint\.pt"),
-    ("audiovisual", 3_000, r"index\.partial"), ("audiovisual", 100_000, r"24\.frames"),
+    ("skeleton", 100_000, r"authors\.\w+\.npy"), ("image", 30_000, r"checkpoint\.pt"),
+    ("audiovisual", 3_000, r"\d{7}-\d+\.npz"), ("audiovisual", 100_000, r"24\.frames\.npy"),
 ])
 def test_a_limit_on_the_size_of_files_is_an_error_that_says_what_to_do(
     tmp_path, nursery, expected, modality, most, file

@@ -1,12 +1,9 @@
 """Seeds of random streams, the order of samples, and states as earlier versions of the project saved them."""
 
-import copy
 
 import numpy as np
 import pytest
 import torch
-from made_up_skeletons import learner as skeletons
-from states import assert_equal_states
 
 from repro.run.learner import ShuffledBatches, seeds
 
@@ -57,18 +54,3 @@ def test_an_order_goes_on_within_an_epoch(taken, saved):
     again.generator.set_state(order.generator.get_state())
     for _ in range(7):
         assert torch.equal(again.take(), order.take())
-
-
-@pytest.mark.parametrize("taken", [0, 3, 6])
-def test_a_state_of_skeletons_from_before_steps_were_counted_continues(taken):
-    """Its order ended with the rest that the epoch drops."""
-    undisturbed, again = (skeletons("AE+CE+AD+CD", batch=5) for _ in range(2))
-    for _ in range(taken):
-        undisturbed.step()
-    state = copy.deepcopy(undisturbed.state_dict())
-    del state["taken"]
-    again.load_state_dict(state | {"order": torch.cat([state["order"], torch.arange(3)])})
-    assert again.taken == taken
-    for _ in range(4):
-        assert torch.equal(again.step(), undisturbed.step())
-    assert_equal_states(again.state_dict(), undisturbed.state_dict())

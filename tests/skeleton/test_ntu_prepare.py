@@ -149,7 +149,7 @@ def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution):
     loaded = data.load("ntu", root, subset=True)
     assert loaded.name == "ntu (subset)" and len(loaded.lengths) == 4
     assert str(refusal(loaded)) == ("batch=32 exceeds the 3 training sequences of ntu (subset); choose a smaller "
-                                    "batch, --batch 2 or, of a notebook, -p batch 2")
+                                    "batch, such as 2")
 
 
 def refusal(loaded):

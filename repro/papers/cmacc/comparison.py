@@ -7,7 +7,6 @@ from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.recipe import choose
-from repro.report.elements import departures_in_words, words
 from repro.report.printed import printed
 
 TARGETS = {4: ("UCF101", "HMDB51"), 5: ("ESC50",), 6: ("UCF101", "HMDB51", "ESC50")}  # by number of the table
@@ -127,6 +126,8 @@ def merged(number: int, table: DataFrame | None = None) -> DataFrame:
 def _ours(table: DataFrame, number: int) -> DataFrame:
     """One row per method, encoder of video and departure from the preset."""
     table = table[table["target"].map(NAMES).isin(TARGETS[number])]
+    from repro.report.elements import departures_in_words, words  # it draws, which tables do without
+
     departures = table.get("departures", Series("", table.index)).map(words)
     rows = []
     for (method, trunk, _), found in table.groupby(["method", "video_trunk", departures], sort=False):
