@@ -382,8 +382,10 @@ def _fields(
     table = find(name)
     rows = table.described(dataset, preset, variant, every=every, **fields)
     width = max(len(field) for field, *_ in rows)
-    fixed = {field: "" if field in table.study.fields else ", no option" for field, *_ in rows}
-    lines = [f"{field:<{width}}  {value!s:<12}  {source}{fixed[field]}" for field, value, source in rows]
+    lines = [
+        f"{field:<{width}}  {value!s:<12}  {source}{'' if field in table.study.fields else ', no option'}"
+        for field, value, source in rows
+    ]
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
     return [*lines, *(f"{name} is one of: {', '.join(values)}" for name, values in allowed.items())]
 
