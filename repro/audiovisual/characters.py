@@ -18,7 +18,6 @@ import hashlib
 import io
 import math
 import re
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -40,28 +39,15 @@ CELL = 32                     # pixels of a side that Omniglot's drawings of 105
 NAME = re.compile(r"([^/]+)/(character\d+)/\d+_(\d+)\.png")
 SEED = 2021                   # of the pairs, which are the same ones in every training
 ROUNDS = 2_000                # attempts at test pairs that equal no training pair
-Draw = Callable[..., tuple[np.ndarray, np.ndarray]]   # of so many pairs: labels and drawings
 
 
 class Drawings(NamedTuple):
-    """Drawings of the characters of several alphabets.
+    """Drawings of the characters of several alphabets."""
 
-    Attributes:
-        images: (D, cell, cell) uint8, bright strokes on 0, ordered by character and part.
-        counts: (characters, 3) int64, drawings of each character in each of `PARTS`.
-        names: of the characters, alphabet by alphabet.
-        sizes: characters of each alphabet.
-    """
-
-    images: np.ndarray
-    counts: np.ndarray
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-
-    def first(self, *sizes: int) -> "Drawings":
-        """Those of the first characters alone, in alphabets of these sizes."""
-        counts = self.counts[:sum(sizes)]
-        return Drawings(self.images[:counts.sum()], counts, self.names[:sum(sizes)], sizes)
+    images: np.ndarray           # (D, cell, cell) uint8, bright strokes on 0, ordered by character and part
+    counts: np.ndarray           # (characters, 3) int64, drawings of each character in each of `PARTS`
+    names: tuple[str, ...]       # of the characters, alphabet by alphabet
+    sizes: tuple[int, ...]       # characters of each alphabet
 
 
 def digits() -> Drawings:
@@ -82,7 +68,7 @@ def digits() -> Drawings:
 def omniglot(root: Path) -> Drawings:
     """Omniglot's drawings of the alphabets in its manifest, from prepared arrays if they were made before.
 
-    The prepared file is named after what it is made from, as the manifest declares it, and that is verified when it is
+    The prepared file is named after what it is made from, as the manifest declares it; that is verified when it is
     made.
 
     Raises:
@@ -93,13 +79,12 @@ def omniglot(root: Path) -> Drawings:
     manifest.require(declared, root)
     split, = declared.splits.values()
     version = hashlib.sha256(f"{declared.files[0].digest} {split} {CELL}".encode()).hexdigest()[:16]
-    path = manifest.prepared_root() / f"{declared.name}-{version}.npz"
 
     def make() -> dict[str, np.ndarray]:
         drawings = _of_members(manifest.verified_members(declared, root), split)
         return {name: np.array(values) for name, values in drawings._asdict().items()}
 
-    stored = made_once(path, make)
+    stored = made_once(manifest.prepared_root() / f"{declared.name}-{version}.npz", make)
     images, counts, names, sizes = (stored[name] for name in Drawings._fields)
     return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
 
@@ -116,16 +101,15 @@ def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Draw
     for name, contents in members:
         matched = NAME.fullmatch(name)
         if matched and matched[1] in alphabets:
-            alphabet, character, number = matched.groups()
-            place = alphabets.index(alphabet), f"{alphabet}/{character}", parts.get(int(number), 1), name
-            rows.append((place, contents))
+            character, part = f"{matched[1]}/{matched[2]}", parts.get(int(matched[3]), 1)
+            rows.append((alphabets.index(matched[1]), character, part, name, contents))
     rows.sort()
-    tally = Counter((name, part) for (_, name, part, _), _ in rows)
-    names = tuple(dict.fromkeys(name for name, _ in tally))
-    sizes = Counter(name.partition("/")[0] for name in names)
-    counts = np.array([[tally[name, part] for part in range(len(PARTS))] for name in names])
-    images = np.array([_shrunk(contents) for _, contents in rows], dtype=np.uint8)
-    return Drawings(images, counts, names, tuple(sizes[alphabet] for alphabet in alphabets))
+    places, characters, drawn, _, files = zip(*rows, strict=True)
+    names = tuple(dict.fromkeys(characters))
+    counts = np.zeros((len(names), len(PARTS)), np.int64)
+    np.add.at(counts, ([names.index(character) for character in characters], drawn), 1)
+    sizes = np.bincount([places[characters.index(name)] for name in names], minlength=len(alphabets))
+    return Drawings(np.array([_shrunk(file) for file in files]), counts, names, tuple(sizes.tolist()))
 
 
 def _shrunk(contents: bytes) -> np.ndarray:
@@ -138,25 +122,13 @@ def area_average(picture: np.ndarray, side: int) -> np.ndarray:
     """A picture of 0 and 1 in `side` x `side` pixels, each the mean over the rectangle that it covers.
 
     A pixel on the border of two rectangles counts in both, by the share of it that lies in each, so that no stroke is
-    missed and none is given more weight than another. All sums are of whole numbers: every machine gives the same.
-
-    Args:
-        picture: (height, width) bool, of less than 2**24 pixels.
-
-    Returns:
-        (side, side) uint8, the mean times 255, rounded.
+    missed and none is given more weight than another. The means times 255 are rounded; all sums are of whole numbers:
+    every machine gives the same.
     """
-    down, across = (_overlaps(length, side) for length in picture.shape)
-    sums = down @ picture.astype(np.float32) @ across.T
-    return np.rint(255 * sums.astype(np.float64) / picture.size).astype(np.uint8)
-
-
-@functools.lru_cache
-def _overlaps(length: int, side: int) -> np.ndarray:
-    """(side, length) float32, what each pixel shares with each of `side` equal intervals, in parts of 1 / side."""
-    starts, pixels = np.arange(side)[:, None] * length, np.arange(length) * side
-    shared = np.minimum(starts + length, pixels + side) - np.maximum(starts, pixels)
-    return shared.clip(min=0).astype(np.float32)
+    sums = picture
+    for length in picture.shape:  # a rectangle is `length` parts high when every pixel is cut into `side` of them
+        sums = np.repeat(sums, side, axis=0).reshape(side, length, -1).sum(1).T
+    return np.rint(255 * sums / picture.size).astype(np.uint8)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -175,8 +147,7 @@ class Characters:
         labels: (n, cells) int64, the characters of x; those of y are (labels + 1) modulo the alphabets' sizes.
         train, validation, test, held_out: (n,) bool, the lots.
         digest: hex sha256 of alphabets, drawings, pairs and lots.
-        redrawn: whether a view shows the characters of its pair in drawings of the same part that are drawn anew every
-            time, instead of in those of the pair.
+        redrawn: whether views show drawings of the same part that are drawn anew every time, not those of the pair.
         other_view: of `VIEWS`, what the second of two `twins` is.
         augmented: whether all views but those of `centred` are changed by `augment.warped`, every cell on its own.
 
@@ -225,15 +196,10 @@ class Characters:
         return torch.ones(len(self.labels), dtype=torch.bool)
 
     def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
-        """One grid of each item: as drawn for its pair, or as `redrawn` and `augmented` say.
+        """One grid of each item of `index` (m,): as drawn for its pair, or as `redrawn` and `augmented` say.
 
-        Args:
-            modality: "video" for x, "audio" for y.
-            index: (m,) int64 on the CPU.
-            generator: on any device; not used if the set is neither redrawn nor augmented.
-
-        Returns:
-            (m, 1, rows * cell, columns * cell) float32 in [0, 1], on the device of the set.
+        Modality "video" is x, "audio" is y. A grid is (1, rows * cell, columns * cell) float32 in [0, 1], on the device
+        of the set; the index is on the CPU, the generator on any device.
         """
         return self._shown(self._drawn(modality, index, generator), generator if self.augmented else None)
 
@@ -252,25 +218,22 @@ class Characters:
           drawings show the same character knows its label.
 
         Every cell's other drawing is drawn uniformly, and independently of the other cells.
-
-        Args:
-            modality: "video" for x, "audio" for y.
-            index: (m,) int64 on the CPU.
-            generator: on any device.
         """
         other = drawn = self._drawn(modality, index, generator)
-        if self.other_view == "drawing":
-            other = self._in_other_drawings(drawn, self._steps[MODALITIES.index(modality), index])
-        elif self.other_view == "characters":
-            other = self._in_other_drawings(drawn, _numbers(drawn.shape, generator))
+        if self.other_view != "affine":
+            anew = self.other_view == "characters"
+            steps = _numbers(drawn, generator) if anew else self._steps[MODALITIES.index(modality), index]
+            first, count = self.first[drawn], self.count[drawn]
+            steps = 1 + steps.to(drawn.device, non_blocking=True) % (count - 1)
+            other = first + (drawn - first + steps) % count
         changed = self.augmented or self.other_view == "affine"
-        first = self._shown(drawn, generator if self.augmented else None)
-        return first, self._shown(other, generator if changed else None)
+        shown = self._shown(drawn, generator if self.augmented else None)
+        return shown, self._shown(other, generator if changed else None)
 
     def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
         """The grid of each item as drawn for its pair, (m, windows, 1, height, width); a grid has no time, so every
         window is the same."""
-        shown = self._shown(self._of_pairs(modality, index))
+        shown = self._shown(self._drawn(modality, index))
         return shown.unsqueeze(1).expand(-1, windows, -1, -1, -1)
 
     def to(self, device: torch.device | str) -> "Characters":
@@ -281,26 +244,15 @@ class Characters:
     @functools.cached_property
     def _steps(self) -> Tensor:
         """(2, n, cells), by which the view "drawing" finds the other drawings; the same in every training."""
-        return _numbers(self.pairs.shape, torch.Generator().manual_seed(SEED))
+        return _numbers(self.pairs, torch.Generator().manual_seed(SEED))
 
-    def _of_pairs(self, modality: str, index: Tensor) -> Tensor:
-        """(m, cells), the drawings of the pairs of items."""
+    def _drawn(self, modality: str, index: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """(m, cells), the drawings of the pairs of items, or of their views."""
         pairs = self.pairs[MODALITIES.index(modality)]
-        return pairs[index.to(pairs.device, non_blocking=True)]
-
-    def _drawn(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
-        """(m, cells), the drawings of views of items."""
-        drawn = self._of_pairs(modality, index)
-        if not self.redrawn:
+        drawn = pairs[index.to(pairs.device, non_blocking=True)]
+        if generator is None or not self.redrawn:
             return drawn
-        numbers = _numbers(drawn.shape, generator).to(drawn.device, non_blocking=True)
-        return self.first[drawn] + numbers % self.count[drawn]
-
-    def _in_other_drawings(self, drawn: Tensor, numbers: Tensor) -> Tensor:
-        """The drawings (m, cells) exchanged for others of the same character and part, found by numbers (m, cells)."""
-        first, count = self.first[drawn], self.count[drawn]
-        steps = 1 + numbers.to(drawn.device, non_blocking=True) % (count - 1)
-        return first + (drawn - first + steps) % count
+        return self.first[drawn] + _numbers(drawn, generator).to(drawn.device, non_blocking=True) % self.count[drawn]
 
     def _shown(self, drawn: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Grids (m, 1, rows * cell, columns * cell) of the drawings (m, cells), which a generator warps."""
@@ -312,6 +264,20 @@ class Characters:
         sheets = cells.new_zeros(len(cells), rows * columns, size, size)
         sheets[:, :cells.shape[1]] = cells
         return sheets.view(-1, rows, columns, size, size).transpose(2, 3).reshape(-1, 1, rows * size, columns * size)
+
+
+def _numbers(like: Tensor, generator: torch.Generator) -> Tensor:
+    """Random whole numbers, so large that what they leave when divided is as good as uniform; where they are drawn."""
+    return torch.randint(2**62, like.shape, generator=generator, device=generator.device)
+
+
+def grid(cells: int) -> tuple[int, int]:
+    """Rows and columns of a grid: (1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (2, 3), (2, 4), (2, 4), (3, 3) from 1 to 9.
+
+    The fewest pixels that are not a long strip; a grid of one size for all would make one character cost as nine.
+    """
+    rows = math.isqrt(cells)
+    return rows, math.ceil(cells / rows)
 
 
 def load(
@@ -369,85 +335,65 @@ def load(
         raise ValueError(
             f"categories={categories} should be at most {len(drawings.names)}, the characters there are; choose fewer"
         )
-    drawings = drawings.first(categories) if categories else drawings.first(*drawings.sizes[:characters])
-    cells = [0] * characters if len(drawings.sizes) == 1 else list(range(characters))
-    amounts = {lot: pairs if lot == "train" else test_pairs for lot in LOTS}
-    made = _set(name, drawings, cells, amounts, distinct, frequency)
-    return dataclasses.replace(made, redrawn=redrawn, other_view=view, augmented=augmented)
-
-
-def grid(cells: int) -> tuple[int, int]:
-    """Rows and columns of a grid: (1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (2, 3), (2, 4), (2, 4), (3, 3) from 1 to 9.
-
-    The fewest pixels that are not a long strip; a grid of one size for all would make one character cost as nine.
-    """
-    rows = math.isqrt(cells)
-    return rows, math.ceil(cells / rows)
-
-
-def _set(
-    name: str, drawings: Drawings, cells: list[int], amounts: dict[str, int], distinct: int, frequency: str
-) -> Characters:
-    """The set whose cells have these alphabets of the drawings, with so many pairs of every lot."""
+    sizes = np.array([categories] if categories else drawings.sizes[:characters])       # of alphabets, then of cells
+    counts, starts = drawings.counts[:sizes.sum()], sizes.cumsum() - sizes
+    cells = np.zeros(characters, np.int64) if len(sizes) == 1 else np.arange(characters)
+    starts, sizes = starts[cells], sizes[cells]
+    alphabets = tuple(drawings.names[start:start + size] for start, size in zip(starts, sizes, strict=True))
     *seeds, ranks = map(np.random.default_rng, np.random.SeedSequence(SEED).spawn(len(LOTS) + 1))
-    draws = {
-        lot: functools.partial(_draw, drawings, cells, PARTS.index(part), rng)
-        for (lot, part), rng in zip(LOTS.items(), seeds, strict=True)
+    draws = {lot: functools.partial(_draw, counts, starts, sizes, PARTS.index(part), rng)
+             for (lot, part), rng in zip(LOTS.items(), seeds, strict=True)}
+    train = _training(draws["train"], sizes, pairs, distinct, frequency == "zipf", ranks)
+    drawn = {lot: train if lot == "train" else draw(test_pairs) for lot, draw in draws.items()}
+    _renew(*drawn["test"], draws["test"], seen=_keys(train[1]))
+    lot = np.repeat(list(LOTS), [len(labels) for labels, _ in drawn.values()])
+    count = counts.ravel()
+    arrays = {
+        "drawings": drawings.images[:count.sum()],
+        "first": np.repeat(count.cumsum() - count, count),
+        "count": np.repeat(count, count),
+        "pairs": np.concatenate([places for _, places in drawn.values()], axis=1),
+        "labels": np.concatenate([labels for labels, _ in drawn.values()]),
+        **{part: lot == part for part in LOTS},
     }
-    draws["train"] = functools.partial(_training, draws["train"], [drawings.sizes[cell] for cell in cells],
-                                       distinct=distinct, frequency=frequency, rng=ranks)
-    lots = {lot: draw(amounts[lot]) for lot, draw in draws.items()}
-    _renew(*lots["test"], draws["test"], seen=set(_keys(lots["train"][1])))
-    labels = np.concatenate([labels for labels, _ in lots.values()])
-    drawn = np.concatenate([drawn for _, drawn in lots.values()], axis=1)
-    lot = np.repeat(list(lots), [len(labels) for labels, _ in lots.values()])
-    count = drawings.counts.ravel()
-    columns = {"first": count.cumsum() - count, "count": count}
-    arrays = {column: np.repeat(values, count) for column, values in columns.items()}
-    arrays |= {"drawings": drawings.images, "pairs": drawn, "labels": labels} | {part: lot == part for part in lots}
-    ends = np.cumsum(drawings.sizes).tolist()
-    alphabets = tuple(drawings.names[ends[cell] - drawings.sizes[cell]:ends[cell]] for cell in cells)
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return Characters(name, alphabets, **tensors, digest=npz.digest(dict(sorted(arrays.items())), f"{alphabets}"))
+    digest = npz.digest(dict(sorted(arrays.items())), f"{alphabets}")
+    return Characters(name, alphabets, **tensors, digest=digest, redrawn=redrawn, other_view=view, augmented=augmented)
 
 
 def _draw(
-    drawings: Drawings,
-    cells: list[int],
-    part: int,
-    rng: np.random.Generator,
-    amount: int,
+    counts: np.ndarray, starts: np.ndarray, sizes: np.ndarray, part: int, rng: np.random.Generator, amount: int,
     shares: list[np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labels (amount, cells) and drawings (2, amount, cells) of pairs of drawings of one part.
 
-    Characters are drawn uniformly, or with the probabilities `shares` of those of every cell.
+    Cells show the characters from `starts` (cells,) on, as many as `sizes`; these are drawn uniformly, or with the
+    probabilities `shares` of those of every cell.
     """
-    sizes, ends = np.array(drawings.sizes)[cells], np.cumsum(drawings.sizes)[cells]
     if shares is None:
-        labels = rng.integers(sizes, size=(amount, len(cells)))
+        labels = rng.integers(sizes, size=(amount, len(sizes)))
     else:
         labels = np.stack([rng.choice(len(share), amount, p=share) for share in shares], axis=1)
-    characters = ends - sizes + np.stack([labels, (labels + 1) % sizes])     # of x and of y
-    first = drawings.counts.cumsum().reshape(drawings.counts.shape) - drawings.counts
-    return labels, first[characters, part] + rng.integers(drawings.counts[characters, part])
+    characters = starts + np.stack([labels, (labels + 1) % sizes])           # of x and of y
+    first = counts.cumsum().reshape(counts.shape) - counts
+    return labels, first[characters, part] + rng.integers(counts[characters, part])
 
 
 def _training(
-    draw: Draw, sizes: list[int], amount: int, distinct: int, frequency: str, rng: np.random.Generator
+    draw: Callable[..., tuple[np.ndarray, np.ndarray]], sizes: np.ndarray, amount: int, distinct: int, zipf: bool,
+    rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labels and drawings of training pairs as the options of `load` say, of what draws them on their own.
 
     Raises:
         ValueError: if so many different grids are not to be had of cells of these sizes, or more than there are pairs.
     """
-    zipf = frequency == "zipf"
     if not distinct:
         return draw(amount, shares=[_zipf(size, rng) for size in sizes]) if zipf else draw(amount)
-    most = min(math.prod(sizes), amount)
-    if distinct > most:
-        raise ValueError(f"distinct={distinct} should be at most {most}, of {amount} training pairs and "
-                         f"{math.prod(sizes)} grids that show other characters")
+    grids = math.prod(sizes.tolist())
+    if distinct > min(grids, amount):
+        raise ValueError(f"distinct={distinct} should be at most {min(grids, amount)}, of {amount} training pairs and "
+                         f"{grids} grids that show other characters")
     labels, drawn = draw(distinct)
     while len(first := np.unique(labels, axis=0, return_index=True)[1]) < distinct:
         more_labels, more_drawn = draw(distinct)
@@ -463,24 +409,21 @@ def _zipf(amount: int, rng: np.random.Generator) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _numbers(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """Random whole numbers, so large that what they leave when divided is as good as uniform; where they are drawn."""
-    return torch.randint(2**62, shape, generator=generator, device=generator.device)
-
-
-def _renew(labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: set[bytes]) -> None:
+def _renew(
+    labels: np.ndarray, drawn: np.ndarray, draw: Callable[..., tuple[np.ndarray, np.ndarray]], seen: list[bytes]
+) -> None:
     """Replace the pairs that are among those seen by newly drawn ones.
 
     Raises:
         ValueError: if hardly any pair is left that was not seen.
     """
-    again = np.arange(len(labels))
+    known, again = set(seen), np.arange(len(labels))
     for _ in range(ROUNDS):
-        again = again[[key in seen for key in _keys(drawn[:, again])]]
+        again = again[[key in known for key in _keys(drawn[:, again])]]
         if not len(again):
             return
         labels[again], drawn[:, again] = draw(len(again))
-    raise ValueError(f"hardly a pair is left to test that is not among the {len(seen):,} different training pairs; "
+    raise ValueError(f"hardly a pair is left to test that is not among the {len(known):,} different training pairs; "
                      "choose fewer pairs or more characters")
 
 
