@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from pandas import DataFrame
 from PIL import Image
 from torch import Tensor
 
@@ -37,8 +38,10 @@ LOTS = {"train": "train", "validation": "validation", "test": "train", "held_out
 SHARES = (16, 18, 20)         # ends of the parts, of 20 drawings
 CELL = 32                     # pixels of a side that Omniglot's drawings of 105 are averaged to
 NAME = re.compile(r"([^/]+)/(character\d+)/\d+_(\d+)\.png")
+ORDER = ["alphabet", "character", "part", "name"]   # of drawings
 SEED = 2021                   # of the pairs, which are the same ones in every training
 ROUNDS = 2_000                # attempts at test pairs that equal no training pair
+Draw = Callable[..., tuple[np.ndarray, np.ndarray]]   # of so many pairs: labels and drawings
 
 
 class Drawings(NamedTuple):
@@ -68,9 +71,6 @@ def digits() -> Drawings:
 def omniglot(root: Path) -> Drawings:
     """Omniglot's drawings of the alphabets in its manifest, from prepared arrays if they were made before.
 
-    The prepared file is named after what it is made from, as the manifest declares it; that is verified when it is
-    made.
-
     Raises:
         FileNotFoundError: if the archive is missing, saying where it comes from and goes to.
         ValueError: if it is damaged or not what the manifest declares.
@@ -90,32 +90,20 @@ def omniglot(root: Path) -> Drawings:
 
 
 def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Drawings:
-    """The drawings of a split's alphabets, files `<alphabet>/characterNN/NNNN_<drawing>.png`, black strokes on white.
-
-    The split's `train` names the alphabets in order; its `train` and `test` have the numbers of the drawings for
-    training and held out; the others are for validation.
-    """
+    """The drawings of the alphabets that a split names in order, files `<alphabet>/characterNN/NNNN_<drawing>.png`."""
     alphabets = split.train["alphabet"]
-    parts = dict.fromkeys(split.train["drawing"], 0) | dict.fromkeys(split.test["drawing"], 2)
-    rows = []
-    for name, contents in members:
-        matched = NAME.fullmatch(name)
-        if matched and matched[1] in alphabets:
-            character, part = f"{matched[1]}/{matched[2]}", parts.get(int(matched[3]), 1)
-            rows.append((alphabets.index(matched[1]), character, part, name, contents))
-    rows.sort()
-    places, characters, drawn, _, files = zip(*rows, strict=True)
-    names = tuple(dict.fromkeys(characters))
-    counts = np.zeros((len(names), len(PARTS)), np.int64)
-    np.add.at(counts, ([names.index(character) for character in characters], drawn), 1)
-    sizes = np.bincount([places[characters.index(name)] for name in names], minlength=len(alphabets))
-    return Drawings(np.array([_shrunk(file) for file in files]), counts, names, tuple(sizes.tolist()))
-
-
-def _shrunk(contents: bytes) -> np.ndarray:
-    """(CELL, CELL) uint8, white strokes on black, of a PNG file of black strokes on white."""
-    with Image.open(io.BytesIO(contents)) as image:
-        return area_average(~np.asarray(image.convert("1")), CELL)
+    parts = dict.fromkeys(split.train["drawing"], 0) | dict.fromkeys(split.test["drawing"], 2)  # else for validation
+    named = [(matched, contents) for name, contents in members
+             if (matched := NAME.fullmatch(name)) and matched[1] in alphabets]
+    rows = DataFrame([(alphabets.index(matched[1]), f"{matched[1]}/{matched[2]}", parts.get(int(matched[3]), 1),
+                       matched[0], contents) for matched, contents in named], columns=[*ORDER, "contents"])
+    rows = rows.sort_values(ORDER)
+    counts = rows.groupby(ORDER[:3]).size().unstack(fill_value=0)
+    strokes = (~np.asarray(Image.open(io.BytesIO(file)).convert("1")) for file in rows.contents)  # black on white
+    return Drawings(
+        np.array([area_average(picture, CELL) for picture in strokes]), counts.to_numpy(),
+        tuple(counts.index.get_level_values("character")), tuple(counts.groupby("alphabet").size().tolist()),
+    )
 
 
 def area_average(picture: np.ndarray, side: int) -> np.ndarray:
@@ -136,40 +124,26 @@ class Characters:
     """Pairs of grids, composed from their drawings whenever they are asked for.
 
     The pairs fall into four lots. New pairs of drawings known from training are `test`; `held_out` is a second test,
-    whose drawings nothing else shows, as is `validation`, to choose settings by.
-
-    Attributes:
-        name: the data set's name.
-        alphabets: for every cell the names of its characters, in the order of the labels.
-        drawings: (D, cell, cell) uint8, bright strokes on 0; those of one character and part follow one another.
-        first, count: (D,) int64, where the drawings of the same character and part begin, and how many there are.
-        pairs: (2, n, cells) int64, the drawings in the cells of x and of y.
-        labels: (n, cells) int64, the characters of x; those of y are (labels + 1) modulo the alphabets' sizes.
-        train, validation, test, held_out: (n,) bool, the lots.
-        digest: hex sha256 of alphabets, drawings, pairs and lots.
-        redrawn: whether views show drawings of the same part that are drawn anew every time, not those of the pair.
-        other_view: of `VIEWS`, what the second of two `twins` is.
-        augmented: whether all views but those of `centred` are changed by `augment.warped`, every cell on its own.
-
-    Labels and lots stay on the CPU, the other tensors are on the device of the set.
+    whose drawings nothing else shows, as is `validation`, to choose settings by. Labels and lots stay on the CPU, the
+    other tensors are on the device of the set.
     """
 
-    name: str
-    alphabets: tuple[tuple[str, ...], ...]
-    drawings: Tensor
-    first: Tensor
-    count: Tensor
-    pairs: Tensor
-    labels: Tensor
-    train: Tensor
+    name: str                                  # of the data set
+    alphabets: tuple[tuple[str, ...], ...]     # for every cell the names of its characters, in the order of the labels
+    drawings: Tensor                           # (D, cell, cell) uint8, bright strokes on 0, by character and part
+    first: Tensor                              # (D,) int64, where drawings of the same character and part begin
+    count: Tensor                              # (D,) int64, how many of these there are
+    pairs: Tensor                              # (2, n, cells) int64, the drawings in the cells of x and of y
+    labels: Tensor                             # (n, cells) int64, the characters of x; y has their successors
+    train: Tensor                              # (n,) bool, as the other lots
     validation: Tensor
     test: Tensor
     held_out: Tensor
-    digest: str
-    redrawn: bool = False
-    other_view: str = "affine"
-    augmented: bool = False
-    streamed = False  # drawings fit everywhere
+    digest: str                                # hex sha256 of alphabets, drawings, pairs and lots
+    redrawn: bool = False                      # views show drawings of the same part that are drawn anew every time
+    other_view: str = "affine"                 # what the second of two `twins` is
+    augmented: bool = False                    # views but `centred` are changed by `augment.warped`, cell by cell
+    streamed = False                           # drawings fit everywhere
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -300,25 +274,22 @@ def load(
     out. Omniglot's 20 drawings are by 20 people, and within an alphabet the number stands for the person (it explains
     about a third of the variance of height and of ink), so that held-out drawings are by people nobody trained on.
 
-    Pairs are drawn uniformly and may repeat, which they do for one character: Omniglot's has 55 * 16 * 16 = 14,080
-    different training pairs, and only 55 * 2 * 2 = 220 held-out ones. No pair of `test` is among the training pairs
-    (unless these are redrawn: then training meets any drawing of its part beside any other). What makes training pairs
-    redundant or some of them rare leaves the other lots as they are: of characters drawn uniformly.
+    Pairs are drawn uniformly and may repeat, but no pair of `test` is among the training pairs (unless these are
+    redrawn). What makes training pairs redundant or some of them rare leaves the other lots as they are.
 
     Args:
         name: `multidigits` (part of scikit-learn; every cell has the alphabet of ten digits, cells of 8 x 8 pixels) or
             `multiomniglot` (the first alphabets of the manifest, one for each cell, cells of 32 x 32 pixels).
         root: folder of real data; REPRO_DATA by default.
         characters: of a grid, 1 to 9.
-        pairs: for training; 50,000 is printed.
+        pairs, test_pairs: for training (50,000 is printed); of each of `validation`, `test` and `held_out`.
         categories: n > 0: the first n characters of all alphabets, in their order, are one alphabet, which every cell
             has; 0: every cell has an alphabet of its own.
         distinct: d > 0: the training pairs repeat d different ones, of which no two show the same characters, and each
             of which is there at least once; 0: every pair is drawn on its own.
-        frequency: "balanced", or "zipf": in proportion to 1 / rank, over ranks drawn once; of the d different pairs,
-            else of the characters of every cell. Of training pairs alone.
+        frequency: of the d different training pairs, else of the characters of every cell: "balanced", or "zipf", in
+            proportion to 1 / rank, over ranks drawn once.
         redrawn, view, augmented: which views training sees, see `Characters` (`view` is its `other_view`).
-        test_pairs: of each of `validation`, `test` and `held_out`.
 
     Raises:
         ValueError: if an option is not among those allowed, the files are not the official distribution, or there are
@@ -367,8 +338,7 @@ def _draw(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labels (amount, cells) and drawings (2, amount, cells) of pairs of drawings of one part.
 
-    Cells show the characters from `starts` (cells,) on, as many as `sizes`; these are drawn uniformly, or with the
-    probabilities `shares` of those of every cell.
+    Cells show one of as many characters as `sizes` (cells,), from `starts` on, with equal probabilities or `shares`.
     """
     if shares is None:
         labels = rng.integers(sizes, size=(amount, len(sizes)))
@@ -380,14 +350,9 @@ def _draw(
 
 
 def _training(
-    draw: Callable[..., tuple[np.ndarray, np.ndarray]], sizes: np.ndarray, amount: int, distinct: int, zipf: bool,
-    rng: np.random.Generator,
+    draw: Draw, sizes: np.ndarray, amount: int, distinct: int, zipf: bool, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and drawings of training pairs as the options of `load` say, of what draws them on their own.
-
-    Raises:
-        ValueError: if so many different grids are not to be had of cells of these sizes, or more than there are pairs.
-    """
+    """Labels and drawings of training pairs as the options of `load` say, of what draws them on their own."""
     if not distinct:
         return draw(amount, shares=[_zipf(size, rng) for size in sizes]) if zipf else draw(amount)
     grids = math.prod(sizes.tolist())
@@ -409,14 +374,8 @@ def _zipf(amount: int, rng: np.random.Generator) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _renew(
-    labels: np.ndarray, drawn: np.ndarray, draw: Callable[..., tuple[np.ndarray, np.ndarray]], seen: list[bytes]
-) -> None:
-    """Replace the pairs that are among those seen by newly drawn ones.
-
-    Raises:
-        ValueError: if hardly any pair is left that was not seen.
-    """
+def _renew(labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: list[bytes]) -> None:
+    """Replace the pairs that are among those seen by newly drawn ones."""
     known, again = set(seen), np.arange(len(labels))
     for _ in range(ROUNDS):
         again = again[[key in known for key in _keys(drawn[:, again])]]

@@ -22,42 +22,25 @@ class Clips:
     `frames` and `mel` lie end to end, the first item's, then the second's, and so on; they may be mapped from a file
     (`numpy.load(path, mmap_mode="c")`), of which a window reads what it needs. Everything else stays on the CPU.
 
-    Attributes:
-        name: the data set's name; what is not the official distribution says so.
-        digest: hex sha256 of what a training can depend on.
-        classes: names of the classes.
-        labels: (n,) int64 in 0..len(classes) - 1, or -1 where there is none: what probes and fine-tuning predict.
-        categories: (n,) int64, the finest ground truth.
-        pretrain, train, test: (n,) bool.
-        frames: (sum of frames, H, W, 3) uint8; red, green, blue.
-        first_frame: (n + 1,) int64, from 0 and never falling: item i has the frames from first_frame[i] up to, not
-            including, first_frame[i + 1]. None of them: the item has no pictures.
-        mel: (sum of rows, bands) float32, log-mel; row j of an item is the sound at j / rows_per_frame frames.
-        first_row: (n + 1,) int64, as `first_frame`, of `mel`. Rows beyond an item's last whole frame are not used.
-        rows_per_frame: mel rows per frame of video.
-        window: frames of a view; an item that has fewer repeats from its start.
-        streamed: whether views are for a device that has no room for the set. Where there is CUDA they are then made in
-            pinned memory, from which a copy does not hold up the host.
-
     Raises:
         ValueError: if a label has no class, or an item is for training and for test.
     """
 
-    name: str
-    digest: str
+    name: str                     # of the data set; what is not the official distribution says so
+    digest: str                   # hex sha256 of what a training can depend on
     classes: tuple[str, ...]
-    labels: Tensor
-    categories: Tensor
-    pretrain: Tensor
+    labels: Tensor                # (n,) int64, or -1 where there is none: what probes and fine-tuning predict
+    categories: Tensor            # (n,) int64, the finest ground truth
+    pretrain: Tensor              # (n,) bool, as `train` and `test`
     train: Tensor
     test: Tensor
-    frames: Tensor
-    first_frame: Tensor
-    mel: Tensor
-    first_row: Tensor
+    frames: Tensor                # (sum of frames, H, W, 3) uint8; red, green, blue
+    first_frame: Tensor           # (n + 1,) int64: item i has the frames from first_frame[i] up to first_frame[i + 1]
+    mel: Tensor                   # (sum of rows, bands) float32, log-mel; those beyond a whole frame are not used
+    first_row: Tensor             # (n + 1,) int64, as `first_frame`, of `mel`; no rows: the item has no sound
     rows_per_frame: int
-    window: int
-    streamed: bool = False
+    window: int                   # frames of a view; an item that has fewer repeats from its start
+    streamed: bool = False        # for a device without room for the set: views are made in memory pinned for copying
 
     def __post_init__(self) -> None:
         check_labels(self.name, self.labels, len(self.classes), self.train, self.test, least=-1)

@@ -26,7 +26,6 @@ import io
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
@@ -46,7 +45,6 @@ SIZE = 128                    # height of a picture in pixels
 SIZES = (8, 512)              # the least and the largest that may be asked for
 ROOM = 8, 7                   # height of stored pictures by side of a crop, as 128 by 112
 LARGEST_CROP = SIZES[1] * ROOM[1] // ROOM[0]
-LARGEST = 2**25               # pixels, 8192 x 4096; of a picture, and of one scaled until it covers a frame
 OUT_OF_ORDER = 4              # pictures; where some encoders of MPEG-4 exchange time stamps, they do so by one
 
 SAMPLING = 16_000             # Hz
@@ -63,20 +61,12 @@ JUMP = 0.05                   # seconds; a time stamp off by less is rounding, a
 Picture = TypeVar("Picture")
 
 
-@dataclass(frozen=True, eq=False)
-class Clip:
-    """A file after decoding.
+class Clip(NamedTuple):
+    """A file after decoding."""
 
-    Attributes:
-        frames: (F, size, 4/3 size, 3) uint8, red, green, blue; none of them of a clip of sound alone.
-        mel: (10 * F, 80) float32, or none without sound; of a clip of sound alone one row per hundredth of a second,
-            up to a whole tenth.
-        notes: what is odd about it, in words.
-    """
-
-    frames: np.ndarray
-    mel: np.ndarray
-    notes: tuple[str, ...]
+    frames: np.ndarray            # (F, size, 4/3 size, 3) uint8, red, green, blue; F = 0 of a clip of sound alone
+    mel: np.ndarray               # (10 * F, 80) float32, or none; of sound alone as many as tenths of a second begin
+    notes: tuple[str, ...]        # what is odd about it, in words
 
 
 class Track(NamedTuple):
@@ -98,7 +88,7 @@ def decode(contents: bytes, *, needs: str, size: int, listed: float) -> Clip:
     Args:
         contents: of the file.
         needs: "video", with sound if there is any, or "audio" alone.
-        size: of the pictures.
+        size: of the pictures, which are 4/3 as wide.
         listed: seconds that the data set's lists say it lasts, NaN if they do not.
 
     Raises:
@@ -219,17 +209,16 @@ def width(size: int) -> int:
 
 
 def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fraction, int]:
-    """Decode the pictures of a file.
-
-    Returns:
-        (F, size, 4/3 size, 3) uint8; when the first one is shown and the last one ends, in seconds; how many were
-        decoded.
+    """Decode the pictures of a file: (F, size, 4/3 size, 3) uint8, and start, end and number as `shown`.
 
     Raises:
         ValueError: if there are none, one of them is damaged, or the file is no clip.
     """
     with opened(contents) as container:
-        frames, start, end, count = shown(in_order(_timed(container)), _fitter(size))
+        usual = 1 / Fraction(next((stream.average_rate for stream in container.streams.video), None) or RATE)
+        timed = ((frame.pts * frame.time_base, frame.duration * frame.time_base if frame.duration else usual, frame)
+                 for frame in _decoded(container, "video"))
+        frames, start, end, count = shown(in_order(timed), _fitter(size))
     if not frames:
         raise ValueError("holds no pictures that can be decoded; truncated?")
     return np.stack(frames), start, end, count
@@ -238,14 +227,10 @@ def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fra
 def shown(
     timed: Iterable[tuple[Fraction, Fraction, Picture]], convert: Callable[[Picture], Any]
 ) -> tuple[list, Fraction, Fraction, int]:
-    """Choose pictures by the rule above.
+    """Choose pictures by the rule above, of presentation times that do not fall, durations in seconds, and pictures.
 
-    Args:
-        timed: presentation time and duration in seconds of each picture, and the picture; times do not fall.
-        convert: applied to those that are chosen, once each.
-
-    Returns:
-        the converted pictures, one per tenth of a second; the time of the first, the end of the last, their number.
+    Returns the chosen ones, one per tenth of a second, each converted once; the time of the first picture, the end of
+    the last, their number.
 
     Raises:
         ValueError: if they last longer than a clip may.
@@ -278,13 +263,6 @@ def in_order(timed: Iterable[tuple[Fraction, Fraction, Picture]]) -> Iterator[tu
         yield heapq.heappop(times), duration, picture
 
 
-def _timed(container: Any) -> Iterator[tuple[Fraction, Fraction, Any]]:
-    """(time, duration where nothing follows, frame) of all pictures as they are decoded."""
-    for frame in _decoded(container, "video"):
-        usual = 1 / Fraction(container.streams.video[0].average_rate or RATE)
-        yield frame.pts * frame.time_base, frame.duration * frame.time_base if frame.duration else usual, frame
-
-
 def _fitter(size: int) -> Callable[[Any], np.ndarray]:
     """A function that makes (size, 4/3 size, 3) uint8 of a decoded frame."""
     from av.video.reformatter import Interpolation, VideoReformatter
@@ -296,8 +274,6 @@ def _fitter(size: int) -> Callable[[Any], np.ndarray]:
     def fit(frame: Any) -> np.ndarray:
         scale = max(Fraction(high, frame.height), Fraction(wide, frame.width))
         height, across = max(high, round(frame.height * scale)), max(wide, round(frame.width * scale))
-        if max(frame.height * frame.width, height * across) > LARGEST:
-            raise ValueError(f"its pictures are {frame.width} x {frame.height}, at most {LARGEST:,} pixels are read")
         scaled = scaler.reformat(frame, across, height, "rgb24", interpolation=exact, threads=1).to_ndarray()
         top, left = (height - high) // 2, (across - wide) // 2
         return scaled[top : top + high, left : left + wide]

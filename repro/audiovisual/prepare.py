@@ -3,8 +3,7 @@
 import functools
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -20,41 +19,23 @@ from repro.recipe import choose
 FORMAT = 1                    # raise when the same files would be prepared otherwise; also in the digest
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """The clips of a data set, decoded.
+class Prepared(NamedTuple):
+    """The clips of a data set, decoded; arrays are mapped from their files."""
 
-    Attributes:
-        name: of the data set; of a part of it, `ucf101 (subset)`.
-        digest: hex sha256 of frames, sound, names, labels and splits; the same however they were made.
-        names: (n,) text, sorted.
-        classes: in the order of the labels.
-        labels: (n,) int64; -1 where there is none.
-        splits: masks "train" and "test", (n,) bool each, by split of the manifest.
-        frames: (sum of frames, size, 4/3 size, 3) uint8 at 10 per second, mapped from its file.
-        first_frame: (n + 1,) int64: clip i has the frames from first_frame[i] up to first_frame[i + 1].
-        mel: (sum of rows, 80) float32, mapped from its file; 10 rows per frame.
-        first_row: (n + 1,) int64, likewise.
-        notes: what is odd about clips that are here, by name: no sound, short, sound of another length, ...
-        reasons: why files are not here, by name.
-        missing: clips that the lists name and that have no file.
-        records: the file that lists all clips with a file, one line of JSON each: frames, rows, notes or the reason.
-    """
-
-    name: str
-    digest: str
-    names: np.ndarray
-    classes: tuple[str, ...]
-    labels: np.ndarray
-    splits: Mapping[str, Mapping[str, np.ndarray]]
-    frames: np.ndarray
-    first_frame: np.ndarray
-    mel: np.ndarray
-    first_row: np.ndarray
-    notes: Mapping[str, str]
-    reasons: Mapping[str, str]
-    missing: list[str]
-    records: Path
+    name: str                                          # of the data set; of a part of it, `ucf101 (subset)`
+    digest: str                                        # hex sha256 of all that a training can depend on
+    names: np.ndarray                                  # (n,) text, sorted
+    classes: tuple[str, ...]                           # in the order of the labels
+    labels: np.ndarray                                 # (n,) int64; -1 where there is none
+    splits: Mapping[str, Mapping[str, np.ndarray]]     # of the manifest: masks "train" and "test", (n,) bool
+    frames: np.ndarray                                 # (sum of frames, size, 4/3 size, 3) uint8 at 10 per second
+    first_frame: np.ndarray                            # (n + 1,) int64: clip i has those from first_frame[i] on
+    mel: np.ndarray                                    # (sum of rows, 80) float32, 10 rows per frame
+    first_row: np.ndarray                              # (n + 1,) int64, likewise
+    notes: Mapping[str, str]                           # what is odd about clips, by name: no sound, short, ...
+    reasons: Mapping[str, str]                         # why files cannot be used, by name
+    missing: list[str]                                 # clips that the lists name and that have no file
+    records: Path                                      # a line of JSON for each file: frames, rows, notes or the reason
 
 
 class Found(NamedTuple):
@@ -64,6 +45,10 @@ class Found(NamedTuple):
     listing: splits.Listing
     items: list[Item]
     missing: list[str]
+
+    def place(self, name: str, size: int) -> Path:
+        """Where its arrays lie, but for their endings."""
+        return prepared.folder_of(name, FORMAT, self.items) / (f"{size}" if self.layout.needs == "video" else "sound")
 
 
 def prepare(
@@ -93,7 +78,7 @@ def prepare(
         OSError: if the disk is full or cannot be written, or a process is killed; what was made until then is kept.
     """
     found = find(name, root, subset)
-    path, make = _place(name, found, size), functools.partial(clip, needs=found.layout.needs, size=size)
+    path, make = found.place(name, size), functools.partial(clip, needs=found.layout.needs, size=size)
     try:
         arrays = prepared.build(path, found.items, make, skip_bad=skip_bad and subset, workers=workers)
     except ValueError as error:
@@ -110,7 +95,7 @@ def load(name: str, root: Path | None = None, *, size: int = SIZE, subset: bool 
     """
     found = find(name, root, subset)
     options = (" --subset" if subset else "") + (f" --size {size}" if size != SIZE else "")
-    command, path = f"run `repro data prepare {name}{options}`", _place(name, found, size)
+    command, path = f"run `repro data prepare {name}{options}`", found.place(name, size)
     try:
         arrays = prepared.read(path, found.items)
     except FileNotFoundError as error:
@@ -159,15 +144,14 @@ def find(name: str, root: Path | None, subset: bool) -> Found:
     places = manifest.require(manifest.load_manifest(name), root)
     lists = manifest.location(manifest.Archive(name=f"splits/{name}.zip"), root)
     places += [lists] if lists else []
-    files = [file for place in places for file in _files(place)]
+    texts, clips = _sorted_out(layout, (file for place in places for file in _files(place)))
     below = f"{name}: below {', '.join(map(str, places))}"
     try:
-        listing = layout.listing(_texts(layout, files))
+        listing = layout.listing(texts)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{below} {error}; data_manifests/{name}.yaml says where it comes from") from error
     if not subset:
         splits.check(name, listing)
-    clips = _clips(layout, files)
     missing = [clip for clip in listing.clips.index if clip not in clips]
     if len(missing) == len(listing.clips):
         raise FileNotFoundError(f"{below} there is no file of the {len(listing.clips):,} clips that the lists name")
@@ -185,42 +169,34 @@ def _files(place: Path) -> Iterator[Entry]:
         yield from entries(place / entry.name) if packed else [entry]
 
 
-def _texts(layout: splits.Layout, files: list[Entry]) -> dict[str, str]:
-    """The lists, by name.
+def _sorted_out(layout: splits.Layout, files: Iterable[Entry]) -> tuple[dict[str, str], dict[str, Entry]]:
+    """The texts of the lists, and the files of clips by name; of one that is there twice that with the earlier suffix.
 
     Raises:
-        ValueError: if two of a name differ, or one is no text.
+        ValueError: if two lists of a name differ, one is no text, or a clip is there twice with one suffix.
     """
     texts: dict[str, str] = {}
+    clips: dict[str, Entry] = {}
+
+    def rank(entry: Entry) -> int:
+        return layout.suffixes.index(PurePosixPath(entry.name).suffix.lower())
+
     for entry in files:
-        name = PurePosixPath(entry.name).name
-        if re.fullmatch(layout.lists, name):
+        place = PurePosixPath(entry.name)
+        matched = re.match(layout.clip, place.stem)
+        if re.fullmatch(layout.lists, place.name):
             try:
                 text = entry.read().decode("utf-8-sig")
             except ValueError as error:
                 raise ValueError(f"{entry} cannot be read ({error}); fetch it again") from error
-            if texts.setdefault(name, text) != text:
+            if texts.setdefault(place.name, text) != text:
                 raise ValueError(f"{entry} differs from another list of that name; move one of them away")
-    return texts
-
-
-def _clips(layout: splits.Layout, files: list[Entry]) -> dict[str, Entry]:
-    """The files of clips by name; of one that is there twice that with the earlier suffix.
-
-    Raises:
-        ValueError: if a clip is there twice with one suffix.
-    """
-    ranks = {suffix: rank for rank, suffix in enumerate(layout.suffixes)}
-    clips: dict[str, tuple[int, Entry]] = {}
-    for entry in files:
-        place = PurePosixPath(entry.name)
-        rank, matched = ranks.get(place.suffix.lower()), re.match(layout.clip, place.stem)
-        if rank is not None and matched:
-            best, other = clips.setdefault(matched[0], (rank, entry))
-            if best == rank and other is not entry:
+        elif matched and place.suffix.lower() in layout.suffixes:
+            other = clips.setdefault(matched[0], entry)
+            if other is not entry and rank(other) == rank(entry):
                 raise ValueError(f"{matched[0]} is there twice, as {other} and {entry}; move one away")
-            clips[matched[0]] = min((best, other), (rank, entry), key=lambda ranked: ranked[0])
-    return {clip: entry for clip, (_, entry) in clips.items()}
+            clips[matched[0]] = min(other, entry, key=rank)
+    return texts, clips
 
 
 def clip(item: Item, needs: str, size: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -233,11 +209,6 @@ def clip(item: Item, needs: str, size: int) -> tuple[dict[str, np.ndarray], dict
     about = {"notes": made.notes, "pictures": hashlib.sha256(made.frames).hexdigest(),
              "sound": hashlib.sha256(made.mel).hexdigest()}
     return {"frames": made.frames, "mel": made.mel.astype("<f4", copy=False)}, about
-
-
-def _place(name: str, found: Found, size: int) -> Path:
-    """Where the arrays of a data set lie."""
-    return prepared.folder_of(name, FORMAT, found.items) / (f"{size}" if found.layout.needs == "video" else "sound")
 
 
 def _prepared(name: str, found: Found, arrays: Arrays, path: Path, subset: bool) -> Prepared:

@@ -27,12 +27,10 @@ Texts = Mapping[str, str]     # of the lists, by file name
 
 
 class Listing(NamedTuple):
-    """The clips that the lists of a data set name.
+    """The clips that the lists of a data set name, a row per name, sorted, and its classes in the order of the labels.
 
-    Attributes:
-        clips: a row per name, sorted: its `label`, -1 where there is none; `seconds` that it should last, NaN where the
-            lists do not say; and what the splits in the manifest select on, such as `fold`.
-        classes: in the order of the labels.
+    Of a clip: its `label`, -1 where there is none; `seconds` that it should last, NaN where the lists do not say; and
+    what the splits in the manifest select on, such as `fold`.
     """
 
     clips: DataFrame
@@ -40,21 +38,13 @@ class Listing(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How a data set is read.
+    """How a data set is read."""
 
-    Attributes:
-        lists: pattern of the names of its lists.
-        listing: makes its listing of their texts.
-        needs: what a clip is useless without, "video" or "audio".
-        suffixes: of its clips; where one is there twice, the earlier suffix is read.
-        clip: pattern of what the name of a clip is in the stem of its file.
-    """
-
-    lists: str
-    listing: Callable[[Texts], Listing]
-    needs: str = "video"
-    suffixes: tuple[str, ...] = VIDEOS
-    clip: str = r".+"
+    lists: str                               # pattern of the names of its lists
+    listing: Callable[[Texts], Listing]      # of their texts
+    needs: str = "video"                     # what a clip is useless without, or "audio"
+    suffixes: tuple[str, ...] = VIDEOS       # of its clips; where one is there twice, the earlier suffix is read
+    clip: str = r".+"                        # pattern of what the name of a clip is in the stem of its file
 
 
 def ucf101(texts: Texts) -> Listing:

@@ -3,28 +3,25 @@
 A clip shows one disc in one box, and what is heard is that disc: pictures and sound come from the same mechanics. Every
 constant was set from mechanics, acoustics, what a microphone still hears and what 24 pixels still show, before any
 network was trained on the result. SI units unless said otherwise; x runs to the right and y upwards from the lower left
-corner of the box. Functions take n scenes at once: columns (n, ...), as `draw` describes them.
+corner of the box. Functions take n scenes at once: columns (n, ...), as `draw` makes them.
 
-*Motion.* Each coordinate of a disc's centre has a constant acceleration between events: an impact, the end of a slide,
-the floor reached. An impact returns the disc at its material's restitution times the speed; a surface that drives it, a
-springy floor, a hand or a shaken wall, at that surface's own speed at least. Impacts are frictionless, so nothing
-starts to spin in the air. The ten ways to move (`MOTIONS`) are the classes. A camera held askew does not show that a
-slope is one, and the pegs of a wheel pass a clapper while its bearing slows it down.
+*Motion*, the class. Each coordinate of a disc's centre has a constant acceleration between events: an impact, the end
+of a slide, the floor reached. An impact returns the disc at its material's restitution times the speed; a surface that
+drives it, a springy floor, a hand or a shaken wall, at that surface's own speed at least. Impacts are frictionless. A
+camera held askew does not show that a slope is one, and a wheel's pegs pass a clapper while its bearing slows it down.
 
 *Picture.* A camera of 24 x 24 pixels, 10 frames per second, sees the whole box. The disc is painted in two halves, so
-that its turning is visible, and polished materials show a highlight. Paint, clutter on the back wall, light and camera
-are drawn anew for every scene and say nothing about material or motion. Edges are anti-aliased and the sensor adds
-grain.
+that its turning is visible, and polished materials show a highlight. Paint, clutter on the back wall, light, camera and
+the grain of its sensor are drawn anew for every scene and say nothing about material or motion.
 
 *Sound.* Every impact excites the bending modes of a free circular plate (`resonances`) by the change of speed; soft
 discs, whose contacts last longer, sound dull. A disc that rolls or slides is driven by the grains of the floor in
 proportion to its speed; a rolling one is uneven, loudest once a turn, when its first half is below. What rang before
-the clip begins still rings. Gain of the microphone, colour and level of the room's noise and the exact tuning of the
-modes differ between scenes. So loudness and timing follow the motion, pitch size and material, and decay the material.
+the clip begins still rings. Gain, the room's noise and the exact tuning of the modes differ between scenes. So loudness
+and timing follow the motion, pitch size and material, and decay the material.
 
 *Categories.* 10 motions x 10 materials make 100 categories; category = 10 * label + material. `train` and `test`, with
-labels for probes, have 10 scenes of every category each. Every clip of the three parts has its own disc, box, camera
-and room, and train and test are the same whatever the redundancy.
+labels for probes, have 10 scenes of every category each, and are the same whatever the redundancy.
 
 *Redundancy* r in [0, 1) describes the 2,000 clips of `pretrain`. Frequencies of categories fall as rank^-r, over ranks
 drawn once; and in each category a fraction r of the clips, but never the last one, are near-duplicates of another: the

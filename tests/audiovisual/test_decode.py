@@ -1,6 +1,5 @@
 """Recordings: the rule of pictures, the sound beside them, and files that are cut, damaged or odd."""
 
-import contextlib
 import functools
 import math
 import re
@@ -218,13 +217,6 @@ def test_files_of_another_kind_are_refused(contents, message):
 def test_a_silent_file_is_no_sound():
     with pytest.raises(ValueError, match="holds no sound that can be decoded"):
         decoded(silent_avi(), "audio")
-
-
-def test_pictures_of_absurd_size_are_refused(monkeypatch):
-    for most, refused in ((32 * 24, False), (32 * 24 - 1, True)):
-        monkeypatch.setattr(decode, "LARGEST", most)
-        with pytest.raises(ValueError, match="its pictures are 32 x 24") if refused else contextlib.nullcontext():
-            decode.read_pictures(silent_avi(), 8)
 
 
 @functools.cache

@@ -144,7 +144,7 @@ def test_a_clip_or_a_list_that_is_there_twice(distribution):
     distribution({"Other/v_b.avi": silent_avi()})
     with pytest.raises(ValueError, match=r"v_b is there twice, as .*Any/v_b.avi and .*Other/v_b.avi; move one away"):
         ready(root)
-    distribution({"other/classInd.txt": b"1 Biking\n"})
+    root = distribution(SILENT | {"other/classInd.txt": b"1 Biking\n"}, root="second")
     with pytest.raises(ValueError, match=r"classInd.txt differs from another list of that name"):
         ready(root)
 
