@@ -235,15 +235,15 @@ def shown(
     Raises:
         ValueError: if they last longer than a clip may.
     """
-    chosen, start, end, count = [], Fraction(0), Fraction(0), 0
+    pictures, start, end, count = [], Fraction(0), Fraction(0), 0
     for (time, duration, picture), following in itertools.pairwise(itertools.chain(timed, [None])):
         start = start if count else time
         end, count = following[0] if following else time + duration, count + 1
         _refuse_long(end - start)
-        missing = math.ceil((end - start) * RATE) - len(chosen)
+        missing = math.ceil((end - start) * RATE) - len(pictures)
         if missing > 0:
-            chosen += [convert(picture)] * missing
-    return chosen, start, end, count
+            pictures += [convert(picture)] * missing
+    return pictures, start, end, count
 
 
 def in_order(timed: Iterable[tuple[Fraction, Fraction, Picture]]) -> Iterator[tuple[Fraction, Fraction, Picture]]:
@@ -303,9 +303,9 @@ def read_sound(contents: bytes) -> Track | None:
                     raise ValueError(f"its sampling rate is {rate:,} Hz, from {SAMPLINGS[0]:,} to {SAMPLINGS[1]:,} are "
                                      "read")
                 converter = av.AudioResampler(format="fltp", layout=frame.layout, rate=rate)
-            given = round((frame.time - float(start)) * rate)
-            if abs(given - here) > JUMP * rate:
-                here = max(0, given)
+            stamped = round((frame.time - float(start)) * rate)
+            if abs(stamped - here) > JUMP * rate:
+                here = max(0, stamped)
             try:
                 channels = [part.to_ndarray() for part in converter.resample(frame)]
             except ValueError as error:
@@ -348,7 +348,7 @@ def _resampled(samples: np.ndarray, rate: int) -> np.ndarray:
     frame = av.AudioFrame.from_ndarray(samples[None], format="flt", layout="mono")
     frame.sample_rate, frame.pts, frame.time_base = rate, 0, Fraction(1, rate)
     resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLING)
-    return np.concatenate([part.to_ndarray()[0] for given in (frame, None) for part in resampler.resample(given)])
+    return np.concatenate([part.to_ndarray()[0] for block in (frame, None) for part in resampler.resample(block)])
 
 
 def log_mel(samples: np.ndarray) -> np.ndarray:

@@ -38,7 +38,7 @@ class Prepared(NamedTuple):
     records: Path                                      # a line of JSON for each file: frames, rows, notes or the reason
 
 
-class Found(NamedTuple):
+class Source(NamedTuple):
     """What lies below the data root of a set: the clips that its lists name, those with a file, and the others."""
 
     layout: splits.Layout
@@ -77,13 +77,13 @@ def prepare(
         ValueError: if it is not the official one, or files cannot be used: how many, which and why.
         OSError: if the disk is full or cannot be written, or a process is killed; what was made until then is kept.
     """
-    found = find(name, root, subset)
-    path, make = found.place(name, size), functools.partial(clip, needs=found.layout.needs, size=size)
+    source = find(name, root, subset)
+    path, make = source.place(name, size), functools.partial(clip, needs=source.layout.needs, size=size)
     try:
-        arrays = prepared.build(path, found.items, make, skip_bad=skip_bad and subset, workers=workers)
+        arrays = prepared.build(path, source.items, make, skip_bad=skip_bad and subset, workers=workers)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
-    return _prepared(name, found, arrays, path, subset)
+    return _prepared(name, source, arrays, path, subset)
 
 
 def load(name: str, root: Path | None = None, *, size: int = SIZE, subset: bool = False) -> Prepared:
@@ -93,17 +93,17 @@ def load(name: str, root: Path | None = None, *, size: int = SIZE, subset: bool 
         FileNotFoundError: if the data set is not there, or was not prepared, naming the command that does it.
         ValueError: if it is not the official one, or what was prepared is damaged.
     """
-    found = find(name, root, subset)
+    source = find(name, root, subset)
     options = (" --subset" if subset else "") + (f" --size {size}" if size != SIZE else "")
-    command, path = f"run `repro data prepare {name}{options}`", found.place(name, size)
+    command, path = f"run `repro data prepare {name}{options}`", source.place(name, size)
     try:
-        arrays = prepared.read(path, found.items)
+        arrays = prepared.read(path, source.items)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"data set {name!r} is not prepared: {command} first ({error})") from error
     if arrays.bad and not subset:
         text = "\n".join(prepared.described("files cannot be used", arrays.bad))
         raise ValueError(f"{name}: {text}\n{command} again, or accept a part of the data set: --subset")
-    return _prepared(name, found, arrays, path, subset)
+    return _prepared(name, source, arrays, path, subset)
 
 
 def describe(made: Prepared) -> list[str]:
@@ -131,7 +131,7 @@ def _missing(clips: list[str]) -> str:
     return f"{len(clips):,} clips of the lists have no file: {', '.join(clips[:5])}{', ...' if len(clips) > 5 else ''}"
 
 
-def find(name: str, root: Path | None, subset: bool) -> Found:
+def find(name: str, root: Path | None, subset: bool) -> Source:
     """Look through the folders of a data set.
 
     Raises:
@@ -159,7 +159,7 @@ def find(name: str, root: Path | None, subset: bool) -> Found:
         raise ValueError(f"{below} {_missing(missing)}; fetch them, or accept a part of the data set: --subset")
     items = [Item(clip, clips[clip], float(seconds)) for clip, seconds in listing.clips.seconds.items()
              if clip in clips]
-    return Found(layout, listing, items, missing)
+    return Source(layout, listing, items, missing)
 
 
 def _files(place: Path) -> Iterator[Entry]:
@@ -211,11 +211,11 @@ def clip(item: Item, needs: str, size: int) -> tuple[dict[str, np.ndarray], dict
     return {"frames": made.frames, "mel": made.mel.astype("<f4", copy=False)}, about
 
 
-def _prepared(name: str, found: Found, arrays: Arrays, path: Path, subset: bool) -> Prepared:
+def _prepared(name: str, source: Source, arrays: Arrays, path: Path, subset: bool) -> Prepared:
     """The set as it was prepared; its digest is of all that a training can depend on."""
-    records, classes = arrays.usable, found.listing.classes
+    records, classes = arrays.usable, source.listing.classes
     names = np.array([record["name"] for record in records])
-    clips = found.listing.clips.loc[names]
+    clips = source.listing.clips.loc[names]
     masks = {key: split.masks(clips) for key, split in manifest.load_manifest(name).splits.items()}
     labels = clips.label.to_numpy(copy=True)
     digest = hashlib.sha256("\n".join([f"format {FORMAT}", *classes, ""]).encode())
@@ -238,6 +238,6 @@ def _prepared(name: str, found: Found, arrays: Arrays, path: Path, subset: bool)
         first_row=first_rows(records, "mel"),
         notes={record["name"]: "; ".join(record["notes"]) for record in records if record["notes"]},
         reasons=arrays.bad,
-        missing=found.missing,
+        missing=source.missing,
         records=path.with_suffix(".jsonl"),
     )

@@ -81,7 +81,7 @@ def esc50(texts: Texts) -> Listing:
     rows = _table(texts, "esc50.csv", {"filename": r".+\.wav", "fold": NUMBER, "target": NUMBER, "category": ".+",
                                        "esc10": "(?i:true|false)"})
     rows = rows.rename(columns={"target": "number", "category": "kind"})
-    rows["name"] = rows.filename.str.removesuffix(".wav").str.extract(f"({ESC_CLIP})", expand=False)
+    rows["name"] = rows.filename.str.removesuffix(".wav").str.extract(f"^({ESC_CLIP})", expand=False)
     _require(rows.name.notna() & ~rows.name.duplicated(), rows, "a clip that is not listed before")
     classes = _classes(rows)
     clips = rows.assign(fold=rows.fold.astype(int), esc10=rows.esc10.str.lower() == "true", seconds=5.0)
@@ -214,7 +214,8 @@ def _table(texts: Texts, file: str, patterns: Mapping[str, str]) -> DataFrame:
     """The lines of a table below its header and their columns, of which some should match patterns."""
     rows = _lines(texts, file)
     try:
-        table = pd.read_csv(io.StringIO("\n".join(rows.text)), dtype=str, keep_default_na=False, index_col=False)
+        table = pd.read_csv(io.StringIO("\n".join(rows.text)), dtype=str, keep_default_na=False, index_col=False,
+                            skipinitialspace=True)
     except ValueError as error:
         raise ValueError(f"{file}: {str(error).strip()}; fetch it again") from error
     missing = [column for column in patterns if column not in table]

@@ -65,6 +65,7 @@ SLIDES, ROLLS = 0.03, 0.015                                   # grains of the fl
 UNEVEN = 0.8                                                  # depth of the modulation of a rolling disc
 
 SIZE, FRAMES, FRAME_RATE = 24, 20, 10                         # pixels; frames of a clip; per second
+GRAIN = FRAMES, 1, SIZE, SIZE                                 # of the sensor's noise, the same in all colours
 RATE, ROWS_PER_FRAME, BANDS, TRANSFORM = 8000, 4, 32, 512     # samples per second; mel rows per frame; bands; samples
 HOP = RATE // (FRAME_RATE * ROWS_PER_FRAME)                   # samples from one mel row to the next
 BEFORE = 4000                                                 # samples made before the clip, for what still rings
@@ -157,7 +158,7 @@ def render(scenes: Scenes, part: str) -> tuple[np.ndarray, np.ndarray]:
     for first in tqdm(range(0, len(scenes["category"]), CHUNK), desc=f"bundled clips, {part}", leave=False):
         chunk = {name: column[first:first + CHUNK] for name, column in scenes.items()}
         movement = move(chunk)
-        frames.append(film(chunk, movement, grain(len(chunk["category"]), sensor)))
+        frames.append(film(chunk, movement, sensor.standard_normal((len(chunk["category"]), *GRAIN), np.float32)))
         mel.append(log_mel(record(chunk, movement, floor, room)))
     return np.concatenate(frames), np.concatenate(mel)
 
@@ -165,7 +166,8 @@ def render(scenes: Scenes, part: str) -> tuple[np.ndarray, np.ndarray]:
 def pictures(items: Sequence[int]) -> np.ndarray:
     """Pictures (m, 20, 24, 24, 3) uint8 of the clips for pre-training of these indices; the others are not made."""
     scenes = {name: column[items] for name, column in cast("pretrain", 0.5).items()}
-    return film(scenes, move(scenes), grain(COUNTS["pretrain"], _generator("pretrain", 1))[items])
+    noise = _generator("pretrain", 1).standard_normal((COUNTS["pretrain"], *GRAIN), np.float32)
+    return film(scenes, move(scenes), noise[items])
 
 
 def cast(part: str, redundancy: float) -> Scenes:
@@ -201,17 +203,17 @@ def draw(categories: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarr
     motion, material = np.divmod(categories, len(MATERIALS))
     matter = dict(zip(PROPERTIES, np.array(list(MATERIALS.values()))[material].T, strict=True))
 
-    def given(name: str) -> np.ndarray:
+    def of_motion(name: str) -> np.ndarray:
         return np.array([(STILL | way)[name] for way in MOTIONS.values()])[motion]
 
     def drawn(name: str) -> np.ndarray:
-        return rng.uniform(*given(name).T)
+        return rng.uniform(*of_motion(name).T)
 
-    slides, rolls = given("contact") == "slides", given("contact") == "rolls"
+    slides, rolls = of_motion("contact") == "slides", of_motion("contact") == "rolls"
     side = rng.choice([-1.0, 1.0], n)
     radius, thickness, top = rng.uniform(*RADIUS, n), rng.uniform(*THICKNESS, n), drawn("top")
     scenes = {  # in the order of the draws
-        "category": categories, "radius": radius, "thickness": thickness, "top": top, "falls": given("falls"),
+        "category": categories, "radius": radius, "thickness": thickness, "top": top, "falls": of_motion("falls"),
         "restitution": matter["restitution"], "gloss": matter["gloss"],
         # at the beginning; pulled sideways by a slope; by a floor that it feels; when the clip begins
         "x": radius + (BOX - 2 * radius) * rng.random(n), "y": radius + (top - 2 * radius) * drawn("height"),
@@ -358,7 +360,7 @@ def turned(scenes: Scenes, movement: Movement, seconds: np.ndarray) -> np.ndarra
 
 
 def film(scenes: Scenes, movement: Movement, noise: np.ndarray) -> np.ndarray:
-    """Pictures of n scenes, (n, FRAMES, SIZE, SIZE, 3) uint8, with the `grain` of the sensor."""
+    """Pictures of n scenes, (n, FRAMES, SIZE, SIZE, 3) uint8, with the noise (n, *GRAIN) of the sensor."""
     radius, gloss, light = (scenes[name][:, None, None, None] for name in ("radius", "gloss", "light"))
     pixel = 2 * scenes["half_width"][:, None, None, None] / SIZE                                 # m
     seconds = scenes["start"][:, None] + np.arange(FRAMES) / FRAME_RATE
@@ -377,11 +379,6 @@ def film(scenes: Scenes, movement: Movement, noise: np.ndarray) -> np.ndarray:
     shown = (behind + inside * (body - behind)) * lit[:, :, None]
     shown += scenes["grain"][:, None, None, None, None] * noise
     return np.ascontiguousarray(np.clip(np.round(255 * shown), 0, 255).astype(np.uint8).transpose(0, 1, 3, 4, 2))
-
-
-def grain(n: int, rng: np.random.Generator) -> np.ndarray:
-    """What the sensor adds to the pictures of n scenes, of deviation 1 and the same in all colours."""
-    return rng.standard_normal((n, FRAMES, 1, SIZE, SIZE), np.float32)
 
 
 def _places(scenes: Scenes) -> np.ndarray:
