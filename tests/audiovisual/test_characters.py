@@ -239,6 +239,8 @@ def test_impossible_options(options, message):
 @pytest.mark.parametrize(("cells", "options", "digest"), [
     (1, {"pairs": 100, "test_pairs": 10}, "3dd5e11b20f8b8e2aeacb0f3dc2cb7a2e9f657b07a51455ad2229e7bc1e5da7c"),
     (9, {"pairs": 100, "test_pairs": 10}, "3f73c0ee3ae0a827466ce881996ca3be0fb19415b1c8cf5cc1ab2d7122c35ad0"),
+    (2, {"pairs": 400, "test_pairs": 60, "distinct": 40, "frequency": "zipf"},
+     "86540f4f0b3d2d644a35830d3decd07c1f8ff1bef2a5b1ce2229a82e9a31ba52"),
     (2, {"pairs": 512, "test_pairs": 10_000}, "541f141761424f0a4772358bd0a802f6319670029222c3e7fa9a10d4d8206e2d"),
 ])
 def test_digest_holds_for_every_machine_whatever_training_sees(cells, options, digest):
