@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from ntu_files import text as ntu_text
 
-from repro.audiovisual import sound, splits
+from repro.audiovisual import decode, splits
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.data import archives, manifest
 from repro.image.recipe import ImageRecipe
@@ -234,14 +234,14 @@ def test_any_labels_in_a_list_of_kinetics_are_read_as_they_are_written(rows):
     writer.writerows([label, name, start, start + 10] for name, (label, start) in rows.items())
     listing = splits.kinetics({"train.csv": written.getvalue()})
     found = {name: listing.classes[label] if label >= 0 else "" for name, label in
-             zip(listing.names, listing.labels.tolist(), strict=True)}
+             listing.clips.label.items()}
     assert found == {f"{name}_{start:06d}_{start + 10:06d}": label.strip() for name, (label, start) in rows.items()}
 
 
 @given(arrays.arrays(np.float32, st.integers(0, 5).map(lambda frames: 1600 * frames),
-                     elements=st.floats(-sound.LOUDEST, sound.LOUDEST, width=32)))
+                     elements=st.floats(-decode.LOUDEST, decode.LOUDEST, width=32)))
 @tried(30)
 def test_the_rows_of_any_sound_are_finite_and_not_below_silence(samples):
-    rows = sound.log_mel(samples)
-    assert rows.shape == (len(samples) // sound.HOP, sound.BANDS) and np.isfinite(rows).all()
-    assert (rows >= np.float32(math.log(sound.FLOOR)) - 1e-5).all()
+    rows = decode.log_mel(samples)
+    assert rows.shape == (len(samples) // decode.HOP, decode.BANDS) and np.isfinite(rows).all()
+    assert (rows >= np.float32(math.log(decode.FLOOR)) - 1e-5).all()

@@ -18,13 +18,13 @@ import hashlib
 import io
 import math
 import re
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from pandas import DataFrame
 from PIL import Image
 from torch import Tensor
 
@@ -38,30 +38,19 @@ LOTS = {"train": "train", "validation": "validation", "test": "train", "held_out
 SHARES = (16, 18, 20)         # ends of the parts, of 20 drawings
 CELL = 32                     # pixels of a side that Omniglot's drawings of 105 are averaged to
 NAME = re.compile(r"([^/]+)/(character\d+)/\d+_(\d+)\.png")
+ORDER = ["alphabet", "character", "part", "name"]   # of drawings
 SEED = 2021                   # of the pairs, which are the same ones in every training
 ROUNDS = 2_000                # attempts at test pairs that equal no training pair
 Draw = Callable[..., tuple[np.ndarray, np.ndarray]]   # of so many pairs: labels and drawings
 
 
 class Drawings(NamedTuple):
-    """Drawings of the characters of several alphabets.
+    """Drawings of the characters of several alphabets."""
 
-    Attributes:
-        images: (D, cell, cell) uint8, bright strokes on 0, ordered by character and part.
-        counts: (characters, 3) int64, drawings of each character in each of `PARTS`.
-        names: of the characters, alphabet by alphabet.
-        sizes: characters of each alphabet.
-    """
-
-    images: np.ndarray
-    counts: np.ndarray
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-
-    def first(self, *sizes: int) -> "Drawings":
-        """Those of the first characters alone, in alphabets of these sizes."""
-        counts = self.counts[:sum(sizes)]
-        return Drawings(self.images[:counts.sum()], counts, self.names[:sum(sizes)], sizes)
+    images: np.ndarray           # (D, cell, cell) uint8, bright strokes on 0, ordered by character and part
+    counts: np.ndarray           # (characters, 3) int64, drawings of each character in each of `PARTS`
+    names: tuple[str, ...]       # of the characters, alphabet by alphabet
+    sizes: tuple[int, ...]       # characters of each alphabet
 
 
 def digits() -> Drawings:
@@ -82,9 +71,6 @@ def digits() -> Drawings:
 def omniglot(root: Path) -> Drawings:
     """Omniglot's drawings of the alphabets in its manifest, from prepared arrays if they were made before.
 
-    The prepared file is named after what it is made from, as the manifest declares it, and that is verified when it is
-    made.
-
     Raises:
         FileNotFoundError: if the archive is missing, saying where it comes from and goes to.
         ValueError: if it is damaged or not what the manifest declares.
@@ -93,70 +79,44 @@ def omniglot(root: Path) -> Drawings:
     manifest.require(declared, root)
     split, = declared.splits.values()
     version = hashlib.sha256(f"{declared.files[0].digest} {split} {CELL}".encode()).hexdigest()[:16]
-    path = manifest.prepared_root() / f"{declared.name}-{version}.npz"
 
     def make() -> dict[str, np.ndarray]:
         drawings = _of_members(manifest.verified_members(declared, root), split)
         return {name: np.array(values) for name, values in drawings._asdict().items()}
 
-    stored = made_once(path, make)
+    stored = made_once(manifest.prepared_root() / f"{declared.name}-{version}.npz", make)
     images, counts, names, sizes = (stored[name] for name in Drawings._fields)
     return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
 
 
 def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Drawings:
-    """The drawings of a split's alphabets, files `<alphabet>/characterNN/NNNN_<drawing>.png`, black strokes on white.
-
-    The split's `train` names the alphabets in order; its `train` and `test` have the numbers of the drawings for
-    training and held out; the others are for validation.
-    """
+    """The drawings of the alphabets that a split names in order, files `<alphabet>/characterNN/NNNN_<drawing>.png`."""
     alphabets = split.train["alphabet"]
-    parts = dict.fromkeys(split.train["drawing"], 0) | dict.fromkeys(split.test["drawing"], 2)
-    rows = []
-    for name, contents in members:
-        matched = NAME.fullmatch(name)
-        if matched and matched[1] in alphabets:
-            alphabet, character, number = matched.groups()
-            place = alphabets.index(alphabet), f"{alphabet}/{character}", parts.get(int(number), 1), name
-            rows.append((place, contents))
-    rows.sort()
-    tally = Counter((name, part) for (_, name, part, _), _ in rows)
-    names = tuple(dict.fromkeys(name for name, _ in tally))
-    sizes = Counter(name.partition("/")[0] for name in names)
-    counts = np.array([[tally[name, part] for part in range(len(PARTS))] for name in names])
-    images = np.array([_shrunk(contents) for _, contents in rows], dtype=np.uint8)
-    return Drawings(images, counts, names, tuple(sizes[alphabet] for alphabet in alphabets))
-
-
-def _shrunk(contents: bytes) -> np.ndarray:
-    """(CELL, CELL) uint8, white strokes on black, of a PNG file of black strokes on white."""
-    with Image.open(io.BytesIO(contents)) as image:
-        return area_average(~np.asarray(image.convert("1")), CELL)
+    parts = dict.fromkeys(split.train["drawing"], 0) | dict.fromkeys(split.test["drawing"], 2)  # else for validation
+    named = [(matched, contents) for name, contents in members
+             if (matched := NAME.fullmatch(name)) and matched[1] in alphabets]
+    rows = DataFrame([(alphabets.index(matched[1]), f"{matched[1]}/{matched[2]}", parts.get(int(matched[3]), 1),
+                       matched[0], contents) for matched, contents in named], columns=[*ORDER, "contents"])
+    rows = rows.sort_values(ORDER)
+    counts = rows.groupby(ORDER[:3]).size().unstack(fill_value=0)
+    strokes = (~np.asarray(Image.open(io.BytesIO(file)).convert("1")) for file in rows.contents)  # black on white
+    return Drawings(
+        np.array([area_average(picture, CELL) for picture in strokes]), counts.to_numpy(),
+        tuple(counts.index.get_level_values("character")), tuple(counts.groupby("alphabet").size().tolist()),
+    )
 
 
 def area_average(picture: np.ndarray, side: int) -> np.ndarray:
     """A picture of 0 and 1 in `side` x `side` pixels, each the mean over the rectangle that it covers.
 
     A pixel on the border of two rectangles counts in both, by the share of it that lies in each, so that no stroke is
-    missed and none is given more weight than another. All sums are of whole numbers: every machine gives the same.
-
-    Args:
-        picture: (height, width) bool, of less than 2**24 pixels.
-
-    Returns:
-        (side, side) uint8, the mean times 255, rounded.
+    missed and none is given more weight than another. The means times 255 are rounded; all sums are of whole numbers:
+    every machine gives the same.
     """
-    down, across = (_overlaps(length, side) for length in picture.shape)
-    sums = down @ picture.astype(np.float32) @ across.T
-    return np.rint(255 * sums.astype(np.float64) / picture.size).astype(np.uint8)
-
-
-@functools.lru_cache
-def _overlaps(length: int, side: int) -> np.ndarray:
-    """(side, length) float32, what each pixel shares with each of `side` equal intervals, in parts of 1 / side."""
-    starts, pixels = np.arange(side)[:, None] * length, np.arange(length) * side
-    shared = np.minimum(starts + length, pixels + side) - np.maximum(starts, pixels)
-    return shared.clip(min=0).astype(np.float32)
+    sums = picture
+    for length in picture.shape:  # a rectangle is `length` parts high when every pixel is cut into `side` of them
+        sums = np.repeat(sums, side, axis=0).reshape(side, length, -1).sum(1).T
+    return np.rint(255 * sums / picture.size).astype(np.uint8)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -164,41 +124,26 @@ class Characters:
     """Pairs of grids, composed from their drawings whenever they are asked for.
 
     The pairs fall into four lots. New pairs of drawings known from training are `test`; `held_out` is a second test,
-    whose drawings nothing else shows, as is `validation`, to choose settings by.
-
-    Attributes:
-        name: the data set's name.
-        alphabets: for every cell the names of its characters, in the order of the labels.
-        drawings: (D, cell, cell) uint8, bright strokes on 0; those of one character and part follow one another.
-        first, count: (D,) int64, where the drawings of the same character and part begin, and how many there are.
-        pairs: (2, n, cells) int64, the drawings in the cells of x and of y.
-        labels: (n, cells) int64, the characters of x; those of y are (labels + 1) modulo the alphabets' sizes.
-        train, validation, test, held_out: (n,) bool, the lots.
-        digest: hex sha256 of alphabets, drawings, pairs and lots.
-        redrawn: whether a view shows the characters of its pair in drawings of the same part that are drawn anew every
-            time, instead of in those of the pair.
-        other_view: of `VIEWS`, what the second of two `twins` is.
-        augmented: whether all views but those of `centred` are changed by `augment.warped`, every cell on its own.
-
-    Labels and lots stay on the CPU, the other tensors are on the device of the set.
+    whose drawings nothing else shows, as is `validation`, to choose settings by. Labels and lots stay on the CPU, the
+    other tensors are on the device of the set.
     """
 
-    name: str
-    alphabets: tuple[tuple[str, ...], ...]
-    drawings: Tensor
-    first: Tensor
-    count: Tensor
-    pairs: Tensor
-    labels: Tensor
-    train: Tensor
+    name: str                                  # of the data set
+    alphabets: tuple[tuple[str, ...], ...]     # for every cell the names of its characters, in the order of the labels
+    drawings: Tensor                           # (D, cell, cell) uint8, bright strokes on 0, by character and part
+    first: Tensor                              # (D,) int64, where drawings of the same character and part begin
+    count: Tensor                              # (D,) int64, how many of these there are
+    pairs: Tensor                              # (2, n, cells) int64, the drawings in the cells of x and of y
+    labels: Tensor                             # (n, cells) int64, the characters of x; y has their successors
+    train: Tensor                              # (n,) bool, as the other lots
     validation: Tensor
     test: Tensor
     held_out: Tensor
-    digest: str
-    redrawn: bool = False
-    other_view: str = "affine"
-    augmented: bool = False
-    streamed = False  # drawings fit everywhere
+    digest: str                                # hex sha256 of alphabets, drawings, pairs and lots
+    redrawn: bool = False                      # views show drawings of the same part that are drawn anew every time
+    other_view: str = "affine"                 # what the second of two `twins` is
+    augmented: bool = False                    # views but `centred` are changed by `augment.warped`, cell by cell
+    streamed = False                           # drawings fit everywhere
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -225,15 +170,10 @@ class Characters:
         return torch.ones(len(self.labels), dtype=torch.bool)
 
     def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
-        """One grid of each item: as drawn for its pair, or as `redrawn` and `augmented` say.
+        """One grid of each item of `index` (m,): as drawn for its pair, or as `redrawn` and `augmented` say.
 
-        Args:
-            modality: "video" for x, "audio" for y.
-            index: (m,) int64 on the CPU.
-            generator: on any device; not used if the set is neither redrawn nor augmented.
-
-        Returns:
-            (m, 1, rows * cell, columns * cell) float32 in [0, 1], on the device of the set.
+        Modality "video" is x, "audio" is y. A grid is (1, rows * cell, columns * cell) float32 in [0, 1], on the device
+        of the set; the index is on the CPU, the generator on any device.
         """
         return self._shown(self._drawn(modality, index, generator), generator if self.augmented else None)
 
@@ -252,25 +192,22 @@ class Characters:
           drawings show the same character knows its label.
 
         Every cell's other drawing is drawn uniformly, and independently of the other cells.
-
-        Args:
-            modality: "video" for x, "audio" for y.
-            index: (m,) int64 on the CPU.
-            generator: on any device.
         """
         other = drawn = self._drawn(modality, index, generator)
-        if self.other_view == "drawing":
-            other = self._in_other_drawings(drawn, self._steps[MODALITIES.index(modality), index])
-        elif self.other_view == "characters":
-            other = self._in_other_drawings(drawn, _numbers(drawn.shape, generator))
+        if self.other_view != "affine":
+            anew = self.other_view == "characters"
+            steps = _numbers(drawn, generator) if anew else self._steps[MODALITIES.index(modality), index]
+            first, count = self.first[drawn], self.count[drawn]
+            steps = 1 + steps.to(drawn.device, non_blocking=True) % (count - 1)
+            other = first + (drawn - first + steps) % count
         changed = self.augmented or self.other_view == "affine"
-        first = self._shown(drawn, generator if self.augmented else None)
-        return first, self._shown(other, generator if changed else None)
+        shown = self._shown(drawn, generator if self.augmented else None)
+        return shown, self._shown(other, generator if changed else None)
 
     def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
         """The grid of each item as drawn for its pair, (m, windows, 1, height, width); a grid has no time, so every
         window is the same."""
-        shown = self._shown(self._of_pairs(modality, index))
+        shown = self._shown(self._drawn(modality, index))
         return shown.unsqueeze(1).expand(-1, windows, -1, -1, -1)
 
     def to(self, device: torch.device | str) -> "Characters":
@@ -281,26 +218,15 @@ class Characters:
     @functools.cached_property
     def _steps(self) -> Tensor:
         """(2, n, cells), by which the view "drawing" finds the other drawings; the same in every training."""
-        return _numbers(self.pairs.shape, torch.Generator().manual_seed(SEED))
+        return _numbers(self.pairs, torch.Generator().manual_seed(SEED))
 
-    def _of_pairs(self, modality: str, index: Tensor) -> Tensor:
-        """(m, cells), the drawings of the pairs of items."""
+    def _drawn(self, modality: str, index: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """(m, cells), the drawings of the pairs of items, or of their views."""
         pairs = self.pairs[MODALITIES.index(modality)]
-        return pairs[index.to(pairs.device, non_blocking=True)]
-
-    def _drawn(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
-        """(m, cells), the drawings of views of items."""
-        drawn = self._of_pairs(modality, index)
-        if not self.redrawn:
+        drawn = pairs[index.to(pairs.device, non_blocking=True)]
+        if generator is None or not self.redrawn:
             return drawn
-        numbers = _numbers(drawn.shape, generator).to(drawn.device, non_blocking=True)
-        return self.first[drawn] + numbers % self.count[drawn]
-
-    def _in_other_drawings(self, drawn: Tensor, numbers: Tensor) -> Tensor:
-        """The drawings (m, cells) exchanged for others of the same character and part, found by numbers (m, cells)."""
-        first, count = self.first[drawn], self.count[drawn]
-        steps = 1 + numbers.to(drawn.device, non_blocking=True) % (count - 1)
-        return first + (drawn - first + steps) % count
+        return self.first[drawn] + _numbers(drawn, generator).to(drawn.device, non_blocking=True) % self.count[drawn]
 
     def _shown(self, drawn: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Grids (m, 1, rows * cell, columns * cell) of the drawings (m, cells), which a generator warps."""
@@ -312,6 +238,20 @@ class Characters:
         sheets = cells.new_zeros(len(cells), rows * columns, size, size)
         sheets[:, :cells.shape[1]] = cells
         return sheets.view(-1, rows, columns, size, size).transpose(2, 3).reshape(-1, 1, rows * size, columns * size)
+
+
+def _numbers(like: Tensor, generator: torch.Generator) -> Tensor:
+    """Random whole numbers, so large that what they leave when divided is as good as uniform; where they are drawn."""
+    return torch.randint(2**62, like.shape, generator=generator, device=generator.device)
+
+
+def grid(cells: int) -> tuple[int, int]:
+    """Rows and columns of a grid: (1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (2, 3), (2, 4), (2, 4), (3, 3) from 1 to 9.
+
+    The fewest pixels that are not a long strip; a grid of one size for all would make one character cost as nine.
+    """
+    rows = math.isqrt(cells)
+    return rows, math.ceil(cells / rows)
 
 
 def load(
@@ -334,25 +274,22 @@ def load(
     out. Omniglot's 20 drawings are by 20 people, and within an alphabet the number stands for the person (it explains
     about a third of the variance of height and of ink), so that held-out drawings are by people nobody trained on.
 
-    Pairs are drawn uniformly and may repeat, which they do for one character: Omniglot's has 55 * 16 * 16 = 14,080
-    different training pairs, and only 55 * 2 * 2 = 220 held-out ones. No pair of `test` is among the training pairs
-    (unless these are redrawn: then training meets any drawing of its part beside any other). What makes training pairs
-    redundant or some of them rare leaves the other lots as they are: of characters drawn uniformly.
+    Pairs are drawn uniformly and may repeat, but no pair of `test` is among the training pairs (unless these are
+    redrawn). What makes training pairs redundant or some of them rare leaves the other lots as they are.
 
     Args:
         name: `multidigits` (part of scikit-learn; every cell has the alphabet of ten digits, cells of 8 x 8 pixels) or
             `multiomniglot` (the first alphabets of the manifest, one for each cell, cells of 32 x 32 pixels).
         root: folder of real data; REPRO_DATA by default.
         characters: of a grid, 1 to 9.
-        pairs: for training; 50,000 is printed.
+        pairs, test_pairs: for training (50,000 is printed); of each of `validation`, `test` and `held_out`.
         categories: n > 0: the first n characters of all alphabets, in their order, are one alphabet, which every cell
             has; 0: every cell has an alphabet of its own.
         distinct: d > 0: the training pairs repeat d different ones, of which no two show the same characters, and each
             of which is there at least once; 0: every pair is drawn on its own.
-        frequency: "balanced", or "zipf": in proportion to 1 / rank, over ranks drawn once; of the d different pairs,
-            else of the characters of every cell. Of training pairs alone.
+        frequency: of the d different training pairs, else of the characters of every cell: "balanced", or "zipf", in
+            proportion to 1 / rank, over ranks drawn once.
         redrawn, view, augmented: which views training sees, see `Characters` (`view` is its `other_view`).
-        test_pairs: of each of `validation`, `test` and `held_out`.
 
     Raises:
         ValueError: if an option is not among those allowed, the files are not the official distribution, or there are
@@ -369,85 +306,59 @@ def load(
         raise ValueError(
             f"categories={categories} should be at most {len(drawings.names)}, the characters there are; choose fewer"
         )
-    drawings = drawings.first(categories) if categories else drawings.first(*drawings.sizes[:characters])
-    cells = [0] * characters if len(drawings.sizes) == 1 else list(range(characters))
-    amounts = {lot: pairs if lot == "train" else test_pairs for lot in LOTS}
-    made = _set(name, drawings, cells, amounts, distinct, frequency)
-    return dataclasses.replace(made, redrawn=redrawn, other_view=view, augmented=augmented)
-
-
-def grid(cells: int) -> tuple[int, int]:
-    """Rows and columns of a grid: (1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (2, 3), (2, 4), (2, 4), (3, 3) from 1 to 9.
-
-    The fewest pixels that are not a long strip; a grid of one size for all would make one character cost as nine.
-    """
-    rows = math.isqrt(cells)
-    return rows, math.ceil(cells / rows)
-
-
-def _set(
-    name: str, drawings: Drawings, cells: list[int], amounts: dict[str, int], distinct: int, frequency: str
-) -> Characters:
-    """The set whose cells have these alphabets of the drawings, with so many pairs of every lot."""
+    sizes = np.array([categories] if categories else drawings.sizes[:characters])       # of alphabets, then of cells
+    counts, starts = drawings.counts[:sizes.sum()], sizes.cumsum() - sizes
+    cells = np.zeros(characters, np.int64) if len(sizes) == 1 else np.arange(characters)
+    starts, sizes = starts[cells], sizes[cells]
+    alphabets = tuple(drawings.names[start:start + size] for start, size in zip(starts, sizes, strict=True))
     *seeds, ranks = map(np.random.default_rng, np.random.SeedSequence(SEED).spawn(len(LOTS) + 1))
-    draws = {
-        lot: functools.partial(_draw, drawings, cells, PARTS.index(part), rng)
-        for (lot, part), rng in zip(LOTS.items(), seeds, strict=True)
+    draws = {lot: functools.partial(_draw, counts, starts, sizes, PARTS.index(part), rng)
+             for (lot, part), rng in zip(LOTS.items(), seeds, strict=True)}
+    train = _training(draws["train"], sizes, pairs, distinct, frequency == "zipf", ranks)
+    drawn = {lot: train if lot == "train" else draw(test_pairs) for lot, draw in draws.items()}
+    _renew(*drawn["test"], draws["test"], seen=_keys(train[1]))
+    lot = np.repeat(list(LOTS), [len(labels) for labels, _ in drawn.values()])
+    count = counts.ravel()
+    arrays = {
+        "drawings": drawings.images[:count.sum()],
+        "first": np.repeat(count.cumsum() - count, count),
+        "count": np.repeat(count, count),
+        "pairs": np.concatenate([places for _, places in drawn.values()], axis=1),
+        "labels": np.concatenate([labels for labels, _ in drawn.values()]),
+        **{part: lot == part for part in LOTS},
     }
-    draws["train"] = functools.partial(_training, draws["train"], [drawings.sizes[cell] for cell in cells],
-                                       distinct=distinct, frequency=frequency, rng=ranks)
-    lots = {lot: draw(amounts[lot]) for lot, draw in draws.items()}
-    _renew(*lots["test"], draws["test"], seen=set(_keys(lots["train"][1])))
-    labels = np.concatenate([labels for labels, _ in lots.values()])
-    drawn = np.concatenate([drawn for _, drawn in lots.values()], axis=1)
-    lot = np.repeat(list(lots), [len(labels) for labels, _ in lots.values()])
-    count = drawings.counts.ravel()
-    columns = {"first": count.cumsum() - count, "count": count}
-    arrays = {column: np.repeat(values, count) for column, values in columns.items()}
-    arrays |= {"drawings": drawings.images, "pairs": drawn, "labels": labels} | {part: lot == part for part in lots}
-    ends = np.cumsum(drawings.sizes).tolist()
-    alphabets = tuple(drawings.names[ends[cell] - drawings.sizes[cell]:ends[cell]] for cell in cells)
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return Characters(name, alphabets, **tensors, digest=npz.digest(dict(sorted(arrays.items())), f"{alphabets}"))
+    digest = npz.digest(dict(sorted(arrays.items())), f"{alphabets}")
+    return Characters(name, alphabets, **tensors, digest=digest, redrawn=redrawn, other_view=view, augmented=augmented)
 
 
 def _draw(
-    drawings: Drawings,
-    cells: list[int],
-    part: int,
-    rng: np.random.Generator,
-    amount: int,
+    counts: np.ndarray, starts: np.ndarray, sizes: np.ndarray, part: int, rng: np.random.Generator, amount: int,
     shares: list[np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labels (amount, cells) and drawings (2, amount, cells) of pairs of drawings of one part.
 
-    Characters are drawn uniformly, or with the probabilities `shares` of those of every cell.
+    Cells show one of as many characters as `sizes` (cells,), from `starts` on, with equal probabilities or `shares`.
     """
-    sizes, ends = np.array(drawings.sizes)[cells], np.cumsum(drawings.sizes)[cells]
     if shares is None:
-        labels = rng.integers(sizes, size=(amount, len(cells)))
+        labels = rng.integers(sizes, size=(amount, len(sizes)))
     else:
         labels = np.stack([rng.choice(len(share), amount, p=share) for share in shares], axis=1)
-    characters = ends - sizes + np.stack([labels, (labels + 1) % sizes])     # of x and of y
-    first = drawings.counts.cumsum().reshape(drawings.counts.shape) - drawings.counts
-    return labels, first[characters, part] + rng.integers(drawings.counts[characters, part])
+    characters = starts + np.stack([labels, (labels + 1) % sizes])           # of x and of y
+    first = counts.cumsum().reshape(counts.shape) - counts
+    return labels, first[characters, part] + rng.integers(counts[characters, part])
 
 
 def _training(
-    draw: Draw, sizes: list[int], amount: int, distinct: int, frequency: str, rng: np.random.Generator
+    draw: Draw, sizes: np.ndarray, amount: int, distinct: int, zipf: bool, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and drawings of training pairs as the options of `load` say, of what draws them on their own.
-
-    Raises:
-        ValueError: if so many different grids are not to be had of cells of these sizes, or more than there are pairs.
-    """
-    zipf = frequency == "zipf"
+    """Labels and drawings of training pairs as the options of `load` say, of what draws them on their own."""
     if not distinct:
         return draw(amount, shares=[_zipf(size, rng) for size in sizes]) if zipf else draw(amount)
-    most = min(math.prod(sizes), amount)
-    if distinct > most:
-        raise ValueError(f"distinct={distinct} should be at most {most}, of {amount} training pairs and "
-                         f"{math.prod(sizes)} grids that show other characters")
+    grids = math.prod(sizes.tolist())
+    if distinct > min(grids, amount):
+        raise ValueError(f"distinct={distinct} should be at most {min(grids, amount)}, of {amount} training pairs and "
+                         f"{grids} grids that show other characters")
     labels, drawn = draw(distinct)
     while len(first := np.unique(labels, axis=0, return_index=True)[1]) < distinct:
         more_labels, more_drawn = draw(distinct)
@@ -463,24 +374,15 @@ def _zipf(amount: int, rng: np.random.Generator) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _numbers(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """Random whole numbers, so large that what they leave when divided is as good as uniform; where they are drawn."""
-    return torch.randint(2**62, shape, generator=generator, device=generator.device)
-
-
-def _renew(labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: set[bytes]) -> None:
-    """Replace the pairs that are among those seen by newly drawn ones.
-
-    Raises:
-        ValueError: if hardly any pair is left that was not seen.
-    """
-    again = np.arange(len(labels))
+def _renew(labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: list[bytes]) -> None:
+    """Replace the pairs that are among those seen by newly drawn ones."""
+    known, again = set(seen), np.arange(len(labels))
     for _ in range(ROUNDS):
-        again = again[[key in seen for key in _keys(drawn[:, again])]]
+        again = again[[key in known for key in _keys(drawn[:, again])]]
         if not len(again):
             return
         labels[again], drawn[:, again] = draw(len(again))
-    raise ValueError(f"hardly a pair is left to test that is not among the {len(seen):,} different training pairs; "
+    raise ValueError(f"hardly a pair is left to test that is not among the {len(known):,} different training pairs; "
                      "choose fewer pairs or more characters")
 
 

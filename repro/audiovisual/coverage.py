@@ -25,13 +25,9 @@ def expected_categories(shares: ArrayLike, draws: int, population: float = math.
         From 0 to min(C, M); C (1 - (1 - 1/C)^M) for C categories that are equally frequent among infinitely many items.
 
     Raises:
-        ValueError: if shares are not probabilities, or draws is negative or exceeds the population.
+        ValueError: if draws exceed the population.
     """
     shares = np.asarray(shares, np.float64)
-    if not (shares >= 0).all() or shares.sum() > 1 + 1e-9:
-        raise ValueError(f"shares={shares} should be probabilities of different categories, with a sum of at most 1")
-    if draws < 0:
-        raise ValueError(f"draws={draws} should be a number from 0")
     if draws > population:
         raise ValueError(f"draws={draws} should be at most population={population}; draw fewer")
     left = 1 - np.arange(draws) / population                                          # (M,) of the items, as a share

@@ -1,67 +1,28 @@
-"""Pairs of video and sound: embedded clips, grids of characters, and folders of real recordings."""
+"""Pairs of video and sound: bundled clips, grids of characters, folders of recordings; which of them are trained with.
+"""
 
 import hashlib
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from repro.audiovisual import CHARACTERS, clips, prepare, synthetic, video
+from repro.audiovisual import CHARACTERS, MODALITIES, prepare, synthetic
+from repro.audiovisual.characters import Characters
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
+from repro.audiovisual.decode import ROOM, ROWS_PER_FRAME, SIZES
 from repro.audiovisual.prepare import Prepared
-from repro.data import manifest, npz
-from repro.data.prepared import made_once
+from repro.audiovisual.recipe import AudioVisualRecipe
+from repro.audiovisual.splits import LAYOUTS
 from repro.recipe import choose
 
-RECORDINGS = ("kinetics700", "kinetics_sound", "audioset", "ucf101", "hmdb51", "esc50")
+RECORDINGS = tuple(LAYOUTS)
 DATASETS = ("synthetic", *CHARACTERS, *RECORDINGS)
+DRAW = 240_000  # seed of the clips that `recipe.clips` draws, the same in every cell
 
-
-class Pairs(Protocol):
-    """Items with two modalities, "video" and "audio".
-
-    Attributes:
-        name: the data set's name; what is not the official distribution says so, "ucf101 (subset)".
-        digest: hex sha256 of all that a training can depend on, but for what the recipe says of views.
-        classes: names of the classes.
-        labels: (n,) int64, or (n, cells) of grids of characters; -1 where there is none.
-        sizes: numbers of classes of the labels: one, or one for each cell.
-        categories: (n,) int64, the finest ground truth, which the coverage of selected negatives counts.
-        pretrain, train, test: (n,) bool.
-        streamed: whether views are gathered in host memory, which is worth doing ahead while a device trains.
-    """
-
-    name: str
-    digest: str
-    classes: tuple[str, ...]
-    labels: Tensor
-    sizes: tuple[int, ...]
-    categories: Tensor
-    pretrain: Tensor
-    train: Tensor
-    test: Tensor
-    streamed: bool
-
-    def has(self, modality: str) -> Tensor:
-        """Which items have the modality, (n,) bool."""
-
-    def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
-        """One random view of each item of `index`, (m,) int64 on the CPU; items may repeat."""
-
-    def pair(self, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Views of both modalities, aligned in time."""
-
-    def twins(self, modality: str, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Two random views of one modality of each item."""
-
-    def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
-        """Views without randomness, spread evenly over each item: (m, windows, ...)."""
-
-    def to(self, device: torch.device) -> Self:
-        """The same set, its views made on the device if it fits there, else streamed to it."""
+Pairs = Clips | Characters  # items with two modalities, "video" and "audio", and what both say of them
 
 
 def load(
@@ -81,7 +42,7 @@ def load(
         name: one of `DATASETS`.
         root: folder of real data; REPRO_DATA by default.
         window: frames of a view of clips.
-        size: pixels of the crop that recordings will be seen through, at most `video.LARGEST_CROP`; see `stored_size`.
+        size: pixels of the crop that recordings will be seen through; see `stored_size`.
         split: of recordings, a name in their manifest; its first by default.
         subset: of recordings, accept a part of the official distribution.
         redundancy: of `synthetic`, see `synthetic.load`.
@@ -99,9 +60,9 @@ def load(
     if grids:
         raise TypeError(f"{', '.join(grids)}: no option of {name}, but at most of {' and '.join(CHARACTERS)}")
     if name == "synthetic":
-        return _synthetic(redundancy, window)
+        return synthetic.load(redundancy, window)
     prepared = prepare.load(name, None if root is None else Path(root), size=stored_size(size), subset=subset)
-    return _clips(prepared, choose("split", split or next(iter(prepared.splits)), prepared.splits), window)
+    return of_split(prepared, choose("split", split or next(iter(prepared.splits)), prepared.splits), window)
 
 
 def stored_size(size: int) -> int:
@@ -109,40 +70,66 @@ def stored_size(size: int) -> int:
 
     So a crop shows the same share of a picture, 58 %, at every resolution.
     """
-    return max(video.SIZES[0], size * video.ROOM[0] // video.ROOM[1])
+    return max(SIZES[0], size * ROOM[0] // ROOM[1])
 
 
-def _synthetic(redundancy: float, window: int) -> Clips:
-    """The bundled clips, from their prepared arrays if the code that makes them has made them before."""
-    code = [Path(module.__file__).read_bytes() for module in (clips, npz, synthetic)]
-    version = hashlib.sha256(b"".join([*code, repr(float(redundancy)).encode()])).hexdigest()[:16]
-
-    def make() -> dict[str, np.ndarray]:
-        return {name: np.asarray(value) for name, value in vars(synthetic.load(redundancy, window)).items()}
-
-    arrays = made_once(manifest.prepared_root() / f"synthetic-clips-{version}.npz", make)
-    values = {name: torch.from_numpy(array) if array.ndim else array.item() for name, array in arrays.items()
-              if name != "classes"}
-    return Clips(**values | {"classes": tuple(arrays["classes"].tolist()), "window": window})
-
-
-def _clips(prepared: Prepared, split: str, window: int) -> Clips:
+def of_split(prepared: Prepared, split: str, window: int) -> Clips:
     """Recordings in a split; its training part is what may be pre-trained on."""
     train, test = (torch.from_numpy(prepared.splits[split][part]) for part in ("train", "test"))
-    labels = torch.from_numpy(prepared.labels)
-    return Clips(
-        name=prepared.name,
-        digest=hashlib.sha256(f"{prepared.digest} {split}".encode()).hexdigest(),
-        classes=prepared.classes,
-        labels=labels,
-        categories=labels,
-        pretrain=train,
-        train=train,
-        test=test,
-        frames=torch.from_numpy(prepared.frames),
-        first_frame=torch.from_numpy(prepared.first_frame),
-        mel=torch.from_numpy(prepared.mel),
-        first_row=torch.from_numpy(prepared.first_row),
-        rows_per_frame=prepared.rows_per_frame,
-        window=window,
-    )
+    arrays = {name: torch.from_numpy(getattr(prepared, name))
+              for name in ("labels", "frames", "first_frame", "mel", "first_row")}
+    digest = hashlib.sha256(f"{prepared.digest} {split}".encode()).hexdigest()
+    return Clips(prepared.name, digest, prepared.classes, **arrays, categories=arrays["labels"], pretrain=train,
+                 train=train, test=test, rows_per_frame=ROWS_PER_FRAME, window=window)
+
+
+def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
+    """Indices of the pairs to train with: those of its training part with every modality that any item has.
+
+    Supervised training, which has an encoder and a classifier for each modality on its own, takes all that are labelled
+    and have the first modality; what lacks the other one counts in the first alone. Of more than `recipe.clips` so many
+    are drawn, in every cell the same ones of the same candidates.
+
+    Raises:
+        ValueError: if the data lacks what the method needs, has too few pairs for batch, dictionary and pool, or
+            pictures smaller than the crop.
+    """
+    modalities, usable = modalities_of(data), data.pretrain
+    if recipe.method in ("xmoco", "cmacc") and modalities != MODALITIES:
+        raise ValueError(f"method={recipe.method!r} needs video and sound; {data.name} has {', '.join(modalities)} "
+                         "alone; choose smoco")
+    if recipe.method == "supervised":
+        usable, modalities = usable & (data.labels.view(len(usable), -1) >= 0).all(1), modalities[:1]
+    for modality in modalities:
+        usable = usable & data.has(modality)
+    pairs = usable.nonzero().flatten()
+    if 0 < recipe.clips < len(pairs):
+        order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(DRAW))
+        pairs = pairs[order[: recipe.clips].sort().values]
+    height, width = data.frames.shape[1:3] if isinstance(data, Clips) and len(data.frames) else (recipe.size,) * 2
+    if min(height, width) < recipe.size:
+        raise ValueError(f"size={recipe.size} exceeds the frames of {data.name}, {height} x {width} pixels; lower it")
+    limit = f" (clips={recipe.clips})" if recipe.clips else ""
+    if recipe.method != "scratch" and recipe.batch > len(pairs):
+        raise ValueError(
+            f"batch={recipe.batch} exceeds the {len(pairs)} training pairs of {data.name}{limit}; lower it"
+        )
+    if recipe.method == "cmacc":
+        spare = max(0, min(recipe.pool, len(pairs)) - recipe.dictionary) * max(1, recipe.pool // len(pairs))
+        if spare < recipe.batch:
+            raise ValueError(
+                f"dictionary={recipe.dictionary} may hold all but {spare} candidates of pool={recipe.pool}, drawn from "
+                f"{len(pairs)} pairs{limit}, and batch={recipe.batch} are selected; choose a smaller dictionary"
+            )
+    return pairs
+
+
+def modalities_of(data: Pairs) -> tuple[str, ...]:
+    """Those that any item has, in the order of `MODALITIES`."""
+    return tuple(modality for modality in MODALITIES if bool(data.has(modality).any()))
+
+
+def drawn(members: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """`count` of the members, none twice before all were drawn; their order is random."""
+    rounds = [torch.randperm(len(members), generator=generator) for _ in range(-(-count // len(members)))]
+    return members[torch.cat(rounds)[:count]]

@@ -1,30 +1,85 @@
-"""One file as a clip: its pictures, its sound at the same times, and what is odd about it."""
+"""A recording as a clip: its pictures, ten per second, its sound at the same times, and what is odd about it.
 
-from dataclasses import dataclass
+*Which files.* The kind is told by the first bytes, never by the name, and no other demuxer of FFmpeg is tried: a
+playlist that calls itself `.mp4` cannot have other files or addresses opened. Whatever is wrong with a file is a
+ValueError that says why.
+
+*Which pictures.* The clip begins when its first picture is shown, and its picture k is the one on the screen at k / 10
+s, that is the last whose presentation time is at or before then; there are as many as there are such times until the
+last one ends. Of a recording with 25 per second these are 0, 2, 5, 7, 10, ...; of one with 5 per second each twice; of
+one with varying rate whatever was on the screen. Pictures are never counted, and times are exact fractions.
+
+*Their size.* A picture is scaled, keeping its shape, until it covers a frame of `size` x (4/3 size) pixels, and its
+middle is kept. Of the 4:3 recordings of UCF101 and HMDB51 nothing is lost, of 16:9 an eighth at each side. With the
+default of 128 a training crop of 112 x 112 has room to move, and ten seconds take 6.5 MB; a crop of 224 wants 256, four
+times as much.
+
+*Sound.* The mean of the channels, resampled to 16 kHz by FFmpeg. Row r is centred at r / 100 s of the clip: librosa's
+`melspectrogram` (power, 80 bands up to 8 kHz, Hann windows of 64 ms every 10 ms, zeros beyond the ends), then the
+natural logarithm of 1e-6 + x. Where pictures have no sound, for instance because it starts later, there is silence, ln
+1e-6. Source: CM-ACC prints LibROSA and 80 bands; sampling rate, window, hop and logarithm are assumed.
+"""
+
+import contextlib
+import heapq
+import io
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from repro.audiovisual import media, sound, video
-
+LONGEST = 120                 # seconds of a clip; a file that lasts longer was not cut to one
+SIGNATURES = (                # place, bytes found there, FFmpeg's name for the kind
+    (8, b"AVI ", "avi"), (8, b"WAVE", "wav"), (0, b"OggS", "ogg"), (0, b"\x1aE\xdf\xa3", "matroska"),
+    *((4, box, "mp4") for box in (b"ftyp", b"moov", b"mdat", b"free", b"wide")),
+)
+EMPTY_RIFF = (0, 2**32 - 1)   # what is written for a size by programs that cannot go back to correct it
 VIEW = 16                     # frames of the paper's views; a shorter clip repeats, which is noted
 TOLERANCE = 0.5               # seconds by which lengths may differ without a note
 
+RATE = 10                     # pictures per second
+SIZE = 128                    # height of a picture in pixels
+SIZES = (8, 512)              # the least and the largest that may be asked for
+ROOM = 8, 7                   # height of stored pictures by side of a crop, as 128 by 112
+LARGEST_CROP = SIZES[1] * ROOM[1] // ROOM[0]
+OUT_OF_ORDER = 4              # pictures; where some encoders of MPEG-4 exchange time stamps, they do so by one
 
-@dataclass(frozen=True, eq=False)
-class Clip:
-    """A file after decoding.
+SAMPLING = 16_000             # Hz
+SAMPLINGS = 1000, 384_000     # Hz; the least and the largest of a file
+HOP = 160                     # samples from row to row
+WINDOW = 1024                 # samples
+BANDS = 80
+FLOOR = 1e-6
+SAMPLES_PER_FRAME = SAMPLING // RATE
+ROWS_PER_FRAME = SAMPLES_PER_FRAME // HOP
+LOUDEST = 100                 # times full scale
+JUMP = 0.05                   # seconds; a time stamp off by less is rounding, and the sound goes on without a gap
 
-    Attributes:
-        frames: (F, size, 4/3 size, 3) uint8, none of them of a clip of sound alone.
-        mel: (10 * F, 80) float32, or none without sound; of a clip of sound alone one row per hundredth of a second,
-            up to a whole tenth.
-        notes: what is odd about it, in words.
-    """
+Picture = TypeVar("Picture")
 
-    frames: np.ndarray
-    mel: np.ndarray
-    notes: tuple[str, ...]
+
+class Clip(NamedTuple):
+    """A file after decoding."""
+
+    frames: np.ndarray            # (F, size, 4/3 size, 3) uint8, red, green, blue; F = 0 of a clip of sound alone
+    mel: np.ndarray               # (10 * F, 80) float32, or none; of sound alone as many as tenths of a second begin
+    notes: tuple[str, ...]        # what is odd about it, in words
+
+
+class Track(NamedTuple):
+    """The sound of a file: (n,) float32, full scale from -1 to 1; samples per second; the seconds of the first one."""
+
+    samples: np.ndarray
+    rate: int
+    start: Fraction
+
+    @property
+    def end(self) -> Fraction:
+        """When it ends, in seconds."""
+        return self.start + Fraction(len(self.samples), self.rate)
 
 
 def decode(contents: bytes, *, needs: str, size: int, listed: float) -> Clip:
@@ -33,50 +88,276 @@ def decode(contents: bytes, *, needs: str, size: int, listed: float) -> Clip:
     Args:
         contents: of the file.
         needs: "video", with sound if there is any, or "audio" alone.
-        size: of the pictures.
+        size: of the pictures, which are 4/3 as wide.
         listed: seconds that the data set's lists say it lasts, NaN if they do not.
 
     Raises:
         ValueError: if it is truncated, damaged, without what it needs, or no clip.
     """
-    media.refuse_cut(contents)
-    seconds, announced = media.announced(contents)
-    track = sound.read(contents)
+    refuse_cut(contents)
+    with opened(contents) as container:
+        seconds = (container.duration or 0) / 10**6
+        pictures = _first(container, "video")
+        announced = pictures.frames if pictures and container.format.name == "avi" else 0  # MP4 counts hidden ones too
+    track = read_sound(contents)
     if needs == "video":
-        pictures = video.read(contents, size)
-        frames, start, end = pictures.frames, pictures.start, pictures.end
+        frames, start, end, decoded = read_pictures(contents, size)
         count = len(frames)
-        if (announced - pictures.count) * (end - start) > TOLERANCE * pictures.count:
-            raise ValueError(f"damaged: {pictures.count:,} of {announced:,} pictures can be decoded")
+        if (announced - decoded) * (end - start) > TOLERANCE * decoded:
+            raise ValueError(f"damaged: {decoded:,} of {announced:,} pictures can be decoded")
     elif track is None:
         raise ValueError("holds no sound that can be decoded; truncated?")
     else:
-        frames, start, end = np.empty((0, size, video.width(size), 3), dtype=np.uint8), track.start, track.end
-        count = video.due(end - start)
-    ends = [(start, end)] + ([(track.start, track.end)] if track else [])
-    lasts = float(max(end for _, end in ends) - min(start for start, _ in ends))
+        frames, start, end = np.empty((0, size, width(size), 3), dtype=np.uint8), track.start, track.end
+        count = math.ceil((end - start) * RATE)
+    lasts = max(end, track.end) - min(start, track.start) if track else end - start
     if seconds - lasts > TOLERANCE:
-        raise ValueError(f"truncated: lasts {lasts:.2f} s, announces {seconds:.2f} s")
+        raise ValueError(f"truncated: lasts {float(lasts):.2f} s, announces {seconds:.2f} s")
     heard = track is not None and min(end, track.end) > max(start, track.start)
-    mel = sound.log_mel(sound.aligned(track, start, count) if heard else np.empty(0, dtype=np.float32))
-    return Clip(frames, mel, (*_about_sound(track, heard, start, end), *_about_length(count, end - start, listed)))
+    mel = log_mel(aligned(track, start, count) if heard else np.empty(0, dtype=np.float32))
+    return Clip(frames, mel, tuple(_notes(track, heard, start, end, count, listed)))
 
 
-def _about_sound(track: sound.Track | None, heard: bool, start: Fraction, end: Fraction) -> list[str]:
-    """Notes on sound that is not there, or starts or ends at other times than the pictures."""
+def _notes(
+    track: Track | None, heard: bool, start: Fraction, end: Fraction, count: int, listed: float
+) -> Iterator[str]:
+    """What is odd about a clip of `count` frames: its sound, or its length."""
+    seconds = float(end - start)
+    begins, stops = (float(track.start - start), float(track.end - start)) if track else (0.0, 0.0)
     if track is None:
-        return ["no sound"]
-    begins, stops = float(track.start - start), float(track.end - start)
-    if not heard:
-        return [f"no sound: it runs from {begins:.2f} to {stops:.2f} s, outside of its pictures"]
-    if begins > TOLERANCE or abs(stops - float(end - start)) > TOLERANCE:
-        return [f"sound from {max(0.0, begins):.2f} to {stops:.2f} s, pictures to {float(end - start):.2f} s"]
-    return []
+        yield "no sound"
+    elif not heard:
+        yield f"no sound: it runs from {begins:.2f} to {stops:.2f} s, outside of its pictures"
+    elif begins > TOLERANCE or abs(stops - seconds) > TOLERANCE:
+        yield f"sound from {max(0.0, begins):.2f} to {stops:.2f} s, pictures to {seconds:.2f} s"
+    if count < VIEW:
+        yield f"{count} frames, a view has {VIEW}"
+    if abs(seconds - listed) > TOLERANCE:
+        yield f"lasts {seconds:.2f} s, {listed:.2f} s are listed"
 
 
-def _about_length(count: int, lasts: Fraction, listed: float) -> list[str]:
-    """Notes on clips shorter than a view, or of another length than the lists say."""
-    notes = [f"{count} frames, a view has {VIEW}"] if count < VIEW else []
-    if abs(float(lasts) - listed) > TOLERANCE:
-        notes.append(f"lasts {float(lasts):.2f} s, {listed:.2f} s are listed")
-    return notes
+@contextlib.contextmanager
+def opened(contents: bytes) -> Iterator[Any]:
+    """FFmpeg's view of a file, an `av.container.InputContainer`, inside the block.
+
+    Raises:
+        ValueError: if it is of no kind that is read, or FFmpeg finds an error then or inside the block.
+    """
+    import av
+
+    kinds = [kind for place, signature, kind in SIGNATURES if contents[place:].startswith(signature)]
+    if not kinds:
+        raise ValueError("is no AVI, MP4, Matroska, WAV or Ogg file" if contents[:16].strip(b"\0") else "is empty")
+    try:
+        with av.open(io.BytesIO(contents), format=kinds[0], metadata_errors="replace") as container:  # of any encoding
+            yield container
+    except av.error.FFmpegError as error:
+        raise ValueError(f"damaged {kinds[0]} ({error.strerror})") from error
+
+
+def refuse_cut(contents: bytes) -> None:
+    """Raise ValueError if a file ends before it says it does: AVI and WAV announce their size, Ogg marks its last page.
+
+    MP4 and Matroska cut short show when they are opened or decoded.
+    """
+    if contents[:4] == b"RIFF":
+        announced = int.from_bytes(contents[4:8], "little")
+        if announced not in EMPTY_RIFF and announced + 8 > len(contents) + 1:  # some count a last byte of padding
+            raise ValueError(f"truncated: {len(contents):,} of {announced + 8:,} bytes")
+    if contents[:4] == b"OggS":
+        page = contents[contents.rfind(b"OggS") :]
+        sizes = page[27 : 27 + page[26]] if len(page) > 27 else b""
+        if not sizes or not page[5] & 4 or len(page) < 27 + len(sizes) + sum(sizes):
+            raise ValueError("truncated: its last page is missing")
+
+
+def _refuse_long(seconds: float | Fraction) -> None:
+    if seconds > LONGEST:
+        raise ValueError(f"lasts {float(seconds):,.0f} s, a clip at most {LONGEST}; cut it to its segment")
+
+
+def _first(container: Any, kind: str) -> Any:
+    """The first stream of a kind, "video" or "audio", that can be decoded."""
+    streams = (stream for stream in getattr(container.streams, kind) if stream.codec_context is not None)
+    return next(streams, None)
+
+
+def _decoded(container: Any, kind: str) -> Iterator[Any]:
+    """The frames of the first stream of a kind, as the decoder gives them; none without a stream.
+
+    Raises:
+        ValueError: if a frame is damaged or has no time stamp.
+    """
+    stream = _first(container, kind)
+    if stream is None:
+        return
+    stream.codec_context.thread_count = 1  # files are read side by side, in processes
+    for frame in container.decode(stream):
+        if frame.is_corrupt:
+            raise ValueError(f"damaged {kind} at {float(frame.time or 0):.2f} s; truncated?")
+        if frame.pts is None:
+            raise ValueError(f"a frame of its {kind} has no time stamp")
+        yield frame
+
+
+# Pictures
+
+
+def width(size: int) -> int:
+    """Pixels across of a picture `size` pixels high."""
+    return size * 4 // 3
+
+
+def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fraction, int]:
+    """Decode the pictures of a file: (F, size, 4/3 size, 3) uint8, and start, end and number as `shown`.
+
+    Raises:
+        ValueError: if there are none, one of them is damaged, or the file is no clip.
+    """
+    with opened(contents) as container:
+        usual = 1 / Fraction(next((stream.average_rate for stream in container.streams.video), None) or RATE)
+        timed = ((frame.pts * frame.time_base, frame.duration * frame.time_base if frame.duration else usual, frame)
+                 for frame in _decoded(container, "video"))
+        frames, start, end, count = shown(in_order(timed), _fitter(size))
+    if not frames:
+        raise ValueError("holds no pictures that can be decoded; truncated?")
+    return np.stack(frames), start, end, count
+
+
+def shown(
+    timed: Iterable[tuple[Fraction, Fraction, Picture]], convert: Callable[[Picture], Any]
+) -> tuple[list, Fraction, Fraction, int]:
+    """Choose pictures by the rule above, of presentation times that do not fall, durations in seconds, and pictures.
+
+    Returns the chosen ones, one per tenth of a second, each converted once; the time of the first picture, the end of
+    the last, their number.
+
+    Raises:
+        ValueError: if they last longer than a clip may.
+    """
+    pictures, start, end, count = [], Fraction(0), Fraction(0), 0
+    for (time, duration, picture), following in itertools.pairwise(itertools.chain(timed, [None])):
+        start = start if count else time
+        end, count = following[0] if following else time + duration, count + 1
+        _refuse_long(end - start)
+        missing = math.ceil((end - start) * RATE) - len(pictures)
+        if missing > 0:
+            pictures += [convert(picture)] * missing
+    return pictures, start, end, count
+
+
+def in_order(timed: Iterable[tuple[Fraction, Fraction, Picture]]) -> Iterator[tuple[Fraction, Fraction, Picture]]:
+    """Give the k-th picture the k-th time.
+
+    A decoder gives pictures in the order in which they are shown, but in AVI files with packed B-frames, such as many
+    of UCF101, their time stamps come as 1, 3, 2, 4, 6, 5. Both are right but for which belongs to which.
+    """
+    times: list[Fraction] = []
+    waiting: list[tuple[Fraction, Picture]] = []
+    for time, duration, picture in timed:
+        heapq.heappush(times, time)
+        waiting.append((duration, picture))
+        if len(waiting) > OUT_OF_ORDER:
+            yield heapq.heappop(times), *waiting.pop(0)
+    for duration, picture in waiting:
+        yield heapq.heappop(times), duration, picture
+
+
+def _fitter(size: int) -> Callable[[Any], np.ndarray]:
+    """A function that makes (size, 4/3 size, 3) uint8 of a decoded frame."""
+    from av.video.reformatter import Interpolation, VideoReformatter
+
+    scaler = VideoReformatter()  # one for all: a new one per frame takes three times as long
+    exact = Interpolation.AREA | Interpolation.ACCURATE_RND | Interpolation.BITEXACT  # the same on every processor
+    high, wide = size, width(size)
+
+    def fit(frame: Any) -> np.ndarray:
+        scale = max(Fraction(high, frame.height), Fraction(wide, frame.width))
+        height, across = max(high, round(frame.height * scale)), max(wide, round(frame.width * scale))
+        scaled = scaler.reformat(frame, across, height, "rgb24", interpolation=exact, threads=1).to_ndarray()
+        top, left = (height - high) // 2, (across - wide) // 2
+        return scaled[top : top + high, left : left + wide]
+
+    return fit
+
+
+# Sound
+
+
+def read_sound(contents: bytes) -> Track | None:
+    """Decode the sound of a file, the mean of its channels; None if it has none.
+
+    Where time stamps jump ahead there is silence; where they jump back the later sound counts.
+
+    Raises:
+        ValueError: if it is damaged, or the file is no clip.
+    """
+    import av
+
+    blocks, rate, start, here, converter = [], 0, Fraction(0), 0, None
+    with opened(contents) as container:
+        for frame in _decoded(container, "audio"):
+            if converter is None:  # of the form alone: as many channels and samples come out as go in
+                rate, start = frame.sample_rate, frame.pts * frame.time_base
+                if not SAMPLINGS[0] <= rate <= SAMPLINGS[1]:
+                    raise ValueError(f"its sampling rate is {rate:,} Hz, from {SAMPLINGS[0]:,} to {SAMPLINGS[1]:,} are "
+                                     "read")
+                converter = av.AudioResampler(format="fltp", layout=frame.layout, rate=rate)
+            stamped = round((frame.time - float(start)) * rate)
+            if abs(stamped - here) > JUMP * rate:
+                here = max(0, stamped)
+            try:
+                channels = [part.to_ndarray() for part in converter.resample(frame)]
+            except ValueError as error:
+                raise ValueError("the rate, channels or format of its sound change on the way") from error
+            for part in channels:
+                with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found when all is read
+                    blocks.append((here, part.mean(axis=0)))
+                here += part.shape[1]
+            _refuse_long(here / rate)
+    if not any(len(block) for _, block in blocks):
+        return None
+    samples = np.zeros(max(place + len(block) for place, block in blocks), dtype=np.float32)
+    for place, block in blocks:
+        samples[place : place + len(block)] = block
+    loud = np.flatnonzero(~(np.abs(samples) <= LOUDEST))  # or not a number
+    if len(loud):
+        raise ValueError(f"a sample of its sound, at {loud[0] / rate:.2f} s, is {samples[loud[0]]:g}; full scale is 1")
+    return Track(samples, rate, start)
+
+
+def aligned(track: Track, start: Fraction, frames: int) -> np.ndarray:
+    """The sound of `frames` pictures of a clip that begins at `start`: (1600 * frames,) float32 at 16 kHz.
+
+    What comes before is cut, what lacks is zero.
+    """
+    window = np.zeros(math.ceil(Fraction(frames, RATE) * track.rate), dtype=np.float32)
+    skipped = round((start - track.start) * track.rate)
+    part = track.samples[max(0, skipped) : max(0, skipped + len(window))]
+    window[max(0, -skipped) :][: len(part)] = part
+    samples = _resampled(window, track.rate)[: frames * SAMPLES_PER_FRAME]
+    return np.pad(samples, (0, frames * SAMPLES_PER_FRAME - len(samples)))
+
+
+def _resampled(samples: np.ndarray, rate: int) -> np.ndarray:
+    """(n,) float32 at 16 kHz of samples at another rate; time 0 stays where it is."""
+    import av
+
+    if rate == SAMPLING or not len(samples):
+        return samples
+    frame = av.AudioFrame.from_ndarray(samples[None], format="flt", layout="mono")
+    frame.sample_rate, frame.pts, frame.time_base = rate, 0, Fraction(1, rate)
+    resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLING)
+    return np.concatenate([part.to_ndarray()[0] for block in (frame, None) for part in resampler.resample(block)])
+
+
+def log_mel(samples: np.ndarray) -> np.ndarray:
+    """(10 * frames, 80) float32 of (1600 * frames,) samples at 16 kHz, in the natural logarithm of power."""
+    if len(samples) < HOP:
+        return np.empty((0, BANDS), dtype=np.float32)
+    import librosa  # its first use takes seconds, 20 of them where nothing is compiled yet
+
+    power = librosa.feature.melspectrogram(
+        y=samples, sr=SAMPLING, n_fft=WINDOW, hop_length=HOP, n_mels=BANDS, pad_mode="constant"
+    )
+    return np.ascontiguousarray(np.log(FLOOR + power.T[: len(samples) // HOP]), dtype=np.float32)

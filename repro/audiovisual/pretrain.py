@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from repro.audiovisual import MODALITIES, augment
-from repro.audiovisual.data import Pairs
+from repro.audiovisual.data import Pairs, drawn, members, modalities_of
 from repro.audiovisual.gather import Gatherer
-from repro.audiovisual.members import drawn, members, modalities_of
 from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
 from repro.contrast.dictionary import Dictionary

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS
-from repro.audiovisual.video import LARGEST_CROP
+from repro.audiovisual.decode import LARGEST_CROP
 from repro.data import manifest
 from repro.recipe import LARGEST, Recipe, Values, choose, distinct, parse_names, setting, swept
 

@@ -2,187 +2,114 @@
 
 A list is found by its name, however deep below the data set's folder it lies. Clips are known by a name that their file
 has too: its stem for UCF101, HMDB51 and Kinetics, fold, recording and take for ESC-50, the first 11 characters for
-AudioSet.
+AudioSet. A line that is not as it should be is refused with its file and number (ValueError), and a list that is needed
+and not there by its name (FileNotFoundError).
 """
 
-import csv
+import io
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
 
+from repro.data.labels import check_counts
 from repro.data.manifest import load_manifest, shipped
-from repro.recipe import choose
 
 VIDEOS = (".mp4", ".avi", ".mkv", ".webm")
 SOUNDS = (".wav", ".ogg")
 AUDIOSET_LISTS = {"balanced_train_segments.csv": "train", "unbalanced_train_segments.csv": "train",
                   "eval_segments.csv": "eval"}
-YOUTUBE_ID = 11               # characters
-DIGITS = 9                    # of the longest number
+NUMBER, SECONDS = r"\d{1,9}", r"\d{1,6}(?:\.\d*)?"
+Texts = Mapping[str, str]     # of the lists, by file name
 
 
-@dataclass(frozen=True, eq=False)
-class Listing:
-    """The clips that the lists of a data set name.
+class Listing(NamedTuple):
+    """The clips that the lists of a data set name, a row per name, sorted, and its classes in the order of the labels.
 
-    Attributes:
-        names: sorted.
-        classes: in the order of the labels.
-        labels: (n,) int64; -1 where there is none.
-        columns: (n,) each, what the splits in the manifest select on, such as `fold`.
-        seconds: (n,) float64 that a clip should last; NaN where the lists do not say.
-        others: clips the lists name that do not belong to this set.
-        notes: what is odd about the lists, by name of the clip.
+    Of a clip: its `label`, -1 where there is none; `seconds` that it should last, NaN where the lists do not say; and
+    what the splits in the manifest select on, such as `fold`.
     """
 
-    names: tuple[str, ...]
+    clips: DataFrame
     classes: tuple[str, ...]
-    labels: np.ndarray
-    columns: Mapping[str, np.ndarray]
-    seconds: np.ndarray
-    others: frozenset[str] = frozenset()
-    notes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How a data set is read.
+class Layout(NamedTuple):
+    """How a data set is read."""
 
-    Attributes:
-        lists: pattern of the names of its lists.
-        listing: makes its listing of their texts, by name.
-        needs: what a clip is useless without, "video" or "audio".
-        suffixes: of its clips; where one is there twice, the earlier suffix is read.
-        clip: the name of a clip by the stem of its file.
-    """
-
-    lists: str
-    listing: Callable[[Mapping[str, str]], Listing]
-    needs: str = "video"
-    suffixes: tuple[str, ...] = VIDEOS
-    clip: Callable[[str], str] = str
+    lists: str                               # pattern of the names of its lists
+    listing: Callable[[Texts], Listing]      # of their texts
+    needs: str = "video"                     # what a clip is useless without, or "audio"
+    suffixes: tuple[str, ...] = VIDEOS       # of its clips; where one is there twice, the earlier suffix is read
+    clip: str = r".+"                        # pattern of what the name of a clip is in the stem of its file
 
 
-def ucf101(texts: Mapping[str, str]) -> Listing:
-    """`classInd.txt`, `trainlist01.txt`, `testlist01.txt` and so on to 03, with either kind of line end.
-
-    Raises:
-        FileNotFoundError: if one is missing.
-        ValueError: if a line has another form, or lists disagree.
-    """
-    numbers = {}
-    for line, (number, name) in _rows("classInd.txt", texts, 2):
-        _number_class("classInd.txt", line, numbers, name, number)
-    classes = tuple(sorted(numbers, key=numbers.get))
-    places = {name: place for place, name in enumerate(classes)}
-    labels: dict[str, int] = {}
-    parts: dict[str, dict[str, str]] = {f"list{number}": {} for number in (1, 2, 3)}
-    for number, part in ((number, part) for number in (1, 2, 3) for part in ("train", "test")):
-        file = f"{part}list0{number}.txt"
-        for line, (place, *stated) in _rows(file, texts, 2 if part == "train" else 1):
-            folder, _, clip = place.rpartition("/")
-            if folder not in places or not clip.endswith(".avi"):
-                raise ValueError(f"{file}, line {line}: {place!r} is not CLASS/CLIP.avi with a class of classInd.txt")
-            if stated and _number(file, line, *stated) != numbers[folder]:
-                raise ValueError(f"{file}, line {line}: {folder} has the number {numbers[folder]} in classInd.txt")
-            name = clip.removesuffix(".avi")
-            if name in parts[f"list{number}"] or labels.setdefault(name, places[folder]) != places[folder]:
-                raise ValueError(f"{file}, line {line}: {name} is listed before, in this split or of another class")
-            parts[f"list{number}"][name] = part
-    columns = {column: [found.get(name, "") for name in sorted(labels)] for column, found in parts.items()}
-    return _listing(labels, classes, columns)
+def ucf101(texts: Texts) -> Listing:
+    """`classInd.txt`, `trainlist01.txt`, `testlist01.txt` and so on to 03, with either kind of line end."""
+    numbers = _words(texts, "classInd.txt", rf"(?P<number>{NUMBER}) (?P<kind>\S+)", "a number and a class")
+    classes, lists = _classes(numbers), []
+    numbers = dict(zip(numbers.kind, numbers.number.astype(int), strict=True))
+    for column in ("list1", "list2", "list3"):
+        for part, number in (("train", rf" (?P<number>{NUMBER})"), ("test", "")):
+            file = f"{part}{column[:-1]}0{column[-1]}.txt"
+            rows = _words(texts, file, rf"(?P<kind>\S+)/(?P<name>[^/\s]+)\.avi{number}", "CLASS/CLIP.avi, as announced")
+            stated = rows.number.astype(int) if part == "train" else rows.kind.map(numbers)
+            _require(rows.kind.isin(classes) & (stated == rows.kind.map(numbers)), rows, "of a class of classInd.txt")
+            lists.append(rows.assign(column=column, value=part))
+    return _selected(lists, classes, "")
 
 
-def hmdb51(texts: Mapping[str, str]) -> Listing:
-    """`CLASS_test_split1.txt` to 3 of every class: a clip and 1 (train), 2 (test) or 0 (not used) a line.
-
-    Raises:
-        FileNotFoundError: if there is none, or one of the three of a class is missing.
-        ValueError: if a line has another form, or a clip is listed twice.
-    """
-    pattern = re.compile(r"(.+)_test_split[123]\.txt")
-    classes = tuple(sorted({found[1] for name in texts if (found := pattern.fullmatch(name))}))
+def hmdb51(texts: Texts) -> Listing:
+    """`CLASS_test_split1.txt` to 3 of every class: a clip and 1 (train), 2 (test) or 0 (not used) a line."""
+    classes = tuple(sorted({file.rpartition("_test_split")[0] for file in texts}))
     if not classes:
         raise FileNotFoundError("none of its lists such as brush_hair_test_split1.txt is there")
-    labels: dict[str, int] = {}
-    ids: dict[str, dict[str, int]] = {f"id{number}": {} for number in (1, 2, 3)}
-    for label, kind in enumerate(classes):
-        for number in (1, 2, 3):
-            file, found = f"{kind}_test_split{number}.txt", ids[f"id{number}"]
-            for line, (clip, use) in _rows(file, texts, 2):
-                name = clip.removesuffix(".avi")
-                if use not in ("0", "1", "2") or name in found or labels.setdefault(name, label) != label:
-                    raise ValueError(f"{file}, line {line}: {clip} {use} should be a new clip and 0, 1 or 2")
-                found[name] = int(use)
-    columns = {column: [found.get(name, 0) for name in sorted(labels)] for column, found in ids.items()}
-    return _listing(labels, classes, columns)
+    lists = []
+    for kind in classes:
+        for number in "123":
+            rows = _words(texts, f"{kind}_test_split{number}.txt", r"(?P<name>\S+)\.avi (?P<value>[012])",
+                          "CLIP.avi and 0, 1 or 2")
+            lists.append(rows.assign(kind=kind, column=f"id{number}", value=rows.value.astype(int)))
+    return _selected(lists, classes, 0)
 
 
-def esc50(texts: Mapping[str, str]) -> Listing:
-    """`esc50.csv`. ESC-10 are the clips whose column `esc10` is true; their labels are those of ESC-50.
-
-    Raises:
-        FileNotFoundError: if it is missing.
-        ValueError: if columns are missing, a value has another form, or a clip is listed twice.
-    """
-    file, numbers, categories, folds, small = "esc50.csv", {}, {}, {}, {}
-    for line, row in _table(file, texts, ("filename", "fold", "target", "category", "esc10")):
-        clip = esc_clip(row["filename"].removesuffix(".wav"))
-        if clip in categories:
-            raise ValueError(f"{file}, line {line}: {clip} is listed before")
-        _number_class(file, line, numbers, row["category"], row["target"])
-        categories[clip], folds[clip] = row["category"], _number(file, line, row["fold"])
-        small[clip] = choose(f"{file}, line {line}: esc10", row["esc10"].lower(), ("true", "false")) == "true"
-    classes = tuple(sorted(numbers, key=numbers.get))
-    labels = {clip: classes.index(category) for clip, category in categories.items()}
-    columns = {"fold": [folds[clip] for clip in sorted(labels)], "esc10": [small[clip] for clip in sorted(labels)]}
-    return _listing(labels, classes, columns, dict.fromkeys(labels, 5.0))
+def esc50(texts: Texts) -> Listing:
+    """`esc50.csv`. ESC-10 are the clips whose column `esc10` is true; their labels are those of ESC-50."""
+    rows = _table(texts, "esc50.csv", {"filename": r".+\.wav", "fold": NUMBER, "target": NUMBER, "category": ".+",
+                                       "esc10": "(?i:true|false)"})
+    rows = rows.rename(columns={"target": "number", "category": "kind"})
+    rows["name"] = rows.filename.str.removesuffix(".wav").str.extract(f"^({ESC_CLIP})", expand=False)
+    _require(rows.name.notna() & ~rows.name.duplicated(), rows, "a clip that is not listed before")
+    classes = _classes(rows)
+    clips = rows.assign(fold=rows.fold.astype(int), esc10=rows.esc10.str.lower() == "true", seconds=5.0)
+    return _listing(clips, classes, ["fold", "esc10"])
 
 
-def esc_clip(stem: str) -> str:
-    """The clip of a file: `1-100032-A` of `1-100032-A-0`, as ESC-50 calls it, or of `1-100032-A`, as ESC-10 does."""
-    return "-".join(stem.split("-")[:3])
-
-
-def kinetics(texts: Mapping[str, str], only: tuple[str, ...] | None = None) -> Listing:
+def kinetics(texts: Texts, only: tuple[str, ...] | None = None) -> Listing:
     """`train.csv`, `val.csv`, `test.csv`, those that are there; columns label, youtube_id, time_start and time_end.
 
     Without the column `label`, as of the original test list, clips have no class. A clip that is listed again keeps
-    its first class and part, in that order of the lists, with a note.
-
-    Args:
-        texts: of the lists.
-        only: classes of this set; the others' clips are left out. By default all.
-
-    Raises:
-        FileNotFoundError: if there is none of the lists.
-        ValueError: if columns are missing, or a time is no number.
+    its first class and part, in that order of the lists. Only clips of some classes belong to the set, by default all.
     """
-    found: dict[str, tuple[str, str, float]] = {}
-    notes: dict[str, str] = {}
-    present = [part for part in ("train", "val", "test") if f"{part}.csv" in texts]
-    if not present:
+    patterns = {"youtube_id": ".*", "time_start": SECONDS, "time_end": SECONDS}
+    lists = [_table(texts, f"{part}.csv", patterns).assign(part=part)
+             for part in ("train", "val", "test") if f"{part}.csv" in texts]
+    if not lists:
         raise FileNotFoundError("none of its lists train.csv, val.csv, test.csv is there")
-    for part in present:
-        for line, row in _table(f"{part}.csv", texts, ("youtube_id", "time_start", "time_end")):
-            start, end = _times(f"{part}.csv", line, row["time_start"], row["time_end"])
-            name, label = f"{row['youtube_id']}_{int(start):06d}_{int(end):06d}", (row.get("label") or "").strip()
-            first = found.setdefault(name, (label, part, end - start))
-            if first[:2] != (label, part):
-                notes[name] = f"listed twice: as {first[0]!r} ({first[1]}), which counts, and {label!r} ({part})"
-    others = frozenset(name for name in found if only is not None and found[name][0] not in only)
-    kept = {name: values for name, values in found.items() if name not in others}
-    classes = tuple(sorted(only or {label for label, _, _ in kept.values() if label}))
-    numbers = {label: number for number, label in enumerate(classes)} | {"": -1}
-    labels = {name: numbers[label] for name, (label, _, _) in kept.items()}
-    columns = {"part": [kept[name][1] for name in sorted(kept)]}
-    return _listing(labels, classes, columns, {name: values[2] for name, values in kept.items()}, others, notes)
+    rows = _lasting(pd.concat(lists, ignore_index=True).rename(columns={"time_start": "start", "time_end": "end"}))
+    rows["kind"] = rows.label.fillna("").str.strip() if "label" in rows else ""
+    rows["name"] = [f"{clip}_{int(start):06d}_{int(end):06d}"
+                    for clip, start, end in zip(rows.youtube_id, rows.start, rows.end, strict=True)]
+    rows = rows.drop_duplicates("name")
+    rows = rows[rows.kind.isin(only)] if only else rows
+    return _listing(rows, tuple(sorted(only or set(rows.kind) - {""})), ["part"])
 
 
-def kinetics_sound(texts: Mapping[str, str]) -> Listing:
-    """The clips of Kinetics whose classes are in `data_manifests/kinetics_sound_classes.txt`; raises as `kinetics`.
+def kinetics_sound(texts: Texts) -> Listing:
+    """The clips of Kinetics whose classes are in `data_manifests/kinetics_sound_classes.txt`.
 
     Source: Arandjelovic and Zisserman 2017 chose 34 classes; the 31 whose names are known are listed there.
     """
@@ -190,149 +117,120 @@ def kinetics_sound(texts: Mapping[str, str]) -> Listing:
     return kinetics(texts, tuple(listed.read_text(encoding="utf-8").splitlines()))
 
 
-def audioset(texts: Mapping[str, str]) -> Listing:
+def audioset(texts: Texts) -> Listing:
     """`balanced_train_segments.csv`, `unbalanced_train_segments.csv` and `eval_segments.csv`, those that are there.
 
     Three lines that begin with #, then `YTID, start_seconds, end_seconds, "labels"`. A segment has several labels, and
     pre-training uses none: there are no classes here.
-
-    Raises:
-        FileNotFoundError: if there is none of the lists.
-        ValueError: if a line has another form, a list is shorter than it says, or a recording is listed twice.
     """
-    parts, seconds = {}, {}
-    present = [file for file in AUDIOSET_LISTS if file in texts]
-    if not present:
+    lists = []
+    for file in filter(texts.get, AUDIOSET_LISTS):
+        rows = _words(texts, file, rf'(?P<name>\S{{11}}), (?P<start>{SECONDS}), (?P<end>{SECONDS}), "[^"]*"|#.*',
+                      'a YTID, start, end and "labels"')
+        announced = re.search(r"num_segs=(\d+)", texts[file])
+        rows = rows[rows.name.notna()].assign(part=AUDIOSET_LISTS[file])
+        if announced and int(announced[1]) != len(rows):
+            raise ValueError(f"{file} has {len(rows):,} segments and announces {int(announced[1]):,}; fetch it again")
+        lists.append(rows)
+    if not lists:
         raise FileNotFoundError(f"none of its lists {', '.join(AUDIOSET_LISTS)} is there")
-    for file in present:
-        lines, rows = texts[file].splitlines(), 0
-        for line, row in _values(file, lines):
-            if len(row) != 4 or len(row[0]) != YOUTUBE_ID or row[0] in parts:
-                raise ValueError(f"{file}, line {line}: {row} should be a new YTID, start, end and labels")
-            start, end = _times(file, line, *row[1:3])
-            parts[row[0]], seconds[row[0]], rows = AUDIOSET_LISTS[file], end - start, rows + 1
-        announced = re.search(r"num_segs=(\d+)", "\n".join(lines[:3]))
-        if announced and int(announced[1]) != rows:
-            raise ValueError(f"{file} has {rows:,} segments and announces {int(announced[1]):,}; fetch it again")
-    columns = {"part": [parts[name] for name in sorted(parts)]}
-    return _listing(dict.fromkeys(parts, -1), (), columns, seconds)
+    rows = _lasting(pd.concat(lists, ignore_index=True))
+    _require(~rows.name.duplicated(), rows, "of a recording that is not listed before")
+    return _listing(rows.assign(kind=""), (), ["part"])
 
 
-def audioset_clip(stem: str) -> str:
-    """The recording of a file called `YTID` or `YTID_anything`; the stem itself if it has another form."""
-    return stem[:YOUTUBE_ID] if stem[YOUTUBE_ID : YOUTUBE_ID + 1] in ("", "_") else stem
+ESC_CLIP = r"[^-]+-[^-]+-[^-]+"          # 1-100032-A-0, as ESC-50 calls it, or 1-100032-A, as ESC-10 does
+LAYOUTS = {
+    "kinetics700": Layout(r"(train|val|test)\.csv", kinetics),
+    "kinetics_sound": Layout(r"(train|val|test)\.csv", kinetics_sound),
+    "audioset": Layout(r"(balanced_train|unbalanced_train|eval)_segments\.csv", audioset, clip=r".{11}(?=_|$)|.+"),
+    "ucf101": Layout(r"classInd\.txt|(train|test)list0[123]\.txt", ucf101),
+    "hmdb51": Layout(r".+_test_split[123]\.txt", hmdb51),
+    "esc50": Layout(r"esc50\.csv", esc50, "audio", SOUNDS, ESC_CLIP),
+}
 
 
 def check(name: str, listing: Listing) -> None:
     """Raise ValueError unless the lists of a data set name as many clips and classes as its manifest declares."""
+    advice = "fetch the official lists, or accept these: --subset"
     for key, split in load_manifest(name).splits.items():
-        found = {part: int(mask.sum()) for part, mask in split.masks(listing.columns).items()}
-        found |= {"unused": len(listing.names) - sum(found.values()), "classes": len(listing.classes)}
-        expected = {part: number for part, number in split.expect.items() if number is not None}
-        if any(found[part] != number for part, number in expected.items()):
-            raise ValueError(f"{name}: the lists give {found} for {key}, data_manifests/{name}.yaml declares "
-                             f"{expected}; fetch the official lists, or accept these: --subset")
-    without = sorted(set(range(len(listing.classes))) - set(listing.labels.tolist()))
+        counts = {part: int(mask.sum()) for part, mask in split.masks(listing.clips).items()}
+        counts |= {"unused": len(listing.clips) - sum(counts.values()), "classes": len(listing.classes)}
+        check_counts(f"{name}, {key}, by its lists", counts, split.expect, advice)
+    without = sorted(set(range(len(listing.classes))) - set(listing.clips.label))
     if without:
         raise ValueError(f"{name}: the lists have no clip of {', '.join(listing.classes[label] for label in without)}; "
-                         f"fetch the official lists, or accept these: --subset")
+                         f"{advice}")
 
 
-LAYOUTS = {
-    "kinetics700": Layout(r"(train|val|test)\.csv", kinetics),
-    "kinetics_sound": Layout(r"(train|val|test)\.csv", kinetics_sound),
-    "audioset": Layout(r"(balanced_train|unbalanced_train|eval)_segments\.csv", audioset, clip=audioset_clip),
-    "ucf101": Layout(r"classInd\.txt|(train|test)list0[123]\.txt", ucf101),
-    "hmdb51": Layout(r".+_test_split[123]\.txt", hmdb51),
-    "esc50": Layout(r"esc50\.csv", esc50, needs="audio", suffixes=SOUNDS, clip=esc_clip),
-}
+def _listing(rows: DataFrame, classes: tuple[str, ...], columns: list[str]) -> Listing:
+    """The listing of rows with a `name`, its class as `kind`, "" where there is none, and columns of splits."""
+    numbers = {kind: number for number, kind in enumerate(classes)} | {"": -1}
+    rows = rows.assign(label=rows.kind.map(numbers).astype(np.int64), seconds=rows.get("seconds", np.nan))
+    return Listing(rows.set_index("name")[["label", "seconds", *columns]].sort_index(), classes)
 
 
-def _listing(
-    labels: Mapping[str, int],
-    classes: tuple[str, ...],
-    columns: Mapping[str, list],
-    seconds: Mapping[str, float] | None = None,
-    others: frozenset[str] = frozenset(),
-    notes: Mapping[str, str] | None = None,
-) -> Listing:
-    """The listing of labels by name; columns are in the order of the sorted names."""
-    names = tuple(sorted(labels))
-    lasting = np.array([(seconds or {}).get(name, np.nan) for name in names], dtype=np.float64)
-    return Listing(names, classes, np.array([labels[name] for name in names], dtype=np.int64),
-                   {column: np.array(values) for column, values in columns.items()}, lasting, others, notes or {})
+def _selected(lists: list[DataFrame], classes: tuple[str, ...], unlisted: object) -> Listing:
+    """The listing of lists of clips with a `kind` and the `value` that a column of splits has there."""
+    rows = pd.concat(lists, ignore_index=True)
+    new = ~rows.duplicated(["name", "column"]) & (rows.kind == rows.groupby("name").kind.transform("first"))
+    _require(new, rows, "a clip that is not listed before in this split, or of another class")
+    columns = rows.pivot(index="name", columns="column", values="value").fillna(unlisted).astype(type(unlisted))
+    kinds = rows.drop_duplicates("name").set_index("name").kind
+    return _listing(columns.assign(kind=kinds).reset_index(), classes, list(columns))
 
 
-def _text(file: str, texts: Mapping[str, str]) -> str:
+def _classes(rows: DataFrame) -> tuple[str, ...]:
+    """The classes `kind` in the order of their `number`."""
+    pairs = rows.assign(number=rows.number.astype(int)).drop_duplicates(["number", "kind"])
+    _require(~pairs.number.duplicated() & ~pairs.kind.duplicated(), pairs, "a class with one number, no other's")
+    return tuple(pairs.sort_values("number").kind)
+
+
+def _lasting(rows: DataFrame) -> DataFrame:
+    """The rows with `start` and `end` as numbers, and the `seconds` between them."""
+    rows = rows.astype({"start": float, "end": float})
+    _require(rows.start < rows.end, rows, "of a clip that ends after its start")
+    return rows.assign(seconds=rows.end - rows.start)
+
+
+def _lines(texts: Texts, file: str) -> DataFrame:
+    """The lines of a list that are not blank: file, line, text."""
     if file not in texts:
         raise FileNotFoundError(f"its list {file} is not there")
-    return texts[file]
+    lines = [(file, number, text.strip()) for number, text in enumerate(texts[file].split("\n"), 1) if text.strip()]
+    return DataFrame(lines, columns=["file", "line", "text"])
 
 
-def _rows(file: str, texts: Mapping[str, str], columns: int) -> list[tuple[int, list[str]]]:
-    """Line numbers and the words of the lines that are not blank."""
-    rows = [(line, text.split()) for line, text in enumerate(_text(file, texts).splitlines(), 1) if text.strip()]
-    for line, words in rows:
-        if len(words) != columns:
-            raise ValueError(f"{file}, line {line}: {' '.join(words)!r} should be {columns} words")
-    return rows
+def _words(texts: Texts, file: str, pattern: str, should: str) -> DataFrame:
+    """The lines of a list and the named groups of a pattern that each should match, with one space between words."""
+    rows = _lines(texts, file)
+    words = rows.text.str.replace(r"\s+", " ", regex=True)
+    _require(words.str.fullmatch(pattern), rows, should)
+    return rows.join(words.str.extract(f"^(?:{pattern})$"))
 
 
-def _table(file: str, texts: Mapping[str, str], needed: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
-    """Line numbers and rows of a table with a header."""
-    lines = _values(file, _text(file, texts).splitlines())
-    header = lines[0][1] if lines else []
-    missing = [name for name in needed if name not in header]
-    if missing:
-        raise ValueError(f"{file} lacks the columns {', '.join(missing)}; it has {header}")
-    for line, values in lines:
-        if len(values) != len(header):
-            raise ValueError(f"{file}, line {line}: has {len(values)} values for {len(header)} columns; truncated?")
-    return [(line, dict(zip(header, values, strict=True))) for line, values in lines[1:]]
-
-
-def _values(file: str, lines: Sequence[str]) -> list[tuple[int, list[str]]]:
-    """Line numbers and values of the lines of a csv file that are neither blank nor comments.
-
-    Every line by itself: a quotation mark too many would make one value of all that follow.
-    """
-    rows = []
-    for line, text in enumerate(lines, 1):
-        if not text.strip() or text.startswith("#"):
-            continue
-        try:
-            rows.append((line, next(csv.reader([text], skipinitialspace=True, strict=True))))
-        except csv.Error as error:
-            raise ValueError(f"{file}, line {line}: {error}; fetch it again") from error
-    return rows
-
-
-def _number_class(file: str, line: int, numbers: dict[str, int], name: str, text: str) -> None:
-    """Give a class its number, which is no other one's."""
-    number = _number(file, line, text)
-    if numbers.setdefault(name, number) != number or list(numbers.values()).count(number) > 1:
-        raise ValueError(f"{file}, line {line}: {name!r} has the number {text}, of another class, or a second one")
-
-
-def _number(file: str, line: int, text: str) -> int:
-    if not text.isdecimal() or len(text) > DIGITS:
-        raise ValueError(f"{file}, line {line}: {text!r} should be a whole number of at most {DIGITS} digits")
-    return int(text)
-
-
-def _times(file: str, line: int, *texts: str) -> tuple[float, float]:
-    """When a clip starts and ends."""
-    start, end = (_seconds(file, line, text) for text in texts)
-    if not start < end:
-        raise ValueError(f"{file}, line {line}: ends at {end:g} s, before it has started at {start:g} s")
-    return start, end
-
-
-def _seconds(file: str, line: int, text: str) -> float:
+def _table(texts: Texts, file: str, patterns: Mapping[str, str]) -> DataFrame:
+    """The lines of a table below its header and their columns, of which some should match patterns."""
+    rows = _lines(texts, file)
     try:
-        value = float(text.replace("_", "?"))  # float() reads 1_0 as 10
-    except ValueError:
-        value = float("nan")
-    if not 0 <= value < 10**6:
-        raise ValueError(f"{file}, line {line}: {text!r} should be a time in seconds")
-    return value
+        table = pd.read_csv(io.StringIO("\n".join(rows.text)), dtype=str, keep_default_na=False, index_col=False,
+                            skipinitialspace=True)
+    except ValueError as error:
+        raise ValueError(f"{file}: {str(error).strip()}; fetch it again") from error
+    missing = [column for column in patterns if column not in table]
+    if missing or len(table) != len(rows) - 1:  # a quotation mark too many makes one value of several lines
+        what = f"lacks the columns {', '.join(missing)}" if missing else "has a value of several lines"
+        raise ValueError(f"{file} {what}; fetch it again")
+    table = rows[1:].reset_index(drop=True).join(table)
+    for column, pattern in patterns.items():
+        _require(table[column].str.fullmatch(pattern), table, f"a line in which {column} is of the form {pattern}")
+    return table
+
+
+def _require(right: "Series[bool]", rows: DataFrame, should: str) -> None:
+    """Raise ValueError about the first row that is not right."""
+    wrong = rows[~right.fillna(False).astype(bool)]
+    if len(wrong):
+        file, line, text = wrong.iloc[0][["file", "line", "text"]]
+        raise ValueError(f"{file}, line {line}: {text!r} should be {should}; fetch it again")

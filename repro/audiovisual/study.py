@@ -11,10 +11,9 @@ from torch import Tensor
 
 from repro.audiovisual import CHARACTERS, MODALITIES, augment, finetune, pretrain
 from repro.audiovisual.coverage import expected_categories
-from repro.audiovisual.data import Pairs
+from repro.audiovisual.data import Pairs, members
 from repro.audiovisual.data import load as load_set
 from repro.audiovisual.finetune import FineTuner
-from repro.audiovisual.members import members
 from repro.audiovisual.pretrain import VERSION, Pretrainer
 from repro.audiovisual.recipe import PAPER, PRESETS, TARGETS, VARIANTS, AudioVisualRecipe
 from repro.data import manifest

@@ -1,25 +1,25 @@
-"""Preparing folders of video and sound: what is found and read again; real files where they are at hand."""
+"""Preparing folders of video and sound: what is found, refused, left out, noted and read again."""
 
 import json
-import math
 import zipfile
 
 import numpy as np
 import pytest
 import torch
-from made_clips import mp4_with_sound, ogg, wav
+from made_clips import mp4_with_sound, ogg, silent_avi, tone, wav, write
 from made_up_pairs import tiny
-from ucf101_files import LISTS, SILENT, WHOLE, assert_same, counting, left_behind, loaded, ready
+from ucf101_files import LISTS, SILENT, assert_same, loaded, ready
 
-from repro.audiovisual import data, prepare, sound, study, video
+from repro.audiovisual import data, decode, prepare, study
 from repro.data import archives, manifest
 
 ESC = ("filename,fold,target,category,esc10\n1-7-A-0.wav,1,0,dog,True\n2-8-A-1.wav,2,1,cat,False\n"
        "2-9-A-0.wav,2,0,dog,True\n")
+LOUD = write("wav", sound=np.concatenate([tone(0.5), [[np.nan]]], axis=1).astype(np.float32), sound_codec="pcm_f32le")
 REAL = manifest.data_root()
 
 
-def test_prepare_and_load(distribution, tmp_path):
+def test_prepare_and_load(distribution):
     files = SILENT | {"Any/v_b.mp4": mp4_with_sound(1.8)}
     del files["Any/v_b.avi"]
     root = distribution(files)
@@ -27,25 +27,23 @@ def test_prepare_and_load(distribution, tmp_path):
     assert_same(made := ready(root), loaded(root))
     assert (made.name, made.classes) == ("ucf101", ("Archery", "Biking"))
     assert made.names.tolist() == ["v_a", "v_b", "v_c", "v_d", "v_e"] and made.labels.tolist() == [1, 0, 1, 0, 1]
-    for number, clip in enumerate(made.names):
-        suffix = "mp4" if clip == "v_b" else "avi"
-        frames = made.frames[made.first_frame[number] : made.first_frame[number + 1]]
-        np.testing.assert_array_equal(frames, video.read(files[f"Any/{clip}.{suffix}"], 24).frames)
+    pictures = [decode.read_pictures(contents, 24)[0] for _, contents in sorted(
+        (place[:7], contents) for place, contents in files.items())]
+    np.testing.assert_array_equal(made.frames, np.concatenate(pictures))
     assert np.diff(made.first_frame).tolist() == [18, 18, 18, 17, 17] and made.frames.shape == (88, 24, 32, 3)
-    assert np.diff(made.first_row).tolist() == [0, 180, 0, 0, 0] and made.rows_per_frame == 10
-    track = sound.read(files["Any/v_b.mp4"])
+    assert np.diff(made.first_row).tolist() == [0, 180, 0, 0, 0]
+    track = decode.read_sound(files["Any/v_b.mp4"])
     # Preparing computes with one thread, this process with its own, so products of the filters with the spectrum may be
     # added in another order. Of a band at most 37 are not zero and none is negative: two sums differ by at most
     # 2 * 37 * 2**-24 = 4.4e-6 of their value, logarithms by as much; and these, below 16, are each rounded by 1e-6.
-    np.testing.assert_allclose(made.mel, sound.log_mel(sound.aligned(track, track.start, 18)), rtol=0, atol=7e-6)
+    np.testing.assert_allclose(made.mel, decode.log_mel(decode.aligned(track, track.start, 18)), rtol=0, atol=7e-6)
     assert made.splits["split1"]["test"].tolist() == [True, True, False, False, False]
     assert made.splits["split3"]["train"].tolist() == [True, False, True, True, False]
-    assert made.notes == {clip: ("no sound",) for clip in ("v_a", "v_c", "v_d", "v_e")}
-    assert not made.reasons and made.missing == () and left_behind(tmp_path) == WHOLE
+    assert made.notes == dict.fromkeys(("v_a", "v_c", "v_d", "v_e"), "no sound")
+    assert not made.reasons and made.missing == []
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
     records = [json.loads(line) for line in made.records.read_text().splitlines()]
     assert [record["name"] for record in records[:-1]] == made.names.tolist()
-    assert records[1]["rows"] == {"frames": 18, "mel": 180} and records[0]["notes"] == ["no sound"]
     said = "\n".join(prepare.describe(made))
     assert "ucf101: 5 clips of 2 of the 2 classes; " in said
     assert "5 with pictures (32 x 24, 88 frames), 1 with sound (180 rows)" in said
@@ -57,8 +55,8 @@ def test_the_training_part_of_a_split_alone_is_trained_with(distribution):
     made, digests = ready(root), set()
     for name, masks in made.splits.items():
         clips = data.load("ucf101", root, size=21, split=name)  # a crop of pictures 24 high
-        for part, expected in (("pretrain", "train"), ("train", "train"), ("test", "test")):
-            assert getattr(clips, part).tolist() == masks[expected].tolist(), (name, part)
+        for part, mask in (("pretrain", "train"), ("train", "train"), ("test", "test")):
+            assert getattr(clips, part).tolist() == masks[mask].tolist(), (name, part)
         assert clips.labels.tolist() == clips.categories.tolist() == made.labels.tolist()
         digests.add(clips.digest)
     assert len(digests) == 3
@@ -67,9 +65,8 @@ def test_the_training_part_of_a_split_alone_is_trained_with(distribution):
 
 def test_archive_workers_and_folder_give_the_same_set(distribution, tmp_path, monkeypatch):
     alone = ready(distribution())
-    (tmp_path / "packed" / "ucf101").mkdir(parents=True)
-    (tmp_path / "packed" / "splits").mkdir()
     for path, members in (("ucf101/any.zip", SILENT), ("splits/ucf101.zip", LISTS)):
+        (tmp_path / "packed" / path).parent.mkdir(parents=True)
         with zipfile.ZipFile(tmp_path / "packed" / path, "w") as archive:
             for place, contents in members.items():
                 archive.writestr(f"x/{place}", contents)
@@ -77,103 +74,16 @@ def test_archive_workers_and_folder_give_the_same_set(distribution, tmp_path, mo
     assert_same(alone, ready(tmp_path / "packed", workers=2))
 
 
-def test_what_is_prepared_is_not_decoded_again(distribution, monkeypatch):
+def test_what_is_prepared_is_not_decoded_again_but_for_another_size(distribution, monkeypatch):
     root = distribution()
-    first = ready(root)
-    decoded = counting(monkeypatch)
-    assert_same(first, ready(root))
-    assert not decoded
-    prepare.prepare("ucf101", root, size=32)
-    assert decoded == first.names.tolist()
-
-
-def test_another_size_is_asked_for_by_name(distribution):
-    root = distribution()
-    ready(root)
+    first, again, clip = ready(root), [], prepare.clip
     with pytest.raises(FileNotFoundError, match=r"is not prepared: run `repro data prepare ucf101 --size 32` first"):
         prepare.load("ucf101", root, size=32)
-    for size in (7, 513, 24.0, True):
-        with pytest.raises(ValueError, match=f"size={size} should be a whole number from 8 to 512"):
-            prepare.load("ucf101", root, size=size)
-
-
-# ------------------------------------------------------------------------------------------------ other data sets
-
-
-def test_sound_alone(distribution):
-    files = {"audio/1-7-A-0.wav": wav(5.0, 8_000), "ESC-10/001 - Dog/2-9-A.ogg": ogg(2.5),
-             "audio/2-8-A-1.wav": wav(5.04, 44_100, 2), "ESC-10/001 - Dog/1-7-A.ogg": ogg()}
-    root = distribution(files, {"esc50.csv": ESC}, name="esc50")
-    with pytest.raises(ValueError, match=r"the lists give .* for fold1, data_manifests/esc50.yaml declares"):
-        prepare.prepare("esc50", root)
-    made = prepare.prepare("esc50", root, subset=True)
-    assert made.names.tolist() == ["1-7-A", "2-8-A", "2-9-A"] and made.classes == ("dog", "cat")
-    assert np.diff(made.first_row).tolist() == [500, 510, 250] and made.mel.shape == (1260, 80)
-    assert made.frames.shape == (0, 128, 170, 3) and made.first_frame.tolist() == [0] * 4
-    assert made.notes["2-9-A"][0].startswith("lasts 2.5") and made.notes["2-9-A"][0].endswith(" s, 5.00 s are listed")
-    assert made.notes["1-7-A"][0].startswith("there twice, not read: ") and "2-8-A" not in made.notes
-    assert made.splits["fold2"]["test"].tolist() == [False, True, True]
-    assert made.splits["esc10_fold2"]["test"].tolist() == [False, False, True]
-    assert_same(made, prepare.load("esc50", root, subset=True))
-
-
-@pytest.mark.parametrize("seconds", [0.001, 0.05, 0.1, 0.15])
-def test_sound_alone_of_any_length_is_a_clip(distribution, seconds):
-    files = {f"audio/{name}": wav(seconds) for name in ("1-7-A-0.wav", "2-8-A-1.wav", "2-9-A-0.wav")}
-    made = prepare.prepare("esc50", distribution(files, {"esc50.csv": ESC}, "esc50"), subset=True)
-    frames = max(1, math.ceil(seconds * 10))
-    assert np.diff(made.first_row).tolist() == [10 * frames] * 3 and np.isfinite(made.mel).all()
-    clips = data._clips(made, "fold1", 16)
-    assert clips.view("audio", torch.arange(3), torch.Generator()).shape == (3, 80, 160)
-
-
-def test_kinetics_and_its_part_with_sound(distribution):
-    names = {"tap dancing": "abcdefghijk_000001_000011", "zumba": "-bcdefghijk_000020_000030"}
-    rows = "".join(f"{label},{name[:11]},{int(name[12:18])},{int(name[19:])}\n" for label, name in names.items())
-    files = {f"{label}/{name}.mp4": mp4_with_sound(1.8, codec="mpeg4") for label, name in names.items()}
-    lists = {"train.csv": f"label,youtube_id,time_start,time_end\n{rows}"}
-    root = distribution(files, lists, name="kinetics700")
-    with pytest.raises(ValueError, match=r"declares \{'classes': 700\}"):
-        prepare.prepare("kinetics700", root, size=24)
-    whole = prepare.prepare("kinetics700", root, size=24, subset=True)
-    assert whole.classes == ("tap dancing", "zumba") and whole.labels.tolist() == [1, 0]
-    assert whole.splits["standard"]["train"].all() and not whole.splits["standard"]["test"].any()
-    part = prepare.prepare("kinetics_sound", root, size=24, subset=True)
-    assert part.names.tolist() == [names["tap dancing"]] and not part.reasons and len(part.classes) == 31
-    assert part.notes[names["tap dancing"]] == ("lasts 1.80 s, 10.00 s are listed",)
-    np.testing.assert_array_equal(part.frames, whole.frames[18:])
-
-
-def test_audioset(distribution):
-    rows = "YTIDYTIDYT1, 0.0, 1.8, \"/m/1,/m/2\"\nYTIDYTIDYT2, 0.0, 1.8, \"/m/1\"\n"
-    files = {"a/YTIDYTIDYT1.mp4": mp4_with_sound(1.8), "b/YTIDYTIDYT2_0.000_1.800.mp4": mp4_with_sound(1.8)}
-    root = distribution(files, {"balanced_train_segments.csv": rows}, name="audioset")
-    made = prepare.prepare("audioset", root, size=8)
-    assert made.name == "audioset" and made.labels.tolist() == [-1, -1] and made.classes == () and not made.notes
-
-
-# ------------------------------------------------------------------------------------------------ real files
-
-
-@pytest.mark.skipif(not (REAL / "ucf101" / "sample.zip").exists(), reason="ucf101/sample.zip is not below REPRO_DATA")
-def test_real_clips_of_ucf101(tmp_path, monkeypatch):
-    """Two short clips of the archive: one with packed B-frames and sound, one without sound."""
-    members = archives._members
-
-    def some(path):
-        for entry in members(path):
-            if entry.name.endswith(("/v_Archery_g05_c04.avi", "/v_Biking_g05_c02.avi", ".txt")):
-                yield entry
-
-    monkeypatch.setattr(archives, "_members", some)
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    with pytest.raises(ValueError, match="13,318 clips of the lists have no file"):
-        prepare.prepare("ucf101", REAL)
-    made = prepare.prepare("ucf101", REAL, size=24, subset=True)
-    assert made.names.tolist() == ["v_Archery_g05_c04", "v_Biking_g05_c02"]
-    assert [made.classes[label] for label in made.labels] == ["Archery", "Biking"]
-    assert made.first_frame[1] == 21 and np.diff(made.first_row).tolist() == [210, 0]
-    assert made.notes == {"v_Biking_g05_c02": ("no sound",)} and not made.reasons
+    monkeypatch.setattr(prepare, "clip", lambda item, **options: again.append(item.name) or clip(item, **options))
+    assert_same(first, ready(root))
+    assert not again
+    prepare.prepare("ucf101", root, size=32)
+    assert again == first.names.tolist()
 
 
 def test_what_is_prepared_anew_takes_effect_in_a_live_process(distribution, monkeypatch):
@@ -187,3 +97,155 @@ def test_what_is_prepared_anew_takes_effect_in_a_live_process(distribution, monk
         assert len(study.data_of(recipe).labels) == count
         assert study.data_of(recipe) is study.data_of(recipe)
     assert len(read) == 2
+
+
+# Missing, there twice, bad
+
+
+def test_what_is_missing_is_named_with_the_next_step(distribution, tmp_path):
+    distribution(name="else")
+    with pytest.raises(FileNotFoundError, match=r"lacks \S*data/ucf101; ask for ucf101 at https://www.crcv.ucf.edu"):
+        ready(tmp_path / "data")
+    with pytest.raises(ValueError, match=r"dataset='ucf11' is not one of: kinetics700, .*did you mean 'ucf101'"):
+        prepare.load("ucf11", tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"its list classInd\.txt is not there; data_manifests/ucf101"):
+        ready(distribution(lists={}))
+    (tmp_path / "data" / "ucf101" / "Any").rename(tmp_path / "away")
+    with pytest.raises(FileNotFoundError, match="there is no file of the 5 clips that the lists name"):
+        ready(distribution({}))
+
+
+def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution):
+    root = distribution({place: SILENT[place] for place in list(SILENT)[:3]} | {"Any/v_z.avi": silent_avi()})
+    for refused in (ready, loaded):
+        with pytest.raises(ValueError, match=r"2 clips of the lists have no file: v_d, v_e; .*--subset"):
+            refused(root)
+    made = ready(root, subset=True)
+    assert made.name == "ucf101 (subset)" and made.names.tolist() == ["v_a", "v_b", "v_c"]
+    assert made.missing == ["v_d", "v_e"]
+    assert "2 clips of the lists have no file: v_d, v_e" in prepare.describe(made)
+    with pytest.raises(ValueError, match="--subset"):
+        loaded(root)
+
+
+def test_lists_that_are_not_the_official_ones_make_a_subset(distribution):
+    lists = {name: "".join(line for line in text.splitlines(keepends=True) if "v_e" not in line)
+             for name, text in LISTS.items()}
+    root = distribution(lists=lists)
+    with pytest.raises(ValueError, match=r"ucf101, split1, by its lists: .*train 2, .*; expected .*train 3.*--subs"):
+        ready(root)
+    assert len(ready(root, subset=True).names) == 4
+
+
+def test_a_clip_or_a_list_that_is_there_twice(distribution):
+    root = distribution()
+    distribution({"Other/v_a.mp4": mp4_with_sound(1.0)})
+    assert ready(root).notes["v_a"] == "10 frames, a view has 16"  # MP4 is read before AVI
+    distribution({"Other/v_b.avi": silent_avi()})
+    with pytest.raises(ValueError, match=r"v_b is there twice, as .*Any/v_b.avi and .*Other/v_b.avi; move one away"):
+        ready(root)
+    root = distribution(SILENT | {"other/classInd.txt": b"1 Biking\n"}, root="second")
+    with pytest.raises(ValueError, match=r"classInd.txt differs from another list of that name"):
+        ready(root)
+
+
+def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(distribution):
+    root = distribution(SILENT | {"Any/v_a.avi": b"", "Any/v_c.avi": silent_avi(80, 40)[:-900],
+                                  "Any/v_d.avi": b"<html>gone</html>"})
+    for options in ({}, {"subset": True}, {"skip_bad": True}):
+        with pytest.raises(ValueError, match=r"(?s)v_d: is no AVI, MP4, Matro.*--skip-bad --subset"):
+            ready(root, **options)
+    made = ready(root, subset=True, skip_bad=True)
+    assert made.names.tolist() == ["v_b", "v_e"] and len(made.frames) == made.first_frame[-1] == 18 + 17
+    assert sorted(made.reasons) == ["v_a", "v_c", "v_d"] and made.reasons["v_a"] == "is empty"
+    said = "\n".join(prepare.describe(made))
+    assert "3 files are left out (1 is empty, 1 truncated, 1 is no AVI, MP4, Matroska, WAV or Ogg file)" in said
+    assert_same(made, loaded(root, subset=True))
+    with pytest.raises(ValueError, match="3 files cannot be used"):
+        ready(root, subset=True)
+    distribution({"Any/v_d.avi": SILENT["Any/v_d.avi"]})  # and so on until all are whole
+    assert ready(root, subset=True, skip_bad=True).names.tolist() == ["v_b", "v_d", "v_e"]
+    distribution()
+    assert ready(root).names.tolist() == ["v_a", "v_b", "v_c", "v_d", "v_e"]
+
+
+def test_nothing_usable_is_an_error(distribution):
+    root = distribution({"Any/v_a.avi": b"nothing at all", "Any/v_c.avi": b""})
+    with pytest.raises(ValueError, match=r"(?s)2 files cannot be used .*none of its files is usable"):
+        ready(root, subset=True, skip_bad=True)
+
+
+# Other data sets
+
+
+def test_sound_alone(distribution):
+    files = {"audio/1-7-A-0.wav": wav(5.0, 8_000), "ESC-10/001 - Dog/2-9-A.ogg": ogg(2.5),
+             "audio/2-8-A-1.wav": wav(5.04, 44_100, 2), "ESC-10/001 - Dog/1-7-A.ogg": ogg()}
+    root = distribution(files, {"esc50.csv": ESC}, name="esc50")
+    with pytest.raises(ValueError, match=r"esc50, fold1, by its lists: .*--subset"):
+        prepare.prepare("esc50", root)
+    made = prepare.prepare("esc50", root, subset=True)
+    assert made.names.tolist() == ["1-7-A", "2-8-A", "2-9-A"] and made.classes == ("dog", "cat")
+    assert np.diff(made.first_row).tolist() == [500, 510, 250] and made.mel.shape == (1260, 80)
+    assert made.frames.shape == (0, 128, 170, 3) and made.first_frame.tolist() == [0] * 4
+    assert list(made.notes) == ["2-9-A"] and made.notes["2-9-A"].endswith(" s, 5.00 s are listed")
+    assert made.splits["fold2"]["test"].tolist() == [False, True, True]
+    assert made.splits["esc10_fold2"]["test"].tolist() == [False, False, True]
+    assert_same(made, prepare.load("esc50", root, subset=True))
+    distribution({"audio/1-7-A-0.wav": LOUD}, {}, name="esc50")
+    with pytest.raises(ValueError, match=r"1-7-A: a sample of its sound, at 0\.50 s, is nan; full scale is 1"):
+        prepare.prepare("esc50", root, subset=True)
+
+
+def test_clips_of_any_length_give_views(distribution):
+    lengths = dict(zip(("1-7-A-0", "2-8-A-1", "2-9-A-0"), (0.001, 0.1, 0.15), strict=True))
+    files = {f"audio/{name}.wav": wav(seconds) for name, seconds in lengths.items()}
+    made = prepare.prepare("esc50", distribution(files, {"esc50.csv": ESC}, "esc50"), subset=True)
+    assert np.diff(made.first_row).tolist() == [10, 10, 20] and np.isfinite(made.mel).all()
+    view = data.of_split(made, "fold1", 16).view("audio", torch.arange(3), torch.Generator())
+    assert view.shape == (3, 80, 160) and view.isfinite().all()
+    files = {"Any/v_a.avi": SILENT["Any/v_a.avi"], "Any/v_b.mp4": mp4_with_sound(0.04)}
+    made = ready(distribution(files), subset=True)
+    assert np.diff(made.first_frame).tolist() == [18, 1] and made.notes["v_b"] == "1 frames, a view has 16"
+    view = data.of_split(made, "split1", 16).view("video", torch.tensor([1, 1]), torch.Generator())
+    assert view.shape == (2, 3, 16, 24, 32) and (view == view[:, :, :1]).all()
+
+
+def test_kinetics_and_its_part_with_sound(distribution):
+    names = {"tap dancing": "abcdefghijk_000001_000011", "zumba": "-bcdefghijk_000020_000030"}
+    rows = "".join(f"{label},{name[:11]},{int(name[12:18])},{int(name[19:])}\n" for label, name in names.items())
+    files = {f"{label}/{name}.mp4": mp4_with_sound(1.8, codec="mpeg4") for label, name in names.items()}
+    lists = {"train.csv": f"label,youtube_id,time_start,time_end\n{rows}"}
+    root = distribution(files, lists, name="kinetics700")
+    with pytest.raises(ValueError, match=r"kinetics700, standard, by its lists: classes 2; expected classes 700"):
+        prepare.prepare("kinetics700", root, size=24)
+    whole = prepare.prepare("kinetics700", root, size=24, subset=True)
+    assert whole.classes == ("tap dancing", "zumba") and whole.labels.tolist() == [1, 0]
+    assert whole.splits["standard"]["train"].all() and not whole.splits["standard"]["test"].any()
+    part = prepare.prepare("kinetics_sound", root, size=24, subset=True)
+    assert part.names.tolist() == [names["tap dancing"]] and len(part.classes) == 31
+    assert part.notes[names["tap dancing"]] == "lasts 1.80 s, 10.00 s are listed"
+    np.testing.assert_array_equal(part.frames, whole.frames[18:])
+
+
+def test_audioset(distribution):
+    rows = "YTIDYTIDYT1, 0.0, 1.8, \"/m/1,/m/2\"\nYTIDYTIDYT2, 0.0, 1.8, \"/m/1\"\n"
+    files = {"a/YTIDYTIDYT1.mp4": mp4_with_sound(1.8), "b/YTIDYTIDYT2_0.000_1.800.mp4": mp4_with_sound(1.8)}
+    made = prepare.prepare("audioset", distribution(files, {"balanced_train_segments.csv": rows}, "audioset"), size=8)
+    assert made.name == "audioset" and made.labels.tolist() == [-1, -1] and made.classes == () and not made.notes
+
+
+@pytest.mark.skipif(not (REAL / "ucf101" / "sample.zip").exists(), reason="ucf101/sample.zip is not below REPRO_DATA")
+def test_real_clips_of_ucf101(tmp_path, monkeypatch):
+    """Two short clips of the archive: one with packed B-frames and sound, one without sound."""
+    members, some = archives._members, ("/v_Archery_g05_c04.avi", "/v_Biking_g05_c02.avi", ".txt")
+    monkeypatch.setattr(archives, "_members", lambda path: (
+        entry for entry in members(path) if entry.name.endswith(some)))
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    with pytest.raises(ValueError, match="13,318 clips of the lists have no file"):
+        prepare.prepare("ucf101", REAL)
+    made = prepare.prepare("ucf101", REAL, size=24, subset=True)
+    assert made.names.tolist() == ["v_Archery_g05_c04", "v_Biking_g05_c02"]
+    assert [made.classes[label] for label in made.labels] == ["Archery", "Biking"]
+    assert made.first_frame[1] == 21 and np.diff(made.first_row).tolist() == [210, 0]
+    assert made.notes == {"v_Biking_g05_c02": "no sound"} and not made.reasons

@@ -5,72 +5,64 @@ import math
 import numpy as np
 import pytest
 import torch
-from made_up_pairs import made_up
 
 from repro.audiovisual import synthetic
 from repro.audiovisual.clips import PARTS
-from repro.audiovisual.data import load
 from repro.data import manifest
 
-SMALL = {"pretrain": 400, "train": 400, "test": 200}
+SMALL = {"pretrain": 300, "train": 200, "test": 100}
 MOTIONS, MATERIALS = list(synthetic.MOTIONS), list(synthetic.MATERIALS)
 STEP = 1e-4                                                   # s, of the slow simulation
 
 
 @pytest.fixture(scope="module")
-def small():
+def small(tmp_path_factory):
     """The set with fewer clips."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(synthetic, "COUNTS", SMALL)
+        patch.setenv("REPRO_RUNS", str(tmp_path_factory.mktemp("runs")))
         return synthetic.load()
 
 
-def items(data, part):
-    """Pictures (n, 20, 24, 24, 3) and log-mel (n, 80, 32) of a part as floats."""
-    mask = getattr(data, part)
-    return data.frames.unflatten(0, (-1, 20))[mask].float(), data.mel.unflatten(0, (-1, 80))[mask]
-
-
 def test_layout(small):
-    assert small.name == "synthetic" and small.classes == tuple(synthetic.MOTIONS) and len(small.classes) == 10
-    assert small.frames.shape == (20000, 24, 24, 3) and small.mel.shape == (80000, 32)
-    assert small.frames.is_contiguous() and small.mel.is_contiguous() and small.mel.isfinite().all()
-    assert small.first_frame.tolist() == list(range(0, 20001, 20)) and small.rows_per_frame == 4
+    assert small.digest == "8e720c388493315668c54affea81e8b5e7cc17e8b626299a95d58e1fe6975ffc"
+    assert small.name == "synthetic" and small.classes == tuple(MOTIONS) and len(small.classes) == 10
+    assert small.frames.shape == (12_000, 24, 24, 3) and small.mel.shape == (48_000, 32) and small.mel.isfinite().all()
+    assert small.first_frame.tolist() == list(range(0, 12_001, 20)) and small.rows_per_frame == 4
     assert {part: int(getattr(small, part).sum()) for part in PARTS} == SMALL
     assert (sum(getattr(small, part).long() for part in PARTS) == 1).all()
-    assert small.has("video").all() and small.has("audio").all()
-    video, audio = small.pair(torch.tensor([0, 999, 0]), torch.Generator().manual_seed(0))
+    assert torch.equal(small.labels, small.categories // 10)
+    video, audio = small.pair(torch.tensor([0, 599, 0]), torch.Generator().manual_seed(0))
     assert video.shape == (3, 3, 8, 24, 24) and audio.shape == (3, 32, 32)
 
 
-def test_same_clips_every_time_in_chunks_of_any_size(small, monkeypatch):
-    assert small.digest.startswith("30118b9d069a")
+def test_some_clips_are_those_of_the_whole_set_in_chunks_of_any_size(small, monkeypatch):
     monkeypatch.setattr(synthetic, "COUNTS", SMALL)
-    scenes = synthetic.cast("test", 0)
-    whole = synthetic.make(scenes, "test")
-    frames, mel = items(small, "test")
-    assert np.array_equal(whole[0], frames.numpy()) and np.array_equal(whole[1], mel.numpy())
     monkeypatch.setattr(synthetic, "CHUNK", 13)
-    few = {name: column[:30] for name, column in scenes.items()}
-    assert all(np.array_equal(own, other[:30]) for own, other in zip(synthetic.make(few, "test"), whole, strict=True))
+    frames, mel = small.frames.unflatten(0, (-1, 20)), small.mel.unflatten(0, (-1, 80))
+    few = {name: column[:30] for name, column in synthetic.cast("test", 0).items()}
+    for part, whole in zip(synthetic.render(few, "test"), (frames, mel), strict=True):
+        assert np.array_equal(part, whole[small.test][:30])
+    items = [299, 5, 5, 120, 0]
+    pictures = synthetic.pictures(items)
+    assert pictures.dtype == np.uint8 and np.array_equal(pictures, frames[small.pretrain][items])
 
 
-def test_redundancy_changes_pretraining_alone(monkeypatch):
-    for part in PARTS:
-        plain, redundant = (synthetic.cast(part, redundancy) for redundancy in (0.0, 0.9))
-        same = all(np.array_equal(column, redundant[name]) for name, column in plain.items())
-        assert same == (part != "pretrain")
-
-    def blank(scenes, part):
-        n = len(scenes["category"])
-        return np.zeros((n, 20, 24, 24, 3), np.uint8), np.zeros((n, 80, 32), np.float32)
-
-    monkeypatch.setattr(synthetic, "make", blank)
-    data = synthetic.load(0.9)
-    assert data.name == "synthetic (redundancy 0.9)"
-    assert manifest.plain(data.name) == "synthetic" and manifest.embedded(data.name)
-    assert data.categories[data.pretrain].bincount(minlength=100).max() == 311
-    assert synthetic.load(0).name == "synthetic (redundancy 0)"
+def test_what_is_made_is_kept_by_redundancy(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    monkeypatch.setattr(synthetic, "COUNTS", SMALL)
+    asked, blank = [], (np.zeros((300, 20, 24, 24, 3), np.uint8), np.zeros((300, 80, 32), np.float32))
+    monkeypatch.setattr(synthetic, "render", lambda scenes, part: asked.append(part) or tuple(
+        array[:SMALL[part]] for array in blank))
+    digests = [synthetic.load(redundancy, window).digest for redundancy, window in (
+        (0.5, 8), (0.25, 8), (0, 3), (0.0, 8), (0.25, 8), (0.5, 5))]
+    assert digests == [*digests[:3], digests[2], digests[1], digests[0]] and len(set(digests)) == 3
+    assert len(asked) == 3 * len(PARTS)
+    name = synthetic.load(0.25, 5).name
+    assert name == "synthetic (redundancy 0.25)" and manifest.embedded(name) and synthetic.load(0.25, 5).window == 5
+    for path in (tmp_path / "prepared").glob("*.npz"):
+        path.write_bytes(path.read_bytes()[:-500])
+    assert synthetic.load(0.5).digest == digests[0] and len(asked) == 4 * len(PARTS)
 
 
 @pytest.mark.parametrize("redundancy", [0, 0.25, 0.5, 0.9, 0.999])
@@ -91,29 +83,27 @@ def test_near_duplicates_are_the_same_scene_later_and_in_other_light():
     origin = scenes.pop("origin")
     distinct = origin == np.arange(2000)
     assert distinct.sum() == 1003 and distinct[origin].all()
-    changed = {"start", "light", "slant", "gain"}
     for name, column in scenes.items():
-        assert np.array_equal(column, column[origin]) == (name not in changed), name
+        assert np.array_equal(column, column[origin]) == (name not in {"start", "light", "slant", "gain"}), name
     later = (scenes["start"] - scenes["start"][origin])[~distinct]
-    assert (later > 0).all() and later.max() < synthetic.LATER
-    assert scenes["start"].max() < synthetic.BEFORE / synthetic.RATE
+    assert (later > 0).all() and later.max() < 0.2 and scenes["start"].max() < 0.5
     assert np.abs(np.log10(scenes["gain"] / scenes["gain"][origin])).max() <= 0.1
     assert not np.isclose(scenes["light"], scenes["light"][origin])[~distinct].any()
 
 
-def class_mean_accuracy(features, labels, train, test):
+def class_mean_accuracy(features, data):
     """Percent of test items nearest to the mean of their class among the training items."""
-    features = (features - features[train].mean(0)) / features[train].std(0).clamp(min=1e-6)
-    means = torch.stack([features[train & (labels == label)].mean(0) for label in range(10)])
-    return 100 * (torch.cdist(features[test], means).argmin(1) == labels[test]).float().mean().item()
+    features = (features - features[data.train].mean(0)) / features[data.train].std(0).clamp(min=1e-6)
+    means = torch.stack([features[data.train & (data.labels == label)].mean(0) for label in range(10)])
+    nearest = torch.cdist(features[data.test], means).argmin(1)
+    return 100 * (nearest == data.labels[data.test]).float().mean().item()
 
 
 def test_both_modalities_tell_the_classes_apart_but_not_trivially(small):
-    frames = small.frames.unflatten(0, (-1, 20)).float().flatten(2)
-    mel = small.mel.unflatten(0, (-1, 80))
+    frames, mel = small.frames.unflatten(0, (-1, 20)).float().flatten(2), small.mel.unflatten(0, (-1, 80))
     for features in (frames.diff(dim=1).abs(), mel):
-        assert 18 < class_mean_accuracy(features.flatten(1), small.labels, small.train, small.test) < 90
-    assert class_mean_accuracy(frames[:, 0], small.labels, small.train, small.test) < 18, "one picture shows no motion"
+        assert 18 < class_mean_accuracy(features.flatten(1), small) < 90
+    assert class_mean_accuracy(frames[:, 0], small) < 22, "one picture shows no motion"
 
 
 def test_what_surrounds_a_disc_says_nothing_about_it():
@@ -130,42 +120,6 @@ def test_an_impossible_redundancy_raises(redundancy):
         synthetic.load(redundancy)
 
 
-def test_pictures_of_some_clips_are_those_of_the_whole_set(small, monkeypatch):
-    monkeypatch.setattr(synthetic, "COUNTS", SMALL)
-    whole, _ = items(small, "pretrain")
-    chosen = [399, 5, 5, 120, 0]
-    found = synthetic.pictures(chosen)
-    assert found.dtype == np.uint8 and np.array_equal(found, whole[chosen].numpy())
-    assert len(np.unique(found[0])) > 50 and not np.array_equal(found[0], found[1])
-
-
-@pytest.mark.parametrize("damage", [
-    lambda path: path.write_bytes(path.read_bytes()[:-500]), lambda path: path.write_bytes(b""),
-], ids=["cut", "empty"])
-def test_prepared_clips_are_used_and_made_again_when_damaged(tmp_path, monkeypatch, damage):
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    made = []
-    monkeypatch.setattr(synthetic, "load", lambda *arguments: made.append(arguments) or made_up())
-    first = load("synthetic", window=5)
-    again = load("synthetic", window=7)
-    assert made == [(0.5, 5)] and (first.window, again.window) == (5, 7)
-    assert torch.equal(first.frames, again.frames) and torch.equal(first.mel, again.mel)
-    path, = (tmp_path / "prepared").glob("*.npz")
-    damage(path)
-    assert torch.equal(load("synthetic", window=5).frames, first.frames) and len(made) == 2
-    assert torch.equal(load("synthetic", window=5).frames, first.frames) and len(made) == 2
-
-
-def test_prepared_clips_are_those_of_the_redundancy_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    made = {0.0: made_up(pretrain=10), 0.5: made_up(pretrain=20), 0.9: made_up(pretrain=30)}
-    asked = []
-    monkeypatch.setattr(synthetic, "load", lambda redundancy, window: asked.append(redundancy) or made[redundancy])
-    for redundancy in (0.5, 0.9, 0, 0.0, 0.9, 0.5):
-        assert load("synthetic", redundancy=redundancy).pretrain.sum() == made[redundancy].pretrain.sum()
-    assert asked == [0.5, 0.9, 0]  # the others were there
-
-
 # Discs
 
 
@@ -179,17 +133,6 @@ def scenes(motion, material="chipboard", n=4, **changes):
     plain = {"paint": 1.0, "wall": 0.0, "sides": 0.0, "clutter_paint": 0.0, "gloss": 0.0, "grain": 0.0, "light": 1.0,
              "slant": 0.0, "hiss": 0.0, "gain": 1.0}
     return drawn | {name: np.full_like(drawn[name], value) for name, value in (plain | changes).items()}
-
-
-@pytest.fixture(scope="module")
-def every_scene():
-    """Two scenes of each of the 100 categories."""
-    return synthetic.draw(np.repeat(np.arange(100), 2), rng(7))
-
-
-@pytest.fixture(scope="module")
-def every_movement(every_scene):
-    return synthetic.move(every_scene)
 
 
 def simulate(position, speed, *, pull, drag, dragged_from, low, high, driven_low, driven_high, restitution, seconds):
@@ -230,26 +173,30 @@ def test_discs_move_as_in_a_simulation_of_small_steps(motion, monkeypatch):
     assert moved > 0.2 or motion == "spun"
 
 
-def test_discs_stay_in_the_box_and_in_the_picture(every_scene, every_movement):
-    seconds = every_scene["start"][:, None] + np.arange(20) / 10
-    radius = every_scene["radius"][:, None]
-    centre = np.stack([path.at(seconds)[0] for path in (every_movement.across, every_movement.up)])
+def test_discs_stay_in_the_box_and_in_the_picture():
+    every = synthetic.draw(np.repeat(np.arange(100), 2), rng(7))
+    movement = synthetic.move(every)
+    seconds, radius = every["start"][:, None] + np.arange(20) / 10, every["radius"][:, None]
+    centre = np.stack([path.at(seconds)[0] for path in (movement.across, movement.up)])
     assert (centre >= radius - 1e-12).all() and (centre <= synthetic.BOX - radius + 1e-12).all()
-    cosine, sine = np.cos(every_scene["tilt"])[:, None], np.sin(every_scene["tilt"])[:, None]
+    for seen, shift in zip(from_camera(every, centre), every["shift"].T, strict=True):
+        assert (np.abs(seen - shift[:, None]) + radius < every["half_width"][:, None]).all()
+
+
+def from_camera(scenes, centre):
+    """(2, n, T) m to the right and up of the middle of the box, as a tilted camera sees what is at `centre`."""
+    cosine, sine = np.cos(scenes["tilt"])[:, None], np.sin(scenes["tilt"])[:, None]
     right, up = centre - 1
-    for seen, shift in ((cosine * right + sine * up, 0), (-sine * right + cosine * up, 1)):
-        furthest = np.abs(seen - every_scene["shift"][:, shift, None]) + radius
-        assert (furthest < every_scene["half_width"][:, None]).all()
+    return np.stack([cosine * right + sine * up, -sine * right + cosine * up])
 
 
 def seen_centre(pictures, few):
-    """(n, T, 2) metres right and up where the white disc is in the pictures, and its area (n, T)."""
-    pixel = 2 * few["half_width"][:, None] / synthetic.SIZE
-    weight = pictures[..., 0] / 255
-    steps = np.arange(synthetic.SIZE) - (synthetic.SIZE - 1) / 2
+    """(2, n, T) metres right and up where the white disc is in the pictures, and its area (n, T)."""
+    pixel = 2 * few["half_width"][:, None] / 24
+    weight, steps = pictures[..., 0] / 255, np.arange(24) - 11.5
     total = weight.sum((2, 3))
     column, row = (weight * steps).sum((2, 3)) / total, (weight * steps[:, None]).sum((2, 3)) / total
-    return np.stack([column * pixel, -row * pixel], -1), total * pixel**2
+    return np.stack([column * pixel, -row * pixel]), total * pixel**2
 
 
 @pytest.mark.parametrize("motion", ["thrown", "floating", "rolled"])
@@ -259,25 +206,12 @@ def test_pictures_show_the_disc_where_it_is(motion):
     found, area = seen_centre(synthetic.film(few, movement, 0.0), few)
     np.testing.assert_allclose(area, np.pi * few["radius"][:, None] ** 2 + np.zeros((4, 20)), rtol=0.06)
     seconds = few["start"][:, None] + np.arange(20) / 10
-    right, up = (path.at(seconds)[0] - 1 for path in (movement.across, movement.up))
-    cosine, sine = np.cos(few["tilt"])[:, None], np.sin(few["tilt"])[:, None]
-    expected = np.stack([cosine * right + sine * up, -sine * right + cosine * up], -1) - few["shift"][:, None]
-    np.testing.assert_allclose(found, expected, atol=0.01)
-
-
-def test_the_first_half_of_the_paint_lies_where_the_mark_points():
-    few = scenes("spun", spin=0.0, tilt=0.0, shift=0.0, x=1.0, y=1.0, radius=0.4)
-    few["paint"][:, 1] = 0
-    few["mark"] = np.radians([0, 90, 180, 270.0])
-    found, area = seen_centre(synthetic.film(few, synthetic.move(few), 0.0), few)
-    offset = 4 * 0.4 / (3 * np.pi)                            # from the middle to the centroid of half a disc
-    np.testing.assert_allclose(found[:, 0], offset * np.array([[1, 0], [0, 1], [-1, 0], [0, -1]]), atol=0.02)
-    np.testing.assert_allclose(area, np.pi * 0.4**2 / 2, rtol=0.05)
+    centre = np.stack([path.at(seconds)[0] for path in (movement.across, movement.up)])
+    np.testing.assert_allclose(found, from_camera(few, centre) - few["shift"].T[..., None], atol=0.01)
 
 
 def test_rolling_discs_do_not_slip_and_wheels_slow_down():
-    rolled = scenes("rolled", start=0.0)
-    seconds = np.broadcast_to(np.arange(0, 2, 0.01), (4, 200))
+    rolled, seconds = scenes("rolled", start=0.0), np.broadcast_to(np.arange(0, 2, 0.01), (4, 200))
     angle = synthetic.turned(rolled, movement := synthetic.move(rolled), seconds)
     along = movement.across.at(seconds)[0] - rolled["x"][:, None]
     np.testing.assert_allclose(angle, -along / rolled["radius"][:, None], atol=1e-12)
@@ -298,43 +232,26 @@ def test_the_sound_is_the_sum_of_the_modes_that_every_impact_excites():
     sound, movement = heard(few)
     for scene in range(4):
         clock, expected = few["start"][scene] + np.arange(16000) / 8000, np.zeros(16000)
+        modes = list(zip(*(few[name][scene] for name in ("frequencies", "decays", "amplitudes")), strict=True))
         for path in (movement.across, movement.up):
             for time, jolt in zip(path.times[scene], path.jolts[scene], strict=True):
-                for frequency, decay, amplitude in zip(*(few[name][scene] for name in (
-                        "frequencies", "decays", "amplitudes")), strict=True):
-                    if jolt:
-                        since = np.maximum(clock - time, 0)
-                        ringing = np.exp(-decay * since) * np.sin(2 * np.pi * frequency * since)
-                        expected += synthetic.LOUDNESS * jolt * amplitude * ringing
+                since = np.maximum(clock - time, 0) if jolt else 0
+                for frequency, decay, amplitude in modes:
+                    ringing = np.exp(-decay * since) * np.sin(2 * np.pi * frequency * since)
+                    expected += synthetic.LOUDNESS * jolt * amplitude * ringing
         assert np.abs(sound[scene] - expected).max() < 0.02 * np.abs(expected).max()
         silent = clock < min(path.times[scene, 1] for path in (movement.across, movement.up)) - 1 / 4000
         assert np.abs(sound[scene][silent]).max(initial=0) < 1e-12, "nothing wraps around, nothing sounds untouched"
-
-
-def test_a_rolling_disc_is_loudest_when_its_first_half_is_below():
-    few = scenes("rolled", "polyethylene", n=12, pull=0.0, drag=0.0, across=1.5, x=0.5, radius=0.2)
-    blows = synthetic._blows(few, movement := synthetic.move(few), rng())
-    seconds = few["start"][:, None] + np.arange(-4000, 2000) / 8000
-    angle = few["mark"][:, None] + synthetic.turned(few, movement, np.maximum(seconds, 0))
-    free = (seconds > 0) & (seconds < 0.7)                    # before the wall
-    below, above = np.sin(angle) < -0.8, np.sin(angle) > 0.8
-    ratio = blows[:, :6000][below & free].std() / blows[:, :6000][above & free].std()
-    assert ratio == pytest.approx((1 + 0.8 * 0.93) / (1 - 0.8 * 0.93), rel=0.15)
-    assert not blows[:, :6000][seconds < 0].any()
 
 
 def test_every_peg_of_a_wheel_strikes():
     few = scenes("spun", spin=9.0, start=0.0)
     blows = synthetic._blows(few, synthetic.move(few), rng())
     struck, sample = np.nonzero(blows)
+    turns = 81 - 12 * np.pi * np.arange(1, 13) / 6            # of 9 t - 1.5 t^2 = 2 pi peg / 6
+    expected = (9 - np.sqrt(turns[turns >= 0])) / 3
+    expected = expected[expected < 2 - 1e-3]
     for scene in range(4):
-        expected, peg = [], 1
-        while True:                                           # 9 t - 1.5 t^2 = 2 pi peg / 6
-            root = 81 - 6 * 2 * np.pi * peg / 6
-            if root < 0 or (9 - np.sqrt(root)) / 3 >= 2 - 1e-3:
-                break
-            expected.append((9 - np.sqrt(root)) / 3)
-            peg += 1
         moments = (sample[struck == scene] - 4000) / 8000
         groups = np.split(moments, np.flatnonzero(np.diff(moments) > 0.01) + 1)
         assert len(groups) == len(expected) > 10
@@ -343,30 +260,16 @@ def test_every_peg_of_a_wheel_strikes():
         assert first == pytest.approx(synthetic.CLAPPER * few["radius"][scene] * 9, rel=0.05)
 
 
-def test_noise_has_its_level_and_colour():
-    few = scenes("dropped", n=8, amplitudes=0.0, hiss=0.01, gain=2.0)
-    few["colour"] = np.repeat([0.0, 2.0], 4)
-    sound, _ = heard(few)
-    np.testing.assert_allclose(sound.std(1)[:4], 0.02, rtol=0.05)
-    np.testing.assert_allclose(np.sqrt((sound[4:] ** 2).mean()), 0.02, rtol=0.1)
-    power = (np.abs(np.fft.rfft(sound)) ** 2).reshape(2, 4, -1).mean(1)
-    low, high = power[:, 2 * 200:2 * 300].mean(1), power[:, 2 * 2000:2 * 3000].mean(1)
-    np.testing.assert_allclose(low / high, [1, 100], rtol=0.2)
-
-
 def test_log_mel_is_that_of_librosa():
     import librosa
 
     few = scenes("thrown", "brass", n=2, hiss=0.003)
     waveforms = np.concatenate([heard(few)[0], 1e-3 * rng().standard_normal((1, 16000)), np.zeros((1, 16000))])
     found = synthetic.log_mel(waveforms)
-    assert found.shape == (4, 80, 32) and found.dtype == np.float32
-    assert np.array_equal(found * 256, np.round(found * 256))
+    assert found.shape == (4, 80, 32) and found.dtype == np.float32 and (found * 256 % 1 == 0).all()
     for waveform, rows in zip(waveforms, found, strict=True):
         power = librosa.feature.melspectrogram(
             y=waveform, sr=8000, n_fft=512, hop_length=200, n_mels=32, htk=True, norm=None, center=True,
             pad_mode="constant", power=2.0,
         )
         np.testing.assert_allclose(rows, np.log(power.T[:80] + 1e-6), atol=1 / 512 + 1e-4)
-    filters = librosa.filters.mel(sr=8000, n_fft=512, n_mels=32, htk=True, norm=None)
-    np.testing.assert_allclose(synthetic.mel_filters(), filters, atol=1e-6)

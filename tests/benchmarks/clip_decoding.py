@@ -20,8 +20,7 @@ from fractions import Fraction
 import av
 import numpy as np
 
-from repro.audiovisual import media, prepare, sound, splits, video
-from repro.audiovisual.decode import decode
+from repro.audiovisual import decode, prepare, splits
 from tests.benchmarks.spread import spread
 
 TURNS, MOST, PAPER = 3, 24, (240_000, 1_800_000)
@@ -50,7 +49,7 @@ def made_up() -> bytes:
 
 def real(name: str) -> list[bytes]:
     """Some clips of a data set, evenly spread."""
-    items = prepare._find(name, None, subset=True).items
+    items = prepare.find(name, None, subset=True).items
     return [item.entry.read() for item in items[:: max(1, len(items) // MOST)]]
 
 
@@ -67,9 +66,15 @@ def turns(work: Callable, files: list) -> list[float]:
 
 def decoded(contents: bytes) -> None:
     """Decode all pictures and keep none: what the format costs at least."""
-    with media.opened(contents) as container:
-        for _ in media.decoded(container, "video"):
+    with decode.opened(contents) as container:
+        for _ in container.decode(video=0):
             pass
+
+
+def lasts(contents: bytes) -> float:
+    """Seconds that a file says it lasts."""
+    with decode.opened(contents) as container:
+        return container.duration / 10**6
 
 
 def main() -> None:
@@ -79,18 +84,18 @@ def main() -> None:
     name = parser.parse_args().dataset
     files = real(name) if name else [made_up()] * 4
     needs = "audio" if name == "esc50" else "video"
-    sound.log_mel(np.zeros(1600, dtype=np.float32))  # the first use compiles
+    decode.log_mel(np.zeros(1600, dtype=np.float32))  # the first use compiles
 
     def whole(contents: bytes, size: int) -> None:
-        decode(contents, needs=needs, size=size, listed=math.nan)
+        decode.decode(contents, needs=needs, size=size, listed=math.nan)
 
     works: dict[str, Callable] = {}
     if needs == "video":
-        works |= {"pictures, decoded": decoded, "pictures, size 128": functools.partial(video.read, size=128)}
-    works["sound, decoded"] = sound.read
+        works |= {"pictures, decoded": decoded, "pictures, size 128": functools.partial(decode.read_pictures, size=128)}
+    works["sound, decoded"] = decode.read_sound
     for size in (128, 256) if needs == "video" else (128,):
         works[f"all, size {size}"] = functools.partial(whole, size=size)
-    seconds = sum(media.announced(contents)[0] for contents in files) / len(files)
+    seconds = sum(map(lasts, files)) / len(files)
     print(f"{name or 'made-up clips'}: {len(files)} clips of {seconds:.1f} s on average, one core, {TURNS} turns")
     for part, work in works.items():
         times = turns(work, files)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from repro.audiovisual import media, sound, video
-from repro.audiovisual.decode import Clip, decode
+from repro.audiovisual import decode
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind
 from tests.helpers import made_clips
@@ -18,18 +17,18 @@ from tests.helpers import made_clips
 SIZE = 24                     # pixels, of decoded pictures
 
 
-def decoded(contents: bytes, needs: str) -> Clip:
+def decoded(contents: bytes, needs: str) -> decode.Clip:
     """A file as preparation decodes it; whoever calls names it."""
-    return decode(contents, needs=needs, size=SIZE, listed=math.nan)
+    return decode.decode(contents, needs=needs, size=SIZE, listed=math.nan)
 
 
 def read_video(contents: bytes, folder: Path) -> None:
     """Pictures, ten per second, and sound that runs beside them; a second reading gives the same."""
     clip = decoded(contents, "video")
     count = len(clip.frames)
-    assert clip.frames.shape == (count, SIZE, video.width(SIZE), 3) and clip.frames.dtype == np.uint8
-    assert 0 < count <= media.LONGEST * video.RATE
-    _check_sound(clip, sound.ROWS_PER_FRAME * count)
+    assert clip.frames.shape == (count, SIZE, decode.width(SIZE), 3) and clip.frames.dtype == np.uint8
+    assert 0 < count <= decode.LONGEST * decode.RATE
+    _check_sound(clip, decode.ROWS_PER_FRAME * count)
     again = decoded(contents, "video")
     np.testing.assert_array_equal(clip.frames, again.frames)
     np.testing.assert_array_equal(clip.mel, again.mel)
@@ -40,8 +39,8 @@ def read_sound(contents: bytes, folder: Path) -> None:
     clip = decoded(contents, "audio")
     assert len(clip.frames) == 0
     _check_sound(clip, len(clip.mel))
-    track = sound.read(contents)
-    assert np.isfinite(track.samples).all() and len(clip.mel) % sound.ROWS_PER_FRAME == 0
+    track = decode.read_sound(contents)
+    assert np.isfinite(track.samples).all() and len(clip.mel) % decode.ROWS_PER_FRAME == 0
     stated = _stated_samples(contents)
     if stated is not None:
         samples, rate = stated
@@ -51,10 +50,10 @@ def read_sound(contents: bytes, folder: Path) -> None:
         np.testing.assert_allclose(track.samples[:count], samples[:count], atol=1e-6)
 
 
-def _check_sound(clip: Clip, rows: int) -> None:
-    assert clip.mel.shape in ((rows, sound.BANDS), (0, sound.BANDS)) and clip.mel.dtype == np.float32
+def _check_sound(clip: decode.Clip, rows: int) -> None:
+    assert clip.mel.shape in ((rows, decode.BANDS), (0, decode.BANDS)) and clip.mel.dtype == np.float32
     assert np.isfinite(clip.mel).all(), "mel is not finite"
-    assert (clip.mel >= np.float32(math.log(sound.FLOOR)) - 1e-4).all(), "mel lies below silence"
+    assert (clip.mel >= np.float32(math.log(decode.FLOOR)) - 1e-4).all(), "mel lies below silence"
 
 
 def _stated_samples(contents: bytes) -> tuple[np.ndarray, int] | None:

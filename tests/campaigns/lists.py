@@ -158,17 +158,17 @@ def read_lists(texts: dict[str, bytes | str], folder: Path, name: str) -> None:
     for file, text in texts.items():
         write(root / name / "lists" / file, text if isinstance(text, bytes) else text.encode())
     write(root / name / clip, wav())
-    listing = prepare._find(name, root, True).listing
-    assert len(set(listing.names)) == len(listing.names) == len(listing.labels)
-    columns = [listing.columns[column].tolist() for column in sorted(listing.columns)]
-    found = {each: (listing.classes[label] if label >= 0 else None, [column[row] for column in columns])
-             for row, (each, label) in enumerate(zip(listing.names, listing.labels.tolist(), strict=True))}
+    listing = prepare.find(name, root, True).listing
+    assert listing.clips.index.is_unique
+    columns = listing.clips[sorted(set(listing.clips) - {"label", "seconds"})]
+    found = {clip: (listing.classes[label] if label >= 0 else None, values) for clip, label, values in zip(
+        listing.clips.index, listing.clips.label, columns.to_numpy(object).tolist(), strict=True)}
     decoded = {file: (text if isinstance(text, bytes) else text.encode()).decode("utf-8-sig")
                for file, text in texts.items()}
     assert found == stated({file: text for file, text in decoded.items() if re.fullmatch(
         splits.LAYOUTS[name].lists, file)})
     for split in manifest.load_manifest(name).splits.values():
-        parts = split.masks(listing.columns)
+        parts = split.masks(listing.clips)
         assert not (parts["train"] & parts["test"]).any()
 
 

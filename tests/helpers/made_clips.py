@@ -19,7 +19,7 @@ def tone(seconds, rate=16_000, channels=1, frequency=440.0, loudness=0.5):
 
 
 def write(kind, pictures=(), times=(), sound=None, sampling=16_000, codec="mpeg4", sound_codec="pcm_s16le",
-          sound_start=0.0, base=Fraction(1, 30_000), rate=25, path=None, options=None):
+          sound_start=0.0, sound_gap=(0, 0), base=Fraction(1, 30_000), rate=25, path=None, options=None, title=""):
     """The contents of a file.
 
     Args:
@@ -28,12 +28,14 @@ def write(kind, pictures=(), times=(), sound=None, sampling=16_000, codec="mpeg4
         times: of the pictures, in seconds; of AVI only their number counts, 25 per second unless `base` is another.
         sound: (channels, samples) float32, or None.
         sound_start: seconds.
+        sound_gap: samples after which time stamps jump by so many.
         base: unit of time of the pictures.
         rate: pictures per second that the file declares.
         path: where to write it, for `options` that have the muxer read the file again.
     """
     target = path or io.BytesIO()
-    with av.open(target if path is None else str(path), "w", format=kind, options=options or {}) as container:
+    with av.open(f"{path}" if path else target, "w", format=kind, options=options or {}) as container:
+        container.metadata.update({"title": title} if title else {})
         video = audio = None
         if len(pictures):
             video = container.add_stream(codec, rate=1 / base if kind == "avi" else Fraction(rate))
@@ -54,12 +56,12 @@ def write(kind, pictures=(), times=(), sound=None, sampling=16_000, codec="mpeg4
                 part = np.ascontiguousarray(sound[:, start : start + 1024])
                 frame = av.AudioFrame.from_ndarray(part, format="fltp", layout=layout)
                 frame.sample_rate, frame.time_base = sampling, Fraction(1, sampling)
-                frame.pts = start + round(sound_start * sampling)
+                frame.pts = start + round(sound_start * sampling) + (sound_gap[1] if start >= sound_gap[0] else 0)
                 container.mux(audio.encode(frame))
         for stream in (video, audio):
             if stream is not None:
                 container.mux(stream.encode(None))
-    return target.getvalue() if path is None else path.read_bytes()
+    return path.read_bytes() if path else target.getvalue()
 
 
 @functools.cache

@@ -24,8 +24,8 @@ from pytest import MonkeyPatch
 from sklearn.datasets import load_digits
 
 from repro import cli, papers, table
+from repro.audiovisual import decode
 from repro.audiovisual import recipe as audiovisual_recipe
-from repro.audiovisual import sound
 from repro.audiovisual.finetune import FineTuner
 from repro.data import prepared
 from repro.image import recipe as image_recipe
@@ -114,7 +114,7 @@ def _make_clips(folder: Path) -> None:
 def warm_up() -> None:
     """Do once what takes seconds the first time."""
     papers.tables()  # commands import them when they need them
-    sound.log_mel(sound.aligned(sound.read(mp4_with_sound(0.6, codec="mpeg4")), 0.0, 6))
+    decode.log_mel(decode.aligned(decode.read_sound(mp4_with_sound(0.6, codec="mpeg4")), 0.0, 6))
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
 
 

@@ -16,16 +16,6 @@ SILENT = {f"Any/v_{letter}.avi": silent_avi(level, 40 + level % 7)
           for letter, level in zip("abcde", (40, 60, 80, 100, 120), strict=True)}
 SPLITS = {f"split{number}": {"train": {f"list{number}": ["train"]}, "test": {f"list{number}": ["test"]},
                              "expect": {"train": 3, "test": 2, "unused": 0, "classes": 2}} for number in (1, 2, 3)}
-WHOLE = ["24.frames.npy", "24.jsonl", "24.lock", "24.mel.npy"]
-
-
-def folder(tmp_path):
-    found, = (path for path in (tmp_path / "runs" / "prepared").iterdir() if path.is_dir())
-    return found
-
-
-def left_behind(tmp_path):
-    return sorted(path.name for path in folder(tmp_path).iterdir())
 
 
 def ready(root, **options):
@@ -40,15 +30,3 @@ def assert_same(first, second):
     assert first.digest == second.digest and first.names.tolist() == second.names.tolist()
     np.testing.assert_array_equal(first.frames, second.frames)
     np.testing.assert_array_equal(first.mel, second.mel)
-
-
-def counting(monkeypatch):
-    """Names of the clips decoded from here on."""
-    decoded, clip = [], prepare.clip
-
-    def counted(item, **options):
-        decoded.append(item.name)
-        return clip(item, **options)
-
-    monkeypatch.setattr(prepare, "clip", counted)
-    return decoded

@@ -9,7 +9,7 @@ from stored_cells import refuse
 
 from repro import run_table
 from repro.audiovisual import CHARACTERS, MODALITIES, study
-from repro.audiovisual.members import members
+from repro.audiovisual.data import members
 from repro.audiovisual.pretrain import VERSION
 from repro.audiovisual.recipe import SELF_SUPERVISED, paper
 from repro.papers.cmacc.tables import TABLES

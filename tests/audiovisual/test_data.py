@@ -5,9 +5,10 @@ import dataclasses
 
 import pytest
 import torch
-from made_up_pairs import TRAINED, learner, made_up, trace
+from made_up_pairs import TRAINED, learner, made_up, tiny, trace
 
 from repro.audiovisual import MODALITIES
+from repro.audiovisual.data import members
 from repro.audiovisual.pretrain import OTHER
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -26,9 +27,8 @@ def with_silent(share=3):
 def test_pairs_without_one_of_the_modalities_are_left_out():
     data, silent = with_silent()
     for method in set(TRAINED) - {"supervised"}:
-        fast = learner(method, data=data, pool=16, dictionary=8)
-        assert fast.members.tolist() == (data.pretrain & ~silent).nonzero().flatten().tolist()
-        assert trace(fast, 2).isfinite().all()
+        chosen = members(tiny(method, pool=16, dictionary=8), data)
+        assert chosen.tolist() == (data.pretrain & ~silent).nonzero().flatten().tolist()
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -65,31 +65,29 @@ def test_supervision_goes_on_where_a_batch_is_nearly_silent():
 def test_supervision_leaves_unlabelled_pairs_out():
     data = made_up()
     labels = torch.where(torch.arange(len(data.labels)) % 2 == 0, data.labels, -1)
-    fast = learner("supervised", data=dataclasses.replace(data, labels=labels))
-    assert (labels[fast.members] >= 0).all() and data.pretrain[fast.members].all()
-    assert len(fast.members) == int((data.pretrain & (labels >= 0)).sum())
-    assert trace(fast, 2).isfinite().all()
+    chosen = members(tiny("supervised"), dataclasses.replace(data, labels=labels))
+    assert chosen.tolist() == (data.pretrain & (labels >= 0)).nonzero().flatten().tolist()
 
 
-def test_a_limit_draws_the_same_clips_for_every_method_and_seed():
-    whole = learner("smoco", pool=16).members.tolist()
-    drawn = [learner(method, seed=seed, clips=17, pool=16, dictionary=8).members.tolist()
-             for method in TRAINED for seed in (0, 1)]
-    assert all(each == drawn[0] for each in drawn)
-    assert len(drawn[0]) == 17 and set(drawn[0]) < set(whole) and drawn[0] == sorted(drawn[0])
-    assert drawn[0] != whole[:17]
-    assert learner("smoco", clips=1000, pool=16).members.tolist() == whole
+def test_a_limit_draws_the_same_clips_for_every_method():
+    def chosen(method="smoco", **changes):
+        return members(tiny(method, pool=16, dictionary=8, **changes), made_up()).tolist()
+
+    whole, few = chosen(), chosen(clips=17)
+    assert all(chosen(method, clips=17) == few for method in TRAINED)
+    assert len(few) == 17 and set(few) < set(whole) and few == sorted(few) and few != whole[:17]
+    assert chosen(clips=1000) == whole
 
 
-# ---------------------------------------------------------------------------------------------- refusals
+# Refusals
 
 
 @pytest.mark.parametrize("method", TRAINED)
 def test_a_batch_larger_than_the_split_is_refused(method):
     if method != "cmacc":  # which must have some to select beside the dictionary
-        assert learner(method, batch=30, dictionary=30, pool=30).steps_per_epoch == 1
+        assert len(members(tiny(method, batch=30, dictionary=30, pool=30), made_up())) == 30
     with pytest.raises(ValueError, match="batch=32 exceeds the 30 training pairs of synthetic; lower it"):
-        learner(method, batch=32, dictionary=32, pool=64)
+        members(tiny(method, batch=32, dictionary=32, pool=64), made_up())
 
 
 @pytest.mark.parametrize(
@@ -104,8 +102,8 @@ def test_a_dictionary_that_may_hold_all_candidates_is_refused(batch, dictionary,
         return
     with pytest.raises(ValueError, match=rf"dictionary={dictionary} may hold all but {spare} candidates of pool={pool}"
                                          rf", drawn from 30 pairs, and batch={batch} are selected"):
-        learner(**changes)
-    assert trace(learner("xmoco", **changes), 1).isfinite().all()
+        members(tiny(**changes), made_up())
+    assert len(members(tiny("xmoco", **changes), made_up())) == 30
 
 
 @pytest.mark.parametrize("missing", MODALITIES)
@@ -113,7 +111,7 @@ def test_a_dictionary_that_may_hold_all_candidates_is_refused(batch, dictionary,
 def test_contrast_across_modalities_is_refused_where_one_is_missing(method, missing):
     message = f"method='{method}' needs video and sound; synthetic has {OTHER[missing]} alone; choose smoco"
     with pytest.raises(ValueError, match=message):
-        learner(method, data=made_up(without=[missing]))
+        members(tiny(method), made_up(without=[missing]))
 
 
 @pytest.mark.parametrize("missing", MODALITIES)
@@ -138,4 +136,4 @@ def test_supervision_by_grids_takes_all_training_pairs_and_learns_every_cell():
 
 def test_frames_smaller_than_the_crop_are_refused():
     with pytest.raises(ValueError, match="size=12 exceeds the frames of synthetic, 9 x 10 pixels; lower it"):
-        learner("smoco", size=12)
+        members(tiny("smoco", size=12), made_up())

@@ -1,0 +1,286 @@
+"""Recordings: the rule of pictures, the sound beside them, and files that are cut, damaged or odd."""
+
+import functools
+import math
+import re
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_clips import grey, mp4_with_sound, ogg, silent_avi, tone, wav, write
+
+from repro.audiovisual import decode
+
+NOISE = np.random.default_rng(0).integers(0, 256, (50, 48, 64, 3), dtype=np.uint8)
+
+
+def decoded(contents, needs="video"):
+    return decode.decode(contents, needs=needs, size=24, listed=math.nan)
+
+
+def steady(rate, count, start=Fraction(0)):
+    return [start + number / Fraction(rate) for number in range(count)], 1 / Fraction(rate)
+
+
+def varying(seed, count=40):
+    steps = np.random.default_rng(seed).integers(1, 12, count)
+    return [Fraction(int(place), 60) for place in np.cumsum(steps)], Fraction(int(steps[0]), 60)
+
+
+def chosen(times, last):
+    """Numbers of the pictures the rule chooses by its text: for every tenth of a second the last one until then."""
+    start, end = times[0], times[-1] + last
+    tenths = [Fraction(k, 10) for k in range(1300) if Fraction(k, 10) < end - start]
+    return [max(number for number, time in enumerate(times) if time - start <= tenth) for tenth in tenths]
+
+
+# Pictures
+
+
+@pytest.mark.parametrize(("times", "last"), [
+    steady(25, 1), steady(25, 75), steady(25, 30, Fraction(7, 3)), steady(Fraction(30_000, 1001), 90), steady(10, 12),
+    steady(5, 9), steady(1, 3), steady(Fraction(1, 2), 2), steady(240, 100), varying(0), varying(1), varying(2),
+    ([Fraction(0), Fraction(0), Fraction(1, 10)], Fraction(0)), ([Fraction(0)], Fraction(0)),
+])
+def test_the_picture_on_the_screen_at_every_tenth_of_a_second(times, last):
+    converted = []
+    shown, *others = decode.shown([(time, last, number) for number, time in enumerate(times)],
+                                  lambda number: converted.append(number) or number)
+    assert shown == chosen(times, last) and others == [times[0], times[-1] + last, len(times)]
+    assert sorted(converted) == sorted(set(shown)), "each picture once, and no other"
+
+
+def test_of_25_per_second_the_rule_gives_0_2_5_7_and_of_nothing_nothing():
+    times, last = steady(25, 25)
+    assert decode.shown([(time, last, number) for number, time in enumerate(times)], int)[0] == [
+        0, 2, 5, 7, 10, 12, 15, 17, 20, 22]
+    assert decode.shown([], int) == ([], 0, 0, 0)
+
+
+@pytest.mark.parametrize("timed", [[(0, Fraction(1, 10)), (10**6, Fraction(1, 10))], [(0, Fraction(121))]])
+def test_what_lasts_too_long_is_refused_before_it_is_in_memory(timed):
+    with pytest.raises(ValueError, match=r"lasts (1,000,000|121) s, a clip at most 120; cut it to its segment"):
+        decode.shown([(Fraction(time), last, 0) for time, last in timed], int)
+
+
+def test_time_stamps_that_were_exchanged_are_put_in_order():
+    times = [1, 3, 2, 4, 6, 5, 7, 8, 12, 9, 10, 11]
+    ordered = list(decode.in_order([(time, 1, f"picture {n}") for n, time in enumerate(times)]))
+    assert ordered == [(time, 1, f"picture {n}") for n, time in enumerate(sorted(times))]
+
+
+@pytest.mark.parametrize(("rate", "kind", "codec"), [
+    (Fraction(25), "avi", "mpeg4"), (Fraction(30_000, 1001), "mp4", "libx264"), (Fraction(10), "mp4", "mpeg4"),
+    (Fraction(5), "matroska", "ffv1"), (None, "mp4", "mpeg4"),
+])
+def test_made_files_of_several_rates(rate, kind, codec):
+    times, last = steady(rate, 16) if rate else varying(3, 16)
+    base = 1 / rate if kind == "avi" else Fraction(1, 30_000)
+    contents = write(kind, [grey(30 + 12 * n) for n in range(16)], times, codec=codec, rate=rate or 25, base=base)
+    frames, start, end, count = decode.read_pictures(contents, 24)
+    levels = [30 + 12 * n for n in chosen(times, last if rate else end - times[-1])]
+    np.testing.assert_allclose(frames, np.array(levels)[:, None, None, None] + np.zeros((24, 32, 3)), atol=6)
+    assert count == 16 and frames.dtype == np.uint8 and (rate or start == times[0])
+    np.testing.assert_array_equal(frames, decode.read_pictures(contents, 24)[0])
+
+
+@pytest.mark.parametrize(("height", "width", "edges"), [
+    (24, 32, 255),            # 4:3, all of it
+    (24, 96, 0),              # wide: its white edges, a quarter at each side, are cut
+    (48, 32, 255),            # tall: cut above and below
+])
+def test_pictures_cover_the_frame_and_keep_their_middle(height, width, edges):
+    picture = np.zeros((height, width, 3), dtype=np.uint8)
+    picture[:, : width // 4] = picture[:, -(width // 4) :] = 255
+    frames, *_ = decode.read_pictures(write("matroska", [picture], [0], codec="ffv1"), 12)
+    assert frames.shape[1:] == (12, 16, 3)
+    np.testing.assert_allclose(frames[:, :, [0, -1]], edges, atol=2)
+    np.testing.assert_allclose(frames[:, :, 7:9], 0, atol=2)
+
+
+def test_colours_are_red_green_blue():
+    picture = np.full((24, 32, 3), (200, 80, 0), dtype=np.uint8)
+    frames, *_ = decode.read_pictures(write("matroska", [picture], [0], codec="ffv1"), 24)
+    np.testing.assert_array_equal(frames, np.broadcast_to(picture, frames.shape))
+
+
+# Sound
+
+
+def test_channels_are_averaged_whatever_the_format():
+    left = tone(0.2)[0]
+    for codec in ("pcm_s16le", "pcm_f32le", "pcm_s32le"):
+        for right, factor in ((-left, 0), (left, 1), (np.zeros_like(left), 0.5)):
+            track = decode.read_sound(write("wav", sound=np.stack([left, right]), sound_codec=codec))
+            np.testing.assert_allclose(track.samples, factor * left, atol=1e-4)
+            assert (track.rate, track.start, track.end) == (16_000, 0, Fraction(1, 5))
+    assert decode.read_sound(silent_avi()) is None
+
+
+def with_gap(samples, at, gap):
+    """The sound of a file whose time stamps jump by `gap` samples after `at` of them."""
+    return decode.read_sound(write("matroska", sound=samples[None], sound_gap=(at, gap)))
+
+
+def test_a_gap_is_silent():
+    whole = tone(0.3)[0]
+    samples = with_gap(whole, at=2048, gap=8000).samples
+    np.testing.assert_allclose(samples, np.concatenate([whole[:2048], np.zeros(8000), whole[2048:]]), atol=1e-4)
+    with pytest.raises(ValueError, match="a clip at most 120"):
+        with_gap(whole, at=1024, gap=16_000 * 130)
+
+
+@pytest.mark.parametrize("start", [Fraction(text) for text in ("0", "1/5", "-1/4", "3", "-3", "1/7")])
+@pytest.mark.parametrize("frames", [1, 4, 15])
+def test_sound_is_cut_and_padded_to_the_time_of_the_pictures(start, frames):
+    samples = np.arange(1, 16_001, dtype=np.float32)  # one second from t = 1/2
+    track = decode.Track(samples, 16_000, Fraction(1, 2))
+    first = round((start - track.start) * 16_000)
+    expected = [samples[place] if 0 <= (place := first + n) < 16_000 else 0 for n in range(1600 * frames)]
+    np.testing.assert_array_equal(decode.aligned(track, start, frames), np.array(expected, dtype=np.float32))
+
+
+@pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000])
+def test_another_sampling_rate_keeps_pitch_and_time(rate):
+    def wave(times):
+        return (np.sin(2 * np.pi * 500 * times) * np.exp(-(((times - 0.5) / 0.05) ** 2))).astype(np.float32)
+
+    found = decode.aligned(decode.Track(wave(np.arange(rate) / rate), rate, Fraction(0)), Fraction(0), 10)
+    np.testing.assert_allclose(found, wave(np.arange(16_000) / 16_000), atol=1e-4)
+
+
+def test_mel_rows_against_a_slow_sum():
+    from librosa.filters import mel
+
+    samples = np.random.default_rng(0).normal(size=3200).astype(np.float32) * 0.1
+    rows = decode.log_mel(samples)
+    filters, hann = mel(sr=16_000, n_fft=1024, n_mels=80), 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(1024) / 1024)
+    padded = np.pad(samples.astype(np.float64), 512)
+    power = [filters @ np.abs(np.fft.rfft(padded[160 * row : 160 * row + 1024] * hann)) ** 2 for row in range(20)]
+    np.testing.assert_allclose(rows, np.log(1e-6 + np.array(power)), rtol=1e-3, atol=1e-4)
+    assert rows.dtype == np.float32 and rows.flags.c_contiguous
+    np.testing.assert_allclose(decode.log_mel(np.zeros(1600, dtype=np.float32)), math.log(1e-6), rtol=1e-6)
+    assert decode.log_mel(np.empty(0, dtype=np.float32)).shape == (0, 80)
+
+
+@pytest.mark.parametrize("contents", [ogg(), mp4_with_sound()], ids=["ogg", "mp4"])
+def test_compressed_sound_keeps_its_pitch(contents):
+    middle = decode.aligned(decode.read_sound(contents), Fraction(0), 4)[1600:4800]
+    peak = np.abs(np.fft.rfft(middle * np.hanning(3200))).argmax() * 5
+    assert abs(peak - 440) <= 5 and 0.3 < np.abs(middle).max() < 0.7
+
+
+@pytest.mark.parametrize(("pictures_start", "sound_start"), [(0.0, 0.0), (0.0, 0.3), (0.3, 0.0), (0.5, 0.2)])
+def test_a_clip_has_its_sound_at_the_time_of_its_pictures(pictures_start, sound_start):
+    """A tone that sets in half a second after the sound, which is silent before."""
+    samples = tone(1.5)
+    samples[:, :8000] = 0
+    times = [Fraction(round(pictures_start * 100), 100) + Fraction(n, 25) for n in range(30)]
+    clip = decoded(write("matroska", [grey(100)] * 30, times, samples, codec="ffv1", base=Fraction(1, 1000),
+                         sound_start=sound_start))
+    assert len(clip.mel) == 10 * len(clip.frames) == 120
+    loud = clip.mel.max(1) > -3
+    assert abs(loud.argmax() - 100 * (sound_start + 0.5 - pictures_start)) <= 4  # rows; a window has six
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, 32_767])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_sound_that_is_not_finite_or_of_another_scale_is_refused_with_its_time(value, channels):
+    samples = tone(0.2, channels=channels)
+    samples[0, 1500] = value
+    with pytest.raises(ValueError, match=r"a sample of its sound, at 0\.09 s, is .*; full scale is 1"):
+        decode.read_sound(write("wav", sound=samples, sound_codec="pcm_f32le"))
+
+
+@pytest.mark.parametrize("rate", [999, 400_000])
+def test_rates_out_of_range_are_refused(rate):
+    with pytest.raises(ValueError, match=f"its sampling rate is {rate:,} Hz, from 1,000 to 384,000 are read"):
+        decode.read_sound(write("wav", sound=np.zeros((1, 800), np.float32), sampling=rate))
+
+
+# Files
+
+
+@pytest.mark.parametrize(("contents", "message"), [
+    (b"", "is empty"), (bytes(100), "is empty"), (b"<html>not found</html>", "is no AVI, MP4, Matroska, WAV or Ogg"),
+    (b"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nother.ts\n", "is no AVI"),
+    (b"RIFF\x10\0\0\0AVI ", "damaged avi"), (b"\0\0\0\x18ftypisom" + bytes(20), "mp4|no pictures"),
+    (wav(), "holds no pictures"),
+])
+def test_files_of_another_kind_are_refused(contents, message):
+    with pytest.raises(ValueError, match=message):
+        decode.read_pictures(contents, 24)
+
+
+def test_a_silent_file_is_no_sound():
+    with pytest.raises(ValueError, match="holds no sound that can be decoded"):
+        decoded(silent_avi(), "audio")
+
+
+@functools.cache
+def noisy(kind):
+    """A file whose pictures take many bytes."""
+    times = [Fraction(n, 25) for n in range(50)]
+    if kind == "mp4, list first":  # so that it opens when it is cut
+        with tempfile.TemporaryDirectory() as folder:
+            return write("mp4", NOISE, times, base=Fraction(1, 25), path=Path(folder, "clip.mp4"),
+                         options={"movflags": "faststart"})
+    codec = "libx264" if kind == "mp4" else "mpeg4"
+    return write(kind, NOISE, times, codec=codec, base=Fraction(1, 25) if kind == "avi" else Fraction(1, 30_000))
+
+
+def test_damage_within_the_pictures_is_found():
+    whole = noisy("avi")
+    assert len(decoded(whole).frames) == 20
+    flipped = bytearray(whole)
+    for place in np.random.default_rng(0).integers(10_000, len(whole) - 2000, 30):
+        flipped[place] ^= 255
+    with pytest.raises(ValueError, match="damaged video at"):
+        decoded(bytes(flipped))
+    lost = whole[: len(whole) // 4] + bytes(len(whole) // 2) + whole[len(whole) * 3 // 4 :]
+    with pytest.raises(ValueError, match=r"damaged: \d\d of 50 pictures can be decoded|damaged video at"):
+        decoded(lost)
+
+
+@pytest.mark.parametrize(("kind", "share"), [
+    (kind, share) for kind in ("avi", "mp4", "mp4, list first", "matroska", "wav", "ogg")
+    for share in (0.97, 0.5, 0.2, 0.01) if (kind, share) != ("matroska", 0.97)  # of half a second nobody can tell
+])
+def test_truncated_files_are_refused(kind, share):
+    whole = {"wav": wav, "ogg": functools.partial(ogg, 2.5)}.get(kind, functools.partial(noisy, kind))()
+    needs = "audio" if kind in ("wav", "ogg") else "video"
+    decoded(whole, needs)
+    with pytest.raises(ValueError, match=r"truncated|damaged|is empty|holds no|Ogg"):
+        decoded(whole[: int(len(whole) * share)], needs)
+
+
+def test_of_an_unknown_size_nothing_is_said():
+    cut = wav()[:-100]
+    for size in (b"\0\0\0\0", b"\xff\xff\xff\xff"):
+        assert decode.refuse_cut(cut[:4] + size + cut[8:]) is None
+
+
+def test_titles_in_another_encoding_are_no_obstacle():
+    """FFmpeg hands them over as they are, and many programs write Latin-1."""
+    titled = write("matroska", [grey(50)] * 2, [0, Fraction(1, 10)], codec="ffv1", title="caf\u00e9 noir")
+    damaged = titled.replace("caf\u00e9".encode(), b"caf\xe9\xe9")
+    assert damaged != titled and len(decoded(damaged).frames) == len(decoded(titled).frames) > 0
+
+
+@pytest.mark.parametrize(("seconds", "pictures", "start", "listed", "notes"), [
+    (1.8, 45, 0.0, 1.8, []),
+    (2.6, 45, 0.0, 1.8, [r"sound from 0\.00 to 2\.6\d s, pictures to 1\.80 s"]),
+    (0.9, 45, 0.0, 1.8, [r"sound from 0\.00 to 0\.9\d s, pictures to 1\.80 s"]),
+    (0.4, 10, 0.0, math.nan, ["4 frames, a view has 16"]),
+    (0.5, 45, 5.0, 10.0, [r"no sound: it runs from 5\.00 to 5\.5\d s, outside of its pictures",
+                          r"lasts 1\.80 s, 10\.00 s are listed"]),
+])
+def test_what_is_odd_is_noted(seconds, pictures, start, listed, notes):
+    contents = write("matroska", [grey(60)] * pictures, [Fraction(n, 25) for n in range(pictures)], tone(seconds),
+                     codec="ffv1", base=Fraction(1, 1000), sound_start=start)
+    found = decode.decode(contents, needs="video", size=24, listed=listed).notes
+    assert len(found) == len(notes)
+    for note, pattern in zip(found, notes, strict=True):
+        assert re.fullmatch(pattern, note)
