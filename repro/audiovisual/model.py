@@ -55,9 +55,8 @@ def r2plus1d18(width: int, channels: int, groups: int) -> nn.Sequential:
 def audio18(width: int, channels: int, groups: int) -> nn.Sequential:
     """ResNet-18 with one-dimensional kernels: log-mel sound (N, bands, T) to features (N, width).
 
-    The bands are the channels of the first convolution. Batch normalisation of every band before it and the
-    Xavier-normal start, on which the paper is silent, are those of an early state of the released code; what else that
-    has (stages without stride, leaky ReLU, biases in front of normalisation) is no ResNet-18's and left out.
+    The bands are the channels of the first convolution. The paper is silent on batch normalisation of every band before
+    it and on the Xavier-normal start; the code's stages without stride, leaky ReLU and biases are no ResNet-18's.
 
     Source: CM-ACC; its released code in an early state.
     """

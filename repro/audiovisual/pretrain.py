@@ -220,8 +220,7 @@ class Pretrainer(Gatherer):
         """Let the pool's most telling items enter each dictionary; returns of how many categories they are.
 
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
-        The published code's selection takes the batch itself for candidates too, and excludes none. Rows of the pool
-        are chosen once; a pool larger than the set holds several views of a clip, of which two may enter together.
+        The published code's selection takes the batch itself for candidates too, and excludes none.
         """
         if self.taken % self.steps_per_epoch == 0:
             for modality in MODALITIES:

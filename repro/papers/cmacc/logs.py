@@ -91,12 +91,11 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
 
     The positive is the key of the same moment of the pair in the other modality; the other K keys are the dictionary of
     that modality as training left it, without those of the pair itself where training leaves them out. Of every
-    category 100 random training pairs are asked, or all if there are fewer; 4 of smoke runs. Encoders are in evaluation
-    mode and see the middle of every clip. A key as near as the positive counts against it.
+    category at most 100 random training pairs are asked; 4 of smoke runs. Encoders are in evaluation mode and see the
+    middle of every clip. A key as near as the positive counts against it.
 
     The keys of a dictionary are of different ages, the positive is new: a query may find it by that alone. So
-    `accuracy_renewed` is the same with the keys of the dictionary's items encoded again, as the positive is. Of these
-    that of the query's own item, which is then its positive once more, is always left out.
+    `accuracy_renewed` is the same with the dictionary's items encoded again, but for the query's own, its positive.
 
     Args:
         cells: of a table; those of `asked` count, which says what is refused.
@@ -131,9 +130,9 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
 def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
     """What every sampler picks from one pool, with the size of the gradients, of the finished cell `selecting` gives.
 
-    Pools and dictionaries are those training left. The queries are those of one random batch of training pairs, which
-    see the middle of every clip. They are normalised over their batch, as in training and as the keys of the pool are,
-    so that gradients have the size that the selection met. The gradient is that of the last layer (Eq. 5).
+    Pools and dictionaries are those training left. The queries are one random batch of training pairs, normalised over
+    the batch as in training, so that gradients have the size that the selection met. The gradient is that of the last
+    layer (Eq. 5).
 
     Returns:
         One row per modality, sampler and pick: modality (of the candidates), sampler, pick (0 to M - 1, in the order
