@@ -1,8 +1,5 @@
 """Encoders of video, sound and pictures, the layer on top of them, and the crossing of that layer in momentum encoders.
 
-An encoder turns a batch of one modality into pooled features. Two of them make the towers of cross-modal contrast. With
-the extra layer, the momentum encoder of one modality takes its last layer from the query encoder of the other.
-
 Their trunks are the residual networks of the paper, and small ones for bundled data. Torchvision's networks of these
 names have one width, plain batch normalisation and other stems, and torch's convolutions a fault: see `Convolution`.
 """
@@ -83,8 +80,8 @@ def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
     """Four convolutions and a layer that reads where things are, for pictures (N, channels, H, W) of characters.
 
     Each convolution halves the resolution; one position of the last map sees 33 pixels, a character. The map is
-    averaged within each of 3 x 3 regions, of which the last layer makes the features: up to nine characters in rows and
-    columns remain apart for a linear probe. About a million multiplications for a character of 32 pixels at width 512.
+    averaged within 3 x 3 regions, so that up to nine characters remain apart for a linear probe. About a million
+    multiplications for a character of 32 pixels at width 512.
     """
     widths = (width // 32, width // 16, width // 8, width // 4)
     read = nn.Linear(REGIONS**2 * widths[-1], width, bias=False)
@@ -222,8 +219,7 @@ class Encoder(nn.Module):
 
     Args:
         trunk: one of `TRUNKS`; the functions of these names describe them.
-        width: C, size of the features, a multiple of 32; the layers before the last are in proportion (the papers' 512
-            gives the 64, 128, 256 and 512 channels of a ResNet-18).
+        width: C, size of the features, a multiple of 32, to which other layers are in proportion (the papers' 512).
         channels: of the inputs: colours of a video or picture, mel bands of sound; by default the usual ones.
         groups: of ghost batch normalisation, to which samples i mod groups belong while the encoder trains, all
             processes together; 1 is plain batch normalisation.
@@ -250,11 +246,10 @@ class Encoder(nn.Module):
 
         Args:
             inputs: (N, channels, F, H, W) clips, (N, channels, T) sounds or (N, channels, H, W) pictures, as the trunk
-                takes them, normalised, of any length and size, in any memory format; N is a multiple of the groups
-                while the encoder trains.
+                takes them, normalised, of any length and size, in any memory format.
 
         Raises:
-            ValueError: if N is not such a multiple.
+            ValueError: if the encoder trains and N is no multiple of the groups.
         """
         if not self.training:
             return self.layers(inputs)

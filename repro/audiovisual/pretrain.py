@@ -78,7 +78,7 @@ class Gatherer(Learner):
 
 
 class Pretrainer(Gatherer):
-    """A learner with towers, momentum encoder, dictionaries, pools, optimiser, generators and order of pairs.
+    """Pre-training of the towers by the method of a recipe.
 
     Args:
         recipe: hyper-parameters; `method="scratch"` gives untrained towers and no steps.

@@ -158,8 +158,8 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
     Returns:
         categories_video, categories_audio: distinct categories, mean over all steps; items of none do not count.
         expected: the same of the sampler "random", in closed form: of as many uniform draws from the pool, without
-            replacement, see `expected_categories`. What a dictionary excludes was drawn as uniformly and changes
-            nothing as long as no pair is in a pool twice; a larger pool is taken as if none of it were excluded.
+            replacement, see `expected_categories`. What a dictionary excludes was drawn as uniformly, which changes
+            nothing unless a pair is in a pool twice.
     """
     pairs, recipe = len(pretrainer.members), pretrainer.recipe
     frequencies = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount()[: pretrainer.kinds]
