@@ -1,8 +1,6 @@
 """Augmentation for a whole batch at once on its device: of clips a random crop, flip, greyscale and normalisation; of
 drawings of characters a small affine map."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
@@ -13,20 +11,27 @@ LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
 TURN, SHIFT = 0.2, 0.15       # largest change of an entry of the affine map; of the shift, in halves of a side; assumed
 
 
-class Draws(NamedTuple):
-    """What is random in a batch of clips: first row and column of the crop (n,), and whether to flip or grey, (n,)."""
-
-    rows: Tensor
-    columns: Tensor
-    flip: Tensor
-    grey: Tensor
-
-
 def at_random(view: Tensor, size: int, greyscale: float, *, generator: torch.Generator) -> Tensor:
-    """A view as networks take it; clips (n, 3, F, H, W) uint8 are cropped, flipped, greyed and normalised."""
+    """A view as networks take it; clips are cropped, flipped, greyed and normalised, each by parameters of its own.
+
+    Args:
+        view: clips (n, 3, F, H, W) uint8; sounds and pictures change their memory format alone.
+        size: side of the crop, in pixels; uniform among its places.
+        greyscale: probability, 0 to 1.
+        generator: draws 4 n numbers for clips, on its own device.
+
+    Returns:
+        Of clips (n, 3, F, size, size) float32.
+
+    Raises:
+        ValueError: if the frames are smaller than the crop.
+
+    Source: CM-ACC, Sec. 4; the probability of a flip is assumed.
+    """
     if view.ndim == 5:
-        draws = draw(len(view), *view.shape[3:], size, greyscale, generator=generator)
-        view = apply(view, draws, size)
+        chance = torch.rand(4, len(view), generator=generator, device=generator.device).to(view.device)
+        rows, columns = ((chance[axis] * (view.shape[3 + axis] - size + 1)).long() for axis in (0, 1))
+        view = cropped(view, rows, columns, chance[2] < FLIP, chance[3] < greyscale, size)
     return channels_last(view)
 
 
@@ -35,67 +40,33 @@ def centred(view: Tensor, size: int) -> Tensor:
     if view.ndim == 5:
         never = torch.zeros(len(view), dtype=torch.bool, device=view.device)
         rows, columns = (torch.full_like(never, (side - size) // 2, dtype=torch.int64) for side in view.shape[3:])
-        view = apply(view, Draws(rows, columns, never, never), size)
+        view = cropped(view, rows, columns, never, never, size)
     return channels_last(view)
 
 
-def draw(
-    count: int, height: int, width: int, size: int, greyscale: float, *, generator: torch.Generator
-) -> Draws:
-    """Parameters of `count` clips, on the generator's device.
-
-    Args:
-        height, width: of the frames, in pixels, each at least `size`.
-        size: side of the crop, in pixels.
-        greyscale: probability, 0 to 1.
-
-    Source: CM-ACC, Sec. 4; the probability of a flip is assumed.
-    """
-    chance = torch.rand(4, count, generator=generator, device=generator.device)
-    rows = (chance[0] * (height - size + 1)).long()
-    columns = (chance[1] * (width - size + 1)).long()
-    return Draws(rows, columns, chance[2] < FLIP, chance[3] < greyscale)
-
-
-def apply(clips: Tensor, draws: Draws, size: int) -> Tensor:
-    """Crop, flip, grey and normalise.
-
-    Args:
-        clips: (n, 3, F, H, W) uint8; one set of parameters for all frames of a clip.
-        draws: see `draw`.
-        size: side of the crop, in pixels.
-
-    Returns:
-        (n, 3, F, size, size) float32.
-
-    Raises:
-        ValueError: if the frames are smaller than the crop.
-    """
+def cropped(clips: Tensor, rows: Tensor, columns: Tensor, flip: Tensor, grey: Tensor, size: int) -> Tensor:
+    """Clips as `at_random` makes them, by first row and column of each (n,), and whether to flip and grey it (n,)."""
     count, channels, frames, height, width = clips.shape
     if min(height, width) < size:
         raise ValueError(f"size={size} exceeds the frames of {height} x {width} pixels; lower it")
     side = torch.arange(size, device=clips.device)
-    rows = draws.rows.unsqueeze(1) + side                                              # (n, size)
-    columns = draws.columns.unsqueeze(1) + torch.where(draws.flip.unsqueeze(1), side.flip(0), side)
+    rows = rows.unsqueeze(1) + side                                                                       # (n, size)
+    columns = columns.unsqueeze(1) + torch.where(flip.unsqueeze(1), side.flip(0), side)
     rows = rows.view(count, 1, 1, size, 1).expand(-1, channels, frames, -1, width)
     columns = columns.view(count, 1, 1, 1, size).expand(-1, channels, frames, size, -1)
-    cropped = clips.gather(3, rows).gather(4, columns).float() / 255
-    red, green, blue = (share * colour for share, colour in zip(LUMA, cropped.split(1, dim=1), strict=True))
-    return (torch.where(draws.grey.view(-1, 1, 1, 1, 1), red + green + blue, cropped) - MEAN) / DEVIATION
+    parts = clips.gather(3, rows).gather(4, columns).float() / 255
+    red, green, blue = (share * colour for share, colour in zip(LUMA, parts.split(1, dim=1), strict=True))
+    return (torch.where(grey.view(-1, 1, 1, 1, 1), red + green + blue, parts) - MEAN) / DEVIATION
 
 
 def warped(pictures: Tensor, *, generator: torch.Generator) -> Tensor:
-    """Pictures, each changed by a small random affine map of its own, zero beyond their edges.
+    """Pictures (n, H, W) float32, each changed by a small random affine map of its own, zero beyond their edges.
 
     To the identity's four entries independent uniform numbers of up to 0.2 are added, which turn, shear and scale by up
     to some 11 degrees and 20 percent; the shift is up to 15 percent of half a side along each axis.
 
     Args:
-        pictures: (n, H, W) float32.
         generator: on any device; draws 6 n numbers.
-
-    Returns:
-        (n, H, W), interpolated between the four pixels around every place.
     """
     if not len(pictures):
         return pictures

@@ -8,8 +8,8 @@ from torch.nn.functional import cross_entropy
 
 from repro.audiovisual import augment
 from repro.audiovisual.data import Pairs
-from repro.audiovisual.gather import Gatherer
 from repro.audiovisual.model import Encoder
+from repro.audiovisual.pretrain import Gatherer
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.run.ahead import ahead
 from repro.run.learner import ShuffledBatches, seeds
@@ -27,8 +27,7 @@ class FineTuner(Gatherer):
         modality: "video" or "audio".
         seed: of classifier, order and views.
         device: where to train.
-        target: what the encoder is judged on.
-        split: of the target, from 1.
+        target, split: what the encoder is judged on, and in which of its splits, from 1.
 
     Raises:
         ValueError: if the training split has not two labelled recordings with the modality, or the test split none.
@@ -42,21 +41,13 @@ class FineTuner(Gatherer):
     streams = ("generator", *gathering)
 
     def __init__(
-        self,
-        recipe: AudioVisualRecipe,
-        trunk: Encoder,
-        data: Pairs,
-        modality: str,
-        seed: int,
-        device: torch.device,
-        *,
-        target: str,
-        split: int,
+        self, recipe: AudioVisualRecipe, trunk: Encoder, data: Pairs, modality: str, seed: int, device: torch.device,
+        *, target: str, split: int,
     ) -> None:
         super().__init__(recipe, data, seed, device)
-        self.modality, self.target, self.split, self.name = modality, target, split, f"{target}-{split}"
+        self.modality, self.target, self.name = modality, target, f"{target}-{split}"
         usable = data.has(modality) & (data.labels >= 0)
-        self.members, self.tested = ((usable & split).nonzero().flatten() for split in (data.train, data.test))
+        self.members, self.tested = ((usable & part).nonzero().flatten() for part in (data.train, data.test))
         if len(self.members) < 2 or not len(self.tested):
             raise ValueError(
                 f"{data.name} has {len(self.members)} training and {len(self.tested)} test recordings with {modality} "
@@ -79,15 +70,16 @@ class FineTuner(Gatherer):
 
     def step(self) -> Tensor:
         """One optimisation step; the cross entropy in nats, (1,)."""
+        cosine = math.cos(math.pi * self.taken / self.total_steps)
         for group in self.optimiser.param_groups:
-            cosine = math.cos(math.pi * self.taken / self.total_steps)
             group["lr"] = self.recipe.finetune_learning_rate * (1 + cosine) / 2
         self.trunk.train()
-        index, view = self.batches.take(self._gathered_batch)
+        index, view = self._next_batch()
         self._begin_next_batch()
-        with self.autocast():
-            logits = self.classifier(self.trunk(self._augmented(view))).float()
-        loss = cross_entropy(logits, self.data.labels[index].to(self.device, non_blocking=True))
+        view = augment.at_random(
+            view.to(self.device, non_blocking=True), self.recipe.size, 0.0, generator=self.generator
+        )
+        loss = cross_entropy(self._logits(view), self.data.labels[index].to(self.device, non_blocking=True))
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
@@ -105,16 +97,14 @@ class FineTuner(Gatherer):
         parts = self.tested.split(max(1, self.recipe.finetune_batch // windows))
         gathered = (self.data.centred(self.modality, index, windows).flatten(0, 1) for index in parts)
         for index, views in zip(parts, ahead(gathered, early=self.data.streamed), strict=True):
-            views = views.to(self.device, non_blocking=True)
-            with self.autocast():
-                logits = self.classifier(self.trunk(augment.centred(views, self.recipe.size))).float()
-            probabilities = logits.softmax(1).unflatten(0, (len(index), windows)).mean(1)
+            views = augment.centred(views.to(self.device, non_blocking=True), self.recipe.size)
+            probabilities = self._logits(views).softmax(1).unflatten(0, (len(index), windows)).mean(1)
             correct += (probabilities.argmax(1).cpu() == self.data.labels[index]).sum().item()
         return 100 * correct / len(self.tested)
 
-    def _augmented(self, view: Tensor) -> Tensor:
-        view = view.to(self.device, non_blocking=True)
-        return augment.at_random(view, self.recipe.size, 0.0, generator=self.generator)
+    def _logits(self, view: Tensor) -> Tensor:
+        with self.autocast():
+            return self.classifier(self.trunk(view)).float()
 
     def _gathered_batch(self) -> tuple[Tensor, Tensor]:
         """Indices (n,) of the next batch and its views."""

@@ -1,8 +1,5 @@
 """Encoders of video, sound and pictures, the layer on top of them, and the crossing of that layer in momentum encoders.
 
-An encoder turns a batch of one modality into pooled features. Two of them make the towers of cross-modal contrast. With
-the extra layer, the momentum encoder of one modality takes its last layer from the query encoder of the other.
-
 Their trunks are the residual networks of the paper, and small ones for bundled data. Torchvision's networks of these
 names have one width, plain batch normalisation and other stems, and torch's convolutions a fault: see `Convolution`.
 """
@@ -22,14 +19,15 @@ from repro.recipe import choose
 WIDTHS = 32  # a width is a multiple of this, so that every layer has a whole number of channels
 REGIONS = 3  # parts of a picture that "small_image" tells apart along each axis
 NORMALISATIONS = {1: GhostBatchNorm1d, 2: GhostBatchNorm2d, 3: GhostBatchNorm3d}  # by the number of axes
+KAIMING = partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")  # as ResNets start
 Size = int | tuple[int, ...]  # of all axes, or of each
 
 
 def r3d18(width: int, channels: int, groups: int) -> nn.Sequential:
     """3D-ResNet-18: clips (N, channels, F, H, W) to features (N, width); 33.2 million parameters at width 512.
 
-    Convolutions start Kaiming-normal (fan-out); where a stage begins, the shortcut is a 1x1x1 convolution ("type B").
-    Differs from torchvision's network of this name by the stem, 7x7x7 with max-pooling.
+    Where a stage begins, the shortcut is a 1x1x1 convolution ("type B"). Differs from torchvision's network of this
+    name by the stem, 7x7x7 with max-pooling.
 
     Source: Hara et al. 2018; CM-ACC, released code.
     """
@@ -38,11 +36,10 @@ def r3d18(width: int, channels: int, groups: int) -> nn.Sequential:
 
 
 def r2plus1d18(width: int, channels: int, groups: int) -> nn.Sequential:
-    """R(2+1)D-18: clips (N, channels, F, H, W) to features (N, width); every convolution in space, then in time.
+    """R(2+1)D-18: as `r3d18`, but no max-pooling, and every convolution in space, then in time: see `_factorised`.
 
-    No max-pooling; otherwise as `r3d18`, with as many parameters (33.2 million at width 512): see `_factorised`.
-    Torchvision's network of this name has 31.3 million, because there the first channels of a stage, which are fewer,
-    determine the channels in the middle of a block's second convolution too.
+    Torchvision's network of this name has 31.3 million parameters, not 33.2, because there the first channels of a
+    stage, which are fewer, determine the channels in the middle of a block's second convolution too.
 
     Source: Tran et al. 2018; CM-ACC, Table 4.
     """
@@ -55,10 +52,8 @@ def r2plus1d18(width: int, channels: int, groups: int) -> nn.Sequential:
 def audio18(width: int, channels: int, groups: int) -> nn.Sequential:
     """ResNet-18 with one-dimensional kernels: log-mel sound (N, bands, T) to features (N, width).
 
-    The bands are the channels of the first convolution. Batch normalisation of every band before it and the
-    Xavier-normal start, on which the paper is silent, are those of an early state of the released code. Its stages
-    without stride, its leaky ReLU, and its biases, which batch normalisation takes away again, are no ResNet-18's and
-    left out.
+    The bands are the channels of the first convolution. The paper is silent on batch normalisation of every band before
+    it and on the Xavier-normal start; the code's stages without stride, leaky ReLU and biases are no ResNet-18's.
 
     Source: CM-ACC; its released code in an early state.
     """
@@ -68,8 +63,8 @@ def audio18(width: int, channels: int, groups: int) -> nn.Sequential:
 
 
 def small_video(width: int, channels: int, groups: int) -> nn.Sequential:
-    """Four convolutions over what moves in small clips (N, channels, F, H, W), 1.9 million multiplications for 8 frames
-    of 24 pixels at width 128: the first in space alone, the others also in time, half the resolution after each."""
+    """Four convolutions over what moves in small clips (N, channels, F, H, W): the first in space alone, the others
+    also in time, half the resolution after each. 1.9 million multiplications for 8 frames of 24 pixels at width 128."""
     widths = (width // 16, width // 8, width // 4, width)
     return _initialised(Moving(), *_halving(3, groups, (1, 5, 5), (1, 2, 2), channels, widths), Mean())
 
@@ -85,9 +80,8 @@ def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
     """Four convolutions and a layer that reads where things are, for pictures (N, channels, H, W) of characters.
 
     Each convolution halves the resolution; one position of the last map sees 33 pixels, a character. The map is
-    averaged not over the whole picture but within each of 3 x 3 regions, of which the last layer makes the features:
-    up to nine characters in rows and columns remain apart, for a linear probe to name the one in each cell. At width
-    512 it costs about a million multiplications for every character of 32 pixels.
+    averaged within 3 x 3 regions, so that up to nine characters remain apart for a linear probe. About a million
+    multiplications for a character of 32 pixels at width 512.
     """
     widths = (width // 32, width // 16, width // 8, width // 4)
     read = nn.Linear(REGIONS**2 * widths[-1], width, bias=False)
@@ -98,52 +92,36 @@ def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
 
 
 TRUNKS: dict[str, tuple[Callable[[int, int, int], nn.Sequential], int]] = {  # and their usual channels
-    "r3d18": (r3d18, 3),
-    "r2plus1d18": (r2plus1d18, 3),
-    "audio18": (audio18, 80),
-    "small_video": (small_video, 3),
-    "small_audio": (small_audio, 80),
-    "small_image": (small_image, 1),
+    "r3d18": (r3d18, 3), "r2plus1d18": (r2plus1d18, 3), "audio18": (audio18, 80),
+    "small_video": (small_video, 3), "small_audio": (small_audio, 80), "small_image": (small_image, 1),
 }
 
 
 class Convolution:
-    """What `Convolution1d`, `Convolution2d` and `Convolution3d` add to torch's layers of these numbers.
+    """What `CONVOLUTIONS` add to torch's layers: they avoid a fault of the CPU's (seen with torch 2.15).
 
-    A map of a single position meets the middle of the kernel alone, whatever the stride: that is a matrix product. It
-    also avoids a fault of the CPU's convolutions, whose gradient of such a weight, strided and in bfloat16, is memory
-    that nobody wrote to (seen with torch 2.15).
+    Its gradient of the weight is memory that nobody wrote to, in bfloat16, where a strided kernel meets a single
+    position, or on processors with AVX-512 clips of two frames or frames of one position. A map of a single position
+    meets the middle of the kernel alone, whatever the stride: that is a matrix product. Clips stay in float32.
     """
 
     def forward(self, maps: Tensor) -> Tensor:
+        if maps.ndim < 5 or maps.device.type != "cpu":
+            return self._convolved(maps)
+        with torch.autocast("cpu", enabled=False):
+            return self._convolved(maps.to(self.weight.dtype))
+
+    def _convolved(self, maps: Tensor) -> Tensor:
         if max(maps.shape[2:]) > 1:
             return super().forward(maps)
         middle = self.weight.flatten(2)[:, :, self.weight[0, 0].numel() // 2]
         return linear(maps.flatten(1), middle).view(len(maps), -1, *maps.shape[2:])
 
 
-class Convolution1d(Convolution, nn.Conv1d):
-    """`Convolution` of series (N, C, T)."""
-
-
-class Convolution2d(Convolution, nn.Conv2d):
-    """`Convolution` of pictures (N, C, H, W)."""
-
-
-class Convolution3d(Convolution, nn.Conv3d):
-    """`Convolution` of clips (N, C, F, H, W), on a CPU in float32.
-
-    The same fault meets clips of two frames, and frames of a single position, on processors with AVX-512.
-    """
-
-    def forward(self, maps: Tensor) -> Tensor:
-        if maps.device.type != "cpu":
-            return super().forward(maps)
-        with torch.autocast("cpu", enabled=False):
-            return super().forward(maps.float() if maps.dtype == torch.bfloat16 else maps)
-
-
-CONVOLUTIONS = {1: Convolution1d, 2: Convolution2d, 3: Convolution3d}  # by the number of axes
+CONVOLUTIONS = {  # by the number of axes
+    axes: type(kind.__name__, (Convolution, kind), {})
+    for axes, kind in {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}.items()
+}
 
 
 class Block(nn.Module):
@@ -195,7 +173,7 @@ def _layers(axes: int, groups: int, kernel: Size, inputs: int, outputs: int, str
 
 
 def _factorised(groups: int, inputs: int, outputs: int, stride: int) -> nn.Sequential:
-    """A convolution in space and one in time, with about the parameters of the 3x3x3 convolution they replace.
+    """A convolution in space and one in time, with about as many parameters as the 3x3x3 convolution they replace.
 
     Source: Tran et al. 2018, section 3.5, for the channels in the middle.
     """
@@ -205,12 +183,8 @@ def _factorised(groups: int, inputs: int, outputs: int, stride: int) -> nn.Seque
 
 
 def _residual(
-    stem: list[nn.Module],
-    axes: int,
-    width: int,
-    groups: int,
-    wide: Callable[..., nn.Module] | None = None,
-    draw: Callable[[Tensor], Tensor] | None = None,
+    stem: list[nn.Module], axes: int, width: int, groups: int, *, wide: Callable[..., nn.Module] | None = None,
+    draw: Callable[[Tensor], Tensor] = KAIMING,
 ) -> nn.Sequential:
     """A ResNet-18: four stages of two blocks each, width / 8 channels in, width out, strides 1, 2, 2, 2."""
     widths = (width // 8, width // 8, width // 4, width // 2, width)
@@ -226,16 +200,14 @@ def _halving(
     axes: int, groups: int, kernel: Size, stride: Size, channels: int, widths: tuple[int, ...]
 ) -> list[nn.Sequential]:
     """Convolutions to `widths` channels; those after the first have kernel 3 and stride 2."""
-    first = nn.Sequential(*_layers(axes, groups, kernel, channels, widths[0], stride))
-    later = (_layers(axes, groups, 3, inputs, outputs, 2) for inputs, outputs in pairwise(widths))
-    return [first, *(nn.Sequential(*layers) for layers in later)]
+    first = _layers(axes, groups, kernel, channels, widths[0], stride)
+    later = [_layers(axes, groups, 3, inputs, outputs, 2) for inputs, outputs in pairwise(widths)]
+    return [nn.Sequential(*layers) for layers in (first, *later)]
 
 
-def _initialised(*parts: nn.Module, draw: Callable[[Tensor], Tensor] | None = None) -> nn.Sequential:
-    """A network with its convolutions drawn anew: by default as ResNets start, with the spread that keeps the
-    gradient's size from layer to layer."""
+def _initialised(*parts: nn.Module, draw: Callable[[Tensor], Tensor] = KAIMING) -> nn.Sequential:
+    """A network with its convolutions drawn anew."""
     network = nn.Sequential(*parts)
-    draw = draw or partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")
     for part in network.modules():
         if isinstance(part, Convolution):
             draw(part.weight)
@@ -247,10 +219,8 @@ class Encoder(nn.Module):
 
     Args:
         trunk: one of `TRUNKS`; the functions of these names describe them.
-        width: C, size of the features, a multiple of 32; the layers before the last are in proportion (the papers' 512
-            gives the 64, 128, 256 and 512 channels of a ResNet-18).
-        channels: of the inputs: colours of a video or picture, mel bands of sound. By default 3 colours of video, 80
-            bands, 1 colour of a picture.
+        width: C, size of the features, a multiple of 32, to which other layers are in proportion (the papers' 512).
+        channels: of the inputs: colours of a video or picture, mel bands of sound; by default the usual ones.
         groups: of ghost batch normalisation, to which samples i mod groups belong while the encoder trains, all
             processes together; 1 is plain batch normalisation.
 
@@ -276,25 +246,24 @@ class Encoder(nn.Module):
 
         Args:
             inputs: (N, channels, F, H, W) clips, (N, channels, T) sounds or (N, channels, H, W) pictures, as the trunk
-                takes them, normalised, of any length and size, in any memory format; N is a multiple of the groups
-                while the encoder trains.
+                takes them, normalised, of any length and size, in any memory format.
 
         Raises:
-            ValueError: if N is not such a multiple.
+            ValueError: if the encoder trains and N is no multiple of the groups.
         """
         if not self.training:
             return self.layers(inputs)
         return self._in_order(self.layers(dealt(inputs, groups_here(self.groups, len(inputs)))))
 
     def with_last_inputs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """What `forward` returns, and the pooled inputs (N, e) of the last layer, without gradient."""
+        """What `forward` returns, and the inputs (N, e) of the last layer averaged over positions, without gradient."""
         seen: list[Tensor] = []
         handle = self.last_layer.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
         try:
             features = self(inputs)
         finally:
             handle.remove()
-        last_inputs = pooled_inputs(self.last_layer, seen[0])
+        last_inputs = _pooled_inputs(self.last_layer, seen[0])
         return features, self._in_order(last_inputs) if self.training else last_inputs
 
     def _in_order(self, rows: Tensor) -> Tensor:
@@ -302,16 +271,11 @@ class Encoder(nn.Module):
         return dealt(rows, len(rows) // groups_here(self.groups, len(rows)))
 
 
-def pooled_inputs(layer: nn.Module, maps: Tensor) -> Tensor:
+def _pooled_inputs(layer: nn.Module, maps: Tensor) -> Tensor:
     """What a layer's output averaged over all positions is linear in: its inputs (N, e), averaged over them.
 
-    Args:
-        layer: linear, or a convolution without bias whose kernel has k elements.
-        maps: (N, e) of a linear layer; (N, C, ...) of a convolution.
-
-    Returns:
-        (N, e), at least float32; of a convolution e = C k, in the order of its weights, and h with W h the mean of what
-        it makes of the maps.
+    At least float32; of a convolution with k elements e = C k, in the order of its weights, and h with W h the mean of
+    what it makes of the maps (N, C, ...).
     """
     maps = maps.to(torch.promote_types(maps.dtype, torch.float32))
     if isinstance(layer, nn.Linear):
@@ -326,8 +290,7 @@ class Towers(nn.Module):
     """The encoders of the two modalities and the layer that makes their features comparable.
 
     Args:
-        video: encoder of the first modality.
-        audio: encoder of the second.
+        video, audio: encoders of the first and the second modality.
         embedding: d, size of the embeddings (512 is assumed: the paper gives none).
         extra_layer: whether a fully connected layer follows each encoder. Without it the features are the embeddings,
             and d is their width.
@@ -348,13 +311,12 @@ class Towers(nn.Module):
     def forward(self, modality: str, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Embeddings (N, d), not normalised, and the inputs (N, e) of the last layer, theta_last of the paper.
 
-        Both are at least float32, whatever precision the encoder computes in. On the inputs the gradient embedding of
-        the selection of negatives rests. The extra layer is exact: embedding = W h + b for every row h of its inputs,
-        which are the features. Without it theta_last is the last layer of the encoder, in front of normalisation,
-        nonlinearity and pooling. A pooled convolution is linear in its pooled inputs, so that these are h, and the
-        gradient k (sum_j r_j h_j)' keeps the form of the paper's Eq. 5. What stands behind the layer lets the gradient
-        pass as it is, with the shift of the normalisation for a bias (assumed): taken along, every channel would have
-        sums over the batch of its own, and distances would cost as many times more as there are channels.
+        Both are at least float32. On the inputs rests the gradient embedding by which negatives are selected. The extra
+        layer is exact: embedding = W h + b for every row h of its inputs, which are the features. Without it theta_last
+        is the last layer of the encoder, in front of normalisation, nonlinearity and pooling. A pooled convolution is
+        linear in its pooled inputs, so that these are h, and the gradient k (sum_j r_j h_j)' keeps the form of the
+        paper's Eq. 5. What stands behind the layer lets the gradient pass as it is (assumed): taken along, distances
+        would cost as many times more as there are channels.
 
         Args:
             modality: "video" or "audio".
@@ -376,9 +338,7 @@ def crossed(towers: Towers) -> Towers:
         keys = MomentumEncoder(crossed(towers), momentum)       copies: FC(h_a) = FC(f_v), FC(h_v) = FC(f_a)
         keys.update(crossed(towers))                            h_v <- f_v, h_a <- f_a, FC(h_a) <- FC(f_v), ...
 
-    where f are the query encoders, h the key encoders and <- is their exponential moving average. Without the extra
-    layer nothing is exchanged, and `keys` is the plain momentum encoder. So is MomentumEncoder(towers, momentum), for
-    contrast within each modality.
+    where f are the query encoders, h the key encoders and <- is their exponential moving average.
 
     Source: CM-ACC, momentum update of the extra layer.
     """

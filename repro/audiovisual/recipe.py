@@ -82,8 +82,8 @@ QUICK_VIDEO: dict[str, Any] = {  # a sample has some dozens of clips with sound,
     "size": 56, "finetune_batch": 8, "finetune_window": 16, "finetune_windows": 4,
 }
 
-# Where paper and released code part ways, or the paper's text contradicts its numbers or itself; the paper's recipe has
-# the other value. The last two undo what the quick recipes take of these.
+# Where released code or the paper's own numbers contradict its text, which the paper's recipe follows; the last two
+# undo what the quick recipes take of these.
 VARIANTS: dict[str, dict[str, Any]] = {
     "unit_length": {"normalised": True, "temperature": 0.07},
     "renewed_keys": {"renewed": True},  # else queries can tell a negative by the age of its key
@@ -96,22 +96,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def of(*methods: str) -> Callable[["AudioVisualRecipe"], bool]:
+def of(*methods: str) -> Callable[[Any], bool]:
     """Whether a recipe is of one of the methods."""
     return lambda recipe: recipe.method in methods
-
-
-trains, contrasts, selects = of("supervised", *SELF_SUPERVISED), of(*SELF_SUPERVISED), of("cmacc")
-
-
-def on_grids(recipe: "AudioVisualRecipe") -> bool:
-    """Whether a recipe is on grids of characters."""
-    return recipe.dataset in CHARACTERS
-
-
-def on_clips(recipe: "AudioVisualRecipe") -> bool:
-    """Whether a recipe is on clips, which are fine-tuned on."""
-    return not on_grids(recipe)
 
 
 def both(first: Callable[[Any], bool], second: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -119,6 +106,17 @@ def both(first: Callable[[Any], bool], second: Callable[[Any], bool]) -> Callabl
     return lambda recipe: first(recipe) and second(recipe)
 
 
+def on_grids(recipe: Any) -> bool:
+    """Whether a recipe is on grids of characters, which are probed."""
+    return recipe.dataset in CHARACTERS
+
+
+def on_clips(recipe: Any) -> bool:
+    """Whether a recipe is on clips, which are fine-tuned on."""
+    return recipe.dataset not in CHARACTERS
+
+
+trains, contrasts, selects = of("supervised", *SELF_SUPERVISED), of(*SELF_SUPERVISED), of("cmacc")
 trains_on_grids, trains_on_clips = both(trains, on_grids), both(trains, on_clips)
 finetunes = both(on_clips, lambda recipe: recipe.targets != "")
 
@@ -129,103 +127,75 @@ class AudioVisualRecipe(Recipe):
 
     dataset: str = setting("kinetics_sound", PAPER, allowed=DATA)
     subset: bool = setting(False, "assumed: the whole distribution, or an error")
-    clips: int = setting(
-        0, "assumed: pre-trained on so many, drawn at random once; 0, on all", least=0, used=trains_on_clips
-    )
-    redundancy: float = setting(
-        0.0, "assumed: near-duplicates and rare categories among the bundled clips", least=0,
-        used=both(trains, lambda recipe: recipe.dataset == "synthetic")
-    )
-    characters: int = setting(
-        1, f"{PAPER}, Fig. 3a: cells of a grid, from 1 to 9", least=1, most=9, used=on_grids
-    )
+    clips: int = setting(0, "assumed: pre-trained on so many, drawn at random once; 0, on all", least=0,
+                         used=trains_on_clips)
+    redundancy: float = setting(0.0, "assumed: near-duplicates and rare categories among the bundled clips", least=0,
+                                used=both(trains, lambda recipe: recipe.dataset == "synthetic"))
+    characters: int = setting(1, f"{PAPER}, Fig. 3a: cells of a grid, from 1 to 9", least=1, most=9, used=on_grids)
     pairs: int = setting(50_000, f"{PAPER}, Fig. 3a", least=1, used=on_grids)
     categories: int = setting(
         0, f"{PAPER}, Fig. 3a: an alphabet for each cell; n: the first n characters of all, in every cell", least=0,
-        used=on_grids
-    )
-    distinct: int = setting(
-        0, "assumed: different grids that the training pairs repeat; 0, one a pair", least=0, used=on_grids
-    )
-    frequency: str = setting(
-        "balanced", f"{PAPER}, Fig. 3a: of characters, or of the distinct grids; zipf: 1 / rank", allowed=FREQUENCIES,
-        used=on_grids
-    )
+        used=on_grids)
+    distinct: int = setting(0, "assumed: different grids that the training pairs repeat; 0, one a pair", least=0,
+                            used=on_grids)
+    frequency: str = setting("balanced", f"{PAPER}, Fig. 3a: of characters, or of the distinct grids; zipf: 1 / rank",
+                             allowed=FREQUENCIES, used=on_grids)
     redrawn: bool = setting(
         False, f"{PAPER}, Fig. 3a: pairs are fixed; or query and key show their characters in drawings drawn anew",
-        used=trains_on_grids
-    )
-    view: str = setting(
-        "affine", "assumed, as it needs no label: SMoCo's other view of a grid", allowed=VIEWS,
-        used=both(of("smoco"), on_grids)
-    )
-    augmented: bool = setting(
-        False, "assumed: the affine change of grids on queries and keys of all methods, or not", used=trains_on_grids
-    )
+        used=trains_on_grids)
+    view: str = setting("affine", "assumed, as it needs no label: SMoCo's other view of a grid", allowed=VIEWS,
+                        used=both(of("smoco"), on_grids))
+    augmented: bool = setting(False, "assumed: the affine change of grids on queries and keys of all methods, or not",
+                              used=trains_on_grids)
     method: str = setting("cmacc", PAPER, allowed=METHODS)
     sampler: str = setting("gradient", f"{PAPER}, Table 2", allowed=SAMPLERS, used=selects)
-    extra_layer: bool = setting(
-        True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities", used=contrasts
-    )
+    extra_layer: bool = setting(True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities",
+                                used=contrasts)
     video_trunk: str = setting("r3d18", PAPER, allowed=VIDEO_TRUNKS, used=on_clips)
     audio_trunk: str = setting("audio18", PAPER, allowed=AUDIO_TRUNKS, used=on_clips)
     width: int = setting(512, f"{PAPER}: features of an encoder", least=1)
-    embedding: int = setting(
-        512, "assumed: width of the encoders", least=1, used=both(contrasts, lambda recipe: recipe.extra_layer)
-    )
+    embedding: int = setting(512, "assumed: width of the encoders", least=1,
+                             used=both(contrasts, lambda recipe: recipe.extra_layer))
     normalised: bool = setting(False, "assumed, as the printed gradient norms need; see `VARIANTS`", used=contrasts)
     groups: int = setting(4, "assumed number: parts of a batch that are normalised apart", least=1, used=trains)
     shuffle: bool = setting(
         True, f"{PAPER}: keys are dealt to other groups than queries; without effect with one",
-        used=both(contrasts, lambda recipe: recipe.groups > 1)
-    )
-    batch: int = setting(
-        128, f"{PAPER}: M, also the number of negatives selected in a step", least=1, most=LARGEST // 300, used=trains
-    )
+        used=both(contrasts, lambda recipe: recipe.groups > 1))
+    batch: int = setting(128, f"{PAPER}: M, also the number of negatives selected in a step", least=1,
+                         most=LARGEST // 300, used=trains)
     dictionary: int = setting(30 * 128, PAPER, least=1, used=contrasts)
     pool: int = setting(300 * 128, PAPER, least=1, used=selects)
     temperature: float = setting(0.7, PAPER, least=1e-6, used=contrasts)
     posterior_temperature: float = setting(
         1.0, f"{PAPER}, Eq. 4, which has none", least=1e-6,
-        used=both(selects, lambda recipe: recipe.sampler not in ("random", "feature"))
-    )
+        used=both(selects, lambda recipe: recipe.sampler not in ("random", "feature")))
     own_excluded: bool = setting(
         True, "assumed, the paper is silent: earlier keys of an item in the dictionary are no negatives of its query",
-        used=contrasts
-    )
-    renewed: bool = setting(
-        False, f"{PAPER}, Alg. 2: selected keys enter as the pool has them; or encoded again", used=selects
-    )
+        used=contrasts)
+    renewed: bool = setting(False, f"{PAPER}, Alg. 2: selected keys enter as the pool has them; or encoded again",
+                            used=selects)
     momentum: float = setting(0.999, PAPER, least=0, most=1, used=contrasts)
     window: int = setting(16, f"{PAPER}: frames, at 10 a second", least=1, used=trains_on_clips)
     size: int = setting(224, PAPER, least=1, most=LARGEST_CROP, used=on_clips)
-    greyscale: float = setting(
-        0.2, "assumed: share of clips; the paper names the augmentation alone", least=0, most=1, used=on_clips
-    )
+    greyscale: float = setting(0.2, "assumed: share of clips; the paper names the augmentation alone", least=0, most=1,
+                               used=on_clips)
     epochs: int = setting(200, f"{CODE}; not in the paper", least=1, used=trains)
     iterations: int = setting(0, "assumed: steps after which to stop; 0, whole epochs", least=0, used=trains)
     learning_rate: float = setting(1e-3, f"{PAPER}, Adam", least=0, used=trains)
     warmup: int = setting(500, f"{PAPER}: steps; linear is assumed", least=0, used=trains)
-    probe_every: int = setting(
-        0, "assumed: epochs between probes of characters along training; 0, never", least=0, before=0,
-        used=trains_on_grids
-    )
+    probe_every: int = setting(0, "assumed: epochs between probes of characters along training; 0, never", least=0,
+                               before=0, used=trains_on_grids)
     precision: str = setting("float32", "assumed", allowed=("float32", "bfloat16"))
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)
-    targets: str = setting(
-        "ucf101,hmdb51,esc50", f"{PAPER}, Tables 1 and 2: fine-tuned on these one by one; + joins several",
-        used=on_clips
-    )
-    split: int = setting(
-        1, f"{PAPER}: of the targets, official split or fold; 0, their mean as in Tables 4 to 6", least=0, most=5,
-        used=on_clips
-    )
+    targets: str = setting("ucf101,hmdb51,esc50",
+                           f"{PAPER}, Tables 1 and 2: fine-tuned on these one by one; + joins several", used=on_clips)
+    split: int = setting(1, f"{PAPER}: of the targets, official split or fold; 0, their mean as in Tables 4 to 6",
+                         least=0, most=5, used=on_clips)
     finetune_epochs: int = setting(50, "assumed", least=0, used=finetunes)
     finetune_batch: int = setting(32, "assumed", least=1, used=finetunes)
     finetune_window: int = setting(32, PAPER, least=1, used=finetunes)
-    finetune_windows: int = setting(
-        10, "assumed: clips whose probabilities are averaged in a test recording", least=1, used=finetunes
-    )
+    finetune_windows: int = setting(10, "assumed: clips whose probabilities are averaged in a test recording", least=1,
+                                    used=finetunes)
     finetune_learning_rate: float = setting(1e-4, "assumed, Adam with a cosine to 0", least=0, used=finetunes)
 
     def __post_init__(self) -> None:
@@ -237,10 +207,9 @@ class AudioVisualRecipe(Recipe):
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
         for name, value in (("dictionary", self.dictionary), ("pool", self.pool)):
             if value % self.batch:
-                raise ValueError(
-                    f"{name}={value} should be a multiple of batch={self.batch}, the number of items that are encoded "
-                    f"at a time; take {max(1, round(value / self.batch)) * self.batch}"
-                )
+                near = max(1, round(value / self.batch)) * self.batch
+                raise ValueError(f"{name}={value} should be a multiple of batch={self.batch}, the number of items that "
+                                 f"are encoded at a time; take {near}")
 
     @classmethod
     def parse(cls, name: str, given: Any) -> list[Any]:
@@ -274,12 +243,10 @@ def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
 def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """A size for two CPU cores: small encoders, few and small frames of recordings.
 
-    All batches take as many steps, with one dictionary and one pool (larger ones only where a batch is too large for
-    them), so that Table 3 compares numbers of negatives and not lengths of training.
-
-    Embeddings have unit length and selected keys are encoded again. As printed, in 1,000 steps on the bundled clips,
-    queries learned to tell the age of a key instead of its content: Algorithm 2 compares a positive of this step with
-    negatives encoded up to an epoch ago. `pooled_keys` and `any_length` go back to the print.
+    All batches take as many steps, with one dictionary and one pool (larger ones only where a batch needs them), so
+    that Table 3 compares numbers of negatives and not lengths of training. Embeddings have unit length and selected
+    keys are encoded again: as printed, in 1,000 steps on the bundled clips, queries learned to tell the age of a key
+    instead of its content. `pooled_keys` and `any_length` go back to the print.
     """
     small: dict[str, Any] = {"momentum": 0.99, "warmup": 50, "groups": 1, "finetune_epochs": 20}
     small |= VARIANTS["unit_length"] | VARIANTS["renewed_keys"]

@@ -1,10 +1,9 @@
 """How CM-ACC's recipes are trained and measured: pre-training, then fine-tuning on every target, or probes."""
 
-import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,15 +26,10 @@ PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of 
 EVALUATION = 1  # raise when `measure` measures more, or otherwise
 
 
-@dataclasses.dataclass(frozen=True)
-class Sets:
-    """What a recipe is pre-trained on, and where its encoders are judged.
+class Sets(NamedTuple):
+    """The pairs a recipe is pre-trained on, and its targets, recordings to fine-tune on, by name and split.
 
-    Attributes:
-        name: of the pairs; it says so if they, or a target, are a part of a distribution.
-        digest: of all of it.
-        pairs: to pre-train on.
-        targets: recordings to fine-tune on, by name and split of `targets_of`.
+    The name is that of the pairs, and says so if they, or a target, are a part of a distribution; the digest is of all.
     """
 
     name: str
@@ -58,9 +52,10 @@ def load(recipe: AudioVisualRecipe) -> Sets:
             targets[name, split] = target_of(recipe, name, split)
         except FileNotFoundError as error:
             raise FileNotFoundError(f"{error}; or choose other targets than {name}") from error
-    partial = any("(subset)" in target.name for target in targets.values()) and "(subset)" not in pairs.name
-    digests = dict.fromkeys(data.digest for data in (pairs, *targets.values()))
+    sets = [pairs, *targets.values()]
+    digests = dict.fromkeys(each.digest for each in sets)
     digest = pairs.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    partial = "(subset)" not in pairs.name and any("(subset)" in each.name for each in sets)
     return Sets(f"{pairs.name} (subset)" if partial else pairs.name, digest, pairs, targets)
 
 
@@ -73,22 +68,30 @@ def data_of(recipe: AudioVisualRecipe) -> Pairs:
         ValueError: if the recipe then asks for several splits, whose training parts differ.
     """
     same = [(TARGETS[name], split) for name, split in targets_of(recipe) if TARGETS[name].dataset == recipe.dataset]
-    own = [target.splits[split - 1] for target, split in same]
-    if len(set(own)) > 1:
+    own = {target.splits[split - 1] for target, split in same}
+    if len(own) > 1:
         raise ValueError(
             f"split={recipe.split} would test on recordings of {recipe.dataset} that are pre-trained on, which are "
             f"those of one split's training part; choose one target of this set, and a split from 1 to "
             f"{len(same[0][0].splits)}"
         )
-    chosen = {"window": recipe.window, "split": own[0] if own else None}
-    return _load(recipe.dataset, manifest.data_root(), **chosen, **_options(recipe, recipe.dataset))
+    return _data(recipe, recipe.dataset, recipe.window, next(iter(own), None))
 
 
 def target_of(recipe: AudioVisualRecipe, target: str, split: int) -> Pairs:
     """The recordings of a target in a split, from 1, in windows for fine-tuning; read once, as `data_of`."""
     dataset, _, splits = TARGETS[target]
-    chosen = {"window": recipe.finetune_window, "split": splits[split - 1]}
-    return _load(dataset, manifest.data_root(), **chosen, **_options(recipe, dataset))
+    return _data(recipe, dataset, recipe.finetune_window, splits[split - 1])
+
+
+def _data(recipe: AudioVisualRecipe, dataset: str, window: int, split: str | None) -> Pairs:
+    options = {name: getattr(recipe, name) for name in (GRIDS if dataset in CHARACTERS else CLIPS_OPTIONS)}
+    return _load(dataset, manifest.data_root(), window=window, split=split, **options)
+
+
+@manifest.read_once(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
+def _load(name: str, root: Path, **options: Any) -> Pairs:
+    return load_set(name, root, **options)
 
 
 def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:
@@ -97,9 +100,8 @@ def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:
     Raises:
         ValueError: if there is no such target, or it has not so many splits.
     """
-    names = [] if recipe.dataset in CHARACTERS else filter(None, recipe.targets.split(","))
     targets = []
-    for name in names:
+    for name in () if recipe.dataset in CHARACTERS else filter(None, recipe.targets.split(",")):
         count = len(TARGETS[choose("targets", name, TARGETS)].splits)
         if recipe.split > count:
             raise ValueError(f"split={recipe.split} should be at most {count}, of {name}, or 0 for their mean")
@@ -120,8 +122,7 @@ def learners(
 ) -> Iterator[Pretrainer | FineTuner]:
     """What `fit` trains for a recipe: the pretrainer, then, of its encoders as they are by then, every fine-tuning.
 
-    Of a finished cell fine-tunings leave no checkpoint: one that is measured again fine-tunes again, and trains no
-    encoder anew.
+    Fine-tunings leave no checkpoint: a cell that is measured again repeats them, and trains no encoder anew.
     """
     pretrainer = Pretrainer(recipe, data.pairs, seed, device)
     yield pretrainer
@@ -146,10 +147,7 @@ def measure(learner: Pretrainer | FineTuner) -> dict[str, float]:
 
 
 def along(learner: Pretrainer) -> dict[str, float]:
-    """What is measured along training too: of grids what `probe_characters` says, of clips nothing.
-
-    Probes draw from streams of their own. At the last epoch they are what `measure` reports.
-    """
+    """What is measured along training too, at its end as by `measure`: probes of grids, nothing of clips."""
     return probe_characters(learner) if learner.recipe.dataset in CHARACTERS else {}
 
 
@@ -159,20 +157,20 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
     Returns:
         categories_video, categories_audio: distinct categories, mean over all steps; items of none do not count.
         expected: the same of the sampler "random", in closed form: of as many uniform draws from the pool, without
-            replacement, see `expected_categories`. What a dictionary excludes was drawn as uniformly and changes
-            nothing as long as no pair is in a pool twice; a larger pool is taken as if none of it were excluded.
+            replacement, see `expected_categories`. What a dictionary excludes was drawn as uniformly, which changes
+            nothing unless a pair is in a pool twice.
     """
-    pairs = len(pretrainer.members)
+    pairs, recipe = len(pretrainer.members), pretrainer.recipe
     frequencies = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount()[: pretrainer.kinds]
     means = (pretrainer.counted / pretrainer.taken).tolist()
     counted = {f"categories_{modality}": mean for modality, mean in zip(MODALITIES, means, strict=True)}
-    population = max(pairs, pretrainer.recipe.pool)
-    expected = expected_categories(frequencies.cpu().numpy() / pairs, pretrainer.recipe.batch, population)
-    return counted | {"expected": expected}
+    return counted | {
+        "expected": expected_categories(frequencies.cpu().numpy() / pairs, recipe.batch, max(pairs, recipe.pool))
+    }
 
 
 def probe_characters(pretrainer: Pretrainer) -> dict[str, float]:
-    """Linear probes of every cell's character on the frozen encoder of x.
+    """Linear probes of every cell's character on the frozen encoder of x; they draw from streams of their own.
 
     Returns:
         linear: accuracy in percent on new pairs of the drawings trained on, the mean over cells.
@@ -181,45 +179,27 @@ def probe_characters(pretrainer: Pretrainer) -> dict[str, float]:
     Source: CM-ACC, Fig. 3a; the paper does not say how accuracy is measured.
     """
     data, measured = pretrainer.data, {}
-    lots = {"train": data.train, "linear": data.test, "linear_held_out": data.held_out}
-    features = {lot: _features(pretrainer, mask) for lot, mask in lots.items()}
-    scaled = {lot: standardised(rows, features["train"]) for lot, rows in features.items()}
-    labels = {lot: data.labels[mask].to(pretrainer.device) for lot, mask in lots.items()}
-    for lot in ("linear", "linear_held_out"):
+    train, labels = _features(pretrainer, data.train), data.labels.to(pretrainer.device)
+    for name, lot in {"linear": data.test, "linear_held_out": data.held_out}.items():
+        features = standardised(train, train), standardised(_features(pretrainer, lot), train)
         accuracies = [
             linear_probe(
-                scaled["train"],
-                labels["train"][:, place],
-                scaled[lot],
-                labels[lot][:, place],
-                classes=int(characters.max()) + 1,
-                batch=PROBE_BATCH,
-                rates=cosine_rates(PROBE_EPOCHS, PROBE_RATE, 0.0),
-                momentum=PROBE_MOMENTUM,
+                features[0], characters[data.train], features[1], characters[lot], classes=int(characters.max()) + 1,
+                batch=PROBE_BATCH, rates=cosine_rates(PROBE_EPOCHS, PROBE_RATE, 0.0), momentum=PROBE_MOMENTUM,
                 seed=pretrainer.seed,
             )[-1]
-            for place, characters in enumerate(data.labels.unbind(1))
+            for characters in labels.unbind(1)
         ]
-        measured[lot] = sum(accuracies) / len(accuracies)
+        measured[name] = sum(accuracies) / len(accuracies)
     return measured
 
 
 @torch.no_grad()
-def _features(pretrainer: Pretrainer, mask: Tensor) -> Tensor:
+def _features(pretrainer: Pretrainer, lot: Tensor) -> Tensor:
     """Features (n, C) of the grids x of a lot of pairs."""
-    trunk, parts = pretrainer.towers.trunks["video"].eval(), mask.nonzero().flatten().split(512)
-    views = (augment.centred(pretrainer.data.centred("video", index)[:, 0], pretrainer.recipe.size) for index in parts)
-    return torch.cat([trunk(view.to(pretrainer.device)) for view in views])
-
-
-def _options(recipe: AudioVisualRecipe, dataset: str) -> dict[str, Any]:
-    """How a recipe wants a data set."""
-    return {name: getattr(recipe, name) for name in (GRIDS if dataset in CHARACTERS else CLIPS_OPTIONS)}
-
-
-@manifest.read_once(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
-def _load(name: str, root: Path, **options: Any) -> Pairs:
-    return load_set(name, root, **options)
+    trunk = pretrainer.towers.trunks["video"].eval()
+    views = (pretrainer.data.centred("video", index)[:, 0] for index in lot.nonzero().flatten().split(512))
+    return torch.cat([trunk(augment.centred(view, pretrainer.recipe.size).to(pretrainer.device)) for view in views])
 
 
 def constants(recipe: AudioVisualRecipe) -> Rows:
@@ -242,16 +222,6 @@ def constants(recipe: AudioVisualRecipe) -> Rows:
 
 
 CLIPS = Study(
-    name="clips",
-    recipe=AudioVisualRecipe,
-    presets=PRESETS,
-    variants=VARIANTS,
-    load=load,
-    learners=learners,
-    measure=measure,
-    probe=along,
-    version=VERSION,
-    evaluation=EVALUATION,
-    notice=trained_on,
-    constants=constants,
+    name="clips", recipe=AudioVisualRecipe, presets=PRESETS, variants=VARIANTS, load=load, learners=learners,
+    measure=measure, probe=along, version=VERSION, evaluation=EVALUATION, notice=trained_on, constants=constants,
 )

@@ -1,4 +1,4 @@
-"""Augmentation of clips against slow loops and torchvision, the distribution of its draws, and errors."""
+"""Augmentation of clips against torchvision and of drawings against slow loops, the distribution of draws, errors."""
 
 import itertools
 import math
@@ -9,12 +9,14 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torchvision.transforms import v2
 
 from repro.audiovisual import augment
-from repro.audiovisual.augment import Draws
 
 
-def clips(count=4, frames=3, height=7, width=9, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(256, (count, 3, frames, height, width), generator=generator, dtype=torch.uint8)
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def clips(count=4, frames=3, height=7, width=9):
+    return torch.randint(256, (count, 3, frames, height, width), generator=seeded(), dtype=torch.uint8)
 
 
 def slow_clip(clip, row, column, flip, grey, size):
@@ -30,11 +32,10 @@ def slow_clip(clip, row, column, flip, grey, size):
 def test_each_clip_has_its_own_parameters():
     rows, columns = torch.tensor([0, 2, 1, 2]), torch.tensor([4, 0, 3, 1])
     flip, grey = torch.tensor([False, True, False, True]), torch.tensor([False, False, True, True])
-    found = augment.apply(clips(), Draws(rows, columns, flip, grey), 5)
+    made = augment.cropped(clips(), rows, columns, flip, grey, 5)
     parameters = zip(clips(), rows.tolist(), columns.tolist(), flip.tolist(), grey.tolist(), strict=True)
-    expected = torch.stack([slow_clip(*each, 5) for each in parameters])
-    assert found.shape == (4, 3, 3, 5, 5)
-    torch.testing.assert_close(found.double(), expected, atol=2e-3, rtol=0)  # torchvision's luma has four digits
+    expected = torch.stack([slow_clip(*own, 5) for own in parameters])
+    torch.testing.assert_close(made.double(), expected, atol=2e-3, rtol=0)  # torchvision's luma has four digits
 
 
 def test_centred_is_the_crop_in_the_middle():
@@ -42,22 +43,27 @@ def test_centred_is_the_crop_in_the_middle():
     torch.testing.assert_close(augment.centred(clips(), 5).double(), expected, atol=1e-5, rtol=0)
 
 
-def test_draws_are_uniform_and_cover_every_place():
-    draws = augment.draw(30_000, 7, 9, 5, 0.2, generator=torch.Generator().manual_seed(1))
-    for places, expected in ((draws.rows, 3), (draws.columns, 5)):
-        counts = places.bincount()
-        assert len(counts) == expected
-        assert (counts / 30_000 - 1 / expected).abs().max() < 0.012  # four standard deviations
-    assert draws.flip.float().mean().item() == pytest.approx(0.5, abs=0.012)
-    assert draws.grey.float().mean().item() == pytest.approx(0.2, abs=0.01)
+def test_crops_are_uniform_and_so_many_flipped_and_grey():
+    """Pixels that tell where they come from: red their row, green their column."""
+    pixels = torch.zeros(3, 1, 7, 9, dtype=torch.uint8)
+    pixels[0, 0], pixels[1, 0] = 10 * torch.arange(7)[:, None], 10 * torch.arange(9)
+    views = augment.at_random(pixels.expand(30_000, -1, -1, -1, -1), 5, 0.2, generator=seeded(1))
+    red, green, blue = ((views * 0.225 + 0.45) * 255 / 10).unbind(1)
+    grey = (red == blue).flatten(1).all(1)
+    assert grey.float().mean().item() == pytest.approx(0.2, abs=0.01)
+    corners = red[~grey, 0, 0, 0].round().long(), green[~grey, 0, 0].amin(1).round().long()
+    for places, expected in zip(corners, (3, 5), strict=True):
+        counts = places.bincount() / len(places)
+        assert len(counts) == expected and (counts - 1 / expected).abs().max() < 0.013  # four standard deviations
+    flipped = green[~grey, 0, 0, 0] > green[~grey, 0, 0, 4]
+    assert flipped.float().mean().item() == pytest.approx(0.5, abs=0.013)
 
 
 def test_nothing_waits_for_the_device():
-    draws = torch.Generator().manual_seed(1)
     with FakeTensorMode():  # raises where a value is read or a shape depends on one
         frames, sound = torch.empty(4, 3, 2, 7, 9, dtype=torch.uint8), torch.empty(4, 6, 8)
-        assert augment.at_random(frames, 5, 0.2, generator=draws).shape == (4, 3, 2, 5, 5)
-        assert augment.at_random(sound, 5, 0.2, generator=draws).shape == (4, 6, 8)
+        assert augment.at_random(frames, 5, 0.2, generator=seeded()).shape == (4, 3, 2, 5, 5)
+        assert augment.at_random(sound, 5, 0.2, generator=seeded()).shape == (4, 6, 8)
         with pytest.raises(DataDependentOutputException):
             frames.max().item()
 
@@ -76,9 +82,6 @@ def test_channels_last_changes_the_memory_format_alone(shape, format):
     assert moved.equal(rows) and moved.is_contiguous(memory_format=format)
 
 
-# ---------------------------------------------------------------------------------------------- drawings
-
-
 def slowly_warped(picture, entries):
     """Every pixel is what lies where the map takes its middle, between the four pixels around, zero beyond the edge."""
     height, width = picture.shape
@@ -95,11 +98,9 @@ def slowly_warped(picture, entries):
 
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7)])
 def test_drawings_are_warped_by_small_affine_maps(shape):
-    pictures = torch.rand(6, *shape, generator=torch.Generator().manual_seed(0))
-    found = augment.warped(pictures, generator=torch.Generator().manual_seed(1))
-    chance = torch.rand(6, 2, 3, generator=torch.Generator().manual_seed(1))
-    largest = torch.tensor([0.2, 0.2, 0.15])
-    for picture, drawn, warped in zip(pictures, chance, found, strict=True):
-        entries = torch.tensor([[1.0, 0, 0], [0, 1, 0]]) + largest * (2 * drawn - 1)
-        torch.testing.assert_close(warped, slowly_warped(picture, entries), rtol=1e-4, atol=1e-5)
-    assert augment.warped(pictures[:0], generator=torch.Generator()).shape == (0, *shape)
+    pictures, chance = torch.rand(6, *shape, generator=seeded()), torch.rand(6, 2, 3, generator=seeded(1))
+    largest, identity = torch.tensor([0.2, 0.2, 0.15]), torch.tensor([[1.0, 0, 0], [0, 1, 0]])
+    for picture, drawn, warped in zip(pictures, chance, augment.warped(pictures, generator=seeded(1)), strict=True):
+        expected = slowly_warped(picture, identity + largest * (2 * drawn - 1))
+        torch.testing.assert_close(warped, expected, rtol=1e-4, atol=1e-5)
+    assert augment.warped(pictures[:0], generator=seeded()).shape == (0, *shape)

@@ -9,11 +9,9 @@ from small_encoders import encoder, inputs, with_history
 from torch import nn
 from torchvision.models.video.resnet import Conv2Plus1D
 
-from repro.audiovisual import MODALITIES
 from repro.audiovisual.model import CONVOLUTIONS, TRUNKS, Encoder, Towers, crossed
+from repro.audiovisual.pretrain import OTHER
 from repro.contrast.momentum import MomentumEncoder
-
-VOLUMES = ("r3d18", "r2plus1d18", "small_video")
 
 
 def torchvisions(name):
@@ -36,80 +34,66 @@ def torchvisions(name):
 def in_the_middle_column(weights):
     """One-dimensional kernels as two-dimensional ones that do the same to pictures one pixel wide."""
     if weights.ndim != 3:
-        return weights
-    size = weights.shape[2]
-    wide = weights.new_zeros(*weights.shape, size)
-    wide[..., size // 2] = weights
+        return weights.clone()
+    wide = weights.new_zeros(*weights.shape, weights.shape[2])
+    wide[..., weights.shape[2] // 2] = weights
     return wide
 
 
 @pytest.mark.parametrize("trunk", ["r3d18", "r2plus1d18", "audio18"])
 def test_features_are_those_of_torchvisions_network(trunk):
     own, batch = encoder(trunk, 512), inputs(trunk, 3)
-    skipped = 5 if trunk == "audio18" else 0  # the normalisation of the bands, which torchvision's network lacks
+    sound = trunk == "audio18"  # whose bands are normalised first, which torchvision's network lacks
     with torch.device("meta"):
         expected = torchvisions(trunk)
-    state = [in_the_middle_column(value.clone()) for value in own.layers.state_dict().values()][skipped:]
+    state = [in_the_middle_column(value) for value in own.layers.state_dict().values()][5 * sound:]
     expected.load_state_dict(dict(zip(expected.state_dict(), state, strict=True)), assign=True)
     for training in (True, False):
         own.train(training)
         expected.train(training)
-        normalised = copy.deepcopy(own.layers[0][0])(batch)[..., None] if skipped else batch
+        normalised = copy.deepcopy(own.layers[0][0])(batch)[..., None] if sound else batch
         torch.testing.assert_close(own(batch), expected(normalised), rtol=1e-3, atol=1e-3)
-    buffers = zip([*own.layers.buffers()][3 if skipped else 0:], expected.buffers(), strict=True)
-    for own_value, value in buffers:
-        torch.testing.assert_close(own_value, value, rtol=1e-3, atol=1e-4)
+    for buffer, value in zip([*own.layers.buffers()][3 * sound:], expected.buffers(), strict=True):
+        torch.testing.assert_close(buffer, value, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(("trunk", "width", "fan"), [("r3d18", 64, 8 * 343), ("small_image", 512, 16 * 25)])
-def test_convolutions_start_with_the_spread_of_their_fan_out(trunk, width, fan):
-    weights = encoder(trunk, width).layers[0][0].weight
-    assert weights.std().item() == pytest.approx((2 / fan) ** 0.5, rel=0.1)
-    assert weights.mean().item() == pytest.approx(0, abs=0.2 * (2 / fan) ** 0.5)
+@pytest.mark.parametrize(("trunk", "width", "layer", "spread"), [
+    ("r3d18", 64, "0.0", (2 / (8 * 343)) ** 0.5), ("small_image", 512, "0.0", (2 / (16 * 25)) ** 0.5),  # fan-out
+    ("audio18", 512, "0.1", (2 / (7 * (80 + 64))) ** 0.5),                                              # Xavier
+    ("audio18", 512, "4.0.shortcut.0", (2 / (256 + 512)) ** 0.5),
+])
+def test_convolutions_start_with_the_spread_they_should(trunk, width, layer, spread):
+    weights = encoder(trunk, width).layers.get_submodule(layer).weight
+    assert weights.std().item() == pytest.approx(spread, rel=0.1)
+    assert weights.mean().item() == pytest.approx(0, abs=0.2 * spread)
 
 
-def test_the_audio_network_starts_with_the_spread_of_xavier():
-    network = encoder("audio18", 512).layers
-    assert network[0][1].weight.std().item() == pytest.approx((2 / (7 * (80 + 64))) ** 0.5, rel=0.02)
-    assert network[4][0].shortcut[0].weight.std().item() == pytest.approx((2 / (256 + 512)) ** 0.5, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    ("trunk", "shape"),
-    [
-        ("r3d18", (3, 1, 8, 8)),
-        ("r2plus1d18", (3, 1, 1, 1)),
-        ("audio18", (80, 1)),
-        ("small_video", (3, 1, 24, 24)),
-        ("small_audio", (80, 1)),
-        ("small_image", (1, 1, 1)),
-        ("small_image", (1, 31, 93)),
-    ],
-)
+@pytest.mark.parametrize(("trunk", "shape"), [
+    ("r3d18", (3, 1, 8, 8)), ("r2plus1d18", (3, 1, 1, 1)), ("audio18", (80, 1)), ("small_video", (3, 1, 24, 24)),
+    ("small_audio", (80, 1)), ("small_image", (1, 1, 1)), ("small_image", (1, 31, 93)),
+])
 def test_one_frame_and_odd_lengths(trunk, shape):
     features = encoder(trunk).eval()(torch.randn(2, *shape))
-    assert features.shape == (2, 32)
-    assert features.isfinite().all()
+    assert features.shape == (2, 32) and features.isfinite().all()
 
 
 @pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("trunk", [*VOLUMES, "small_image"])
+@pytest.mark.parametrize("trunk", ["r3d18", "small_video", "small_image"])
 def test_channels_last_gives_the_same_features_and_normalisation_keeps_it(trunk, groups):
-    layout = torch.channels_last_3d if trunk in VOLUMES else torch.channels_last
-    network, batch, kept = encoder(trunk, groups=groups), inputs(trunk, 8), []
+    layout = torch.channels_last if trunk == "small_image" else torch.channels_last_3d
+    network, batch, remains = encoder(trunk, groups=groups), inputs(trunk, 8), []
     last = copy.deepcopy(network).to(memory_format=layout)
 
-    def compare(part, inputs, output):  # torch itself leaves the layout in some convolutions
-        if inputs[0].is_contiguous(memory_format=layout):
-            kept.append(output.is_contiguous(memory_format=layout))
+    def compare(part, given, output):  # torch itself leaves the layout in some convolutions
+        if given[0].is_contiguous(memory_format=layout):
+            remains.append(output.is_contiguous(memory_format=layout))
 
     for part in last.modules():
         if isinstance(part, (nn.BatchNorm2d, nn.BatchNorm3d)):
             part.register_forward_hook(compare)
-    found = last(batch.contiguous(memory_format=layout))
-    torch.testing.assert_close(found, network(batch), rtol=1e-3, atol=1e-3)
-    assert len(kept) >= 4
-    assert all(kept)
+    features = last(batch.contiguous(memory_format=layout))
+    torch.testing.assert_close(features, network(batch), rtol=1e-3, atol=1e-3)
+    assert len(remains) >= 4 and all(remains)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -121,54 +105,39 @@ def test_convolutions_of_a_single_position_or_of_such_frames_are_torchs(axes, ke
     ours.load_state_dict(torchs.state_dict())
     for sides in ([1] * axes, [2] * axes, [3] + [1] * (axes - 1)):
         maps = torch.randn(5, 6, *sides, generator=torch.Generator().manual_seed(0))
-        found, expected = ours(maps), torchs(maps)
-        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
-        gradients = [torch.autograd.grad(each.square().sum(), layer.weight)[0]
-                     for each, layer in ((found, ours), (expected, torchs))]
+        made, expected = ours(maps), torchs(maps)
+        torch.testing.assert_close(made, expected, rtol=1e-5, atol=1e-6)
+        gradients = [torch.autograd.grad(values.square().sum(), layer.weight)[0]
+                     for values, layer in ((made, ours), (expected, torchs))]
         torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("trunk", "shape"),
-    [("small_image", (1, 8, 8)), ("r3d18", (3, 4, 8, 8)), ("r2plus1d18", (3, 4, 8, 8))],
-    ids=["one digit", "small clips", "small clips, factorised"],
-)
-def test_bfloat16_gradients_of_small_inputs_are_finite_and_repeat_themselves(trunk, shape):
+@pytest.mark.parametrize(("trunk", "width", "shape"), [
+    ("small_image", 32, (1, 8, 8)), ("r3d18", 512, (3, 4, 8, 8)), ("r2plus1d18", 512, (3, 4, 8, 8)),
+])
+def test_bfloat16_gradients_of_small_inputs_are_finite_and_repeat_themselves(trunk, width, shape):
     """Their last convolutions see one position, or frames of one."""
-    encoder, found = Encoder(trunk, 32 if len(shape) == 4 else 512, channels=shape[0]), []
+    network, made = Encoder(trunk, width, channels=shape[0]), []
     pictures = torch.rand(16, *shape, generator=torch.Generator().manual_seed(0))
     for _ in range(10):
         unset = [torch.full((size,), float("nan")) for size in (1000, 73728)]  # memory that is used again
         del unset
-        encoder.zero_grad()
+        network.zero_grad()
         with torch.autocast("cpu", torch.bfloat16):
-            features = encoder(pictures)
+            features = network(pictures)
         features.float().square().sum().backward()
-        found.append([parameter.grad.clone() for parameter in encoder.parameters()])
-    for gradients in found:
-        assert all(torch.equal(*pair) for pair in zip(gradients, found[0], strict=True))
-        assert all(gradient.isfinite().all() for gradient in gradients)
+        made.append(torch.cat([parameter.grad.flatten() for parameter in network.parameters()]))
+    assert made[0].isfinite().all() and all(torch.equal(gradients, made[0]) for gradients in made)
 
 
-def towers(extra_layer=True, seed=0):
-    torch.manual_seed(seed)
-    video, audio = Encoder("small_video", 32), Encoder("small_audio", 32, channels=6)
-    return Towers(video, audio, embedding=5, extra_layer=extra_layer)
-
-
-def batches(count=4, **options):
-    generator = torch.Generator().manual_seed(1)
-    clips = torch.randn(count, 3, 4, 8, 8, generator=generator, **options)
-    return {"video": clips, "audio": torch.randn(count, 6, 16, generator=generator, **options)}
+# ---------------------------------------------------------------------------------------------- encoders
 
 
 @pytest.mark.parametrize("trunk", TRUNKS)
 def test_one_item_has_the_features_it_has_in_a_batch(trunk):
     batch = inputs(trunk, 5, dtype=torch.float64)
     network = with_history(encoder(trunk).double(), [batch + 1])
-    alone = network(batch[3:4])
-    assert alone.shape == (1, 32)
-    torch.testing.assert_close(alone, network(batch)[3:4])
+    torch.testing.assert_close(network(batch[3:4]), network(batch)[3:4])
     assert network(batch[:0]).shape == (0, 32)
 
 
@@ -176,27 +145,27 @@ def test_one_item_has_the_features_it_has_in_a_batch(trunk):
 def test_item_i_trains_in_group_i_mod_groups(trunk):
     batch = inputs(trunk, 6, dtype=torch.float64)
     ghost, plain = encoder(trunk, groups=2).double(), encoder(trunk).double()
+
+    def statistics(network):
+        return torch.cat([value for name, value in network.named_buffers() if "running" in name])
+
     apart, running = torch.empty(len(batch), 32, dtype=torch.float64), []
     for group in range(2):
         alone = copy.deepcopy(plain)
         apart[group::2] = alone(batch[group::2])
-        running.append(torch.cat([value for name, value in alone.named_buffers() if "running" in name]))
-    found = ghost(batch)
-    torch.testing.assert_close(found, apart)
-    statistics = torch.cat([value for name, value in ghost.named_buffers() if "running" in name])
-    torch.testing.assert_close(statistics, torch.stack(running).mean(0))
-    assert not torch.allclose(plain(batch), found)
+        running.append(statistics(alone))
+    features = ghost(batch)
+    torch.testing.assert_close(features, apart)
+    torch.testing.assert_close(statistics(ghost), torch.stack(running).mean(0))
+    assert not torch.allclose(plain(batch), features)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"trunk": "r3d34"}, "trunk='r3d34' is not one of: r3d18, r2plus1d18, .*; did you mean 'r3d18'"),
-        ({"width": 500}, "width=500 should be a multiple of 32"),
-        ({"width": 0}, "width=0 should be a multiple of 32"),
-        ({"groups": 0}, "groups=0 should be at least 1"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"trunk": "r3d34"}, "trunk='r3d34' is not one of: r3d18, r2plus1d18, .*; did you mean 'r3d18'"),
+    ({"width": 500}, "width=500 should be a multiple of 32"),
+    ({"width": 0}, "width=0 should be a multiple of 32"),
+    ({"groups": 0}, "groups=0 should be at least 1"),
+])
 def test_encoders_that_do_not_exist(change, message):
     with torch.device("meta"), pytest.raises(ValueError, match=message):
         Encoder(**({"trunk": "small_audio", "width": 32} | change))
@@ -213,57 +182,57 @@ def test_a_training_batch_that_the_groups_do_not_divide_raises():
 @pytest.mark.parametrize("trunk", TRUNKS)
 def test_last_inputs_are_those_of_the_last_layer_averaged_over_positions(trunk, groups):
     """The layer makes of them the mean of what it makes of the maps; which rows they are, one item at a time."""
-    network, given = encoder(trunk, groups=groups), []
-    batch = inputs(trunk, 4)
-    network.last_layer.register_forward_hook(lambda _, inputs, output: given.append(output.flatten(2).mean(2)
-                                             if output.ndim > 2 else output))
+    network, batch, outputs = encoder(trunk, groups=groups), inputs(trunk, 4), []
+    network.last_layer.register_forward_hook(lambda _, given, output: outputs.append(
+        output.flatten(2).mean(2) if output.ndim > 2 else output))
     features, hidden = network.with_last_inputs(batch)
-    assert not hidden.requires_grad and features.requires_grad
-    made, = given
+    assert not hidden.requires_grad and features.requires_grad and torch.equal(features, network(batch))
     order = [item for group in range(groups) for item in range(4) if item % groups == group]
     weight = network.last_layer.weight.flatten(1)
-    torch.testing.assert_close(hidden[order] @ weight.T, made, rtol=1e-4, atol=1e-5)
-    assert torch.equal(features, network(batch))
+    torch.testing.assert_close(hidden[order] @ weight.T, outputs[0], rtol=1e-4, atol=1e-5)
     alone = network.eval().with_last_inputs(batch[2:3])[1]
     torch.testing.assert_close(network.with_last_inputs(batch)[1][2:3], alone, rtol=1e-4, atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------- towers
+
+
+def towers(extra_layer=True):
+    torch.manual_seed(0)
+    video, audio = Encoder("small_video", 32), Encoder("small_audio", 32, channels=6)
+    return Towers(video, audio, embedding=5, extra_layer=extra_layer)
 
 
 @pytest.mark.parametrize("extra_layer", [True, False])
 def test_the_last_layer_is_exact_under_autocast(extra_layer):
     model = towers(extra_layer)
-    for modality, batch in batches().items():
+    for modality, shape in (("video", (4, 3, 4, 8, 8)), ("audio", (4, 6, 16))):
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            embedding, hidden = model(modality, batch)
+            embedding, hidden = model(modality, torch.randn(shape))
         assert embedding.dtype == hidden.dtype == torch.float32
         assert not extra_layer or torch.equal(embedding, model.heads[modality](hidden))
-    assert towers().double()("audio", batches(dtype=torch.float64)["audio"])[0].dtype == torch.float64
-
-
-def other(modality):
-    return MODALITIES[1 - MODALITIES.index(modality)]
-
-
-def followed(name):
-    """The query parameter that the key parameter of this name follows."""
-    part, modality, rest = name.split(".", 2)
-    return ".".join([part, other(modality) if part == "heads" else modality, rest])
+    assert towers().double()("audio", torch.randn(shape, dtype=torch.float64))[0].dtype == torch.float64
 
 
 @pytest.mark.parametrize("extra_layer", [True, False])
 @pytest.mark.parametrize("momentum", [0.0, 0.9, 1.0])
 def test_crossed_momentum_by_a_loop(momentum, extra_layer):
     model = towers(extra_layer).double()
+
+    def leader(name):
+        """The query parameter that the key parameter of this name follows: heads those of the other modality."""
+        part, modality, rest = name.split(".", 2)
+        return model.get_parameter(f"{part}.{OTHER[modality] if part == 'heads' else modality}.{rest}").detach().clone()
+
     keys = MomentumEncoder(crossed(model), momentum)
-    expected = {name: model.get_parameter(followed(name)).detach().clone() for name, _ in model.named_parameters()}
+    expected = {name: leader(name) for name, _ in model.named_parameters()}
     for step in range(3):
         torch.manual_seed(step)
         for parameter in model.parameters():  # the optimiser's step
             nn.init.normal_(parameter)
         keys.update(crossed(model))
-        for name, value in expected.items():
-            expected[name] = momentum * value + (1 - momentum) * model.get_parameter(followed(name)).detach()
-    found = dict(keys.twin.named_parameters())
-    assert found.keys() == expected.keys()
+        expected = {name: momentum * value + (1 - momentum) * leader(name) for name, value in expected.items()}
+    followers = dict(keys.twin.named_parameters())
+    assert followers.keys() == expected.keys() and ("heads.video.weight" in followers) == extra_layer
     for name, value in expected.items():
-        torch.testing.assert_close(found[name], value, msg=name)
-    assert ("heads.video.weight" in found) == extra_layer
+        torch.testing.assert_close(followers[name], value, msg=name)

@@ -1,18 +1,21 @@
-"""Pre-training on made-up pairs, its steps held against the slow ones of `slow_pairs`; both then compute in float64."""
+"""Pre-training on made-up pairs: its steps are the slow ones of `slow_pairs`, in float64; what enters its dictionaries;
+taken up again, from memory or streamed, it ends with the same bits."""
 
 import copy
 import dataclasses
+import functools
+import threading
 from collections import Counter
 
 import pytest
 import torch
-from made_up_pairs import CPU, TRAINED, data_of, learner, made_up, tiny, trace
-from slow_pairs import Slow, assert_same_training
-from states import assert_equal_states
+from made_up_pairs import CPU, TRAINED, data_of, grids, learner, made_up, tiny, trace
+from slow_pairs import Slow, aged, assert_same_training
+from states import assert_equal_states, resumed_anywhere
 from torch import nn
 from tqdm import tqdm
 
-from repro.audiovisual import MODALITIES, VIEWS
+from repro.audiovisual import MODALITIES, VIEWS, pretrain
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS
@@ -31,25 +34,21 @@ def double(monkeypatch):
     torch.set_default_dtype(torch.float32)
 
 
+UNIT = {"normalised": True, "posterior_temperature": 0.1}
 CASES = [
     *((method, {}) for method in TRAINED),
     *(("cmacc", {"sampler": sampler}) for sampler in ("feature", "random", "ohem")),
     *((method, {"extra_layer": False, "embedding": 32}) for method in SELF_SUPERVISED),
     *((method, {"normalised": True, "temperature": 0.3}) for method in SELF_SUPERVISED),
-    ("cmacc", {"normalised": True, "posterior_temperature": 0.1}),
-    ("cmacc", {"normalised": True, "posterior_temperature": 0.1, "sampler": "ohem"}),
-    ("cmacc", {"normalised": True, "posterior_temperature": 0.1, "extra_layer": False}),
+    *(("cmacc", UNIT | changes) for changes in ({}, {"sampler": "ohem"}, {"extra_layer": False})),
     ("cmacc", {"sampler": "ohem", "extra_layer": False}),
-    ("cmacc", {"posterior_temperature": 3.0}),
     *((method, {"groups": 2}) for method in TRAINED),
     ("cmacc", {"groups": 4, "shuffle": False}),
     *(("cmacc", {"renewed": True, "groups": groups}) for groups in (1, 2)),
     ("cmacc", {"pool": 64}),  # more than there are pairs
-    ("cmacc", {"dictionary": 8}),
-    ("xmoco", {"dictionary": 40}),  # more than there are pairs
+    ("xmoco", {"dictionary": 40}),  # the same
     *((method, {"own_excluded": False}) for method in SELF_SUPERVISED),
-    ("xmoco", {"momentum": 0.0}),
-    ("smoco", {"momentum": 1.0}),
+    *(("xmoco", {"momentum": momentum}) for momentum in (0.0, 1.0)),
     ("xmoco", {"warmup": 0}),
     ("smoco", {"greyscale": 0.5, "size": 9}),
 ]
@@ -66,7 +65,6 @@ GRID_CASES = [
     *((method, {}, {}) for method in TRAINED),
     *((method, {}, {"redrawn": True, "augmented": True}) for method in TRAINED),
     *(("smoco", {}, {"other_view": view}) for view in VIEWS),
-    ("cmacc", {"extra_layer": False, "embedding": 32}, {}),
     ("cmacc", {"extra_layer": False, "embedding": 32, "normalised": True, "groups": 2}, {}),
 ]
 
@@ -78,86 +76,33 @@ def test_steps_on_grids_of_characters_are_the_slow_ones(double, method, changes,
     assert_same_training(fast, Slow(fast), 4)
 
 
+@pytest.mark.parametrize("missing", MODALITIES)
+def test_smoco_trains_with_one_modality_alone(double, missing):
+    fast = learner("smoco", data=made_up(without=[missing]))
+    assert fast.terms == (OTHER[missing], "loss")
+    before = copy.deepcopy(fast.towers.trunks[missing].state_dict())
+    assert_same_training(fast, Slow(fast), 4)
+    assert_equal_states(fast.towers.trunks[missing].state_dict(), before)
+
+
+# ---------------------------------------------------------------------------------------------- the start and the end
+
+
 def test_no_two_streams_of_a_learner_begin_with_equal_draws():
     pretrainer = learner(seed=3)
     for learning in (pretrainer, FineTuner(tiny(), pretrainer.towers.trunks["video"], made_up(), "video", 3, CPU,
-                                            target="synthetic_video", split=1)):
+                                           target="synthetic_video", split=1)):
         streams = {name: part for name, part in vars(learning).items() if isinstance(part, torch.Generator)}
         streams["initialisation"] = torch.Generator().manual_seed(3)
         draws = {name: tuple(torch.rand(4, generator=stream).tolist()) for name, stream in streams.items()}
         assert len(set(draws.values())) == len(draws) >= 3, draws
 
 
-@pytest.mark.parametrize("missing", MODALITIES)
-def test_smoco_trains_with_one_modality_alone(double, missing):
-    fast = learner("smoco", data=made_up(without=[missing]))
-    present = OTHER[missing]
-    assert fast.terms == (present, "loss")
-    before = copy.deepcopy(fast.towers.trunks[missing].state_dict())
-    assert_same_training(fast, Slow(fast), 4)
-    for name, value in fast.towers.trunks[missing].state_dict().items():
-        assert torch.equal(value, before[name]), name
-    assert not list(fast.dictionaries[present].parameters()) and missing not in fast.dictionaries
-
-
-# ---------------------------------------------------------------------------------------------- momentum, warm-up
-
-
-@pytest.mark.parametrize("extra_layer", [True, False])
-@pytest.mark.parametrize("method", TRAINED)
-def test_momentum_crosses_the_extra_layers_between_modalities_alone(method, extra_layer):
-    fast = learner(method, extra_layer=extra_layer, embedding=32, momentum=0.0)
-
-    def assert_followed():
-        crosses = method in ("xmoco", "cmacc")
-        for name in MODALITIES:
-            heads = fast.towers.heads[OTHER[name] if crosses else name]
-            pairs = [(fast.keys.twin.trunks[name], fast.towers.trunks[name]), (fast.keys.twin.heads[name], heads)]
-            for own, other in pairs:
-                for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
-                    assert torch.equal(mine, theirs) and mine.data_ptr() != theirs.data_ptr()
-                    assert not mine.requires_grad
-
-    assert_followed()  # from the start
-    if method != "supervised":
-        trace(fast, 2)
-        assert_followed()
-        heads = [fast.keys.twin.heads[name].state_dict() for name in MODALITIES]
-        assert not extra_layer or not torch.equal(heads[0]["weight"], heads[1]["weight"])
-
-
-@pytest.mark.parametrize(("iterations", "steps"), [(0, 9), (5, 5), (9, 9), (20, 9)])
-def test_a_training_ends_after_its_epochs_or_iterations(iterations, steps):
-    assert learner("smoco", iterations=iterations).total_steps == steps
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variant_changes_the_numbers(variant):
-    common = {"dictionary": 24, "pool": 96, "momentum": 0.99}
-    common |= {"groups": 4}  # as the paper's recipe has
-    undone = {"any_length": "unit_length", "pooled_keys": "renewed_keys"}  # those that go back to that recipe
-    common |= VARIANTS[undone[variant]] if variant in undone else {}
-    usual, changed = (trace(learner(**common | changes), 4) for changes in ({}, VARIANTS[variant]))
-    assert changed.isfinite().all()
-    assert not torch.allclose(usual, changed, rtol=1e-4)
-
-
-# ---------------------------------------------------------------------------------------------- order and views
-
-
-# ---------------------------------------------------------------------------------------------- the start
-
-
 def test_equal_seeds_start_from_equal_weights_whatever_the_method():
     before = torch.get_rng_state()
-    usual = copy.deepcopy(learner("scratch", seed=5).towers.state_dict())
+    usual = learner("scratch", seed=5).towers.state_dict()
     for method in TRAINED:
-        for changes in ({}, {"sampler": "random"}):
-            state = learner(method, seed=5, **changes).towers.state_dict()
-            for name, value in state.items():
-                assert torch.equal(value, usual[name]), (method, name)
-    plain_towers = learner("xmoco", seed=5, extra_layer=False).towers.state_dict()
-    assert all(torch.equal(value, usual[name]) for name, value in plain_towers.items())
+        assert_equal_states(learner(method, seed=5).towers.state_dict(), usual)
     other = learner("scratch", seed=6).towers.state_dict()
     for name in ("heads.video.weight", "trunks.video.layers.1.0.weight", "trunks.audio.layers.1.0.weight"):
         assert not torch.equal(other[name], usual[name])
@@ -171,30 +116,9 @@ def test_scratch_takes_no_steps(tmp_path):
     assert_equal_states(fast.state_dict(), before)
 
 
-# ---------------------------------------------------------------------------------------------- learning
-
-
-# ---------------------------------------------------------------------------------------------- precision, guard
-
-
-@pytest.mark.parametrize("method", TRAINED)
-def test_bfloat16_is_close_to_float32_and_all_is_encoded_in_it_but_clips_on_a_cpu(method):
-    exact, rounded = (learner(method, precision=precision) for precision in ("float32", "bfloat16"))
-    for entries in rounded.dictionaries.values():
-        assert entries.entries.dtype == torch.float32
-    kinds = Counter()
-    for module in [*rounded.towers.modules(), *rounded.keys.modules()]:
-        if isinstance(module, (nn.Conv1d, nn.Conv3d)):
-            axes = module.weight.ndim - 2
-            module.register_forward_hook(lambda _, inputs, output, axes=axes: kinds.update([(axes, output.dtype)]))
-    for values, others in zip(trace(exact, 2), trace(rounded, 2), strict=True):
-        assert others.isfinite().all() and others.dtype == torch.float32
-        assert not torch.equal(values, others)
-        place = exact.terms.index("loss")
-        torch.testing.assert_close(others[place], values[place], rtol=0.1, atol=0)
-    assert set(kinds) == {(1, torch.bfloat16), (3, torch.float32)}
-    for name, value in rounded.towers.state_dict().items():
-        assert value.dtype in (torch.float32, torch.int64), name
+@pytest.mark.parametrize(("iterations", "steps"), [(0, 9), (5, 5), (9, 9), (20, 9)])
+def test_a_training_ends_after_its_epochs_or_iterations(iterations, steps):
+    assert learner("smoco", iterations=iterations).total_steps == steps
 
 
 @pytest.mark.parametrize(("method", "changes"), [
@@ -204,3 +128,143 @@ def test_a_training_that_diverges_says_so(tmp_path, method, changes):
     fast = learner(method, learning_rate=1e30, **changes)
     with pytest.raises(NonFiniteLoss, match=r"at step [2-6]; lower|^step [2-6]: .* not finite.*; lower the learning"):
         fit(fast, tmp_path, tqdm(disable=True), checkpoint_seconds=0)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_changes_the_numbers(variant):
+    common = {"dictionary": 24, "pool": 96, "momentum": 0.99, "groups": 4}  # groups as the paper's recipe has them
+    undone = {"any_length": "unit_length", "pooled_keys": "renewed_keys"}  # those that go back to that recipe
+    common |= VARIANTS[undone[variant]] if variant in undone else {}
+    usual, changed = (trace(learner(**common | changes), 4) for changes in ({}, VARIANTS[variant]))
+    assert changed.isfinite().all()
+    assert not torch.allclose(usual, changed, rtol=1e-4)
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_bfloat16_is_close_to_float32_and_all_is_encoded_in_it_but_clips_on_a_cpu(method):
+    exact, rounded = (learner(method, precision=precision) for precision in ("float32", "bfloat16"))
+    kinds = Counter()
+    for module in [*rounded.towers.modules(), *rounded.keys.modules()]:
+        if isinstance(module, (nn.Conv1d, nn.Conv3d)):
+            axes = module.weight.ndim - 2
+            module.register_forward_hook(lambda _, inputs, output, axes=axes: kinds.update([(axes, output.dtype)]))
+    place = exact.terms.index("loss")
+    for values, others in zip(trace(exact, 2), trace(rounded, 2), strict=True):
+        assert others.isfinite().all() and others.dtype == torch.float32 and not torch.equal(values, others)
+        torch.testing.assert_close(others[place], values[place], rtol=0.1, atol=0)
+    assert set(kinds) == {(1, torch.bfloat16), (3, torch.float32)}
+    stored = [*rounded.towers.state_dict().values(), *rounded.dictionaries.state_dict().values()]
+    assert {value.dtype for value in stored} == {torch.float32, torch.int64}
+
+
+# ---------------------------------------------------------------------------------------------- selection
+
+
+@pytest.mark.parametrize("pool", [24, 80])
+@pytest.mark.parametrize("sampler", ["gradient", "feature", "random", "ohem", "released"])
+def test_what_is_selected_is_the_newest_of_the_dictionary_and_was_not_in_it(monkeypatch, sampler, pool):
+    """But of the released code, which takes the batch for candidates too and excludes nothing."""
+    seen, batches, own = [], [], 0
+
+    def watched(strategy, candidates, queries, inputs, **named):
+        picks = pretrain_select(strategy, candidates, queries, inputs, **named)
+        seen.append((candidates.clone(), named["excluded"], picks))
+        return picks
+
+    pretrain_select = pretrain.select
+    monkeypatch.setattr(pretrain, "select", watched)
+    fast = learner(sampler=sampler, pool=pool)
+    take = fast.order.take
+    monkeypatch.setattr(fast.order, "take", lambda: batches.append(take()) or batches[-1])
+    for _ in range(7):
+        before = {name: aged(fast, name) for name in MODALITIES}
+        seen.clear()
+        values = dict(zip(fast.terms, fast.step().tolist(), strict=True))
+        for name, (candidates, excluded, picks) in zip(MODALITIES, seen, strict=True):
+            released = batches[-1].tolist() if sampler == "released" else []
+            pooled = [*released, *fast.pooled[name].tolist()]
+            items = [pooled[place] for place in picks]
+            assert len(set(picks.tolist())) == len(picks) == 8 and set(items) <= set(fast.members.tolist())
+            assert torch.equal(candidates[len(released):], fast.pools[name])
+            if released:
+                assert excluded is None
+            else:
+                assert excluded.tolist() == [item in before[name][0] for item in pooled] and not excluded[picks].any()
+            after_items, after_keys = aged(fast, name)
+            assert after_items == before[name][0][8:] + items
+            assert torch.equal(after_keys, torch.cat([before[name][1][8:], candidates[picks]]))
+            assert values[f"categories_{name}"] == len({int(fast.data.categories[item]) for item in items})
+            own += int((picks < len(released)).sum())
+    assert (own > 0) == (sampler == "released")
+
+
+def test_renewed_keys_are_as_old_as_the_positives(monkeypatch):
+    """With embeddings that the age of the encoder alone decides, a dictionary of renewed keys has many ages."""
+    for renewed in (False, True):
+        fast, age = learner(renewed=renewed, dictionary=24, pool=80), [0.0]
+        monkeypatch.setattr(fast, "finished", lambda rows, age=age: 0 * rows + age[0])
+        for step in range(fast.steps_per_epoch):
+            age[0] = float(step + 1)
+            fast.step()
+        for name in MODALITIES:
+            ages = aged(fast, name)[1][:, 0].tolist()
+            assert ages == ([1.0] * 8 + [2.0] * 8 + [3.0] * 8 if renewed else [1.0] * 24)
+
+
+def test_coverage_counts_categories_beyond_the_number_of_items_and_none_of_the_unlabelled():
+    data = made_up()
+    categories = torch.where(torch.arange(len(data.labels)) % 4 == 0, -1, 700 + data.categories)
+    for known in (categories, torch.full_like(categories, -1)):
+        fast, expected = learner(data=dataclasses.replace(data, categories=known)), torch.zeros(2)
+        for _ in range(4):
+            values = fast.step()[-2:]
+            for place, name in enumerate(MODALITIES):
+                items = aged(fast, name)[0][-8:]
+                assert values[place] == len({int(known[item]) for item in items} - {-1})
+            expected += values
+        assert fast.counted.tolist() == expected.tolist()
+
+
+# ---------------------------------------------------------------------------------------------- taken up again
+
+
+@pytest.mark.parametrize(("method", "dataset", "changes"), [
+    *((method, "synthetic", {}) for method in TRAINED),
+    *(("cmacc", "synthetic", {"sampler": sampler}) for sampler in ("random", "released")),
+    ("cmacc", "synthetic", {"groups": 2, "normalised": True, "precision": "bfloat16", "renewed": True}),
+    ("cmacc", "multidigits", {}),
+    ("smoco", "multidigits", {"groups": 2}),
+], ids=str)
+def test_a_training_resumed_at_any_step_ends_with_the_same_bits(tmp_path, method, dataset, changes):
+    data = grids(train=16) if dataset == "multidigits" else made_up(pretrain=16)
+    make = functools.partial(learner, method, dataset, data=data, epochs=2, dictionary=8, pool=16, **changes)
+    resumed_anywhere(make, tmp_path, steps=4)
+
+
+@pytest.mark.parametrize(("method", "changes"), [*((method, {}) for method in TRAINED), ("cmacc", {"renewed": True})])
+def test_a_streamed_set_is_gathered_by_a_thread_and_changes_no_bit_wherever_it_is_saved(
+    tmp_path, method, changes, monkeypatch
+):
+    make = functools.partial(learner, method, data=made_up(pretrain=16), epochs=2, dictionary=8, pool=16, **changes)
+    resident, values, states = make(), [], []
+    for _ in range(4):
+        values.append(resident.step())
+        states.append(copy.deepcopy(resident.state_dict()))
+    monkeypatch.setattr("repro.audiovisual.clips.fits", lambda size, device: False)
+    by_main_thread, gathered = [], Pretrainer._gathered_batch
+    monkeypatch.setattr(Pretrainer, "_gathered_batch", lambda self: (
+        by_main_thread.append(threading.current_thread() is threading.main_thread()), gathered(self))[1])
+    for saved in (0, 1, None):  # after this step; else there is nothing to drop on the way
+        streamed = make()
+        assert streamed.data.streamed and not resident.data.streamed
+        by_main_thread.clear()
+        for step in range(4):
+            assert torch.equal(streamed.step(), values[step]), (saved, step)
+            if step == saved:
+                torch.save(streamed.state_dict(), tmp_path / "state.pt")
+                assert_equal_states(torch.load(tmp_path / "state.pt", weights_only=True), states[step])
+                streamed = make()
+                streamed.step()  # what is gathered ahead here is dropped
+                streamed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+        assert_equal_states(streamed.state_dict(), states[-1])
+        assert saved is not None or by_main_thread == [True, False, False, False]  # and none after the last step

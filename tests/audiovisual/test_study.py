@@ -2,13 +2,14 @@
 
 import copy
 import dataclasses
+import functools
 import itertools
 import json
 
 import numpy as np
 import pytest
 import torch
-from made_up_pairs import grids, made_up, tiny
+from made_up_pairs import CPU, grids, made_up, tiny
 from states import assert_equal_states
 from tqdm import tqdm
 
@@ -16,102 +17,138 @@ from repro import table
 from repro.audiovisual import study
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import Pretrainer
-from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.run.evaluate import cosine_rates, linear_probe
 from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Store
 
-CPU = torch.device("cpu")
 SMALL = {"finetune_epochs": 1, "finetune_batch": 5, "finetune_windows": 2, "iterations": 4}
-COVERAGE = {"categories_video", "categories_audio", "expected"}
 PROBES = {"linear", "linear_held_out"}
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.fixture(scope="module")
-def data():
+@functools.cache
+def clips():
     made = made_up(pretrain=30, train=8, test=13)
     labels = torch.randint(3, made.labels.shape, generator=torch.Generator().manual_seed(0))
     return dataclasses.replace(made, labels=labels)  # that nobody could learn
 
 
-@pytest.fixture
-def targets(data, monkeypatch):
-    """Targets that were asked for, each a set of its own: the made-up clips in another order of labels."""
-    asked = []
-
-    def load(recipe, name, split):
-        asked.append((name, split))
-        shift = len(name) + split
-        return dataclasses.replace(data, labels=(data.labels + torch.arange(len(data.labels)) * shift) % 3)
-
-    monkeypatch.setattr(study, "target_of", load)
-    return asked
+def target(recipe, name, split):
+    """The made-up clips in another order of labels for every target."""
+    shift = torch.arange(len(clips().labels)) * (len(name) + split)
+    return dataclasses.replace(clips(), labels=(clips().labels + shift) % 3)
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch, data, targets):
+def store(tmp_path, monkeypatch):
     """An empty store; every recipe's data are the made-up ones."""
-    monkeypatch.setattr(study, "data_of", lambda recipe: small_grids() if recipe.dataset == "multidigits" else data)
+    small_grids = grids(train=40, test=30, held_out=20)
+    monkeypatch.setattr(study, "target_of", target)
+    monkeypatch.setattr(study, "data_of", lambda recipe: small_grids if recipe.dataset == "multidigits" else clips())
     return Store(tmp_path / "runs")
-
-
-def small_grids():
-    return grids(train=40, test=30, held_out=20)
 
 
 def small_cell(method="cmacc", dataset="synthetic", seed=5, **changes):
     return study.CLIPS.cell(tiny(method, dataset, **SMALL | changes), seed, "smoke")
 
 
-def trained(store, chosen):
+def trained(store, cell):
     """The result of the cell, and its run."""
-    run = store.run(chosen)
+    run = store.run(cell)
     with run.claim():
         run.finish(table.train(run, tqdm(disable=True), study=study.CLIPS, device=CPU))
     return run.result, run
 
 
-def pretrained(chosen, folder):
+def pretrained(cell, folder):
     """The cell's pretrainer, trained on its own."""
     folder.mkdir()
-    alone = Pretrainer(chosen.recipe, study.data_of(chosen.recipe), chosen.seed, CPU)
+    alone = Pretrainer(cell.recipe, study.data_of(cell.recipe), cell.seed, CPU)
     fit(alone, folder, tqdm(disable=True))
     return alone
 
 
 def tuned(pretrainer, name, modality, split):
     """Accuracy of a fine-tuning on its own."""
-    part = study.target_of(pretrainer.recipe, name, split)
-    trunk = pretrainer.towers.trunks[modality]
-    tuner = FineTuner(pretrainer.recipe, trunk, part, modality, pretrainer.seed, CPU, target=name, split=split)
+    tuner = FineTuner(pretrainer.recipe, pretrainer.towers.trunks[modality], target(None, name, split), modality,
+                      pretrainer.seed, CPU, target=name, split=split)
     for _ in range(tuner.total_steps):
         tuner.step()
     return tuner.accuracy()
 
 
-def learner(data, method="cmacc", dataset="synthetic", seed=4, **changes):
-    return Pretrainer(tiny(method, dataset, **SMALL | changes), data, seed, CPU)
-
-
-# ---------------------------------------------------------------------------------------------- coverage
+# ---------------------------------------------------------------------------------------------- what is measured
 
 
 @pytest.mark.parametrize("batch", [2, 3, 5])
 def test_expected_categories_are_the_mean_over_all_draws(batch):
     """Of six pairs of four categories, one of which is unknown, every draw of M without replacement."""
-    data = made_up(pretrain=6, train=2, test=2)
-    kinds = torch.tensor([0, 0, 0, 2, 7, -1])
-    categories = torch.full((10,), 5)
-    categories[data.pretrain] = kinds
-    data = dataclasses.replace(data, categories=categories)
-    pretrainer = learner(data, "smoco", batch=batch, dictionary=batch, pool=batch)  # cmacc must have some to select
+    data, kinds = made_up(pretrain=6, train=2, test=2), torch.tensor([0, 0, 0, 2, 7, -1])
+    data = dataclasses.replace(data, categories=torch.full((10,), 5).masked_scatter(data.pretrain, kinds))
+    recipe = tiny("smoco", batch=batch, dictionary=batch, pool=batch)  # cmacc must have some to select
+    pretrainer = Pretrainer(recipe, data, 4, CPU)
     pretrainer.step()
     counts = [len(set(draw) - {-1}) for draw in itertools.permutations(kinds.tolist(), batch)]
     assert study.coverage(pretrainer)["expected"] == pytest.approx(np.mean(counts))
 
 
-# ---------------------------------------------------------------------------------------------- targets
+def test_accuracies_are_those_of_fine_tuning_and_their_mean_over_splits(store, tmp_path):
+    cell = small_cell(split=0, targets="esc50,ucf101", seed=9)
+    result, run = trained(store, cell)
+    names = [*(f"esc50-{fold}" for fold in range(1, 6)), *(f"ucf101-{split}" for split in range(1, 4))]
+    assert sorted(path.name for path in run.folder.iterdir() if path.is_dir()) == names
+    pretrainer = pretrained(cell, tmp_path / "alone")
+    before = copy.deepcopy(pretrainer.towers.state_dict())
+    for name, modality, splits in (("esc50", "audio", 5), ("ucf101", "video", 3)):
+        accuracies = [tuned(pretrainer, name, modality, split) for split in range(1, splits + 1)]
+        assert len(set(accuracies)) > 1 and result[name] == pytest.approx(np.mean(accuracies))
+    assert_equal_states(pretrainer.towers.state_dict(), before)
+
+
+@torch.no_grad()
+def plain_features(pretrainer, lot):
+    """Features of a lot of pairs, standardised by those trained with."""
+    trunk, data = pretrainer.towers.trunks["video"].eval(), pretrainer.data
+    train, features = (torch.cat([trunk(data.centred("video", item)[:, 0]) for item in part.nonzero()])
+                       for part in (data.train, lot))
+    deviation = train.std(0, correction=0)
+    return (features - train.mean(0)) / torch.where(deviation > 0, deviation, 1)
+
+
+@pytest.mark.parametrize("method", ["scratch", "smoco", "cmacc"])
+def test_characters_are_read_from_every_cell_by_a_linear_probe(store, tmp_path, method):
+    cell = small_cell(method, "multidigits", seed=6, iterations=1)
+    result, run = trained(store, cell)
+    coverage = {"categories_video", "categories_audio", "expected"} if method == "cmacc" else set()
+    assert result.keys() - {"cost", "evaluation", "trained_on"} == PROBES | coverage
+    pretrainer = pretrained(cell, tmp_path / "alone")
+    data, train = pretrainer.data, plain_features(pretrainer, pretrainer.data.train)
+    for name, lot in (("linear", data.test), ("linear_held_out", data.held_out)):
+        features = plain_features(pretrainer, lot)
+        accuracies = [
+            linear_probe(train, data.labels[data.train, place], features, data.labels[lot, place], classes=characters,
+                         batch=256, rates=cosine_rates(50, 0.1, 0.0), momentum=0.9, seed=6)[-1]
+            for place, characters in enumerate((4, 3))
+        ]
+        assert result[name] == pytest.approx(np.mean(accuracies), abs=100 / int(lot.sum()) / 2 + 1e-9)
+        assert result[name] > 40
+    assert not any(path.is_dir() for path in run.folder.iterdir())
+
+
+@pytest.mark.parametrize("method", ["smoco", "cmacc"])
+def test_probes_along_training_leave_every_bit_as_it_is(store, method):
+    """Those of the last epoch are what is reported."""
+    (plain, run), (probed, probed_run) = (
+        trained(store, small_cell(method, "multidigits", iterations=10, probe_every=every)) for every in (0, 2)
+    )
+    assert not (run.folder / "probes.jsonl").exists()
+    line, = map(json.loads, (probed_run.folder / "probes.jsonl").read_text().splitlines())  # two epochs of five batches
+    assert line == {"step": 10, **{name: plain[name] for name in PROBES}}
+    assert_equal_states(*(load_checkpoint(each.folder)["learner"] for each in (run, probed_run)))
+    assert plain.pop("cost") and probed.pop("cost") and plain == probed
+
+
+# ---------------------------------------------------------------------------------------------- data
 
 
 @pytest.mark.parametrize(("changes", "expected"), [
@@ -123,40 +160,6 @@ def test_expected_categories_are_the_mean_over_all_draws(batch):
 ])
 def test_targets_and_their_splits(changes, expected):
     assert study.targets_of(tiny(**changes)) == expected
-
-
-def test_accuracies_are_those_of_fine_tuning_and_their_mean_over_splits(store, targets, tmp_path):
-    chosen = small_cell(split=0, targets="esc50,ucf101", seed=9)
-    found, run = trained(store, chosen)
-    names = [f"{name}-{split}" for name, split in [*(("esc50", fold) for fold in range(1, 6)), ("ucf101", 1),
-                                                   ("ucf101", 2), ("ucf101", 3)]]
-    assert sorted(path.name for path in run.folder.iterdir() if path.is_dir()) == names
-    pretrainer = pretrained(chosen, tmp_path / "alone")
-    before = copy.deepcopy(pretrainer.towers.state_dict())
-    for name, modality, splits in (("esc50", "audio", 5), ("ucf101", "video", 3)):
-        accuracies = [tuned(pretrainer, name, modality, split) for split in range(1, splits + 1)]
-        assert len(set(accuracies)) > 1
-        assert found[name] == pytest.approx(np.mean(accuracies))
-    for name, value in pretrainer.towers.state_dict().items():
-        assert torch.equal(value, before[name]), name
-
-
-@pytest.mark.parametrize(("asked", "expected"), [
-    ("ucf101+esc50", ["ucf101,esc50"]), ("ucf101,esc50", ["ucf101", "esc50"]), ("esc10", ["esc10"]),
-    ("ucf101 + esc50, hmdb51", ["ucf101,esc50", "hmdb51"]), (["ucf101+esc50", "esc50"], ["ucf101,esc50", "esc50"]),
-])
-def test_a_comma_sweeps_targets_and_a_plus_joins_them(asked, expected):
-    assert AudioVisualRecipe.parse("targets", asked) == expected
-
-
-@pytest.mark.parametrize(("asked", "message"), [
-    ("ucf", "targets='ucf' is not one of: ucf101, hmdb51"), ("", "targets='' is not one of"),
-    ("esc50+esc50", "targets='esc50,esc50' names esc50 twice"), ("esc50,esc50", "targets='esc50,esc50' names esc50"),
-    (("esc10", "esc51"), "did you mean 'esc50'"),
-])
-def test_targets_that_do_not_exist_are_refused(asked, message):
-    with pytest.raises(ValueError, match=message):
-        AudioVisualRecipe.parse("targets", asked)
 
 
 def test_data_are_read_once_and_as_the_recipe_says(monkeypatch):
@@ -190,124 +193,63 @@ def test_targets_that_cannot_be_are_refused(changes, message):
         study.data_of(tiny("cmacc", "ucf101", **changes))
 
 
-# ---------------------------------------------------------------------------------------------- characters
-
-
-def plain_features(pretrainer, part):
-    """Features of a lot of pairs, standardised by those trained with, in numpy."""
-    trunk = pretrainer.towers.trunks["video"].eval()
-
-    def encoded(mask):
-        pictures = torch.cat([pretrainer.data.centred("video", item)[:, 0] for item in mask.nonzero()])
-        with torch.no_grad():
-            return trunk(pictures).numpy()
-
-    train = encoded(pretrainer.data.train)
-    deviation = train.std(0)
-    return (encoded(part) - train.mean(0)) / np.where(deviation > 0, deviation, 1)
-
-
-@pytest.mark.parametrize("method", ["scratch", "smoco", "cmacc"])
-def test_characters_are_read_from_every_cell_by_a_linear_probe(store, tmp_path, method):
-    chosen = small_cell(method, "multidigits", seed=6, iterations=1)
-    found, run = trained(store, chosen)
-    assert found.keys() - {"cost", "evaluation", "trained_on"} == PROBES | (COVERAGE if method == "cmacc" else set())
-    pretrainer = pretrained(chosen, tmp_path / "alone")
-    data = pretrainer.data
-    rates = cosine_rates(50, 0.1, 0.0)
-    for name, part in (("linear", data.test), ("linear_held_out", data.held_out)):
-        accuracies = []
-        for place, characters in enumerate((4, 3)):
-            features = [torch.from_numpy(plain_features(pretrainer, each)) for each in (data.train, part)]
-            labels = [data.labels[each, place] for each in (data.train, part)]
-            pairs = itertools.chain(*zip(features, labels, strict=True))
-            options = {"classes": characters, "batch": 256, "rates": rates, "momentum": 0.9, "seed": 6}
-            accuracies.append(linear_probe(*pairs, **options)[-1])
-        assert found[name] == pytest.approx(np.mean(accuracies), abs=100 / int(part.sum()) / 2 + 1e-9)
-        assert found[name] > 40
-    assert not any(path.is_dir() for path in run.folder.iterdir())
-
-
-@pytest.mark.parametrize("method", ["smoco", "cmacc"])
-def test_probes_along_training_leave_every_bit_as_it_is(store, method):
-    """Those of the last epoch are what is reported."""
-    (plain, run), (probed, probed_run) = (
-        trained(store, small_cell(method, "multidigits", iterations=10, probe_every=every)) for every in (0, 2)
-    )
-    assert not (run.folder / "probes.jsonl").exists()
-    lines = [json.loads(line) for line in (probed_run.folder / "probes.jsonl").read_text().splitlines()]
-    assert [line.pop("step") for line in lines] == [10]  # two epochs of five batches
-    assert lines == [{name: plain[name] for name in PROBES}]
-    states = [load_checkpoint(each.folder)["learner"] for each in (run, probed_run)]
-    assert_equal_states(*states)
-    assert plain.pop("cost") and probed.pop("cost") and plain == probed
-
-
 # ---------------------------------------------------------------------------------------------- a cell
 
 
 @pytest.mark.parametrize(("method", "dataset"), [("cmacc", "synthetic"), ("scratch", "synthetic"),
                                                 ("xmoco", "multidigits")])
 def test_a_cell_is_its_training_and_evaluation_and_their_cost(store, tmp_path, method, dataset):
-    chosen = small_cell(method, dataset)
-    result, run = trained(store, chosen)
+    cell = small_cell(method, dataset)
+    result, run = trained(store, cell)
     cost, trained_on = result.pop("cost"), result.pop("trained_on")
-    assert trained_on == (0 if method == "scratch" else int(study.data_of(chosen.recipe).pretrain.sum()))
-    alone = pretrained(chosen, tmp_path / "alone")
+    assert trained_on == (0 if method == "scratch" else int(study.data_of(cell.recipe).pretrain.sum()))
+    alone = pretrained(cell, tmp_path / "alone")
     expected = study.probe_characters(alone) if dataset == "multidigits" else {
         f"synthetic_{modality}": tuned(alone, f"synthetic_{modality}", modality, 1) for modality in ("video", "audio")
     }
     expected |= study.coverage(alone) if method == "cmacc" else {}
-    assert result == {"evaluation": chosen.evaluation} | expected
+    assert result == {"evaluation": cell.evaluation} | expected
     assert cost["steps"] == (0 if method == "scratch" else 4)
-    assert {"seconds", "finished", "commit", "device", "torch", "peak_mb"} <= set(cost)
-    assert (run.folder / "checkpoint.pt").exists()
-    assert [path.parent for path in run.folder.rglob("*.pt")] == [run.folder]  # none of fine-tuning
-    if dataset == "synthetic":
-        lines = (run.folder / "synthetic_video-1" / "progress.jsonl").read_text().splitlines()
-        assert set(json.loads(lines[-1])) == {"step", "of", "loss", "seconds"}
+    assert [path.relative_to(run.folder).as_posix() for path in run.folder.rglob("*.pt")] == ["checkpoint.pt"]
     if method == "cmacc":
         first = json.loads((run.folder / "progress.jsonl").read_text().splitlines()[0])
         assert {"video", "audio", "loss", "categories_video", "categories_audio"} < set(first)
 
 
-@pytest.mark.parametrize("end", ["in pre-training", "before the evaluation", "in the second fine-tuning"])
-def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeypatch, tmp_path, end):
-    chosen = small_cell(finetune_epochs=2)
-    expected, _ = trained(Store(tmp_path / "undisturbed"), chosen)
-    steps, tunes = iter(range(2 if end == "in pre-training" else 99)), iter(range(6 if end[:6] == "in the" else 99))
-    taken = []
+@pytest.mark.parametrize(("end", "left", "first"), [
+    ("in pre-training", (2, 99), ("Pretrainer", 2)), ("before the evaluation", (99, 99), ("FineTuner", 0)),
+    ("in the second fine-tuning", (99, 6), ("FineTuner", 2)),
+])
+def test_a_cell_that_is_taken_up_again_has_the_undisturbed_result(store, monkeypatch, tmp_path, end, left, first):
+    cell, taken = small_cell(finetune_epochs=2), []
+    expected, _ = trained(Store(tmp_path / "undisturbed"), cell)
 
-    def counted(kind, left):
-        step = kind.step
-        return lambda self: (next(left), taken.append((kind.__name__, self.taken)), step(self))[-1]
+    def run(*steps):
+        with monkeypatch.context() as patch:
+            for kind, count in zip((Pretrainer, FineTuner), steps, strict=True):
+                patch.setattr(kind, "step", counted(kind, kind.step, iter(range(count)), taken))
+            patch.setattr(table, "fit", lambda *given, **_: every_step(*given))
+            if not taken and end == "before the evaluation":
+                patch.setitem(vars(study.CLIPS), "measure", lambda _: 1 / 0)
+            return trained(store, cell)[0]
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Pretrainer, "step", counted(Pretrainer, steps))
-        patch.setattr(FineTuner, "step", counted(FineTuner, tunes))
-        patch.setattr(table, "fit", lambda *given, **_: every_step(fit, *given))
-        if end == "before the evaluation":
-            patch.setitem(vars(study.CLIPS), "measure", lambda _: 1 / 0)
-        with pytest.raises((ZeroDivisionError, StopIteration)):
-            trained(store, chosen)
-    assert store.run(chosen).result is None
-    taken.clear()
-    with monkeypatch.context() as patch:
-        patch.setattr(Pretrainer, "step", counted(Pretrainer, iter(range(99))))
-        patch.setattr(FineTuner, "step", counted(FineTuner, iter(range(99))))
-        found, _ = trained(store, chosen)
-    first = {"in pre-training": ("Pretrainer", 2), "before the evaluation": ("FineTuner", 0),
-             "in the second fine-tuning": ("FineTuner", 2)}[end]
-    assert taken[0] == first
-    for result in (found, expected):
-        result.pop("cost")
-    assert found == expected
+    with pytest.raises((ZeroDivisionError, StopIteration)):
+        run(*left)
+    assert store.run(cell).result is None
+    taken[:] = [None]
+    result = run(99, 99)
+    assert taken[1] == first
+    assert result | {"cost": None} == expected | {"cost": None}
 
 
-def every_step(fit, learner, *given):
+def counted(kind, step, left, taken):
+    """A step that notes who took it, and raises StopIteration when none are left."""
+    return lambda self: (next(left), taken.append((kind.__name__, self.taken)), step(self))[-1]
+
+
+def every_step(learner, *given):
     """`fit` with a report and a checkpoint after every step."""
-    learner.steps_per_epoch, usual = 1, learner.steps_per_epoch
-    step = learner.step
+    learner.steps_per_epoch, usual, step = 1, learner.steps_per_epoch, learner.step
 
     def with_epochs():
         learner.steps_per_epoch = usual  # which the step itself must not miss
@@ -321,10 +263,10 @@ def every_step(fit, learner, *given):
 
 def test_a_cell_that_is_evaluated_again_trains_no_encoder_anew(store, monkeypatch):
     """Its fine-tunings, which left no checkpoint, are made again, and come to what they came to."""
-    chosen = small_cell()
-    before, _ = trained(store, chosen)
+    cell = small_cell()
+    before, _ = trained(store, cell)
     monkeypatch.setattr(Pretrainer, "step", lambda _: pytest.fail("an encoder was trained again"))
-    again = dataclasses.replace(chosen, evaluation=chosen.evaluation + 1)
-    assert store.run(chosen).result is not None and store.run(again).result is None
-    found, _ = trained(store, again)
-    assert found == before | {"evaluation": again.evaluation}
+    again = dataclasses.replace(cell, evaluation=cell.evaluation + 1)
+    assert store.run(cell).result is not None and store.run(again).result is None
+    result, _ = trained(store, again)
+    assert result == before | {"evaluation": again.evaluation}

@@ -14,10 +14,6 @@ SHAPES = {  # of small inputs, without the batch
 }
 
 
-def parameters(module):
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
 def inputs(trunk, count=4, **options):
     return torch.randn(count, *SHAPES[trunk], generator=torch.Generator().manual_seed(0), **options)
 

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 import torch
@@ -41,13 +41,12 @@ from repro.report.verdicts import (
     within,
 )
 
-Pairs = Sequence[tuple[str, str]]
+Pairs = Mapping[str, tuple[str, str]]  # of approaches, samplers or methods: the first over the second
 
 TARGETS = ["UCF101", "HMDB51", "ESC50"]
 BATCHES = (32, 64, 128)
 CATEGORIES, WITH_SOUND = 101, 51  # of UCF101; about half have sound
 SAME_SIZE = {"14K": "", "N/A": "240K"}  # Tables 4 and 5: Kinetics-Sound beside UCF/HMDB, and what Kinetics-400 has
-COMPETING = ("Ours", "Scratch", "Supervised")
 APPROACHES = {  # fields of a recipe
     "Scratch": {"method": "scratch"},
     "SMoCo": {"method": "smoco"},
@@ -58,25 +57,30 @@ APPROACHES = {  # fields of a recipe
     "CM-ACC, features": {"method": "cmacc", "extra_layer": True, "sampler": "feature"},
 }
 METHODS = {"SMoCo": "smoco", "XMoCo": "xmoco", "CM-ACC": "cmacc"}
-ACROSS = (("XMoCo (w/o fcl)", "SMoCo"),)
-LAYER = (("XMoCo", "XMoCo (w/o fcl)"), ("CM-ACC", "CM-ACC (w/o fcl)"))
-ACTIVE = (("CM-ACC", "XMoCo"),)
 RUN = ("cross_modal", "transfer")
 SAVING, LARGE = 2048, 10_000  # sizes about which dictionaries are said to be large enough, and too large
 CLOSE = 3.0  # points: accuracies called about equal
-OMNIGLOT = ("multiomniglot",)
 VIEW = "the paper does not define SMoCo's views; up to version 4 of the training they are the same characters drawn by "
 VIEW += "others, which are labels"
 POSTERIOR = "up to version 4 of the training the quick recipe's Eq. 4 has a temperature of 0.07, the paper's has none"
 
 
+def over(*pairs: tuple[str, str]) -> Pairs:
+    """Pairs by name."""
+    return {f"{first} over {second}": (first, second) for first, second in pairs}
+
+
+ACROSS = over(("XMoCo (w/o fcl)", "SMoCo"))
+LAYER = over(("XMoCo", "XMoCo (w/o fcl)"), ("CM-ACC", "CM-ACC (w/o fcl)"))
+ACTIVE = over(("CM-ACC", "XMoCo"))
+
 def random_coverage(evidence: Evidence) -> Finding:
     """30 to 40 % at M = 128, against the closed form."""
     every, audible = uniform_draws((CATEGORIES, WITH_SOUND), (128,)).itertuples()
-    told = f"{every.expected:.1f} of {CATEGORIES} categories, {every.percent_of_categories:.1f} %; of {WITH_SOUND}, if "
-    told += f"these alone have sound, {audible.expected:.1f}: {100 * audible.expected / CATEGORIES:.1f} % of "
-    told += f"{CATEGORIES} or {audible.percent_of_draws:.1f} % of M"
-    return exactly(30 <= every.percent_of_categories <= 40, CLOSED, told)
+    said = (f"{every.expected:.1f} of {CATEGORIES} categories, {every.percent_of_categories:.1f} %; of {WITH_SOUND}, "
+            f"if these alone have sound, {audible.expected:.1f}: {100 * audible.expected / CATEGORIES:.1f} % of "
+            f"{CATEGORIES} or {audible.percent_of_draws:.1f} % of M")
+    return exactly(30 <= every.percent_of_categories <= 40, CLOSED, said)
 
 
 def active_coverage(evidence: Evidence) -> Finding:
@@ -87,29 +91,32 @@ def active_coverage(evidence: Evidence) -> Finding:
 
 def rises(values: Mapping[str, Series]) -> Finding:
     """Whether all of these printed differences are above 0."""
-    told = "; ".join(f"{name}: {', '.join(f'{column} {value:+.1f}' for column, value in row.items())}"
+    said = "; ".join(f"{name}: {', '.join(f'{column} {value:+.1f}' for column, value in row.items())}"
                      for name, row in values.items())
-    return exactly(all((row > 0).all() for row in values.values()), PRINTED, told)
+    return exactly(all((row > 0).all() for row in values.values()), PRINTED, said)
 
 
-def rows_over(evidence: Evidence, table: str, key: str, pairs: Mapping[str, tuple[str, str]]) -> Finding:
-    """Whether the first row of each pair exceeds the second one on every target."""
-    rows = printed(table).set_index(key)
-    rows = rows[[column for column in rows if column.startswith(tuple(TARGETS))]]
-    return rises({name: rows.loc[first] - rows.loc[second] for name, (first, second) in pairs.items()})
+def printed_rows(table: str, key: str | list[str], pairs: Mapping[str, tuple]) -> Check:
+    """Whether the first printed row of each pair exceeds the second one on every target."""
+
+    def check(evidence: Evidence) -> Finding:
+        rows = printed(f"cmacc_{table}").set_index(key)
+        rows = rows[[column for column in rows if column.startswith(tuple(TARGETS))]]
+        return rises({name: rows.loc[first] - rows.loc[second] for name, (first, second) in pairs.items()})
+
+    return check
 
 
 def printed_gains(evidence: Evidence) -> Finding:
     """Table 1's gains against the rows that each names."""
     table = printed("cmacc_table1").set_index("id")
-    rows = table[table["gain_definition"].notna() & (table["gain_definition"] != "")]
-    wrong = []
+    rows, wrong = table[table["gain_definition"].notna() & (table["gain_definition"] != "")], []
     for number, row in rows.iterrows():
         first, second = (int(part) for part in row["gain_definition"].split("-"))
         gains = table.loc[first, TARGETS] - table.loc[second, TARGETS]
         wrong += [f"row {number}, {name}" for name in TARGETS if abs(gains[name] - row[f"gain_{name}"]) > 0.01]
-    told = f"{3 * len(rows)} gains" + (f"; other differences: {', '.join(wrong)}" if wrong else ", all as printed")
-    return exactly(not wrong, PRINTED, told)
+    said = f"; other differences: {', '.join(wrong)}" if wrong else ", all as printed"
+    return exactly(not wrong, PRINTED, f"{3 * len(rows)} gains{said}")
 
 
 def by_batch(sampler: str, target: str) -> Series:
@@ -132,6 +139,10 @@ def printed_batches(evidence: Evidence) -> Finding:
     return exactly(all((step > 0).all() for step in steps.values()), PRINTED, _listed(steps.items(), "+"))
 
 
+def _listed(values: Iterable[tuple[str, Iterable[float]]], sign: str = "") -> str:
+    return "; ".join(f"{name}: {', '.join(f'{value:{sign}.1f}' for value in row)}" for name, row in values)
+
+
 def comparable_gains(evidence: Evidence, number: int, targets: list[str]) -> Finding:
     """The printed gains of Table 4 or 5 against the best other method that was pre-trained on as many clips."""
     table = printed(f"cmacc_table{number}").fillna({"pretrain_size": ""})
@@ -141,47 +152,39 @@ def comparable_gains(evidence: Evidence, number: int, targets: list[str]) -> Fin
     gains = ours[targets] - best.loc[ours["pretrain_size"]].to_numpy()
     stated = ours[[f"gain_{target}" for target in targets]].set_axis(targets, axis=1)
     right = (gains - stated).abs().lt(0.01) & stated.gt(0)
-    names = ours["pretrain_set"] + ", " + ours["architecture"]
-    named = [(names[row], gains.loc[row]) for row in ours.index]
+    named = zip(ours["pretrain_set"] + ", " + ours["architecture"], gains.to_numpy(), strict=True)
     return exactly(bool(right.all(axis=None)), PRINTED, f"{' and '.join(targets)}: {_listed(named, '+')}")
 
 
-def best_over_others(evidence: Evidence, name: str, **kept: str) -> Finding:
+def best_over_others(evidence: Evidence, name: str, **values: str) -> Finding:
     """The best row of CM-ACC in Table 4 minus the best other self-supervised one, of rows with these values."""
     table, targets = printed("cmacc_table4"), TARGETS[:2]
-    for column, value in kept.items():
+    for column, value in values.items():
         table = table[table[column] == value]
     return rises({name: table.loc[table["method"] == "Ours", targets].max() - _others(table)[targets].max()})
 
 
-def more_data(evidence: Evidence) -> Finding:
-    table = printed("cmacc_table6")
-    steps = table.loc[table["approach"] == "CM-ACC", TARGETS].diff().dropna()
-    return rises({"240K over 22K": steps.iloc[0], "1.8M over 240K": steps.iloc[1]})
-
-
-def over_supervised(evidence: Evidence) -> Finding:
-    table = printed("cmacc_table6").set_index(["approach", "dataset"])[TARGETS]
-    gains = table.loc["CM-ACC", "AudioSet"] - table.loc["Supervised", "Kinetics400"]
-    return rises({"CM-ACC 1.8M over supervised": gains})
+def _others(table: DataFrame) -> DataFrame:
+    """Rows of other self-supervised methods."""
+    return table[~table["method"].str.startswith(("Ours", "Scratch", "Supervised"))]
 
 
 def repeated_numbers(evidence: Evidence) -> Finding:
     """Table 6 against the rows of Tables 1, 4 and 5 that it repeats, of the network that these name first."""
     six = printed("cmacc_table6").set_index(["approach", "dataset"]).loc["CM-ACC"]
-    elsewhere = {("Kinetics-Sound", target): printed("cmacc_table1").set_index("approach").loc["CM-ACC", target]
-                 for target in TARGETS}
-    for name, size in (("Kinetics700", "240K"), ("AudioSet", "1.8M")):
-        for target in TARGETS:
-            table = printed("cmacc_table5" if target == "ESC50" else "cmacc_table4")
-            rows = table[(table["method"] == "Ours") & (table["pretrain_set"] == name)]
-            elsewhere[name, target] = rows.loc[rows["pretrain_size"] == size, target].iloc[0]
+    one = printed("cmacc_table1").set_index("approach").loc["CM-ACC"]
+    elsewhere = {("Kinetics-Sound", target): one[target] for target in TARGETS}
+    for (name, size), target in itertools.product((("Kinetics700", "240K"), ("AudioSet", "1.8M")), TARGETS):
+        rows = printed("cmacc_table5" if target == "ESC50" else "cmacc_table4")
+        same = (rows["method"] == "Ours") & (rows["pretrain_set"] == name) & (rows["pretrain_size"] == size)
+        elsewhere[name, target] = rows.loc[same, target].iloc[0]
     different = [f"{name}, {target}: {six.loc[name, target]} and {value}" for (name, target), value in elsewhere.items()
                  if abs(six.loc[name, target] - value) > ROUNDING]
     return exactly(not different, PRINTED, f"{len(elsewhere)} compared, unequal: {'; '.join(different) or 'none'}")
 
 
 def printed_norms(evidence: Evidence) -> Finding:
+    """Fig. 5: the two negatives of music against the third."""
     table = printed("cmacc_fig5_gradient_norms").set_index("negative")["gradient_norm"]
     least, easy = table.drop("riding a camel").min(), table["riding a camel"]
     return exactly(least > 10 * easy, PRINTED, f"{least} and more against {easy}, three negatives of one query")
@@ -189,41 +192,36 @@ def printed_norms(evidence: Evidence) -> Finding:
 
 def norms_by_similarity(evidence: Evidence) -> Finding:
     """Gradient norms of Eq. 4 and 5 for keys of one length, near one of 128 queries or unlike all of them."""
-    generator = torch.Generator().manual_seed(0)
-    ratios = {}
+    generator, ratios = torch.Generator().manual_seed(0), {}
     for length in (1, 4, 16):
-        queries = length * normalize(torch.randn(128, 512, generator=generator, dtype=torch.float64), dim=1)
-        inputs = torch.randn(128, 512, generator=generator, dtype=torch.float64)
-        apart = normalize(torch.randn(128, 512, generator=generator, dtype=torch.float64), dim=1)
+        queries, inputs, apart = (torch.randn(128, 512, generator=generator, dtype=torch.float64) for _ in range(3))
+        queries, apart = length * normalize(queries, dim=1), normalize(apart, dim=1)
         near = length * normalize(0.8 * queries / length + 0.6 * apart, dim=1)
         factors = [gradient_factors(candidates, queries, inputs) for candidates in (near, length * apart)]
         close, far = (float((a.norm(dim=1) * b.norm(dim=1)).mean()) for a, b in factors)
         ratios[length] = close / far
-    told = ", ".join(f"{ratio:.4f} at length {length}" for length, ratio in ratios.items())
+    said = ", ".join(f"{ratio:.4f} at length {length}" for length, ratio in ratios.items())
     return exactly(min(ratios.values()) > 1, CLOSED, f"mean norm of keys at cosine 0.8 to a query over that of random "
-                   f"keys (d = 512, M = 128): {told}")
+                   f"keys (d = 512, M = 128): {said}")
+
+
+def settings() -> Series:
+    """The printed hyper-parameters by name."""
+    return printed("cmacc_hyperparameters").set_index("key")["value"]
 
 
 def multiples(evidence: Evidence) -> Finding:
-    values = printed("cmacc_hyperparameters").set_index("key")["value"]
-    batch, dictionary, pool = (int(values[name]) for name in ("batch_M", "dictionary_K", "pool_N"))
-    told = f"{dictionary} = {dictionary / batch:g} x {batch}, {pool} = {pool / batch:g} x {batch}"
-    return exactly((dictionary, pool) == (30 * batch, 300 * batch), PRINTED, told)
+    """The printed sizes as multiples of the batch."""
+    batch, dictionary, pool = (int(settings()[name]) for name in ("batch_M", "dictionary_K", "pool_N"))
+    said = f"{dictionary} = {dictionary / batch:g} x {batch}, {pool} = {pool / batch:g} x {batch}"
+    return exactly((dictionary, pool) == (30 * batch, 300 * batch), PRINTED, said)
 
 
 def mutual_information(evidence: Evidence) -> Finding:
+    """The printed information against the running sum of logarithms."""
     table = printed("spatial_multiomniglot_mi")
     worst = (table["alphabet_size"].map(math.log).cumsum() - table["MI_nats"]).abs().max()
     return exactly(worst < 1e-4, CLOSED, f"largest difference {worst:.1g} nats over {len(table)} alphabets")
-
-
-def _listed(values: Iterable[tuple[str, Series]], sign: str = "") -> str:
-    return "; ".join(f"{name}: {', '.join(f'{value:{sign}.1f}' for value in row)}" for name, row in values)
-
-
-def _others(table: DataFrame) -> DataFrame:
-    """Rows of other self-supervised methods."""
-    return table[~table["method"].str.startswith(COMPETING)]
 
 
 def similar_early(log: DataFrame) -> Judged:
@@ -232,8 +230,7 @@ def similar_early(log: DataFrame) -> Judged:
     means = early.groupby(["batch", "seed", "sampler"])["categories_video"].mean().unstack("sampler").dropna()
     if set(means) != {"gradient", "random"} or means.empty:
         return None
-    shares = 100 * (means["gradient"] - means["random"]) / means.index.get_level_values("batch")
-    gaps = {f"M = {batch}": over_seeds(rows) for batch, rows in shares.groupby(level="batch")}
+    gaps = _by_batch(100 * (means["gradient"] - means["random"]) / means.index.get_level_values("batch"))
     return within(gaps, 5.0), f"{in_words(gaps)} % of M"
 
 
@@ -245,48 +242,54 @@ def growing_diversity(log: DataFrame) -> Judged:
     share = log["step"] / log["step"].max()
     first, last = (log[part].groupby(["batch", "seed"])["categories_video"].mean()
                    for part in (share <= 0.1, share > 0.9))
-    growth = {f"M = {batch}": over_seeds(rows) for batch, rows in (last - first).groupby(level="batch")}
+    growth = _by_batch(last - first)
     return above(growth), f"last minus first, {in_words(growth)}"
+
+
+def _by_batch(values: Series) -> Estimates:
+    return {f"M = {batch}": over_seeds(rows) for batch, rows in values.groupby(level="batch")}
 
 
 def categories_differ(log: DataFrame) -> Judged:
     """Whether the pretext accuracy is one in all categories, by a chi-squared test for queries of each kind."""
-    told, differ = [], True
+    said, chances = [], []
     for query, rows in log.assign(right=log["accuracy"] / 100 * log["pairs"]).groupby("query"):
         totals = rows.groupby("category")[["right", "pairs"]].sum()
         share = totals["right"].sum() / totals["pairs"].sum()
         spread = ((totals["right"] - share * totals["pairs"]) ** 2 / (share * (1 - share) * totals["pairs"])).sum()
-        freedom = len(totals) - 1
-        p = float(stats.chi2.sf(spread, freedom))
-        told.append(f"queries of {query}: chi-squared {spread:.0f} with {freedom} degrees of freedom, p = {p:.2g}")
-        differ = differ and p < ERROR
-    return HOLDS if differ else UNDECIDED, "; ".join(told)
+        chances.append(float(stats.chi2.sf(spread, len(totals) - 1)))
+        said.append(f"queries of {query}: chi-squared {spread:.0f} with {len(totals) - 1} degrees of freedom, "
+                    f"p = {chances[-1]:.2g}")
+    return HOLDS if all(chance < ERROR for chance in chances) else UNDECIDED, "; ".join(said)
 
 
-def norms_of_picks(log: DataFrame, first: str, second: str) -> Judged:
+def norms_of_picks(first: str, second: str) -> Check:
     """Gradient norms of what one sampler picks minus those of another's, from one pool; of both modalities."""
-    norms = log.groupby(["modality", "sampler"])["gradient_norm"].agg(["mean", "sem", "count"])
-    if not {first, second} <= set(log["sampler"]):
-        return None
-    found = {}
-    for modality in log["modality"].unique():
-        one, other = (norms.loc[modality, name] for name in (first, second))
-        found[modality] = Estimate(one["mean"] - other["mean"], math.hypot(one["sem"], other["sem"]),
-                                   min(one["count"], other["count"]) - 1,
-                                   f"{one['count']:.0f} against {other['count']:.0f} picks")
-    return above(found), f"{first} minus {second}, {in_words(found)}"
+
+    def judge(log: DataFrame) -> Judged:
+        norms = log.groupby(["modality", "sampler"])["gradient_norm"].agg(["mean", "sem", "count"])
+        if not {first, second} <= set(log["sampler"]):
+            return None
+        gaps = {}
+        for modality in log["modality"].unique():
+            one, other = (norms.loc[modality, name] for name in (first, second))
+            gaps[modality] = Estimate(one["mean"] - other["mean"], math.hypot(one["sem"], other["sem"]),
+                                      min(one["count"], other["count"]) - 1,
+                                      f"{one['count']:.0f} against {other['count']:.0f} picks")
+        return above(gaps), f"{first} minus {second}, {in_words(gaps)}"
+
+    return of_log("selected_negatives", judge)
 
 
 def easy_grids(setting: Setting) -> Estimates:
     """Every method with one and two characters, against 99 %."""
-    found = {}
+    gaps, deviation = {}, setting.deviation("mutual_information")
     for (name, method), number in itertools.product(METHODS.items(), (1, 2)):
         values = setting.values("mutual_information", method=method, characters=number) - 99
-        deviation = setting.deviation("mutual_information")
         error = deviation.value / math.sqrt(max(len(values), 1))
-        known = Estimate(float(values.mean()), error, deviation.freedom, f"{len(values)} runs")
-        found[f"{name}, {number}"] = known if len(values) else None
-    return found
+        gap = Estimate(float(values.mean()), error, deviation.freedom, f"{len(values)} runs") if len(values) else None
+        gaps[f"{name}, {number}"] = gap
+    return gaps
 
 
 def dictionary_steps(setting: Setting, methods: tuple[str, ...], past: bool) -> Estimates:
@@ -310,55 +313,13 @@ def dictionary_steps(setting: Setting, methods: tuple[str, ...], past: bool) -> 
 
 def shrinking_gap_here(setting: Setting) -> Estimates:
     """By how much the gap between active negatives and OHEM's is smaller at M = 128 than at 32, by shared seeds."""
-    found = {}
+    shrinking = {}
     for target in setting.targets("ohem_vs_active"):
-        narrow, wide = (
-            setting.values("ohem_vs_active", target, sampler="gradient", batch=batch)
-            - setting.values("ohem_vs_active", target, sampler="ohem", batch=batch) for batch in (128, 32))
-        shrinks = (wide - narrow).dropna()
-        found[f"{target}, M = 32 to 128"] = over_seeds(shrinks) if len(shrinks) else None
-    return found
-
-
-def pool(evidence: Evidence) -> str:
-    size = int(printed("cmacc_hyperparameters").set_index("key").loc["pool_N", "value"])
-    return f"the pool of {size} is {size / 22_000:.1f} times 22K and {size / 14_000:.1f} times 14K videos"
-
-
-def short_schedule(evidence: Evidence) -> str:
-    three, one = printed("cmacc_table3").set_index("sampler"), printed("cmacc_table1").set_index("approach")
-    four = printed("cmacc_table4")
-    best = four.loc[(four["method"] == "Ours") & (four["pretrain_set"] == "Kinetics700"), "UCF101"].item()
-    random, active = three.loc["Random", "UCF101_M128"], three.loc["Active", "UCF101_M128"]
-    smaller = f"{one.loc['SMoCo', 'UCF101']} of SMoCo after Kinetics-Sound"
-    return f"UCF101, M = 128: random {random} against {smaller}, active {active} against {best} in Table 4"
-
-
-def scratch(evidence: Evidence) -> str:
-    one, four = printed("cmacc_table1").set_index("approach"), printed("cmacc_table4").set_index("method")
-    rows = [table.loc["Scratch", ["UCF101", "HMDB51"]] for table in (one, four)]
-    return f"{rows[0]['UCF101'] - rows[1]['UCF101']:.1f} and {rows[0]['HMDB51'] - rows[1]['HMDB51']:.1f} points apart"
-
-
-def coverage(evidence: Evidence) -> str:
-    """The closed form at every M, and what random sampling gave here beside its own expectation."""
-    told = [f"M = {row.draws}: {row.expected:.1f}, {row.percent_of_categories:.1f} % of {row.categories}, "
-            f"{row.percent_of_draws:.1f} % of M"
-            for row in uniform_draws((CATEGORIES,), BATCHES).itertuples()]
-    for setting in evidence.settings("category_diversity"):
-        rows = setting.rows("category_diversity", sampler="random", batch=128)
-        if len(rows):
-            told.append(f"{setting}, M = 128: {rows['categories_video'].mean():.1f} "
-                        f"measured, {rows['expected'].mean():.1f} expected")
-    return f"uniform draws: {'; '.join(told)}"
-
-
-def lengths(evidence: Evidence) -> str:
-    """Unit length beside the printed recipe's any length, and the reverse beside the quick recipe's unit length."""
-    changes = ({"normalised": True, "temperature": 0.07}, {"normalised": False, "temperature": 0.7})
-    posteriors = ({}, {}, {"posterior_temperature": 0.07}, {"posterior_temperature": 1.0})
-    return joined(*(departing(*RUN, **change, **posterior)
-                    for change, posterior in zip(changes * 2, posteriors, strict=True)))(evidence)
+        active, ohem = ({batch: setting.values("ohem_vs_active", target, sampler=sampler, batch=batch)
+                         for batch in (32, 128)} for sampler in ("gradient", "ohem"))
+        shrinks = ((active[32] - ohem[32]) - (active[128] - ohem[128])).dropna()
+        shrinking[f"{target}, M = 32 to 128"] = over_seeds(shrinks) if len(shrinks) else None
+    return shrinking
 
 
 def _here(table: str, compare, judge=above, **where) -> Check:
@@ -368,7 +329,7 @@ def _here(table: str, compare, judge=above, **where) -> Check:
 
 def _approaches(pairs: Pairs) -> Check:
     """The first approach of each pair minus the second, on every target."""
-    sides = {name: (APPROACHES[first], APPROACHES[second]) for name, (first, second) in _over(pairs).items()}
+    sides = {name: (APPROACHES[first], APPROACHES[second]) for name, (first, second) in pairs.items()}
     return _here("cross_modal", differences("cross_modal", sides, targets=True))
 
 
@@ -377,8 +338,9 @@ def _samplers(first: str, second: str) -> Check:
     return _here("ohem_vs_active", differences("ohem_vs_active", sides, targets=True))
 
 
-def _coverage(other: str, batches: tuple[int, ...]) -> Check:
+def _coverage(other: str, batches: tuple[int, ...] = BATCHES) -> Check:
     """Gradient embeddings against another sampler, categories of both modalities."""
+
     def compare(setting: Setting) -> Estimates:
         return {f"{modality}, M = {batch}": setting.difference(
             "category_diversity", {"sampler": "gradient", "batch": batch}, {"sampler": other, "batch": batch},
@@ -391,34 +353,68 @@ def _grids(pairs: Mapping[str, tuple[str, int, str, int]], judge=above) -> Check
     """One method at a number of characters minus another, or at another."""
     sides = {name: ({"method": METHODS[first], "characters": number}, {"method": METHODS[second], "characters": other})
              for name, (first, number, second, other) in pairs.items()}
-    return _here("mutual_information", differences("mutual_information", sides), judge, datasets=OMNIGLOT)
+    return _here("mutual_information", differences("mutual_information", sides), judge, datasets=("multiomniglot",))
 
 
 def _dictionaries(judge, past: bool, *methods: str) -> Check:
     return _here("dictionary_size", partial(dictionary_steps, methods=methods, past=past), judge)
 
 
-def _printed(table: str, key: str, pairs: Pairs) -> Check:
-    return partial(rows_over, table=f"cmacc_{table}", key=key, pairs=_over(pairs))
+def pool(evidence: Evidence) -> str:
+    """The pool beside both sizes of Kinetics-Sound."""
+    size = int(settings()["pool_N"])
+    return f"the pool of {size} is {size / 22_000:.1f} times 22K and {size / 14_000:.1f} times 14K videos"
 
 
-def _over(pairs: Pairs) -> dict[str, tuple[str, str]]:
-    return {f"{first} over {second}": (first, second) for first, second in pairs}
+def short_schedule(evidence: Evidence) -> str:
+    """Table 3 beside Tables 1 and 4."""
+    one, four = printed("cmacc_table1").set_index("approach"), printed("cmacc_table4")
+    best = four.loc[(four["method"] == "Ours") & (four["pretrain_set"] == "Kinetics700"), "UCF101"].item()
+    random, active = (by_batch(sampler, "UCF101")[128] for sampler in ("Random", "Active"))
+    smaller = f"{one.loc['SMoCo', 'UCF101']} of SMoCo after Kinetics-Sound"
+    return f"UCF101, M = 128: random {random} against {smaller}, active {active} against {best} in Table 4"
 
 
+def scratch(evidence: Evidence) -> str:
+    """Training from scratch in Tables 1 and 4."""
+    one, four = printed("cmacc_table1").set_index("approach"), printed("cmacc_table4").set_index("method")
+    gaps = one.loc["Scratch", TARGETS[:2]] - four.loc["Scratch", TARGETS[:2]]
+    return f"{gaps['UCF101']:.1f} and {gaps['HMDB51']:.1f} points apart"
+
+
+def coverage(evidence: Evidence) -> str:
+    """The closed form at every M, and what random sampling gave here beside its own expectation."""
+    said = [f"M = {row.draws}: {row.expected:.1f}, {row.percent_of_categories:.1f} % of {row.categories}, "
+            f"{row.percent_of_draws:.1f} % of M"
+            for row in uniform_draws((CATEGORIES,), BATCHES).itertuples()]
+    for setting in evidence.settings("category_diversity"):
+        rows = setting.rows("category_diversity", sampler="random", batch=128)
+        if len(rows):
+            said.append(f"{setting}, M = 128: {rows['categories_video'].mean():.1f} "
+                        f"measured, {rows['expected'].mean():.1f} expected")
+    return f"uniform draws: {'; '.join(said)}"
+
+
+LENGTHS = [  # unit length beside the printed recipe's any length, and the reverse beside the quick recipe's unit length
+    change | posterior for posterior, change in (
+        ({}, {"normalised": True, "temperature": 0.07}), ({}, {"normalised": False, "temperature": 0.7}),
+        ({"posterior_temperature": 0.07}, {"normalised": True, "temperature": 0.07}),
+        ({"posterior_temperature": 1.0}, {"normalised": False, "temperature": 0.7}),
+    )
+]
 BEST = partial(best_over_others, name="best of CM-ACC over best of others")
 SAME_NETWORK = partial(best_over_others, name="R(2+1)D-18, AudioSet 1.8M", architecture="R(2+1)D-18",
                        pretrain_size="1.8M")
-SCRATCH = partial(rows_over, table="cmacc_table1", key="approach",
-                  pairs={name: (name, "Scratch") for name in list(APPROACHES)[1:-1]})
+SELF_SUPERVISED = [name for name in APPROACHES if name not in ("Scratch", "CM-ACC, features")]
 CLAIMS = claims("cmacc", "CM-ACC", {
     "C1": random_coverage,
     "C2": active_coverage,
     "C3": _coverage("random", (128,)),
-    "C4": _coverage("random", BATCHES),
-    "C5": _coverage("feature", BATCHES),
+    "C4": _coverage("random"),
+    "C5": _coverage("feature"),
     "C6": of_log("category_curves", similar_early),
-    "C7": _here("mutual_information", easy_grids, partial(within, tolerance=2.0), numbers=True, datasets=OMNIGLOT),
+    "C7": _here("mutual_information", easy_grids, partial(within, tolerance=2.0), numbers=True,
+                datasets=("multiomniglot",)),
     "C8": _grids({"two minus three characters": ("SMoCo", 2, "SMoCo", 3)}),
     "C9": _grids({f"{number} characters": ("XMoCo", number, "SMoCo", number) for number in range(1, 6)}),
     "C10": _grids({f"{number} characters": ("XMoCo", number, "SMoCo", number) for number in range(6, 10)},
@@ -428,38 +424,43 @@ CLAIMS = claims("cmacc", "CM-ACC", {
     "C12": _dictionaries(above, False, *METHODS),
     "C13": _dictionaries(below, True, "SMoCo", "XMoCo"),
     "C14": _dictionaries(partial(above, margin=-1.0), True, "CM-ACC"),
-    "C15": _printed("table1", "approach", ACROSS),
+    "C15": printed_rows("table1", "approach", ACROSS),
     "C16": _approaches(ACROSS),
-    "C17": _printed("table1", "approach", LAYER),
+    "C17": printed_rows("table1", "approach", LAYER),
     "C18": _approaches(LAYER),
-    "C19": _printed("table1", "approach", ACTIVE),
+    "C19": printed_rows("table1", "approach", ACTIVE),
     "C20": _approaches(ACTIVE),
     "C21": printed_gains,
-    "C22": _printed("table2", "embedding_space", [("Gradient Embedding", "Feature Embedding")]),
-    "C23": _approaches([("CM-ACC", "CM-ACC, features")]),
-    "C24": _printed("table3", "sampler", [("Active", "Random")]),
+    "C22": printed_rows("table2", "embedding_space", over(("Gradient Embedding", "Feature Embedding"))),
+    "C23": _approaches(over(("CM-ACC", "CM-ACC, features"))),
+    "C24": printed_rows("table3", "sampler", over(("Active", "Random"))),
     "C25": _samplers("gradient", "random"),
-    "C26": _printed("table3", "sampler", [("Random", "OHEM")]),
+    "C26": printed_rows("table3", "sampler", over(("Random", "OHEM"))),
     "C27": _samplers("random", "ohem"),
     "C28": printed_batches,
     "C29": BEST,
     "C30": partial(comparable_gains, number=4, targets=TARGETS[:2]),
     "C31": SAME_NETWORK,
     "C32": partial(comparable_gains, number=5, targets=["ESC50"]),
-    "C33": more_data,
-    "C34": over_supervised,
+    "C33": printed_rows("table6", ["approach", "dataset"], {
+        "240K over 22K": (("CM-ACC", "Kinetics700"), ("CM-ACC", "Kinetics-Sound")),
+        "1.8M over 240K": (("CM-ACC", "AudioSet"), ("CM-ACC", "Kinetics700")),
+    }),
+    "C34": printed_rows("table6", ["approach", "dataset"], {
+        "CM-ACC 1.8M over supervised": (("CM-ACC", "AudioSet"), ("Supervised", "Kinetics400")),
+    }),
     "C35": repeated_numbers,
     "C36": printed_norms,
     "C37": norms_by_similarity,
     "C38": multiples,
     "C39": mutual_information,
-    "C40": of_log("selected_negatives", partial(norms_of_picks, first="random", second="ohem")),
-    "C41": of_log("selected_negatives", partial(norms_of_picks, first="gradient", second="random")),
+    "C40": norms_of_picks("random", "ohem"),
+    "C41": norms_of_picks("gradient", "random"),
     "C42": of_log("pretext_accuracy", categories_differ),
-    "C43": SCRATCH,
-    "C44": _approaches([("SMoCo", "Scratch")]),
-    "C45": _approaches([(name, "Scratch") for name in APPROACHES if name not in ("SMoCo", "Scratch")]),
-    "C46": _printed("table3", "sampler", [("Active", "OHEM")]),
+    "C43": printed_rows("table1", "approach", {name: (name, "Scratch") for name in SELF_SUPERVISED}),
+    "C44": _approaches(over(("SMoCo", "Scratch"))),
+    "C45": _approaches(over(*((name, "Scratch") for name in APPROACHES if name not in ("SMoCo", "Scratch")))),
+    "C46": printed_rows("table3", "sampler", over(("Active", "OHEM"))),
     "C47": _samplers("gradient", "ohem"),
     "C48": shrinking_gap,
     "C49": _here("ohem_vs_active", shrinking_gap_here),
@@ -476,10 +477,9 @@ DISCREPANCIES = discrepancies("cmacc", "CM-ACC", {
     "C-10": beside("cross_modal", *({"method": "cmacc", "sampler": name, "extra_layer": True}
                                     for name in ("released", "gradient"))),
     "C-11": departing(*RUN, momentum=0.9),
-    "C-12": lengths,
+    "C-12": joined(*(departing(*RUN, **change) for change in LENGTHS)),
     "C-13": departing(*RUN, renewed=False),
-    "C-14": said_by(of_log("selected_negatives", partial(norms_of_picks, first="ohem", second="random")),
-                    "norms of gradients: "),
+    "C-14": said_by(norms_of_picks("ohem", "random"), "norms of gradients: "),
     "C-21": departing("mutual_information", view="characters"),
     "C-22": departing(*RUN, own_excluded=False),
 })

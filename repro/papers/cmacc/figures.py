@@ -1,4 +1,9 @@
-"""CM-ACC's figures, by the table or log that each is drawn from."""
+"""CM-ACC's figures, by the table or log that each is drawn from.
+
+Those of tables take rows as `run_table` returns them, one for each row and target: what the rows compare, target, ours,
+std, n_seeds, published (percent), preset, dataset. The others take what `logs` returns. All raise ValueError if nothing
+is given, or rows of several presets or data sets, and show nothing printed beside bundled data.
+"""
 
 import math
 import re
@@ -7,15 +12,15 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pandas import DataFrame
 
-from repro.audiovisual import synthetic
+from repro.audiovisual import MODALITIES, synthetic
 from repro.data import manifest
-from repro.papers.cmacc.comparison import METHODS as METHOD_NAMES
-from repro.papers.cmacc.comparison import NAMES, NOWHERE, TARGETS, merged, pretrained_on
+from repro.papers.cmacc.tables import COMPARISONS, NAMES, NOWHERE, PRINTED_METHODS, merged, pretrained_on
 from repro.report.elements import (
     Look,
     comparable,
@@ -36,11 +41,9 @@ from repro.report.redraw import Drawing
 from repro.report.style import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 METHODS = {
-    "scratch": Look(METHOD_NAMES["scratch"], GREY, "v"),
-    "supervised": Look(METHOD_NAMES["supervised"], PURPLE, "^"),
-    "smoco": Look(METHOD_NAMES["smoco"], BLUE, "o"),
-    "xmoco": Look(METHOD_NAMES["xmoco"], VERMILLION, "s"),
-    "cmacc": Look(METHOD_NAMES["cmacc"], GREEN, "D"),
+    name: Look(PRINTED_METHODS[name], colour, marker)
+    for name, colour, marker in (("scratch", GREY, "v"), ("supervised", PURPLE, "^"), ("smoco", BLUE, "o"),
+                                 ("xmoco", VERMILLION, "s"), ("cmacc", GREEN, "D"))
 }
 SAMPLERS = {
     "random": Look("random", BLUE, "o"),
@@ -49,20 +52,21 @@ SAMPLERS = {
     "gradient": Look("active, gradients", GREEN, "D"),
     "released": Look("released code", GREY, "v"),
 }
-TARGET_NAMES = NAMES | {
-    "esc10": "ESC10", "synthetic_video": "synthetic, pictures", "synthetic_audio": "synthetic, sound"
+PRINTED_LOOKS = {  # of the rows of Tables 4 to 6, by how they were trained
+    "Scratch": Look("scratch, printed", GREY, "v"), "others": Look("others, printed", GREY, "o"),
+    "Supervised": Look("supervised, printed", PURPLE, "^"), "CM-ACC": Look("CM-ACC, printed", GREEN, "D"),
 }
-PROBED = {"characters": "characters, new pairs", "unseen": "characters, drawings never seen"}  # by linear probes
-PRINTED_LOOKS = {"scratch": (GREY, "v"), "others": (GREY, "o"), "supervised": (PURPLE, "^"), "CM-ACC": (GREEN, "D")}
+JUDGED = {target: f"fine-tuned on {name}" for target, name in {
+    **NAMES, "esc10": "ESC10", "synthetic_video": "synthetic, pictures", "synthetic_audio": "synthetic, sound",
+}.items()}
+JUDGED |= {"characters": "characters, new pairs", "unseen": "characters, drawings never seen"}  # by linear probes
 OPEN = {"markerfacecolor": "white"}
-NARROWEST = 10.0  # percentage points that an axis spans at least
+NARROWEST = 10.0  # percentage points that an axis spans at least: values a hair apart would have ticks of many digits
 APART = 1.03     # factor between the places of two lines on a logarithmic axis, so that no error bar hides another
-COUNTED = ("categories_video", "categories_audio")
-MODALITIES = ("video", "audio")
 EXPECTED = Line2D([], [], color=INK, linestyle="--", label="uniform draws, closed form")
+COUNTED = [f"categories_{modality}" for modality in MODALITIES]
 RANKED = {"highest": BLUE, "lowest": VERMILLION}
-RENEWED = {"color": INK, "marker": "o", "markerfacecolor": "white", "markersize": 3, "linestyle": "none"}
-RENEWED |= {"clip_on": False}  # whole at 0 and at 100, too
+RENEWED = {"color": INK, "marker": "o", "markersize": 3, "linestyle": "none", "clip_on": False, **OPEN}
 BEST, WORST = 10, 5  # categories that Fig. 6 shows
 SEEN = {"video": "pictures", "audio": "sound"}  # what a network is given of a clip
 TILES = 3  # negatives of a row, as in the paper
@@ -71,23 +75,10 @@ WITHOUT_REPLACEMENT = 5  # the version of the training whose expectation is of d
 
 @styled()
 def cross_modal(table: DataFrame) -> Figure:
-    """Accuracy of every approach, one panel for each target; printed values beside ours, except on embedded data.
-
-    Args:
-        table: one row per approach and target: approach, target, ours, std, n_seeds, published (percent), preset,
-            dataset.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
-
-    Source: CM-ACC, Tables 1 and 2.
-    """
-    title = heading(table)
-    table = with_unseen(table.assign(published=comparable(table)))
-    approaches = list(dict.fromkeys(table["approach"]))
-    targets = in_order(table["target"], TARGET_NAMES | PROBED)
-    height = 0.8 + (0.55 + 0.16 * len(approaches)) * len(targets)
-    figure, stack = panels(title, height, len(targets), grid="x")
+    """Accuracy of every approach, ours beside the printed one, a panel for each target. Source: Tables 1 and 2."""
+    title, table = heading(table), with_unseen(table.assign(published=comparable(table)))
+    approaches, targets = list(dict.fromkeys(table["approach"])), in_order(table["target"], JUDGED)
+    figure, stack = panels(title, 0.8 + (0.55 + 0.16 * len(approaches)) * len(targets), len(targets), grid="x")
     for axes, target in zip(stack, targets, strict=True):
         rows = table[table["target"] == target]
         places = rows["approach"].map(approaches.index)
@@ -99,62 +90,52 @@ def cross_modal(table: DataFrame) -> Figure:
     return settled(figure)
 
 
-@styled()
 def ohem_vs_active(table: DataFrame) -> Figure:
-    """Accuracy against the number of negatives selected, a line for each sampler and a panel for each target.
+    """Accuracy against the negatives selected, a line for each sampler, a panel for each target. Source: Table 3."""
+    return _accuracies(table, "batch", "negatives selected in a step, M", "sampler", SAMPLERS)
 
-    Args:
-        table: one row per sampler, batch and target: sampler, batch (M), target, ours, std, n_seeds, published
-            (percent), preset, dataset.
 
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
-
-    Source: CM-ACC, Table 3.
-    """
-    figure, stack = _accuracies(table, "batch", "sampler", SAMPLERS)
-    stack[-1].set_xlabel("negatives selected in a step, M")
-    return settled(figure)
+def dictionary_size(table: DataFrame) -> Figure:
+    """Accuracy against the size of the dictionary, a line for each method, a panel for each target. Source: Fig. 3b."""
+    return _accuracies(table, "dictionary", "entries of the dictionary", "method", METHODS)
 
 
 @styled()
-def dictionary_size(table: DataFrame) -> Figure:
-    """Accuracy against the size of the dictionary, a line for each method and a panel for each target.
-
-    Args:
-        table: one row per method, size and target: method, dictionary, target, ours, std, n_seeds, published
-            (percent), preset, dataset.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
-
-    Source: CM-ACC, Fig. 3b.
-    """
-    figure, stack = _accuracies(table, "dictionary", "method", METHODS)
-    stack[-1].set_xlabel("entries of the dictionary")
+def _accuracies(table: DataFrame, across: str, called: str, name: str, looks: Mapping[str, Look]) -> Figure:
+    """A panel for each target, accuracy against a column on a logarithmic axis, a line for each value of `name`."""
+    title, table = heading(table), with_unseen(table.assign(published=comparable(table))).sort_values(across)
+    targets, values = in_order(table["target"], JUDGED), sorted(set(table[across]))
+    figure, stack = panels(title, 1.0 + 1.25 * len(targets), len(targets), grid="y", sharex=True)
+    for axes, target in zip(stack, targets, strict=True):
+        lines = lines_of(table[table["target"] == target], name, looks)
+        for number, (value, rows) in enumerate(lines):
+            label, colour, marker = looks[value]
+            places = rows[across] * APART ** (number - (len(lines) - 1) / 2)
+            draw_ours(axes, places, rows, colour, marker, label, line="-")
+            draw_published(axes, places, rows["published"], colour, marker, f"{label}, printed", line="--")
+        axes.set(xscale="log", ylabel="accuracy (%)")
+        axes.set_xticks(values, labels=[f"{value:,}" for value in values])
+        axes.minorticks_off()
+        axes.set_title(JUDGED.get(target, target), loc="left")
+    stack[-1].set_xlabel(called)
+    beside = [Line2D([], [], color=GREY, marker="o", linestyle="--", label="printed", **OPEN)]
+    legend_below(figure, [*keys_of(looks, table[name]), *(beside if table["published"].notna().any() else [])], 2)
     return settled(figure)
 
 
 @styled()
 def mutual_information(table: DataFrame) -> Figure:
-    """Accuracy against the number of characters, which above is told in nats; dashed, drawings never seen.
+    """Accuracy against the number of characters, which above is told in nats; dashed, on drawings never seen.
 
-    Args:
-        table: one row per method and number of characters: method, characters, ours, std, linear_held_out (percent),
-            n_seeds, preset, dataset.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
-
-    Source: CM-ACC, Fig. 3a.
+    Source: Fig. 3a.
     """
     title, table = heading(table), table.sort_values("characters")
     figure, (axes,) = panels(title, 3.0, grid="y")
     for method, rows in lines_of(table, "method", METHODS):
         label, colour, marker = METHODS[method]
         draw_ours(axes, rows["characters"], rows, colour, marker, label, line="-")
-        looks = {"color": colour, "marker": marker, "markersize": 3, "linestyle": "--", "linewidth": 0.7}
-        axes.plot(rows["characters"], rows["linear_held_out"], **looks, **OPEN)
+        axes.plot(rows["characters"], rows["linear_held_out"], color=colour, marker=marker, markersize=3,
+                  linestyle="--", linewidth=0.7, **OPEN)
     numbers = sorted(set(table["characters"]))
     axes.set(xlabel="characters in a grid", xticks=numbers, ylabel="accuracy of a character (%)")
     axes.margins(x=0.08)
@@ -163,9 +144,9 @@ def mutual_information(table: DataFrame) -> Figure:
     above.set_xticks(numbers, labels=[f"{value:.1f}" for value in shared])
     above.set_xlabel("information that a pair shares (nats)")
     above.spines["top"].set_visible(True)
-    lines = {"color": INK, "linewidth": 0.7, "markersize": 3, "marker": "o"}
-    kinds = [Line2D([], [], linestyle="--", label="drawings never seen", **lines, **OPEN)]
-    legend_below(figure, [*keys_of(METHODS, table["method"]), *kinds], 2)
+    unseen = Line2D([], [], linestyle="--", label="drawings never seen", color=INK, linewidth=0.7, markersize=3,
+                    marker="o", **OPEN)
+    legend_below(figure, [*keys_of(METHODS, table["method"]), unseen], 2)
     return settled(figure)
 
 
@@ -173,73 +154,52 @@ def nats(dataset: str, characters: int) -> float:
     """Mutual information of the two grids of a pair: the sum of the logarithms of the sizes of their alphabets."""
     if dataset == "multidigits":
         return characters * math.log(10)
-    known = printed("spatial_multiomniglot_mi").set_index("n_characters")
-    return float(known.loc[characters, "MI_nats"])
+    return float(printed("spatial_multiomniglot_mi").set_index("n_characters").loc[characters, "MI_nats"])
 
 
 @styled()
 def transfer(table: DataFrame) -> Figure:
     """Accuracy by what was pre-trained on, a panel for each target: ours among the printed numbers of Tables 4 to 6.
 
-    Args:
-        table: one row per method, encoder, split and target: method, video_trunk, split, target, ours, std, n_seeds,
-            published (percent), preset, dataset. On embedded data, and on a part of a set, nothing printed is shown.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
-
-    Source: CM-ACC, Tables 4 to 6.
+    Nothing printed is shown beside a part of a set.
     """
     title, table = heading(table), with_unseen(table)
-    targets = in_order(table["target"], TARGET_NAMES | PROBED)
-    rows_of_targets = {target: (_printed_of(table, target), table[table["target"] == target]) for target in targets}
-    sets = {target: _sets(*rows) for target, rows in rows_of_targets.items()}
-    heights = [0.6 + 0.14 * len(names) for names in sets.values()]
-    figure, stack = panels(title, 0.9 + sum(heights), len(rows_of_targets), grid="x", height_ratios=heights)
-    for axes, (target, (others, ours)) in zip(stack, rows_of_targets.items(), strict=True):
-        names = sets[target]
-        for kind, (colour, marker) in PRINTED_LOOKS.items():
-            rows = others[others["kind"] == kind]
-            places = [names.index(name) for name in rows["pretrain_set"]]
-            looks = {"color": colour, "marker": marker, "linestyle": "none", "zorder": 1.9}
-            axes.plot(rows["accuracy"], places, **looks, **OPEN)
+    beside = [pretrained_on(*names) for names in zip(table["method"], table["dataset"], strict=True)]
+    table = table.assign(pretrain_set=beside)
+    shown = {}  # the printed rows of a target, ours, and the sets of both: none first, then as printed
+    for target in in_order(table["target"], JUDGED):
+        others, ours = _printed_rows(only(table, "dataset"), target), table[table["target"] == target]
+        sets = dict.fromkeys([*others["pretrain_set"], *ours["pretrain_set"]])
+        shown[target] = others, ours, sorted(sets, key=lambda name: name != NOWHERE)
+    heights = [0.6 + 0.14 * len(sets) for _, _, sets in shown.values()]
+    figure, stack = panels(title, 0.9 + sum(heights), len(shown), grid="x", height_ratios=heights)
+    for axes, (target, (others, ours, sets)) in zip(stack, shown.items(), strict=True):
+        for kind, rows in lines_of(others, "kind", PRINTED_LOOKS):
+            _, colour, marker = PRINTED_LOOKS[kind]
+            axes.plot(rows["accuracy"], rows["pretrain_set"].map(sets.index), color=colour, marker=marker,
+                      linestyle="none", zorder=1.9, **OPEN)
         for row in ours.itertuples():
             _, colour, marker = METHODS[row.method]
-            place = names.index(pretrained_on(row.method, row.dataset))
-            axes.errorbar(row.ours, place, xerr=row.std, color=colour, marker=marker, markersize=5, elinewidth=0.8)
-        names_down(axes, ["none" if name == NOWHERE else name for name in names])
+            axes.errorbar(row.ours, sets.index(row.pretrain_set), xerr=row.std, color=colour, marker=marker,
+                          markersize=5, elinewidth=0.8)
+        names_down(axes, ["none" if name == NOWHERE else name for name in sets])
         axes.set_ylabel("pre-trained on")
         _accuracy_across(axes, target)
-    kinds = {kind for others, _ in rows_of_targets.values() for kind in others["kind"]}
-    handles = [
-        Line2D([], [], color=colour, marker=marker, linestyle="none", label=f"{kind}, printed", **OPEN)
-        for kind, (colour, marker) in PRINTED_LOOKS.items() if kind in kinds
-    ]
-    legend_below(figure, [*keys_of(METHODS, table["method"], line="none", ending=", ours"), *handles], 2)
+    kinds = pd.concat([others["kind"] for others, _, _ in shown.values()])
+    keys = [Line2D([], [], color=look.colour, marker=look.marker, linestyle="none", label=look.label, **OPEN)
+            for kind, look in PRINTED_LOOKS.items() if kind in set(kinds)]
+    legend_below(figure, [*keys_of(METHODS, table["method"], line="none", ending=", ours"), *keys], 2)
     return settled(figure)
 
 
-def _accuracies(table: DataFrame, across: str, name: str, looks: Mapping[str, Look]) -> tuple[Figure, list[Axes]]:
-    """A panel for each target, accuracy against a column on a logarithmic axis, a line for each value of `name`."""
-    title = heading(table)
-    table = with_unseen(table.assign(published=comparable(table))).sort_values(across)
-    targets, values = in_order(table["target"], TARGET_NAMES | PROBED), sorted(set(table[across]))
-    figure, stack = panels(title, 1.0 + 1.25 * len(targets), len(targets), grid="y", sharex=True)
-    for axes, target in zip(stack, targets, strict=True):
-        lines = lines_of(table[table["target"] == target], name, looks)
-        for number, (each, rows) in enumerate(lines):
-            label, colour, marker = looks[each]
-            places = rows[across] * APART ** (number - (len(lines) - 1) / 2)
-            draw_ours(axes, places, rows, colour, marker, label, line="-")
-            draw_published(axes, places, rows["published"], colour, marker, f"{label}, printed", line="--")
-        axes.set_xscale("log")
-        axes.set_xticks(values, labels=[f"{value:,}" for value in values])
-        axes.minorticks_off()
-        axes.set_title(_judged(target), loc="left")
-        axes.set_ylabel("accuracy (%)")
-    printed = [Line2D([], [], color=GREY, marker="o", linestyle="--", label="printed", **OPEN)]
-    legend_below(figure, [*keys_of(looks, table[name]), *(printed if table["published"].notna().any() else [])], 2)
-    return figure, stack
+def _printed_rows(dataset: str, target: str) -> DataFrame:
+    """What Tables 4 to 6 print for a target, each number once: pretrain_set, accuracy, kind; of a part, nothing."""
+    column, whole = NAMES.get(target), dataset == manifest.plain(dataset) and not manifest.embedded(dataset)
+    parts = [merged(number)[["method", "pretrain_set", column]].set_axis(["kind", "pretrain_set", "accuracy"], axis=1)
+             for number, targets in COMPARISONS.items() if column in targets and whole]
+    rows = pd.concat(parts).dropna() if parts else DataFrame({"kind": [], "pretrain_set": [], "accuracy": []})
+    kinds = rows["kind"].str.partition(" (")[0] if len(rows) else rows["kind"]
+    return rows.assign(kind=kinds.where(kinds.isin([*PRINTED_LOOKS]), "others")).drop_duplicates()
 
 
 def with_unseen(table: DataFrame) -> DataFrame:
@@ -251,75 +211,38 @@ def with_unseen(table: DataFrame) -> DataFrame:
     return pd.concat([table, rows.assign(target="unseen", ours=rows["linear_held_out"], std=math.nan)])
 
 
-def _judged(target: str) -> str:
-    """How encoders were judged, as the title of a panel."""
-    return PROBED.get(target) or f"fine-tuned on {TARGET_NAMES.get(target, target)}"
-
-
 def _accuracy_across(axes: Axes, target: str) -> None:
     """What panels with names downwards share."""
-    axes.set_title(_judged(target), loc="left")
+    axes.set_title(JUDGED.get(target, target), loc="left")
     axes.set_xlabel("accuracy (%)")
     axes.margins(x=0.06)
     low, high = axes.get_xlim()
-    spare = max(0.0, NARROWEST - (high - low)) / 2  # values a hair apart would have ticks of many digits
+    spare = max(0.0, NARROWEST - (high - low)) / 2
     axes.set_xlim(low - spare, high + spare)
-
-
-def _printed_of(table: DataFrame, target: str) -> DataFrame:
-    """What Tables 4 to 6 print for a target, each number once: pretrain_set, accuracy, kind; of a part, nothing."""
-    column, dataset = NAMES.get(target), only(table, "dataset")
-    whole = dataset == manifest.plain(dataset) and not manifest.embedded(dataset)
-    parts = [DataFrame({"pretrain_set": [], "accuracy": [], "kind": []})]
-    for number, targets in TARGETS.items():
-        if column in targets and whole:
-            rows = merged(number).dropna(subset=column)
-            kind = rows["method"].map(_kind)
-            parts.append(DataFrame({"pretrain_set": rows["pretrain_set"], "accuracy": rows[column], "kind": kind}))
-    return pd.concat(parts[1:] or parts, ignore_index=True).drop_duplicates()
-
-
-def _kind(method: str) -> str:
-    """Which of the printed looks a printed method has."""
-    kinds = {"CM-ACC": "CM-ACC", "Supervised": "supervised", "Scratch": "scratch"}
-    return kinds.get(method.partition(" (")[0], "others")
-
-
-def _sets(others: DataFrame, ours: DataFrame) -> list[str]:
-    """Pre-training sets of a panel, from none on, in the order of the printed tables."""
-    here = [pretrained_on(row.method, row.dataset) for row in ours.itertuples()]
-    names = list(dict.fromkeys([*others["pretrain_set"], *here]))
-    return sorted(names, key=lambda name: (name != NOWHERE, names.index(name)))
 
 
 @styled()
 def category_diversity(table: DataFrame) -> Figure:
     """Distinct categories among the negatives selected in a step, as a share of their number M; a panel per modality.
 
-    Args:
-        table: one row per sampler, batch and modality: sampler, batch (M), target (the modality), ours and std
-            (categories), n_seeds, expected (categories of M uniform draws), preset, dataset.
+    `target` is the modality, ours and std count categories, and expected those of M uniform draws.
 
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
-
-    Source: CM-ACC, Fig. 4, where it is called the probability of a unique negative.
+    Source: Fig. 4, where it is called the probability of a unique negative.
     """
-    title = heading(table)
-    modalities = in_order(table["target"], MODALITIES)
-    batches = sorted(set(table["batch"]))
-    samplers = [name for name in SAMPLERS if name in set(table["sampler"])]
+    title, modalities = heading(table), in_order(table["target"], MODALITIES)
+    batches, samplers = sorted(set(table["batch"])), [name for name in SAMPLERS if name in set(table["sampler"])]
+    shares = table.assign(**{name: 100 * table[name] / table["batch"] for name in ("ours", "std", "expected")})
     width = 0.8 / len(samplers)
-    height = 0.9 + 1.3 * len(modalities)
-    figure, stack = panels(title, height, len(modalities), grid="y", sharex=True, sharey=True)
+    figure, stack = panels(title, 0.9 + 1.3 * len(modalities), len(modalities), grid="y", sharex=True, sharey=True)
     for axes, modality in zip(stack, modalities, strict=True):
-        for row in table[table["target"] == modality].itertuples():
-            left = batches.index(row.batch) - 0.4 + samplers.index(row.sampler) * width
-            share, deviation = 100 * row.ours / row.batch, 100 * row.std / row.batch
-            axes.bar(left, share, width, align="edge", color=SAMPLERS[row.sampler].colour)
-            axes.errorbar(left + width / 2, share, yerr=deviation, ecolor=INK, fmt="none", elinewidth=0.8)
-            expected, edge = 100 * row.expected / row.batch, batches.index(row.batch) - 0.45
-            axes.hlines(expected, edge, edge + 0.9, color=INK, linestyle="--", linewidth=0.8)
+        rows = shares[shares["target"] == modality]
+        for number, sampler in enumerate(samplers):
+            bars, left = rows[rows["sampler"] == sampler], -0.4 + number * width
+            axes.bar(bars["batch"].map(batches.index) + left, bars["ours"], width, align="edge", yerr=bars["std"],
+                     color=SAMPLERS[sampler].colour, error_kw={"ecolor": INK, "elinewidth": 0.8})
+        for batch, expected in rows[["batch", "expected"]].drop_duplicates().itertuples(index=False):
+            place = batches.index(batch)
+            axes.hlines(expected, place - 0.45, place + 0.45, color=INK, linestyle="--", linewidth=0.8)
         axes.set_title(f"negatives of {modality}", loc="left")
         axes.set(ylabel="distinct categories\n(% of M)", xticks=range(len(batches)), xticklabels=batches)
     stack[-1].set_xlabel("negatives selected in a step, M")
@@ -331,39 +254,29 @@ def category_diversity(table: DataFrame) -> Figure:
 def category_curves(log: DataFrame) -> Figure:
     """Distinct categories among the M negatives selected in a step, along training; M downwards, modalities across.
 
-    Args:
-        log: one row per report and run: step, categories_video, categories_audio (mean over the steps since the last
-            report), expected (categories of M uniform draws), sampler, batch (M), seed, preset, dataset, and
-            departures where there are any.
-
-    Raises:
-        ValueError: if the log is empty or mixes presets or data sets.
-
-    Source: CM-ACC, Fig. 2.
+    Takes what `logs.category_curves` returns; the curves are means over seeds. Source: Fig. 2.
     """
     seeds = log["seed"].nunique()
     title = heading(log, "1 seed" if seeds == 1 else f"mean of {seeds} seeds")
-    batches = sorted(set(log["batch"]))
-    shape = len(batches), len(COUNTED)
+    batches, samplers = sorted(set(log["batch"])), [name for name, _ in lines_of(log, "sampler", SAMPLERS)]
+    single, shape = log["step"].nunique() == 1, (len(batches), len(COUNTED))  # no line through a single report
     figure, stack = panels(title, 1.0 + 1.15 * len(batches), *shape, grid="y", sharex=True, sharey="row")
-    rows_of_panels = np.reshape(stack, shape)
-    for row, batch in zip(rows_of_panels, batches, strict=True):
-        chosen = log[log["batch"] == batch]
+    for row, batch in zip(np.reshape(stack, shape), batches, strict=True):
+        of_batch = log[log["batch"] == batch]
         for axes, column in zip(row, COUNTED, strict=True):
-            for sampler, rows in lines_of(chosen, "sampler", SAMPLERS):
-                means, look = rows.groupby("step")[column].mean(), SAMPLERS[sampler]
-                marker = look.marker if len(means) == 1 else ""  # no line through a single report
-                axes.plot(means.index, means, color=look.colour, linewidth=0.8, marker=marker)
-            for expected in chosen["expected"].unique():
+            for name in samplers:
+                seaborn.lineplot(
+                    of_batch[of_batch["sampler"] == name], x="step", y=column, errorbar=None, ax=axes, linewidth=0.8,
+                    color=SAMPLERS[name].colour, marker=SAMPLERS[name].marker if single else "", markeredgewidth=0,
+                )
+            for expected in of_batch["expected"].unique():
                 axes.axhline(expected, color=INK, linestyle="--", linewidth=0.8)
+            axes.set(xlabel="iteration" if batch == batches[-1] else "", ylabel="")
+            axes.locator_params(axis="x", integer=True, min_n_ticks=1)
         row[0].set_ylabel(f"distinct categories\nof M = {batch}")
-    for axes, column in zip(rows_of_panels[0], COUNTED, strict=True):
-        axes.set_title(f"negatives of {column.removeprefix('categories_')}", loc="left")
-    for axes in rows_of_panels[-1]:
-        axes.set_xlabel("iteration")
-        axes.locator_params(axis="x", integer=True, min_n_ticks=1)
-    single = log["step"].nunique() == 1
-    legend_below(figure, [*keys_of(SAMPLERS, log["sampler"], marked=single), EXPECTED], 2)
+    for axes, modality in zip(stack, MODALITIES, strict=False):
+        axes.set_title(f"negatives of {modality}", loc="left")
+    legend_below(figure, [*keys_of(SAMPLERS, samplers, marked=single), EXPECTED], 2)
     return settled(figure)
 
 
@@ -371,24 +284,21 @@ def category_curves(log: DataFrame) -> Figure:
 def pretext_accuracy(table: DataFrame) -> Figure:
     """The categories in which a query finds its positive most often, and least often; a panel for queries of each kind.
 
-    Args:
-        table: of `audiovisual.figure_data.pretext_accuracy`: query ("video" or "audio"), category, accuracy and
-            accuracy_renewed (percent), method, seed, preset, dataset. Of several seeds mean and standard deviation are
-            shown.
-
-    Raises:
-        ValueError: if the table is empty or mixes methods, presets or data sets.
-
-    Source: CM-ACC, Fig. 6.
+    Takes what `logs.pretext_accuracy` returns, of one method. Of several seeds mean and deviation are shown. Source:
+    Fig. 6.
     """
     seeds, method = table["seed"].nunique(), METHODS[only(table, "method")].label
-    shown = "1 seed" if seeds == 1 else f"mean \N{PLUS-MINUS SIGN} std of {seeds} seeds"
-    title = origin(table, f"{method}, {shown}")
+    number = "1 seed" if seeds == 1 else f"mean \N{PLUS-MINUS SIGN} std of {seeds} seeds"
+    title = origin(table, f"{method}, {number}")
     ranked = {query: extremes(table[table["query"] == query]) for query in in_order(table["query"], MODALITIES)}
     heights = [0.6 + 0.14 * len(rows) for rows in ranked.values()]
     figure, stack = panels(title, 0.8 + sum(heights), len(ranked), grid="x", sharex=True, height_ratios=heights)
     for axes, (query, rows) in zip(stack, ranked.items(), strict=True):
-        _ranked(axes, rows)
+        places = rows.index + 0.6 * (rows["rank"] == "lowest")  # after a gap
+        axes.barh(places, rows["accuracy"], height=0.75, color=rows["rank"].map(RANKED), xerr=rows["std"],
+                  error_kw={"ecolor": INK, "elinewidth": 0.8})
+        axes.plot(rows["accuracy_renewed"], places, **RENEWED)
+        names_down(axes, [textwrap.shorten(str(name), 30, placeholder=" ...") for name in rows["category"]], places)
         axes.set_title(f"queries of {query}", loc="left")
     stack[-1].set_xlabel("positive ranks first (% of queries)")
     kinds = [Line2D([], [], color=colour, linewidth=4, label=name) for name, colour in RANKED.items()]
@@ -397,32 +307,17 @@ def pretext_accuracy(table: DataFrame) -> Figure:
 
 
 def extremes(table: DataFrame) -> DataFrame:
-    """The categories of highest and of lowest accuracy, mean over seeds, those equal in the order of their names.
-
-    Args:
-        table: category, accuracy; of one kind of queries.
+    """The 10 categories of highest and 5 of lowest accuracy, mean over seeds, best first and then by name; none twice.
 
     Returns:
-        category, accuracy, std (over seeds), accuracy_renewed, rank ("highest" or "lowest"), best first: 10 and 5
-        categories, of fewer each once.
+        category, accuracy, std (over seeds), accuracy_renewed, rank ("highest" or "lowest").
     """
-    means = table.groupby("category").agg(
-        accuracy=("accuracy", "mean"), std=("accuracy", "std"), accuracy_renewed=("accuracy_renewed", "mean")
-    ).reset_index()
+    groups = table.groupby("category", as_index=False)
+    means = groups.agg(accuracy=("accuracy", "mean"), std=("accuracy", "std"),
+                       accuracy_renewed=("accuracy_renewed", "mean"))
     means = means.sort_values(["accuracy", "category"], ascending=[False, True], ignore_index=True)
     best = means.head(BEST).assign(rank="highest")
-    worst = means.iloc[len(best):].tail(WORST).assign(rank="lowest")
-    return pd.concat([best, worst], ignore_index=True)
-
-
-def _ranked(axes: Axes, rows: DataFrame) -> None:
-    """Bars downwards, the lowest after a gap."""
-    places = rows.index + 0.6 * (rows["rank"] == "lowest")
-    axes.barh(places, rows["accuracy"], height=0.75, color=rows["rank"].map(RANKED))
-    axes.errorbar(rows["accuracy"], places, xerr=rows["std"], ecolor=INK, fmt="none", elinewidth=0.8)
-    axes.plot(rows["accuracy_renewed"], places, **RENEWED)
-    names = [textwrap.shorten(str(name), 30, placeholder=" ...") for name in rows["category"]]
-    names_down(axes, names, places)
+    return pd.concat([best, means[BEST:].tail(WORST).assign(rank="lowest")], ignore_index=True)
 
 
 @styled()
@@ -430,35 +325,29 @@ def selected_negatives(table: DataFrame, pictures: Mapping[int, np.ndarray], mod
     """A row for each sampler: a query, and three negatives that are selected for it, with the norms of their gradients.
 
     Args:
-        table: of `audiovisual.figure_data.selected_negatives`, of one seed: modality, sampler, item, category,
-            gradient_norm, nearest, nearest_category, seed, preset, dataset.
+        table: of `logs.selected_negatives`, of one seed.
         pictures: by item, (H, W, 3) uint8, of all in `shown` and their nearest.
         modality: of the negatives; queries are of the other one. Sounds are shown by the picture of their clip.
 
-    Raises:
-        ValueError: if the table is empty or mixes seeds, presets or data sets.
-
-    Source: CM-ACC, Fig. 5.
+    Source: Fig. 5.
     """
     query, = SEEN.keys() - {modality}
-    seed = only(table, "seed")
-    given = f"queries of {SEEN[query]}, negatives of {SEEN[modality]} with norms of gradients"
-    rows = shown(table[table["modality"] == modality])
-    samplers = [name for name in SAMPLERS if name in set(rows["sampler"])]
-    names = [_broken(name) for name in {*rows["category"], *rows["nearest_category"]}]
-    height = 0.9 + 0.125 * max(len(name.splitlines()) for name in names)
-    title, shape = f"{origin(table, f'seed {seed}')}\n{given}", (len(samplers), 1 + TILES)
-    figure, stack = panels(title, 0.5 + height * len(samplers), *shape)
+    seed, rows = only(table, "seed"), shown(table[table["modality"] == modality])
+    samplers = [name for name, _ in lines_of(rows, "sampler", SAMPLERS)]
+    lines = max(_broken(name).count("\n") + 1 for name in {*rows["category"], *rows["nearest_category"]})
+    title = (f"{origin(table, f'seed {seed}')}\nqueries of {SEEN[query]}, negatives of {SEEN[modality]} with norms of "
+             "gradients")
+    shape = len(samplers), 1 + TILES
+    figure, stack = panels(title, 0.5 + (0.9 + 0.125 * lines) * len(samplers), *shape)
     for line, sampler in zip(np.reshape(stack, shape), samplers, strict=True):
-        chosen = rows[rows["sampler"] == sampler]
-        first, tiles = chosen.iloc[0], line[1:]
+        picks = rows[rows["sampler"] == sampler]
         line[0].set_ylabel(SAMPLERS[sampler].label.replace(", ", ",\n").replace(" (", "\n("))
-        _tile(line[0], pictures[first["nearest"]], "query", first["nearest_category"])
+        _tile(line[0], pictures[picks["nearest"].iloc[0]], "query", picks["nearest_category"].iloc[0])
         line[0].spines[:].set(visible=True, color=BLUE, linewidth=1.5)
-        for axes, row in zip(tiles, chosen.itertuples(), strict=False):
+        for axes, row in zip(line[1:], picks.itertuples(), strict=False):
             norm = f"{row.gradient_norm:,.0f}" if 100 <= row.gradient_norm < 1e6 else f"{row.gradient_norm:.3g}"
             _tile(axes, pictures[row.item], norm, row.category)
-        for axes in tiles[len(chosen):]:
+        for axes in line[1 + len(picks):]:
             axes.set_visible(False)
     return settled(figure)
 
@@ -489,27 +378,15 @@ def by_sampler(table: DataFrame) -> DataFrame:
     same = 100.0 * (table["category"] == table["nearest_category"])
     groups = table.assign(same_category=same).groupby(["modality", "sampler"], sort=False)
     return groups.agg(
-        picks=("item", "size"),
-        categories=("category", "nunique"),
-        gradient_norm=("gradient_norm", "median"),
-        smaller=("smaller", "median"),
-        same_category=("same_category", "mean"),
+        picks=("item", "size"), categories=("category", "nunique"), gradient_norm=("gradient_norm", "median"),
+        smaller=("smaller", "median"), same_category=("same_category", "mean"),
     ).reset_index()
-
-
-def drawn_again(table: DataFrame) -> dict[int, np.ndarray]:
-    """The pictures of the embedded clips that the figure shows, in the middle of each clip, from their generator."""
-    rows = shown(table[table["modality"] == "video"])
-    items = sorted({*rows["item"], *rows["nearest"]})
-    return dict(zip(items, synthetic.pictures(items)[:, synthetic.FRAMES // 2], strict=True))
 
 
 def _tile(axes: Axes, picture: np.ndarray, above: str, below: str) -> None:
     """A picture between two texts."""
     axes.imshow(picture, interpolation="nearest")
-    axes.set(xticks=[], yticks=[])
-    axes.set_title(above)
-    axes.set_xlabel(_broken(below))
+    axes.set(xticks=[], yticks=[], title=above, xlabel=_broken(below))
     axes.spines[:].set_visible(False)
 
 
@@ -523,14 +400,17 @@ def _broken(name: str | int) -> str:
     return "\n".join(textwrap.fill(part, **fitting) for part in parts)
 
 
-def of_embedded_clips(log: DataFrame) -> DataFrame:
+def bundled_negatives(log: DataFrame) -> Figure:
+    """The picks of clips that come with the package, whose frames in the middle are filmed again."""
+    rows = shown(log[log["modality"] == "video"])
+    items = sorted({*rows["item"], *rows["nearest"]})
+    middle = synthetic.pictures(items)[:, synthetic.FRAMES // 2]
+    return selected_negatives(log, dict(zip(items, middle, strict=True)))
+
+
+def of_bundled_clips(log: DataFrame) -> DataFrame:
     """Pictures of real clips are not ours to publish: none of their rows."""
     return log[[only(log, "dataset") == "synthetic"] * len(log)]
-
-
-def embedded_negatives(log: DataFrame) -> Figure:
-    """The picks of clips that come with the package, which are filmed again."""
-    return selected_negatives(log, drawn_again(log))
 
 
 def draws_in_words(cells: DataFrame) -> str:
@@ -590,10 +470,10 @@ FIGURES = {
         "encoded again, which a query cannot tell from its positive by their age.",
     ),
     "selected_negatives": Drawing(
-        embedded_negatives,
+        bundled_negatives,
         "Negatives that every sampler selects from one pool, as pictures, below the norm of the gradient that each "
         "causes in the last layer. A row has the query that is nearest to most of what its sampler selects, and of "
         "these negatives those of the largest, the middle and the smallest gradient.",
-        of_embedded_clips,
+        of_bundled_clips,
     ),
 }

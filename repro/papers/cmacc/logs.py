@@ -1,17 +1,38 @@
-"""What CM-ACC's figures need beside results: categories along training, pretext accuracies, selected negatives."""
+"""What CM-ACC's figures need of finished cells beside results: categories along training, pretext accuracies, selected
+negatives; the latter two are computed once, from checkpoints, and kept in the folders of the runs.
+
+Where a cell is not finished, ValueError is raised, and FileNotFoundError where what its training left is not there.
+"""
 
 import functools
+from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pandas as pd
+import torch
 from pandas import DataFrame
+from torch import Tensor
 
-from repro.audiovisual.study import CLIPS
+from repro.audiovisual import MODALITIES, augment
+from repro.audiovisual.data import Pairs
+from repro.audiovisual.pretrain import OTHER, Pretrainer
+from repro.audiovisual.recipe import AudioVisualRecipe
+from repro.audiovisual.study import CLIPS, data_of
+from repro.audiovisual.synthetic import MATERIALS, MOTIONS
+from repro.contrast.negatives import gradient_norms, select
 from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES, with_notes
 from repro.recipe import in_words
 from repro.report.logs import Log, first, fullest, lines_of, named, progress, seeds_of_first, usual
+from repro.run import device as devices
+from repro.run.ahead import ahead
 from repro.run.export import rows_of
+from repro.run.finished import checkpoint, kept
 from repro.run.store import Cell, Store
+
+PAIRS = 100  # of a category, whose queries are asked for their positive
+COMPARED = ("random", "ohem", "feature", "gradient")  # samplers that pick from one pool
+CURVES = ("step", "categories_video", "categories_audio")
 
 
 def category_curves(cells: list[Cell]) -> DataFrame:
@@ -23,38 +44,215 @@ def category_curves(cells: list[Cell]) -> DataFrame:
         uniform draws), and of the cell key, seed, dataset and preset; where any cell departs from its table's rows, or
         the data from the paper's, `departures` says how.
 
-    Raises:
-        FileNotFoundError: if none of the cells was trained there.
+    Source: CM-ACC, Fig. 2.
     """
     store = Store(manifest.runs_root())
-    found = _curves(store, TABLES["category_diversity"].select(CLIPS.tidy(rows_of(cells, store))))
-    if found.empty:
+    curves = _curves(store, TABLES["category_diversity"].select(CLIPS.tidy(rows_of(cells, store))))
+    if curves.empty:
         raise FileNotFoundError(f"{store.root} has no progress.jsonl of any of these {len(cells)} cells; run them")
-    return found
+    return curves
 
 
 def _curves(store: Store, cells: DataFrame) -> DataFrame:
-    """Distinct categories of the negatives selected in a step, at every report, and what uniform draws would give."""
-    parts = []
+    parts = [DataFrame(columns=["departures"])]
     for cell in with_notes(cells.assign(target="")).to_dict("records"):
-        path = progress(store, cell["key"])
-        if path:
-            counts = lines_of(path, ("step", "categories_video", "categories_audio"))
-            counts = counts.assign(**{name: cell[name] for name in ("sampler", "batch", "expected")})
-            parts.append(named(counts, cell).assign(departures=in_words(cell["departures"])))
-    log = pd.concat(parts, ignore_index=True) if parts else DataFrame(columns=["departures"])
+        if path := progress(store, cell["key"]):
+            own = {name: cell[name] for name in ("sampler", "batch", "expected")}
+            counts = named(lines_of(path, CURVES).assign(**own), cell)
+            parts.append(counts.assign(departures=in_words(cell["departures"])))
+    log = pd.concat(parts[1:] or parts, ignore_index=True)
     return log if log["departures"].any() else log.drop(columns="departures")
 
 
-def _by_batch(cells: DataFrame) -> DataFrame:
-    return usual(cells).sort_values("batch", kind="stable")
+def asked(cells: Sequence[Cell], *methods: str) -> list[Cell]:
+    """The cells of some methods; by default those whose queries have a positive in the other modality.
 
+    Raises:
+        ValueError: if no cell is of these methods, or one is of a data set without categories.
+    """
+    methods = methods or ("xmoco", "cmacc")
+    found = [cell for cell in cells if cell.recipe.method in methods]
+    if not found:
+        others = ", ".join(sorted({cell.recipe.method for cell in cells}))
+        raise ValueError(f"of the cells, which are of {others}, one should be of {' or '.join(methods)}; choose others")
+    for data in (data_of(cell.recipe) for cell in found):
+        if not data.classes:
+            raise ValueError(f"{data.name} has no categories to tell apart; choose another data set")
+    return found
+
+
+def selecting(cells: Sequence[Cell]) -> Cell:
+    """The first cell of CM-ACC, whose negatives have gradients to select them by; raises as `asked`."""
+    return asked(cells, "cmacc")[0]
+
+
+def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
+    """How often the positive of a query ranks first among 1 + K keys, by category, of finished cells.
+
+    The positive is the key of the same moment of the pair in the other modality; the other K keys are the dictionary of
+    that modality as training left it, without those of the pair itself where training leaves them out. Of every
+    category at most 100 random training pairs are asked; 4 of smoke runs. Encoders are in evaluation mode and see the
+    middle of every clip. A key as near as the positive counts against it.
+
+    The keys of a dictionary are of different ages, the positive is new: a query may find it by that alone. So
+    `accuracy_renewed` is the same with the dictionary's items encoded again, but for the query's own, its positive.
+
+    Args:
+        cells: of a table; those of `asked` count, which says what is refused.
+        device: "auto", "cpu" or "cuda".
+
+    Returns:
+        One row per cell, kind of queries and category: query ("video" or "audio"), category, pairs (asked), accuracy
+        and accuracy_renewed (percent), method, seed, dataset, preset, and cell, what people are told it is.
+
+    Source: CM-ACC, Fig. 6, on Kinetics-700.
+    """
+    where = devices.resolve(device)
+
+    def compute(cell: Cell) -> DataFrame:
+        learner = resumed(cell, where)
+        index = _sampled(learner, 4 if cell.preset == "smoke" else PAIRS, cell.seed)
+        categories = np.array(category_names(learner.data))[learner.data.categories[index]]
+        rows = pd.concat(
+            DataFrame({"query": query, "category": categories, "accuracy": stored, "accuracy_renewed": renewed})
+            for query, (stored, renewed) in first_ranked(learner, index).items()
+        )
+        groups = rows.groupby(["query", "category"], sort=False)
+        shares = 100.0 * groups[["accuracy", "accuracy_renewed"]].mean()
+        found = shares.assign(pairs=groups.size(), method=cell.recipe.method, seed=cell.seed).reset_index()
+        return found[["query", "category", "pairs", "accuracy", "accuracy_renewed", "method", "seed"]]
+
+    found = [kept(cell, "pretext_accuracy.csv", lambda cell=cell: compute(cell)).assign(cell=cell.label)
+             for cell in asked(cells)]
+    return pd.concat(found, ignore_index=True)
+
+
+def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
+    """What every sampler picks from one pool, with the size of the gradients, of the finished cell `selecting` gives.
+
+    Pools and dictionaries are those training left. The queries are one random batch of training pairs, normalised over
+    the batch as in training, so that gradients have the size that the selection met. The gradient is that of the last
+    layer (Eq. 5).
+
+    Returns:
+        One row per modality, sampler and pick: modality (of the candidates), sampler, pick (0 to M - 1, in the order
+        of selection), item (index of the pair), category, gradient_norm, smaller (percent of the admissible candidates
+        whose gradient is smaller), nearest (index of the pair whose query is the candidate's pseudo-label) and
+        nearest_category; seed, dataset and preset.
+
+    Source: CM-ACC, Fig. 5.
+    """
+    cell, where = selecting(cells), devices.resolve(device)
+
+    def compute() -> DataFrame:
+        learner = resumed(cell, where)
+        learner.towers.train()
+        order = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(cell.seed))
+        batch = learner.members[order[: cell.recipe.batch]]
+        return pd.concat([_picked(learner, modality, batch, cell.seed) for modality in MODALITIES], ignore_index=True)
+
+    return kept(cell, "selected_negatives.csv", compute)
+
+
+def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.ndarray]:
+    """The frame in the middle of clips that a recipe pre-trains on, by item: (H, W, 3) uint8 each; of grids x."""
+    index = torch.tensor(sorted(set(items)))
+    views = data_of(recipe).centred("video", index)[:, 0]                        # (n, 3, window, H, W) or (n, 1, H, W)
+    if views.ndim == 4:
+        views = (255 * views).round().byte().unsqueeze(2).expand(-1, 3, -1, -1, -1)
+    frames = views[:, :, views.shape[2] // 2].permute(0, 2, 3, 1).numpy()
+    return dict(zip(index.tolist(), frames, strict=True))
+
+
+def resumed(cell: Cell, device: torch.device) -> Pretrainer:
+    """The learner of a finished cell as training left it, on any device, in evaluation mode; generators begin anew."""
+    learner = Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
+    learner.load_weights(checkpoint(cell.key, Store(manifest.runs_root())))
+    for part in (learner.towers, learner.keys):
+        part.eval()
+    return learner
+
+
+def category_names(data: Pairs) -> tuple[str, ...]:
+    """What the categories of a set are called, in their order."""
+    if manifest.plain(data.name) == "synthetic":
+        return tuple(f"{motion}, {material}" for motion in MOTIONS for material in MATERIALS)
+    return data.classes
+
+
+@torch.no_grad()
+def embedded(learner: Pretrainer, modality: str, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the middle of items (n,): outputs of the queries' last layer (n, d), its inputs (n, width) and keys (n, d)."""
+    parts = []
+    views = (learner.data.centred(modality, part)[:, 0] for part in index.split(learner.recipe.batch))
+    for view in ahead(views, early=learner.data.streamed):
+        view = augment.centred(view.to(learner.device, non_blocking=True), learner.recipe.size)
+        parts.append((*learner.towers(modality, view), learner.keys(modality, view)[0]))
+    query, hidden, key = (torch.cat(rows).float() for rows in zip(*parts, strict=True))
+    return query, hidden, learner.finished(key)
+
+
+def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """By the modality of the queries: whether the positive of each item of `index` (n,) ranks first, (n,) on the CPU.
+
+    The first is among the keys of the dictionary as they are, the second among those of its items encoded again. The
+    learner contrasts across modalities and is in evaluation mode.
+    """
+    rows, ranked = {modality: embedded(learner, modality, index) for modality in MODALITIES}, {}
+    for modality, other in OTHER.items():
+        query, items = learner.finished(rows[modality][0]), learner.entries[other].entries.flatten()
+        positive = (query * rows[other][2]).sum(1)
+        own = index.to(learner.device).unsqueeze(1) == items                                                    # (n, K)
+        stored = learner.dictionaries[other].entries.float(), own & learner.recipe.own_excluded
+        renewed = embedded(learner, other, items.cpu())[2], own
+        ranked[modality] = tuple(
+            (positive > (query @ keys.T).masked_fill(excluded, -torch.inf).amax(1)).cpu()
+            for keys, excluded in (stored, renewed)
+        )
+    return ranked
+
+
+def _sampled(learner: Pretrainer, most: int, seed: int) -> Tensor:
+    """Random training pairs, at most so many of each category, category by category; unlabelled ones have none."""
+    order = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(seed))
+    members = learner.members[order]
+    categories = learner.data.categories[members]
+    parts = [members[categories == category][:most] for category in categories.unique().tolist() if category >= 0]
+    if not parts:
+        raise ValueError(f"{learner.data.name} has no labelled pair to train with, and thus no category to tell apart")
+    return torch.cat(parts)
+
+
+def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> DataFrame:
+    """Rows of `selected_negatives` for the candidates of one modality."""
+    recipe, data = learner.recipe, learner.data
+    names = np.array(category_names(data))
+    query, hidden, _ = embedded(learner, OTHER[modality], batch)
+    pool, items = learner.pools[modality], learner.pooled[modality].cpu()
+    excluded = torch.isin(items, learner.entries[modality].entries.flatten().cpu())
+    posterior = {"temperature": recipe.posterior_temperature, "normalised": recipe.normalised}
+    norms = gradient_norms(pool, query, hidden, **posterior).cpu()
+    ranked = norms[~excluded].sort().values
+    nearest = batch[(pool @ learner.finished(query).T).argmax(1).cpu()]
+    candidates = DataFrame({
+        "item": items, "category": names[data.categories[items]], "gradient_norm": norms,
+        "smaller": 100 * torch.searchsorted(ranked, norms) / len(ranked),
+        "nearest": nearest, "nearest_category": names[data.categories[nearest]],
+    })
+    parts = []
+    for sampler in COMPARED:
+        picks = select(
+            sampler, pool, query, hidden, n_select=recipe.batch, excluded=excluded.to(pool.device),
+            generator=torch.Generator(pool.device).manual_seed(seed), **posterior,
+        ).cpu()
+        rows = candidates.iloc[picks].assign(modality=modality, sampler=sampler, pick=range(len(picks)), seed=seed)
+        parts.append(rows[["modality", "sampler", "pick", *candidates, "seed"]])
+    return pd.concat(parts, ignore_index=True)
 
 LOGS = {
     "category_curves": Log(
-        "category_diversity", _by_batch, _curves,
-        ("step", "categories_video", "categories_audio", "sampler", "batch", "expected"),
-        texts=("sampler", "departures"),
+        "category_diversity", lambda cells: usual(cells).sort_values("batch", kind="stable"), _curves,
+        (*CURVES, "sampler", "batch", "expected"), texts=("sampler", "departures"),
     ),
     "pretext_accuracy": Log(
         "transfer", fullest, functools.partial(seeds_of_first, "pretext_accuracy.csv"),

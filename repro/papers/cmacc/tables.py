@@ -1,4 +1,4 @@
-"""CM-ACC's tables: which recipes they compare, and the printed number of each."""
+"""CM-ACC's tables: which recipes they compare, the printed number of each, and Tables 4 to 6 with our rows inside."""
 
 import math
 from typing import Any
@@ -11,19 +11,32 @@ from repro.audiovisual.data import DATASETS
 from repro.audiovisual.recipe import METHODS, QUICK, SELF_SUPERVISED, TARGETS
 from repro.audiovisual.study import CLIPS
 from repro.data import manifest
-from repro.papers.cmacc.comparison import FIRST_SPLIT, NAMES, accuracies
+from repro.recipe import choose
 from repro.report.printed import printed
 from repro.table import AS_PRESET, Table, by_preset
 
 ON_GRIDS = "characters"  # the target of grids of characters, read by linear probes
 FEATURES = "CM-ACC, feature embedding"  # of Table 2; the other approaches are Table 1's
-PRINTED_SAMPLERS = {"random": "Random", "ohem": "OHEM", "gradient": "Active"}
 DEPARTING = {  # data sets and targets that are not quite the paper's, with what a reader should know
     "kinetics_sound": "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700",
     "esc10": "classified among all 50 classes",
 }
 WITHOUT_CATEGORIES = ("audioset", "esc50")  # here; or without pictures
 MEASURES = ("trained_on", "linear_held_out")
+
+# As printed: samplers, targets, what was pre-trained on, encoders of video, methods; what the three comparisons call
+# differently; the encoder of sound; sizes of random draws of clips, and the sets never used whole.
+PRINTED_SAMPLERS = {"random": "Random", "ohem": "OHEM", "gradient": "Active"}
+NAMES = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
+SETS = {"kinetics_sound": "Kinetics-Sound", "kinetics700": "Kinetics700", "audioset": "AudioSet", **NAMES}
+ENCODERS = {"r3d18": "3D-ResNet18", "r2plus1d18": "R(2+1)D-18"}
+PRINTED_METHODS = dict(zip(METHODS, ("Scratch", "Supervised", "SMoCo", "XMoCo", "CM-ACC"), strict=True))
+CALLED = {"Ours": "CM-ACC", "Kine.-Sound": "Kinetics-Sound"}
+SOUND = "ResNet-18"
+SIZES, DRAWN = {240_000: "240K"}, ("Kinetics700",)
+NOWHERE = "-"  # the pre-training set of an encoder trained from scratch
+FIRST_SPLIT = "Table 1"  # whose numbers are no means over splits
+COMPARISONS = {4: ("UCF101", "HMDB51"), 5: ("ESC50",), 6: ("UCF101", "HMDB51", "ESC50")}  # targets, by number
 
 
 def datasets(usual: str) -> tuple[str, ...]:
@@ -55,15 +68,15 @@ def by_target(cells: DataFrame) -> DataFrame:
 
     Cells that differ in the list of their targets alone fine-tune the same encoder: they count once.
     """
-    rows = cells.assign(target=cells["targets"].str.split(",")).explode("target", ignore_index=True)
+    encoders = [str({**changes, "targets": ""}) for changes in cells["changes"]]
+    rows = cells.assign(target=cells["targets"].str.split(","), encoder=encoders).explode("target", ignore_index=True)
     rows = rows[rows["target"] != ""]
-    accuracies = [row["linear" if row["target"] == ON_GRIDS else row["target"]] for row in rows.to_dict("records")]
-    encoders = rows["changes"].map(lambda changes: str({**changes, "targets": ""}))
-    rows = rows.assign(value=accuracies)[~_alike(rows, "method", "version", "seed", "target", encoders).duplicated()]
-    rows = rows.astype({"trained_on": int})
+    rows = rows.assign(value=[row["linear" if row["target"] == ON_GRIDS else row["target"]]
+                              for row in rows.to_dict("records")])
+    rows = rows.drop_duplicates(["method", "version", "seed", "target", "encoder"]).astype({"trained_on": int})
     if "linear_held_out" in rows and rows["linear_held_out"].isna().all():  # of no grids
         rows = rows.drop(columns="linear_held_out")
-    return with_notes(rows)
+    return with_notes(rows.drop(columns="encoder"))
 
 
 def over_splits(cells: DataFrame) -> DataFrame:
@@ -74,14 +87,15 @@ def over_splits(cells: DataFrame) -> DataFrame:
     `printed_in` is the table that `printed_transfer` is of, and tables that contradict it: "Table 5 (Table 6: 79.2)".
     """
     rows = by_target(cells)
-    alike = _alike(rows, "method", "video_trunk", "version", "seed", "target", rows["departures"].map(str))
+    named = [rows[name] for name in ("method", "video_trunk", "version", "seed", "target")]
+    alike = rows.groupby([*named, rows["departures"].map(str)], sort=False).ngroup()
     official = rows["target"].map({name: len(target.splits) for name, target in TARGETS.items()})  # none of characters
-    single = rows["split"] > 0
-    whole = single & (rows["split"].where(single).groupby(alike).transform("nunique") == official)
+    single = rows["split"].where(rows["split"] > 0)
+    whole = single.notna() & (single.groupby(alike).transform("nunique") == official)
     means = rows[["value", "trained_on"]].where(whole).groupby(alike).transform("mean")
-    rows = rows.assign(**{name: rows[name].where(~whole, means[name]) for name in means})
-    rows = rows.assign(split=rows["split"].where(~whole, 0)).round({"trained_on": 0}).astype({"trained_on": int})
-    rows = rows[~_alike(rows, "split", alike).duplicated()]
+    rows = rows.assign(split=rows["split"].where(~whole, 0), value=rows["value"].where(~whole, means["value"]),
+                       trained_on=rows["trained_on"].where(~whole, means["trained_on"]).round().astype(int))
+    rows = rows[~DataFrame({"encoder": alike, "split": rows["split"]}).duplicated()]
     return rows.assign(printed_in=[printed_in(row) for row in rows.itertuples()])
 
 
@@ -102,12 +116,6 @@ def with_notes(rows: DataFrame) -> DataFrame:
     return rows.assign(departures=Series(departures, index=rows.index, dtype=object))
 
 
-def _alike(rows: DataFrame, *what: str | Series) -> Series:
-    """A text for each row, equal where these columns are."""
-    columns = [rows[column] if isinstance(column, str) else column for column in what]
-    return Series([str(values) for values in zip(*columns, strict=True)], index=rows.index, dtype=object)
-
-
 def printed_approach(row: Any) -> float:
     """Of Tables 1 and 2, which are on Kinetics-Sound and the first split."""
     if row.dataset != "kinetics_sound" or row.departures.keys() & {"extra_layer", "sampler"}:
@@ -119,137 +127,182 @@ def printed_approach(row: Any) -> float:
 
 def printed_sampler(row: Any) -> float:
     """Of Table 3, which is on Kinetics-700."""
-    if row.dataset != "kinetics700" or row.sampler not in PRINTED_SAMPLERS:
+    if row.dataset != "kinetics700":
         return math.nan
     column = f"{NAMES.get(row.target)}_M{row.batch}"
-    return _number("cmacc_table3", "sampler", PRINTED_SAMPLERS[row.sampler], column)
+    return _number("cmacc_table3", "sampler", PRINTED_SAMPLERS.get(row.sampler), column)
 
 
-def printed_transfer(row: Any) -> float:
-    """Of Tables 4 to 6, which are means over splits; of a data set used in several sizes that of the row's."""
-    return next((value for table, value in _comparable(row).items() if table != FIRST_SPLIT), math.nan)
-
-
-def printed_in(row: Any) -> str:
-    """See `over_splits`."""
-    usual, *others = [*_comparable(row).items()] or [("", 0.0)]
-    if usual[0] in ("", FIRST_SPLIT):
-        return ""
-    return usual[0] + "".join(f" ({table}: {value:g})" for table, value in others)
-
-
-def _comparable(row: Any) -> dict[str, float]:
-    """What is printed of a row's encoder, by table, if the row is of all splits."""
-    if row.split != 0 or manifest.embedded(row.dataset):
-        return {}
-    return accuracies(row.method, row.dataset, row.video_trunk, row.clips, row.target)
-
-
-def _number(table: str, key: str, value: str, column: str | None) -> float:
+def _number(table: str, key: str, value: str | None, column: str | None) -> float:
     """One printed number, NaN if there is no such row or column."""
     rows = printed(table).set_index(key)
     return float(rows.loc[value, column]) if value in rows.index and column in rows.columns else math.nan
 
 
-TABLES = {
-    "cross_modal": Table(
-        name="cross_modal",
-        title="Within or across modalities, with and without the extra layer and active selection",
-        place="Tables 1 and 2",
-        study=CLIPS,
-        rows=[
-            {"approach": "Scratch", "method": "scratch", "targets": AS_PRESET},
-            {"approach": "Supervised", "method": "supervised", "targets": AS_PRESET},
-            {"approach": "SMoCo", "method": "smoco", "targets": AS_PRESET},
-            {"approach": "XMoCo (w/o fcl)", "method": "xmoco", "extra_layer": False, "targets": AS_PRESET},
-            {"approach": "XMoCo", "method": "xmoco", "targets": AS_PRESET},
-            {"approach": "CM-ACC (w/o fcl)", "method": "cmacc", "extra_layer": False, "targets": AS_PRESET},
-            {"approach": FEATURES, "method": "cmacc", "sampler": "feature", "targets": AS_PRESET},
-            {"approach": "CM-ACC", "method": "cmacc", "targets": AS_PRESET},
-        ],
-        datasets=datasets("kinetics_sound"),
-        columns=("approach", "target"),
-        printed=printed_approach,
-        measures=MEASURES,
-        arrange=by_target,
+def printed_transfer(row: Any) -> float:
+    """Of Tables 4 to 6, which are means over splits; of a data set used in several sizes that of the row's."""
+    return next((value for table, value in _printed_of(row).items() if table != FIRST_SPLIT), math.nan)
+
+
+def printed_in(row: Any) -> str:
+    """See `over_splits`."""
+    values = _printed_of(row)
+    usual, *others = values or [FIRST_SPLIT]
+    return "" if usual == FIRST_SPLIT else usual + "".join(f" ({table}: {values[table]:g})" for table in others)
+
+
+def _printed_of(row: Any) -> dict[str, float]:
+    """What the paper prints for a row's encoder, by table, if the row is of all splits; no number twice.
+
+    Tables 4 and 5 first, which tell encoders apart, then Table 6; Table 1 is of the first split and Kinetics-Sound.
+    """
+    column, known = NAMES.get(row.target), {}
+    if row.split != 0 or column is None or row.dataset not in SETS:  # bundled, or a part of a set
+        return {}
+    name, trained_on = PRINTED_METHODS[row.method], pretrained_on(row.method, row.dataset)
+    for number in (5 if column == "ESC50" else 4, 6):
+        rows = comparison(number)
+        rows = rows[(rows["method"] == name) & (rows["pretrain_set"] == trained_on)]
+        if number == 4:
+            rows = rows[rows["architecture"] == ENCODERS.get(row.video_trunk)]
+        if trained_on != NOWHERE and row.clips:
+            rows = rows[rows["pretrain_size"] == SIZES.get(row.clips)]
+        elif trained_on != NOWHERE and len(rows):  # all clips: the largest size, listed last
+            largest = rows["pretrain_size"] == rows["pretrain_size"].iloc[-1]
+            rows = rows[largest & ~rows["pretrain_set"].isin(DRAWN)]
+        rows = rows.dropna(subset=column)
+        if len(rows) and (number != 6 or row.video_trunk == "r3d18" or column == "ESC50"):
+            known[f"Table {number}"] = float(rows[column].iloc[-1])
+    if row.video_trunk == "r3d18" and trained_on in (NOWHERE, SETS["kinetics_sound"]):
+        known[FIRST_SPLIT] = _number("cmacc_table1", "approach", name, column)
+    return Series(known, dtype=float).dropna().drop_duplicates().to_dict()
+
+
+def comparison(number: int) -> DataFrame:
+    """The rows of a printed comparison, 4 (actions), 5 (sounds) or 6 (sizes of pre-training sets), in their order.
+
+    Returns:
+        method, architecture (not in Table 6), pretrain_set, pretrain_size ("240K", or ""), a column of accuracies in
+        percent for every target, and source: "printed", in Table 6 with what the paper says of the row's origin.
+
+    Raises:
+        ValueError: if there is no such comparison.
+    """
+    targets = COMPARISONS[choose("number", number, COMPARISONS)]
+    rows = printed(f"cmacc_table{number}").rename(
+        columns={"approach": "method", "dataset": "pretrain_set", "size": "pretrain_size"}
+    )
+    rows = rows.replace({"method": CALLED, "pretrain_set": CALLED}).fillna({"pretrain_size": ""})
+    rows["source"] = "printed" + (": " + rows["source"] if "source" in rows else "")
+    columns = [name for name in ("method", "architecture", "pretrain_set", "pretrain_size") if name in rows]
+    return rows[[*columns, *targets, "source"]]
+
+
+def merged(number: int, table: DataFrame | None = None) -> DataFrame:
+    """A printed comparison, rows of one pre-training set next to one another, ours last among them.
+
+    Args:
+        number: as for `comparison`, which says what is returned and refused.
+        table: of `repro.run_table("transfer")`; None for the printed rows alone. Rows of bundled data stay out: no
+            printed number belongs to them. Of single splits the mean is shown, unless there is one of all splits. In
+            our rows pretrain_size is the number of clips trained on, and source says where they come from.
+    """
+    rows = comparison(number)
+    if table is not None and not manifest.embedded(table["dataset"].iloc[0]):
+        ours = _ours(table, number).reindex(columns=rows.columns).dropna(subset=list(COMPARISONS[number]), how="all")
+        rows = pd.concat([rows, ours]) if len(ours) else rows
+    order = list(dict.fromkeys([NOWHERE, *rows["pretrain_set"]]))
+    return rows.sort_values("pretrain_set", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
+
+
+def pretrained_on(method: str, dataset: str) -> str:
+    """What a method of ours was pre-trained on, as the printed tables call it."""
+    return NOWHERE if method == "scratch" else SETS.get(manifest.plain(dataset), dataset)
+
+
+def _ours(table: DataFrame, number: int) -> DataFrame:
+    """One row per method, encoder of video and departure from the preset."""
+    from repro.report.elements import departures_in_words, words  # it draws, which tables do without
+
+    table = table[table["target"].map(NAMES).isin(COMPARISONS[number])]
+    whole = table["split"] == 0
+    departures, rows = table.get("departures", Series("", table.index)).map(words), []
+    table = table[whole | ~whole.groupby([table["method"], table["video_trunk"], departures, table["target"]])
+                  .transform("any")]
+    for (method, trunk, _), cells in table.groupby(["method", "video_trunk", departures], sort=False):
+        dataset, preset, splits = cells["dataset"].iloc[0], cells["preset"].iloc[0], sorted(set(cells["split"]))
+        where = "mean of all splits" if splits == [0] else f"split {', '.join(map(str, splits))}"
+        where = ", ".join([where, *departures_in_words(cells)])
+        clips = sorted({cells["trained_on"].min(), cells["trained_on"].max()})
+        rows.append({
+            "method": PRINTED_METHODS.get(method, method),
+            "architecture": SOUND if number == 5 else ENCODERS.get(trunk, trunk),
+            "pretrain_set": pretrained_on(method, dataset),
+            "pretrain_size": " to ".join(f"{count:,.0f}" for count in clips if count),
+            "source": f"here: {dataset}, {preset} recipe, {where}, seeds: {cells['n_seeds'].max()}",
+            **cells.groupby("target")["ours"].mean().rename(NAMES),
+        })
+    return DataFrame(rows)
+
+
+def _table(name: str, title: str, place: str, rows: list[dict[str, Any]], columns: tuple[str, ...], *,
+           usual: str = "kinetics700", **options: Any) -> Table:
+    """A table of clips, a row for each target, which the paper has on the data set `usual`."""
+    shared = {"study": CLIPS, "datasets": datasets(usual), "measures": MEASURES, "arrange": by_target}
+    return Table(name=name, title=title, place=place, rows=rows, columns=(*columns, "target"), **shared | options)
+
+
+TABLES = {table.name: table for table in (
+    _table(
+        "cross_modal", "Within or across modalities, with and without the extra layer and active selection",
+        "Tables 1 and 2",
+        [{"approach": approach, "targets": AS_PRESET, **fields} for approach, fields in {
+            "Scratch": {"method": "scratch"},
+            "Supervised": {"method": "supervised"},
+            "SMoCo": {"method": "smoco"},
+            "XMoCo (w/o fcl)": {"method": "xmoco", "extra_layer": False},
+            "XMoCo": {"method": "xmoco"},
+            "CM-ACC (w/o fcl)": {"method": "cmacc", "extra_layer": False},
+            FEATURES: {"method": "cmacc", "sampler": "feature"},
+            "CM-ACC": {"method": "cmacc"},
+        }.items()],
+        ("approach",), usual="kinetics_sound", printed=printed_approach,
     ),
-    "ohem_vs_active": Table(
-        name="ohem_vs_active",
-        title="Random, least confident (OHEM) and active negatives, by the number selected in a step",
-        place="Table 3",
-        study=CLIPS,
-        rows=[
-            {
-                "method": "cmacc",
-                "sampler": ("random", "ohem", "gradient"),
-                "batch": batches,
-                "targets": AS_PRESET,
-            }
-        ],
-        datasets=datasets("kinetics700"),
-        columns=("sampler", "batch", "target"),
-        printed=printed_sampler,
-        measures=MEASURES,
-        arrange=by_target,
+    _table(
+        "ohem_vs_active", "Random, least confident (OHEM) and active negatives, by the number selected in a step",
+        "Table 3",
+        [{"method": "cmacc", "sampler": ("random", "ohem", "gradient"), "batch": batches, "targets": AS_PRESET}],
+        ("sampler", "batch"), printed=printed_sampler,
     ),
-    "dictionary_size": Table(
-        name="dictionary_size",
-        title="SMoCo, XMoCo and CM-ACC by the size of the dictionary",
-        place="Fig. 3b, whose values are not printed",
-        study=CLIPS,
-        rows=[{"method": SELF_SUPERVISED, "dictionary": dictionaries, "targets": AS_PRESET}],
-        datasets=datasets("kinetics700"),
-        columns=("method", "dictionary", "target"),
-        measures=MEASURES,
-        arrange=by_target,
+    _table(
+        "dictionary_size", "SMoCo, XMoCo and CM-ACC by the size of the dictionary",
+        "Fig. 3b, whose values are not printed",
+        [{"method": SELF_SUPERVISED, "dictionary": dictionaries, "targets": AS_PRESET}],
+        ("method", "dictionary"),
     ),
-    "mutual_information": Table(
-        name="mutual_information",
-        title="Characters read from grids, by their number, which is the information pairs share",
-        place="Fig. 3a, whose values are not printed",
-        study=CLIPS,
-        rows=[
-            {
-                "method": SELF_SUPERVISED,
-                "characters": by_preset(paper=tuple(range(1, 10)), quick=tuple(range(1, 10)), smoke=(2,)),
-            }
-        ],
-        datasets=CHARACTERS,
-        methods=METHODS,
-        columns=("method", "characters", "target"),
-        measures=MEASURES,
-        arrange=by_target,
+    _table(
+        "mutual_information", "Characters read from grids, by their number, which is the information pairs share",
+        "Fig. 3a, whose values are not printed",
+        [{"method": SELF_SUPERVISED,
+          "characters": by_preset(paper=tuple(range(1, 10)), quick=tuple(range(1, 10)), smoke=(2,))}],
+        ("method", "characters"), datasets=CHARACTERS, methods=METHODS,
     ),
-    "transfer": Table(
-        name="transfer",
-        title="Encoders fine-tuned elsewhere, every official split or fold",
-        place="Tables 4 to 6",
-        study=CLIPS,
-        rows=[{"method": ("cmacc",), "video_trunk": AS_PRESET, "split": (0,), "targets": AS_PRESET}],
-        datasets=datasets("kinetics700"),
-        methods=METHODS,
-        columns=("method", "video_trunk", "split", "target"),
-        printed=printed_transfer,
-        measures=(*MEASURES, "printed_in"),
-        arrange=over_splits,
+    _table(
+        "transfer", "Encoders fine-tuned elsewhere, every official split or fold", "Tables 4 to 6",
+        [{"method": ("cmacc",), "video_trunk": AS_PRESET, "split": (0,), "targets": AS_PRESET}],
+        ("method", "video_trunk", "split"), methods=METHODS, printed=printed_transfer,
+        measures=(*MEASURES, "printed_in"), arrange=over_splits,
     ),
-    "category_diversity": Table(
-        name="category_diversity",
-        title="How many categories the negatives selected in a step come from",
-        place="Figs. 2 and 4",
-        study=CLIPS,
-        rows=[
-            {
-                "method": "cmacc",
-                "sampler": ("random", "ohem", "feature", "gradient"),
-                "batch": batches,
-                "targets": "",  # nothing is fine-tuned
-                "iterations": by_preset(paper=300, quick=300, smoke=2),
-            }
-        ],
+    _table(
+        "category_diversity", "How many categories the negatives selected in a step come from", "Figs. 2 and 4",
+        [{
+            "method": "cmacc",
+            "sampler": ("random", "ohem", "feature", "gradient"),
+            "batch": batches,
+            "targets": "",  # nothing is fine-tuned
+            "iterations": by_preset(paper=300, quick=300, smoke=2),
+        }],
+        ("sampler", "batch"), measures=("trained_on", "expected"), arrange=by_modality,
         datasets=tuple(name for name in datasets("ucf101") if name not in WITHOUT_CATEGORIES),
-        columns=("sampler", "batch", "target"),
-        measures=("trained_on", "expected"),
-        arrange=by_modality,
     ),
-}
+)}

@@ -80,13 +80,8 @@ class ClipsDrawnOnCpu(audiovisual.Pretrainer):
     """Random parameters of views are those of a CPU."""
 
     def _augmented(self, view: Tensor) -> Tensor:
-        view = view.to(self.device)
-        if view.ndim == 5:
-            size, height, width = self.recipe.size, *view.shape[3:]
-            own = self.shuffle_generator
-            draws = augment.draw(len(view), height, width, size, self.recipe.greyscale, generator=own)
-            view = augment.apply(view, augment.Draws(*(each.to(self.device) for each in draws)), size)
-        return augment.channels_last(view)
+        view, recipe = view.to(self.device), self.recipe
+        return augment.at_random(view, recipe.size, recipe.greyscale, generator=self.shuffle_generator)
 
 
 def clips_on(device: torch.device) -> dict[str, Any]:

@@ -1,0 +1,212 @@
+"""Pretext accuracy by category, and what samplers pick from one pool, against slow loops."""
+
+import dataclasses
+import functools
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from made_up_pairs import grids, tiny
+from tqdm.auto import tqdm
+
+from repro.audiovisual import MODALITIES
+from repro.audiovisual.characters import load as load_characters
+from repro.audiovisual.clips import Clips
+from repro.audiovisual.pretrain import OTHER, Pretrainer
+from repro.audiovisual.recipe import VARIANTS, paper
+from repro.data import manifest
+from repro.papers.cmacc import logs
+from repro.run.device import threads
+from repro.run.fit import fit
+from repro.run.store import Cell, Store
+
+CPU = torch.device("cpu")
+CATEGORIES = ("red", "green", "blue", "grey")
+SMALL = {"width": 32, "embedding": 8, "batch": 8, "dictionary": 16, "pool": 40, "epochs": 3, "window": 4, "size": 6,
+         "video_trunk": "small_video", "audio_trunk": "small_audio"}
+
+
+def clips(name="esc50", count=40, frames=6, unlabelled=3) -> Clips:
+    """Clips of 6 frames of 8 x 8 pixels, coloured and pitched by their category; the first few have none."""
+    draws = torch.Generator().manual_seed(3)
+    categories = torch.randint(len(CATEGORIES), (count,), generator=draws)
+    lit = 60.0 * categories.repeat_interleave(frames) * (torch.arange(count * frames) % 2)
+    pictures = lit.view(-1, 1, 1, 1) + 40 * torch.rand(count * frames, 8, 8, 3, generator=draws)
+    pitch = torch.eye(len(CATEGORIES))[categories].repeat_interleave(2 * frames, 0)
+    offsets, everything = frames * torch.arange(count + 1), torch.ones(count, dtype=torch.bool)
+    labels = categories.where(torch.arange(count) >= unlabelled, -1)
+    return Clips(
+        name, "made up", CATEGORIES, labels, labels, everything, everything, ~everything, pictures.clamp(0, 255).byte(),
+        offsets, pitch + torch.randn(pitch.shape, generator=draws), 2 * offsets, rows_per_frame=2, window=4,
+    )
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch, tmp_path):
+    """Made-up clips in the place of every data set, and an empty folder for runs."""
+    monkeypatch.setattr(logs, "data_of", lambda recipe: clips())
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    with threads(1):
+        yield
+
+
+def finished(method="cmacc", **changes) -> Cell:
+    """A cell trained for some steps."""
+    recipe = paper("synthetic", method, **SMALL | changes)
+    cell = Cell("clips", recipe, 2, "paper", "esc50 (subset)", "made up", 1)
+    run = Store(manifest.runs_root()).run(cell)
+    with run.claim(), tqdm(file=io.StringIO()) as bar:
+        fit(Pretrainer(recipe, logs.data_of(recipe), 2, CPU), run.folder, bar)
+        run.finish({"cost": {}})
+    return cell
+
+
+def views(learner, modality, item):
+    """The middle of one clip as the network takes it: (1, 3, 4, 6, 6), or (1, bands, 8)."""
+    window = learner.data.centred(modality, torch.tensor([item]))[:, 0]
+    return window if modality == "audio" else (window[..., 1:7, 1:7].float() / 255 - 0.45) / 0.225
+
+
+@torch.no_grad()
+def output(tower, learner, modality, item):
+    row = tower(modality, views(learner, modality, item))[0][0]
+    return row / row.norm() if learner.recipe.normalised else row
+
+
+def ranks_first(learner, modality, item, renewed) -> bool:
+    """One query against its positive and the dictionary, key by key, encoded again if `renewed`."""
+    other = OTHER[modality]
+    query, positive = output(learner.towers, learner, modality, item), output(learner.keys, learner, other, item)
+    entries = learner.entries[other].entries[:, 0].tolist()
+    for key, entry in zip(learner.dictionaries[other].entries, entries, strict=True):
+        if entry == item and (renewed or learner.recipe.own_excluded):
+            continue
+        if query @ (output(learner.keys, learner, other, entry) if renewed else key) >= query @ positive:
+            return False
+    return True
+
+
+@pytest.mark.parametrize(("method", "changes"), [
+    ("cmacc", {}), ("cmacc", {"own_excluded": False, "dictionary": 8, "normalised": True}),
+    ("xmoco", {"normalised": True}),
+])
+def test_pretext_accuracy_is_that_of_a_slow_loop(method, changes):
+    cell = finished(method, **changes)
+    table, learner = logs.pretext_accuracy([cell], "cpu"), logs.resumed(cell, CPU)
+    rows, labels = table.set_index(["query", "category"]), learner.data.categories.tolist()
+    for modality in MODALITIES:
+        for place, category in enumerate(CATEGORIES):
+            items = [item for item, label in enumerate(labels) if label == place]
+            assert rows.loc[(modality, category), "pairs"] == len(items)
+            for column, renewed in (("accuracy", False), ("accuracy_renewed", True)):
+                right = [ranks_first(learner, modality, item, renewed) for item in items]
+                assert rows.loc[(modality, category), column] == pytest.approx(100 * np.mean(right))
+    assert len(table) == 8 and 0 < table["accuracy"].mean() < 100 and 0 < table["accuracy_renewed"].mean() < 100
+    named = table[["method", "seed", "dataset", "preset"]].drop_duplicates()
+    assert named.to_numpy().tolist() == [[method, 2, "esc50 (subset)", "paper"]]
+
+
+def test_a_query_that_tells_new_keys_from_old_ones_finds_its_positive_by_that_alone():
+    """Keys all alike, but those of the dictionary have faded: with them renewed, no positive stands out."""
+    learner = logs.resumed(finished(iterations=1), CPU)
+    with torch.no_grad():
+        for part in (learner.towers, learner.keys.twin):
+            for modality in MODALITIES:
+                part.heads[modality].weight.zero_()
+                part.heads[modality].bias.fill_(1.0)
+        for dictionary in learner.dictionaries.values():
+            dictionary.entries.fill_(0.5)
+    for stored, renewed in logs.first_ranked(learner, learner.members).values():
+        assert stored.all() and not renewed.any()
+
+
+def test_it_is_computed_once_and_kept(monkeypatch):
+    cell = finished(iterations=1)
+    accuracy, negatives = logs.pretext_accuracy([cell], "cpu"), logs.selected_negatives([cell], "cpu")
+    monkeypatch.setattr(logs, "resumed", functools.partial(pytest.fail, "computed again"))
+    pd.testing.assert_frame_equal(logs.pretext_accuracy([cell], "cpu"), accuracy)
+    pd.testing.assert_frame_equal(logs.selected_negatives([cell], "cpu"), negatives)
+
+
+def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, int]:
+    """By autograd, for one candidate: norm of the gradient of the other modality's last layer, loss, pseudo-label."""
+    other = OTHER[modality]
+    head = learner.towers.heads[other]
+    with torch.no_grad():
+        hidden = learner.towers(other, torch.cat([views(learner, other, item) for item in batch]))[1]
+    classes = head(hidden)
+    if learner.recipe.normalised:
+        classes = classes / classes.norm(dim=1, keepdim=True)
+    posterior = (classes @ key / learner.recipe.posterior_temperature).log_softmax(0)
+    label = int(posterior.argmax())
+    gradient = torch.autograd.grad(-posterior[label], [head.weight, head.bias])
+    return float(torch.cat([part.flatten() for part in gradient]).norm()), -posterior[label].item(), label
+
+
+@pytest.mark.parametrize("changes", [{}, VARIANTS["unit_length"]], ids=["any_length", "unit_length"])
+def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses(changes):
+    cell = finished(pool=16, dictionary=8, **changes)
+    table, learner = logs.selected_negatives([cell], "cpu"), logs.resumed(cell, CPU)
+    learner.towers.train()  # normalised over the batch
+    batch = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(2))[:8]
+    batch = learner.members[batch].tolist()
+    names = [CATEGORIES[category] for category in learner.data.categories.tolist()]
+    for modality in MODALITIES:
+        taken, judged = set(learner.entries[modality].entries.flatten().tolist()), {}
+        for key, item in zip(learner.pools[modality], learner.pooled[modality].tolist(), strict=True):
+            if item not in taken:
+                judged[item] = last_layer_gradient(learner, modality, key, batch)
+        rows_of = dict(list(table[table["modality"] == modality].groupby("sampler")))
+        for rows in rows_of.values():
+            assert set(rows["item"]) <= set(judged) and rows["item"].is_unique
+            assert rows["pick"].tolist() == list(range(8))
+            for row in rows.itertuples():
+                norm, _, label = judged[row.item]
+                assert row.gradient_norm == pytest.approx(norm, rel=1e-4)
+                smaller = [other < norm * (1 - 1e-5) for other, _, _ in judged.values()]
+                assert row.smaller == pytest.approx(100 * np.mean(smaller)) and row.nearest == batch[label]
+                assert (row.category, row.nearest_category) == (names[row.item], names[row.nearest])
+        assert rows_of["ohem"]["item"].tolist() == sorted(judged, key=lambda item: -judged[item][1])[:8]
+
+
+def test_pictures_are_frames_in_the_middle_of_clips_or_first_grids(monkeypatch):
+    frames, data = clips().frames.unflatten(0, (40, 6)), grids()
+    shown = logs.pictures(paper("synthetic", "cmacc", **SMALL), np.array([7, 3, 7]))
+    assert list(shown) == [3, 7]
+    for item, picture in shown.items():  # a window of four of the six begins at the second
+        np.testing.assert_array_equal(picture, frames[item, 3].numpy())
+    monkeypatch.setattr(logs, "data_of", lambda recipe: data)
+    picture, = logs.pictures(tiny("cmacc", "multidigits"), [4]).values()
+    assert picture.shape == (8, 16, 3) and picture.dtype == np.uint8
+    expected = np.concatenate([data.drawings[drawn].numpy() for drawn in data.pairs[0, 4].tolist()], axis=1)
+    for colour in range(3):
+        np.testing.assert_array_equal(picture[:, :, colour], expected)
+
+
+def test_cells_without_such_figures_are_refused(monkeypatch):
+    smoco, xmoco, unknown = (Cell("clips", paper("synthetic", method, **SMALL), 9, "paper", "esc50", "made up", 1)
+                             for method in ("smoco", "xmoco", "cmacc"))
+    with pytest.raises(ValueError, match="which are of smoco, one should be of xmoco or cmacc"):
+        logs.pretext_accuracy([smoco])
+    with pytest.raises(ValueError, match="one should be of cmacc"):
+        logs.selected_negatives([smoco, xmoco])
+    with pytest.raises(ValueError, match=r"is not that of a finished cell in .*; see `repro results list`"):
+        logs.pretext_accuracy([unknown], "cpu")
+    bare = dataclasses.replace(clips("audioset", unlabelled=40), classes=())  # as AudioSet has none here
+    monkeypatch.setattr(logs, "data_of", lambda recipe: bare)
+    for choose in (logs.asked, logs.selecting):
+        with pytest.raises(ValueError, match="audioset has no categories to tell apart; choose another data set"):
+            choose([xmoco, unknown])
+    monkeypatch.setattr(logs, "data_of", lambda recipe: clips(unlabelled=40))
+    with pytest.raises(ValueError, match="esc50 has no labelled pair to train with"):
+        logs.pretext_accuracy([finished(iterations=1)], "cpu")
+
+
+def test_categories_have_names():
+    assert logs.category_names(clips()) == CATEGORIES
+    names = logs.category_names(clips("synthetic (redundancy 0)"))
+    assert len(names) == 100 and names[:2] == ("dropped, steel", "dropped, brass") and names[10] == "thrown, steel"
+    drawn = load_characters("multidigits", characters=2, pairs=5, test_pairs=2)
+    assert logs.category_names(drawn) == drawn.alphabets[0]

@@ -1,0 +1,419 @@
+"""CM-ACC's tables: their cells, what is refused, the printed numbers beside them; Tables 4 to 6 with our rows."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from audiovisual_layouts import EMBEDDED, LAYOUTS, MEASURED, RECORDED, laid_out, results
+from made_up_pairs import grids, made_up
+from pandas import DataFrame, concat
+from stored_cells import refuse
+
+from repro import run_table
+from repro.audiovisual import CHARACTERS, MODALITIES, study
+from repro.audiovisual.data import members
+from repro.audiovisual.recipe import SELF_SUPERVISED, paper
+from repro.papers.cmacc.tables import TABLES, merged
+from repro.report.printed import as_printed, printed
+
+pytestmark = pytest.mark.usefixtures("one_thread", "runs")
+COLUMNS = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
+NOTE = "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
+NINE, SIZES, THREE = range(1, 10), [128, 512, 2048, 8192, 32768], (32, 64, 128)
+
+
+def cells_of(table, dataset=None, **choices):
+    return TABLES[table].cells(dataset, device="cpu", **choices)
+
+
+def recipes_of(*given, **choices):
+    return [cell.recipe for cell in cells_of(*given, **choices)]
+
+
+def frame_of(table, dataset, **choices):
+    return laid_out(table, cells_of(table, dataset, **choices))
+
+
+def fields(recipes, *names):
+    return [tuple(getattr(recipe, name) for name in names) for recipe in recipes]
+
+
+# ---------------------------------------------------------------------------------------------- which cells there are
+
+
+def test_the_approaches_of_the_printed_tables(any_data):
+    expected = [
+        ("scratch", {}), ("supervised", {}), ("smoco", {}), ("xmoco", {"extra_layer": False}), ("xmoco", {}),
+        ("cmacc", {"extra_layer": False}), ("cmacc", {"sampler": "feature"}), ("cmacc", {}),
+    ]
+    recipes = recipes_of("cross_modal", "kinetics_sound")
+    assert recipes == [paper("kinetics_sound", method, **changes) for method, changes in expected]
+    assert fields(recipes, "split", "targets") == [(1, "ucf101,hmdb51,esc50")] * 8
+
+
+@pytest.mark.parametrize(("table", "dataset", "names", "expected"), [
+    ("ohem_vs_active", "kinetics700", ("sampler", "batch", "dictionary", "pool"),
+     [(sampler, batch, 30 * batch, 300 * batch) for sampler in ("random", "ohem", "gradient") for batch in THREE]),
+    ("dictionary_size", "synthetic", ("method", "dictionary"), itertools.product(SELF_SUPERVISED, (64, 256, 1024))),
+    ("dictionary_size", "kinetics700", ("method", "dictionary"), itertools.product(SELF_SUPERVISED, SIZES)),
+    *(("mutual_information", name, ("method", "characters"), itertools.product(SELF_SUPERVISED, NINE))
+      for name in CHARACTERS),
+    ("transfer", "audioset", ("method", "split", "video_trunk"), [("cmacc", 0, "r3d18")]),
+    ("category_diversity", "ucf101", ("sampler", "batch", "iterations", "targets"),
+     itertools.product(("random", "ohem", "feature", "gradient"), THREE, (300,), ("",))),
+])
+def test_what_tables_sweep(any_data, table, dataset, names, expected):
+    assert fields(recipes_of(table, dataset), *names) == [*expected]
+
+
+def test_fields_that_are_asked_for(any_data):
+    recipes = recipes_of("transfer", "audioset", video_trunk="r3d18,r2plus1d18")
+    assert recipes == [paper("audioset", "cmacc", split=0, video_trunk=trunk) for trunk in ("r3d18", "r2plus1d18")]
+    recipe, = recipes_of("transfer", "audioset", targets="esc50+ucf101", split="2", method="smoco")
+    assert (recipe.targets, recipe.split, recipe.method) == ("esc50,ucf101", 2, "smoco")
+    recipes = recipes_of("transfer", "audioset", method="scratch,cmacc", clips="100")  # of which scratch sees none
+    assert recipes == [paper("audioset", "scratch", split=0), paper("audioset", "cmacc", split=0, clips=100)]
+    recipes = recipes_of("cross_modal", "multiomniglot", method="scratch,supervised,smoco", preset="quick",
+                         view="affine,characters", redrawn="false,true", categories="101")
+    assert fields(recipes, "method", "view", "redrawn") == [
+        ("scratch", "affine", False), ("supervised", "affine", False), ("supervised", "affine", True),
+        ("smoco", "affine", False), ("smoco", "affine", True), ("smoco", "characters", False),
+        ("smoco", "characters", True),
+    ]
+
+
+@pytest.mark.parametrize("table", ["cross_modal", "ohem_vs_active", "dictionary_size", "transfer"])
+def test_targets_can_be_chosen_wherever_encoders_are_fine_tuned(any_data, table):
+    split = {"split": 1} if table == "transfer" else {}
+    usual, cells = cells_of(table, "ucf101", **split), cells_of(table, "ucf101", targets="ucf101", **split)
+    assert {cell.recipe.targets for cell in usual} == {"ucf101,hmdb51"}
+    assert [cell.recipe for cell in cells] == [cell.recipe.replace(targets="ucf101") for cell in usual]
+    frame = laid_out(table, cells)
+    assert list(frame.columns) == LAYOUTS[table]  # that fewer targets were asked for is no departure
+    assert set(frame["target"]) == {"ucf101"}
+
+
+@pytest.mark.parametrize(("dataset", "preset", "size", "expected"), [
+    ("synthetic", "quick", 2000, THREE), ("synthetic", "smoke", 2000, (16, 32)), ("ucf101", "quick", 33, (4, 8, 16)),
+])
+@pytest.mark.parametrize("table", ["ohem_vs_active", "category_diversity", "dictionary_size", "cross_modal"])
+def test_usual_choices_fit_the_bundled_clips_and_some_dozens(
+    any_data, monkeypatch, table, dataset, preset, size, expected
+):
+    """As many as of a sample of UCF101 have sound: a batch is left to select in every cell."""
+    monkeypatch.setattr(study, "data_of", lambda recipe: made_up(pretrain=size))
+    monkeypatch.setattr(study, "members", lambda recipe, data: members(recipe.replace(size=8), data))
+    recipes = recipes_of(table, dataset, preset=preset, **({"subset": True} if dataset == "ucf101" else {}))
+    if table in ("ohem_vs_active", "category_diversity"):
+        assert tuple(dict.fromkeys(recipe.batch for recipe in recipes)) == expected
+
+
+@pytest.mark.parametrize("preset", ["paper", "quick", "smoke"])
+@pytest.mark.parametrize("table", LAYOUTS)
+def test_every_table_is_also_on_grids_of_characters(any_data, monkeypatch, table, preset):
+    monkeypatch.setattr(study, "data_of", lambda recipe: grids(train=recipe.pairs, test=9, held_out=9))
+    monkeypatch.setattr(study, "members", members)
+    cells = cells_of(table, "multidigits", preset=preset)
+    assert {(cell.recipe.targets, cell.recipe.split) for cell in cells} == {("characters", 1)}
+    frame, tidy = laid_out(table, cells), results(cells)
+    if table == "category_diversity":
+        assert set(frame["target"]) == set(MODALITIES)
+        return
+    assert set(frame["target"]) == {"characters"} and frame["ours"].tolist() == tidy["linear"].tolist()
+    assert frame["linear_held_out"].tolist() == tidy["linear_held_out"].tolist()
+
+
+def test_the_same_cell_has_one_key_in_every_table(any_data):
+    grid = {"preset": "quick", "characters": "3", "distinct": "100", "frequency": "zipf", "redrawn": "true"}
+    own = {"method": "cmacc", "sampler": "gradient", "batch": 128, "dictionary": 1024, "extra_layer": True}
+    keys = [[cell.key for cell in cells_of(table, "multidigits", iterations=624, **own, **grid)] for table in LAYOUTS]
+    assert len({*itertools.chain(*keys)}) == 1 and [len(found) for found in keys] == [1] * 6
+
+
+def test_a_key_depends_on_the_targets_data(any_data, monkeypatch):
+    before, target = cells_of("cross_modal", "kinetics_sound")[-1], study.target_of
+    assert cells_of("category_diversity", "kinetics_sound")[0].digest == "digest of kinetics_sound" != before.digest
+
+    def other(recipe, name, split):
+        data = target(recipe, name, split)
+        data.digest += " other" * (name == "hmdb51")
+        return data
+
+    monkeypatch.setattr(study, "target_of", other)
+    after = cells_of("cross_modal", "kinetics_sound")[-1]
+    assert after.key != before.key and after.recipe == before.recipe
+
+
+# ---------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.fixture
+def untrained(any_data, runs, monkeypatch):
+    """Fails if anything is trained or written."""
+    monkeypatch.setattr("repro.table.train", refuse)
+    yield
+    assert not runs.exists()
+
+
+@pytest.mark.parametrize(("table", "choices", "message"), [
+    ("mutual_information", {"dataset": "synthetic"}, "dataset='synthetic' is not one of: multidigits, multiomni"),
+    ("cross_modal", {"distinct": 5}, "distinct=5 changes nothing of scratch, supervised"),
+    ("cross_modal", {"dataset": "multidigits", "targets": "esc50"}, "targets='esc50' changes nothing of scratch"),
+    ("ohem_vs_active", {"dataset": "ucf101", "redundancy": 0}, "redundancy=0 changes nothing of cmacc"),
+    ("ohem_vs_active", {"dataset": "multidigits", "view": "drawing"}, "view='drawing' changes nothing of cmacc; smoco"),
+    ("ohem_vs_active", {"sampler": "random", "posterior_temperature": 0.3}, "posterior_temperature=0.3 changes noth"),
+    ("dictionary_size", {"method": "scratch"}, "method='scratch' is not one of: smoco, xmoco, cmacc"),
+    ("dictionary_size", {"dictionary": "9"}, "dictionary=9 should be a multiple of batch=16, .* take 16"),
+    ("transfer", {"clips": 9, "method": "scratch"}, "clips=9 changes nothing of scratch; supervised, smoco"),
+    ("transfer", {"split": 2}, "split=2 should be at most 1, of synthetic_video, or 0 for their mean"),
+    ("transfer", {"dataset": "multidigits", "split": 2}, "split=2 changes nothing of cmacc"),
+    ("transfer", {"dataset": "multidigits", "video_trunk": "r3d18"}, "video_trunk=.r3d18. changes nothing of cmacc"),
+    *(("category_diversity", {"dataset": name}, rf"dataset='{name}' is not one of: synthetic, ucf101, .*, hmdb51$")
+      for name in ("audioset", "esc50")),
+], ids=str)
+def test_what_does_not_exist_is_refused_before_anything_is_computed(untrained, table, choices, message):
+    with pytest.raises(ValueError, match=message):
+        run_table(table, **{"preset": "smoke", "device": "cpu"} | choices)
+
+
+@pytest.mark.parametrize("table", RECORDED)
+def test_missing_data_of_targets_are_missed_beforehand(untrained, monkeypatch, table):
+    def missing(recipe, name, split):
+        raise FileNotFoundError(f"{name} is not there")
+
+    monkeypatch.setattr(study, "target_of", missing)
+    if table == "category_diversity":  # which has none
+        assert len(cells_of(table, "kinetics700")) == 12
+        return
+    with pytest.raises(FileNotFoundError, match="ucf101 is not there; or choose other targets than ucf101"):
+        run_table(table, "kinetics700")
+
+
+# ---------------------------------------------------------------------------------------------- rows
+
+
+@pytest.mark.parametrize("table", LAYOUTS)
+def test_columns_and_means_over_seeds_and_nothing_printed_of_other_data(any_data, table):
+    dataset = {"mutual_information": "multiomniglot", "ohem_vs_active": "audioset"}.get(table, "kinetics700")
+    cells = cells_of(table, dataset, preset="quick", seeds="0,1,5", **({"split": 1} if table == "transfer" else {}))
+    frame, tidy, recipes = laid_out(table, cells), results(cells), len(cells) // 3
+    assert list(frame.columns) == LAYOUTS[table]
+    assert set(frame["n_seeds"]) == {3} and set(frame["preset"]) == {"quick"} and set(frame["dataset"]) == {dataset}
+    assert frame[["published", "difference"]].isna().all(axis=None)
+    places = list(dict.fromkeys(frame["target"]))
+    assert frame["target"].tolist() == places * recipes
+    for number, (recipe, target) in enumerate(itertools.product(range(recipes), places)):
+        of_seeds = tidy.iloc[recipe::recipes]
+        values = of_seeds[MEASURED.get(target, target)]
+        assert len(values) == 3 and frame["trained_on"][number] == 102
+        assert frame["ours"][number] == pytest.approx(values.mean())
+        assert frame["std"][number] == pytest.approx(values.std(ddof=1))
+        for name in {"linear_held_out", "expected"} & {*frame}:
+            assert frame[name][number] == pytest.approx(of_seeds[name].mean())
+
+
+def number(text):
+    return float(text) if text else math.nan
+
+
+def test_tables_1_and_2_on_kinetics_sound(any_data):
+    for choices, name in (({"method": "smoco", "extra_layer": False}, "SMoCo"),
+                          ({"method": "cmacc", "sampler": "released", "extra_layer": True}, "CM-ACC")):
+        frame = frame_of("cross_modal", "kinetics_sound", **choices)  # of the row it contradicts least
+        assert set(frame["approach"]) == {name} and frame["published"].isna().all()
+    frame, first = frame_of("cross_modal", "kinetics_sound"), as_printed("cmacc_table1").set_index("approach")
+    approaches = list(first.index)
+    assert list(dict.fromkeys(frame["approach"])) == [*approaches[:6], "CM-ACC, feature embedding", "CM-ACC"]
+    first.loc["CM-ACC, feature embedding"] = as_printed("cmacc_table2").set_index("embedding_space").loc[
+        "Feature Embedding"].reindex(first.columns)
+    for row in frame.itertuples():
+        expected = number(first.loc[row.approach, COLUMNS[row.target]])
+        assert row.published == expected
+        comparable = row.approach == "Scratch"  # the others are on some classes fewer, which is a departure
+        assert row.difference == pytest.approx(row.ours - expected if comparable else math.nan, nan_ok=True)
+    typed = frame.set_index(["approach", "target"])["published"]
+    assert typed["XMoCo", "esc50"] == 73.0 and typed["CM-ACC, feature embedding", "ucf101"] == 74.5
+
+
+def test_table_3_on_kinetics_700(any_data):
+    frame = frame_of("ohem_vs_active", "kinetics700", sampler="random,ohem,gradient,feature", batch="32,64,96,128")
+    table, names = as_printed("cmacc_table3").set_index("sampler"), {"random": "Random", "ohem": "OHEM",
+                                                                     "gradient": "Active"}
+    for row in frame.itertuples():
+        column = f"{COLUMNS[row.target]}_M{row.batch}"
+        known = row.sampler in names and column in table.columns
+        expected = number(table.loc[names[row.sampler], column]) if known else math.nan
+        assert row.published == pytest.approx(expected, nan_ok=True)
+    typed = frame.set_index(["sampler", "batch", "target"])["published"]
+    assert typed["gradient", 128, "ucf101"] == 79.2 and typed["ohem", 32, "hmdb51"] == 26.8
+
+
+NOTHING = (math.nan, "")
+
+
+@pytest.mark.parametrize(("dataset", "trunk", "method", "expected"), [
+    ("kinetics_sound", "r3d18", "cmacc", [(77.2, "Table 4"), (40.6, "Table 4"), (77.3, "Table 6 (Table 1: 79.2)")]),
+    ("kinetics700", "r3d18", "cmacc", [(90.2, "Table 4"), (61.8, "Table 4"), (80.2, "Table 5 (Table 6: 79.2)")]),
+    ("audioset", "r3d18", "cmacc",  # of the larger set; Table 6 has another encoder's number on HMDB51
+     [(94.1, "Table 4"), (66.8, "Table 4 (Table 6: 67.2)"), (90.8, "Table 5")]),
+    ("audioset", "r2plus1d18", "cmacc", [(93.5, "Table 4"), (67.2, "Table 4"), (90.8, "Table 5")]),
+    ("kinetics700", "r2plus1d18", "cmacc",  # the encoder of sound is the same
+     [NOTHING, NOTHING, (80.2, "Table 5 (Table 6: 79.2)")]),
+    ("kinetics_sound", "r3d18", "scratch",
+     [(46.5, "Table 4 (Table 1: 63.3)"), (17.1, "Table 4 (Table 1: 29.7)"), NOTHING]),
+    ("audioset", "r2plus1d18", "scratch", [NOTHING] * 3),
+    ("kinetics_sound", "r3d18", "supervised", [(86.9, "Table 6"), (53.1, "Table 6"), (78.3, "Table 6")]),
+    ("kinetics700", "r3d18", "supervised", [NOTHING] * 3),
+    ("kinetics_sound", "r3d18", "xmoco", [NOTHING] * 3),  # only in Table 1, of the first split
+])
+def test_tables_4_to_6(any_data, dataset, trunk, method, expected):
+    frame = frame_of("transfer", dataset, method="cmacc,xmoco,scratch,supervised", video_trunk=trunk)
+    rows, (values, places) = frame[frame["method"] == method], zip(*expected, strict=True)
+    assert rows["target"].tolist() == [*COLUMNS]
+    assert rows["published"].tolist() == pytest.approx(list(values), nan_ok=True)
+    assert rows["printed_in"].tolist() == list(places)
+
+
+@pytest.mark.parametrize(("dataset", "clips", "expected"), [
+    ("audioset", 240_000, (90.7, 62.3, 80.9)), ("audioset", 0, (94.1, 66.8, 90.8)),
+    ("audioset", 1000, (math.nan,) * 3), ("kinetics700", 240_000, (90.2, 61.8, 80.2)),
+    ("kinetics700", 0, (math.nan,) * 3),  # which the paper never used whole
+])
+def test_printed_numbers_belong_to_a_number_of_clips(any_data, dataset, clips, expected):
+    frame = frame_of("transfer", dataset, clips=clips)
+    assert frame["published"].tolist() == pytest.approx(list(expected), nan_ok=True)
+
+
+def test_what_is_not_quite_the_papers_is_a_departure(any_data):
+    frame = frame_of("transfer", "kinetics_sound", variant="own_kept")
+    assert frame["departures"].tolist() == [{"own_excluded": False, "data": NOTE}] * 3
+    frame = frame_of("cross_modal", "kinetics_sound")
+    notes = [{} if approach == "Scratch" else {"data": NOTE} for approach in frame["approach"]]
+    assert frame["departures"].tolist() == notes  # an encoder from scratch has seen none of them
+    frame = frame_of("transfer", "audioset", targets="esc50+esc10")
+    assert frame["departures"].tolist() == [{}, {"data": "classified among all 50 classes"}]
+
+
+def test_table_4_pre_trained_on_ucf101(any_data):
+    """Three encoders, each pre-trained on a split's training part: their mean is what is printed, not one of them."""
+    frame = frame_of("transfer", "ucf101", split="1,2,3")
+    assert frame["published"].tolist() == [69.1, 33.3] and frame["split"].tolist() == [0, 0]
+    frame = frame_of("transfer", "ucf101", split="2,1")
+    assert frame["published"].isna().all() and sorted(frame["split"]) == [1, 1, 2, 2]
+
+
+def test_the_mean_over_folds_is_of_each_seed_and_approach(any_data):
+    table, cells = TABLES["transfer"], cells_of("transfer", "esc50", preset="quick", subset=True, targets="esc10",
+                                                method="scratch,smoco", split="1,2,3,4,5", seeds="0,1")
+    tidy = results(cells).sort_values(["method", "seed", "split"])
+    tidy["trained_on"] = 300.0 + tidy["split"]
+    values = tidy["esc10"].to_numpy().reshape(2, 2, 5)
+    frame = table.laid_out(table.select(tidy)).set_index("method")
+    assert list(frame.index) == ["scratch", "smoco"] and (frame["split"] == 0).all() and (frame["n_seeds"] == 2).all()
+    np.testing.assert_allclose(frame["ours"], values.mean((1, 2)))
+    np.testing.assert_allclose(frame["std"], values.mean(2).std(1, ddof=1))
+    assert set(frame["trained_on"]) == {303}
+    some = table.laid_out(table.select(tidy.iloc[:-1])).query("method == 'smoco'")  # whose second seed lacks a fold
+    assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
+
+
+def test_an_encoder_fine_tuned_elsewhere_counts_once(any_data):
+    """Cells that differ in the list of their targets alone; others are rows of their own."""
+    several, one = (cells_of("transfer", "audioset", targets=targets) for targets in ("esc50+ucf101", "esc50"))
+    frame = laid_out("transfer", [*several, *one])
+    assert frame["target"].tolist() == ["esc50", "ucf101"] and set(frame["n_seeds"]) == {1}
+
+
+@pytest.mark.parametrize("table", LAYOUTS)
+def test_departures_are_said_and_nothing_is_printed_beside_bundled_data(any_data, table):
+    frame = frame_of(table, EMBEDDED[table], variant="released_momentum", precision="bfloat16")
+    place = LAYOUTS[table].index("ours")
+    assert list(frame.columns) == [*LAYOUTS[table][:place], "departures", *LAYOUTS[table][place:]]
+    everything, without_keys = {"momentum": 0.9, "precision": "bfloat16"}, {"precision": "bfloat16"}
+    expected = [without_keys if name in ("Scratch", "Supervised") else everything for name in frame.get("approach", [])]
+    assert frame["departures"].tolist() == (expected or [everything] * len(frame))
+    assert frame[["published", "difference"]].isna().all(axis=None) and frame["ours"].notna().all()
+
+
+# ---------------------------------------------------------------------------------------------- Tables 4 to 6
+
+
+def ours(dataset="kinetics_sound", preset="paper", *, methods=("scratch", "cmacc"), splits=(0,), **accuracies):
+    """A table of `transfer`, 10 points apart by method and a point by split."""
+    rows = [
+        (method, "r3d18", split, target, value + 10 * place + split)
+        for place, method in enumerate(methods) for split in splits
+        for target, value in (accuracies or {"ucf101": 50.0, "hmdb51": 20.0, "esc50": 60.0}).items()
+    ]
+    table = DataFrame(rows, columns=["method", "video_trunk", "split", "target", "ours"])
+    trained_on = table["method"].ne("scratch") * (21_900.0 + table["split"])
+    return table.assign(n_seeds=2, preset=preset, dataset=dataset, trained_on=trained_on)
+
+
+def own_rows(number, table):
+    rows = merged(number, table)
+    return rows[rows["source"].str.startswith("here")]
+
+
+@pytest.mark.parametrize(("number", "columns", "targets"), [
+    (4, ["method", "architecture", "pretrain_set", "pretrain_size"], ["UCF101", "HMDB51"]),
+    (5, ["method", "architecture", "pretrain_set", "pretrain_size"], ["ESC50"]),
+    (6, ["method", "pretrain_set", "pretrain_size"], ["UCF101", "HMDB51", "ESC50"]),
+])
+def test_the_printed_rows_alone(number, columns, targets):
+    rows, table = merged(number), printed(f"cmacc_table{number}")
+    assert list(rows.columns) == [*columns, *targets, "source"] and len(rows) == len(table)
+    for target in targets:
+        assert sorted(rows[target].dropna()) == sorted(table[target].dropna())
+    sets = rows["pretrain_set"].tolist()
+    assert sum(a != b for a, b in itertools.pairwise(sets)) == len(set(sets)) - 1  # each in one piece
+    sources = set(rows["source"])
+    assert {"printed: excerpted (dagger)", "printed: own"} < sources if number == 6 else sources == {"printed"}
+
+
+def test_our_rows_stand_last_among_those_of_their_set():
+    rows = merged(4, ours())
+    assert len(rows) == len(printed("cmacc_table4")) + 2 and rows["pretrain_set"].iloc[0] == "-"
+    sound, scratch = (rows[rows["pretrain_set"] == name] for name in ("Kinetics-Sound", "-"))
+    assert sound["method"].tolist() == ["CM-ACC", "CM-ACC"] and sound["UCF101"].tolist() == [77.2, 60.0]
+    assert sound["HMDB51"].tolist() == [40.6, 30.0] and sound["architecture"].tolist() == ["3D-ResNet18"] * 2
+    assert sound["source"].tolist() == [
+        "printed", "here: kinetics_sound, paper recipe, mean of all splits, seeds: 2"
+    ]
+    assert scratch["method"].tolist() == ["Scratch", "Scratch"] and scratch["UCF101"].tolist() == [46.5, 50.0]
+    rows = merged(5, ours("hmdb51", methods=("smoco",)))  # which nobody printed
+    assert rows["pretrain_set"].iloc[-1] == "HMDB51" and rows["architecture"].iloc[-1] == "ResNet-18"
+
+
+def test_our_rows_say_how_much_they_were_trained_on():
+    sizes = own_rows(6, ours()).set_index("method")["pretrain_size"]
+    assert sizes.to_dict() == {"Scratch": "", "CM-ACC": "21,900"}
+    rows = own_rows(6, ours("ucf101", splits=(1, 2), methods=("cmacc",), ucf101=50.0))
+    assert rows["pretrain_size"].tolist() == ["21,901 to 21,902"]
+
+
+def test_of_splits_their_mean_or_that_of_all_splits_alone():
+    """A seed that lacks a fold gives rows of the folds it has beside the mean of the others."""
+    row, = own_rows(5, ours("esc50", methods=("smoco",), splits=(0, 1, 2), esc50=60.0)).itertuples()
+    assert row.ESC50 == 60.0 and "mean of all splits" in row.source
+    row, = own_rows(6, ours("ucf101 (subset)", "quick", methods=("cmacc",), splits=(1, 2, 3), ucf101=50.0)).itertuples()
+    assert row.UCF101 == 52.0 and math.isnan(row.HMDB51) and row.pretrain_set == "UCF101"
+    assert row.source == "here: ucf101 (subset), quick recipe, split 1, 2, 3, seeds: 2"
+
+
+def test_rows_that_depart_from_the_preset_are_named_and_not_averaged_with_others():
+    tables = [ours(methods=("cmacc",), esc50=value) for value in (60.0, 70.0)]
+    rows = own_rows(5, concat([table.assign(departures=[departures]) for table, departures in
+                               zip(tables, ({"own_excluded": False}, {}), strict=True)]))
+    usual = "here: kinetics_sound, paper recipe, mean of all splits"
+    assert rows["ESC50"].tolist() == [60.0, 70.0]
+    assert rows["source"].tolist() == [f"{usual}, own_excluded=False, seeds: 2", f"{usual}, seeds: 2"]
+
+
+def test_rows_that_answer_to_nothing_printed_stay_out():
+    assert own_rows(5, ours(ucf101=50.0)).empty
+    assert own_rows(4, ours("synthetic", "quick", synthetic_video=50.0)).empty
+    assert own_rows(4, ours("synthetic", "quick", ucf101=50.0)).empty
+    with pytest.raises(ValueError, match="number=3 is not one of: 4, 5, 6"):
+        merged(3)
