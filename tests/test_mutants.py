@@ -22,8 +22,8 @@ def test_every_mutant_of_a_module_is_another_program():
 
 
 def test_all_mutants_of_contrast_are_tried_and_those_that_the_seed_draws_of_the_rest():
-    tried, again, others = (mutants.campaign(5, seed) for seed in (0, 0, 1))
-    assert tried == again and tried[:-5] == others[:-5] and tried[-5:] != others[-5:]
+    tried, others = (mutants.campaign(5, seed) for seed in (0, 1))
+    assert tried[:-5] == others[:-5] and tried[-5:] != others[-5:]
     assert all(mutant.module.startswith("repro/contrast/") for mutant in tried[:-5])
     assert [mutant for mutant in tried if mutant.module == MODULE] == mutants.mutants(MODULE)
     assert not any(mutant.module.startswith("repro/contrast/") for mutant in tried[-5:])

@@ -5,7 +5,7 @@
 At the paper's size (NW-UCLA: batch 32, at most 50 frames, 60 inputs, 512 units, dictionaries of 1,024 and 640 entries)
 on made-up sequences. The plain transcription calls torch.nn.GRU once per view, computes padding like any frame, repeats
 the decoder's input, and takes the difference of every decoded sequence to every entry by broadcasting. Both take the
-same steps, in turns, and must arrive at the same losses. Memory is that of the tensors that a step makes.
+same steps, in turns, and must arrive at the same losses.
 """
 
 import statistics
@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from tests.benchmarks.stopwatch import CPU, in_parts, peak, sequences
+from tests.benchmarks.stopwatch import CPU, in_parts, sequences
 from tests.benchmarks.turns import options, ratios
 
 SEQUENCES, FRAMES, FEATURES = 1013, 50, 60
@@ -122,7 +122,7 @@ def lengths(full: bool) -> Tensor:
 
 
 def main() -> None:
-    """Print the parts of a step, its memory and last the ratio."""
+    """Print the parts of a step, and last the ratio."""
     chosen = options(__doc__, threads=2, precision="float32", objectives="AE+CE+AD+CD", full=False, steps=15, warm_up=5)
     torch.set_num_threads(chosen.threads)
     data = sequences(lengths(chosen.full), FEATURES)
@@ -145,7 +145,6 @@ def main() -> None:
     print(f"{'':<24}{'plain':>8}{'ours':>8}")
     for part, plain in taken["plain"].items():
         print(f"{part:<24}{statistics.median(plain):8.1f}{statistics.median(taken['ours'][part]):8.1f}")
-    print(f"{'MiB':<24}{peak(learners['plain'].step):8.0f}{peak(learners['ours'].step):8.0f}")
     print(f"plain : ours, least / median / most of the steps: {ratios(taken['plain']['step'], taken['ours']['step'])}")
 
 

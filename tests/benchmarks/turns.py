@@ -49,7 +49,7 @@ def show(taken: Seconds, amount: float, unit: str, beside: str) -> None:
     """Print a line for each work: how much it gets done a second, and how many times as much as one of them."""
     for name, seconds in taken.items():
         rates = spread([amount / each for each in seconds], ".4g")
-        print(f"{name:<28}{rates:<26}{unit} a second, {ratios(taken[beside], seconds)} times {beside}")
+        print(f"{name:<28} {rates:<28} {unit} a second, {ratios(taken[beside], seconds)} times {beside}")
 
 
 def largest(differences: Iterable[float]) -> float:
