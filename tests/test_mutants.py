@@ -1,31 +1,45 @@
 """The campaign of mutants: what it changes, and that the tests it runs see the change."""
 
-import subprocess
-import sys
+import ast
 
-from repro.data import manifest
+import pytest
+
 from tests.campaigns import mutants
 
-BROKEN = """
-import sys
-from tests.campaigns.mutants import Mutant, _begin, kills
-_begin(sys.argv[1])
-print(kills(Mutant("dictionary", 1, "", "", "raise RuntimeError")))
-"""
+MODULE = "repro/contrast/dictionary.py"
 
 
 def test_every_mutant_of_a_module_is_another_program():
-    original = mutants.ast.unparse(mutants.ast.parse(mutants.source("dictionary")))
-    sources = [each.source for each in mutants.mutants("dictionary")]
-    assert len(sources) > 20 and original not in sources
-    assert len(sources) == len(set(sources))
-    for source in sources:
-        compile(source, "dictionary.py", "exec")
+    every = mutants.mutants(MODULE)
+    sources = [mutants.source(mutant) for mutant in every]
+    assert len(sources) == len(set(sources)) > 20
+    original = ast.unparse(ast.parse((mutants.ROOT / MODULE).read_text()))
+    for mutant, source in zip(every, sources, strict=True):
+        compile(source, MODULE, "exec")
+        lines = zip(original.splitlines(), source.splitlines(), strict=False)
+        old, new = next((old, new) for old, new in lines if old != new)
+        assert mutant.before.strip() in old or mutant.after.strip() in new
 
 
-def test_the_tests_see_what_is_changed_and_the_checkout_is_left_alone(tmp_path):
-    before = mutants.source("dictionary")
-    command = [sys.executable, "-c", BROKEN, str(tmp_path)]
-    done = subprocess.run(command, cwd=manifest.project_root(), capture_output=True, text=True, check=False)
-    assert done.stdout == "True\n", done.stderr
-    assert mutants.source("dictionary") == before
+def test_all_mutants_of_contrast_are_tried_and_those_that_the_seed_draws_of_the_rest():
+    tried, others = (mutants.campaign(5, seed) for seed in (0, 1))
+    assert tried[:-5] == others[:-5] and tried[-5:] != others[-5:]
+    assert all(mutant.module.startswith("repro/contrast/") for mutant in tried[:-5])
+    assert [mutant for mutant in tried if mutant.module == MODULE] == mutants.mutants(MODULE)
+    assert not any(mutant.module.startswith("repro/contrast/") for mutant in tried[-5:])
+
+
+@pytest.mark.parametrize(("module", "first", "last"), [
+    ("repro/contrast/negatives.py", "tests/contrast/test_negatives.py", "tests/contrast/test_seeding_released.py"),
+    ("repro/table.py", "tests/test_table.py", "tests/test_table.py"),
+    ("repro/papers/jcl/tables.py", "tests/papers/jcl/test_tables.py", "tests/papers/jcl/"),
+])
+def test_the_tests_of_a_module_come_before_those_of_its_folder(module, first, last):
+    tests = mutants.tests_of(module)
+    assert tests[0] == first and last.rpartition("/")[0] in tests[-1] and len(tests) == len(set(tests)) > 1
+
+
+def test_the_tests_see_what_is_changed_and_the_checkout_is_left_alone():
+    before = (mutants.ROOT / MODULE).read_text()
+    assert mutants.killed(MODULE, "raise RuntimeError")
+    assert (mutants.ROOT / MODULE).read_text() == before

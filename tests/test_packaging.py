@@ -37,6 +37,8 @@ def installed(tmp_path_factory):
     called(*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(source / "dist"), str(source))
     wheel, = (source / "dist").glob("repro-*.whl")
     called(*pip, "install", *offline, "--target", str(target), str(wheel))
+    where = called(sys.executable, "-c", "import repro; print(repro.__file__)", cwd=target)
+    assert where.strip() == str(target / "repro" / "__init__.py")
     return target
 
 
@@ -51,13 +53,7 @@ def away(installed, tmp_path):
     """Runs the installed package's command line in a folder of its own; returns its output."""
     environment = {name: value for name, value in os.environ.items() if name not in ("REPRO_DATA", "REPRO_RUNS")}
     environment |= {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
-
-    def run(*arguments, module=("-m", "repro")):
-        return called(sys.executable, *module, *arguments, env=environment, cwd=tmp_path)
-
-    where = run("import repro; print(repro.__file__)", module=("-c",))
-    assert where.strip() == str(installed / "repro" / "__init__.py")
-    return run
+    return lambda *arguments: called(sys.executable, "-m", "repro", *arguments, env=environment, cwd=tmp_path)
 
 
 @needs_backend

@@ -3,11 +3,8 @@
 `tests/campaigns/fuzz.py` damages whole files instead.
 """
 
-import csv
-import io
 import json
 import math
-import zipfile
 
 import numpy as np
 import pytest
@@ -16,12 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from ntu_files import text as ntu_text
 
-from repro.audiovisual import decode, splits
 from repro.audiovisual.recipe import AudioVisualRecipe
-from repro.data import archives, manifest
+from repro.data import manifest
 from repro.image.recipe import ImageRecipe
 from repro.recipe import LARGEST, Recipe, parse_number, parse_numbers
-from repro.run.export import COLUMNS, read_cells
 from repro.run.files import parse_json
 from repro.run.store import read_result, write_json
 from repro.skeleton import data, ntu
@@ -124,17 +119,6 @@ def test_any_recording_of_ucla_is_read_to_the_last_bit(frames):
     assert (found.lengths.tolist(), found.subjects.tolist(), found.views.tolist()) == ([len(frames)], [2], [4])
 
 
-@given(st.dictionaries(NAMES, st.binary(max_size=300), min_size=1, max_size=5), st.sampled_from([0, 8, 12]))
-@tried(100)
-def test_any_members_of_an_archive_are_read_as_they_were_packed(folder, files, method):
-    path = folder / "things.zip"
-    with zipfile.ZipFile(path, "w", method) as archive:
-        for name, contents in files.items():
-            archive.writestr(name, contents)
-    shown = {name: contents for name, contents in files.items() if not name.startswith(".")}
-    assert archives.members(path) == sorted(shown.items())
-
-
 @given(st.dictionaries(st.text(), st.one_of(st.integers(1 - 2**63, 2**63 - 1), st.floats(), st.text())))
 @tried(200)
 def test_any_result_is_read_back_unless_a_number_is_not_finite(folder, result):
@@ -166,13 +150,6 @@ def test_an_object_is_refused_for_one_number_wherever_it_is(value, name, wrong, 
         parse_json(json.dumps(value | {name: wrong}))
 
 
-@given(VALUE.filter(lambda value: not isinstance(value, dict)))
-@tried(200)
-def test_what_is_no_object_is_refused_by_its_type(value):
-    with pytest.raises(ValueError, match=f"it holds a {type(value).__name__}"):
-        parse_json(json.dumps(value))
-
-
 @given(st.text(max_size=60))
 @tried(300)
 def test_any_text_is_an_object_of_finite_numbers_or_refused(text):
@@ -181,25 +158,6 @@ def test_any_text_is_an_object_of_finite_numbers_or_refused(text):
     except ValueError:
         return
     assert found == json.loads(text)
-
-
-@given(st.lists(st.tuples(*[st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=8)] * 6,
-                          *[st.integers(0, LARGEST)] * 2, st.floats(allow_nan=False, allow_infinity=False)),
-                max_size=4))
-@tried(100)
-def test_any_exported_cells_are_read_back(folder, drawn):
-    rows = []
-    for *texts, seed, version, linear in drawn:
-        names = ("key", "study", "preset", "dataset", "digest", "commit")
-        row = dict(zip(names, texts, strict=True)) | {"seed": seed, "version": version}
-        row |= {"changes": "null" if version % 2 else '{"epochs": 3}', "recipe": "{}"}
-        rows.append(row | {"metrics": json.dumps({"linear": linear}), "cost": '{"finished": "2024"}'})
-    path = folder / "cells.csv"
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
-    assert read_cells(path).to_dict("records") == rows
 
 
 VALUES = st.lists(st.integers(0, 4), max_size=3)
@@ -223,25 +181,3 @@ def test_any_parts_of_a_split_are_those_of_a_loop_and_never_overlap(samples, tra
             split.masks(columns)
         return
     assert {part: mask.tolist() for part, mask in split.masks(columns).items()} == expected
-
-
-@given(st.dictionaries(st.text("abc-_0", min_size=11, max_size=11), st.tuples(LINE, st.integers(0, 900)), max_size=5))
-@tried(200)
-def test_any_labels_in_a_list_of_kinetics_are_read_as_they_are_written(rows):
-    written = io.StringIO()
-    writer = csv.writer(written, quoting=csv.QUOTE_ALL)
-    writer.writerow(["label", "youtube_id", "time_start", "time_end"])
-    writer.writerows([label, name, start, start + 10] for name, (label, start) in rows.items())
-    listing = splits.kinetics({"train.csv": written.getvalue()})
-    found = {name: listing.classes[label] if label >= 0 else "" for name, label in
-             listing.clips.label.items()}
-    assert found == {f"{name}_{start:06d}_{start + 10:06d}": label.strip() for name, (label, start) in rows.items()}
-
-
-@given(arrays.arrays(np.float32, st.integers(0, 5).map(lambda frames: 1600 * frames),
-                     elements=st.floats(-decode.LOUDEST, decode.LOUDEST, width=32)))
-@tried(30)
-def test_the_rows_of_any_sound_are_finite_and_not_below_silence(samples):
-    rows = decode.log_mel(samples)
-    assert rows.shape == (len(samples) // decode.HOP, decode.BANDS) and np.isfinite(rows).all()
-    assert (rows >= np.float32(math.log(decode.FLOOR)) - 1e-5).all()

@@ -2,13 +2,13 @@
 
 import ast
 import hashlib
+import importlib.util
 import io
 import pickle
 import struct
-import subprocess
-import sys
 import tarfile
 import tracemalloc
+import warnings
 import zlib
 
 import numpy as np
@@ -154,26 +154,17 @@ def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def test_a_picture_of_absurd_size_is_refused(tmp_path):
-    header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
-    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(100))) + chunk(b"IEND", b"")
-    with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture .*decompression bomb"):
-        read_rgb(io.BytesIO(b"\x89PNG\r\n\x1a\n" + chunks), "x.png")
-
-
-@pytest.mark.parametrize(("pixels", "warned"), [(9_000 * 9_000, False), (10_000 * 10_000, True)])
-def test_pictures_are_refused_from_the_size_on_of_which_pillow_warns(tmp_path, pixels, warned):
-    """Also where warnings are no errors."""
-    side = int(pixels**0.5)
+@pytest.mark.parametrize(("side", "bomb"), [(9_000, False), (10_000, True), (60_000, True)])
+def test_pictures_are_refused_from_the_size_on_of_which_pillow_warns(side, bomb):
+    """Also where warnings are no errors, as they are here."""
     header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
-    path = tmp_path / "x.png"
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) +
-                     chunk(b"IEND", b""))
-    code = f"from repro.image.files import read_rgb; from pathlib import Path; read_rgb(Path({str(path)!r}), 'x.png')"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    error = process.stderr.splitlines()[-1]
-    assert error.startswith("ValueError: x.png cannot be read as a picture")
-    assert ("decompression bomb" in error) == warned
+    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"x\.png cannot be read as a picture") as refusal:
+        warnings.resetwarnings()
+        spec = importlib.util.find_spec("repro.image.files")  # which says at its import what is an error to it
+        spec.loader.exec_module(fresh := importlib.util.module_from_spec(spec))
+        fresh.read_rgb(io.BytesIO(b"\x89PNG\r\n\x1a\n" + chunks), "x.png")
+    assert ("decompression bomb" in str(refusal.value)) == bomb
 
 
 @pytest.mark.parametrize("kind", ["gif", "bmp", "ppm", "tiff", "eps"])

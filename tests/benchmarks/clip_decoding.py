@@ -1,29 +1,26 @@
 """How fast clips are prepared: the parts of decoding, in one process.
 
-    python3 -m tests.benchmarks.clip_decoding [DATASET, its files below REPRO_DATA]
+    python3 -m tests.benchmarks.clip_decoding [--dataset NAME, its files below REPRO_DATA]
 
-CPU time of one core per clip, and clips per second, the least, the median and the most of several turns; without a data
-set, made-up clips of ten seconds, 340 x 256 at 30 per second, H.264 and AAC, as those of Kinetics often are. Projected
-are hours of one core, from the median, for the paper's numbers of clips: 240,000 of Kinetics-700, 1.8 million of
-AudioSet.
+CPU time of one core per clip, and clips per second; without a data set, of made-up clips of ten seconds, 340 x 256 at
+30 per second, H.264 and AAC, as those of Kinetics often are. Projected are hours of one core, from the median, for the
+paper's numbers of clips: 240,000 of Kinetics-700, 1.8 million of AudioSet.
 """
 
-import argparse
 import functools
 import io
 import math
 import statistics
 import time
-from collections.abc import Callable
 from fractions import Fraction
 
 import av
 import numpy as np
 
-from repro.audiovisual import decode, prepare, splits
-from tests.benchmarks.spread import spread
+from repro.audiovisual import decode, prepare
+from tests.benchmarks.turns import options, spread, turns
 
-TURNS, MOST, PAPER = 3, 24, (240_000, 1_800_000)
+ROUNDS, MOST, PAPER = 3, 24, (240_000, 1_800_000)
 
 
 def made_up() -> bytes:
@@ -47,23 +44,6 @@ def made_up() -> bytes:
     return target.getvalue()
 
 
-def real(name: str) -> list[bytes]:
-    """Some clips of a data set, evenly spread."""
-    items = prepare.find(name, None, subset=True).items
-    return [item.entry.read() for item in items[:: max(1, len(items) // MOST)]]
-
-
-def turns(work: Callable, files: list) -> list[float]:
-    """CPU seconds per file of calling `work` on each, of every turn."""
-    times = []
-    for _ in range(TURNS):
-        start = time.process_time()
-        for each in files:
-            work(each)
-        times.append((time.process_time() - start) / len(files))
-    return times
-
-
 def decoded(contents: bytes) -> None:
     """Decode all pictures and keep none: what the format costs at least."""
     with decode.opened(contents) as container:
@@ -79,29 +59,25 @@ def lasts(contents: bytes) -> float:
 
 def main() -> None:
     """Time pictures, sound and all of a clip."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("dataset", nargs="?", choices=tuple(splits.LAYOUTS), help="made-up clips without one")
-    name = parser.parse_args().dataset
-    files = real(name) if name else [made_up()] * 4
-    needs = "audio" if name == "esc50" else "video"
-    decode.log_mel(np.zeros(1600, dtype=np.float32))  # the first use compiles
-
-    def whole(contents: bytes, size: int) -> None:
-        decode.decode(contents, needs=needs, size=size, listed=math.nan)
-
-    works: dict[str, Callable] = {}
+    name = options(__doc__, dataset="").dataset
+    files, needs = [made_up()] * 4, "audio" if name == "esc50" else "video"
+    if name:
+        items = prepare.find(name, None, subset=True).items
+        files = [item.entry.read() for item in items[:: max(1, len(items) // MOST)]]
+    sizes = (128, 256) if needs == "video" else (128,)
+    readers = {"sound, decoded": decode.read_sound}
+    readers |= {f"all, size {size}": functools.partial(decode.decode, needs=needs, size=size, listed=math.nan)
+                for size in sizes}
     if needs == "video":
-        works |= {"pictures, decoded": decoded, "pictures, size 128": functools.partial(decode.read_pictures, size=128)}
-    works["sound, decoded"] = decode.read_sound
-    for size in (128, 256) if needs == "video" else (128,):
-        works[f"all, size {size}"] = functools.partial(whole, size=size)
-    seconds = sum(map(lasts, files)) / len(files)
-    print(f"{name or 'made-up clips'}: {len(files)} clips of {seconds:.1f} s on average, one core, {TURNS} turns")
-    for part, work in works.items():
-        times = turns(work, files)
-        rate = spread([1 / each for each in times], ".1f")
-        hours = ", ".join(f"{statistics.median(times) * count / 3600:.1f} h for {count:,}" for count in PAPER)
-        print(f"{part:<20}{statistics.median(times) * 1000:8.1f} ms per clip; clips/s {rate}; {hours}")
+        readers["pictures, decoded"] = decoded
+        readers["pictures, size 128"] = functools.partial(decode.read_pictures, size=128)
+    works = {part: lambda read=read: [read(contents) for contents in files] for part, read in readers.items()}
+    length = sum(lasts(contents) for contents in files) / len(files)
+    print(f"{name or 'made-up clips'}: {len(files)} clips of {length:.1f} s on average, one core, {ROUNDS} rounds")
+    for part, seconds in turns(works, ROUNDS, clock=time.process_time).items():
+        of_one = [each / len(files) for each in seconds]
+        hours = ", ".join(f"{statistics.median(of_one) * count / 3600:.1f} h for {count:,}" for count in PAPER)
+        print(f"{part:<20}{spread(of_one)} s a clip; {spread([1 / each for each in of_one])} clips a second; {hours}")
 
 
 if __name__ == "__main__":

@@ -9,9 +9,6 @@ antialias, and v2, called on one image after another, works on uint8 until it no
 `bench`. Random numbers are fixed, times are not: quote ratios of one call.
 """
 
-import argparse
-import statistics
-import time
 from collections.abc import Callable
 
 import kornia.augmentation
@@ -22,18 +19,11 @@ from torchvision.transforms import v2
 from repro.image.augment import View, strong
 from repro.image.operations import KERNEL_SIZE
 from repro.image.views import normalisation
-from tests.benchmarks.spread import ratios
+from tests.benchmarks.turns import options, show, turns
 
 
-def ours(view: View) -> Callable[[Tensor], Tensor]:
-    """The view with a generator of its own."""
-    generator = torch.Generator().manual_seed(0)
-    return lambda images: view(images, generator=generator)
-
-
-def kornia_batched(view: View) -> Callable[[Tensor], Tensor]:
+def kornia_batched(view: View, kernel: int) -> Callable[[Tensor], Tensor]:
     """The same operations of kornia on the whole batch."""
-    kernel = kernel_size(view)
     transform = torch.nn.Sequential(
         kornia.augmentation.RandomResizedCrop((view.size, view.size), view.scale, view.ratio, align_corners=False),
         kornia.augmentation.RandomHorizontalFlip(p=view.flip),
@@ -45,58 +35,36 @@ def kornia_batched(view: View) -> Callable[[Tensor], Tensor]:
     return lambda images: transform(images.float() / 255)
 
 
-def torchvision_per_sample(view: View) -> Callable[[Tensor], Tensor]:
+def torchvision_per_sample(view: View, kernel: int) -> Callable[[Tensor], Tensor]:
     """The same operations of torchvision's v2 on one image after another."""
     transform = v2.Compose([
         v2.RandomResizedCrop(view.size, view.scale, view.ratio),
         v2.RandomHorizontalFlip(view.flip),
         v2.RandomApply([v2.ColorJitter(*view.strength)], view.jitter),
         v2.RandomGrayscale(view.greyscale),
-        v2.RandomApply([v2.GaussianBlur(kernel_size(view), view.sigma)], view.blur),
+        v2.RandomApply([v2.GaussianBlur(kernel, view.sigma)], view.blur),
         v2.ToDtype(torch.float32, scale=True),
         v2.Normalize(*view.normalisation),
     ])
     return lambda images: torch.stack([transform(image) for image in images])
 
 
-def kernel_size(view: View) -> int:
-    """Pixels of a side of our blur's kernel."""
-    return min(KERNEL_SIZE, 2 * view.size - 1)
-
-
-def seconds(options: argparse.Namespace) -> dict[str, list[float]]:
-    """Seconds of a batch, of every round, by name."""
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(0)
-    view = strong(options.size, normalisation("cifar10"))
-    kinds = {"ours": ours(view), "kornia": kornia_batched(view), "v2 per sample": torchvision_per_sample(view)}
-    images = torch.randint(0, 256, (options.batch, 3, options.size, options.size), dtype=torch.uint8)
-    taken = {name: [] for name in kinds}
-    for number in range(options.warm_up + options.rounds):
-        for name, kind in kinds.items():
-            start = time.perf_counter()
-            with torch.no_grad():
-                kind(images)
-            if number >= options.warm_up:
-                taken[name].append(time.perf_counter() - start)
-    return taken
-
-
+@torch.no_grad()
 def main() -> None:
-    """Print images per second of each, and last the ratios of ours to the others."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", type=int, default=32)
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--warm-up", type=int, default=3)
-    options = parser.parse_args()
-    taken = seconds(options)
-    print(f"{options.batch} images of {options.size} pixels, {options.threads} threads, images a second:")
-    for name, found in taken.items():
-        print(f"{name:<16}{options.batch / statistics.median(found):10,.0f}")
-    print("ours to the others, least / median / most of the rounds: "
-          + "; ".join(f"{name} {ratios(taken[name], taken['ours'])}" for name in ("kornia", "v2 per sample")))
+    """Print images per second of each, and how many times as many ours makes."""
+    chosen = options(__doc__, size=32, batch=256, threads=2, rounds=15, warm_up=3)
+    torch.set_num_threads(chosen.threads)
+    torch.manual_seed(0)
+    images = torch.randint(0, 256, (chosen.batch, 3, chosen.size, chosen.size), dtype=torch.uint8)
+    view, draws = strong(chosen.size, normalisation("cifar10")), torch.Generator().manual_seed(0)
+    kernel = min(KERNEL_SIZE, 2 * view.size - 1)  # pixels of a side, as of our blur
+    kinds = {"ours": lambda images: view(images, generator=draws), "kornia": kornia_batched(view, kernel),
+             "v2 per sample": torchvision_per_sample(view, kernel)}
+    works = {name: lambda make=make: make(images) for name, make in kinds.items()}
+    taken = turns(works, chosen.rounds, warm_up=chosen.warm_up)
+    print(f"{chosen.batch} images of {chosen.size} pixels, {chosen.threads} threads; least / median / most")
+    for name in ("kornia", "v2 per sample"):
+        show({"ours": taken["ours"], name: taken[name]}, chosen.batch, "images", name)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,11 @@
 Made-up JPEGs of 500 x 375 pixels, blurred noise at a quality at which they are about as long as ImageNet's, 110 kB.
 The training loader decodes every picture once and cuts two random views of 224 pixels out of it. Beside it, in the same
 run and in turns, one process that only decodes: what the format costs at least. Memory is the most that this process
-has held after one and after four passes: it must not grow with the images seen.
+has held after the rounds and after four more passes: it must not grow with the images seen.
 """
 
-import argparse
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +21,8 @@ from repro.image.batches import Streamed
 from repro.image.files import Files
 from repro.image.views import normalisation
 from repro.run.cost import peak_mb
-from tests.benchmarks.spread import ratios, spread
+from tests.benchmarks.stopwatch import CPU
+from tests.benchmarks.turns import options, show, turns
 
 SIZE, BATCH, VIEWS, EPOCH = 224, 64, 2, 1_281_167
 
@@ -38,55 +36,33 @@ def made_up(folder: Path, count: int) -> Files:
     return Files(folder, np.array([f"{number}.JPEG".encode() for number in range(count)]))
 
 
-def loaded(files: Files, workers: int) -> None:
+def load(files: Files, workers: int) -> None:
     """Have all pictures decoded and cut."""
     views = [strong(SIZE, normalisation("imagenet"))] * VIEWS
-    source = Streamed(files, views, torch.device("cpu"), workers=workers)
+    source = Streamed(files, views, CPU, workers=workers)
     for _ in source.batches(torch.arange(len(files)), batch=BATCH, seed=(0,)):
         pass
 
 
-def decoded(files: Files) -> None:
-    """Decode all pictures here."""
-    for place in range(len(files)):
-        files.read(place)
-
-
-def rate(work: Callable[[], None], images: int) -> float:
-    """Images per second of a call."""
-    start = time.perf_counter()
-    work()
-    return images / (time.perf_counter() - start)
-
-
 def main() -> None:
     """Print images per second, ratios to decoding alone, and memory."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", default="1,2", help="comma list")
-    parser.add_argument("--images", type=int, default=512)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    chosen = options(__doc__, workers="1,2", images=512, rounds=3)
     with tempfile.TemporaryDirectory() as folder:
-        files = made_up(Path(folder), options.images)
-        length = sum(path.stat().st_size for path in Path(folder).iterdir()) / options.images
-        works = {"decoding alone": lambda: decoded(files)}
-        for count in map(int, options.workers.split(",")):
-            works[f"loader, {count} processes"] = lambda count=count: loaded(files, count)
-        rates: dict[str, list[float]] = {name: [] for name in works}
-        for _ in range(options.rounds):
-            for name, work in works.items():
-                rates[name].append(rate(work, options.images))
-        first = peak_mb(torch.device("cpu"))
+        files = made_up(Path(folder), chosen.images)
+        length = sum(path.stat().st_size for path in Path(folder).iterdir()) / chosen.images
+        works = {"decoding alone": lambda: [files.read(place) for place in range(len(files))]}
+        for count in map(int, chosen.workers.split(",")):
+            works[f"loader, {count} processes"] = lambda count=count: load(files, count)
+        taken = turns(works, chosen.rounds, warm_up=0)
+        first = peak_mb(CPU)
         for _ in range(4):
-            loaded(files, 1)
-        last = peak_mb(torch.device("cpu"))
-    print(f"{options.images} pictures of {length / 1000:.0f} kB; least / median / most of {options.rounds} rounds")
-    for name, found in rates.items():
-        hours = EPOCH / statistics.median(found) / 3600
-        beside = ratios(found, rates["decoding alone"])
-        print(f"{name:<22}{spread(found, '.0f'):<20}images/s{beside:>22} x decoding alone"
-              f"{hours:6.1f} h for an epoch of ImageNet")
-    print(f"memory at most: {first} MB after {options.rounds} rounds, {last} MB after four more passes")
+            load(files, 1)
+        last = peak_mb(CPU)
+    print(f"{chosen.images} pictures of {length / 1000:.0f} kB; least / median / most of {chosen.rounds} rounds")
+    show(taken, chosen.images, "images", "decoding alone")
+    for name, seconds in taken.items():
+        print(f"{name}: {EPOCH * statistics.median(seconds) / chosen.images / 3600:.1f} h for an epoch of ImageNet")
+    print(f"memory at most: {first} MB after {chosen.rounds} rounds, {last} MB after four more passes")
 
 
 if __name__ == "__main__":

@@ -4,14 +4,11 @@
 
 Two strong views of made-up images of 32 x 32 pixels, a dictionary of 4,096 keys. The plain loop has lightly's MoCo v2
 transform on PIL images in two worker processes, its projection head, memory bank and momentum update, float32 and
-torch's own memory format. All take a few steps in turns, several times: rates are medians, ratios least, median and
-most of the rounds. Needs the group `bench`.
+torch's own memory format. All take a few steps in turns, several times. Needs the group `bench`.
 """
 
-import argparse
 import copy
-import statistics
-import time
+import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,11 +21,10 @@ from torch.utils.data import DataLoader, Dataset
 from repro.image.convolution import TrimmedConv2d
 from repro.image.data import ImageSet
 from repro.image.pretrain import Pretrainer
-from repro.image.recipe import ImageRecipe, paper
-from tests.benchmarks.spread import ratios
-from tests.benchmarks.stopwatch import in_parts, wait
+from repro.image.recipe import paper
+from tests.benchmarks.stopwatch import CPU, shares
+from tests.benchmarks.turns import options, show, turns
 
-CPU = torch.device("cpu")
 BATCH = {"small": 128, "stock": 256}
 ROUNDS = 3
 EPOCH = 40  # steps, so that the plain loop's workers seldom start anew
@@ -40,62 +36,33 @@ PARTS = {
     "SGD": ("optimiser.step",),
     "dictionary, momentum": ("dictionary.enqueue", "keys.update"),
 }
+BEST = "bfloat16, channels last"
+SETTINGS = {
+    "float32": {"precision": "float32", "channels_last": False},
+    "float32, channels last": {"precision": "float32", "channels_last": True},
+    BEST: {"precision": "bfloat16", "channels_last": True},
+}
 
 
 def main() -> None:
     """Print images per second of every setting and its ratio to the plain loop, and the parts of ours."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--stems", default="small,stock")
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    for stem in options.stems.split(","):
-        batch = BATCH[stem]
-        ours = {name: learner(stem, batch, **changes) for name, changes in SETTINGS.items()}
-        ours["the same with whole kernels"] = with_whole_kernels(learner(stem, batch, **SETTINGS[BEST]))
-        loops = {"lightly's parts": plain(stem, batch)} | {name: _steps(each) for name, each in ours.items()}
-        taken = seconds(loops, options.steps)
-        (first, slowest), *others = taken.items()
-        print(f"{stem} stem, batch {batch}, {options.threads} threads: {first} {rate(batch, slowest)} images/s; "
-              + "; ".join(f"{name} {rate(batch, found)} ({ratios(slowest, found)} times)" for name, found in others))
+    chosen = options(__doc__, threads=2, steps=10, stems="small,stock")
+    torch.set_num_threads(chosen.threads)
+    for stem in chosen.stems.split(","):
+        ours = {name: learner(stem, BATCH[stem], **changes) for name, changes in SETTINGS.items()}
+        ours["the same, whole kernels"] = with_whole_kernels(learner(stem, BATCH[stem], **SETTINGS[BEST]))
+        works = {"lightly's parts": functools.partial(next, plain(stem, BATCH[stem]))}
+        works |= {name: each.step for name, each in ours.items()}
+        print(f"{stem} stem, batch {BATCH[stem]}, {chosen.threads} threads; least / median / most of {ROUNDS} rounds")
+        show(turns(works, ROUNDS, calls=chosen.steps), BATCH[stem], "images", "lightly's parts")
         for name, each in ours.items():
-            print(f"  {name}: {_shares(each, options.steps)}")
-
-
-SETTINGS = {
-    "float32": {"precision": "float32", "channels_last": False},
-    "float32, channels last": {"precision": "float32", "channels_last": True},
-    "bfloat16, channels last": {"precision": "bfloat16", "channels_last": True},
-}
-BEST = "bfloat16, channels last"
-
-
-def seconds(loops: dict[str, Iterator[None]], steps: int, device: torch.device = CPU) -> dict[str, list[float]]:
-    """Seconds of a step, of every round in which every loop takes its turn."""
-    taken = {name: [] for name in loops}
-    for loop in loops.values():
-        next(loop)  # the first step allocates
-        wait(device)
-    for _ in range(ROUNDS):
-        for name, loop in loops.items():
-            start = time.perf_counter()
-            for _ in range(steps):
-                next(loop)
-            wait(device)
-            taken[name].append((time.perf_counter() - start) / steps)
-    return taken
-
-
-def rate(batch: int, taken: list[float]) -> str:
-    """Images per second, the median over rounds."""
-    return f"{batch / statistics.median(taken):.0f}"
+            print(f"  {name}: {shares(each, PARTS, chosen.steps)}")
 
 
 def learner(stem: str, batch: int, device: torch.device = CPU, **changes) -> Pretrainer:
     """Ours; nearest neighbours are measured once, in the first step."""
-    recipe: ImageRecipe = paper("cifar10", "moco", small=stem == "small", head="moco_v2", projection=128, batch=batch,
-                                epochs=100000, **changes)
+    recipe = paper("cifar10", "moco", small=stem == "small", head="moco_v2", projection=128, batch=batch, epochs=100000,
+                   **changes)
     return Pretrainer(recipe, made_up(EPOCH * batch), seed=0, device=device)
 
 
@@ -116,6 +83,15 @@ def made_up(count: int) -> ImageSet:
     return ImageSet("made-up", images, torch.arange(count) % 10, every, ~test, test, tuple("0123456789"), "made up")
 
 
+def resnet18(stem: str, head: nn.Module) -> nn.Module:
+    """Torchvision's, with a head in the place of its last layer."""
+    trunk = torchvision.models.resnet18()
+    trunk.fc = head
+    if stem == "small":
+        trunk.conv1, trunk.maxpool = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.Identity()
+    return trunk
+
+
 def plain(stem: str, batch: int) -> Iterator[None]:
     """A step at a time of the loop in lightly's documentation of MoCo."""
     from lightly.loss import NTXentLoss
@@ -123,11 +99,7 @@ def plain(stem: str, batch: int) -> Iterator[None]:
     from lightly.models.utils import deactivate_requires_grad, update_momentum
     from lightly.transforms import MoCoV2Transform
 
-    trunk = torchvision.models.resnet18()
-    trunk.fc = nn.Identity()
-    if stem == "small":
-        trunk.conv1, trunk.maxpool = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.Identity()
-    model = nn.Sequential(trunk, MoCoProjectionHead(512, 512, 128))
+    model = resnet18(stem, MoCoProjectionHead(512, 512, 128))
     momentum_model = copy.deepcopy(model)
     deactivate_requires_grad(momentum_model)
     loss_function = NTXentLoss(temperature=0.2, memory_bank_size=(4096, 128))
@@ -159,21 +131,6 @@ class Views(Dataset):
 
     def __getitem__(self, index: int) -> list[Tensor]:
         return self.transform(self.pictures[index])
-
-
-def _steps(each: Pretrainer) -> Iterator[None]:
-    while True:
-        each.step()
-        yield
-
-
-def _shares(each: Pretrainer, steps: int) -> str:
-    """What part of a step goes where."""
-    with in_parts(each, PARTS) as watch:
-        for _ in range(steps):
-            each.step()
-    whole = sum(watch.seconds.values())
-    return ", ".join(f"{part} {100 * seconds / whole:.0f} %" for part, seconds in watch.seconds.items())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ padded to the longest sequence of the batch (ours on a GPU, which computes in fl
 300 frames. On a CPU that is CPU time, step by step; on a GPU time on the clock, of blocks of steps that it has ended.
 """
 
-import argparse
 import statistics
 import time
 
@@ -18,8 +17,9 @@ from torch import Tensor
 
 from repro.run import device as devices
 from repro.skeleton.pretrain import Pretrainer
-from repro.skeleton.recipe import SkeletonRecipe, paper
-from tests.benchmarks.made_up import made_up
+from repro.skeleton.recipe import paper
+from tests.benchmarks.stopwatch import sequences, wait
+from tests.benchmarks.turns import options, turns
 
 STEPS_OF_AN_EPOCH, LONGEST, MEAN = 40_091 // 32, 300, 84
 BLOCK = {"cpu": 1, "cuda": 20}  # steps that are timed together
@@ -28,8 +28,8 @@ BLOCK = {"cpu": 1, "cuda": 20}  # steps that are timed together
 def lengths(count: int) -> Tensor:
     """Frames of `count` sequences, gamma-distributed above 20."""
     torch.manual_seed(0)
-    spread = torch.distributions.Gamma(4.0, 4.0 / (MEAN - 20)).sample((count,))
-    return (20 + spread).long().clamp(max=LONGEST)
+    drawn = torch.distributions.Gamma(4.0, 4.0 / (MEAN - 20)).sample((count,))
+    return (20 + drawn).long().clamp(max=LONGEST)
 
 
 class Padded(Pretrainer):
@@ -47,62 +47,31 @@ class PaddedToTheLongest(Padded):
         return torch.nn.functional.pad(batch, (0, 0, 0, LONGEST - batch.shape[1])), *own
 
 
-KINDS = {
-    "cpu": {"packed": Pretrainer, "padded to the batch": Padded, "padded to 300": PaddedToTheLongest},
-    "cuda": {"padded to the batch": Padded, "padded to 300": PaddedToTheLongest},
-}
-
-
-def measured(recipe: SkeletonRecipe, blocks: int, device: torch.device) -> dict[str, float]:
-    """Seconds of a step, the median over blocks, by implementation; ours first."""
-    steps = BLOCK[device.type]
-    data = made_up(lengths(32 * steps * (blocks + 1)), 150)
-    learners = {name: kind(recipe, data, 0, device) for name, kind in KINDS[device.type].items()}
-    taken = {name: [] for name in learners}
-    for _ in range(blocks + 1):  # the first is not counted
-        for name, learner in learners.items():
-            start = _now(device)
-            for _ in range(steps):
-                learner.step()
-            taken[name].append((_now(device) - start) / steps)
-    return {name: statistics.median(each[1:]) for name, each in taken.items()}
-
-
-def _now(device: torch.device) -> float:
-    """CPU time in seconds, or the clock's once the GPU has done what it was given."""
-    if device.type == "cpu":
-        return time.process_time()
-    torch.cuda.synchronize()
-    return time.perf_counter()
+KINDS = {"packed": Pretrainer, "padded to the batch": Padded, "padded to 300": PaddedToTheLongest}
 
 
 def main() -> None:
     """Print minutes an epoch for each objective, and the ratio of each to ours."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
-    parser.add_argument("--objectives", default="CE,AE+CE+AD,AE+CE+AD+CD")
-    parser.add_argument("--layers", type=int, default=1)
-    parser.add_argument("--units", type=int, default=512)
-    parser.add_argument("--steps", type=int, default=6, help="timed one by one; on a GPU, blocks of 20")
-    options = parser.parse_args()
-    device = devices.resolve(options.device)
-    changes = {"precision": options.precision, "layers": options.layers, "units": options.units}
-    recipes = [paper("ntu", objectives, **changes) for objectives in options.objectives.split(",")]
+    chosen = options(__doc__, device="auto", precision="auto", objectives="CE,AE+CE+AD,AE+CE+AD+CD", layers=1,
+                     units=512, blocks=6)
+    device = devices.resolve(chosen.device)
+    changes = {"precision": chosen.precision, "layers": chosen.layers, "units": chosen.units}
+    recipes = [paper("ntu", objectives, **changes) for objectives in chosen.objectives.split(",")]
     name, precision = devices.hardware(device)["device"], devices.precision_of(recipes[0], device)
-    print(f"NTU RGB+D cross-subject, {options.layers} x {options.units}, {precision}, one thread, {name}")
+    print(f"NTU RGB+D cross-subject, {chosen.layers} x {chosen.units}, {precision}, one thread, {name}")
+    data = sequences(lengths(32 * BLOCK[device.type] * (chosen.blocks + 1)), 150)
+    kinds = KINDS if device.type == "cpu" else {name: kind for name, kind in KINDS.items() if name != "packed"}
+    clock = time.process_time if device.type == "cpu" else time.perf_counter
     with devices.threads(1), devices.full_precision():
         for recipe in recipes:
-            show(recipe.objectives, measured(recipe, options.steps, device))
-
-
-def show(objectives: str, seconds: dict[str, float]) -> None:
-    """Print two lines, the second with the ratios to the first implementation."""
-    minutes = ", ".join(f"{name} {each * STEPS_OF_AN_EPOCH / 60:.3g}" for name, each in seconds.items())
-    print(f"{objectives}: minutes an epoch: {minutes}")
-    ours = next(iter(seconds))
-    ratios = ", ".join(f"{name} {each / seconds[ours]:.2f}" for name, each in seconds.items())
-    print(f"{objectives}: ratio to {ours}: {ratios}")
+            learners = {name: kind(recipe, data, 0, device) for name, kind in kinds.items()}
+            works = {name: lambda each=each: (each.step(), wait(device)) for name, each in learners.items()}
+            taken = turns(works, chosen.blocks, calls=BLOCK[device.type], clock=clock)
+            seconds = {name: statistics.median(each) for name, each in taken.items()}
+            ours = next(iter(seconds.values()))
+            for name, each in seconds.items():
+                minutes = each * STEPS_OF_AN_EPOCH / 60
+                print(f"{recipe.objectives}, {name}: {minutes:.3g} minutes an epoch, {each / ours:.2f} times ours")
 
 
 if __name__ == "__main__":

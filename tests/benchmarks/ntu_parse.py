@@ -2,27 +2,25 @@
 
     python3 -m tests.benchmarks.ntu_parse
 
-Made-up recordings in the official format; CPU time of one core, the least, the median and the most of several turns.
-The plain script does what the readers in wide use do: a line at a time, every value through float() into dictionaries.
-These read from memory; a shard is what `repro data prepare ntu` makes of the same recordings: from files or out of a
-zip, read, parsed, put through the pipeline, hashed and written.
+Made-up recordings in the official format; CPU time of one core. The plain script does what the readers in wide use do:
+a line at a time, every value through float() into dictionaries. These read from memory; parts are what
+`repro data prepare ntu` makes of the same recordings: from files or out of a zip, read, parsed, put through the
+pipeline, hashed and written.
 """
 
-import argparse
 import functools
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from repro.data import prepared
 from repro.skeleton import ntu, ntu_prepare
-from tests.benchmarks.spread import ratios, spread
+from tests.benchmarks.turns import Works, options, show, turns
 
-RECORDINGS, TURNS = 40, 5
+RECORDINGS, ROUNDS = 40, 5
 JOINT = ("x", "y", "z", "depthX", "depthY", "colorX", "colorY", "orientationW", "orientationX", "orientationY",
          "orientationZ", "trackingState")
 BODY = ("bodyID", "clippedEdges", "handLeftConfidence", "handLeftState", "handRightConfidence", "handRightState",
@@ -47,32 +45,17 @@ def written(rng: np.random.Generator) -> bytes:
 def plain(contents: bytes) -> list[list[dict]]:
     """The bodies of each frame as dictionaries."""
     lines = iter(contents.decode().splitlines())
-    frames = []
-    for _ in range(int(next(lines))):
-        bodies = []
-        for _ in range(int(next(lines))):
-            body = {key: float(value) for key, value in zip(BODY, next(lines).split(), strict=True)}
-            count = int(next(lines))
-            body["joints"] = [
-                {key: float(value) for key, value in zip(JOINT, next(lines).split(), strict=True)} for _ in range(count)
-            ]
-            bodies.append(body)
-        frames.append(bodies)
-    return frames
+
+    def values(names: tuple[str, ...]) -> dict:
+        return {name: float(value) for name, value in zip(names, next(lines).split(), strict=True)}
+
+    def body() -> dict:
+        return values(BODY) | {"joints": [values(JOINT) for _ in range(int(next(lines)))]}
+
+    return [[body() for _ in range(int(next(lines)))] for _ in range(int(next(lines)))]
 
 
-def numbers_alone(contents: bytes) -> np.ndarray:
-    """NumPy's conversion of all numbers, without a look at what they mean."""
-    return np.fromstring(contents, sep=" ")
-
-
-def each(read: Callable, files: list[bytes]) -> None:
-    """Read all files once."""
-    for contents in files:
-        read(contents)
-
-
-def parts(files: list[bytes], root: Path) -> dict[str, Callable]:
+def parts(files: list[bytes], root: Path) -> Works:
     """What makes parts of the files, written below `root` as a folder and as a zip."""
     folder, packed = root / "nturgb+d_skeletons", root / "nturgbd_skeletons_s001_to_s017.zip"
     folder.mkdir()
@@ -89,35 +72,22 @@ def parts(files: list[bytes], root: Path) -> dict[str, Callable]:
     }
 
 
-def cpu_seconds(work: Callable) -> float:
-    """CPU time of a call."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 def main() -> None:
     """Check that both read the same, then time them in turns."""
-    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    options(__doc__)
     rng = np.random.default_rng(0)
     files = [written(rng) for _ in range(RECORDINGS)]
     for contents in files[:3]:
         joints = [joint for bodies in plain(contents) for body in bodies for joint in body["joints"]]
         expected = np.array([[joint[axis] for axis in "xyz"] for joint in joints], dtype=np.float32)
         np.testing.assert_array_equal(ntu.parse(contents).joints.reshape(-1, 3), expected)
-    megabytes = sum(map(len, files)) / 1e6
-    readers = {"ours": ntu.parse, "plain script": plain, "numbers alone (NumPy)": numbers_alone}
-    works = {name: functools.partial(each, read, files) for name, read in readers.items()}
+    readers = {"ours": ntu.parse, "plain script": plain,
+               "numbers alone (NumPy)": lambda contents: np.fromstring(contents, sep=" ")}
+    works = {name: lambda read=read: [read(contents) for contents in files] for name, read in readers.items()}
     with tempfile.TemporaryDirectory() as root:
-        works |= parts(files, Path(root))
-        taken = {name: [] for name in works}
-        for _ in range(TURNS):
-            for name, work in works.items():
-                taken[name].append(cpu_seconds(work))
-    print(f"{RECORDINGS} recordings, {megabytes:.1f} MB of text, one core; least / median / most of {TURNS}")
-    for name, found in taken.items():
-        rates = spread([megabytes / seconds for seconds in found], ".1f")
-        print(f"{name:<22}{rates:<24}MB/s  {ratios(taken['plain script'], found)} x plain script")
+        taken = turns(works | parts(files, Path(root)), ROUNDS, warm_up=0, clock=time.process_time)
+    print(f"{RECORDINGS} recordings, one core; least / median / most of {ROUNDS} rounds")
+    show(taken, sum(map(len, files)) / 1e6, "MB", "plain script")
 
 
 if __name__ == "__main__":

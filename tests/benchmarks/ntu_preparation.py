@@ -9,7 +9,6 @@ here imports torch, since every one of them would do so too. Memory is the most 
 the pages that the system keeps of files (Linux).
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -17,13 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from repro.skeleton import ntu_prepare
 from tests.benchmarks.ntu_parse import written
-from tests.benchmarks.spread import spread
+from tests.benchmarks.turns import options, show
 
 DIFFERENT = 40  # recordings made; the others repeat them
 
@@ -34,21 +34,19 @@ def write(root: Path, recordings: int) -> int:
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     contents = [written(rng) for _ in range(DIFFERENT)]
-    places = [(s, p, r, a) for s in range(1, 18) for p in range(1, 41) for r in (1, 2) for a in range(1, 61)]
-    for number, (setup, person, again, action) in enumerate(places[:recordings]):
+    places = product(range(1, 18), range(1, 41), (1, 2), range(1, 61))
+    for number, (setup, person, again, action) in zip(range(recordings), places, strict=False):
         name = f"S{setup:03d}C001P{person:03d}R{again:03d}A{action:03d}.skeleton"
         (folder / name).write_bytes(contents[number % DIFFERENT])
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-def prepared(root: Path, workers: int) -> dict[str, float]:
+def prepared(root: str, workers: int) -> dict[str, float]:
     """Seconds and MiB of a preparation in a process of its own, in a fresh folder of runs."""
-    command = [sys.executable, "-m", "tests.benchmarks.ntu_preparation", "--prepare", str(root)]
-    command += ["--workers", str(workers)]
+    command = [sys.executable, "-m", "tests.benchmarks.ntu_preparation", "--prepare", root, "--workers", str(workers)]
     with tempfile.TemporaryDirectory() as runs:
         environment = os.environ | {"REPRO_RUNS": runs}
-        process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(process.stdout)
+        return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
 
 
 def prepare_here(root: Path, workers: int) -> None:
@@ -62,28 +60,22 @@ def prepare_here(root: Path, workers: int) -> None:
 
 
 def main() -> None:
-    """Print rates by number of processes, ratios to one, and memory by number of recordings."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--recordings", type=int, default=8192)
-    parser.add_argument("--workers", default="1,2", help="comma list")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--prepare", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    counts = [int(each) for each in options.workers.split(",")]
-    if options.prepare:
-        prepare_here(Path(options.prepare), *counts)
+    """Print rates by number of processes, ratios to the first, and memory by number of recordings."""
+    chosen = options(__doc__, recordings=8192, workers="1,2", rounds=3, prepare="")
+    counts = [int(count) for count in chosen.workers.split(",")]
+    if chosen.prepare:
+        prepare_here(Path(chosen.prepare), *counts)
         return
     with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as quarter:
-        megabytes = write(Path(whole), options.recordings) / 1e6
-        write(Path(quarter), options.recordings // 4)
-        rounds = [{count: prepared(Path(whole), count) for count in counts} for _ in range(options.rounds)]
-        small = prepared(Path(quarter), 1)
-    print(f"{options.recordings} recordings, {megabytes:.0f} MB; least / median / most of {options.rounds} rounds")
+        megabytes = write(Path(whole), chosen.recordings) / 1e6
+        write(Path(quarter), chosen.recordings // 4)
+        rounds = [{count: prepared(whole, count) for count in counts} for _ in range(chosen.rounds)]
+        small = prepared(quarter, 1)
+    print(f"{chosen.recordings} recordings, {megabytes:.0f} MB; least / median / most of {chosen.rounds} rounds")
+    taken = {f"{count} processes": [each[count]["seconds"] for each in rounds] for count in counts}
+    show(taken, megabytes, "MB", f"{counts[0]} processes")
     for count in counts:
-        rates = [megabytes / each[count]["seconds"] for each in rounds]
-        ratios = [each[counts[0]]["seconds"] / each[count]["seconds"] for each in rounds]
-        peak = statistics.median(each[count]["peak_mb"] for each in rounds)
-        print(f"{count} processes  {spread(rates, '.0f')} MB/s  {spread(ratios, '.2f')} x {counts[0]}  {peak:.0f} MiB")
+        print(f"{count} processes: {statistics.median(each[count]['peak_mb'] for each in rounds):.0f} MiB")
     print(f"1 process, a quarter of the recordings: {small['peak_mb']:.0f} MiB")
 
 

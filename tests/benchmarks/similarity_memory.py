@@ -7,9 +7,6 @@ asked is whether the pass itself keeps more than two numbers of an image. Printe
 has held after each number of images, in ascending order, less that of a first pass over 256.
 """
 
-import argparse
-import time
-
 import torch
 
 from repro.image.data import ImageSet
@@ -17,40 +14,28 @@ from repro.image.model import ImageModel
 from repro.image.recipe import quick
 from repro.papers.jcl.figure_data import similarity_and_variance
 from repro.run.cost import peak_mb
+from tests.benchmarks.stopwatch import CPU
+from tests.benchmarks.turns import options
 
 FIRST = 256
 
 
-def made_up(count: int) -> ImageSet:
-    """Noise in one class."""
-    images = torch.randint(256, (count, 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    all_of_them = torch.ones(count, dtype=torch.bool)
-    labels = torch.zeros(count, dtype=torch.int64)
-    return ImageSet("digits", images, labels, all_of_them, all_of_them, ~all_of_them, ("noise",), "0" * 64)
-
-
 def main() -> None:
     """Print a line per number of images."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", default="1024,8192,32768", help="comma list, ascending")
-    parser.add_argument("--augmentations", type=int, default=32)
-    chosen = parser.parse_args()
+    chosen = options(__doc__, images="1024,8192,32768", augmentations=32)
     counts = [int(count) for count in chosen.images.split(",")]
-    data, recipe, device = made_up(max(counts)), quick("digits", "jcl"), torch.device("cpu")
+    recipe = quick("digits", "jcl")
+    images = torch.randint(256, (max(counts), 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    every, labels = torch.ones(len(images), dtype=torch.bool), torch.zeros(len(images), dtype=torch.int64)
+    data = ImageSet("digits", images, labels, every, every, ~every, ("noise",), "0" * 64)
     torch.set_num_threads(recipe.threads)
     model = ImageModel(recipe.trunk, False, recipe.head, recipe.projection)
-
-    def run(images: int) -> None:
-        settings = {"images": images, "augmentations": chosen.augmentations, "seed": 0, "device": device}
-        similarity_and_variance(model, recipe, data, **settings)
-
-    run(FIRST)
-    begun = peak_mb(device)
-    for count in counts:
-        start = time.perf_counter()
-        run(count)
-        grown, seconds = peak_mb(device) - begun, time.perf_counter() - start
-        print(f"{count:>7,} images x {chosen.augmentations}: {grown} MiB more than {FIRST} images, {seconds:.0f} s")
+    held = []
+    for count in (FIRST, *counts):
+        similarity_and_variance(model, recipe, data, images=count, augmentations=chosen.augmentations, seed=0,
+                                device=CPU)
+        held.append(peak_mb(CPU))
+        print(f"{count:>7,} images x {chosen.augmentations}: {held[-1] - held[0]} MiB more than {FIRST} images")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,23 @@
-"""How long something takes, and where the time of a learner's steps goes, by part."""
+"""Time and memory of what torch does, where the time of a learner's steps goes, and sequences to measure it on."""
 
 import contextlib
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 from unittest import mock
 
 import torch
 from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+from torch.utils.flop_counter import FlopCounterMode
+
+from repro.skeleton.data import SkeletonSet
+from tests.benchmarks.turns import turns
+
+CPU = torch.device("cpu")
 
 
 def wait(device: torch.device) -> None:
@@ -20,56 +28,85 @@ def wait(device: torch.device) -> None:
 
 def seconds(work: Callable[[], object], device: torch.device, *, repeats: int = 5, warm_up: int = 2) -> float:
     """Time of one call, until the device has done it: the median of several."""
-    taken = []
-    for _ in range(warm_up + repeats):
-        wait(device)
-        start = time.perf_counter()
+    taken = turns({"work": lambda: (work(), wait(device))}, repeats, warm_up=warm_up)
+    return statistics.median(taken["work"])
+
+
+def peak(work: Callable[[], object], device: torch.device = CPU) -> float:
+    """Most MiB of tensors made within a call that live at once."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
         work()
-        wait(device)
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken[warm_up:])
+        return (torch.cuda.max_memory_allocated(device) - before) / 2**20
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        work()
+    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
+    level = highest = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        level += event.nbytes()
+        highest = max(highest, level)
+    return highest / 2**20
 
 
-class Stopwatch:
-    """Time of wrapped functions by part; what a part calls counts for the innermost part alone."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.inner = [0.0]
-
-    def wrap(self, function: Callable, part: str) -> Callable:
-        def timed(*arguments, **named):
-            self.inner.append(0.0)
-            start = time.perf_counter()
-            try:
-                return function(*arguments, **named)
-            finally:
-                whole = time.perf_counter() - start
-                self.seconds[part] += whole - self.inner.pop()
-                self.inner[-1] += whole
-
-        return timed
+def operations(step: Callable[[], object]) -> int:
+    """Additions and multiplications in the matrix products and convolutions of a step."""
+    with FlopCounterMode(display=False) as counter:
+        step()
+    return counter.get_total_flops()
 
 
 @contextlib.contextmanager
-def in_parts(learner: Any, parts: Mapping[str, Sequence[str]]) -> Iterator[Stopwatch]:
-    """A stopwatch that runs while the learner steps inside the block.
+def in_parts(learner: Any, parts: Mapping[str, Sequence[str]]) -> Iterator[dict[str, float]]:
+    """Seconds by part, while the learner steps inside the block; what a part calls counts for the innermost alone.
 
     Args:
         learner: with a method `step`.
         parts: by name, the learner's methods, or those of its members ("optimiser.step"), that are timed together. The
             backward pass and the rest of a step are parts of their own.
     """
-    watch = Stopwatch()
+    taken, inner = defaultdict(float), [0.0]
+
+    def timed(owner: Any, name: str, part: str) -> Any:
+        function = getattr(owner, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            inner.append(0.0)
+            start = time.perf_counter()
+            try:
+                return function(*arguments, **named)
+            finally:
+                whole = time.perf_counter() - start
+                taken[part] += whole - inner.pop()
+                inner[-1] += whole
+
+        return mock.patch.object(owner, name, call)
+
     with contextlib.ExitStack() as stack:
         for part, places in parts.items():
             for place in places:
-                *owners, name = place.split(".")
-                owner = learner
-                for each in owners:
-                    owner = getattr(owner, each)
-                stack.enter_context(mock.patch.object(owner, name, watch.wrap(getattr(owner, name), part)))
-        backward = watch.wrap(Tensor.backward, "backward pass")
-        stack.enter_context(mock.patch.object(Tensor, "backward", backward))
-        stack.enter_context(mock.patch.object(learner, "step", watch.wrap(learner.step, "the rest")))
-        yield watch
+                owner, _, name = place.rpartition(".")
+                stack.enter_context(timed(attrgetter(owner)(learner) if owner else learner, name, part))
+        stack.enter_context(timed(Tensor, "backward", "backward pass"))
+        stack.enter_context(timed(learner, "step", "the rest"))
+        yield taken
+
+
+def shares(learner: Any, parts: Mapping[str, Sequence[str]], steps: int) -> str:
+    """What part of a step goes where."""
+    with in_parts(learner, parts) as taken:
+        for _ in range(steps):
+            learner.step()
+    whole = sum(taken.values())
+    return ", ".join(f"{part} {100 * seconds / whole:.0f} %" for part, seconds in taken.items())
+
+
+def sequences(lengths: Tensor, features: int) -> SkeletonSet:
+    """Smooth made-up sequences of these lengths (n,), all for training."""
+    draws = torch.Generator().manual_seed(0)
+    frames = torch.randn(int(lengths.sum()), features, generator=draws).cumsum(0).sin()
+    ones, every = torch.ones_like(lengths), torch.ones(len(lengths), dtype=torch.bool)
+    return SkeletonSet(
+        name="made-up", frames=frames, lengths=lengths, labels=ones, train=every, test=~every, views=ones,
+        subjects=ones, actions=("a", "b"), bones=((0, 1),), digest="made up",
+    )

@@ -5,18 +5,11 @@
 At the paper's size (NW-UCLA: batch 32, at most 50 frames, 60 inputs, 512 units, dictionaries of 1,024 and 640 entries)
 on made-up sequences. The plain transcription calls torch.nn.GRU once per view, computes padding like any frame, repeats
 the decoder's input, and takes the difference of every decoded sequence to every entry by broadcasting. Both take the
-same steps, in turns, and must arrive at the same losses. Then, each in a process of its own: memory, and whether two
-one-thread processes or one of two threads get more done. Linux alone.
+same steps, in turns, and must arrive at the same losses.
 """
 
-import argparse
-import json
-import re
 import statistics
-import subprocess
-import sys
-import time
-from pathlib import Path
+from collections import defaultdict
 
 import torch
 from torch import Tensor, nn
@@ -24,9 +17,8 @@ from torch.nn import functional
 
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from tests.benchmarks.made_up import made_up
-from tests.benchmarks.spread import ratios
-from tests.benchmarks.stopwatch import in_parts
+from tests.benchmarks.stopwatch import CPU, in_parts, sequences
+from tests.benchmarks.turns import options, ratios
 
 SEQUENCES, FRAMES, FEATURES = 1013, 50, 60
 STEPS_OF_A_CELL = 150 * (SEQUENCES // 32)
@@ -129,95 +121,31 @@ def lengths(full: bool) -> Tensor:
     return torch.where(longest, FRAMES, shorter)
 
 
-def learner(kind: type[Pretrainer], options: argparse.Namespace) -> Pretrainer:
-    """Ready to step, on the CPU."""
-    recipe = paper("ucla", options.objectives, precision=options.precision)
-    return kind(recipe, made_up(lengths(options.full), FEATURES), 0, torch.device("cpu"))
-
-
-def side_by_side(options: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
-    """Milliseconds of every part and of the whole step, of every step, by name of the implementation."""
-    torch.set_num_threads(options.threads)
-    learners = {"plain": learner(Plain, options), "ours": learner(Pretrainer, options)}
-    tolerance = 1e-3 if options.precision == "float32" else 3e-2
-    taken = {name: [] for name in learners}
-    for number in range(options.warm_up + options.steps):
-        losses = {}
-        for name, each in learners.items():
-            with in_parts(each, PARTS) as watch:
-                losses[name] = each.step()
-            if number >= options.warm_up:
-                taken[name].append(watch.seconds | {"step": sum(watch.seconds.values())})
-        torch.testing.assert_close(losses["ours"], losses["plain"], rtol=tolerance, atol=tolerance)
-    return {
-        name: {part: [1e3 * step[part] for step in steps] for part in steps[0]}
-        for name, steps in taken.items()
-    }
-
-
-def peak_memory() -> float:
-    """MiB this process has held at most; `getrusage` would count the process that started it."""
-    status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
-
-
-def alone(kind: type[Pretrainer], options: argparse.Namespace) -> dict[str, float]:
-    """What a process that does nothing else needs: steps per second, MiB at its peak, MiB of the imports alone."""
-    imported = peak_memory()
-    torch.set_num_threads(options.threads)
-    each = learner(kind, options)
-    for _ in range(options.warm_up):
-        each.step()
-    start = time.perf_counter()
-    for _ in range(options.steps):
-        each.step()
-    seconds = time.perf_counter() - start
-    return {"rate": options.steps / seconds, "peak": peak_memory(), "imported": imported}
-
-
-def processes(kind: str, threads: int, count: int, arguments: list[str]) -> list[dict[str, float]]:
-    """`alone` in `count` processes at once."""
-    command = [sys.executable, "-m", "tests.benchmarks.taxonomy_step", *arguments, "--alone", kind]
-    command += ["--threads", str(threads)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
-    return [json.loads(process.communicate()[0]) for process in running]
-
-
-def options_of(arguments: list[str]) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--objectives", default="AE+CE+AD+CD")
-    parser.add_argument("--full", action="store_true", help="all sequences of 50 frames")
-    parser.add_argument("--steps", type=int, default=15)
-    parser.add_argument("--warm-up", type=int, default=5)
-    parser.add_argument("--alone", choices=("plain", "ours"), help=argparse.SUPPRESS)
-    return parser.parse_args(arguments)
-
-
 def main() -> None:
-    """Print the parts, memory, cells per hour, and last the ratio."""
-    arguments = sys.argv[1:]
-    options = options_of(arguments)
-    if options.alone:
-        print(json.dumps(alone({"plain": Plain, "ours": Pretrainer}[options.alone], options)))
-        return
-    parts = side_by_side(options)
-    drawn, origin = lengths(options.full), "all full" if options.full else "about NW-UCLA's"
-    print(f"{options.objectives}, {options.precision}, {options.threads} threads; median of {options.steps} in ms")
-    print(f"sequences of {drawn.min()} to {drawn.max()} frames, {drawn.float().mean():.1f} on average: {origin}")
+    """Print the parts of a step, and last the ratio."""
+    chosen = options(__doc__, threads=2, precision="float32", objectives="AE+CE+AD+CD", full=False, steps=15, warm_up=5)
+    torch.set_num_threads(chosen.threads)
+    data = sequences(lengths(chosen.full), FEATURES)
+    recipe = paper("ucla", chosen.objectives, precision=chosen.precision)
+    learners = {"plain": Plain(recipe, data, 0, CPU), "ours": Pretrainer(recipe, data, 0, CPU)}
+    tolerance = 1e-3 if chosen.precision == "float32" else 3e-2
+    taken = {kind: defaultdict(list) for kind in learners}
+    for number in range(chosen.warm_up + chosen.steps):
+        losses = {}
+        for kind, learner in learners.items():
+            with in_parts(learner, PARTS) as seconds:
+                losses[kind] = learner.step()
+            if number >= chosen.warm_up:
+                for part, value in (seconds | {"step": sum(seconds.values())}).items():
+                    taken[kind][part].append(1e3 * value)
+        torch.testing.assert_close(losses["ours"], losses["plain"], rtol=tolerance, atol=tolerance)
+    frames = data.lengths.float()
+    print(f"{chosen.objectives}, {chosen.precision}, {chosen.threads} threads; median of {chosen.steps} in ms")
+    print(f"sequences of {frames.min():.0f} to {frames.max():.0f} frames, {frames.mean():.1f} on average")
     print(f"{'':<24}{'plain':>8}{'ours':>8}")
-    for part in parts["plain"]:
-        plain, ours = (statistics.median(parts[kind][part]) for kind in ("plain", "ours"))
-        print(f"{part:<24}{plain:8.1f}{ours:8.1f}")
-    for kind in ("plain", "ours"):
-        (found,) = processes(kind, options.threads, 1, arguments)
-        print(f"{kind}: {found['peak']:.0f} MiB at its peak, of which imports {found['imported']:.0f}")
-    for count, threads in ((1, 2), (2, 1)):
-        rate = sum(found["rate"] for found in processes("ours", threads, count, arguments))
-        print(f"processes x threads {count} x {threads}: {3600 * rate / STEPS_OF_A_CELL:.2f} cells an hour")
-    print(f"plain : ours, least / median / most of the steps: {ratios(parts['plain']['step'], parts['ours']['step'])}")
+    for part, plain in taken["plain"].items():
+        print(f"{part:<24}{statistics.median(plain):8.1f}{statistics.median(taken['ours'][part]):8.1f}")
+    print(f"plain : ours, least / median / most of the steps: {ratios(taken['plain']['step'], taken['ours']['step'])}")
 
 
 if __name__ == "__main__":

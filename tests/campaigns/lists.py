@@ -195,24 +195,25 @@ def read_manifest(contents: bytes, folder: Path) -> None:
     stated = yaml.safe_load(contents)
     for key in ("name", "title", "access", "source", "licence"):
         assert found[key] == stated[key] and type(stated[key]) is str and stated[key], key
-    assert len(found["files"]) == len(stated["files"])
     for file, entry in zip(found["files"], stated["files"], strict=True):
-        assert {key: value for key, value in file.items() if value is not None} == {
-            key: value for key, value in entry.items() if value is not None}
+        assert _given(file) == _given(entry)
         assert not Path(file["name"]).is_absolute() and ".." not in Path(file["name"]).parts, file["name"]
-        assert all(file[key] is None or (type(file[key]) is int and file[key] >= 0)
-                   for key in ("members", "bytes", "size")), file
-        assert all(file[key] is None or type(file[key]) is str for key in ("digest", "folder", "url", "md5")), file
-    stated_images = {key: tuple(value) if isinstance(value, list) else value
-                     for key, value in (stated.get("images") or {}).items() if value is not None}
-    assert {key: value for key, value in (found["images"] or {}).items() if value is not None} == stated_images
-    assert bool(stated_images) == (stated.get("images") is not None)
+        assert all(type(file[key]) is int and file[key] >= 0 for key in ("members", "bytes", "size")
+                   if file[key] is not None), file
+        assert all(type(file[key]) is str for key in ("digest", "folder", "url", "md5") if file[key] is not None), file
+    images = {key: tuple(value) if isinstance(value, list) else value
+              for key, value in _given(stated.get("images") or {}).items()}
+    assert _given(found["images"] or {}) == images and bool(images) == (stated.get("images") is not None)
     assert list(found["splits"]) == list(stated["splits"])
     for split, entry in zip(found["splits"].values(), stated["splits"].values(), strict=True):
-        assert {key: value for key, value in split.items() if value != {}} == {
-            key: value for key, value in entry.items() if value != {}}
+        assert _given(split) == _given(entry)
         for counts in (split["expect"], split["kept"]):
             assert all(value is None or (type(value) is int and value >= 0) for value in counts.values()), counts
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    """What is not left out."""
+    return {key: value for key, value in values.items() if value is not None and value != {}}
 
 
 @functools.cache

@@ -1,37 +1,41 @@
-"""Do the tests of `repro.contrast` notice when it is wrong? One small change at a time, its tests, and who survives.
+"""Do the tests notice when the package is wrong? One small change at a time, its tests, and who survives.
 
-    python3 -m tests.campaigns.mutants [--processes 2] [--modules objectives,seeding]
+    python3 -m tests.campaigns.mutants [--processes 2] [--drawn 60] [--seed 0]
 
 A mutant differs from the code in one place: a comparison, an operator, a number, a truth value, a condition taken for
-true or false, or a statement left out. Errors' words and annotations stay. The tests of its module run first, then all
-others of tests/contrast; a failure kills it, or three minutes without an end. Mutants that compute the same as the
-original cannot be killed and count as survivors all the same. A process imports torch once and forks for every mutant,
-whose code lies in a copy of the checkout, which the processes that tests start see too. The counts go to
-tests/campaigns/mutants.csv, the survivors, with line and change, to mutants_survivors.csv beside it.
+true or false, or a statement left out. Errors' words and annotations stay. Tried are all mutants of `repro.contrast`,
+and some of all others, drawn: equal code and an equal seed, equal mutants. The tests of its module run first, then
+those of its folder; a failure kills it, and so does a test that does not end. Mutants that compute the same as the
+original cannot be killed and count as survivors all the same. Every mutant has a copy of the checkout, so that the
+processes which tests start see it too. The counts go to mutants.csv beside this file, the survivors to
+mutants_survivors.csv.
 """
 
 import argparse
 import ast
 import contextlib
 import csv
-import multiprocessing
+import functools
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("repro", "tests", "data_manifests", "pyproject.toml")
-PACKAGE = Path("repro", "contrast")
-COUNTS, SURVIVORS = (Path(__file__).with_name(name) for name in ("mutants.csv", "mutants_survivors.csv"))
-SECONDS = 180
+WHOLE = "repro/contrast/"
+UNREAD = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info")
+PYTEST = ("-m", "pytest", "-xq", "-n0", "-pno:cacheprovider", "--timeout=180")
 SWAPPED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
@@ -41,56 +45,52 @@ SWAPPED = {
 
 
 class Mutant(NamedTuple):
-    """A change: the module, the line, what stands there and what instead, and the whole changed source."""
+    """A change: the module's path, the line, what stands there and what instead, and its number in the module."""
 
     module: str
     line: int
     before: str
     after: str
-    source: str
+    number: int
 
 
-class _Exchange(ast.NodeTransformer):
-    """Puts one node in the place of another."""
-
-    def __init__(self, old: ast.AST, new: ast.AST) -> None:
-        self.old, self.new = old, new
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        return self.new if node is self.old else self.generic_visit(node)
-
-
-def mutants(module: str) -> Iterator[Mutant]:
+@functools.cache
+def mutants(module: str) -> list[Mutant]:
     """All mutants of a module, line by line."""
-    tree = ast.parse(source(module))
-    silent = set(_silent(tree))
-    places = [node for node in ast.walk(tree) if hasattr(node, "lineno") and node not in silent]
-    for node in sorted(places, key=lambda node: (node.lineno, node.col_offset)):
-        for new in _instead_of(node):
-            _Exchange(node, new).visit(tree)
-            changed = ast.unparse(ast.fix_missing_locations(tree))
-            _Exchange(new, node).visit(tree)
-            before, after = (ast.unparse(each).splitlines()[0] for each in (node, new))
-            yield Mutant(module, node.lineno, before, after, changed)
+    made = []
+    for number, (node, new) in enumerate(_changes(ast.parse((ROOT / module).read_text()))):
+        before, after = (ast.unparse(part).splitlines()[0] for part in (node, new))
+        made.append(Mutant(module, node.lineno, before, after, number))
+    return made
 
 
-def source(module: str) -> str:
-    """What a module of the package reads."""
-    return (ROOT / PACKAGE / f"{module}.py").read_text()
+def source(changed: Mutant) -> str:
+    """The whole changed module."""
+    tree = ast.parse((ROOT / changed.module).read_text())
+    old, new = next(islice(_changes(tree), changed.number, None))
+
+    class Exchange(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> ast.AST:
+            return new if node is old else self.generic_visit(node)
+
+    return ast.unparse(ast.fix_missing_locations(Exchange().visit(tree)))
 
 
-def _silent(tree: ast.AST) -> Iterator[ast.AST]:
-    """Nodes whose change no test is asked to notice: annotations, and the words of errors."""
+def _changes(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Every node that a mutant has another in the place of, and the other; no words of errors and no annotations."""
+    silent = set()
     for node in ast.walk(tree):
         match node:
             case ast.arg(annotation=root) | ast.FunctionDef(returns=root) | ast.Raise(exc=root) if root is not None:
-                yield from ast.walk(root)
-            case ast.AnnAssign():
-                yield from ast.walk(node.annotation)
+                silent |= {*ast.walk(root)}
+            case ast.AnnAssign(annotation=root):
+                silent |= {*ast.walk(root)}
+    places = [node for node in ast.walk(tree) if hasattr(node, "lineno") and node not in silent]
+    for node in sorted(places, key=lambda node: (node.lineno, node.col_offset)):
+        yield from ((node, new) for new in _instead_of(node))
 
 
 def _instead_of(node: ast.AST) -> Iterator[ast.AST]:
-    """What a mutant has in the place of a node."""
     match node:
         case ast.Compare(left, [operator], right) if type(operator) in SWAPPED:
             yield ast.Compare(left, [SWAPPED[type(operator)]()], right)
@@ -112,89 +112,66 @@ def _instead_of(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Pass()
 
 
-def kills(mutant: Mutant) -> bool:
-    """Whether the tests fail with the mutant in the copy of the checkout, run in a fork of this process."""
-    path = PACKAGE / f"{mutant.module}.py"
-    original = path.read_text()
-    path.write_text(mutant.source)
-    try:
-        child = os.fork()
-        if child == 0:
-            os._exit(_tests_pass(mutant.module))
-        return _status(child) != 0
-    finally:
-        path.write_text(original)
+def campaign(drawn: int, seed: int) -> list[Mutant]:
+    """All mutants of the folder that is tried as a whole, and some of the rest."""
+    modules = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "repro").rglob("*.py"))
+    whole = [mutant for module in modules if module.startswith(WHOLE) for mutant in mutants(module)]
+    rest = [(module, number) for module in modules if not module.startswith(WHOLE)
+            for number, _ in enumerate(_changes(ast.parse((ROOT / module).read_text())))]
+    return whole + [mutants(module)[number] for module, number in sorted(Random(seed).sample(rest, drawn))]
 
 
-def _tests_pass(module: str) -> int:
-    """0 if they do; of a process that ends with it."""
-    import pytest
-
-    os.setsid()
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
-    tests = Path("tests", "contrast")
-    own = sorted(tests.glob(f"test_{module}*.py"))
-    others = sorted(set(tests.glob("test_*.py")) - set(own))
-    options = ["-x", "-q", "-n0", "-p", "no:cacheprovider"]  # in this process, which has the mutant
-    return int(any(pytest.main([*options, *map(str, files)]) for files in (own, others) if files))
+def tests_of(module: str) -> list[str]:
+    """The files of tests that a module's mutants are tried on: its own first, then the others of its folder."""
+    folder = (ROOT / "tests").joinpath(*Path(module).parts[1:-1])
+    files = sorted(folder.glob("test_*.py") if folder.name == "tests" else folder.rglob("test_*.py"))
+    own = sorted(folder.glob(f"test_{Path(module).stem}*.py"))
+    return [path.relative_to(ROOT).as_posix() for path in own + [path for path in files if path not in own]]
 
 
-def _status(child: int) -> int:
-    """How the child ends; it and what it has started are killed when its time is over."""
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return status
-        time.sleep(0.02)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, 9)
-    return os.waitpid(child, 0)[1]
-
-
-def _begin(scratch: str) -> None:
-    """Let this worker, and the processes that its tests start, work in a copy of the checkout of its own."""
-    folder = Path(tempfile.mkdtemp(dir=scratch))
-    for name in COPIED:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, folder)
-    os.chdir(folder)
-    os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-    sys.dont_write_bytecode = True
-    sys.path.insert(0, str(folder))
-    import pytest  # noqa: F401  (once, for all that are forked)
-    import scipy.stats  # noqa: F401
-    import sklearn.cluster  # noqa: F401
-    import torch  # noqa: F401
+def killed(module: str, changed: str) -> bool:
+    """Whether the tests of a module fail with another text in its place, in a copy of the checkout."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "repro"
+        shutil.copytree(ROOT, copy, ignore=UNREAD)
+        (copy / module).write_text(changed)
+        environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
+                                    "TMPDIR": scratch, "REPRO_RUNS": f"{scratch}/runs"}
+        tests = subprocess.Popen([sys.executable, *PYTEST, *tests_of(module)], cwd=copy, env=environment,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        status = tests.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(tests.pid, signal.SIGKILL)  # what they have left running
+        return status != 0
 
 
 def main() -> None:
-    """Try all mutants and write what came of them."""
+    """Try the mutants and write what came of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--processes", type=int, default=2)
-    modules = sorted(path.stem for path in (ROOT / PACKAGE).glob("[!_]*.py"))
-    parser.add_argument("--modules", default=",".join(modules))
+    parser.add_argument("--drawn", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    chosen = options.modules.split(",")
-    tried = [mutant for module in chosen for mutant in mutants(module)]
-    pools = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as scratch, pools.Pool(options.processes, _begin, (scratch,)) as pool:
-        known = [Mutant(chosen[0], 1, "", "", text) for text in (source(chosen[0]), "raise RuntimeError")]
-        if pool.map(kills, known) != [False, True]:
-            parser.error("the tests do not pass as they are, or do not see what is changed; run them by hand")
-        killed = list(tqdm(pool.imap(kills, tried), total=len(tried), unit="mutant"))
-    survivors = [mutant for mutant, dead in zip(tried, killed, strict=True) if not dead]
-    every, alive = (Counter(mutant.module for mutant in group) for group in (tried, survivors))
-    with COUNTS.open("w", newline="") as file:
-        rows = [(name, every[name], every[name] - alive[name]) for name in chosen]
-        csv.writer(file).writerows([("module", "mutants", "killed"), *rows])
-    with SURVIVORS.open("w", newline="") as file:
-        csv.writer(file).writerows([Mutant._fields[:-1], *(mutant[:-1] for mutant in survivors)])
-    print(f"{len(tried) - len(survivors)} of {len(tried)} mutants killed")
+    tried = campaign(options.drawn, options.seed)
+    one_of_each = {tuple(sorted(tests_of(changed.module))): changed.module for changed in tried}
+    with ThreadPoolExecutor(options.processes) as pool:
+        sound = [(module, (ROOT / module).read_text()) for module in one_of_each.values()]
+        for (module, _), fail in zip(sound, pool.map(lambda text: killed(*text), sound), strict=True):
+            if fail:
+                parser.error(f"the tests of {module} fail as it is: run {' '.join(tests_of(module)[:1])} and others")
+        deaths = pool.map(lambda changed: killed(changed.module, source(changed)), tried)
+        dead = list(tqdm(deaths, total=len(tried), unit="mutant"))
+    results = list(zip(tried, dead, strict=True))
+    survivors = [changed for changed, died in results if not died]
+    every, alive = (Counter(changed.module for changed in group) for group in (tried, survivors))
+    counts = [(module, count, count - alive[module]) for module, count in every.items()]
+    for name, header, rows in (("mutants.csv", ("module", "mutants", "killed"), counts),
+                               ("mutants_survivors.csv", Mutant._fields[:-1], [changed[:-1] for changed in survivors])):
+        with Path(__file__).with_name(name).open("w", newline="") as file:
+            csv.writer(file).writerows([header, *rows])
+    for where, group in (("repro.contrast", True), ("the rest, drawn", False)):
+        of_group = [died for changed, died in results if changed.module.startswith(WHOLE) == group]
+        print(f"{where}: {sum(of_group)} of {len(of_group)} mutants killed")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import copy
 import functools
 import io
 import json
+import re
 import struct
 import warnings
 import zipfile
@@ -115,12 +116,6 @@ def _places(tree: Any) -> Any:
             yield from _places(tree[key])
 
 
-def _span(contents: bytes, draw: Random) -> tuple[int, int]:
-    """Start and end of a part, short more often than long."""
-    start = draw.randrange(len(contents) + 1)
-    return start, min(len(contents), start + int(2 ** draw.uniform(0, 1 + len(contents).bit_length())))
-
-
 def _flip(contents: bytearray, draw: Random) -> bytes:
     for _ in range(draw.choice((1, 1, 2, 8, 64))):
         if contents:
@@ -128,28 +123,14 @@ def _flip(contents: bytearray, draw: Random) -> bytes:
     return bytes(contents)
 
 
-def _cut(contents: bytearray, draw: Random) -> bytes:
-    return bytes(contents[: draw.randrange(len(contents) + 1)])
+def _replaced(by: Callable[[bytearray, Random], bytes]) -> Callable[[bytearray, Random], bytes]:
+    """Another part in the place of one, short more often than long."""
+    def edit(contents: bytearray, draw: Random) -> bytes:
+        start = draw.randrange(len(contents) + 1)
+        end = min(len(contents), start + int(2 ** draw.uniform(0, 1 + len(contents).bit_length())))
+        return bytes(contents[:start] + by(contents[start:end], draw) + contents[end:])
 
-
-def _delete(contents: bytearray, draw: Random) -> bytes:
-    start, end = _span(contents, draw)
-    return bytes(contents[:start] + contents[end:])
-
-
-def _double(contents: bytearray, draw: Random) -> bytes:
-    start, end = _span(contents, draw)
-    return bytes(contents[:end] + contents[start:])
-
-
-def _zero(contents: bytearray, draw: Random) -> bytes:
-    start, end = _span(contents, draw)
-    return bytes(contents[:start]) + bytes(end - start) + bytes(contents[end:])
-
-
-def _noise(contents: bytearray, draw: Random) -> bytes:
-    start, end = _span(contents, draw)
-    return bytes(contents[:start]) + draw.randbytes(end - start) + bytes(contents[end:])
+    return edit
 
 
 def _number(contents: bytearray, draw: Random) -> bytes:
@@ -159,34 +140,29 @@ def _number(contents: bytearray, draw: Random) -> bytes:
     return bytes(contents[:place]) + number + bytes(contents[place + size :])
 
 
-def _append(contents: bytearray, draw: Random) -> bytes:
-    return bytes(contents) + draw.choice((bytes(contents), b"\0" * 100, draw.randbytes(100)))
-
-
 _BYTE_EDITS: tuple[Callable[[bytearray, Random], bytes], ...] = (
-    _flip, _flip, _flip, _cut, _delete, _double, _zero, _noise, _number, _number, _append,
+    _flip, _flip, _flip,
+    lambda contents, draw: bytes(contents[: draw.randrange(len(contents) + 1)]),
+    _replaced(lambda part, draw: b""),
+    _replaced(lambda part, draw: part + part),
+    _replaced(lambda part, draw: bytes(len(part))),
+    _replaced(lambda part, draw: draw.randbytes(len(part))),
+    _number, _number,
+    lambda contents, draw: bytes(contents) + draw.choice((bytes(contents), b"\0" * 100, draw.randbytes(100))),
 )
 
 
 def _word(contents: bytes, draw: Random) -> bytes:
     """Another word, or a number next to the one that is there."""
-    inside = [_is_word(contents, place) for place in range(-1, len(contents))]
-    starts = [place for place in range(len(contents)) if inside[place + 1] and not inside[place]]
-    if not starts:
+    words = list(re.finditer(rb"[^ \t\r\n,;:\[\]{}\"']+", contents))
+    if not words:
         return contents
-    start = end = draw.choice(starts[:40] if draw.random() < 0.3 else starts)
-    while _is_word(contents, end):
-        end += 1
-    word = contents[start:end]
-    if word.isdigit() and len(word) < 20 and draw.random() < 0.3:
-        other = b"%d" % (int(word) + draw.choice((-1, 1)))
+    found = draw.choice(words[:40] if draw.random() < 0.3 else words)
+    if found[0].isdigit() and len(found[0]) < 20 and draw.random() < 0.3:
+        other = b"%d" % (int(found[0]) + draw.choice((-1, 1)))
     else:
         other = draw.choice(WORDS).encode()
-    return contents[:start] + other + contents[end:]
-
-
-def _is_word(contents: bytes, place: int) -> bool:
-    return 0 <= place < len(contents) and contents[place] not in b" \t\r\n,;:[]{}\"'"
+    return contents[: found.start()] + other + contents[found.end() :]
 
 
 def _line(contents: bytes, draw: Random) -> bytes:
@@ -210,51 +186,49 @@ def _line(contents: bytes, draw: Random) -> bytes:
 _TEXT_EDITS = (_word, _word, _word, _word, _line, _line, of_bytes)
 
 
-def _named(members: list[tuple[str, bytes]], draw: Random) -> list[tuple[str, bytes]]:
-    """A member with a name that leads elsewhere, or none."""
-    return [*members, (draw.choice(NAMES), draw.choice(members)[1])]
+Members = list[tuple[str, bytes]]
 
 
-def _renamed(members: list[tuple[str, bytes]], draw: Random) -> list[tuple[str, bytes]]:
+def _renamed(members: Members, draw: Random) -> Members:
     place = draw.randrange(len(members))
-    return [(draw.choice(NAMES) if each == place else name, data) for each, (name, data) in enumerate(members)]
+    return [(draw.choice(NAMES) if number == place else name, data) for number, (name, data) in enumerate(members)]
 
 
-def _missing(members: list[tuple[str, bytes]], draw: Random) -> list[tuple[str, bytes]]:
-    return [each for each in members if draw.random() < 0.5]
-
-
-def _doubled(members: list[tuple[str, bytes]], draw: Random) -> list[tuple[str, bytes]]:
+def _doubled(members: Members, draw: Random) -> Members:
     name, data = draw.choice(members)
     return [*members, (name, draw.choice((data, data[:-1])))]
 
 
-def _bombed(members: list[tuple[str, bytes]], draw: Random) -> list[tuple[str, bytes]]:
+def _bombed(members: Members, draw: Random) -> Members:
     """A member that unpacks to a thousand times its size, alone or beside the others."""
     bomb = (draw.choice(members)[0] + draw.choice(("", "2")), BOMB)
     return [bomb] if draw.random() < 0.5 else [*members, bomb]
 
 
-def _nested(members: list[tuple[str, bytes]], draw: Random) -> list[tuple[str, bytes]]:
-    return [*members, ("inner.zip", zipped(members)), ("empty/", b"")]
+MEMBER_EDITS: tuple[Callable[[Members, Random], Members] | None, ...] = (
+    None, None, None, None, None,
+    lambda members, draw: [*members, (draw.choice(NAMES), draw.choice(members)[1])],  # a name that leads elsewhere
+    _renamed,
+    lambda members, draw: [member for member in members if draw.random() < 0.5],
+    _doubled,
+    _bombed,
+    lambda members, draw: [*members, ("inner.zip", zipped(members)), ("empty/", b"")],
+)
+HEADERS = {  # place and length of fields
+    LOCAL: {"flags": (6, 2), "method": (8, 2), "crc": (14, 4), "packed": (18, 4), "size": (22, 4), "name": (26, 2),
+            "extra": (28, 2)},
+    CENTRAL: {"flags": (8, 2), "method": (10, 2), "crc": (16, 4), "packed": (20, 4), "size": (24, 4), "name": (28, 2),
+              "extra": (30, 2), "comment": (32, 2), "place": (42, 4)},
+}
 
 
 def _of_header(contents: bytes, draw: Random) -> bytes:
     """A field of a header: method, flags, checksum, sizes, lengths of names, place; in one header or in both."""
-    found = bytearray(contents)
-    headers = [place for place in range(len(found)) if found[place : place + 4] in (LOCAL, CENTRAL)]
-    kinds = {LOCAL: {"flags": (6, 2), "method": (8, 2), "crc": (14, 4), "packed": (18, 4), "size": (22, 4),
-                     "name": (26, 2), "extra": (28, 2)},
-             CENTRAL: {"flags": (8, 2), "method": (10, 2), "crc": (16, 4), "packed": (20, 4), "size": (24, 4),
-                       "name": (28, 2), "extra": (30, 2), "comment": (32, 2), "place": (42, 4)}}
-    field = draw.choice(list(kinds[CENTRAL]))
+    changed = bytearray(contents)
+    headers = [found.start() for found in re.finditer(b"(?=%b|%b)" % (LOCAL, CENTRAL), contents)]
+    field = draw.choice(list(HEADERS[CENTRAL]))
     number = draw.choice(METHODS) if field == "method" else draw.choice(NUMBERS)
-    chosen = headers if draw.random() < 0.5 else draw.sample(headers, 1)
-    for place in chosen:
-        offset, size = kinds[bytes(found[place : place + 4])].get(field, (0, 0))
-        if size:
-            struct.pack_into("<H" if size == 2 else "<I", found, place + offset, number & (2 ** (8 * size) - 1))
-    return bytes(found)
-
-
-MEMBER_EDITS = (None, None, None, None, None, _named, _renamed, _missing, _doubled, _bombed, _nested)
+    for place in headers if draw.random() < 0.5 else draw.sample(headers, 1):
+        offset, size = HEADERS[bytes(changed[place : place + 4])].get(field, (0, 0))
+        changed[place + offset : place + offset + size] = (number & (2 ** (8 * size) - 1)).to_bytes(size, "little")
+    return bytes(changed)

@@ -149,36 +149,9 @@ def read_results(files: dict[str, bytes], folder: Path) -> None:
     assert np.isfinite(means.to_numpy()).all()
 
 
-@functools.cache
-def prepared_ntu() -> dict[str, bytes]:
-    """What preparing two recordings of NTU RGB+D leaves."""
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REPRO_RUNS", f"{folder}/runs")
-        _recordings(Path(folder))
-        ntu_prepare.prepare(Path(folder), subset=True)
-        place, = (path for path in (Path(folder) / "runs" / "prepared").iterdir() if path.is_dir())
-        return {f"prepared/{place.name}/{path.name}": path.read_bytes() for path in sorted(place.glob("authors.*[yl]"))}
-
-
-@functools.cache
-def prepared_images() -> dict[str, bytes]:
-    """What taking in a copy of CIFAR-10 leaves."""
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REPRO_RUNS", f"{folder}/runs")
-        image_data.take_in("cifar10", write(Path(folder) / "copy.npz", archives.arrays()[0]))
-        path, = (Path(folder) / "runs" / "prepared" / "cifar10-imported").iterdir()
-        return {f"prepared/cifar10-imported/{path.name}": path.read_bytes()}
-
-
-@functools.cache
-def prepared_clips() -> dict[str, bytes]:
-    """What preparing five clips of UCF101 leaves."""
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REPRO_RUNS", f"{folder}/runs")
-        _clips(Path(folder))
-        prepare.prepare("ucf101", Path(folder), size=24, subset=True)
-        place, = (path for path in (Path(folder) / "runs" / "prepared").iterdir() if path.is_dir())
-        return {f"prepared/{place.name}/{path.name}": path.read_bytes() for path in sorted(place.glob("24.*[yl]"))}
+def _recordings(root: Path) -> None:
+    for name, contents in archives.skeletons().items():
+        write(root / "ntu" / name, contents)
 
 
 def _clips(root: Path) -> None:
@@ -188,9 +161,25 @@ def _clips(root: Path) -> None:
         write(root / "ucf101" / f"v_{clip}.avi", made_clips.silent_avi())
 
 
-def _recordings(root: Path) -> None:
-    for name, contents in archives.skeletons().items():
-        write(root / "ntu" / name, contents)
+def _copy(root: Path) -> None:
+    image_data.take_in("cifar10", write(root / "copy.npz", archives.arrays()[0]))
+
+
+@functools.cache
+def prepared() -> list[dict[str, bytes]]:
+    """The files that preparing two recordings of NTU RGB+D, a copy of CIFAR-10 and five clips of UCF101 leaves."""
+    left = []
+    for make, files in (
+        (lambda root: (_recordings(root), ntu_prepare.prepare(root, subset=True)), "prepared/*/authors.*[yl]"),
+        (_copy, "prepared/cifar10-imported/*"),
+        (lambda root: (_clips(root), prepare.prepare("ucf101", root, size=24, subset=True)), "prepared/*/24.*[yl]"),
+    ):
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            runs = Path(folder) / "runs"
+            patch.setenv("REPRO_RUNS", str(runs))
+            make(Path(folder))
+            left.append({str(path.relative_to(runs)): path.read_bytes() for path in sorted(runs.glob(files))})
+    return left
 
 
 def damage_prepared(files: dict[str, bytes], draw: Random) -> dict[str, bytes]:
@@ -203,43 +192,37 @@ def read_prepared(files: dict[str, bytes], folder: Path) -> None:
     """Load what was prepared: it is what was prepared, or said to be damaged, and then made again."""
     for name, contents in files.items():
         write(folder / "runs" / name, contents)
+    sound = next(sound for sound in prepared() if sound.keys() == files.keys())
     if any("cifar10" in name for name in files):
         copy = image_data.load("cifar10", subset=True)
         with np.load(io.BytesIO(archives.arrays()[0])) as stated:
-            np.testing.assert_array_equal(copy.images.numpy().transpose(0, 2, 3, 1),
-                                          np.concatenate([stated["x_train"], stated["x_test"]]))
+            images = np.concatenate([stated["x_train"], stated["x_test"]])
+            np.testing.assert_array_equal(copy.images.numpy().transpose(0, 2, 3, 1), images)
             assert copy.labels.tolist() == [*stated["y_train"], *stated["y_test"]]
-        return
-    if any("ucf101" in name for name in files):
+    elif any("ucf101" in name for name in files):
         _clips(folder / "data")
         try:
-            _are_clips(prepare.load("ucf101", size=24, subset=True))
+            _are(prepare.load("ucf101", size=24, subset=True), sound, [f"v_{clip}" for clip in "abcde"])
         finally:
-            _are_clips(prepare.prepare("ucf101", size=24, subset=True))
-        return
-    _recordings(folder / "data")
-    try:
-        _are_as_prepared(ntu_prepare.load(pipeline="authors", subset=True))
-    finally:
-        _are_as_prepared(ntu_prepare.prepare(subset=True))
+            _are(prepare.prepare("ucf101", size=24, subset=True), sound, [f"v_{clip}" for clip in "abcde"])
+    else:
+        _recordings(folder / "data")
+        names = [Path(name).stem for name in archives.skeletons()]
+        try:
+            _are(ntu_prepare.load(pipeline="authors", subset=True), sound, names)
+        finally:
+            _are(ntu_prepare.prepare(subset=True), sound, names)
 
 
-def _are_clips(found: Any) -> None:
-    stated = np.load(io.BytesIO(next(each for name, each in prepared_clips().items() if "frames" in name)))
-    np.testing.assert_array_equal(found.frames, stated)
-    assert found.names.tolist() == [f"v_{clip}" for clip in "abcde"]
-
-
-def _are_as_prepared(found: Any) -> None:
-    stated = np.load(io.BytesIO(next(each for name, each in prepared_ntu().items() if name.endswith(".npy"))))
-    np.testing.assert_array_equal(found.frames, stated)
-    assert found.names.tolist() == [f"S001C00{camera}P001R001A001" for camera in (1, 2)]
+def _are(found: Any, sound: dict[str, bytes], names: list[str]) -> None:
+    frames = next(contents for name, contents in sound.items() if name.endswith(".npy") and "mel" not in name)
+    np.testing.assert_array_equal(found.frames, np.load(io.BytesIO(frames)))
+    assert found.names.tolist() == names
 
 
 KINDS = {
     "checkpoint": Kind(lambda: [checkpoint()], damage_checkpoint, read_checkpoint, ["checkpoint.pt"]),
     "safetensors": Kind(lambda: [weights()], damage_weights, read_weights, ["encoder.safetensors"]),
     "result files": Kind(results, damage_results, read_results, [CELL.key]),
-    "prepared arrays": Kind(lambda: [prepared_ntu(), prepared_images(), prepared_clips()], damage_prepared,
-                            read_prepared, ["prepared"]),
+    "prepared arrays": Kind(prepared, damage_prepared, read_prepared, ["prepared"]),
 }

@@ -5,13 +5,14 @@
     rows.csv        the rows that tables make of made-up results, beside the printed numbers
     results.json    what smoke-size trainings of every method and variant measure
 
-`asked.py` says what is recorded, `record.py` writes the files, `bits.py` compares two checkouts bit by bit, and
-`adapter.py` alone calls the package: it may follow a change of the interface, the recorded files may not.
+The files say both what is asked and what came of it. `python3 -m tests.golden.recorded [recipes keys rows results]`
+asks all of it again and writes them anew, from the root of a checkout, on a CPU and without REPRO_DATA: only where the
+behaviour is meant to change, and the commit says what changed and why. To record more, add what is asked to a file.
+`bits.py` compares two checkouts bit by bit. `adapter.py` alone calls the package: it may follow a change of the
+interface, the recorded files may not.
 """
 
 import sys
 from pathlib import Path
 
-HELPERS = str(Path(__file__).parents[1] / "helpers")
-if HELPERS not in sys.path:  # also where pytest, which adds it, is not what runs
-    sys.path.append(HELPERS)
+sys.path.append(str(Path(__file__).parents[1] / "helpers"))  # also where pytest, which adds it, is not what runs

@@ -1,22 +1,20 @@
-"""Every bit that the small trainings give, to compare two checkouts on one machine.
+"""Small trainings of every kind, bit by bit: two checkouts print the same lines if they compute the same.
 
-    python3 -m tests.golden.bits OUTPUT        in each checkout, with the same environment, on an otherwise equal CPU
-    diff OUTPUT_OF_ONE OUTPUT_OF_THE_OTHER     nothing, if they compute the same
+    python3 -m tests.golden.bits > lines
 
-A line for each training: what it is of, the sha256 of the model's final weights, every measure as a hexadecimal float.
+A line for each: what it is of, the sha256 of the model's final weights, every measure as a hexadecimal float.
 """
 
 import hashlib
 import json
-import sys
-from pathlib import Path
+from collections.abc import Sequence
 
 import torch
 
-from tests.golden import asked, recorded
+from tests.golden import recorded
 
 
-def digest(tensors: list[torch.Tensor]) -> str:
+def digest(tensors: Sequence[torch.Tensor]) -> str:
     """The sha256 of tensors, whatever they are called and however they are ordered."""
     parts = []
     for tensor in tensors:
@@ -25,16 +23,8 @@ def digest(tensors: list[torch.Tensor]) -> str:
     return hashlib.sha256(b"".join(sorted(parts))).hexdigest()
 
 
-def main(output: Path) -> None:
-    """Train everything and write the lines."""
-    lines = []
-    for training in asked.trainings():
+if __name__ == "__main__":
+    for training in recorded.read("results.json"):
         measured, tensors = recorded.trained(training)
         exact = {name: float(value).hex() for name, value in sorted(measured.items())}
-        lines.append(json.dumps(training | {"weights": digest(tensors), "measured": exact}) + "\n")
-        print(lines[-1], end="", flush=True)
-    output.write_text("".join(lines), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+        print(json.dumps(training | {"weights": digest(tensors), "measured": exact}), flush=True)

@@ -1,7 +1,4 @@
-"""What the package makes is what it made when the golden files were written, see this folder's `__init__`.
-
-Where a change is meant, `record.py` writes the files anew, and the commit says what changed.
-"""
+"""What the package makes is what it made when the golden files were written, see this folder's `__init__`."""
 
 import csv
 import json
@@ -10,103 +7,84 @@ from pathlib import Path
 import pytest
 from torch import ones, zeros
 
-from tests.golden import adapter, asked, recorded
+from tests.golden import adapter, recorded
 from tests.golden.bits import digest
 
-CHECKOUT = Path(__file__).parents[2]
+CELLS = Path(__file__).parents[2] / "figures" / "cells.csv"
+KEYS, RECIPES = recorded.read("keys.json"), recorded.read("recipes.json")
+TABLES = dict.fromkeys(request["table"] for request in KEYS["requests"])
 ROUNDING = 2 * 10**-recorded.DIGITS
 # Of losses and spreads, which float32 gives to about six digits a step, relative to them or to 1 if they are less.
 CLOSE = 1e-3
+CONTINUOUS = ("trained_on", "expected", "last expected")
+COUNTED = ("last knn1", "last categories_video", "last categories_audio")
 FLIPPED = 1.5  # percent of samples whose prediction may flip with the order in which a processor adds
 
 
-def read(name):
-    return json.loads((recorded.FOLDER / name).read_text(encoding="utf-8"))
+pytestmark = pytest.mark.usefixtures("clips_prepared", "runs")
 
 
-def read_rows():
-    with (recorded.FOLDER / "rows.csv").open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def told(request):
-    return {name: request[name] for name in recorded.REQUEST}
-
-
-@pytest.mark.parametrize("study", asked.RECORDED)
+@pytest.mark.parametrize("study", RECIPES)
 def test_recipes_of_presets(study):
-    now, before = recorded.recipes()[study], read("recipes.json")[study]
-    assert now.keys() == before.keys()
-    for name, recipe in before.items():
-        assert now[name] == recipe, f"{study}: {name or 'the first recipe'}"
+    expected = RECIPES[study]
+    recipes = recorded.recipes(study, [*filter(None, expected)])
+    assert {name: recipes[name] for name in expected if recipes[name] != expected[name]} == {}
 
 
-@pytest.mark.parametrize("table", asked.BUNDLED)
+@pytest.mark.parametrize("table", TABLES)
 def test_cells_and_their_keys(table):
-    before = read("keys.json")
-    for request in before["requests"]:
+    for request in KEYS["requests"]:
         if request["table"] == table:
-            now = recorded.cells(told(request))
-            cells = {key: before["cells"][key] for key in request["keys"].split()}
-            assert now["cells"] == cells, told(request)
-            assert now["data"] == request["data"], told(request)
+            expected = {key: KEYS["cells"][key] for key in request["keys"].split()}
+            assert recorded.cells(request) == {"data": request["data"], "cells": expected}, request
 
 
 def test_keys_of_committed_cells():
     csv.field_size_limit(2**24)
-    with (CHECKOUT / "figures" / "cells.csv").open(newline="", encoding="utf-8") as file:
+    with CELLS.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             study, key = adapter.study_and_key_of(row)
             assert key == row["key"], (study, row["changes"])
 
 
-@pytest.mark.parametrize("table", asked.BUNDLED)
+@pytest.mark.parametrize("table", TABLES)
 def test_rows_beside_printed_numbers(table):
-    before = [row for row in read_rows() if row["table"] == table]
-    now = [row for request in asked.laid_out() if request["table"] == table for row in recorded.rows(request)]
-    identifying = recorded.COLUMNS[:8]
-    now_by_place = {tuple(row[name] for name in identifying): row for row in now}
-    before_by_place = {tuple(row[name] for name in identifying): row for row in before}
-    assert now_by_place.keys() == before_by_place.keys()
-    assert len(now) == len(before) == len(before_by_place)
-    for place, row in before_by_place.items():
+    expected = by_place(row for row in recorded.read_rows() if row["table"] == table)
+    rows = by_place(row for asked in recorded.laid_out() if asked["table"] == table for row in recorded.rows(asked))
+    assert rows.keys() == expected.keys()
+    for place, row in expected.items():
         for name in (*recorded.NUMBERS, "measures"):
-            now_there, before_there = (json.loads(values[name] or "null") for values in (now_by_place[place], row))
-            assert_equal(now_there, before_there, (place, name))
+            assert json.loads(rows[place][name] or "{}") == rounded(json.loads(row[name] or "{}")), (place, name)
 
 
-def assert_equal(now, before, place):
-    """Numbers and dicts of them are equal but for their rounding."""
-    now, before = (value if isinstance(value, dict) else {"": value} for value in (now, before))
-    assert now.keys() == before.keys(), place
-    for name, value in before.items():
-        same = now[name] == value or (
-            isinstance(value, int | float) and isinstance(now[name], int | float) and abs(now[name] - value) <= ROUNDING
-        )
-        assert same, (place, name, now[name], value)
+def rounded(value):
+    """What equals a number, or a dict of numbers and words, but for their rounding."""
+    if isinstance(value, dict):
+        return {name: rounded(part) for name, part in value.items()}
+    return pytest.approx(value, rel=0, abs=ROUNDING) if isinstance(value, int | float) else value
 
 
-@pytest.mark.parametrize("study", asked.RECORDED)
+def by_place(rows):
+    rows = list(rows)
+    placed = {tuple(row[name] for name in recorded.IDENTIFYING): row for row in rows}
+    assert len(placed) == len(rows)
+    return placed
+
+
+@pytest.mark.parametrize("study", RECIPES)
 def test_results_of_small_trainings(study):
-    before = [training for training in read("results.json") if training["study"] == study]
-    assert [training for training in asked.trainings() if training["study"] == study] == [
-        {name: value for name, value in training.items() if name != "measured"} for training in before
-    ]
-    for training in before:
-        measured, weights = recorded.trained(training)
-        assert measured.keys() == training["measured"].keys(), training
-        assert weights
-        for name, value in training["measured"].items():
-            allowed = tolerance(name, value)
-            assert abs(measured[name] - value) <= allowed, (training, name, measured[name], value)
+    for training in recorded.read("results.json"):
+        if training["study"] == study:
+            measured, weights = recorded.trained(training)
+            assert weights and measured.keys() == training["measured"].keys(), training
+            for name, value in training["measured"].items():
+                assert abs(measured[name] - value) <= tolerance(name, value), (training, name, measured[name], value)
 
 
 def tolerance(name, value):
     """By how much a measure may differ: accuracies are in percent, losses and spreads are not."""
-    continuous = name.startswith("last ") or name.endswith(("spread", "scale")) or name in ("trained_on", "expected")
-    if name in ("last knn1", "last categories_video", "last categories_audio"):
-        continuous = False
-    return CLOSE * max(1.0, abs(value)) if continuous else FLIPPED
+    loss = name.startswith("last ") and name not in COUNTED
+    return CLOSE * max(1.0, abs(value)) if loss or name.endswith(("spread", "scale")) or name in CONTINUOUS else FLIPPED
 
 
 def test_weights_are_hashed_whatever_their_names_and_order():

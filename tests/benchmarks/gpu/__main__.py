@@ -17,7 +17,6 @@ import importlib
 import json
 import os
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from typing import Any
 import torch
 
 from tests.benchmarks.gpu.apart import apart, measured
-from tests.benchmarks.gpu.distances import distances, short
 
 SECONDS = {"limits": 50, "skeletons": 240, "selection": 40, "images": 70, "clips": 70, "equality": 50, "column": 530}
 USUAL = [name for name in SECONDS if name != "column"]
@@ -54,23 +52,24 @@ def main() -> None:
     options.output.parent.mkdir(parents=True, exist_ok=True)
     found = json.loads(options.output.read_text()) if options.output.exists() else {}
     for name in names:
-        start = time.perf_counter()
         found[name] = in_own_process(name) if options.device == "cuda" else dict(section(name, options.device))
         found = of_one_machine(found, name)
         found["distances"] = distances(found)
         options.output.write_text(json.dumps(found, indent=1) + "\n")
-        print(f"{name}: {time.perf_counter() - start:.0f} s", *errors(found[name]), sep="\n  ", file=sys.stderr)
     print(json.dumps(short(found), indent=1))
-    draw(found, options.output.with_suffix(""))
+    try:
+        from tests.benchmarks.gpu import figure
+    except ModuleNotFoundError as error:
+        print(f"{error.name.partition('.')[0]} is not installed: no figure", file=sys.stderr)
+    else:
+        figure.draw(found).savefig(options.output.with_suffix(".png"), dpi=200)
 
 
 def of_one_machine(found: dict[str, Any], name: str) -> dict[str, Any]:
     """Without the sections that were measured on other hardware, or with another torch, than one of them."""
-    def elsewhere(part: Any) -> bool:
-        return isinstance(part, dict) and part.get("hardware", here) != here
-
     here = found[name].get("hardware")
-    dropped = [other for other, part in found.items() if here and elsewhere(part)]
+    dropped = [other for other, part in found.items()
+               if here and isinstance(part, dict) and part.get("hardware", here) != here]
     if dropped:
         print(f"left out, as measured on other hardware: {', '.join(dropped)}", file=sys.stderr)
     return {other: part for other, part in found.items() if other not in dropped}
@@ -94,20 +93,27 @@ def in_own_process(name: str) -> dict[str, Any]:
     return apart(command, SECONDS[name])
 
 
-def errors(values: dict[str, Any]) -> list[str]:
-    """What went wrong in a section."""
-    parts = [(name, part) for name, part in values.items() if isinstance(part, dict) and "error" in part]
-    return [f"{name}: {part['error']}" for name, part in parts] + ([values["error"]] if "error" in values else [])
+def distances(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of every hot path, the share that it reaches of what the device can do.
+
+    Args:
+        found: all sections; their parts list under "work" what they did: a path, its limit (a part of "limits"), the
+            amount in bytes or operations, and seconds.
+    """
+    parts = {name: [part for part in values.values() if isinstance(part, dict)]
+             for name, values in found.items() if isinstance(values, dict)}
+    rates = {name: part["rate"] for name, part in found.get("limits", {}).items() if "rate" in part}
+    works = [work for section in parts.values() for part in section for work in part.get("work", [])]
+    return [{"path": work["path"], "limit": work["limit"],
+             "share": work["amount"] / work["seconds"] / rates[work["limit"]]}
+            for work in works if work["limit"] in rates]
 
 
-def draw(found: dict[str, Any], stem: Path) -> None:
-    """The figure, unless matplotlib is missing."""
-    try:
-        from tests.benchmarks.gpu import figure
-    except ModuleNotFoundError as error:
-        print(f"{error.name.partition('.')[0]} is not installed: no figure", file=sys.stderr)
-        return
-    figure.save(found, stem)
+def short(found: Any) -> Any:
+    """What a reader wants at first: all but long tables and the amounts behind the shares."""
+    if not isinstance(found, dict):
+        return found
+    return {name: short(value) for name, value in found.items() if name not in ("table", "work")}
 
 
 if __name__ == "__main__":

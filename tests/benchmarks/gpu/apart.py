@@ -10,10 +10,8 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-Part = Callable[[], dict[str, Any]]
 
-
-def measured(parts: dict[str, Part]) -> Iterator[tuple[str, dict[str, Any]]]:
+def measured(parts: dict[str, Callable[[], dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """What every part finds, with the seconds it took; of one that fails, the error."""
     for name, part in parts.items():
         start = time.perf_counter()
@@ -46,8 +44,7 @@ def apart(command: Sequence[str], seconds: float) -> dict[str, Any]:
             raise
         finally:
             timer.cancel()
-    if status == -signal.SIGKILL:
-        found["error"] = f"stopped after {seconds} s"
-    elif status:
-        found["error"] = f"its process ended with status {status}"
+    if status:
+        stopped = status == -signal.SIGKILL
+        found["error"] = f"stopped after {seconds} s" if stopped else f"its process ended with status {status}"
     return found

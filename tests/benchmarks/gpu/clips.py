@@ -8,8 +8,7 @@ import torch
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.pretrain import Pretrainer
 from repro.audiovisual.recipe import paper
-from tests.benchmarks.gpu.limits import operations
-from tests.benchmarks.stopwatch import seconds
+from tests.benchmarks.stopwatch import operations, seconds
 
 ROWS, BANDS = 10, 80             # of sound: rows per frame, and its bands
 CLIPS, SIDE = 384, 256           # as many as the dictionary and some batches need, of so many pixels a side

@@ -10,32 +10,23 @@ from unittest import mock
 import torch
 
 import repro
-from repro.skeleton import data
+from tests.benchmarks.gpu.skeletons import has_ucla
 
 GOAL = 8  # minutes, of NW-UCLA
 
 
 def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, Any]]]:
-    """One part: the table."""
-    return {"taxonomy": lambda: table(device, tiny)}
-
-
-def table(device: torch.device, tiny: bool) -> dict[str, Any]:
-    """Minutes from nothing to the table, of the embedded skeletons where NW-UCLA is not at hand."""
+    """One part: minutes from nothing to the table, of the bundled skeletons where NW-UCLA is not at hand."""
     choices = {"preset": "smoke", "objectives": "random,CE"} if tiny else {"preset": "paper"}
-    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, REPRO_RUNS=folder):
-        dataset = "synthetic" if tiny else _dataset()
-        start = time.perf_counter()
-        found = repro.run_table("taxonomy", dataset, device=device.type, **choices)
-        minutes = (time.perf_counter() - start) / 60
-    accuracy = dict(zip(found["objectives"], found["ours"], strict=True))
-    goal = GOAL if dataset == "ucla" else None  # the embedded skeletons are far fewer
-    return {"dataset": dataset, "minutes": minutes, "goal": goal, "accuracy": accuracy}
+    dataset = "ucla" if not tiny and has_ucla() else "synthetic"
 
+    def table() -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, REPRO_RUNS=folder):
+            start = time.perf_counter()
+            rows = repro.run_table("taxonomy", dataset, device=device.type, **choices)
+            minutes = (time.perf_counter() - start) / 60
+        accuracy = dict(zip(rows["objectives"], rows["ours"], strict=True))
+        goal = GOAL if dataset == "ucla" else None  # the bundled skeletons are far fewer
+        return {"dataset": dataset, "minutes": minutes, "goal": goal, "accuracy": accuracy}
 
-def _dataset() -> str:
-    try:
-        data.load("ucla")
-    except FileNotFoundError:
-        return "synthetic"
-    return "ucla"
+    return {"taxonomy": table}

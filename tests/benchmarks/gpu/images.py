@@ -6,22 +6,21 @@ device memory.
 """
 
 import copy
+import functools
 import itertools
 import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-import torchvision
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from repro.image.augment import strong
-from repro.image.pretrain import Pretrainer
 from repro.image.views import normalisation
 from tests.benchmarks import image_throughput
-from tests.benchmarks.gpu.limits import operations
-from tests.benchmarks.stopwatch import seconds
+from tests.benchmarks.stopwatch import operations, seconds, wait
+from tests.benchmarks.turns import turns
 
 ENTRIES, TEMPERATURE, MOMENTUM = 4096, 0.2, 0.99
 STEMS = {"small": (512, 32), "stock": (256, 224)}  # images of a batch, and pixels of a side of the views
@@ -31,33 +30,30 @@ TINY = {"small": (2, 8)}
 def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, Any]]]:
     """What is measured, by name."""
     settings = TINY if tiny else STEMS
-    found = {f"{stem} stem": lambda stem=stem: training(stem, *settings[stem], device, tiny) for stem in settings}
+    found = {f"{stem} stem": functools.partial(training, stem, *settings[stem], device, 1 if tiny else 10)
+             for stem in settings}
     return found | {"views": lambda: {
         f"{size} pixels": views(count, size, device) for count, size in settings.values()
     }}
 
 
-def training(stem: str, batch: int, size: int, device: torch.device, tiny: bool) -> dict[str, Any]:
+def training(stem: str, batch: int, size: int, device: torch.device, steps: int) -> dict[str, Any]:
     """Images per second of the plain loop and of ours in every setting."""
-    changes = {"size": size, "resize": size}
     learners = {
-        name: image_throughput.learner(stem, batch, device, **changes, **own)
-        for name, own in image_throughput.SETTINGS.items()
+        name: image_throughput.learner(stem, batch, device, size=size, resize=size, **changes)
+        for name, changes in image_throughput.SETTINGS.items()
     }
-    loops = {"plain float32": plain(stem, batch, size, device)}
-    loops |= {name: _steps(each) for name, each in learners.items()}
-    taken = image_throughput.seconds(loops, 1 if tiny else 10, device)
-    rates = {name: batch / statistics.median(found) for name, found in taken.items()}
-    first, *_ = rates.values()
+    works = {"plain float32": functools.partial(next, plain(stem, batch, size, device))}
+    works |= {name: learner.step for name, learner in learners.items()}
+    waiting = {name: lambda work=work: (work(), wait(device)) for name, work in works.items()}
+    taken = turns(waiting, image_throughput.ROUNDS, calls=steps)
+    rates = {name: batch / statistics.median(rounds) for name, rounds in taken.items()}
     amount = operations(learners["float32"].step)
     return {
         "images a second": rates,
-        "times": {name: rate / first for name, rate in rates.items()},
-        "work": [
-            {"path": f"images, {size} pixels, {name}", "limit": learners[name].recipe.precision, "amount": amount,
-             "seconds": batch / rates[name]}
-            for name in learners
-        ],
+        "times": {name: rate / rates["plain float32"] for name, rate in rates.items()},
+        "work": [{"path": f"images, {size} pixels, {name}", "limit": learner.recipe.precision, "amount": amount,
+                  "seconds": batch / rates[name]} for name, learner in learners.items()],
     }
 
 
@@ -71,11 +67,8 @@ def views(count: int, size: int, device: torch.device) -> float:
 
 def plain(stem: str, batch: int, size: int, device: torch.device) -> Iterator[None]:
     """A step at a time."""
-    trunk = torchvision.models.resnet18()
-    trunk.fc = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 128))
-    if stem == "small":
-        trunk.conv1, trunk.maxpool = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.Identity()
-    model = trunk.to(device)
+    head = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 128))
+    model = image_throughput.resnet18(stem, head).to(device)
     follower = copy.deepcopy(model).requires_grad_(False)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.06, momentum=0.9, weight_decay=5e-4)
     entries = functional.normalize(torch.randn(ENTRIES, 128, device=device), dim=1)
@@ -87,20 +80,10 @@ def plain(stem: str, batch: int, size: int, device: torch.device) -> Iterator[No
             for own, other in zip(follower.parameters(), model.parameters(), strict=True):
                 own.data = MOMENTUM * own.data + (1 - MOMENTUM) * other.data
             key = functional.normalize(follower(view(pictures, generator)), dim=1)
-        loss = _contrast(query, key, entries.clone())
+        logits = torch.cat([(query * key).sum(1, keepdim=True), query @ entries.clone().T], dim=1) / TEMPERATURE
+        loss = functional.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.int64, device=device))
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
         entries = torch.cat([entries[batch:], key])
-        yield
-
-
-def _contrast(query: Tensor, key: Tensor, entries: Tensor) -> Tensor:
-    logits = torch.cat([(query * key).sum(1, keepdim=True), query @ entries.T], dim=1) / TEMPERATURE
-    return functional.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.int64, device=logits.device))
-
-
-def _steps(learner: Pretrainer) -> Iterator[None]:
-    while True:
-        learner.step()
         yield

@@ -13,7 +13,7 @@ import functools
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -28,10 +28,8 @@ from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import SUBSETS, paper
 from tests.benchmarks import taxonomy_step
 from tests.benchmarks.gpu.captured import EAGER, Captured
-from tests.benchmarks.gpu.limits import operations
-from tests.benchmarks.made_up import made_up
-from tests.benchmarks.spread import largest
-from tests.benchmarks.stopwatch import wait
+from tests.benchmarks.stopwatch import CPU, operations, sequences, wait
+from tests.benchmarks.turns import largest
 
 Losses = dict[str, list[float]]  # of the last step, by objective
 WHOLE = "AE+CE+AD+CD"
@@ -49,8 +47,8 @@ class Setting(NamedTuple):
 
 
 SPREAD = tuple(SUBSETS[7 * place % len(SUBSETS)] for place in range(len(SUBSETS)))  # light and heavy ones mixed
-PAPER = Setting(SPREAD, (4, 8, 15), 8, 200, {})
-TINY = Setting((WHOLE, "CE"), (1, 2), 2, 4, {"units": 8, "projection": 8, "dictionary": 16, "sequence_dictionary": 8})
+PAPER = Setting(SPREAD, (15, 8, 4), 8, 200, {})
+TINY = Setting((WHOLE, "CE"), (2, 1), 2, 4, {"units": 8, "projection": 8, "dictionary": 16, "sequence_dictionary": 8})
 
 
 def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -63,9 +61,24 @@ def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, 
         "one after another": column.one_after_another,
         "processes": column.processes,
         "captured": column.captured,
-        "streams": column.streams,
+        "streams": lambda: column.at_once("streams", column.in_threads, (column.setting.threads,)),
         "profile": column.profiled,
     }
+
+
+def has_ucla() -> bool:
+    """Whether NW-UCLA is at hand."""
+    with contextlib.suppress(FileNotFoundError):
+        return bool(load("ucla"))
+    return False
+
+
+@functools.cache
+def data(tiny: bool) -> SkeletonSet:
+    """NW-UCLA, or made-up sequences."""
+    if tiny:
+        return sequences(torch.arange(4, 10).repeat(8), 6)
+    return load("ucla") if has_ucla() else sequences(taxonomy_step.lengths(False), taxonomy_step.FEATURES)
 
 
 class Column:
@@ -73,15 +86,18 @@ class Column:
 
     def __init__(self, device: torch.device, tiny: bool) -> None:
         self.device, self.tiny, self.setting = device, tiny, TINY if tiny else PAPER
-        self.data = _data(tiny)
         self.seconds: dict[str, float] = {}
         self.losses: Losses = {}
 
-    def learner(self, objectives: str, kind: type[Pretrainer] = Pretrainer) -> Pretrainer:
-        """Ready: libraries have prepared themselves."""
-        recipe = paper("ucla", objectives, precision="float32", **self.setting.changes)
+    def made(self, objectives: str, kind: type[Pretrainer], device: torch.device) -> Pretrainer:
+        """A new learner."""
         with BUILDING:
-            learner = kind(recipe, self.data, 0, self.device)
+            recipe = paper("ucla", objectives, precision="float32", **self.setting.changes)
+            return kind(recipe, data(self.tiny), 0, device)
+
+    def learner(self, objectives: str, kind: type[Pretrainer] = Pretrainer) -> Pretrainer:
+        """One that is ready: libraries have prepared themselves."""
+        learner = self.made(objectives, kind, self.device)
         for _ in range(EAGER + 2):
             learner.step()
         wait(self.device)
@@ -100,99 +116,86 @@ class Column:
         for name in self.setting.objectives:
             self.seconds[name], losses = self.timed({name: self.learner(name)})
             self.losses |= losses
-        return self._alone("one after another", self.seconds)
+        return self.alone("one after another", self.seconds)
 
     def captured(self) -> dict[str, Any]:
         """Graphs of several cells in turns, then of each cell alone."""
         learners = {name: self.learner(name, Captured) for name in self.setting.objectives}
-
-        def run(names: Sequence[str]) -> tuple[float, Losses]:
-            return self.timed({name: learners[name] for name in names})
-
-        together = self._together("captured", run, self.setting.together, renewed=False)
-        seconds = {name: self.timed({name: each})[0] for name, each in learners.items()}
-        alone = self._alone("captured, one after another", seconds)
+        together = self.at_once("captured", lambda names: self.timed({name: learners[name] for name in names}),
+                                self.setting.together, renewed=False)
+        seconds = {name: self.timed({name: learner})[0] for name, learner in learners.items()}
+        alone = self.alone("captured, one after another", seconds)
         return together | {"one after another": alone, "work": alone["work"] + together["work"]}
-
-    def streams(self) -> dict[str, Any]:
-        """Threads, each with a stream and a cell."""
-        return self._together("streams", self._in_threads, (self.setting.threads,))
 
     def processes(self) -> dict[str, Any]:
         """Processes, each with a cell."""
-        with _crew(max(self.setting.together), self.device, self.tiny) as crew:
-            return self._together("processes", functools.partial(_in_processes, crew), self.setting.together)
+        with crew(max(self.setting.together), self.device, self.tiny) as pipes:
+            return self.at_once("processes", functools.partial(in_processes, pipes), self.setting.together)
 
     def profiled(self) -> dict[str, Any]:
         """Where the time of a step with all four terms goes, and for what share of it the device is busy."""
         learner, steps = self.learner(WHOLE), min(10, self.setting.steps)
         on_device = self.device.type == "cuda"
-        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_device else [])]
-        with profile(activities=kinds) as profiler:
+        with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_device else [])]) as profiler:
             for _ in range(steps):
                 learner.step()
             wait(self.device)
         events = profiler.key_averages()
         order = "self_device_time_total" if on_device else "self_cpu_time_total"
         found = {"table": events.table(sort_by=order, row_limit=20, max_name_column_width=60)}
-        kernels = [each for each in events if each.device_type == DeviceType.CUDA and not each.is_user_annotation]
+        kernels = [event for event in events if event.device_type == DeviceType.CUDA and not event.is_user_annotation]
         if on_device and not kernels:
             return found | {"error": "the profiler saw no kernel, so nothing is known of how busy the device is"}
         step = self.seconds[WHOLE] / self.setting.steps
-        busy = sum(each.self_device_time_total for each in kernels) / 1e6 / steps
-        return found | {"kernels a step": sum(each.count for each in kernels) / steps, "busy": busy / step}
+        busy = sum(event.self_device_time_total for event in kernels) / 1e6 / steps
+        return found | {"kernels a step": sum(event.count for event in kernels) / steps, "busy": busy / step}
 
-    def _alone(self, way: str, seconds: dict[str, float]) -> dict[str, Any]:
-        steps = self.setting.steps
-        whole = sum(seconds.values())
+    def alone(self, way: str, seconds: dict[str, float]) -> dict[str, Any]:
+        """What is said of all cells, each by itself."""
+        steps, whole = self.setting.steps, sum(seconds.values())
         return {
-            "milliseconds a step": {name: 1e3 * each / steps for name, each in seconds.items()},
+            "milliseconds a step": {name: 1e3 * taken / steps for name, taken in seconds.items()},
             "minutes a column, without probes": taxonomy_step.STEPS_OF_A_CELL / steps * whole / 60,
             "times": sum(self.seconds.values()) / whole,
-            "work": [self._work(way, seconds, whole)],
+            "work": [self.work(way, list(seconds), whole)],
         }
 
-    def _together(
-        self,
-        way: str,
-        run: Callable[[Sequence[str]], tuple[float, Losses]],
-        counts: Sequence[int],
-        renewed: bool = True,
+    def at_once(
+        self, way: str, run: Callable[[Sequence[str]], tuple[float, Losses]], counts: Sequence[int], *, renewed=True
     ) -> dict[str, Any]:
         """How many times as fast several cells are at once, by their number, and how far their losses are off.
 
         Args:
             way: its name.
             run: what takes their steps.
-            counts: of cells, growing.
+            counts: of cells.
             renewed: whether it starts from new cells; if not, only the losses of the first run can be compared.
         """
         found, works = {}, []
-        for count in reversed(counts):
+        for count in counts:
             names = self.setting.objectives[:count]
             seconds, losses = run(names)
+            free, whole = torch.cuda.mem_get_info() if self.device.type == "cuda" else (0, 0)
             times = sum(self.seconds[name] for name in names) / seconds
-            found[str(count)] = {"seconds": seconds, "times": times, "device MiB": self._used()}
+            found[str(count)] = {"seconds": seconds, "times": times, "device MiB": (whole - free) // 2**20}
             if renewed or len(found) == 1:
-                found[str(count)]["difference"] = largest(self._difference(name, losses[name]) for name in names)
-            works.append(self._work(f"{way}, {count} at once", names, seconds))
+                found[str(count)]["difference"] = largest(self.difference(name, losses[name]) for name in names)
+            works.append(self.work(f"{way}, {count} at once", names, seconds))
         return {"at once": found, "work": works}
 
-    def _used(self) -> int:
-        """MiB of the device's memory that all processes hold together; 0 on a CPU."""
-        free, whole = torch.cuda.mem_get_info() if self.device.type == "cuda" else (0, 0)
-        return (whole - free) // 2**20
-
-    def _difference(self, name: str, losses: list[float]) -> float:
+    def difference(self, name: str, losses: list[float]) -> float:
         """The largest relative difference from the losses of the cell alone."""
         pairs = zip(losses, self.losses[name], strict=True)
-        return largest(abs(each - alone) / max(abs(alone), 1e-6) for each, alone in pairs)
+        return largest(abs(together - alone) / max(abs(alone), 1e-6) for together, alone in pairs)
 
-    def _work(self, way: str, names: Iterable[str], seconds: float) -> dict[str, Any]:
-        amount = self.setting.steps * sum(_operations(name, self.tiny) for name in names)
-        return {"path": f"skeletons, {way}", "limit": "float32", "amount": amount, "seconds": seconds}
+    def work(self, way: str, names: Sequence[str], seconds: float) -> dict[str, Any]:
+        """The products in all steps, counted where no padding is computed: on a CPU."""
+        amount = sum(operations(self.made(name, Pretrainer, CPU).step) for name in names)
+        return {"path": f"skeletons, {way}", "limit": "float32", "amount": self.setting.steps * amount,
+                "seconds": seconds}
 
-    def _in_threads(self, names: Sequence[str]) -> tuple[float, Losses]:
+    def in_threads(self, names: Sequence[str]) -> tuple[float, Losses]:
+        """Threads, each with a stream and a cell."""
         ready = threading.Barrier(len(names) + 1)
 
         def run(name: str) -> Losses:
@@ -210,30 +213,29 @@ class Column:
             with contextlib.suppress(threading.BrokenBarrierError):  # the thread that broke it says why
                 ready.wait()
             start = time.perf_counter()
-            losses = [each.result() for each in running]
-            return time.perf_counter() - start, {name: each[name] for name, each in zip(names, losses, strict=True)}
+            losses = [thread.result() for thread in running]
+            return time.perf_counter() - start, {name: loss for each in losses for name, loss in each.items()}
 
 
 @contextlib.contextmanager
-def _crew(count: int, device: torch.device, tiny: bool) -> Iterator[list[Connection]]:
-    """Processes that train cells; on a CPU they are forked, which saves the imports."""
+def crew(count: int, device: torch.device, tiny: bool) -> Iterator[list[Connection]]:
+    """Pipes to processes that train cells; on a CPU they are forked, which saves the imports."""
     context = multiprocessing.get_context("spawn" if device.type == "cuda" else "fork")
     pipes = [context.Pipe() for _ in range(count)]
-    members = [context.Process(target=_work, args=(pipe, device.type, tiny), daemon=True) for _, pipe in pipes]
+    members = [context.Process(target=member, args=(pipe, device.type, tiny), daemon=True) for _, pipe in pipes]
     try:
-        for member in members:
-            member.start()
-        for _, pipe in pipes:
-            pipe.close()  # theirs: so that the end of one is seen
-        yield [pipe for pipe, _ in pipes]
+        for process, (_, theirs) in zip(members, pipes, strict=True):
+            process.start()
+            theirs.close()  # so that its end is seen
+        yield [ours for ours, _ in pipes]
     finally:
-        for member in members:
-            member.terminate()
-            member.join()
+        for process in members:
+            process.terminate()
+            process.join()
 
 
-def _work(pipe: Connection, device: str, tiny: bool) -> None:
-    """Of a process: for every name that comes make the cell ready, on a second word train it, and send its losses."""
+def member(pipe: Connection, device: str, tiny: bool) -> None:
+    """A process: makes the cell ready whose name comes, on a second word trains it, and sends its losses."""
     column = Column(torch.device(device), tiny)
     with devices.threads(1), devices.full_precision():
         while True:
@@ -244,29 +246,15 @@ def _work(pipe: Connection, device: str, tiny: bool) -> None:
             pipe.send(column.timed({name: learner})[1])
 
 
-def _in_processes(crew: list[Connection], names: Sequence[str]) -> tuple[float, Losses]:
-    for pipe, name in zip(crew, names, strict=False):
+def in_processes(pipes: list[Connection], names: Sequence[str]) -> tuple[float, Losses]:
+    """As many processes as names, started at once when all are ready."""
+    busy = pipes[: len(names)]
+    for pipe, name in zip(busy, names, strict=True):
         pipe.send(name)
-    for pipe in crew[: len(names)]:
+    for pipe in busy:
         pipe.recv()
     start = time.perf_counter()
-    for pipe in crew[: len(names)]:
+    for pipe in busy:
         pipe.send("go")
-    losses = [pipe.recv() for pipe in crew[: len(names)]]
-    return time.perf_counter() - start, {name: value for each in losses for name, value in each.items()}
-
-
-@functools.cache
-def _operations(objectives: str, tiny: bool) -> int:
-    """Of the products in one step, counted where no padding is computed: on a CPU."""
-    recipe = paper("ucla", objectives, precision="float32", **(TINY if tiny else PAPER).changes)
-    return operations(Pretrainer(recipe, _data(tiny), 0, torch.device("cpu")).step)
-
-
-@functools.cache
-def _data(tiny: bool) -> SkeletonSet:
-    if tiny:
-        return made_up(torch.arange(4, 10).repeat(8), 6)
-    with contextlib.suppress(FileNotFoundError):
-        return load("ucla")
-    return made_up(taxonomy_step.lengths(False), taxonomy_step.FEATURES)
+    losses = [pipe.recv() for pipe in busy]
+    return time.perf_counter() - start, {name: loss for each in losses for name, loss in each.items()}
