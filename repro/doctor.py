@@ -15,7 +15,7 @@ import torch
 from repro.data import manifest, present
 from repro.data.disk import TEMPORARY, acquire
 from repro.run import device as devices
-from repro.run.cost import commit
+from repro.run.device import commit
 from repro.run.store import Store, owner, read_description, read_result, trained
 
 SHOWN = ("torch", "torchvision", "numpy", "pandas", "scikit-learn", "statsmodels", "matplotlib", "jupyterlab")

@@ -9,7 +9,7 @@ from IPython.display import display
 
 from repro.data import manifest
 from repro.run import device as devices
-from repro.run.cost import commit
+from repro.run.device import commit
 from repro.run.store import Cell, Store
 from repro.table import find, require_parameter
 

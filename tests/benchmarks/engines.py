@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from repro.run import device as devices
-from repro.run.engine import run_cells
-from repro.run.pools import pool_of
+from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
 from repro.table import find, train
@@ -37,7 +36,7 @@ def cells_an_hour(cells: Sequence[Cell], engine: str, workers: int) -> float:
 def main() -> None:
     """Print a line per engine and number of workers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", default="1,2", help="comma list, of local and dask")
+    parser.add_argument("--workers", default="1,2", help="comma list, of local")
     parser.add_argument("--objectives", default="CE")
     parser.add_argument("--cells", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
@@ -45,7 +44,7 @@ def main() -> None:
     seeds = ",".join(map(str, range(options.cells)))
     cells = find("taxonomy").cells("synthetic", preset="quick", objectives=options.objectives, seeds=seeds)
     counts = [int(each) for each in options.workers.split(",")]
-    kinds = [("inline", 1), *(("local", count) for count in counts if count > 1), *(("dask", each) for each in counts)]
+    kinds = [("inline", 1), *(("local", count) for count in counts if count > 1)]
     rates: dict[tuple[str, int], list[float]] = {kind: [] for kind in kinds}
     for _ in range(options.rounds):
         for engine, workers in kinds:

@@ -23,7 +23,7 @@ from repro.image.augment import strong
 from repro.image.batches import Streamed
 from repro.image.files import Files
 from repro.image.views import normalisation
-from repro.run.cost import peak_mb
+from repro.run.device import peak_mb
 from tests.benchmarks.spread import ratios, spread
 
 SIZE, BATCH, VIEWS, EPOCH = 224, 64, 2, 1_281_167

@@ -16,8 +16,7 @@ from scipy.stats import ttest_ind
 
 from repro.data import manifest
 from repro.run import device as devices
-from repro.run.engine import run_cells
-from repro.run.pools import pool_of
+from repro.run.engine import pool_of, run_cells
 from repro.run.store import Store
 from repro.table import find, train
 

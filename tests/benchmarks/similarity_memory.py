@@ -16,7 +16,7 @@ from repro.image.data import ImageSet
 from repro.image.model import ImageModel
 from repro.image.recipe import quick
 from repro.papers.jcl.figure_data import similarity_and_variance
-from repro.run.cost import peak_mb
+from repro.run.device import peak_mb
 
 FIRST = 256
 
