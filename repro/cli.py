@@ -56,7 +56,8 @@ def main() -> None:
             traceback.print_exc()
         message, status = f"{error}", 2
         if isinstance(error, MemoryError):
-            message, status = f"out of memory {error}; end other programs, or go on where there is more memory", 1
+            what = f"out of memory ({error})" if message else "out of memory"
+            message, status = f"{what}; end other programs, or go on where there is more memory", 1
         print(f"repro: {message}", file=sys.stderr)
         sys.exit(status)
 

@@ -349,13 +349,19 @@ class Table:
         by_row = self._recipes_by_row(dataset, preset, variant, fields)
         asked = [name for name, value in fields.items() if value != "auto"]
         bundle = self.study.variants.get(variant, {})
-        wanted = {*asked, *bundle}
-        recipe = max(by_row, key=lambda each: (sum(map(each.uses, wanted)), sum(map(each.uses, self.study.fields))))
-        of_paper, row = (self._rows(dataset, name)[by_row[recipe]] for name in ("paper", preset))
-        sources = {
-            name: "varied by this table" if isinstance(value, tuple) else self.place for name, value in row.items()
-            if value != AS_PRESET and (isinstance(value, tuple) or value == of_paper[name])
-        } | dict.fromkeys(bundle, f"variant {variant}")
+
+        def fields_used(recipe: Recipe) -> tuple[int, int]:
+            return sum(map(recipe.uses, {*asked, *bundle})), sum(map(recipe.uses, self.study.fields))
+
+        recipe = max(by_row, key=fields_used)
+        row, of_paper = (self._rows(dataset, name)[by_row[recipe]] for name in (preset, "paper"))
+        sources = {}
+        for name, value in row.items():
+            if isinstance(value, tuple) and value != AS_PRESET:
+                sources[name] = "varied by this table"
+            elif value == of_paper[name] != AS_PRESET:  # what a small preset alone fixes is no word of the paper's
+                sources[name] = self.place
+        sources |= dict.fromkeys(bundle, f"variant {variant}")
         sources = {name: source for name, source in sources.items() if recipe.uses(name) and name not in asked}
         rows = recipe.described(sources, chosen=[name for name in asked if recipe.uses(name)])
         return [*(row for row in rows if every or recipe.uses(row[0])), *self.study.constants(recipe)]
@@ -426,7 +432,9 @@ class Table:
         selected = cells.loc[[place is not None for place in places]].reset_index(drop=True).join(placed)
         return selected.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
 
-    def _place(self, cell: Fields, candidates: Callable[[str, str, str], list[int]]) -> dict[str, Any] | None:
+    def _place(
+        self, cell: Fields, candidates: Callable[[str, str, str], list[tuple[int, Fields, Fields]]]
+    ) -> dict[str, Any] | None:
         """Where a finished cell stands: in the row that it departs from least, and then from fewest fixed values.
 
         Returns:
@@ -440,7 +448,7 @@ class Table:
         for number, row, fixed in candidates(dataset, cell["preset"], cell["named"]):
             contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
             away = {name: value for name, value in cell["changes"].items() if name not in row} | contrary
-            setting = next((dict(each) for each in self.settings(dataset) if each.items() <= away.items()), {})
+            setting = next((dict(bundle) for bundle in self.settings(dataset) if bundle.items() <= away.items()), {})
             departures = {name: value for name, value in away.items() if name not in setting}
             order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
             called = {name: value for name, value in self.rows[number].items() if name not in row}

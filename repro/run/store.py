@@ -279,10 +279,11 @@ def read_description(path: Path) -> dict[str, Any]:
         study = FIRST_EDITION.get(str(description.get("table")))
         if "study" not in description and study:  # the first edition has `table` and `entry` in its place
             description["study"] = study
+            for name in description.keys() - PARTS.keys():
+                del description[name]
         check_parts(description, PARTS | ({"changes": dict} if "changes" in description else {}))
 
-    description = _read(path, checked)
-    return {name: description.get(name) for name in (*PARTS, "changes")}
+    return {"changes": None} | _read(path, checked)
 
 
 def read_result(path: Path) -> dict[str, Any]:
