@@ -1,4 +1,4 @@
-"""The command line: `repro ...` or `python3 -m repro ...`.
+"""The command line: `repro ...` or `python3 -m repro ...`; `repro --debug ...` shows where an error comes from.
 
 What takes seconds to import (torch, pandas, matplotlib) is imported by the commands that need it: help is quick.
 """
@@ -33,6 +33,9 @@ NAMES = " | ".join(papers.lines())
 STOPPED = 130                 # the status that typer ends with at Ctrl-C
 PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # fields of recipes are options too
+Table = Annotated[str, Argument(help=NAMES)]
+Preset = Annotated[str, Option(help="auto | paper | quick | smoke")]
+Variant = Annotated[str, Option(help="where paper and released code disagree, by name")]
 
 
 def main() -> None:
@@ -40,32 +43,23 @@ def main() -> None:
 
     Memory that is not there ends with status 1, as nothing need be wrong with what was given.
     """
+    arguments = sys.argv[1:]
+    debug = arguments[:1] == ["--debug"]
     try:
-        app()
+        app(arguments[debug:])
     except SystemExit as end:
         if end.code == STOPPED:
             print("repro: stopped; nothing finished is lost, give the same command again to go on", file=sys.stderr)
         raise
-    except (ValueError, TypeError, OSError, FloatingPointError) as error:
-        _end(f"{error}", status=2)
-    except MemoryError as error:
-        what = f"out of memory ({error})" if f"{error}" else "out of memory"
-        _end(f"{what}; end other programs, or go on where there is more memory", status=1)
-
-
-def _end(message: str, *, status: int) -> None:
-    """End with a message on the error that is being handled, with --debug below its traceback."""
-    if sys.argv[1:2] == ["--debug"]:
-        traceback.print_exc()
-    print(f"repro: {message}", file=sys.stderr)
-    sys.exit(status)
-
-
-@app.callback()
-def options(
-    debug: Annotated[bool, Option("--debug", help="First of all options: show where an error comes from.")] = False,
-) -> None:
-    """Options of all commands; `main` looks at them."""
+    except (ValueError, TypeError, OSError, FloatingPointError, MemoryError) as error:
+        if debug:
+            traceback.print_exc()
+        message, status = f"{error}", 2
+        if isinstance(error, MemoryError):
+            what = f"out of memory ({error})" if message else "out of memory"
+            message, status = f"{what}; end other programs, or go on where there is more memory", 1
+        print(f"repro: {message}", file=sys.stderr)
+        sys.exit(status)
 
 
 @app.command(context_settings=FREE, add_help_option=False)
@@ -73,12 +67,12 @@ def run(
     context: typer.Context,
     table: Annotated[str | None, Argument(help=NAMES)] = None,
     dataset: Annotated[str | None, Option(help="A name in `repro data list`; data of this package by default.")] = None,
-    preset: Annotated[str, Option(help="auto | paper | quick | smoke")] = "auto",
+    preset: Preset = "auto",
     seeds: Annotated[str, Option(help="Comma list; the table shows mean and std.")] = "0",
     device: Annotated[str, Option(help="auto | cpu | cuda")] = "auto",
     engine: Annotated[str, Option(help="auto | inline (this process) | local (processes) | dask (a cluster)")] = "auto",
     workers: Annotated[str, Option(help="auto, the number of processes, or the address of dask's scheduler")] = "auto",
-    variant: Annotated[str, Option(help="where paper and released code disagree, by name")] = "none",
+    variant: Variant = "none",
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
     asked_for_help: Annotated[bool, Option("--help", help="Show this message; with TABLE its fields too.")] = False,
 ) -> None:
@@ -122,10 +116,10 @@ def run(
 @app.command(context_settings=FREE)
 def recipe(
     context: typer.Context,
-    table: Annotated[str, Argument(help=NAMES)],
+    table: Table,
     dataset: Annotated[str | None, Option(help="A name in `repro data list`; one of the paper's by default.")] = None,
-    preset: Annotated[str, Option(help="paper | quick | smoke")] = "paper",
-    variant: Annotated[str, Option(help="where paper and released code disagree, by name")] = "none",
+    preset: Preset = "paper",
+    variant: Variant = "none",
 ) -> None:
     """Print what a table trains: every field that a recipe uses, with its value and where that comes from.
 
@@ -231,21 +225,21 @@ def data_prepare(
 def results_list() -> None:
     """Print every finished cell, exported or in REPRO_RUNS, with its main measure.
 
-    That is the accuracy of the linear probe; of cells that are fine-tuned instead, the accuracy on the first target;
-    of those that are trained for their negatives alone, how many categories these come from; of others, the first
-    number that they hold.
+    That is the accuracy of the linear probe; of cells that are fine-tuned instead, the accuracy on the first target; of
+    others, the first number that they hold.
 
     Example: repro results list
     """
     from repro.run.export import everything
 
+    named_by = {table.study.name: table.study.recipe.named_by for table in papers.tables().values()}
     for cell in everything().itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
+        metrics.pop("evaluation", None)  # its version
         numbers = {name: value for name, value in metrics.items() if not isinstance(value, str)}
         target, *_ = recipe.get("targets", "").split(",")
-        others = [name for name in numbers if name != "evaluation"]
-        measure = next((name for name in ("linear", target, "categories_video", *others) if name in numbers), "")
-        named = next((recipe[name] for name in ("objectives", "method") if name in recipe), "")
+        measure = next((name for name in ("linear", target, *numbers) if name in numbers), "")
+        named = recipe.get(named_by.get(cell.study), "")
         called = ", ".join(filter(None, (named, in_words(json.loads(cell.changes) or {}))))
         where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6} version {cell.version}"
         print(f"{where}  seed {cell.seed}  {measure:<16} {numbers.get(measure, math.nan):6.2f}  {called}")
@@ -267,8 +261,8 @@ def results_export() -> None:
         finished = finished_cells(store)
         cells = export(finished, path)
         left_out = sum(finished["preset"] == "smoke")
-        told = f"; left out, of smoke runs: {left_out}" if left_out else ""
-        print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{told}")
+        smoke = f"; left out, of smoke runs: {left_out}" if left_out else ""
+        print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{smoke}")
         for log in papers.export_logs(finished, store, path.parent):
             print(log)
 

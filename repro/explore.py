@@ -71,12 +71,12 @@ class Choice(traitlets.HasTraits):
 
     def __init__(self, data: SkeletonSet, runs: dict[str, tuple[dict, Store]], device: torch.device) -> None:
         super().__init__()
-        self.data, self.device, self.found = data, device, runs
-        self.load = functools.lru_cache(maxsize=4)(self._load)
-        first, *others = runs
+        self.data, self.available = data, runs
+        self.load = functools.lru_cache(maxsize=4)(lambda key: explored_runs.load_run(*runs[key], data, device))
+        first, second = [*runs, *runs][:2]
         options = [(explored_runs.label(cell), key) for key, (cell, _) in runs.items()]
         self.left = widgets.Dropdown(options=options, value=first, description="left run")
-        self.right = widgets.Dropdown(options=options, value=[first, *others][:2][-1], description="right run")
+        self.right = widgets.Dropdown(options=options, value=second, description="right run")
         names = [(data.actions[label], label) for label in data.labels.unique().tolist()]
         self.action = widgets.Dropdown(options=names, description="action")
         self.sequence = _slider("chosen sequence", 0, 0, 0, 1)
@@ -95,13 +95,6 @@ class Choice(traitlets.HasTraits):
     def index(self) -> int:
         """The number of the sequence in the data."""
         return self.current[2]
-
-    def controls(self) -> list[widgets.Widget]:
-        """The widgets, in rows. Those of several views move together."""
-        return [widgets.HBox([self.left, self.right]), widgets.HBox([self.action, self.sequence]), self.about]
-
-    def _load(self, key: str) -> ExploredRun:
-        return explored_runs.load_run(*self.found[key], self.data, self.device)
 
     def _members(self) -> list[int]:
         return (self.data.labels == self.action.value).nonzero().flatten().tolist()
@@ -140,7 +133,7 @@ class View(widgets.VBox):
         name: the picture has the CSS class `<name>-view`, the whole `<name>-explorer`.
         rows: of controls, from top to bottom.
         watched: those of them that draw it anew; besides, another choice does.
-        choice: what it shows, if that is chosen; its controls come first.
+        choice: what it shows, if that is chosen; its controls come first and move together in several views.
     """
 
     def __init__(
@@ -149,7 +142,8 @@ class View(widgets.VBox):
         self.choice = choice
         self.picture = widgets.Image(layout=widgets.Layout(max_width="100%", align_self="flex-start"))
         self.picture.add_class(f"{name}-view")
-        super().__init__([*(choice.controls() if choice else []), *map(widgets.HBox, rows), self.picture])
+        shared = [[choice.left, choice.right], [choice.action, choice.sequence], [choice.about]] if choice else []
+        super().__init__([*map(widgets.HBox, [*shared, *rows]), self.picture])
         self.add_class(f"{name}-explorer")
         for control in watched:
             control.observe(self.draw, "value")
@@ -200,8 +194,9 @@ class SkeletonView(View):
             for joints in (sequence, *views, left.decoded(sequence), right.decoded(sequence))
         )
         panels = [Panel("input", original), Panel("augmented view 1", first), Panel("augmented view 2", second)]
-        panels += [Panel(_decoded_by(run), joints, colour, original)
-                   for run, joints, colour in ((left, by_left, BLUE), (right, by_right, VERMILLION))]
+        for run, joints, colour in ((left, by_left, BLUE), (right, by_right, VERMILLION)):
+            untrained = "" if run.recipe.trains_decoder else " (decoder untrained)"
+            panels.append(Panel(f"decoded by {run.label}{untrained}", joints, colour, original))
         self.animation = Animation(panels, choice.data.bones, units)
         self.frame.max = self.play.max = self.animation.frames - 1
         self._show_frame()
@@ -223,7 +218,8 @@ class EmbeddingView(View):
     def draw(self, change: object = None) -> None:
         data, index, keys = self.choice.data, self.choice.index, self.choice.current[:2]
         embeddings = [
-            Embedding(_accuracy(run), self.plane(key), neighbours(run.readouts, index, self.count.value))
+            Embedding(f"{run.label}\nlinear {run.result['linear']:.1f} %, 1-NN {run.result['knn1']:.1f} %",
+                      self.plane(key), neighbours(run.readouts, index, self.count.value))
             for key, run in zip(keys, self.choice.runs, strict=True)
         ]
         groups, names = data.labels, data.actions
@@ -273,14 +269,6 @@ class SelectionView(View):
             order = selection_steps.order(strategy, self.pool, self.seed.value)
             steps[strategy] = selection_steps.step(strategy, self.pool, order[: self.drawn.value])
         self.show(selection_steps.selection_steps(self.pool, steps))
-
-
-def _decoded_by(run: ExploredRun) -> str:
-    return f"decoded by {run.label}" + ("" if run.recipe.trains_decoder else " (decoder untrained)")
-
-
-def _accuracy(run: ExploredRun) -> str:
-    return f"{run.label}\nlinear {run.result['linear']:.1f} %, 1-NN {run.result['knn1']:.1f} %"
 
 
 def _slider(

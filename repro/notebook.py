@@ -4,12 +4,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import torch
 from IPython.display import display
 
 from repro.data import manifest
 from repro.run import device as devices
-from repro.run.cost import commit
 from repro.run.store import Cell, Store
 from repro.table import find, require_parameter
 
@@ -55,12 +53,11 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
         cells, names = table, [*inspect.signature(table).parameters]
     else:
         cells, names = find(table).cells, find(table).parameters
-    settings, device = _checked(namespace, names)
-    store = Store(manifest.runs_root())
+    settings, store = _checked(namespace, names), Store(manifest.runs_root())
     store.require_usable()
     planned = cells(**settings)
     finished = sum(store.run(cell).result is not None for cell in planned)
-    _print_environment(device)
+    _print_environment(settings)
     display(Planned(len(planned), planned[0].preset, planned[0].dataset, finished))
     return settings
 
@@ -76,23 +73,23 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
         TypeError, ValueError: as `begin`, or as `read` does.
     """
     names = [*inspect.signature(read).parameters]
-    settings, device = _checked(namespace, [*dict.fromkeys([*names, "device"])])
-    _print_environment(device)
+    settings = _checked(namespace, [*dict.fromkeys([*names, "device"])])
+    _print_environment(settings)
     return read(**{name: value for name, value in settings.items() if name in names})
 
 
-def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> tuple[dict[str, Any], torch.device]:
-    """The parameters that the notebook has, and the device; no other plain values are allowed."""
+def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+    """The parameters that the notebook has; no other plain values are allowed."""
     if "_begun" not in namespace:  # afterwards, a reader's own names are welcome
         for name, value in namespace.items():
             if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
                 require_parameter(name, allowed)
     namespace["_begun"] = True
-    settings = {name: namespace[name] for name in allowed if name in namespace}
-    return settings, devices.resolve(settings.get("device", "auto"))
+    devices.resolve(namespace.get("device", "auto"))
+    return {name: namespace[name] for name in allowed if name in namespace}
 
 
-def _print_environment(device: torch.device) -> None:
-    machine = devices.hardware(device)
+def _print_environment(settings: dict[str, Any]) -> None:
+    machine = devices.hardware(devices.resolve(settings.get("device", "auto")))
     print(f"{machine['device']}, {machine['cores']} cores, torch {machine['torch']}, python {machine['python']}")
-    print(f"repro {commit()}, runs in {manifest.runs_root()}")
+    print(f"repro {devices.commit()}, runs in {manifest.runs_root()}")

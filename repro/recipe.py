@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Self
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
 Rows = list[tuple[str, Any, str]]     # name, value and source
 LARGEST = 2**32 - 1  # of a whole number; seeds of every library go up to here
-DIGITS = 1000        # of a number given as text; int() takes no more than 4,300
+WORDS = {"none": None, "true": True, "false": False}
+EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", type(None): "none"}
 
 
 def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
@@ -48,12 +49,14 @@ def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
         ValueError: naming the parameter and the value.
     """
     text = str(value).strip()
-    whole = text.isdecimal() and not isinstance(value, bool)
-    if whole and (len(text) > DIGITS or int(text) > LARGEST):
-        raise ValueError(f"{parameter}={value!r} should be at most {LARGEST}")
-    if not whole or int(text) < least:
+    if isinstance(value, bool) or not text.isdecimal():
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
-    return int(text)
+    digits = text.lstrip("0") or "0"
+    if len(digits) > len(str(LARGEST)) or int(digits) > LARGEST:
+        raise ValueError(f"{parameter}={value!r} should be at most {LARGEST}")
+    if int(digits) < least:
+        raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
+    return int(digits)
 
 
 def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
@@ -78,15 +81,6 @@ def parse_names(parameter: str, value: Any, allowed: Iterable[str]) -> list[str]
     """
     allowed = list(allowed)
     return distinct(parameter, value, (choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
-
-
-def parse_float(value: Any) -> float:
-    """A number, given as one or as text; unlike `float`, it takes neither True nor the underscore of 1_0.
-
-    Raises:
-        ValueError: if it is none.
-    """
-    return float(str(value).replace("_", "?"))
 
 
 def swept(given: Any) -> list[Any]:
@@ -148,6 +142,8 @@ class Recipe:
         cells_per_gpu: how many cells a GPU trains at once, each in a process of its own; one, if it keeps a GPU busy.
         gpu_precision: of matrix products on a GPU, where `precision` is "auto".
         named_by: the field that names what is trained ("random": nothing), whose values say who uses another field.
+        threads, precision: fields of every recipe that is trained: CPU threads to compute with, part of a CPU result,
+            and the type of matrix products, "auto", "float32" or "bfloat16".
 
     Raises:
         TypeError: if a value has not the type its field declares, or a field is unknown.
@@ -158,32 +154,25 @@ class Recipe:
     gpu_precision: ClassVar[str] = "bfloat16"
     named_by: ClassVar[str] = "method"
 
+    if typing.TYPE_CHECKING:
+        threads: int
+        precision: str
+
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            expected = _types(hints[field.name])
+            name, value, kinds = field.name, getattr(self, field.name), _types(hints[field.name])
             if type(value) is int and abs(value) > LARGEST:
-                raise ValueError(f"{field.name}={reprlib.repr(value)} should be at most {LARGEST}")
-            if float in expected and type(value) is int:
-                object.__setattr__(self, field.name, float(value))
-            elif type(value) not in expected:
-                names = " or ".join(kind.__name__ for kind in expected)
-                raise TypeError(f"{field.name}={value!r} is of type {type(value).__name__}; it should be {names}")
+                raise ValueError(f"{name}={reprlib.repr(value)} should be at most {LARGEST}")
+            if float in kinds and type(value) is int:
+                object.__setattr__(self, name, float(value))
+            elif type(value) not in kinds:
+                expected = " or ".join(kind.__name__ for kind in kinds)
+                raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; it should be {expected}")
             if field.metadata.get("allowed") is not None:
-                choose(field.name, value, field.metadata["allowed"])
+                choose(name, value, field.metadata["allowed"])
             if field.metadata.get("least") is not None and value is not None:
-                _check_range(field.name, value, field.metadata["least"], field.metadata["most"])
-
-    @property
-    def threads(self) -> int:
-        """CPU threads to compute with, part of a CPU result: a field of every recipe that is trained."""
-        raise NotImplementedError(f"{type(self).__name__} has no field threads")
-
-    @property
-    def precision(self) -> str:
-        """Of matrix products, "auto", "float32" or "bfloat16": a field of every recipe that is trained."""
-        raise NotImplementedError(f"{type(self).__name__} has no field precision")
+                _check_range(name, value, field.metadata["least"], field.metadata["most"])
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -215,12 +204,12 @@ class Recipe:
 
     def canonical(self) -> str:
         """JSON with sorted names, without the fields that stand at the behaviour before they existed."""
-        kept = {}
+        keyed = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value != field.metadata.get("before", dataclasses.MISSING):
-                kept[field.name] = field.metadata.get("keyed_as", {}).get(value, value)
-        return json.dumps(kept, sort_keys=True)
+                keyed[field.name] = field.metadata.get("keyed_as", {}).get(value, value)
+        return json.dumps(keyed, sort_keys=True)
 
     def uses(self, name: str, **asked: Any) -> bool:
         """Whether training or evaluation would depend on a field if those `asked` for had their values.
@@ -230,8 +219,7 @@ class Recipe:
         supposed = copy.copy(self)
         for field, value in asked.items():
             object.__setattr__(supposed, field, value)
-        field = type(self).__dataclass_fields__[name]
-        return field.metadata["used"](supposed)
+        return type(self).__dataclass_fields__[name].metadata["used"](supposed)
 
     def users(self, name: str) -> list[str]:
         """The methods that use a field, the rest of the recipe being as here."""
@@ -279,33 +267,21 @@ def _check_range(parameter: str, value: float, least: float, most: float) -> Non
 
 
 def _value(parameter: str, given: Any, kinds: tuple[type, ...]) -> Any:
-    """A value of one of the kinds, given as such or as text: "none" and "true" are None and True.
-
-    Raises:
-        ValueError: naming the parameter, the value and the kinds.
-    """
+    """A value of one of the kinds, given as such or as text; raises ValueError naming the parameter and the kinds."""
     text = str(given).strip()
-    words = {"none": None, "true": True, "false": False}
-    word = words.get(text.lower(), text)
+    word = WORDS.get(text.lower(), text)
     if type(word) in kinds:
         return word
-    for kind, parsed in ((int, lambda: _signed(parameter, text)), (float, lambda: parse_float(text))):
-        if kind in kinds:
-            try:
-                return parsed()
-            except ValueError:
-                continue
-    expected = {int: "a whole number", float: "a number", bool: "true or false", type(None): "none"}
-    raise ValueError(f"{parameter}={given!r} should be {' or '.join(expected.get(kind, 'text') for kind in kinds)}")
-
-
-def _signed(parameter: str, text: str) -> int:
-    """A whole number that may be negative, which the field's range then refuses by name."""
-    return -parse_number(parameter, text[1:]) if text.startswith("-") else parse_number(parameter, text)
+    if int in kinds and text.removeprefix("-").isdecimal():  # the field's range refuses a negative one by name
+        return parse_number(parameter, text.removeprefix("-")) * (-1 if text.startswith("-") else 1)
+    try:
+        if float in kinds and "_" not in text:  # which Python takes
+            return float(text)
+    except ValueError:
+        pass
+    raise ValueError(f"{parameter}={given!r} should be {' or '.join(EXPECTED.get(kind, 'text') for kind in kinds)}")
 
 
 def _types(hint: Any) -> tuple[type, ...]:
     """The plain types a field's annotation admits: `int | None` gives (int, NoneType)."""
-    if isinstance(hint, types.UnionType):
-        return typing.get_args(hint)
-    return (hint,)
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)

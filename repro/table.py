@@ -23,7 +23,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import pandas as pd
 import torch
@@ -33,17 +33,17 @@ from tqdm.auto import tqdm
 from repro.data import manifest
 from repro.recipe import Recipe, Rows, choose, closest, in_words, parse_numbers, swept
 from repro.run import device as devices
-from repro.run.cost import begin, cost
-from repro.run.engine import run_cells
+from repro.run.engine import pool_of, run_cells
 from repro.run.export import everything, rows_of
 from repro.run.fit import fit
 from repro.run.learner import Learner
 from repro.run.plan import plan
-from repro.run.pools import pool_of
 from repro.run.store import Cell, Run, Store
 
 Measures = dict[str, float | str]
 Fields = Mapping[str, Any]
+CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
+AS_PRESET = ()  # a row's field that names rows and may be swept, and has the preset's value unless it is asked for
 
 
 class Data(Protocol):
@@ -58,18 +58,9 @@ class Data(Protocol):
     digest: str
 
 
-def no_constants(recipe: Any) -> Rows:
-    """Of a study whose recipes hold all there is."""
-    return []
-
-
-def nothing_to_say(recipe: Any) -> str:
-    """Of a study that trains on all of its data."""
-    return ""
-
-
-def trainable_anywhere(recipe: Any, device: torch.device) -> None:
-    """Of a study whose recipes can be trained on every device."""
+def nothing(*about: Any) -> Any:
+    """Of a study that has nothing to check, to notice or to add."""
+    return ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,7 +79,7 @@ class Study:
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
-        notice: of a recipe, a line that users read before it is trained, or "".
+        notice: of a recipe, a line that users read before it is trained, if any.
         check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
         constants: of a recipe, what no field of it holds: (name, value, source).
     """
@@ -103,65 +94,39 @@ class Study:
     probe: Callable[[Any], dict[str, float]] | None = None
     version: int
     evaluation: int
-    notice: Callable[[Any], str] = nothing_to_say
-    check: Callable[[Any, torch.device], None] = trainable_anywhere
-    constants: Callable[[Any], Rows] = no_constants
-
-    def cell(self, recipe: Recipe, seed: int, preset: str) -> Cell:
-        """The cell of a recipe and a seed, on the data that are here; raises as `load`."""
-        data = self.load(recipe)
-        return Cell(
-            study=self.name,
-            recipe=recipe,
-            seed=seed,
-            preset=preset,
-            dataset=data.name,
-            digest=data.digest,
-            version=self.version,
-            evaluation=self.evaluation,
-            changes=self.changes(recipe, preset),
-        )
+    notice: Callable[[Any], str] = nothing
+    check: Callable[[Any, torch.device], None] = nothing
+    constants: Callable[[Any], Rows] = nothing
 
     @property
     def fields(self) -> list[str]:
         """The fields of its recipes."""
         return [field.name for field in dataclasses.fields(self.recipe)]
 
+    def cell(self, recipe: Recipe, seed: int, preset: str) -> Cell:
+        """The cell of a recipe and a seed, on the data that are here; raises as `load`."""
+        data, changes = self.load(recipe), self.changes(recipe, preset)
+        return Cell(self.name, recipe, seed, preset, data.name, data.digest, self.version, self.evaluation, changes)
+
     def changes(self, recipe: Any, preset: str) -> dict[str, Any]:
         """The fewest fields that make the recipe of its preset, those left out that follow from others.
 
         That data are a part is none: it stands in their name.
         """
-        make = functools.partial(
-            self.presets[preset], recipe.dataset, getattr(recipe, recipe.named_by), subset=recipe.subset
-        )
-        found = recipe.unlike(make())
+        named = getattr(recipe, recipe.named_by)
+        make = functools.partial(self.presets[preset], recipe.dataset, named, subset=recipe.subset)
+        changes = recipe.unlike(make())
         with contextlib.suppress(ValueError):
-            found |= recipe.unlike(make(**found))  # what would follow from these, and does not here
-        for name in reversed([*found]):
-            fewer = {other: value for other, value in found.items() if other != name}
+            changes |= recipe.unlike(make(**changes))  # what would follow from these, and does not here
+        for name in reversed([*changes]):
+            fewer = {other: value for other, value in changes.items() if other != name}
             with contextlib.suppress(ValueError):  # a value may be possible beside the left-out one alone
-                found = fewer if make(**fewer) == recipe else found
-        return found
-
-    def _in_order(self, changes: Fields) -> dict[str, Any]:
-        """The same in the order of the recipe's fields, which files do not keep."""
-        return {name: changes[name] for name in self.fields if name in changes}
+                changes = fewer if make(**fewer) == recipe else changes
+        return changes
 
     def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
         """What `fit` trains for a cell, one after the other, as it begins."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
-
-    def _recipe(self, cell: Any) -> Any:
-        """The recipe of a stored cell; raises as `tidy`."""
-        try:
-            choose("preset", cell.preset, self.presets)
-            return self.recipe.from_dict(json.loads(cell.recipe))
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"the cell {cell.key} cannot be read ({error}); restore it or delete it, a row of figures/cells.csv or "
-                "a folder of that name in REPRO_RUNS, or take the version that wrote it"
-            ) from error
 
     def tidy(self, cells: DataFrame) -> DataFrame:
         """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
@@ -173,27 +138,38 @@ class Study:
         Raises:
             ValueError: if there is no such recipe or preset; the message names the cell.
         """
-        cells = cells[cells["study"] == self.name].reset_index(drop=True)
-        recipes = [self._recipe(cell) for cell in cells.itertuples()]
-        changes = [json.loads(text) for text in cells["changes"]]  # the first edition has none
-        presets = zip(changes, recipes, cells["preset"], strict=True)
-        cells = cells.assign(changes=[
-            self.changes(recipe, preset) if change is None else self._in_order(change)
-            for change, recipe, preset in presets
-        ])
-        cost = cells["cost"].map(json.loads)
-        named = [getattr(recipe, self.recipe.named_by) for recipe in recipes]
-        cells = cells.assign(cost=cost, finished=[each["finished"] for each in cost], named=named)
-        measures = DataFrame(cells["metrics"].map(json.loads).tolist(), index=cells.index)
-        columns = {name: [getattr(recipe, name) for recipe in recipes] for name in self.fields}
-        fields = DataFrame({  # where one is None, the others stay what they are
-            name: Series(values, cells.index, object if None in values else None) for name, values in columns.items()
+        known, recipes = [], []
+        for cell in cells[cells["study"] == self.name].to_dict("records"):
+            recipes.append(recipe := self._stored_recipe(cell))
+            changes, cost = json.loads(cell["changes"]), json.loads(cell["cost"])
+            if changes is None:  # the first edition does not say
+                changes = self.changes(recipe, cell["preset"])
+            cell |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
+            cell |= {"finished": cost["finished"], "named": getattr(recipe, recipe.named_by)}
+            known.append(cell | json.loads(cell["metrics"]))
+        columns = [*cells, "finished", "named", *(name for cell in known for name in cell)]
+        columns = [name for name in dict.fromkeys(columns) if name not in ("recipe", "metrics")]
+        fields = [name for name in self.fields if name not in columns]
+        rows = [cell | {name: getattr(recipe, name) for name in fields}
+                for cell, recipe in zip(known, recipes, strict=True)]
+        objects = DataFrame(rows, columns=[*columns, *fields], dtype=object)
+        tidy = DataFrame({  # of a field that is None somewhere the other values stay what they are
+            name: column if name in fields and column.isna().any() else column.infer_objects()
+            for name, column in objects.items()
         })
-        found = cells.drop(columns=["recipe", "metrics"]).join(measures)
-        found = found.join(fields[[name for name in fields if name not in found]])
-        alike = found[["preset", "dataset", "version", self.recipe.named_by, "seed"]]
-        by_age = alike.assign(changes=found["changes"].map(str)).loc[found["finished"].argsort(kind="stable")]
-        return found[~by_age.duplicated(keep="last").sort_index()].reset_index(drop=True)
+        alike = tidy[["preset", "dataset", "version", "named", "seed"]].assign(changes=tidy["changes"].map(str))
+        last = alike.loc[tidy["finished"].argsort(kind="stable")].drop_duplicates(keep="last").index
+        return tidy.loc[last.sort_values()].reset_index(drop=True)
+
+    def _stored_recipe(self, cell: Fields) -> Any:
+        try:
+            choose("preset", cell["preset"], self.presets)
+            return self.recipe.from_dict(json.loads(cell["recipe"]))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"the cell {cell['key']} cannot be read ({error}); restore it or delete it, a row of figures/cells.csv "
+                "or a folder of that name in REPRO_RUNS, or take the version that wrote it"
+            ) from error
 
 
 def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> dict[str, Any]:
@@ -207,70 +183,42 @@ def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> di
         ValueError: as `Cell.require`, and if the recipe does not suit the data.
         NonFiniteLoss: as `fit`.
     """
-    begin(device)
-    recipe, seed = run.cell.recipe, run.cell.seed
+    devices.begin(device)
+    recipe = run.cell.recipe
     data = study.load(recipe)
     run.cell.require(data.digest)
-    spent, measures = [], []
+    costs: list[dict[str, Any]] = []
+    measured: dict[str, list[Any]] = {}
     with devices.threads(recipe.threads), devices.full_precision():
-        for learner in study.learners(recipe, data, seed, device):
-            probe = functools.partial(study.probe, learner) if study.probe else None
-            every = recipe.probe_every * learner.steps_per_epoch if probe and not learner.name else 0
+        for learner in study.learners(recipe, data, run.cell.seed, device):
+            if devices.first():
+                run.begin()
+            probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
+            every = recipe.probe_every * learner.steps_per_epoch if probe else 0
             folder = run.folder / learner.name
             folder.mkdir(exist_ok=True)
-            spent.append(fit(learner, folder, progress, probe=probe, probe_steps=every))
-            measures.append(study.measure(learner))
-            spent[-1]["precision"] = learner.precision
+            costs.append(fit(learner, folder, progress, probe=probe, probe_steps=every))
+            costs[-1]["precision"] = learner.precision
+            for name, value in study.measure(learner).items():
+                measured.setdefault(name, []).append(value)
     for checkpoint in run.folder.glob("*/checkpoint*.pt"):  # of later learners, which only resuming needed
         checkpoint.unlink()
-    return _averaged(measures) | {"cost": spent[0] | cost(device)}
-
-
-def _averaged(measures: Sequence[Measures]) -> Measures:
-    """The measures of several learners, the mean of numbers that several have."""
-    found: dict[str, list[Any]] = {}
-    for each in measures:
-        for name, value in each.items():
-            found.setdefault(name, []).append(value)
-    return {
-        name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
-        for name, values in found.items()
-    }
+    means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
+             for name, values in measured.items()}
+    return means | {"cost": costs[0] | devices.cost(device)}
 
 
 def optimiser(kind: type[torch.optim.Optimizer], source: str) -> tuple[str, Any, str]:
     """An optimiser as a row of `Study.constants`, with its parameters that recipes do not set."""
     defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
-    kept = {name: defaults[name] for name in ("betas", "eps", "dampening", "nesterov") if name in defaults}
-    parameters = ", ".join(f"{name}={value}" for name, value in kept.items())
-    return "optimiser", f"{kind.__name__}({parameters})", source
+    unset = [f"{name}={defaults[name]}" for name in ("betas", "eps", "dampening", "nesterov") if name in defaults]
+    return "optimiser", f"{kind.__name__}({', '.join(unset)})", source
 
 
 def by_preset(*, paper: Any, quick: Any, smoke: Any = None) -> Callable[[str, str], Any]:
     """A value of a row that differs between presets; smoke runs take that of quick ones unless they have their own."""
     values = {"paper": paper, "quick": quick, "smoke": quick if smoke is None else smoke}
     return lambda preset, dataset: values[preset]
-
-
-CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
-AS_PRESET = ()  # a row's field that names rows and may be swept, and has the preset's value unless it is asked for
-
-
-class Place(NamedTuple):
-    """Where a finished cell stands among the rows of a table.
-
-    Attributes:
-        distance: from its row: how many departures, and how many of them are from what the row itself fixes.
-        rank: what places are sorted by: number of the row, then where in its sweeps.
-        departures, setting: see `Table.select`.
-        called: what the row is called.
-    """
-
-    distance: tuple[int, int]
-    rank: tuple
-    departures: Fields
-    setting: Fields
-    called: dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -319,16 +267,28 @@ class Table:
     @property
     def known_methods(self) -> list[str]:
         """Values of the naming field that may be asked for."""
-        dataset = self.datasets[0]
-        return list(self.methods) or self._methods([self._fields(row, dataset, "paper") for row in self.rows])
+        swept_by_rows = (_several(row[self.study.recipe.named_by]) for row in self._rows(self.datasets[0], "paper"))
+        return list(self.methods) or list(dict.fromkeys(itertools.chain(*swept_by_rows)))
 
     @property
     def shown(self) -> list[str]:
         """What tells rows apart by default: what they are called, then the fields that they sweep."""
-        called = [name for row in self.rows for name in self._called(row)]
-        values = [item for row in self.rows for item in row.items()]
-        varied = [name for name, value in values if isinstance(value, tuple) or callable(value)]
-        return list(dict.fromkeys([*called, *varied]))
+        items = [item for row in self.rows for item in row.items()]
+        varied = [name for name, value in items if isinstance(value, tuple) or callable(value)]
+        return list(dict.fromkeys([*self._names_of_rows, *varied]))
+
+    @property
+    def _names_of_rows(self) -> list[str]:
+        """The columns that say what rows are called."""
+        return list(dict.fromkeys(name for row in self.rows for name in row if name not in self.study.fields))
+
+    def _rows(self, dataset: str, preset: str) -> list[dict[str, Any]]:
+        """The fields of every row for a data set and a preset, without what it is called."""
+        return [
+            {name: value(preset, dataset) if callable(value) else value
+             for name, value in row.items() if name in self.study.fields}
+            for row in self.rows
+        ]
 
     def cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
@@ -386,12 +346,22 @@ class Table:
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.embedded(name)), self.datasets[0])
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
-        made = self._recipes_by_row(dataset, preset, variant, fields)
+        by_row = self._recipes_by_row(dataset, preset, variant, fields)
         asked = [name for name, value in fields.items() if value != "auto"]
         bundle = self.study.variants.get(variant, {})
-        wanted = {*asked, *bundle}
-        recipe = max(made, key=lambda recipe: (sum(map(recipe.uses, wanted)), sum(map(recipe.uses, self.study.fields))))
-        sources = self._sources(made[recipe], dataset, preset) | dict.fromkeys(bundle, f"variant {variant}")
+
+        def fields_used(recipe: Recipe) -> tuple[int, int]:
+            return sum(map(recipe.uses, {*asked, *bundle})), sum(map(recipe.uses, self.study.fields))
+
+        recipe = max(by_row, key=fields_used)
+        row, of_paper = (self._rows(dataset, name)[by_row[recipe]] for name in (preset, "paper"))
+        sources = {}
+        for name, value in row.items():
+            if isinstance(value, tuple) and value != AS_PRESET:
+                sources[name] = "varied by this table"
+            elif value == of_paper[name] != AS_PRESET:  # what a small preset alone fixes is no word of the paper's
+                sources[name] = self.place
+        sources |= dict.fromkeys(bundle, f"variant {variant}")
         sources = {name: source for name, source in sources.items() if recipe.uses(name) and name not in asked}
         rows = recipe.described(sources, chosen=[name for name in asked if recipe.uses(name)])
         return [*(row for row in rows if every or recipe.uses(row[0])), *self.study.constants(recipe)]
@@ -401,69 +371,48 @@ class Table:
         for name in fields:
             require_parameter(name, self.study.fields)
         study, named = self.study, self.study.recipe.named_by
-        rows = {number: self._fields(row, dataset, preset) for number, row in enumerate(self.rows)}
-        own = {name for row in rows.values() for name in row}
-        allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
-        bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
-        known = self.methods or self._methods(rows.values())
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
-            if method not in known:  # named as it was asked for: "all" stands for several
-                choose(named, method if method in swept(fields[named]) else fields[named], known)
+            if method not in self.known_methods:  # named as it was asked for: "all" stands for several
+                choose(named, method if method in swept(fields[named]) else fields[named], self.known_methods)
+        own = {name for row in self.rows for name in row}
+        allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
+        bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
         rows = {
-            number: row for number, row in rows.items()
+            number: row for number, row in enumerate(self._rows(dataset, preset))
             if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])
         }
-        recipes, used = self._combined(rows, dataset, preset, asked, bundle)
+        recipes, used = self._combined(rows, dataset, preset, bundle, asked)
         for name in asked:
             if name not in used:
                 raise _changing_nothing(f"{name}={fields[name]!r}", [name], [*recipes])
-        if bundle and [*recipes] == [*self._combined(rows, dataset, preset, asked, {})[0]]:
+        if bundle and [*recipes] == [*self._combined(rows, dataset, preset, {}, asked)[0]]:
             raise _changing_nothing(f"variant={variant!r}", [*bundle], [*recipes])
         return recipes
 
-    def _fields(self, row: Fields, dataset: str, preset: str) -> dict[str, Any]:
-        """The fields of a row, without what it is called, for a preset and a data set."""
-        values = {name: value(preset, dataset) if callable(value) else value for name, value in row.items()}
-        return {name: value for name, value in values.items() if name in self.study.fields}
-
-    def _called(self, row: Fields) -> dict[str, str]:
-        """What a row is called."""
-        return {name: value for name, value in row.items() if name not in self.study.fields}
-
-    def _methods(self, rows: Iterable[Fields]) -> list[str]:
-        """Values of the naming field in rows."""
-        found = [row[self.study.recipe.named_by] for row in rows]
-        return [*dict.fromkeys(name for each in found for name in (each if isinstance(each, tuple) else (each,)))]
-
-    def _sources(self, number: int, dataset: str, preset: str) -> dict[str, str]:
-        """Where values come from that a row fixes or sweeps, but for those that it fixes for a small preset alone."""
-        of_paper = self._fields(self.rows[number], dataset, "paper")
-        values = self._fields(self.rows[number], dataset, preset)
-        varied = [name for name, value in values.items() if isinstance(value, tuple) and value != AS_PRESET]
-        fixed = [name for name, value in values.items() if not isinstance(value, tuple) and value == of_paper[name]]
-        return dict.fromkeys(varied, "varied by this table") | dict.fromkeys(fixed, self.place)
-
     def _combined(
-        self, rows: Mapping[int, Fields], dataset: str, preset: str, asked: Fields, bundle: Fields
+        self, rows: Mapping[int, Fields], dataset: str, preset: str, bundle: Fields, asked: Fields
     ) -> tuple[dict[Any, int], set[str]]:
-        """The recipes of `_recipes_by_row`, and which of the fields asked for are used by any."""
+        """Every combination of the values of a row, of a bundle and of what is asked for, the later before the former.
+
+        Returns:
+            The recipes with the number of the first row that each is of, and the fields that any of them uses.
+        """
         make, named = self.study.presets[preset], self.study.recipe.named_by
         recipes: dict[Any, int] = {}
-        used: set[str] = set()
-        bundled = {name: (value,) for name, value in bundle.items()}
+        used = {named}
         for number, row in rows.items():
-            values = {name: value if isinstance(value, tuple) else (value,) for name, value in row.items()}
-            values = {name: value for name, value in values.items() if value != AS_PRESET} | bundled | dict(asked)
+            values = {name: _several(value) for name, value in {**row, **bundle}.items() if value != AS_PRESET}
+            values |= asked
             if not isinstance(row[named], tuple):
-                values[named] = (row[named],)  # where it is not asked for, `recipes` has left the row out
+                values[named] = (row[named],)  # one of those asked for, as others are left out
             for combination in itertools.product(*values.values()):
                 changes = dict(zip(values, combination, strict=True))
                 method = changes.pop(named)
                 usual = make(dataset, method)
-                kept = {name: value for name, value in changes.items() if usual.uses(name, **changes)}
-                used |= kept.keys() | {named}
-                recipes.setdefault(make(dataset, method, **kept), number)
+                changes = {name: value for name, value in changes.items() if usual.uses(name, **changes)}
+                used |= changes.keys()
+                recipes.setdefault(make(dataset, method, **changes), number)
         return recipes, used
 
     def select(self, cells: DataFrame) -> DataFrame:
@@ -477,47 +426,45 @@ class Table:
             the bundle of `settings` that they are, which are then no departures; and what that row is called.
         """
         candidates = functools.cache(self._candidates)
-        placed = [self._place(cell, candidates) for cell in cells.to_dict("records")]
-        found = cells.loc[[place is not None for place in placed]].reset_index(drop=True)
-        places = DataFrame([place for place in placed if place], columns=Place._fields).drop(columns="distance")
-        called = DataFrame(places.pop("called").tolist(), index=places.index)
-        found = found.join(places).join(called)
-        return found.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
+        places = [self._place(cell, candidates) for cell in cells.to_dict("records")]
+        names = ["rank", "departures", "setting", *self._names_of_rows]
+        placed = DataFrame([place for place in places if place], columns=names)
+        selected = cells.loc[[place is not None for place in places]].reset_index(drop=True).join(placed)
+        return selected.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
 
     def _place(
-        self, cell: Fields, candidates: Callable[[str, str, str], Sequence[tuple[int, Fields, Fields]]]
-    ) -> Place | None:
-        """Where a finished cell stands: in the nearest of the rows that cells of its method may stand in."""
+        self, cell: Fields, candidates: Callable[[str, str, str], list[tuple[int, Fields, Fields]]]
+    ) -> dict[str, Any] | None:
+        """Where a finished cell stands: in the row that it departs from least, and then from fewest fixed values.
+
+        Returns:
+            `departures`, `setting` and what the row is called; `rank`, by which places are sorted, is the number of the
+            row, then where in its sweeps. None for a cell that is not of the table.
+        """
         dataset = manifest.plain(cell["dataset"])
         if dataset not in self.datasets:
             return None
-        rows = candidates(dataset, cell["preset"], cell[self.study.recipe.named_by])
-        places = [self._place_in(*row, cell, self.settings(dataset)) for row in rows]
-        return min(places, key=lambda place: place.distance, default=None)
-
-    def _place_in(
-        self, number: int, row: Fields, fixed: Fields, cell: Fields, settings: Sequence[Fields]
-    ) -> Place:
-        """Where a finished cell would stand in a row of `_candidates`."""
-        contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
-        away = {name: value for name, value in cell["changes"].items() if name not in row} | contrary
-        setting = next((dict(bundle) for bundle in settings if bundle.items() <= away.items()), {})
-        departures = {name: value for name, value in away.items() if name not in setting}
-        order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
-        distance = len(departures), len(contrary)
-        return Place(distance, (number, *order), departures, setting, self._called(self.rows[number]))
+        places = []
+        for number, row, fixed in candidates(dataset, cell["preset"], cell["named"]):
+            contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
+            away = {name: value for name, value in cell["changes"].items() if name not in row} | contrary
+            setting = next((dict(bundle) for bundle in self.settings(dataset) if bundle.items() <= away.items()), {})
+            departures = {name: value for name, value in away.items() if name not in setting}
+            order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
+            called = {name: value for name, value in self.rows[number].items() if name not in row}
+            place = {"rank": (number, *order), "departures": departures, "setting": setting, **called}
+            places.append(((len(departures), len(contrary)), place))
+        return min(places, key=lambda place: place[0], default=(None, None))[1]
 
     def _candidates(self, dataset: str, preset: str, method: str) -> list[tuple[int, Fields, Fields]]:
         """The rows that cells of a method may stand in: number, fields, and those of one value that the method uses."""
         usual, named = self.study.presets[preset](dataset, method), self.study.recipe.named_by
-        rows = [self._fields(row, dataset, preset) for row in self.rows]
-        found = []
-        for number, row in enumerate(rows):
-            methods = (self.methods or self._methods(rows)) if isinstance(row[named], tuple) else (row[named],)
-            if method in methods:
+        candidates = []
+        for number, row in enumerate(self._rows(dataset, preset)):
+            if method in (self.known_methods if isinstance(row[named], tuple) else (row[named],)):
                 fixed = {name: value for name, value in row.items() if not isinstance(value, tuple)}
-                found.append((number, row, {name: value for name, value in fixed.items() if usual.uses(name)}))
-        return found
+                candidates.append((number, row, {name: fixed[name] for name in fixed if usual.uses(name)}))
+        return candidates
 
     def laid_out(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for what seeds have in common.
@@ -542,26 +489,24 @@ class Table:
         identity = rows[columns].map(str).agg(", ".join, axis=1) + rows["departures"].map(str)
         groups = rows.groupby(identity, sort=False)
         first = groups.nth(0)
-        named = [*columns, "departures"] if any(rows["departures"]) else columns
-        dataset, preset = rows["dataset"].iloc[0], rows["preset"].iloc[0]
-        published = math.nan
-        if not manifest.embedded(dataset):
-            published = [self.printed(row) for row in first.itertuples()]
-        values = groups["value"].agg(["mean", "std", "count"])
-        table = first[named].map(lambda value: "none" if value is None else value).reset_index(drop=True).assign(
-            ours=values["mean"].to_numpy(), std=values["std"].to_numpy(), n_seeds=values["count"].to_numpy(),
-            published=published,
-        )
+        dataset, preset = first["dataset"].iloc[0], first["preset"].iloc[0]
+        if any(first["departures"]):
+            columns.append("departures")
+        table = first[columns].map(lambda value: "none" if value is None else value).reset_index(drop=True)
+        table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
+        table["n_seeds"] = table["n_seeds"].astype(int)
+        bundled = manifest.embedded(dataset)
+        table["published"] = math.nan if bundled else [self.printed(row) for row in first.itertuples()]
         comparable = preset == "paper" and dataset == manifest.plain(dataset)
-        kept = [comparable and not away for away in first["departures"]]
-        table["difference"] = (table["ours"] - table["published"]).where(kept)
+        undeparted = [comparable and not departures for departures in first["departures"]]
+        table["difference"] = (table["ours"] - table["published"]).where(undeparted)
         table = table.assign(preset=preset, dataset=dataset)
-        table = table.join(DataFrame({name: _mean(groups[name]) for name in measures}).reset_index(drop=True))
-        return table.join(_versions_of(rows, identity))
+        means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
+        return table.join(means).join(_versions_of(rows, identity))
 
     def with_versions(self, cells: DataFrame) -> DataFrame:
         """Cells of `select`; the version of their training is a departure where a newer one has trained the same."""
-        same = [cells["preset"], cells["dataset"], cells[self.study.recipe.named_by], cells["changes"].map(str)]
+        same = [cells["preset"], cells["dataset"], cells["named"], cells["changes"].map(str)]
         newest = cells.groupby(same)["version"].transform("max")
         away = [
             departures if version == last else {**departures, "version": version}
@@ -573,8 +518,7 @@ class Table:
 def require_parameter(name: str, allowed: Sequence[str]) -> None:
     """Raise TypeError unless there is such a parameter, naming those there are, and the closest or tables with it."""
     if name not in allowed:
-        tables = importlib.import_module("repro.papers").tables()
-        others = [other for other, table in tables.items() if name in table.study.fields]
+        others = [other for other, table in _tables().items() if name in table.study.fields]
         hint = f"; {', '.join(others)} have it" if others else closest(name, allowed)
         raise TypeError(f"parameter={name!r} is not one of: {', '.join(allowed)}{hint}")
 
@@ -583,14 +527,17 @@ class MixedSeeds(ValueError):
     """Seeds of one row come from different recipes or data."""
 
 
+def _tables() -> dict[str, Table]:
+    return importlib.import_module("repro.papers").tables()  # above this module: found when they are asked for
+
+
 def find(name: str) -> Table:
     """A table by name, of whichever paper.
 
     Raises:
         ValueError: if there is none of that name; the message has those there are.
     """
-    papers = importlib.import_module("repro.papers")  # above this module: found when they are asked for
-    return papers.tables()[choose("table", name, papers.tables())]
+    return _tables()[choose("table", name, _tables())]
 
 
 def run_table(
@@ -617,7 +564,7 @@ def run_table(
             "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
             Workers import the script that starts them, which calls this below `if __name__ == "__main__":` therefore.
         workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
-            over the recipe's threads, or what fits on the GPUs, see `repro.run.pools.pool_of`.
+            over the recipe's threads, or what fits on the GPUs, see `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
@@ -668,8 +615,7 @@ def finished() -> DataFrame:
         Provenance (key, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field and value
         from its preset, measures and recipe fields as columns; those of other studies are empty.
     """
-    cells, papers = everything(), importlib.import_module("repro.papers")
-    studies = {table.study.name: table.study for table in papers.tables().values()}
+    cells, studies = everything(), {table.study.name: table.study for table in _tables().values()}
     return pd.concat([study.tidy(cells) for study in studies.values()], ignore_index=True)
 
 
@@ -686,26 +632,16 @@ def draw(name: str, rows: DataFrame) -> Any:
     Raises:
         ValueError: if there is no such table, or it has no figure of its own.
     """
-    papers = importlib.import_module("repro.papers")
-    table, drawings = find(name), papers.drawings()
-    choose("name", name, [each for each in papers.tables() if each in drawings])
-    return drawings[name].draw(_of_one_setting(table, rows))
-
-
-def _of_one_setting(table: Table, rows: DataFrame) -> DataFrame:
-    """The first of the rows of a table that are alike in its own columns; says which these are if others are left out.
-
-    What differs is told of rows that have several values: where a method does not use a field there is one.
-    """
+    table, drawings = find(name), importlib.import_module("repro.papers").drawings()
+    choose("name", name, [known for known in _tables() if known in drawings])
     own, rows = [*(table.columns or table.shown), "preset", "dataset"], rows.reset_index(drop=True)
     first = rows.drop_duplicates(own)
     if len(first) < len(rows):
-        before = rows.columns[: rows.columns.get_loc("ours")]
-        others = [name for name in before if name not in (*own, "departures")]
+        others = [column for column in rows.loc[:, :"ours"] if column not in (*own, "departures", "ours")]
         several = rows.groupby(own, dropna=False)[others].transform("nunique", dropna=False) > 1
-        values = {name: first.loc[several[name], name].iloc[0] for name in others if several[name].any()}
+        values = {column: first.loc[several[column], column].iloc[0] for column in others if several[column].any()}
         print(f"drawn is the first of several settings, {in_words(values)}; give draw the rows of another to see it")
-    return first.reset_index(drop=True)
+    return drawings[name].draw(first.reset_index(drop=True))
 
 
 def resolved(preset: str, dataset: str) -> str:
@@ -729,20 +665,19 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
         tables: of all papers.
         cells: stored ones, of all studies.
     """
-    studies = {table.study.name: table.study for table in tables}
-    tidy = {name: study.tidy(cells) for name, study in studies.items()}
-    chosen = {table.name: table.select(tidy[table.study.name]) for table in tables}
-    counts = pd.concat([found.set_index("key")["departures"].map(len) for found in chosen.values()])
-    fewest = counts.groupby(level=0).min()
-    nearest = {name: found[found["departures"].map(len) == found["key"].map(fewest)] for name, found in chosen.items()}
+    tidy = {study.name: study.tidy(cells) for study in {table.study.name: table.study for table in tables}.values()}
+    selected = {table.name: table.select(tidy[table.study.name]) for table in tables}
+    departing = pd.concat([rows.set_index("key")["departures"].map(len) for rows in selected.values()])
+    fewest = departing.groupby(level=0).min()
+    nearest = {name: rows[rows["departures"].map(len) == rows["key"].map(fewest)] for name, rows in selected.items()}
     places = ["dataset", "preset"]
-    keys = {name: found.groupby(places)["key"].agg(set).to_dict() for name, found in nearest.items()}
-    for name, found in nearest.items():
-        of_others = {
+    keys = {name: rows.groupby(places)["key"].agg(set).to_dict() for name, rows in nearest.items()}
+    for name, rows in nearest.items():
+        of_others = [
             place for place, own in keys[name].items() if any(own < other.get(place, own) for other in keys.values())
-        }
-        kept = [place not in of_others for place in found[places].itertuples(index=False, name=None)]
-        nearest[name] = found.loc[kept].reset_index(drop=True)
+        ]
+        own = [place not in of_others for place in rows[places].itertuples(index=False, name=None)]
+        nearest[name] = rows.loc[own].reset_index(drop=True)
     return nearest
 
 
@@ -755,18 +690,40 @@ def without_mixed(
         tables: whose cells they are.
         cells: of `standing`.
     """
-    kept, left_out = {}, []
+    averaged, left_out = {}, []
     for table in tables:
         parts = [cells[table.name][:0]]
-        for (dataset, preset), found in cells[table.name].groupby(["dataset", "preset"]):
+        for (dataset, preset), rows in cells[table.name].groupby(["dataset", "preset"]):
             try:
-                require_one_recipe(found, table.study)
+                require_one_recipe(rows, table.study)
             except MixedSeeds as error:
                 left_out.append(f"{table.name} on {dataset}, {preset} recipe: {error}")
             else:
-                parts.append(found)
-        kept[table.name] = pd.concat(parts).sort_index()
-    return kept, left_out
+                parts.append(rows)
+        averaged[table.name] = pd.concat(parts).sort_index()
+    return averaged, left_out
+
+
+def require_one_recipe(cells: DataFrame, study: Study) -> None:
+    """Raise MixedSeeds if cells that should differ in their seed alone differ in data or recipe.
+
+    The precision follows from the kind of device where none is asked for.
+    """
+    compared = [name for name in ("digest", *study.fields) if name in cells and name not in ("precision", "dataset")]
+    alike = [cells["version"].astype(str), cells["named"], cells["changes"].map(str)]
+    for (_, method, _), seeds in cells.groupby(alike, sort=False):
+        mixed = [name for name in compared if len(seeds) > 1 and len({*map(repr, seeds[name])}) > 1]
+        if mixed:
+            called = ", ".join(filter(None, (method, in_words(seeds["changes"].iloc[0]))))
+            raise MixedSeeds(
+                f"seeds {', '.join(map(str, seeds['seed']))} of {called} differ in {', '.join(mixed)} (cells "
+                f"{', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a "
+                "row of figures/cells.csv or a folder of that name in REPRO_RUNS"
+            )
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _order(values: tuple, value: Any) -> tuple[int, float, str]:
@@ -777,8 +734,8 @@ def _order(values: tuple, value: Any) -> tuple[int, float, str]:
 
 def _versions_of(rows: DataFrame, identity: Series) -> DataFrame:
     """The versions of training and evaluation behind each row, those of the two that are not the same everywhere."""
-    given = rows.reindex(columns=["version", "evaluation"]).fillna({"evaluation": 1})
-    several = given[[name for name in given if given[name].nunique() > 1]]
+    versions = rows.reindex(columns=["version", "evaluation"]).fillna({"evaluation": 1})
+    several = versions[[name for name in versions if versions[name].nunique() > 1]]
     named = several.map("{:g}".format).groupby(identity, sort=False)
     return named.agg(lambda column: ", ".join(sorted(set(column)))).reset_index(drop=True)
 
@@ -793,26 +750,6 @@ def _mean(groups: Any) -> list[Any]:
     if pd.api.types.is_integer_dtype(groups.obj):
         return groups.mean().round().astype(int).tolist()
     return groups.mean().where(groups.count() == groups.size()).tolist()
-
-
-def require_one_recipe(cells: DataFrame, study: Study) -> None:
-    """Raise MixedSeeds if cells that should differ in their seed alone differ in data or recipe.
-
-    The precision follows from the kind of device where none is asked for.
-    """
-    compared = [name for name in ("digest", *study.fields) if name in cells and name not in ("precision", "dataset")]
-    alike = [cells["version"].astype(str), cells[study.recipe.named_by], cells["changes"].map(str)]
-    for (_, method, _), seeds in cells.groupby(alike, sort=False):
-        if len(seeds) == 1:
-            continue
-        mixed = [name for name in compared if len({*map(repr, seeds[name])}) > 1]
-        if mixed:
-            called = ", ".join(filter(None, (method, in_words(seeds["changes"].iloc[0]))))
-            raise MixedSeeds(
-                f"seeds {', '.join(map(str, seeds['seed']))} of {called} differ in {', '.join(mixed)} (cells "
-                f"{', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a "
-                "row of figures/cells.csv or a folder of that name in REPRO_RUNS"
-            )
 
 
 def _changing_nothing(what: str, names: Sequence[str], recipes: Sequence[Recipe]) -> ValueError:

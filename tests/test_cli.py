@@ -9,7 +9,6 @@ import typer
 from command_line import refused
 
 from repro import TABLES, cli, papers
-from repro.audiovisual import recipe as audiovisual
 from repro.recipe import Recipe
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import SkeletonRecipe
@@ -112,15 +111,6 @@ def test_recipe_shows_the_row_that_uses_most_and_where_a_variant_changes_it(repr
     assert "supplement, Table 1" not in [source for _, source in rows.values()]
 
 
-def test_recipe_of_another_preset_says_what_it_changes(repro):
-    _, out, _ = repro("recipe", "encoder_collapse", "--dataset", "synthetic", "--preset", "smoke")
-    rows = printed_recipe(out)
-    assert rows["units"] == ["16", "chosen here (default 512)"]
-    assert rows["dataset"] == ["synthetic", "chosen here (default ucla)"]
-    assert rows["objectives"][0] == "AE" and rows["layers"] == ["1", "varied by this table"]
-    assert "dictionary" not in rows  # of other objectives
-
-
 @pytest.mark.parametrize(("options", "epochs"), [((), "10"), (("--subset",), "100")])
 def test_the_recipe_of_a_part_is_another_one(repro, options, epochs):
     _, out, _ = repro("recipe", "image_methods", "--dataset", "cifar10", "--preset", "quick", *options)
@@ -158,20 +148,6 @@ def test_the_recipe_of_images_has_optimiser_and_views(repro):
     assert "key_view.strength" not in out  # of a weak view, which has no colour jitter
 
 
-@pytest.mark.parametrize("name", papers.titles()["CM-ACC"])
-def test_recipes_of_cm_acc_are_printed_with_their_sources(repro, name):
-    status, out, _ = repro("recipe", name)
-    assert status == 0
-    rows = printed_recipe(out)
-    constants = ["optimiser", "flip", "normalisation.mean", "normalisation.std"]
-    if name == "mutual_information":
-        constants = ["optimiser", "affine.turn", "affine.shift"]
-    fields = [*audiovisual.AudioVisualRecipe().to_dict()]
-    assert list(rows) == [*(name for name in fields if name in rows), *constants]
-    if name != "mutual_information":  # whose encoders are smaller
-        assert rows["video_trunk"] == ["r3d18", "CM-ACC"] and rows["temperature"] == ["0.7", "CM-ACC"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
@@ -191,15 +167,9 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
         (["transfer", "--method", "moco"], "method='moco' is not one of: scratch, supervised, smoco, xmoco, cmacc"),
         (["taxonomy", "--preset", "fast"], "preset='fast' is not one of: auto, paper, quick, smoke"),
         (["temperature_grid", "--dataset", "cifar"], "dataset='cifar' is not one of: digits, cifar10, "),
-        (["image_methods", "--method", "simclr"], "method='simclr' is not one of: random, supervised, moco, "),
-        (["positive_keys", "--method", "sce"], "method='sce' is not one of: jcl"),
         (["image_methods", "--dataset", "digits", "--subset"], "subset=True is not for digits, which is embedded and "),
-        (["taxonomy", "--dataset", "synthetic", "--subset"], "subset=True is not for synthetic, which is embedded"),
-        (["mutual_information", "--dataset", "multidigits", "--subset"], "subset=True is not for multidigits, which"),
-        (["taxonomy", "--dataset", ""], "dataset='' is not one of: synthetic, ucla, ntu"),
         (["taxonomy", "--epoch", "3"], "parameter='epoch' is not one of: dataset, protocol, "),
         (["taxonomy", "--seeds", "3"], "parameter='seeds' is not one of: dataset, protocol, "),
-        (["taxonomy", "--dataset", "nut"], "dataset='nut' is not one of: synthetic, ucla, ntu; did you mean 'ntu'?"),
     ],
 )
 def test_recipe_refuses(repro, arguments, message):

@@ -3,10 +3,11 @@
 import html
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 from command_line import refused
-from made_up_study import shaped
+from made_up_study import SHAPED, shaped
 
 from repro import papers
 from repro.audiovisual import recipe as audiovisual
@@ -48,7 +49,7 @@ def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypat
     shown = {keys[line.split()[0]]: line.split("seed 0")[1].split() for line in out.splitlines()}
     assert shown == {"cross_modal": ["synthetic_video", "51.25", "cmacc"],
                      "mutual_information": ["linear", "99.50", "cmacc"],
-                     "category_diversity": ["categories_video", "22.50", "cmacc,", "targets="]}
+                     "category_diversity": ["categories_audio", "21.00", "cmacc,", "targets="]}
 
 
 def test_weights_are_not_written_into_a_folder_that_is_not_there(repro, tmp_path):
@@ -58,16 +59,16 @@ def test_weights_are_not_written_into_a_folder_that_is_not_there(repro, tmp_path
 
 
 def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, monkeypatch):
-    """What is shown is what cells hold: no table is asked."""
+    """Named is what its recipes are named by."""
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
-    monkeypatch.delattr(papers, "tables")
+    monkeypatch.setattr(papers, "tables", lambda: {"shapes": SimpleNamespace(study=SHAPED)})
     for seed, metrics in enumerate(({"ap": 12.5, "ari": 7.0}, {"ari": 7.0}, {"chosen": "last"})):
         finish(Store(tmp_path / "runs"), shaped("ucla", "square"), metrics, seed=seed, study="shapes", depth=2)
     status, out, _ = repro("results", "list")
     assert status == 0
     assert sorted(line.split("seed ")[1].split() for line in out.splitlines()) == [
-        ["0", "ap", "12.50", "plain,", "depth=2"], ["1", "ari", "7.00", "plain,", "depth=2"],
-        ["2", "nan", "plain,", "depth=2"],
+        ["0", "ap", "12.50", "square,", "depth=2"], ["1", "ari", "7.00", "square,", "depth=2"],
+        ["2", "nan", "square,", "depth=2"],
     ]
 
 

@@ -112,14 +112,6 @@ def test_the_panels_are_the_input_its_views_and_what_is_decoded(explorer, monkey
     assert calls[-1][0][0][4].title == "decoded by random, seed 0, smoke (decoder untrained)"
 
 
-def test_every_control_of_the_skeletons_changes_the_picture(explorer):
-    view, choice = explorer.skeletons, explorer.choice
-    assert changed(view, view.again.click)
-    for control, value in ((view.azimuth, 45), (choice.sequence, 3), (choice.action, 7), (view.frame, 5),
-                           (choice.left, choice.left.options[2][1]), (choice.right, choice.right.options[0][1])):
-        assert changed(view, lambda control=control, value=value: setattr(control, "value", value)), control
-
-
 def test_a_shorter_sequence_ends_on_its_last_frame(explorer):
     view, choice = explorer.skeletons, explorer.choice
     lengths = choice.data.lengths[choice.data.labels == choice.action.value]
@@ -146,13 +138,6 @@ def test_the_embedding_marks_the_neighbours_of_the_chosen_sequence(explorer, mon
     assert calls[-1][0][1].equal(choice.data.labels) and calls[-1][0][2] == choice.data.actions
 
 
-def test_every_control_of_the_embedding_changes_the_picture(explorer):
-    view, choice = explorer.embeddings, explorer.choice
-    for control, value in ((view.count, 12), (view.colour, "camera"), (choice.sequence, 3), (choice.action, 2),
-                           (choice.left, choice.left.options[1][1]), (choice.right, choice.right.options[2][1])):
-        assert changed(view, lambda control=control, value=value: setattr(control, "value", value)), control
-
-
 def test_the_target_is_that_of_two_views_of_the_sequence(explorer, monkeypatch):
     tables = []
     draw = explore.target_distributions.target_distributions
@@ -175,12 +160,20 @@ def test_the_target_is_that_of_two_views_of_the_sequence(explorer, monkeypatch):
     assert values["SCE"] == pytest.approx(-(table["sce_target"] * np.log(table["sce_prediction"])).sum())
 
 
-def test_every_control_of_the_targets_changes_the_picture(explorer):
-    view, choice = explorer.targets, explorer.choice
-    for control, value in ((view.temperature, 0.5), (view.key_temperature, 0.01), (view.weight, 1.0),
-                           (choice.sequence, 3), (choice.action, 2), (choice.left, choice.left.options[1][1])):
+@pytest.mark.parametrize(("name", "controls"), [
+    ("skeletons", {"azimuth": 45, "frame": 5}), ("embeddings", {"count": 12, "colour": "camera"}),
+    ("targets", {"temperature": 0.5, "key_temperature": 0.01, "weight": 1.0}), ("selection", {"drawn": 4, "seed": 7}),
+])
+def test_every_control_changes_the_picture(explorer, name, controls):
+    view, choice = getattr(explorer, name), explorer.choice
+    chosen = {choice.sequence: 3, choice.action: 2, choice.left: choice.left.options[1][1]} if view.choice else {}
+    for control, value in {getattr(view, name): value for name, value in controls.items()}.items() | chosen.items():
         assert changed(view, lambda control=control, value=value: setattr(control, "value", value)), control
-    assert not changed(view, lambda: setattr(choice.right, "value", choice.right.options[2][1]))
+    if view.choice:  # all but the targets, which are the left run's alone
+        shown = changed(view, lambda: setattr(choice.right, "value", choice.right.options[2][1]))
+        assert shown == (name != "targets")
+    if name == "skeletons":
+        assert changed(view, view.again.click)
 
 
 def test_the_extremes_of_every_slider_can_be_drawn(explorer):
@@ -233,7 +226,7 @@ def test_a_run_that_cannot_be_loaded_is_named_and_the_picture_stays(explorer, mo
 
 
 def test_without_any_run_that_can_be_loaded_it_raises(settings, explorer, tmp_path):
-    runs = {key: (cell, Store(tmp_path)) for key, (cell, _) in explorer.choice.found.items()}
+    runs = {key: (cell, Store(tmp_path)) for key, (cell, _) in explorer.choice.available.items()}
     with pytest.raises(ValueError, match="is not that of a finished cell in "):
         explore.Choice(explorer.choice.data, runs, torch.device("cpu"))
 

@@ -17,8 +17,7 @@ from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.data import manifest
 from repro.image.recipe import ImageRecipe
 from repro.recipe import LARGEST, Recipe, parse_number, parse_numbers
-from repro.run.files import parse_json
-from repro.run.store import read_result, write_json
+from repro.run.store import parse_json, read_result, write_json
 from repro.skeleton import data, ntu
 from repro.skeleton.recipe import SkeletonRecipe
 

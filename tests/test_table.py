@@ -121,11 +121,6 @@ def test_every_combination_asked_for_replaces_the_field_in_rows_that_use_it():
     assert SWEEP.recipes("ucla", "paper", depth=7) == [paper("ucla", "plain", depth=7), paper("ucla", "heavy", depth=7)]
 
 
-def test_auto_leaves_a_field_to_the_rows():
-    everything = dict.fromkeys(set(TOY.fields) - {"dataset"}, "auto")
-    assert SWEEP.cells("ucla", **everything) == SWEEP.cells("ucla")
-
-
 def test_whether_a_field_is_used_is_asked_with_what_else_is_asked_for():
     recipes = METHODS.recipes("ucla", "paper", method="heavy", weight="0,1", power="2,5")
     assert [(recipe.weight, recipe.power) for recipe in recipes] == [(0.0, 2), (1.0, 2), (1.0, 5)]
@@ -384,15 +379,6 @@ def test_means_and_deviations_of_random_numbers_are_those_of_pandas():
         np.testing.assert_equal([row["published"], row["difference"]], [number, row["ours"] - number])
 
 
-def test_hand_computed_values():
-    rows = [stored("plain", linear, seed=seed) for seed, linear in enumerate((80.0, 82.0, 87.0))]
-    found = laid_out(SWEEP, *rows, stored("heavy", 51.5, seed=3), stored("heavy", 51.5, dataset="ntu"))
-    assert found["ours"].tolist() == [83.0, 51.5] and found["n_seeds"].tolist() == [3, 1]
-    np.testing.assert_allclose(found["std"], [np.sqrt((9 + 1 + 16) / 2), np.nan])
-    assert found["published"].tolist() == [60.0, 70.0] and found["difference"].tolist() == [23.0, -18.5]
-    assert set(found["preset"]) == {"paper"} and set(found["dataset"]) == {"ucla"}
-
-
 @pytest.mark.parametrize(("preset", "dataset", "published"), [
     ("smoke", "ucla", 60.0), ("paper", "ucla (subset)", 60.0), ("paper", "synthetic", math.nan),
 ])
@@ -532,13 +518,6 @@ def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_com
     for choices, message in (({"preset": "tiny"}, "preset='tiny' is not"), ({"dataset": ""}, "dataset='' is not one")):
         with pytest.raises(ValueError, match=message):
             FIXED.described(**choices)
-
-
-def test_described_leaves_out_what_its_recipe_does_not_use():
-    rows = described(FIXED, method="plain")
-    assert [*rows] == [name for name in TOY.fields if name not in ("weight", "power", "noise")] + ["views"]
-    assert rows["depth"] == (3, "Table 1") and rows["method"] == ("plain", "chosen here (default plain)")
-    assert [*described(FIXED, method="plain", every=True)] == [*TOY.fields, "views"]
 
 
 def test_described_credits_the_paper_with_what_a_row_has_in_its_recipe_alone():

@@ -12,9 +12,9 @@ from pandas import DataFrame
 
 from repro.data.disk import write_atomically
 from repro.report.stored import labels
-from repro.run.files import parse_json, whole_lines
+from repro.run.export import whole_lines
 from repro.run.finished import read_table
-from repro.run.store import Store
+from repro.run.store import Store, parse_json
 
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
 TEXTS = ("key", "dataset", "preset")  # those of them that are no numbers

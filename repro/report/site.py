@@ -23,7 +23,7 @@ from repro.report.levels import LEVELS, PAPER, level_of, rank
 from repro.report.redraw import Drawing
 from repro.report.trust import Trust
 from repro.report.verdicts import NOT_MEASURED, VERDICTS
-from repro.run.cost import commit
+from repro.run.device import commit
 
 GENERATOR = "repro report"  # by which a folder of ours is known
 NUMBER = Markup(' class="number"')

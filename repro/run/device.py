@@ -1,14 +1,19 @@
-"""Where a run computes: device, threads, the processes that share it, and what to call the hardware."""
+"""Where a run computes: device, threads, precision, the processes that share it, and what it cost there."""
 
 import contextlib
+import datetime
+import functools
 import os
 import platform
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import distributed
 
+from repro.data import manifest
 from repro.recipe import Recipe, choose
 
 SHARE_OF_A_GPU = 6 * 2**30  # bytes, of each process on it; half of them are the frames of NTU RGB+D
@@ -33,8 +38,8 @@ def fits(size: int, device: torch.device) -> bool:
     if device.type != "cuda":
         return True
     free, _ = torch.cuda.mem_get_info(device)
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, from freed tensors
-    return size <= (free + kept) // 2
+    kept_by_torch = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return size <= (free + kept_by_torch) // 2
 
 
 def gpu_places(most: int) -> int:
@@ -122,8 +127,7 @@ def precision_of(recipe: Recipe, device: torch.device) -> str:
     """What matrix products are computed in: "float32" or "bfloat16".
 
     That is what the recipe asks for. Where it asks for nothing ("auto"), on a GPU what is usual for such networks, on a
-    CPU bfloat16 if it has instructions for it; others would have to imitate them, which takes twice to ten times as
-    long as float32.
+    CPU bfloat16 if it has instructions for it; imitated, it takes two to ten times as long as float32.
     """
     if recipe.precision != "auto":
         return recipe.precision
@@ -162,9 +166,50 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _processor() -> str:
+def begin(device: torch.device) -> None:
+    """Remember the code's commit, as the checkout may move on while it trains, and count memory from now on."""
+    commit()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    else:
+        with contextlib.suppress(OSError):  # there is no such file but on Linux
+            Path("/proc/self/clear_refs").write_text("5")
+
+
+def cost(device: torch.device) -> dict[str, Any]:
+    """When, where and with which code a cell was finished, and the most memory it took."""
+    finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"finished": finished, "peak_mb": peak_mb(device), "commit": commit(), **hardware(device)}
+
+
+def peak_mb(device: torch.device) -> int:
+    """The most memory in MiB since `begin`: what tensors took of a GPU, or this process; 0 where nobody tells."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated() // 2**20
+    return int(_told_by_linux("/proc/self/status", "VmHWM", "0 kB").split()[0]) // 2**10
+
+
+@functools.cache
+def commit() -> str:
+    """Short hash of the checkout this code runs from, "+" appended if it has changes; "unknown" if there is none."""
+    checkout = manifest.checkout()
+    if checkout is None:  # git would tell of whatever lies around the environment
+        return "unknown"
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
-        with open("/proc/cpuinfo") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _processor() -> str:
+    return _told_by_linux("/proc/cpuinfo", "model name", platform.processor() or platform.machine())
+
+
+def _told_by_linux(path: str, name: str, otherwise: str) -> str:
+    """The value of a name in a file of /proc."""
+    try:
+        with open(path) as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith(name))
     except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+        return otherwise

@@ -1,31 +1,159 @@
 """Many cells: whoever is free claims one, trains it, stores its result, and goes on to the next.
 
-Cells are claimed through the store's locks, so any number of processes that ask for the same table share its work.
+Cells are claimed through the store's locks, so any number of processes that ask for the same table share its work: this
+one, or a pool of workers that it hands them to, of this machine (`Local`) or of a dask cluster (`Cluster`).
 """
 
 import contextlib
+import dataclasses
 import functools
+import importlib.util
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from typing import Any
 
 import torch
 from tqdm.auto import tqdm
 
 from repro.data.disk import REMEDIES
-from repro.run.device import first, from_first, grouped
+from repro.data.parallel import Workers
+from repro.recipe import choose, parse_number
+from repro.run.device import cores, first, from_first, gpu_names, gpu_places, grouped
 from repro.run.fit import NonFiniteLoss
-from repro.run.pools import Pool
 from repro.run.store import Cell, Run, Store, trained
 
-Train = Callable[[Run, tqdm], dict[str, Any]]
+ENGINES = ("auto", "inline", "local", "dask")
 ONE_CELL = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result
+Train = Callable[[Run, tqdm], dict[str, Any]]
 
 
-def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool | None = None) -> None:
+@dataclasses.dataclass(frozen=True)
+class Local:
+    """Worker processes of this machine; on CUDA they take turns with its GPUs, and each sees one.
+
+    Attributes:
+        workers: how many there are at most.
+        device: "cpu" or "cuda".
+    """
+
+    workers: int
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.workers} worker{'s' * (self.workers > 1)}"
+
+    def count(self) -> int:
+        """How many cells are trained at once."""
+        return self.workers
+
+    def started(self, most: int) -> contextlib.AbstractContextManager[Executor]:
+        """The processes, at most so many, which end with the context and with this process, whatever they do."""
+        names = gpu_names() if self.device == "cuda" else []
+        return Workers(min(self.workers, most), [{"CUDA_VISIBLE_DEVICES": name} for name in names] or [{}])
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """Workers of a dask cluster that see the same REPRO_RUNS and REPRO_DATA. dask is imported when it is used.
+
+    Attributes:
+        address: of its scheduler.
+        device: "cpu" or "cuda"; a cell on CUDA takes one unit of the resource "GPU".
+    """
+
+    address: str
+    device: str
+
+    def __str__(self) -> str:
+        return self.address
+
+    def count(self) -> int:
+        """How many workers there are now, at least 1."""
+        with self._connected() as client:
+            return max(1, len(client.nthreads()))
+
+    @contextlib.contextmanager
+    def started(self, most: int) -> Iterator[Executor]:
+        """The workers as they are; of a lost one the cluster gives the cell to another.
+
+        Raises:
+            OSError: if nobody answers at the address, or the scheduler is lost.
+        """
+        with self._connected() as client:
+            if not client.nthreads():
+                tqdm.write(f"no worker has joined {self.address} yet", file=sys.stderr)
+            try:
+                yield client.get_executor(pure=False, resources={"GPU": 1} if self.device == "cuda" else None)
+            except CancelledError as error:  # so dask says that the connection is lost
+                raise ConnectionError(f"the scheduler at {self.address} is lost; start it again, then give the same "
+                                      "command again, and the table goes on") from error
+
+    def _connected(self) -> Any:
+        from distributed import Client
+
+        try:
+            return Client(self.address)
+        except OSError as error:
+            raise ConnectionError(f"no scheduler answers at {self.address} ({error}); start one there with `dask "
+                                  "scheduler`, or leave out its address for workers of this machine") from error
+
+
+def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torch.device) -> Local | Cluster | None:
+    """The processes that train the cells, None for this one alone.
+
+    Args:
+        engine: "inline"; "local", worker processes of this machine; "dask", those of a dask cluster; or "auto": local
+            where several cells are trained at once, unless they are smoke runs, which end sooner than workers start.
+        workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA `gpu_places`.
+            Of "dask" the address of a scheduler, which "auto" takes from dask's configuration if it is there, such as
+            the environment variable DASK_SCHEDULER_ADDRESS; otherwise workers of this machine are started.
+        cells: to be trained; their recipe says `threads` and `cells_per_gpu`.
+        device: to train on.
+
+    Raises:
+        ValueError: if a name is not one of these, `workers` neither a whole number of at least 1 nor an address, dask
+            is asked for and not installed, an engine other than "inline" in a process group, or several workers there
+            or with "inline".
+    """
+    choose("engine", engine, ("auto", "inline") if grouped() else ENGINES)
+    if "://" in str(workers) and engine != "dask":
+        raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
+    if grouped() or engine == "inline":
+        if workers != "auto" and parse_number("workers", workers, least=1) > 1:
+            alone = "under torchrun" if grouped() else "with engine 'inline'"
+            raise ValueError(f"workers={workers} are not started {alone}; leave them out, or choose engine 'local'")
+        return None
+    if engine == "dask" and (address := scheduler_address(workers)):
+        return Cluster(address, device.type)
+    recipe = cells[0].recipe
+    places = gpu_places(recipe.cells_per_gpu) if device.type == "cuda" else cores() // recipe.threads
+    count = max(1, places) if workers == "auto" else parse_number("workers", workers, least=1)
+    small = count == 1 or (workers == "auto" and cells[0].preset == "smoke")
+    return None if engine == "auto" and small else Local(count, device.type)
+
+
+def scheduler_address(workers: str | int) -> str | None:
+    """The address of a scheduler, as it is given or as dask's configuration has it; None where there is none.
+
+    Raises:
+        ValueError: if dask.distributed is not installed, with the command that does it, or for half an address.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        raise ValueError("engine='dask' needs dask.distributed; install it with: pip install '.[cluster]'")
+    if "://" in str(workers):
+        return str(workers)
+    if ":" in str(workers):
+        raise ValueError(f"workers={workers!r} should be a number, or an address such as 'tcp://{workers}'")
+    import dask
+    import distributed  # noqa: F401  (its defaults complete dask's configuration)
+
+    return dask.config.get("scheduler-address", None) if workers == "auto" else None
+
+
+def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Local | Cluster | None = None) -> None:
     """Bring every cell to its result; complete cells are read, half-done ones resumed, those of others waited for.
 
     Args:
@@ -52,13 +180,13 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool |
         raise
 
 
-def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Pool | None) -> None:
+def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cluster | None) -> None:
     """Bring every cell to its result; arguments as for `run_cells`.
 
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
-        ChildProcessError: the same where a cell is too large for the memory of the device, or processes of the pool
-            were lost or ended with an error, twice at the same cell; what was lost once has been made up for.
+        ChildProcessError: the same where processes of the pool were lost or ended with an error, twice at the same
+            cell; what was lost once has been made up for.
     """
     failed: dict[str, Exception] = {}
 
@@ -70,80 +198,44 @@ def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Pool | Non
         for cell in from_first(left)[:1]:  # held by another command
             from_first(store.run(cell).wait)
     if failed:
-        kind = ChildProcessError if any(isinstance(each, ChildProcessError) for each in failed.values()) else None
+        lost = any(isinstance(error, ChildProcessError) for error in failed.values())
         lines = "".join(f"\n  {error}" for error in failed.values())
-        raise (kind or NonFiniteLoss)(f"{len(failed)} of {len(cells)} cells failed, the others are done:{lines}\n"
-                                      "once the reason is gone, the same command trains them again")
+        raise (ChildProcessError if lost else NonFiniteLoss)(
+            f"{len(failed)} of {len(cells)} cells failed, the others are done:{lines}\n"
+            "once the reason is gone, the same command trains them again"
+        )
 
 
 def _train_here(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exception]:
-    """Train the cells that no other command holds in this process, or its group at once; returns what failed, by key.
-
-    That is, what diverged or, without a group, is too large for the memory of the device; any other error ends it.
-    """
+    """Train the cells that no other command holds in this process, or its group at once; what diverged, by key."""
     failed: dict[str, Exception] = {}
-    bar = functools.partial(tqdm, disable=not first())
     runs = [store.run(cell) for cell in cells]
-    done = bar(total=len(cells), desc="cells", unit="cell", initial=_trained(runs))
-    with done, bar(unit="step", leave=False) as steps:
+    bar = functools.partial(tqdm, disable=not first())
+    with _bar_of(runs, "cells", bar) as done, bar(unit="step", leave=False) as steps:
         for run in runs:
             steps.set_description(f"{run.cell}")
-            error: Exception | None
-            try:
-                error = _settle(run, functools.partial(train, run, steps))
-            except (MemoryError, RuntimeError) as raised:
-                error = _too_large(raised)
-            if error:
+            if error := _settle(run, functools.partial(train, run, steps)):
                 failed[run.cell.key] = _named(run.cell, error)
-            _show(done, _trained(runs))
+            _show(done, runs)
     return failed
 
 
-def _settle(run: Run, train: Callable[[], dict[str, Any]]) -> NonFiniteLoss | None:
-    """Bring a run to its result unless another command holds it; the error if it diverges.
-
-    In a process group the first claims it and writes what comes of it.
-    """
-    with contextlib.ExitStack() as held:
-        if from_first(functools.partial(_hold, run, held)):
-            try:
-                result = train()
-            except NonFiniteLoss as error:  # in all processes: they average their losses
-                return error
-            from_first(functools.partial(run.finish, result))
-    return None
-
-
-def _hold(run: Run, held: contextlib.ExitStack) -> bool:
-    """Whether the run has to be trained, by us; it is then claimed until `held` closes."""
-    return run.result is None and held.enter_context(run.claim()) and run.result is None
-
-
-def _too_large(error: Exception) -> MemoryError:
-    """What to do about memory that is not there; raises other errors. On a CPU, torch has no kind of its own for it."""
-    known = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
-    if grouped() or not known:  # the others of a group would wait for this process
-        raise error
-    return MemoryError(f"{str(error) or 'out of memory'}; choose a smaller batch, dictionary or network")
-
-
-def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Pool) -> dict[str, Exception]:
-    """Have the pool train the cells that no other command holds; returns what failed, by key.
+def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cluster) -> dict[str, Exception]:
+    """Have the pool train the cells that no other command holds; what failed, by key.
 
     A cell whose process is lost, or ends it with an error, is tried once more.
     """
     failed: dict[str, Exception] = {}
     lost: set[str] = set()
     runs = [store.run(cell) for cell in cells]
-    bar = tqdm(total=len(cells), desc=f"cells, {pool}", unit="cell", initial=_trained(runs))
-    with pool.started(len(cells)) as executor, bar:
+    with pool.started(len(cells)) as executor, _bar_of(runs, f"cells, {pool}") as bar:
 
         def submitted(cell: Cell) -> Future[Exception | None]:
             return executor.submit(train_in_worker, cell, train, store)
 
         waiting = {submitted(cell): cell for cell in cells}
         while waiting:
-            _show(bar, _trained(runs))
+            _show(bar, runs)
             for future in wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED).done:
                 cell, error = waiting.pop(future), future.exception()
                 if error and cell.key not in lost:
@@ -154,7 +246,7 @@ def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Pool) -> dic
                     failed[cell.key] = ChildProcessError(f"{_named(cell, error)} (tried twice)")
                 elif error := future.result():
                     failed[cell.key] = _named(cell, error)
-        _show(bar, _trained(runs))
+        _show(bar, runs)
     return failed
 
 
@@ -178,14 +270,37 @@ def train_in_worker(cell: Cell, train: Train, store: Store) -> Exception | None:
         raise ChildProcessError(f"{type(error).__name__}: {error}") from None
 
 
-def _trained(runs: Sequence[Run]) -> float:
+def _settle(run: Run, train: Callable[[], dict[str, Any]]) -> NonFiniteLoss | None:
+    """Bring a run to its result unless another command holds it; the error if it diverges.
+
+    In a process group the first claims it and writes what comes of it.
+    """
+    with contextlib.ExitStack() as held:
+
+        def to_be_trained() -> bool:
+            return run.result is None and held.enter_context(run.claim()) and run.result is None
+
+        if from_first(to_be_trained):
+            try:
+                result = train()
+            except NonFiniteLoss as error:  # in all processes: they average their losses
+                return error
+            from_first(functools.partial(run.finish, result))
+    return None
+
+
+def _bar_of(runs: Sequence[Run], title: str, bar: Callable[..., tqdm] = tqdm) -> tqdm:
+    return bar(total=len(runs), desc=title, unit="cell", initial=_finished(runs))
+
+
+def _show(bar: tqdm, runs: Sequence[Run]) -> None:
+    bar.n = _finished(runs)  # adding differences would leave a residue of rounding to be seen
+    bar.refresh()
+
+
+def _finished(runs: Sequence[Run]) -> float:
     """Finished cells, and what is trained of the others, whoever does it."""
     return round(sum(trained(run.folder) for run in runs), 2)
-
-
-def _show(bar: tqdm, count: float) -> None:
-    bar.n = count  # adding differences would leave a residue of rounding to be seen
-    bar.refresh()
 
 
 def _named(cell: Cell, error: BaseException) -> Exception:

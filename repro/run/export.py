@@ -1,7 +1,8 @@
 """Finished cells as rows of one table, `figures/cells.csv`, from which every figure is redrawn without training."""
 
+import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,7 @@ from pandas import DataFrame
 from repro.data import manifest
 from repro.data.disk import write_atomically
 from repro.recipe import parse_number
-from repro.run.files import check_metrics, check_parts, parse_json, whole_lines
-from repro.run.store import Cell, Store, evaluation_of
+from repro.run.store import MEASURED, Cell, Store, check_parts, evaluation_of, parse_json
 
 COLUMNS = ["key", "study", "seed", "preset", "dataset", "digest", "version"]
 COLUMNS += ["changes", "recipe", "metrics", "cost", "commit"]
@@ -45,11 +45,11 @@ def read_cells(path: Path) -> DataFrame:
         with open(path, newline="", encoding="utf-8") as file:
             lines = whole_lines(file)
             _, header = next(lines)
-            rows = [_checked(line, row) for line, row in lines] if header == COLUMNS else []
+            if header != COLUMNS:
+                raise ValueError(f"it has the columns {header}, expected {COLUMNS}")
+            rows = [_checked(line, row) for line, row in lines]
     except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); restore it from version control") from error
-    if header != COLUMNS:
-        raise ValueError(f"{path} has the columns {header}, expected {COLUMNS}; restore it from version control")
     return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int})
 
 
@@ -70,9 +70,10 @@ def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
     In a fixed order.
     """
     cells = pd.concat([exported, finished], ignore_index=True)
-    evaluations = cells["metrics"].map(json.loads).map(evaluation_of)
-    finished_at = cells["cost"].map(json.loads).str["finished"]
-    age = DataFrame({"evaluation": evaluations, "finished": finished_at})
+    age = DataFrame({
+        "evaluation": cells["metrics"].map(json.loads).map(evaluation_of),
+        "finished": cells["cost"].map(json.loads).str["finished"],
+    })
     cells = cells.loc[age.sort_values(["evaluation", "finished"], kind="stable").index]
     cells = cells.drop_duplicates("key", keep="last")
     return cells.sort_values(["study", "dataset", "preset", "recipe", "seed", "key"], ignore_index=True)
@@ -85,12 +86,29 @@ def export(finished: DataFrame, path: Path) -> DataFrame:
     return cells
 
 
-def _checked(line: int, row: list[str]) -> list[str]:
-    """The values of a row.
+def whole_lines(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a CSV file, its header first, each with its number; of an empty file, an empty header.
+
+    Args:
+        text: of the file, opened with `newline=""`.
 
     Raises:
-        ValueError: if what should be a number or JSON is something else.
+        ValueError: if a line has more or fewer values than the header, or a quotation does not end.
     """
+    reader = csv.reader(text, strict=True)
+    try:
+        header = next(reader, [])
+        yield reader.line_num, header
+        for row in reader:
+            if len(row) != len(header):
+                raise ValueError(f"line {reader.line_num}: {len(row)} values, expected {len(header)}")
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise ValueError(f"{error}") from error
+
+
+def _checked(line: int, row: list[str]) -> list[str]:
+    """The values of a row; raises ValueError if what should be a number or JSON is something else."""
     values = dict(zip(COLUMNS, row, strict=True))
     for name in ("seed", "version"):
         parse_number(f"line {line}: {name}", values[name])
@@ -100,7 +118,7 @@ def _checked(line: int, row: list[str]) -> list[str]:
         try:
             value = parse_json(values[name])
             if name == "metrics":
-                check_metrics(value)
+                check_parts(value, dict.fromkeys(value, MEASURED))
             if name == "cost":
                 check_parts(value, {"finished": str})
         except ValueError as error:
@@ -109,13 +127,13 @@ def _checked(line: int, row: list[str]) -> list[str]:
 
 
 def _row(cell: dict[str, Any]) -> dict[str, Any]:
-    result = dict(cell["result"])
-    cost = result.pop("cost")
+    metrics = dict(cell["result"])
+    cost = metrics.pop("cost")
     try:
         check_parts(cost, {"finished": str, "commit": str})
     except ValueError as error:
         raise ValueError(f"the cost of {cell['key']} is damaged ({error}); delete result.json there "
                          "and run the table again") from error
-    encoded = {"changes": cell["changes"], "recipe": cell["recipe"], "metrics": result, "cost": cost}
-    row = cell | {name: json.dumps(value, sort_keys=True) for name, value in encoded.items()}
-    return {name: (row | {"commit": cost["commit"]})[name] for name in COLUMNS}
+    encoded = {"changes": cell["changes"], "recipe": cell["recipe"], "metrics": metrics, "cost": cost}
+    encoded = {name: json.dumps(value, sort_keys=True) for name, value in encoded.items()}
+    return {name: (cell | encoded | {"commit": cost["commit"]})[name] for name in COLUMNS}

@@ -36,25 +36,23 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     """The file of that name in the cell's folder, made if it is not there, with the cell's data set, preset and seed.
 
     It says of which version of training and evaluation it is, and is made again where these are others today, unless
-    the cell has lost its checkpoint.
-
-    In a process group all processes compute, as an encoder may need them all, and the first writes.
+    the cell has lost its checkpoint. In a process group all processes compute, as an encoder may need them all, and the
+    first writes.
     """
     path = Store(manifest.runs_root()).run(cell).folder / name
-    made_by = {"version": cell.version, "evaluation": cell.evaluation}
-    if not devices.from_first(lambda: _current(path, made_by)):
+    versions = {"version": cell.version, "evaluation": cell.evaluation}
+
+    def current() -> bool:
+        if not path.exists():
+            return False
+        rows, remakeable = read_table(path), (path.parent / "checkpoint.pt").exists()
+        return not remakeable or all(part in rows and (rows[part] == today).all() for part, today in versions.items())
+
+    if not devices.from_first(current):
         with devices.threads(cell.recipe.threads), devices.full_precision():
-            found = compute().assign(dataset=cell.dataset, preset=cell.preset, **made_by)
-        devices.from_first(lambda: write_atomically(path, lambda temporary: found.to_csv(temporary, index=False)))
+            rows = compute().assign(dataset=cell.dataset, preset=cell.preset, **versions)
+        devices.from_first(lambda: write_atomically(path, lambda temporary: rows.to_csv(temporary, index=False)))
     return read_table(path).assign(seed=cell.seed)
-
-
-def _current(path: Path, made_by: dict[str, int]) -> bool:
-    """Whether a file is there and of these versions, or cannot be made again, as the cell has lost its checkpoint."""
-    if not path.exists():
-        return False
-    rows, last = read_table(path), not (path.parent / "checkpoint.pt").exists()
-    return last or all(name in rows and (rows[name] == version).all() for name, version in made_by.items())
 
 
 def read_table(path: Path) -> DataFrame:

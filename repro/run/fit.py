@@ -1,8 +1,8 @@
 """The training loop: progress, checkpoint, resume, and a guard against non-finite losses.
 
 A learner (`repro.run.learner`) holds *all* state of a run, so that a run killed at any moment and started again takes
-exactly the steps it would have taken undisturbed. In a process group all
-processes take the same steps, the first reads and writes the folder.
+exactly the steps it would have taken undisturbed. In a process group all processes take the same steps, the first reads
+and writes the folder.
 """
 
 import functools
@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import math
-import operator
 import os
 import sys
 import time
@@ -24,8 +23,8 @@ from tqdm.auto import tqdm
 
 from repro.data.disk import naming, write_atomically
 from repro.run.device import first, from_first
-from repro.run.files import parse_json
 from repro.run.learner import Learner
+from repro.run.store import parse_json
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 
@@ -81,36 +80,27 @@ def fit(
         losses.append(learner.step())
         done += 1
         last = done == learner.total_steps
-        due = probe is not None and probe_steps > 0 and (last or done % probe_steps == 0)
-        if done % interval and not last and not due:
+        probe_due = probe is not None and probe_steps > 0 and (last or done % probe_steps == 0)
+        if done % interval and not last and not probe_due:
             continue
-        values = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
+        means = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
         losses.clear()
         now = time.monotonic()
-        seconds, reported_at = seconds + now - reported_at, now
-        if first():
-            line = {"step": done, "of": learner.total_steps, **values, "seconds": round(seconds, 2)}
-            _append(folder / "progress.jsonl", line)
-        progress.set_postfix(values, refresh=False)
+        seconds += now - reported_at
+        line = {"step": done, "of": learner.total_steps, **means, "seconds": round(seconds, 2)}
+        _append(folder / "progress.jsonl", line)
+        progress.set_postfix(means, refresh=False)
         progress.update(done - progress.n)
-        if due and probe:
-            measured = probe()
-            if first() and measured:
-                _append(folder / "probes.jsonl", {"step": done, **measured})
-            reported_at = time.monotonic()
-        late = functools.partial(operator.ge, now - saved_at, checkpoint_seconds)
+        if probe and probe_due and (measured := probe()):
+            _append(folder / "probes.jsonl", {"step": done, **measured})
+        reported_at = time.monotonic() if probe_due else now
+        late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
         if last or from_first(late):
             _save(learner, folder, done, seconds)
             saved_at = time.monotonic()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
         _save(learner, folder, done, seconds)
     return {"seconds": round(seconds, 2), "steps": float(done)}
-
-
-def _save(learner: Learner, folder: Path, done: int, seconds: float) -> None:
-    state = {"step": done, "seconds": seconds, "learner": learner.state_dict()}  # in every process: they may average
-    if first():
-        save_checkpoint(folder, state)
 
 
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
@@ -152,14 +142,22 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     return torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
 
 
+def _save(learner: Learner, folder: Path, done: int, seconds: float) -> None:
+    state = {"step": done, "seconds": seconds, "learner": learner.state_dict()}  # in every process: they may average
+    if first():
+        save_checkpoint(folder, state)
+
+
 def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
+    """Steps and seconds of the newest sound checkpoint, whose state the learner takes over."""
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0
     try:
-        finished = state["step"] == learner.total_steps  # to be evaluated again, on whichever device
-        load = learner.load_weights if finished else learner.load_state_dict
-        load(state["learner"])
+        if state["step"] == learner.total_steps:  # to be evaluated again, on whichever device
+            learner.load_weights(state["learner"])
+        else:
+            learner.load_state_dict(state["learner"])
     except torch.OutOfMemoryError:  # says nothing about the file
         raise
     except (KeyError, RuntimeError) as error:
@@ -173,23 +171,23 @@ def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, flo
     bad = (~values.isfinite()).nonzero()
     if len(bad):
         row, column = bad[0].tolist()
-        step = done - len(values) + row + 1
-        value = values[row, column].item()
+        step, value = done - len(values) + row + 1, values[row, column].item()
         raise NonFiniteLoss(f"{terms[column]} is {value} at step {step}; lower the learning rate or clip harder")
     return dict(zip(terms, values.mean(0).tolist(), strict=True))
 
 
 def _append(path: Path, line: dict[str, float]) -> None:
-    with naming(path), path.open("a") as file:
-        file.write(json.dumps(line) + "\n")
+    if first():
+        with naming(path), path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 def _truncate(path: Path, step: int) -> None:
     """Drop the lines after `step`, which will be written again, and a line cut off by a crash."""
-    if not path.exists():
-        return
-    kept = [line for line in path.read_text(errors="replace").splitlines() if _step_of(line) <= step]
-    write_atomically(path, lambda temporary: temporary.write_text("".join(line + "\n" for line in kept)))
+    if path.exists():
+        lines = path.read_text(errors="replace").splitlines()
+        text = "".join(f"{line}\n" for line in lines if _step_of(line) <= step)
+        write_atomically(path, lambda temporary: temporary.write_text(text))
 
 
 def _step_of(line: str) -> float:

@@ -58,9 +58,9 @@ class ShuffledBatches:
         """Where in the epoch it is; the generator has a state of its own."""
         return self.rest.clone()
 
-    def set_state(self, state: Tensor | list[Tensor]) -> None:
-        """Go on from a state of `get_state`; that of fine-tuning was a list of batches once."""
-        self.rest = state if isinstance(state, Tensor) else torch.cat([self.rest[:0], *state])
+    def set_state(self, state: Tensor) -> None:
+        """Go on from a state of `get_state`."""
+        self.rest = state
 
 
 class Learner(abc.ABC):
@@ -117,11 +117,7 @@ class Learner(abc.ABC):
         return state | {name: getattr(self, name) for name in (*self.kept, "taken", "precision")}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state of `state_dict`, on a device of the same kind; raises as `load_weights`.
-
-        Raises:
-            ValueError: if a random stream is of another kind of device.
-        """
+        """Continue from a state of `state_dict`, on a device of the same kind; raises as the two below."""
         self.load_weights(state)
         self.load_streams({name: state[name] for name in self.streams})
 
@@ -143,7 +139,11 @@ class Learner(abc.ABC):
         self.precision = state.get("precision", asked)
 
     def load_streams(self, states: Mapping[str, Any]) -> None:
-        """Set some streams, by name, to states that they had; raises ValueError as `load_state_dict`."""
+        """Set some streams, by name, to states that they had.
+
+        Raises:
+            ValueError: if a generator is of another kind of device.
+        """
         for name, state in states.items():
             stream = getattr(self, name)
             if isinstance(stream, torch.Generator) and state.numel() != stream.get_state().numel():
@@ -157,5 +157,5 @@ class Learner(abc.ABC):
 def _moved(value: Any, device: torch.device) -> Any:
     """The value with all its tensors on the device."""
     if isinstance(value, dict):
-        return {name: _moved(each, device) for name, each in value.items()}
+        return {name: _moved(part, device) for name, part in value.items()}
     return value.to(device) if isinstance(value, Tensor) else value

@@ -13,10 +13,8 @@ from pandas import DataFrame
 from tqdm.auto import tqdm
 
 from repro.run import device as devices
-from repro.run.cost import begin, peak_mb
-from repro.run.engine import complete
+from repro.run.engine import Cluster, Local, complete
 from repro.run.learner import Learner
-from repro.run.pools import Pool
 from repro.run.store import Cell, Run, Store, trained
 
 MEASURED = 2.0  # seconds of steps that are measured of everything that is trained, and at least one step
@@ -25,11 +23,12 @@ LEFT_OUT = ("Pre-training and fine-tuning are included; loading data, probes alo
             "other evaluation are not.")
 
 
-def plan(cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Pool | None) -> str:
+def plan(
+    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Local | Cluster | None
+) -> str:
     """Cells, steps, time and memory of each recipe of a table, and the time of all with the processes chosen, as text.
 
-    Nothing is kept: the steps are taken in a scratch folder, by the processes that would train. As many cells as these
-    train at once are measured at once, where there are so many: beside others a step takes longer than alone.
+    Nothing is kept: the steps are taken in a scratch folder, by the processes that would train.
 
     Args:
         cells: of the table.
@@ -44,39 +43,42 @@ def plan(cells: Sequence[Cell], learners: Learners, store: Store, device: torch.
     if devices.grouped():
         raise ValueError("a plan is made by one process; leave out torchrun")
     unique = list({cell.key: cell for cell in cells}.values())
-    missing = [cell for cell in unique if store.run(cell).result is None]
-    finished = f"{len(unique) - len(missing)} of {len(unique)} cells are finished"
-    if not missing:
+    runs = [run for run in map(store.run, unique) if run.result is None]
+    finished = f"{len(unique) - len(runs)} of {len(unique)} cells are finished"
+    if not runs:
         return f"{finished}; nothing is left to train."
-    workers = min(len(missing), pool.count() if pool else 1)
-    costs = _measured(missing, learners, store, device, pool, workers)
-    times = [_seconds_left(store.run(cell), costs[cell.recipe.canonical()]) for cell in missing]
-    table = _rows(missing, times, costs).to_string(index=False, float_format="{:.4g}".format)
+    first: dict[str, Cell] = {}
+    for run in runs:
+        first.setdefault(run.cell.recipe.canonical(), run.cell)
+    costs = _measured([*first.values()], learners, store, device, pool)
+    rows = DataFrame([{"cell": run.cell.label} | costs[run.cell.recipe.canonical()] for run in runs])
+    rows["minutes_per_cell"] = (rows["seconds"] + rows["seconds_after"]) / 60
+    share_left = [1 - trained(run.folder) for run in runs]
+    rows["minutes_left"] = (rows["seconds"] * share_left + rows["seconds_after"]) / 60
+    recipes = rows.groupby([run.cell.recipe.canonical() for run in runs], sort=False)
+    table = recipes.agg(
+        cell=("cell", "first"), cells=("cell", "size"), steps=("steps", "first"),
+        minutes_per_cell=("minutes_per_cell", "first"), minutes_left=("minutes_left", "sum"),
+        memory_mb=("peak_mb", "first"),
+    ).to_string(index=False, float_format="{:.4g}".format)
+    workers = min(len(runs), pool.count() if pool else 1)
     who = f"{workers} processes" if workers > 1 else "one process"
-    memory = "" if device.type == "cuda" else f", {workers * max(cost['peak_mb'] for cost in costs.values()):.0f} MB"
+    times = [60 * minutes for minutes in rows["minutes_left"]]
+    memory = "" if device.type == "cuda" else f", {workers * rows['peak_mb'].max()} MB"
     total = f"{duration(sum(times))} of training; with {who} about {duration(makespan(times, workers))}{memory}"
     return f"{table}\n{finished}; left are {total}.\n{LEFT_OUT}"
 
 
 def _measured(
-    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Pool | None, workers: int
+    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Local | Cluster | None
 ) -> dict[str, dict[str, float]]:
-    """What `calibrate` finds of every recipe of the cells, by its canonical form.
-
-    Where several of its cells are measured, it is the mean of their times and the most memory that one of them takes.
-    Of every recipe that is one cell, and further ones only until there are as many as `workers`.
-    """
-    first: dict[str, Cell] = {}
-    further = [cell for cell in cells if first.setdefault(cell.recipe.canonical(), cell) is not cell]
-    chosen = [*first.values(), *further[: max(0, workers - len(first))]]
-    tqdm.write(f"measuring a few steps of {len(first)} recipes", file=sys.stderr)
+    """What `calibrate` finds of cells of different recipes, by the canonical form of these."""
+    tqdm.write(f"measuring a few steps of {len(cells)} recipes", file=sys.stderr)
     store.root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=store.root) as folder:  # workers elsewhere see it too
         scratch = Store(Path(folder))
-        complete(chosen, functools.partial(calibrate, learners=learners, device=device), scratch, pool)
-        found = DataFrame([scratch.run(cell).read()["cost"] for cell in chosen])
-    found = found.groupby([cell.recipe.canonical() for cell in chosen])
-    return found.mean().assign(peak_mb=found["peak_mb"].max()).to_dict("index")
+        complete(cells, functools.partial(calibrate, learners=learners, device=device), scratch, pool)
+        return {cell.recipe.canonical(): scratch.run(cell).read()["cost"] for cell in cells}
 
 
 def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.device) -> dict[str, dict[str, float]]:
@@ -87,13 +89,12 @@ def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.dev
         they will take; seconds_after, what those of the other learners will take; peak_mb, memory of the process, on
         CUDA of the device, so far in this cell.
     """
-    begin(device)
+    devices.begin(device)
     with devices.threads(run.cell.recipe.threads), devices.full_precision():
-        found = [(learner.total_steps, forecast(learner, device)) for learner in learners(run.cell, device)]
-    (steps, seconds), *others = found
-    after = sum(each for _, each in others)
-    cost = {"steps": float(steps), "seconds": seconds, "seconds_after": after, "peak_mb": float(peak_mb(device))}
-    return {"cost": cost}
+        forecasts = [(learner.total_steps, forecast(learner, device)) for learner in learners(run.cell, device)]
+    (steps, seconds), *others = forecasts
+    after = sum(seconds for _, seconds in others)
+    return {"cost": {"steps": steps, "seconds": seconds, "seconds_after": after, "peak_mb": devices.peak_mb(device)}}
 
 
 def forecast(learner: Learner, device: torch.device, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -122,8 +123,8 @@ def forecast(learner: Learner, device: torch.device, clock: Callable[[], float] 
 def makespan(times: Sequence[float], workers: int) -> float:
     """Time until all is done if every worker takes the next of the times as soon as it is free."""
     free = [0.0] * workers
-    for each in times:
-        heapq.heapreplace(free, free[0] + each)
+    for seconds in times:
+        heapq.heapreplace(free, free[0] + seconds)
     return max(free)
 
 
@@ -132,20 +133,3 @@ def duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
-
-
-def _seconds_left(run: Run, cost: dict[str, float]) -> float:
-    return cost["seconds"] * (1 - trained(run.folder)) + cost["seconds_after"]
-
-
-def _rows(cells: Sequence[Cell], times: Sequence[float], costs: dict[str, dict[str, float]]) -> DataFrame:
-    """One row per recipe that is not finished; times in minutes."""
-    found = DataFrame({"cell": [cell.label for cell in cells], "left": times})
-    found["recipe"] = [cell.recipe.canonical() for cell in cells]
-    grouped = found.groupby("recipe", sort=False)
-    rows = grouped.agg(cell=("cell", "first"), cells=("cell", "size"), minutes_left=("left", "sum"))
-    measured = DataFrame(costs).T.loc[rows.index]
-    rows.insert(2, "steps", measured["steps"].astype(int))
-    rows.insert(3, "minutes_per_cell", (measured["seconds"] + measured["seconds_after"]) / 60)
-    rows["minutes_left"] /= 60
-    return rows.assign(memory_mb=measured["peak_mb"].astype(int))

@@ -14,10 +14,12 @@ import dataclasses
 import datetime
 import hashlib
 import json
+import math
 import os
+import reprlib
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +27,18 @@ import filelock
 
 from repro.data.disk import TEMPORARY, acquire, alone, naming, write_atomically
 from repro.recipe import Recipe, in_words
-from repro.run.files import check_metrics, check_parts, parse_json
 
-
-def write_json(path: Path, value: Any) -> None:
-    """Write `value` as indented JSON, atomically; NaN and infinity raise ValueError."""
-    text = json.dumps(value, indent=1, allow_nan=False) + "\n"
-    write_atomically(path, lambda temporary: temporary.write_text(text))
+PARTS = {  # of `recipe.json`
+    "key": str, "study": str, "recipe": dict, "seed": int, "preset": str, "dataset": str, "digest": str, "version": int,
+}
+FIRST_EDITION = {  # whose cells name their table
+    **dict.fromkeys(("taxonomy", "encoder_collapse"), "skeletons"),
+    **dict.fromkeys(("image_methods", "temperature_grid", "positive_keys", "similarity_variance"), "images"),
+    **dict.fromkeys(("cross_modal", "ohem_vs_active", "dictionary_size", "mutual_information"), "clips"),
+    **dict.fromkeys(("transfer", "category_diversity"), "clips"),
+}
+MEASURED = (int, float, str)
+LAST = 4096  # bytes at the end of a log that hold at least its last line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,27 +105,6 @@ class Cell:
         return {name: getattr(self, name) for name in PARTS} | own
 
 
-PARTS = {  # of `recipe.json`
-    "key": str,
-    "study": str,
-    "recipe": dict,
-    "seed": int,
-    "preset": str,
-    "dataset": str,
-    "digest": str,
-    "version": int,
-}
-FIRST_EDITION = {  # whose cells name their table
-    **dict.fromkeys(("taxonomy", "encoder_collapse"), "skeletons"),
-    **dict.fromkeys(("image_methods", "temperature_grid", "positive_keys", "similarity_variance"), "images"),
-    **dict.fromkeys(("cross_modal", "ohem_vs_active", "dictionary_size", "mutual_information"), "clips"),
-    **dict.fromkeys(("transfer", "category_diversity"), "clips"),
-}
-
-
-LAST = 4096  # bytes at the end of a log that hold at least its last line
-
-
 class Run:
     """The folder of a cell."""
 
@@ -134,13 +120,17 @@ class Run:
         """
         if not (self.folder / "result.json").exists():
             return None
-        found = self.read()
-        outdated = evaluation_of(found) < self.cell.evaluation and (self.folder / "checkpoint.pt").exists()
-        return None if outdated else found
+        result = self.read()
+        outdated = evaluation_of(result) < self.cell.evaluation and (self.folder / "checkpoint.pt").exists()
+        return None if outdated else result
 
     def read(self) -> dict[str, Any]:
         """The stored result of a complete cell; raises as `result`, also where it is not complete."""
         return read_result(self.folder / "result.json")
+
+    def begin(self) -> None:
+        """Write `recipe.json`, once the cell is known to be one that can be trained."""
+        write_json(self.folder / "recipe.json", self.cell.describe())
 
     def finish(self, result: dict[str, Any]) -> None:
         """Drop what only resuming needed, and write `result.json`, which completes the cell.
@@ -151,6 +141,7 @@ class Run:
         path = self.folder / "result.json"
         if path.exists():
             result = result | {"cost": self.read()["cost"]}
+        self.begin()
         write_json(path, {"evaluation": self.cell.evaluation} | result)
 
     @contextlib.contextmanager
@@ -172,7 +163,6 @@ class Run:
                     path.unlink()
             now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
             write_json(self.folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
-            write_json(self.folder / "recipe.json", self.cell.describe())
             yield True
 
     def wait(self) -> None:
@@ -223,7 +213,13 @@ class Store:
         folders = sorted(self.root.glob(f"*/{key}"), key=ours.__ne__)  # of equal ones ours
         if len(folders) < 2:
             return next(iter(folders), ours)
-        return max(folders, key=lambda folder: _rank(folder, evaluation))
+
+        def rank(folder: Path) -> tuple[int, bool, int, bool]:  # one that is half done comes last
+            result, checkpoint = folder / "result.json", (folder / "checkpoint.pt").exists()
+            measured = evaluation_of(read_result(result)) if result.exists() else 0
+            return measured if measured >= evaluation else 0, checkpoint and measured > 0, measured, checkpoint
+
+        return max(folders, key=rank)
 
     def finished(self) -> list[dict[str, Any]]:
         """Description and result of every complete cell, ordered by key.
@@ -237,13 +233,6 @@ class Store:
             read_description(folder / "recipe.json") | {"result": read_result(folder / "result.json")}
             for folder in folders
         ]
-
-
-def _rank(folder: Path, evaluation: float) -> tuple[int, bool, int, bool]:
-    """How far the cell of a folder is, see `Store.folder`; one that is half done comes last."""
-    result, checkpoint = folder / "result.json", (folder / "checkpoint.pt").exists()
-    measured = evaluation_of(read_result(result)) if result.exists() else 0
-    return measured if measured >= evaluation else 0, checkpoint and measured > 0, measured, checkpoint
 
 
 def evaluation_of(result: dict[str, Any]) -> int:
@@ -267,10 +256,16 @@ def trained(folder: Path) -> float:
 def owner(folder: Path) -> str:
     """Who claimed the cell of a folder last, in words."""
     try:
-        found = parse_json((folder / "owner.json").read_text())
-        return f"process {found['process']} on {found['host']} (since {found['since']})"
+        claimed_by = parse_json((folder / "owner.json").read_text())
+        return f"process {claimed_by['process']} on {claimed_by['host']} (since {claimed_by['since']})"
     except (OSError, ValueError, KeyError):
         return "another process"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as indented JSON, atomically; NaN and infinity raise ValueError."""
+    text = json.dumps(value, indent=1, allow_nan=False) + "\n"
+    write_atomically(path, lambda temporary: temporary.write_text(text))
 
 
 def read_description(path: Path) -> dict[str, Any]:
@@ -280,36 +275,64 @@ def read_description(path: Path) -> dict[str, Any]:
         ValueError: if the file is damaged, or lacks one of the parts, as that of another version may; the message
             names it.
     """
-    return _read(path, _described)
+    def checked(description: dict[str, Any]) -> None:
+        study = FIRST_EDITION.get(str(description.get("table")))
+        if "study" not in description and study:  # the first edition has `table` and `entry` in its place
+            description["study"] = study
+            for name in description.keys() - PARTS.keys():
+                del description[name]
+        check_parts(description, PARTS | ({"changes": dict} if "changes" in description else {}))
 
-
-def _described(found: dict[str, Any]) -> dict[str, Any]:
-    """A description; the first edition has `table` and `entry` in the place of `study`, and does not say `changes`.
-
-    Raises:
-        ValueError: if it lacks one of the other parts.
-    """
-    study = FIRST_EDITION.get(str(found.get("table")))
-    if "study" not in found and study:
-        found = {name: value for name, value in found.items() if name in PARTS} | {"study": study}
-    check_parts(found, PARTS | ({"changes": dict} if "changes" in found else {}))
-    return {"changes": None} | found
+    return {"changes": None} | _read(path, checked)
 
 
 def read_result(path: Path) -> dict[str, Any]:
     """The content of a `result.json`: "cost", and otherwise numbers and texts; raises as `read_description`."""
-    return _read(path, _measured)
+    def checked(result: dict[str, Any]) -> None:
+        check_parts(result, dict.fromkeys(result, MEASURED) | {"cost": dict})
+
+    return _read(path, checked)
 
 
-def _measured(found: dict[str, Any]) -> dict[str, Any]:
-    check_metrics({name: value for name, value in found.items() if name != "cost"})
-    check_parts(found, {"cost": dict})
-    return found
-
-
-def _read(path: Path, checked: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+def _read(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     try:
-        return checked(parse_json(path.read_text(encoding="utf-8")))
+        content = parse_json(path.read_text(encoding="utf-8"))
+        check(content)
     except (OSError, ValueError) as error:
         next_step = "delete recipe.json and result.json there, and run the table again: what is trained is kept"
         raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error
+    return content
+
+
+def parse_json(text: str) -> dict[str, Any]:
+    """The object that a text of ours holds.
+
+    Raises:
+        ValueError: if it is no JSON object, or a number in it is not finite or beyond 64 bits, which we never write.
+    """
+    try:
+        value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"it holds a {type(value).__name__}")
+    return value
+
+
+def check_parts(values: Mapping[str, Any], parts: Mapping[str, type | tuple[type, ...]]) -> None:
+    """Raise ValueError unless all parts are there, each of its type or one of its types; there may be more."""
+    missing = [name for name in parts if name not in values]
+    if missing:
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    for name, kinds in parts.items():
+        if type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
+            raise ValueError(f"{name} is {reprlib.repr(values[name])}")
+
+
+def _number(text: str) -> float | int:
+    value = int(text) if text.removeprefix("-").isdecimal() else float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError(f"{reprlib.repr(text)} is too large")
+    return value

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from repro.run import device as devices
-from repro.run.engine import run_cells
-from repro.run.pools import pool_of
+from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
 from repro.table import find, train
@@ -35,7 +34,7 @@ def main() -> None:
     seeds = ",".join(map(str, range(chosen.cells)))
     cells = find("taxonomy").cells("synthetic", preset="quick", objectives=chosen.objectives, seeds=seeds)
     counts = [int(count) for count in chosen.workers.split(",")]
-    kinds = [("inline", 1)] + [(engine, count) for engine in ("local", "dask") for count in counts]
+    kinds = [("inline", 1), *(("local", count) for count in counts if count > 1)]
     works = {f"{engine}, {count}": functools.partial(finish, cells, engine, count) for engine, count in kinds}
     print(f"{chosen.cells} cells, {chosen.objectives}; {devices.hardware(devices.resolve('cpu'))['device']}, "
           f"{devices.cores()} cores; least / median / most of {chosen.rounds} rounds")

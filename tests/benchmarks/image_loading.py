@@ -20,7 +20,7 @@ from repro.image.augment import strong
 from repro.image.batches import Streamed
 from repro.image.files import Files
 from repro.image.views import normalisation
-from repro.run.cost import peak_mb
+from repro.run.device import peak_mb
 from tests.benchmarks.stopwatch import CPU
 from tests.benchmarks.turns import options, show, turns
 

@@ -13,7 +13,7 @@ from repro.image.data import ImageSet
 from repro.image.model import ImageModel
 from repro.image.recipe import quick
 from repro.papers.jcl.figure_data import similarity_and_variance
-from repro.run.cost import peak_mb
+from repro.run.device import peak_mb
 from tests.benchmarks.stopwatch import CPU
 from tests.benchmarks.turns import options
 

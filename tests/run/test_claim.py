@@ -49,24 +49,17 @@ def start(store):
     started = []
 
     def launch(role: str) -> subprocess.Popen:
-        command = [sys.executable, "-c", OTHER, role, str(store.root)]
         path = os.pathsep.join([str(HELPERS), os.environ.get("PYTHONPATH", "")])
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path}, text=True, **pipes)
-        started.append(process)
-        return process
+        started.append(subprocess.Popen(
+            [sys.executable, "-c", OTHER, role, str(store.root)], env=os.environ | {"PYTHONPATH": path}, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        ))
+        return started[-1]
 
     yield launch
     for process in started:
         process.kill()
         process.communicate()
-
-
-def held_by(process: subprocess.Popen) -> str:
-    """Wait until a `hold` process has the claim; the key of its cell."""
-    claimed, key = process.stdout.readline().split()
-    assert claimed == "True"
-    return key
 
 
 def test_claim_is_exclusive_within_a_process_and_released_by_an_exception(store):
@@ -75,6 +68,7 @@ def test_claim_is_exclusive_within_a_process_and_released_by_an_exception(store)
         raise KeyboardInterrupt
     with store.run(CELL).claim() as third:
         assert third
+    assert not (store.run(CELL).folder / "recipe.json").exists()  # nothing has been trained
 
 
 def test_a_claim_drops_what_killed_processes_left_half_written_and_nothing_else(store):
@@ -100,19 +94,29 @@ def test_a_file_system_without_locks_is_refused(store, monkeypatch):
     assert not (run.folder / "owner.json").exists()
 
 
-def test_claim_is_exclusive_between_processes_until_its_holder_is_killed(store, start):
+def test_claim_is_exclusive_between_processes_until_its_holder_is_killed_and_waiting_says_for_whom(
+    store, start, capsys
+):
     run, holder = store.run(CELL), start("hold")
-    assert held_by(holder) == CELL.key  # the same in another process
+    assert holder.stdout.readline().split() == ["True", CELL.key]  # the same key in another process
     with run.claim() as claimed:
         assert not claimed
     assert owner(run.folder).startswith(f"process {holder.pid} on ")  # the failed claim left the owner alone
     with store.run(dataclasses.replace(CELL, seed=1)).claim() as claimed:
         assert claimed  # another cell is free
+    thread = threading.Thread(target=run.wait, daemon=True)
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive()
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"waiting for process {holder.pid} on ")
+    assert errors.endswith(f"which trains CE, seed 0, in {run.folder}\n")
     os.kill(holder.pid, signal.SIGKILL)
     assert holder.wait() == -signal.SIGKILL
+    thread.join(30)
+    assert not thread.is_alive() and run.result is None
     with run.claim() as claimed:
-        assert claimed
-        assert owner(run.folder).startswith(f"process {os.getpid()} on ")
+        assert claimed and owner(run.folder).startswith(f"process {os.getpid()} on ")
 
 
 def test_claims_of_contending_processes_never_overlap(start):
@@ -131,19 +135,3 @@ def test_owner_in_words_when_unknown(store):
     run.folder.mkdir(parents=True)
     (run.folder / "owner.json").write_text('{"process": 12')
     assert owner(run.folder) == "another process"
-
-
-@pytest.mark.parametrize("end", [subprocess.Popen.communicate, subprocess.Popen.kill], ids=["lets go", "is killed"])
-def test_wait_says_for_whom_and_ends_with_the_holder(store, start, capsys, end):
-    run, holder = store.run(CELL), start("hold")
-    held_by(holder)
-    thread = threading.Thread(target=run.wait, daemon=True)
-    thread.start()
-    thread.join(0.2)
-    assert thread.is_alive()
-    errors = capsys.readouterr().err
-    assert errors.startswith(f"waiting for process {holder.pid} on ")
-    assert errors.endswith(f"which trains CE, seed 0, in {run.folder}\n")
-    end(holder)
-    thread.join(30)
-    assert not thread.is_alive() and capsys.readouterr().err == "" and run.result is None

@@ -1,37 +1,42 @@
-"""Cells of a table: which are trained, what is left of failures, and waiting for those that others hold."""
+"""Cells of a table: who trains them, what is left of failures, and waiting for those that others hold."""
 
 import dataclasses
+import json
+import os
 import re
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import torch
 from made_up_training import CELLS, Trainer, cell, value
-from one_cell import first_edition
+from nursery import HELPERS
+from one_cell import Small, first_edition
 
-from repro.data import manifest
-from repro.run.engine import run_cells
+from repro.run import engine
+from repro.run.engine import Cluster, Local, pool_of, run_cells
 from repro.run.fit import NonFiniteLoss
-from repro.run.store import Run, Store, trained
+from repro.run.store import Run, Store
+
+CPU = torch.device("cpu")
+EXPECTED = [value(each) for each in CELLS]
+ELSEWHERE = {"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}}
 
 
 def diverge(run):
     raise NonFiniteLoss(f"{run.cell.label} is nan at step 7")
 
 
-@pytest.fixture
-def store(tmp_path, monkeypatch) -> Store:
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    return Store(manifest.runs_root())
+def fail(run):
+    raise RuntimeError("a device that was lost")
 
 
 def values(store, cells=CELLS):
     """The accuracies that are stored."""
     return [store.run(each).result["linear"] for each in cells]
-
-
-EXPECTED = [value(each) for each in CELLS]
 
 
 def test_what_is_missing_is_trained_in_the_order_asked_for_and_nothing_else(store, capsys):
@@ -51,54 +56,28 @@ def test_a_diverging_cell_does_not_stop_the_others_and_is_named_at_the_end(store
     train = Trainer(AE=diverge)
     with pytest.raises(NonFiniteLoss) as raised:
         run_cells(CELLS, train, store)
-    summary, *failed, remedy = str(raised.value).splitlines()
-    assert summary == "2 of 5 cells failed, the others are done:"
-    assert remedy == "once the reason is gone, the same command trains them again"
-    assert failed == ["  AE, seed 0: AE is nan at step 7", "  AE, seed 1: AE is nan at step 7"]
+    assert str(raised.value).splitlines() == [
+        "2 of 5 cells failed, the others are done:", "  AE, seed 0: AE is nan at step 7",
+        "  AE, seed 1: AE is nan at step 7", "once the reason is gone, the same command trains them again",
+    ]
     assert len(train.calls) == len(CELLS)
-    for each in CELLS:
-        assert (store.run(each).result is None) == (each.label == "AE")
-
-    train = Trainer()  # once the cause is gone, only these are trained again
-    run_cells(CELLS, train, store)
+    assert [store.run(each).result is None for each in CELLS] == [each.label == "AE" for each in CELLS]
+    run_cells(CELLS, train := Trainer(), store)  # once the cause is gone, only these are trained again
     assert train.calls == [("AE", 0), ("AE", 1)] and values(store) == EXPECTED
 
 
-@pytest.mark.parametrize("ask", [lambda run: torch.empty(2**60), lambda run: bytearray(2**62)], ids=["torch", "python"])
-def test_a_cell_too_large_for_memory_does_not_stop_the_others_and_is_named_at_the_end(store, ask):
-    with pytest.raises(ChildProcessError) as raised:
-        run_cells(CELLS, Trainer(AE=ask), store)
-    summary, *failed, remedy = str(raised.value).splitlines()
-    assert summary == "2 of 5 cells failed, the others are done:"
-    assert remedy == "once the reason is gone, the same command trains them again"
-    for seed, line in enumerate(failed):
-        assert line.startswith(f"  AE, seed {seed}: MemoryError: ")
-        assert line.endswith("; choose a smaller batch, dictionary or network")
-    for each in CELLS:
-        assert (store.run(each).result is None) == (each.label == "AE")
-    run_cells(CELLS, Trainer(), store)
-    assert values(store) == EXPECTED
-
-
 def test_another_error_stops_at_once_and_leaves_the_cell_free(store):
-    def fail(run):
-        raise RuntimeError("out of memory")
-
     train = Trainer(AE=fail)
-    with pytest.raises(RuntimeError, match="out of memory"):
+    with pytest.raises(RuntimeError, match="a device that was lost"):
         run_cells(CELLS, train, store)
-    assert train.calls == [("CE", 0), ("AE", 0)]
+    assert train.calls == [("CE", 0), ("AE", 0)] and values(store, CELLS[:1]) == EXPECTED[:1]
     with store.run(cell("AE")).claim() as claimed:
         assert claimed
-    assert store.run(cell("CE")).result["linear"] == value(cell("CE"))
 
 
 def test_a_result_that_json_lacks_completes_nothing(store):
-    def infinite(run, progress):
-        return {"linear": float("inf"), "cost": {}}
-
     with pytest.raises(ValueError, match="not JSON compliant"):
-        run_cells(CELLS[:1], infinite, store)
+        run_cells(CELLS[:1], lambda run, progress: {"linear": float("inf"), "cost": {}}, store)
     assert store.run(CELLS[0]).result is None
 
 
@@ -117,34 +96,25 @@ def test_cells_of_the_first_edition_count_and_are_measured_again_from_whichever_
 
 def test_a_cell_completed_elsewhere_just_before_it_is_claimed_is_not_trained(store, monkeypatch):
     claim = Run.claim
-
-    def late(run):
-        run.finish({"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}})
-        return claim(run)
-
-    monkeypatch.setattr(Run, "claim", late)
-    train = Trainer()
-    run_cells(CELLS[:1], train, store)
+    monkeypatch.setattr(Run, "claim", lambda run: run.finish(ELSEWHERE) or claim(run))
+    run_cells(CELLS[:1], train := Trainer(), store)
     assert values(store, CELLS[:1]) == [1.0] and train.calls == []
 
 
-def test_a_damaged_result_is_named_before_anything_is_trained(store):
-    run_cells(CELLS[:1], Trainer(), store)
+def test_what_cannot_be_read_or_written_is_named_before_anything_is_trained(store, tmp_path):
+    store.run(CELLS[0]).finish(ELSEWHERE)
     path = store.run(CELLS[0]).folder / "result.json"
     path.write_text(path.read_text()[:20])
+    (tmp_path / "file").touch()
     train = Trainer()
     with pytest.raises(ValueError, match=r"result\.json cannot be read .* delete recipe.json and result.json there"):
         run_cells(CELLS, train, store)
-    assert train.calls == []
-
-
-def test_a_folder_that_cannot_be_written_is_noticed_before_anything_is_trained(store):
-    file = store.root / "a file in the place of the folder"
-    file.touch()
-    train = Trainer()
     with pytest.raises(OSError, match=r"cannot be written .* point REPRO_RUNS at another folder"):
-        run_cells(CELLS, train, Store(file))
+        run_cells(CELLS, train, Store(tmp_path / "file"))
     assert train.calls == []
+
+
+# cells that others hold
 
 
 class Holder(threading.Thread):
@@ -183,24 +153,26 @@ def held(store):
 
 
 def test_a_cell_held_elsewhere_is_waited_for_after_the_others_are_done(store, held):
-    elsewhere = held({"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}})
+    elsewhere = held(ELSEWHERE)
     train = Trainer(AE=lambda run: run.cell.seed == 1 and elsewhere.let_go.set())  # the last of CELLS
     run_cells(CELLS, train, store)
     assert train.calls == [(each.label, each.seed) for each in CELLS[1:]]
     assert values(store) == [1.0, *EXPECTED[1:]]
 
 
-@pytest.mark.parametrize("result", [{"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}}, None], ids=str)
+@pytest.mark.parametrize("result", [ELSEWHERE, None], ids=["finished", "given up"])
 def test_a_cell_held_elsewhere_is_read_or_taken_over_and_waiting_says_for_whom(store, held, capsys, result):
     timer = threading.Timer(0.3, held(result).let_go.set)
     timer.start()
-    train = Trainer()
-    run_cells(CELLS[:1], train, store)
+    run_cells(CELLS[:1], train := Trainer(), store)
     timer.join()
     assert values(store, CELLS[:1]) == ([1.0] if result else EXPECTED[:1]) and len(train.calls) == (result is None)
-    folder = store.run(CELLS[0]).folder
     line, = re.findall("waiting for.*", capsys.readouterr().err)  # where bars are drawn, behind their control codes
-    assert line.startswith("waiting for process ") and line.endswith(f"which trains CE, seed 0, in {folder}")
+    assert line.startswith("waiting for process ")
+    assert line.endswith(f"which trains CE, seed 0, in {store.run(CELLS[0]).folder}")
+
+
+# pools
 
 
 class Pool:
@@ -214,17 +186,20 @@ class Pool:
         return ThreadPoolExecutor(1)
 
 
-def test_a_pool_gets_what_is_missing(store):
+def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(store, capsys):
     pool, train = Pool(), Trainer()
     run_cells(CELLS[:2], Trainer(), store)
+    folder = store.run(CELLS[2]).folder
+    folder.mkdir(parents=True)
+    (folder / "progress.jsonl").write_text('{"step": 25, "of": 100}\n')
     run_cells(CELLS, train, store, pool=pool)
-    assert values(store) == EXPECTED
+    assert values(store) == EXPECTED and "| 0.25/3 [" in capsys.readouterr().err
     assert train.calls == [(each.label, each.seed) for each in CELLS[2:]] and pool.given == [3]
     run_cells(CELLS, train, store, pool=pool)
     assert pool.given == [3]
 
 
-def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_up(store, held, capsys):
+def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_up(store, held):
     elsewhere, pool, train = held(), Pool(), Trainer()
     timer = threading.Timer(0.3, elsewhere.let_go.set)
     timer.start()
@@ -232,7 +207,6 @@ def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_
     timer.join()
     assert values(store) == EXPECTED and pool.given == [5, 1]
     assert train.calls == [(each.label, each.seed) for each in (*CELLS[1:], CELLS[0])]
-    assert capsys.readouterr().err.count("waiting for process ") == 1
 
 
 def test_a_cell_that_ends_with_an_error_in_a_pool_is_tried_once_more(store, capsys):
@@ -241,33 +215,159 @@ def test_a_cell_that_ends_with_an_error_in_a_pool_is_tried_once_more(store, caps
     def fail_once(run):
         tried.append(run.cell.seed)
         if tried == [run.cell.seed]:
-            raise RuntimeError("a device that was lost")
+            fail(run)
 
     run_cells(CELLS, Trainer(AE=fail_once), store, pool=Pool())
     assert values(store) == EXPECTED and sorted(tried) == [0, 0, 1]
-    said = capsys.readouterr().err
-    assert said.count("AE, seed 0: RuntimeError: a device that was lost; trying once more\n") == 1
+    errors = capsys.readouterr().err
+    assert errors.count("AE, seed 0: RuntimeError: a device that was lost; trying once more\n") == 1
 
 
 def test_lost_processes_weigh_more_than_divergence(store):
-    def fail(run):
-        raise RuntimeError("out of memory")
-
     with pytest.raises(ChildProcessError) as raised:
         run_cells(CELLS[:2], train := Trainer(CE=diverge, AE=fail), store, pool=Pool())
-    _, *failed, _ = str(raised.value).splitlines()
-    assert failed == ["  CE, seed 0: CE is nan at step 7", "  AE, seed 0: RuntimeError: out of memory (tried twice)"]
+    assert str(raised.value).splitlines()[1:-1] == [
+        "  CE, seed 0: CE is nan at step 7", "  AE, seed 0: RuntimeError: a device that was lost (tried twice)"
+    ]
     assert sorted(train.calls) == [("AE", 0), ("AE", 0), ("CE", 0)]  # what diverges would diverge again
 
 
-def test_the_bar_counts_what_is_trained_of_unfinished_cells(store, capsys):
-    """Two cells are finished, a third has 25 of 100 steps after many others, a fourth a line that is being written."""
-    run_cells(CELLS[:2], Trainer(), store)
-    long = '{"step": 20, "of": 100}\n' * 900 + '{"step": 25, "of": 100}\n'
-    for each, line in ((CELLS[2], long), (CELLS[3], '{"step": 5')):
-        folder = store.run(each).folder
-        folder.mkdir(parents=True)
-        (folder / "progress.jsonl").write_text(line)
-    assert [trained(store.run(each).folder) for each in CELLS] == [1, 1, 0.25, 0, 0]
-    run_cells(CELLS, Trainer(), store, pool=Pool())
-    assert "| 0.25/3 [" in capsys.readouterr().err
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Idle(Small):
+    cells_per_gpu = 8
+
+
+def asking(recipe=None, preset="quick"):
+    return [dataclasses.replace(CELLS[0], recipe=recipe or Small(), preset=preset)]
+
+
+@pytest.mark.parametrize(("name", "workers", "recipe", "preset", "device", "count"), [
+    ("inline", "auto", Small(), "quick", "cpu", 1), ("inline", 1, Small(), "quick", "cpu", 1),
+    ("local", "auto", Small(), "quick", "cpu", 6), ("local", "auto", Small(threads=4), "quick", "cpu", 1),
+    ("local", "auto", Small(threads=8), "quick", "cpu", 1), ("local", "auto", Small(), "smoke", "cpu", 6),
+    ("local", 3, Small(threads=8), "smoke", "cpu", 3), ("local", "3", Small(threads=8), "quick", "cuda:4", 3),
+    ("auto", "auto", Small(), "quick", "cpu", 6), ("auto", "auto", Small(), "smoke", "cpu", 1),
+    ("auto", "2", Small(), "smoke", "cpu", 2), ("auto", "auto", Small(), "quick", "cuda:4", 4),
+    ("auto", "auto", Small(), "quick", "cuda:0", 1), ("local", "auto", Small(), "quick", "cuda:0", 1),
+    ("auto", "auto", Idle(), "paper", "cuda:3", 24), ("local", "auto", Idle(), "smoke", "cuda:1", 8),
+    ("auto", "auto", Idle(), "smoke", "cuda:1", 1), ("auto", 16, Idle(), "quick", "cuda:1", 16),
+    ("auto", 1, Idle(), "quick", "cuda:1", 1), ("inline", "auto", Idle(), "quick", "cuda:1", 1),
+], ids=str)
+def test_how_many_work(monkeypatch, name, workers, recipe, preset, device, count):
+    """On "cuda:3" there are three GPUs."""
+    kind, _, gpus = device.partition(":")
+    monkeypatch.setattr(engine, "cores", lambda: 6)
+    monkeypatch.setattr("repro.run.device.cores", lambda: 64)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: int(gpus))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=141 * 10**9))
+    pool = pool_of(name, workers, asking(recipe, preset), torch.device(kind))
+    assert pool == (Local(count, kind) if name == "local" or count > 1 else None)
+
+
+@pytest.mark.parametrize(("group", "place"), [(False, "with engine 'inline'"), (True, "under torchrun")])
+def test_workers_that_would_not_be_started_are_refused(monkeypatch, group, place):
+    monkeypatch.setattr(engine, "grouped", lambda: group)
+    with pytest.raises(ValueError, match=f"workers=8 are not started {place}; leave them out"):
+        pool_of("inline", "8", asking(), CPU)
+    assert pool_of("inline", "1", asking(), CPU) is None
+
+
+@pytest.mark.parametrize(("name", "workers", "message"), [
+    ("local", "tcp://host:8786", "workers=tcp://host:8786 is an address; choose engine 'dask' with it"),
+    ("dask", "host:8786", "'host:8786' should be a number, or an address such as 'tcp://host:8786'"),
+    ("locl", "auto", r"^engine='locl' is not one of: auto, inline, local, dask; did you mean 'local'\?$"),
+    *((name, workers, r"^workers=.* should be a whole number of at least 1$")
+      for name in ("inline", "local", "auto", "dask") for workers in (0, "two", 1.5, True)),
+])
+def test_what_is_no_engine_or_number_of_workers_is_refused(name, workers, message):
+    if name == "dask":
+        pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    with pytest.raises(ValueError, match=message):
+        pool_of(name, workers, asking(), CPU)
+
+
+def test_dask_takes_an_address_or_its_own_configuration_and_is_else_workers_of_this_machine(monkeypatch):
+    dask = pytest.importorskip("dask", reason="the extra `cluster` is not installed")
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    monkeypatch.setattr(engine, "cores", lambda: 6)
+    assert pool_of("dask", "tcp://host:8786", asking(), CPU) == Cluster("tcp://host:8786", "cpu")
+    assert pool_of("dask", "2", asking(), CPU) == Local(2, "cpu")
+    assert pool_of("dask", "auto", asking(), CPU) == Local(6, "cpu")
+    with dask.config.set({"scheduler-address": "tcp://other:1"}):
+        assert pool_of("dask", "auto", asking(), CPU) == Cluster("tcp://other:1", "cpu")
+        assert pool_of("dask", 2, asking(), CPU) == Local(2, "cpu")
+
+
+def test_dask_is_asked_for_where_it_is_not_installed(monkeypatch):
+    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"engine='dask' needs dask.distributed; install it with: pip install "):
+        pool_of("dask", "auto", asking(), CPU)
+
+
+def test_a_scheduler_that_does_not_answer_is_named_with_what_to_do(store):
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    import dask
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}), pytest.raises(
+        ConnectionError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9 .*; start one there with `dask scheduler`"
+    ):
+        run_cells(CELLS, Trainer(), store, pool=Cluster("tcp://127.0.0.1:9", "cpu"))
+
+
+ERRORS = """
+import dataclasses, errno, json, os, sys
+from pathlib import Path
+
+from one_cell import CELL
+
+import torch
+
+from repro.run.engine import Local, complete
+from repro.run.store import Store
+
+
+def train(run, progress):
+    print("words")
+    with open(Path(os.environ["REPRO_RUNS"]) / "tried.txt", "a") as file:
+        file.write(f"{run.cell.seed} {os.getpid()} {os.environ['CUDA_VISIBLE_DEVICES']}\\n")
+    if run.cell.seed == 1:
+        raise MemoryError("no room")
+    if run.cell.seed == 2 and not (run.folder / "once").exists():
+        (run.folder / "once").touch()
+        os._exit(7)
+    if run.cell.seed == 4:
+        raise OSError(errno.ENOSPC, "No space left on device (make room there)", "runs/checkpoint.pt")
+    return {"linear": 1.0, "cost": {}}
+
+
+def main():
+    torch.cuda.device_count = lambda: 2
+    cells = [dataclasses.replace(CELL, seed=seed) for seed in range(5)]
+    store = Store(os.environ["REPRO_RUNS"])
+    try:
+        complete(cells, train, store, Local(2, "cuda"))
+    except ChildProcessError as error:
+        print(json.dumps([str(error).splitlines(), [store.run(cell).result is not None for cell in cells]]))
+"""
+
+
+def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(tmp_path):
+    (tmp_path / "script.py").write_text(ERRORS)
+    command = [sys.executable, "-c", "import script; script.main()"]
+    (tmp_path / "sitecustomize.py").write_text("print('words of a Python that starts', end='')")
+    path = os.pathsep.join(filter(None, [str(tmp_path), str(HELPERS), os.environ.get("PYTHONPATH")]))
+    own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6", "PYTHONPATH": path}
+    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    (summary, *failed, _), finished = json.loads(done.stdout.splitlines()[-1])
+    full = "OSError: [Errno 28] No space left on device (make room there): 'runs/checkpoint.pt'"
+    assert summary == "2 of 5 cells failed, the others are done:" and finished == [True, False, True, True, False]
+    assert sorted(failed) == ["  CE, seed 1: MemoryError: no room (tried twice)", f"  CE, seed 4: {full}"]
+    gone = "its process was lost (perhaps for want of memory, unless it says why above)"
+    for seed, lost in ((1, "MemoryError: no room"), (2, gone)):
+        assert f"CE, seed {seed}: {lost}; trying once more\n" in done.stderr
+    assert "Traceback" in done.stderr
+    tried = [line.split() for line in (tmp_path / "tried.txt").read_text().splitlines()]
+    assert sorted(seed for seed, _, _ in tried) == ["0", "1", "1", "2", "2", "3", "4"]
+    for lost in "12":
+        assert len({process for seed, process, _ in tried if seed == lost}) == 2
+    assert {gpu for _, _, gpu in tried} == {"4", "6"}

@@ -66,21 +66,14 @@ def slow_probe(train, train_labels, test, test_labels, *, classes, epochs, batch
 
 @pytest.mark.parametrize(
     "change",
-    [{}, {"batch": 64}, {"batch": 7}, {"batch": 1000}, {"momentum": 0.0}, {"final_rate": 1.0}, {"final_rate": 0.0},
-     {"seed": 5}, {"epochs": 1}, {"learning_rate": 2.0}],
+    [{}, {"batch": 7}, {"batch": 1000}, {"momentum": 0.0}, {"final_rate": 1.0}, {"seed": 5}, {"epochs": 1},
+     {"learning_rate": 2.0}],
 )
 def test_linear_probe_equals_a_slow_loop(change):
     settings = USUAL | change
     data = (*clouds(50, seed=1), *clouds(500, seed=2))  # 50 = 3 x 16 + 2: the last batch is smaller
     expected = slow_probe(*data, classes=4, **settings)
     assert probe(*data, classes=4, **settings) == pytest.approx(expected, abs=1e-9)
-
-
-def test_seeds_and_schedules_change_the_accuracies_compared_above():
-    data = (*clouds(50, seed=1), *clouds(3000, seed=2))
-    changes = [{}, {"batch": 7}, {"momentum": 0.0}, {"final_rate": 1.0}, {"seed": 5}, {"learning_rate": 2.0}]
-    found = {tuple(probe(*data, classes=4, **USUAL | change)) for change in changes}
-    assert len(found) == len(changes)
 
 
 @pytest.mark.parametrize("spread", [0.2, 1.0])
@@ -93,27 +86,24 @@ def test_linear_probe_comes_close_to_logistic_regression(spread):
     assert found[-1] == pytest.approx(expected, abs=1.5)
 
 
-def test_cosine_rates_are_those_of_torch():
-    reference = torch.optim.SGD([torch.zeros(1)], lr=2.0)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(reference, T_max=6, eta_min=0.02)
-    expected = []
-    for _ in range(6):
-        expected += schedule.get_last_lr()
-        reference.step()
-        schedule.step()
-    assert cosine_rates(6, 2.0, 0.01) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("epochs, drops", [(1, []), (5, [3, 4]), (7, [5, 6]), (10, [6, 8]), (100, [60, 80])])
-def test_rates_drop_to_a_tenth_twice(epochs, drops):
-    reference = torch.optim.SGD([torch.zeros(1)], lr=30.0)
-    schedule = torch.optim.lr_scheduler.MultiStepLR(reference, milestones=drops, gamma=0.1)
-    expected = []
+def rates_of_torch(epochs, rate, schedule, **settings):
+    """The learning rate of every epoch by a schedule of torch."""
+    optimiser = torch.optim.SGD([torch.zeros(1)], lr=rate)
+    schedule, rates = schedule(optimiser, **settings), []
     for _ in range(epochs):
-        expected += schedule.get_last_lr()
-        reference.step()
+        rates += schedule.get_last_lr()
+        optimiser.step()
         schedule.step()
-    assert dropping_rates(epochs, 30.0) == pytest.approx(expected, rel=1e-12)
+    return pytest.approx(rates, rel=1e-12)
+
+
+@pytest.mark.parametrize(("epochs", "drops"), [(1, []), (5, [3, 4]), (7, [5, 6]), (10, [6, 8]), (100, [60, 80])])
+def test_rates_are_those_of_torch(epochs, drops):
+    schedules = torch.optim.lr_scheduler
+    cosine = rates_of_torch(epochs, 2.0, schedules.CosineAnnealingLR, T_max=epochs, eta_min=0.02)
+    assert cosine_rates(epochs, 2.0, 0.01) == cosine
+    assert dropping_rates(epochs, 30.0) == rates_of_torch(
+        epochs, 30.0, schedules.MultiStepLR, milestones=drops, gamma=0.1)
 
 
 def test_features_made_anew_every_epoch():
@@ -179,15 +169,11 @@ def test_scale_and_chunk_do_not_matter():
 
 
 def test_standardised_features_are_those_of_scikit_learn():
+    """A coordinate that never changes is only shifted."""
     (reference, _), (features, _) = clouds(40, seed=1), clouds(15, seed=2)
+    reference[:, 2] = 5.0
     expected = StandardScaler().fit(reference.numpy()).transform(features.numpy())
     np.testing.assert_allclose(standardised(features, reference).numpy(), expected, rtol=1e-12)
-
-
-def test_a_coordinate_that_never_changes_is_only_shifted():
-    reference = torch.tensor([[1.0, 5.0], [3.0, 5.0]])
-    found = standardised(torch.tensor([[1.0, 5.0], [3.0, 5.0], [9.0, 6.0]]), reference)
-    assert found.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 1.0]]
 
 
 def test_points_spread_from_nowhere_to_everywhere():

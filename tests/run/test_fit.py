@@ -32,30 +32,24 @@ def clock(monkeypatch):
 # what is reported
 
 
-def test_progress_has_the_mean_of_every_term_once_an_epoch_and_at_the_end(tmp_path):
-    learner = Walk(total_steps=11, steps_per_epoch=4)
-    spent = train(learner, tmp_path)
-    assert spent["steps"] == 11.0 and spent["seconds"] >= 0 and type(spent["steps"]) is float
-    lines = progress(tmp_path, seconds=True)
-    assert [list(line) for line in lines] == [["step", "loss", "size", "seconds"]] * 3
-    assert [line["step"] for line in lines] == [4, 8, 11]
-    for line, steps in zip(lines, (range(1, 5), range(5, 9), range(9, 12)), strict=True):
-        for column, name in enumerate(learner.terms):
-            mean = sum(learner.history[step][column] for step in steps) / len(steps)
-            assert line[name] == pytest.approx(mean, rel=1e-14)
-
-
 @pytest.mark.parametrize(("steps", "epoch", "most", "expected"), [
-    (130, 120, 50, [50, 100, 130]), (13, 120, 5, [5, 10, 13]), (13, 3, 5, [3, 6, 9, 12, 13]),
+    (11, 4, 50, [4, 8, 11]), (130, 120, 50, [50, 100, 130]), (13, 120, 5, [5, 10, 13]), (13, 3, 5, [3, 6, 9, 12, 13]),
 ])
-def test_reports_are_an_epoch_apart_or_fewer_steps(tmp_path, steps, epoch, most, expected):
+def test_progress_has_the_mean_of_every_term_once_an_epoch_or_after_fewer_steps(
+    tmp_path, steps, epoch, most, expected
+):
     learner = Walk(total_steps=steps, steps_per_epoch=epoch)
     learner.report_steps = most
-    train(learner, tmp_path)
-    lines = progress(tmp_path)
+    spent = train(learner, tmp_path)
+    assert spent["steps"] == steps and spent["seconds"] >= 0 and type(spent["steps"]) is float
+    lines = progress(tmp_path, seconds=True)
     assert [line["step"] for line in lines] == expected
-    losses = [learner.history[step][0] for step in range(1 + expected[-2], steps + 1)]
-    assert lines[-1]["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-14)
+    for line, before in zip(lines, [0, *expected], strict=False):
+        taken = range(before + 1, line["step"] + 1)
+        assert list(line) == ["step", "loss", "size", "seconds"]
+        for column, name in enumerate(learner.terms):
+            mean = sum(learner.history[step][column] for step in taken) / len(taken)
+            assert line[name] == pytest.approx(mean, rel=1e-14)
 
 
 def test_checkpoints_are_saved_when_their_time_has_come(tmp_path, clock, monkeypatch):
@@ -70,13 +64,17 @@ def test_checkpoints_are_saved_when_their_time_has_come(tmp_path, clock, monkeyp
     assert [line["seconds"] for line in progress(tmp_path, seconds=True)] == [3, 6, 9, 12, 15, 18, 20]
 
 
-def test_seconds_are_summed_over_interruptions_without_what_was_lost(tmp_path, clock):
+def test_seconds_are_summed_over_interruptions_without_what_was_lost_and_without_probes(tmp_path, clock):
+    def slow():
+        clock.now += 1000
+        return {}
+
     with pytest.raises(Interrupted):
         train(TimedWalk(clock, fails_at=12), tmp_path, checkpoint_seconds=5)  # saved at 6, reported at 9, lost after
     clock.now += 1000
-    spent = train(TimedWalk(clock), tmp_path, checkpoint_seconds=5)
-    assert spent["seconds"] == 20.0
-    assert [line["seconds"] for line in progress(tmp_path, seconds=True)] == [3, 6, 9, 12, 15, 18, 20]
+    assert train(TimedWalk(clock), tmp_path, checkpoint_seconds=5, probe=slow, probe_steps=5)["seconds"] == 20.0
+    lines = progress(tmp_path, seconds=True)
+    assert [line["seconds"] for line in lines] == [line["step"] for line in lines]
 
 
 def test_nothing_to_train(tmp_path):
@@ -151,31 +149,20 @@ def test_a_probe_has_a_line_each_time_and_changes_nothing(tmp_path, undisturbed,
         assert not (folder / "probes.jsonl").exists() and progress(folder) == undisturbed[1]
 
 
-@pytest.mark.parametrize(("every", "steps"), [(6, [6, 12, 18, 20]), (20, [20]), (21, [20])])
-def test_probes_end_with_the_training(tmp_path, undisturbed, every, steps):
+@pytest.mark.parametrize(("every", "steps"), [(6, [6, 12, 18, 20]), (21, [20])])
+def test_probes_end_with_the_training(tmp_path, every, steps):
     learner = Walk()
     train(learner, tmp_path, **probing(learner, probe_steps=every))
     assert [row["step"] for row in probes(tmp_path)] == steps
-    assert_equal_states(learner.state_dict(), undisturbed[0])
 
 
-@pytest.mark.parametrize("step", range(1, 21))
+@pytest.mark.parametrize("step", [1, 4, 5, 6, 10, 19, 20])
 def test_probes_of_a_resumed_training_are_there_once(tmp_path, probed, step):
     for fails_at, seconds in ((step, 0), (min(step + 4, 20), 60), (None, 0)):  # the second is lost, with its probes
         learner = Walk(fails_at=fails_at)
         with contextlib.suppress(Interrupted):
             train(learner, tmp_path, checkpoint_seconds=seconds, **probing(learner))
     assert probes(tmp_path) == probed
-
-
-def test_the_time_of_probes_is_not_that_of_the_training(tmp_path, clock):
-    learner = TimedWalk(clock)
-
-    def slow():
-        clock.now += 1000
-        return {}
-
-    assert train(learner, tmp_path, **probing(learner, probe=slow))["seconds"] == 20.0
 
 
 # interruptions
@@ -194,7 +181,7 @@ def test_resuming_after_any_step_gives_the_undisturbed_run(tmp_path, undisturbed
     assert progress(tmp_path) == undisturbed[1]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_resuming_many_times_gives_the_undisturbed_run(tmp_path, undisturbed, seed, clock):
     draw = random.Random(seed)
     steps = sorted(draw.sample(range(1, 21), 6))
@@ -207,27 +194,23 @@ def test_resuming_many_times_gives_the_undisturbed_run(tmp_path, undisturbed, se
     assert progress(tmp_path) == undisturbed[1], f"interrupted before the steps {steps}"
 
 
-TAILS = ['{"step": 12, "lo', "\x00\x00\x00", '{"step": 12, "loss": 1.0}\n{"st', "3", '{"loss": 1}', '{"step": "x"}',
-         '{"step": NaN}', "\udcff"]
+TAILS = ['{"step": 12, "lo', "\x00\x00\x00", '{"step": 12, "loss": 1.0}\n{"st', "3", '{"step": "x"}', '{"step": NaN}',
+         "\udcff"]
 
 
 @pytest.mark.parametrize("tail", TAILS)
-@pytest.mark.parametrize("name", ["progress", "probes"])
-def test_what_a_crash_left_after_the_checkpoint_is_dropped(tmp_path, probed, name, tail):
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_what_a_crash_left_after_the_checkpoint_is_dropped(tmp_path, probed, checkpoint, tail):
     with pytest.raises(Interrupted):
         learner = Walk(fails_at=11)
-        train(learner, tmp_path, checkpoint_seconds=0, **probing(learner))
-    with (tmp_path / f"{name}.jsonl").open("a", errors="surrogateescape") as file:
-        file.write(tail)
+        train(learner, tmp_path, checkpoint_seconds=0 if checkpoint else 60, **probing(learner))
+    for name in ("progress", "probes"):
+        with (tmp_path / f"{name}.jsonl").open("a", errors="surrogateescape") as file:
+            file.write(tail)
     learner = Walk()
     train(learner, tmp_path, **probing(learner))
-    assert probes(tmp_path) == probed and [line["step"] for line in progress(tmp_path)][-3:] == [15, 18, 20]
-
-
-def test_progress_without_a_checkpoint_starts_anew(tmp_path, undisturbed):
-    (tmp_path / "progress.jsonl").write_text('{"step": 3, "loss": 1.0}\n{"step": 6, "lo')
-    train(Walk(), tmp_path)
-    assert progress(tmp_path) == undisturbed[1]
+    assert min(learner.history) == (11 if checkpoint else 1)
+    assert probes(tmp_path) == probed and {line["step"] for line in progress(tmp_path)} == {*range(3, 21, 3), 5, 10, 20}
 
 
 def test_a_run_that_is_taken_up_again_says_after_which_step(tmp_path, capsys):
@@ -267,14 +250,12 @@ def test_the_state_of_another_version_is_refused_and_left(tmp_path, undisturbed,
 # losses that are not finite
 
 
-@pytest.mark.parametrize(("value", "column"), [(math.nan, 0), (math.inf, 1), (-math.inf, 1)])
+@pytest.mark.parametrize(("value", "column"), [(math.nan, 0), (-math.inf, 1)])
 @pytest.mark.parametrize("step", [1, 11, 12, 20])
 def test_a_loss_that_is_not_finite_names_term_and_step(tmp_path, undisturbed, value, column, step):
     bad = {step: {column: value}, step + 1: {0: math.nan, 1: math.nan}}
-    with pytest.raises(NonFiniteLoss) as raised:
+    with pytest.raises(NonFiniteLoss, match=rf"^{Walk.terms[column]} is {value} at step {step};"):
         train(Walk(bad=bad), tmp_path, checkpoint_seconds=0)
-    assert str(raised.value).startswith(f"{Walk.terms[column]} is {value} at step {step};")
-
     sound = (step - 1) // 3 * 3  # the last report before the step
     state = load_checkpoint(tmp_path)
     assert (state is None) if sound == 0 else (state["step"] == sound)

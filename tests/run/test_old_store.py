@@ -4,14 +4,13 @@
 left out.
 """
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 from smoke_runs import smoke_runs
 
-from repro.doctor import Problem, examined_runs
+from repro.doctor import examined_runs
 from repro.run.export import everything
 from repro.run.store import Store
 from repro.skeleton.pretrain import VERSION
@@ -55,19 +54,3 @@ def test_a_table_trains_anew_and_leaves_them_alone(store):
     assert shown["objectives"].tolist().count("random") == 2  # the other departs from what is smoke today
     ours = shown[(shown["objectives"] == "random") & (shown["departures"].map(len) == 0)]["ours"]
     assert ours.tolist() == [store.run(cell).result["linear"]]
-
-
-@pytest.mark.parametrize(("file", "name"), [("recipe.json", "digest"), ("recipe.json", "version"),
-                                            ("result.json", "cost")])
-def test_what_lacks_a_part_that_is_written_today_is_named_with_what_to_do(store, file, name):
-    path = store.root / "taxonomy" / RANDOM / file
-    written = json.loads(path.read_text())
-    del written[name]
-    path.write_text(json.dumps(written))
-    with pytest.raises(ValueError, match=rf"{path} cannot be read \(it lacks {name}\); delete recipe.json and result"):
-        store.finished()
-    problem, = (line for line in examined_runs(store.root) if isinstance(line, Problem))
-    assert f"{path} cannot be read (it lacks {name})" in problem
-    for part in ("recipe.json", "result.json"):
-        path.with_name(part).unlink()
-    assert [cell["key"] for cell in store.finished()] == [TRAINED]

@@ -10,8 +10,7 @@ from torch import Tensor
 from repro.data import manifest
 from repro.papers.taxonomy.tables import TABLES
 from repro.recipe import in_words
-from repro.run.engine import run_cells
-from repro.run.pools import pool_of
+from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.augment import augment
 from repro.skeleton.data import SkeletonSet
