@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from repro.contrast import distances
+from repro.contrast import objectives
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,7 @@ from repro.contrast import distances
 )
 def test_differences_are_all_those_of_a_few_entries_after_another(n, k, d, sizes):
     sequences, entries = torch.randn(n, d), torch.randn(k, d)
-    parts = [(rows, difference.clone()) for rows, difference in distances._differences(sequences, entries)]
+    parts = [(rows, difference.clone()) for rows, difference in objectives._differences(sequences, entries)]
     assert [difference.shape[1] for _, difference in parts] == sizes
     assert torch.equal(torch.cat([entries[rows] for rows, _ in parts]), entries)
     assert torch.equal(torch.cat([difference for _, difference in parts], dim=1), sequences[:, None] - entries)

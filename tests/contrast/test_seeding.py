@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
 from repro.contrast.negatives import kmeans_plusplus, select
-from repro.contrast.seeding import drawn, seeds
+from repro.contrast.seeding import draw, seeds
 
 
 def chances(distances, length):
@@ -85,7 +85,7 @@ def test_a_draw_never_lands_on_a_weight_of_zero(dtype, uniform):
     weights[:100] = weights[-100:] = 0
     weights[torch.rand(38_400, generator=drawing(1)) < 0.5] = 0
     free = torch.ones_like(weights, dtype=torch.bool)
-    row = drawn(weights, free, torch.tensor(uniform, dtype=torch.float64))
+    row = draw(weights, free, torch.tensor(uniform, dtype=torch.float64))
     assert row.shape == (1,)
     assert weights[row.item()] > 0
     positive = weights.nonzero().squeeze(1)
@@ -100,13 +100,13 @@ def test_a_draw_divides_the_unit_interval_as_exact_arithmetic_does():
         uniform = (step + 0.5) / 400
         sums = itertools.accumulate(exact)
         expected = next(row for row, total in enumerate(sums) if total > Fraction(uniform) * sum(exact))
-        assert drawn(weights, free, torch.tensor(uniform, dtype=torch.float64)).item() == expected
+        assert draw(weights, free, torch.tensor(uniform, dtype=torch.float64)).item() == expected
 
 
 def test_draws_without_any_weight_are_uniform_over_the_free():
     free = torch.tensor([False, True, True, False, True, False])
     uniforms = torch.tensor([0.0, 0.3, 0.34, 0.66, 0.67, 1 - 2.0**-53], dtype=torch.float64)
-    rows = [drawn(torch.zeros(6), free, uniform).item() for uniform in uniforms]
+    rows = [draw(torch.zeros(6), free, uniform).item() for uniform in uniforms]
     assert rows == [1, 1, 2, 2, 4, 4]
 
 
