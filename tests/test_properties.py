@@ -119,9 +119,9 @@ def test_any_bytes_are_no_recording_of_ntu_with_a_reason(contents):
 @tried(100)
 def test_any_recording_of_ucla_is_read_to_the_last_bit(frames):
     contents = json.dumps({"skeletons": frames.tolist(), "label": 1}).encode()
-    found = data.parse_ucla([("a01_s02_e03_v04.json", contents)], "where")
-    np.testing.assert_array_equal(found.frames, frames)
-    assert (found.lengths.tolist(), found.subjects.tolist(), found.views.tolist()) == ([len(frames)], [2], [4])
+    found = data.parse_ucla([("a01_s02_e03_v04.json", contents)])
+    np.testing.assert_array_equal(found["frames"], frames)
+    assert [found[name].tolist() for name in ("lengths", "subjects", "views")] == [[len(frames)], [2], [4]]
 
 
 @given(st.dictionaries(NAMES, st.binary(max_size=300), min_size=1, max_size=5), st.sampled_from([0, 8, 12]))

@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from repro.data import prepared
-from repro.skeleton import ntu, ntu_prepare
+from repro.data.archives import entries
+from repro.skeleton import ntu
 from tests.benchmarks.spread import ratios, spread
 
 RECORDINGS, TURNS = 40, 5
@@ -83,10 +84,15 @@ def parts(files: list[bytes], root: Path) -> dict[str, Callable]:
             archive.write(path, path.name)
     return {
         f"parts from a {name}": functools.partial(
-            prepared.make_parts, [(item, root / f"{item.name}.npz") for item in ntu.recordings(path)[0]],
-            functools.partial(ntu_prepare.sequence, pipeline="authors"))
+            prepared.make_parts, [(item, root / f"{item.name}.npz") for item in items(path)],
+            functools.partial(ntu.sequence, pipeline="authors"))
         for name, path in (("folder", folder), ("zip", packed))
     }
+
+
+def items(path: Path) -> list[prepared.Item]:
+    """The recordings in a folder or zip."""
+    return [prepared.Item(Path(entry.name).stem, entry) for entry in entries(path)]
 
 
 def cpu_seconds(work: Callable) -> float:

@@ -26,7 +26,7 @@ from repro.report import logs
 from repro.run import fit
 from repro.run.export import finished_cells
 from repro.run.store import Cell, Store, owner, trained
-from repro.skeleton import ntu_prepare
+from repro.skeleton import ntu
 from repro.skeleton.recipe import quick
 from tests.campaigns import archives, lists, mutations
 from tests.campaigns.kinds import Kind, Refused, write
@@ -155,7 +155,7 @@ def prepared_ntu() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRO_RUNS", f"{folder}/runs")
         _recordings(Path(folder))
-        ntu_prepare.prepare(Path(folder), subset=True)
+        ntu.prepare(Path(folder), subset=True)
         place, = (path for path in (Path(folder) / "runs" / "prepared").iterdir() if path.is_dir())
         return {f"prepared/{place.name}/{path.name}": path.read_bytes() for path in sorted(place.glob("authors.*[yl]"))}
 
@@ -219,9 +219,9 @@ def read_prepared(files: dict[str, bytes], folder: Path) -> None:
         return
     _recordings(folder / "data")
     try:
-        _are_as_prepared(ntu_prepare.load(pipeline="authors", subset=True))
+        _are_as_prepared(ntu.load(pipeline="authors", subset=True))
     finally:
-        _are_as_prepared(ntu_prepare.prepare(subset=True))
+        _are_as_prepared(ntu.prepare(subset=True))
 
 
 def _are_clips(found: Any) -> None:

@@ -13,11 +13,9 @@ from repro.recipe import in_words
 from repro.run.engine import run_cells
 from repro.run.pools import pool_of
 from repro.run.store import Cell, Store
-from repro.skeleton.augment import augment
-from repro.skeleton.data import SkeletonSet
-from repro.skeleton.pretrain import VERSION, Pretrainer
+from repro.skeleton.data import Sequences, SkeletonSet
+from repro.skeleton.pretrain import VERSION, Pretrainer, augment
 from repro.skeleton.recipe import OBJECTIVES, PRESETS, SkeletonRecipe
-from repro.skeleton.sequences import Sequences
 from repro.skeleton.study import SKELETONS, data_of, restored
 from repro.table import train
 
