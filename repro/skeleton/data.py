@@ -52,11 +52,16 @@ class Sequences:
             Sequences (N, T, D) and their lengths (N,) on the device, and the same lengths on the CPU.
         """
         cpu_lengths = self.lengths[index]
-        starts, lengths = self.places[:, index.to(self.places.device, non_blocking=True)]
-        time = torch.arange(int(cpu_lengths.max()), device=starts.device)
+        on_device = index.to(self.places.device, non_blocking=True)
+        return *self.padded(on_device, int(cpu_lengths.max())), cpu_lengths
+
+    def padded(self, index: Tensor, frames: int) -> tuple[Tensor, Tensor]:
+        """The sequences of `index` (N,), on the device, padded with zeros to `frames`, and their lengths (N,)."""
+        starts, lengths = self.places[:, index]
+        time = torch.arange(frames, device=starts.device)
         inside = time < lengths[:, None]
         rows = torch.where(inside, starts[:, None] + time, 0)
-        return self.frames[rows].masked_fill_(~inside[:, :, None], 0), lengths, cpu_lengths
+        return self.frames[rows].masked_fill_(~inside[:, :, None], 0), lengths
 
     def of_similar_length(self, index: Tensor, frames: int) -> Iterator[Tensor]:
         """Parts of `index` (m,), from the longest sequences to the shortest, of at most `frames` frames when padded."""

@@ -87,8 +87,8 @@ def parse(contents: bytes) -> Bodies:
         """The next word, a whole number."""
         word = next(words, b"")
         if not word.isdigit() or len(word) > 20:
-            found = word[:40].decode(errors="replace")
-            raise ValueError(f"frame {number} should have {what}, found {found!r}; truncated or damaged?")
+            text = word[:40].decode(errors="replace")
+            raise ValueError(f"frame {number} should have {what}, found {text!r}; truncated or damaged?")
         return int(word)
 
     frames = whole("the number of frames before it")
@@ -310,8 +310,8 @@ def _distribution(root: Path | None, subset: bool) -> tuple[Path, list[Item], in
     """The archive or folder, its files with a usable skeleton sorted by name, and how many others are there."""
     path, = manifest.require(manifest.load_manifest("ntu"), manifest.data_root() if root is None else root)
     items: dict[str, Item] = {}
-    found = entries(path)
-    for entry in found:
+    files = entries(path)
+    for entry in files:
         name = PurePosixPath(entry.name).name.removesuffix(".skeleton")
         numbers = NAME.fullmatch(name)
         if not (entry.name.endswith(".skeleton") and numbers
@@ -322,13 +322,13 @@ def _distribution(root: Path | None, subset: bool) -> tuple[Path, list[Item], in
         items[name] = Item(name, entry)
     if not items:
         raise ValueError(f"{path} holds no file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton, among "
-                         f"{len(found):,}; unpack the distribution there")
+                         f"{len(files):,}; unpack the distribution there")
     _check(items, subset, usable=False)
     missing = manifest.shipped("data_manifests") / "ntu_missing.txt"
     unusable = set(missing.read_text(encoding="utf-8").split())  # as the data set's authors list them
     usable = [items[name] for name in sorted(items.keys() - unusable)]
     _check([item.name for item in usable], subset, usable=True)
-    return path, usable, len(found) - len(usable)
+    return path, usable, len(files) - len(usable)
 
 
 def _check(names: Iterable[str], subset: bool, usable: bool) -> None:

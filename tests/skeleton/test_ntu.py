@@ -172,12 +172,6 @@ def test_pipelines_against_slow_ones(name, pipeline, slow):
     np.testing.assert_allclose(found, slow(CASES[name]), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "length"), [("one", 5), ("again", 5), ("long", 300), ("handed on", 45), ("coming", 8),
-                                              ("leaving", 20), ("overlapping", 20), ("last two", 9)])
-def test_lengths_of_the_authors_sequences(name, length):
-    assert len(ntu.authors(ntu.parse(text(CASES[name])))) == length
-
-
 @pytest.mark.parametrize(("name", "body"), [("ghost", 0), ("lying", 0), ("sitting", 1), ("partly", 0), ("brief", 1),
                                             ("handed on", 1), ("one", 0)])
 def test_the_body_that_predict_and_cluster_keeps(name, body):
