@@ -187,9 +187,9 @@ def test_no_round_waits_for_cuda(embedded, squared):
 
 
 def test_a_row_that_differs_by_more_than_rounding_is_drawn_before_equal_ones():
-    """By 5e-5 of the sum of both squared norms, where rounding is taken for 3e-6."""
+    """By 8e-6 of the sum of both squared norms, where rounding is taken for 3e-6."""
     a, b = (torch.randn(1, 512, generator=drawing(seed)).repeat(50, 1) for seed in (0, 1))
-    b[7] *= 1.01
+    b[7] *= 1.004
     for seed in range(5):
         assert 7 in kmeans_plusplus(a, b, n_select=2, generator=drawing(seed)).tolist()
 
