@@ -212,9 +212,9 @@ def data_prepare(
     shared = {"subset": subset, "skip_bad": skip_bad, "workers": count}
     Store(manifest.runs_root()).require_writable()
     if name == "ntu":
-        from repro.skeleton import ntu_prepare
+        from repro.skeleton import ntu
 
-        print("\n".join(ntu_prepare.describe(ntu_prepare.prepare(**given, **shared))))
+        print("\n".join(ntu.describe(ntu.prepare(**given, **shared))))
         return
     from repro.audiovisual import prepare  # numpy alone at first, decoders where they are used
 

@@ -16,7 +16,7 @@ from repro.papers.cmacc import selection_steps
 from repro.papers.taxonomy.explored_runs import augmented, sequence_of
 from repro.report.embedding_plane import neighbours
 from repro.run.store import Store
-from repro.skeleton import ntu_prepare
+from repro.skeleton import ntu
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +251,7 @@ def test_two_bodies_as_a_camera_saw_them(tmp_path, monkeypatch):
         (folder / f"S001C00{camera}P00{person}R001A00{action}.skeleton").write_bytes(text(frames))
     monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    ntu_prepare.prepare(subset=True, workers=1)
+    ntu.prepare(subset=True, workers=1)
     explorer = explore.Explorer(dataset="ntu", preset="smoke", subset=True, device="cpu")
     assert [name for name, _ in explorer.choice.action.options] == ["drink water", "eat meal", "brush teeth"]
     for view in (explorer.skeletons, explorer.embeddings, explorer.targets):

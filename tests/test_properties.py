@@ -113,9 +113,9 @@ def test_any_bytes_are_no_recording_of_ntu_with_a_reason(contents):
 @tried(100)
 def test_any_recording_of_ucla_is_read_to_the_last_bit(frames):
     contents = json.dumps({"skeletons": frames.tolist(), "label": 1}).encode()
-    found = data.parse_ucla([("a01_s02_e03_v04.json", contents)], "where")
-    np.testing.assert_array_equal(found.frames, frames)
-    assert (found.lengths.tolist(), found.subjects.tolist(), found.views.tolist()) == ([len(frames)], [2], [4])
+    found = data.parse_ucla([("a01_s02_e03_v04.json", contents)])
+    np.testing.assert_array_equal(found["frames"], frames)
+    assert [found[name].tolist() for name in ("lengths", "subjects", "views")] == [[len(frames)], [2], [4]]
 
 
 @given(st.dictionaries(st.text(), st.one_of(st.integers(1 - 2**63, 2**63 - 1), st.floats(), st.text())))

@@ -17,11 +17,7 @@ class NonFinite(ValueError):
 def check_shapes(advice: Mapping[str, str], /, **tensors: tuple[Tensor, str]) -> None:
     """Raise ValueError unless `name=(tensor, "N d")` has these axes, of one size per letter, all at least 1.
 
-    Raises TypeError for what is no tensor of real numbers.
-
-    Args:
-        advice: what to do about an axis, by its letter.
-        tensors: with the letters of their axes.
+    Raises TypeError for what is no tensor of real numbers. `advice` says what to do about an axis, by its letter.
     """
     known: dict[str, tuple[int, str]] = {}
     for name, (tensor, axes) in tensors.items():
@@ -52,11 +48,6 @@ def raised(*tensors: Tensor) -> list[Tensor]:
     return [tensor.to(precision) for tensor in tensors]
 
 
-def read(*scalars: Tensor) -> list[float]:
-    """Values of scalars on one device, for which the host waits once."""
-    return torch.stack([scalar.double() for scalar in scalars]).tolist()
-
-
 def magnitudes(tensors: Mapping[str, Tensor], *scalars: Tensor) -> list[float]:
     """The largest magnitude of each tensor, then the values of scalars; the host waits once for all.
 
@@ -64,7 +55,8 @@ def magnitudes(tensors: Mapping[str, Tensor], *scalars: Tensor) -> list[float]:
         NonFinite: naming the first tensor with a value that is not finite.
     """
     extremes = [torch.aminmax(tensor) for tensor in tensors.values()]
-    values = read(*(torch.maximum(-least, most) for least, most in extremes), *scalars)
+    largest = [torch.maximum(-least, most) for least, most in extremes]
+    values: list[float] = torch.stack([scalar.double() for scalar in (*largest, *scalars)]).tolist()
     for (name, tensor), size in zip(tensors.items(), values, strict=False):
         if not math.isfinite(size):
             raise NonFinite(
@@ -74,14 +66,14 @@ def magnitudes(tensors: Mapping[str, Tensor], *scalars: Tensor) -> list[float]:
     return values
 
 
-def moderate(tensor: Tensor, size: float) -> Tensor:
-    """The tensor, in float32 divided by its largest magnitude if products of four values could leave its range."""
+def moderate(name: str, tensor: Tensor) -> Tensor:
+    """The tensor, in float32 divided by its largest magnitude if products of four values could leave its range.
+
+    Raises:
+        NonFinite: if a value is not finite.
+    """
+    size, = magnitudes({name: tensor})
     return tensor if tensor.dtype == torch.float64 or size == 0 or 1e-4 < size < 1e4 else tensor / size
-
-
-def moderated(tensors: Mapping[str, Tensor]) -> list[Tensor]:
-    """`moderate` of each tensor; raises NonFinite as `magnitudes`."""
-    return [moderate(*each) for each in zip(tensors.values(), magnitudes(tensors), strict=True)]
 
 
 def query_norms(queries: Tensor) -> Tensor:

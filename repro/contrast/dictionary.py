@@ -8,8 +8,8 @@ from torch.nn.functional import normalize
 class Dictionary(nn.Module):
     """The last K keys, first in, first out.
 
-    `entries` serves as the negatives of an objective as it is, without a copy. Autograd keeps it for the backward pass,
-    so the order of a step is objective, `backward`, `enqueue`; enqueuing before `backward` makes torch raise.
+    `entries` serves as the negatives of an objective without a copy, and autograd keeps it for the backward pass: a
+    step is objective, `backward`, `enqueue`. Enqueuing before `backward` makes torch raise.
 
     Args:
         initial: (K, ...) contents until keys replace them, the first row first; copied.
@@ -55,12 +55,9 @@ class Dictionary(nn.Module):
 
 
 def unit_noise(size: int, features: int, *, generator: torch.Generator) -> Tensor:
-    """Random directions, the usual initial dictionary of unit keys.
+    """Random directions, the usual initial dictionary of unit keys: (size, features) float32, uniform on the sphere.
 
-    Returns:
-        (size, features) float32 rows of norm 1, uniform on the sphere, on the generator's device.
-
-    Source: He et al. 2020, released code.
+    On the generator's device. Source: He et al. 2020, released code.
     """
     return normalize(torch.randn(size, features, generator=generator, device=generator.device), dim=1)
 
@@ -68,11 +65,8 @@ def unit_noise(size: int, features: int, *, generator: torch.Generator) -> Tenso
 def sequence_noise(size: int, frames: int, features: int, *, generator: torch.Generator) -> Tensor:
     """Gaussian noise normalised over the dictionary, the initial dictionary of decoded sequences.
 
-    Every coordinate of every frame has norm 1 across the entries, so that each entry is close to N(0, 1/size): near 0
-    for the papers' sizes.
-
-    Returns:
-        (size, frames, features) float32, on the generator's device.
+    (size, frames, features) float32, on the generator's device. Every coordinate of every frame has norm 1 across the
+    entries, so that each entry is close to N(0, 1/size): near 0 for the papers' sizes.
 
     Source: taxonomy, released code (there the queue keeps these contents throughout training).
     """

@@ -5,7 +5,7 @@ import functools
 import torch
 from torch import Tensor
 
-from repro.contrast.arguments import moderated, query_norms
+from repro.contrast.arguments import moderate, query_norms
 
 
 class Embeddings:
@@ -27,8 +27,8 @@ class Embeddings:
         if b is None:
             a = a - a[:: max(1, len(a) // 100)].median(0).values
         factors = [a] if b is None else [a, b]
-        norms = functools.reduce(torch.mul, [torch.linalg.vector_norm(factor, dim=1).square_() for factor in factors])
-        magnitude = norms
+        squares = [torch.linalg.vector_norm(factor, dim=1).square_() for factor in factors]
+        norms = magnitude = functools.reduce(torch.mul, squares)
         if crossed is not None:
             c, w = crossed.chunk(2, dim=1)
             twice = 2 * (c * w).sum(1)
@@ -52,15 +52,12 @@ class Embeddings:
 def gradients(
     keys: Tensor, candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float
 ) -> Embeddings:
-    """Gradients of the last layer whose outputs are the classes.
+    """Gradients of the last layer whose outputs are the classes; arguments as of `negatives.gradient_factors`.
 
-    Args:
-        keys: the candidates, of moderate size; a common factor of all rows changes no choice.
-        candidates, queries, query_inputs, temperature: see `negatives.gradient_factors`.
+    `keys` are the candidates, of moderate size: a common factor of all rows changes no choice.
     """
     b = second_factor(candidates, queries, query_inputs, temperature)
-    b, = moderated({"the factor b of the gradients": b})
-    return Embeddings(keys, b)
+    return Embeddings(keys, moderate("the factor b of the gradients", b))
 
 
 def normalised_gradients(
@@ -72,13 +69,14 @@ def normalised_gradients(
 
     With a_n = k_n, b_n the coordinates of sum_j g_nj [h_j; 1], c_nj = g_nj (k_n.q_j) and K the elementwise product of
     the Gram matrices of q and [h; 1], inner products have the form that `Embeddings` takes. A common factor of all
-    rows is left out: 1/t and, of float32, what is too large or too small. Arguments are those of `gradients`.
+    rows is left out. Arguments are those of `gradients`.
     """
     norms = query_norms(queries)                                                         # (M, 1)
     classes = queries / norms
     residuals, _ = pseudo_labelled(candidates @ (classes / temperature).T)
+    weights = moderate("the posterior's residual", residuals.div_(norms.T))              # (P, M) g
     inputs = torch.cat([query_inputs, torch.ones_like(query_inputs[:, :1])], dim=1)
-    weights, inputs = moderated({"the posterior's residual": residuals.div_(norms.T), "query_inputs": inputs})
+    inputs = moderate("query_inputs", inputs)                                            # (M, e + 1)
     basis = _in_basis(inputs)
     b = weights @ basis.T
     similarities = keys @ classes.T                                                      # (P, M)

@@ -1,11 +1,11 @@
 """The momentum encoder, a slow twin that makes the keys, and the batches its batch normalisation sees.
 
-An encoder with batch normalisation can tell a positive key from its neighbours in the batch by their shared statistics.
-Therefore the batch is split into groups that are normalised apart (ghost batches, or simply the processes of a
-data-parallel run), and the keys' images are shuffled, so that an image and its key fall into different groups.
+An encoder with batch normalisation can tell a positive key from its neighbours by the statistics they share. Therefore
+the batch is split into groups that are normalised apart (ghost batches, or the processes of a data-parallel run), and
+the keys' images are shuffled, so that an image and its key fall into different groups.
 
-The batch of several processes has one order: row j of process r is row j * processes + r of the whole. With that,
-N processes which normalise their own rows compute what one process computes with N ghost groups.
+Row j of process r is row j * processes + r of the whole batch. With that, N processes which normalise their own rows
+compute what one process computes with N ghost groups.
 """
 
 import copy
@@ -19,13 +19,12 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class MomentumEncoder(nn.Module):
-    """A copy of an encoder whose parameters follow it as an exponential moving average.
+    """The twin: a copy of an encoder, without gradient, whose parameters follow it as an exponential moving average.
 
-    The twin starts as a deep copy of all parts, projection head included, and receives no gradient. Only the twin is
-    registered: `state_dict` holds `twin.` followed by the encoder's own names.
+    Only the twin is registered: `state_dict` holds `twin.` followed by the encoder's own names.
 
     Args:
-        encoder: the module to follow; kept out of this one, and handed to every `update`.
+        encoder: the module to follow, projection head included; handed to every `update`.
         momentum: m, 0 to 1, without unit (MoCo 0.999); 0 copies the encoder, 1 keeps the twin.
 
     Raises:
@@ -73,11 +72,8 @@ def follow(follower: nn.Module, leader: nn.Module, momentum: float) -> None:
 class GhostBatchNorm(_BatchNorm):
     """Batch normalisation over consecutive parts of the batch, each with statistics of its own.
 
-    `GhostBatchNorm1d`, `2d` and `3d` add this to torch's layers. While training, every part is normalised as if it were
-    alone on a device, and the running statistics become the mean of those the parts would leave (the released codes
-    keep those of the first process). In evaluation mode this is plain batch normalisation of a batch of any size.
-
-    The parts are consecutive because they are then contiguous in any memory format, which makes this about as fast as
+    While training, every part is normalised as if it were alone on a device, and the running statistics become the mean
+    of those the parts would leave (the released codes keep those of the first process). In evaluation mode this is
     plain batch normalisation. `dealt` brings the samples i mod groups together, once for a whole network.
 
     Args:
@@ -86,11 +82,9 @@ class GhostBatchNorm(_BatchNorm):
             (2 or 8 in SCE, 8 in MoCo and JCL; 1 is plain batch normalisation).
 
     Raises:
-        ValueError: if `groups` is not positive or, while training, `groups_here` finds the batch or the number of
-            processes not to fit.
+        ValueError: if `groups` is not positive or, while training, `groups_here` finds that it does not fit.
 
-    Source: SCE, released code, which splits batches in 8 (there sample i belongs to group i mod 8); the processes of
-    MoCo and JCL.
+    Source: SCE, released code, which splits batches in 8 (sample i in group i mod 8); the processes of MoCo and JCL.
     """
 
     running_mean: Tensor
@@ -118,9 +112,6 @@ class GhostBatchNorm(_BatchNorm):
         self.num_batches_tracked.add_(1)
         return torch.cat(parts)
 
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, groups={self.groups}"
-
 
 class GhostBatchNorm1d(GhostBatchNorm, nn.BatchNorm1d):
     """`GhostBatchNorm` of rows (N, C) or series (N, C, T)."""
@@ -135,10 +126,10 @@ class GhostBatchNorm3d(GhostBatchNorm, nn.BatchNorm3d):
 
 
 class WholeBatchNorm1d(nn.BatchNorm1d):
-    """Batch normalisation whose statistics are those of the whole batch, all processes together.
+    """Batch normalisation of rows (n, C) whose statistics are those of the whole batch, all processes together.
 
-    In one process it is `torch.nn.BatchNorm1d`. In several it normalises the gathered rows, which are few and small in
-    a projection head, with gradient to all of them: unlike `torch.nn.SyncBatchNorm` it also runs on a CPU.
+    In several processes it normalises the gathered rows, which are few and small in a projection head, with gradient to
+    all of them: unlike `torch.nn.SyncBatchNorm` it also runs on a CPU.
 
     Source: SCE, released code, whose projector is not split into groups.
     """
@@ -146,9 +137,7 @@ class WholeBatchNorm1d(nn.BatchNorm1d):
     def forward(self, rows: Tensor) -> Tensor:
         """Normalised rows (n, C) of this process."""
         rank, processes = process()
-        if not self.training or processes == 1:
-            return super().forward(rows)
-        return super().forward(gather(rows))[rank::processes]
+        return super().forward(gather(rows))[rank::processes] if self.training else super().forward(rows)
 
 
 def groups_here(groups: int, samples: int) -> int:
@@ -173,24 +162,11 @@ def groups_here(groups: int, samples: int) -> int:
 
 
 def dealt(rows: Tensor, hands: int) -> Tensor:
-    """Rows in the order of their hands when dealt like cards: first those with i mod hands = 0, then 1, and so on.
+    """Rows (N, ...) in the order of their hands when dealt like cards: first those with i mod hands = 0, then 1, ...
 
-    Dealing the result to len(rows) / hands hands restores the order.
-
-    Args:
-        rows: (N, ...), N a multiple of `hands`.
-        hands: 1 to N.
+    N is a multiple of `hands`. Dealing the result to N / hands hands restores the order.
     """
     return rows.unflatten(0, (-1, hands)).transpose(0, 1).flatten(0, 1)
-
-
-def gather(rows: Tensor) -> Tensor:
-    """The rows (n, ...) of all processes in the order of the whole batch, (n processes, ...), with gradient.
-
-    Every process passes the same n. In one process these are the rows themselves.
-    """
-    _, processes = process()
-    return dealt(_Gather.apply(rows), len(rows)) if processes > 1 else rows
 
 
 @torch.no_grad()
@@ -216,23 +192,23 @@ def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, *, gener
     return features[back.to(features.device, non_blocking=True)]
 
 
-def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Set the gradients of parameters to their mean over the processes, in place; between backward and the step.
+# ------------------------------------------------------------------------------------------------ processes
 
-    The processes hold the same weights and as many samples each, so these are the gradients of the whole batch's mean.
+
+def process() -> tuple[int, int]:
+    """Rank of this process and number of processes; 0 and 1 without a process group."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+def gather(rows: Tensor) -> Tensor:
+    """The rows (n, ...) of all processes in the order of the whole batch, (n processes, ...), with gradient.
+
+    Every process passes the same n. In one process these are the rows themselves.
     """
-    average([parameter.grad for parameter in parameters if parameter.grad is not None])
-
-
-def average_statistics(module: nn.Module) -> None:
-    """Set the running statistics of all batch normalisation in `module` to their mean over the processes, in place.
-
-    They are linear in the statistics of the batches. So one call, before features are extracted or weights are saved,
-    gives what averaging at every step would give, and what one process with ghost groups keeps.
-    """
-    normalisations = [part for part in module.modules() if isinstance(part, _BatchNorm)]
-    statistics = (value for part in normalisations for value in (part.running_mean, part.running_var))
-    average([value for value in statistics if value is not None])
+    _, processes = process()
+    return dealt(_Gather.apply(rows), len(rows)) if processes > 1 else rows
 
 
 class _Gather(torch.autograd.Function):
@@ -266,8 +242,17 @@ def average(tensors: list[Tensor]) -> None:
         tensor.copy_(mean.view(tensor.shape))
 
 
-def process() -> tuple[int, int]:
-    """Rank of this process and number of processes; 0 and 1 without a process group."""
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return 0, 1
-    return distributed.get_rank(), distributed.get_world_size()
+def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Set gradients to their mean over the processes, each with as many samples: those of the whole batch's mean."""
+    average([parameter.grad for parameter in parameters if parameter.grad is not None])
+
+
+def average_statistics(module: nn.Module) -> None:
+    """Set the running statistics of all batch normalisation in `module` to their mean over the processes, in place.
+
+    They are linear in the statistics of the batches: one call before features are extracted or weights are saved gives
+    what averaging at every step would give, and what one process with ghost groups keeps.
+    """
+    normalisations = [part for part in module.modules() if isinstance(part, _BatchNorm)]
+    statistics = (value for part in normalisations for value in (part.running_mean, part.running_var))
+    average([value for value in statistics if value is not None])

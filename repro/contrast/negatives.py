@@ -2,13 +2,11 @@
 
 Active selection wants negatives that are both hard and diverse. It embeds a candidate as the gradient that its
 cross-entropy with a pseudo-label would send into the last layer of the query encoder, and draws candidates by the
-seeding of k-means++, far from those already drawn. Such a gradient is an outer product. Its two factors are kept and
-multiplied out nowhere, so that memory and time grow as the pool times d, not times d squared.
+seeding of k-means++, far from those already drawn. Such a gradient is an outer product, whose factors are multiplied
+out nowhere: memory and time grow as the pool times d, not times d squared.
 
-What is checked is checked on entry, which waits for the device. The rounds of the seeding do not wait for it. All is
-computed in float32, or in float64 if an argument has it, also where autocast is on, and without gradient.
-
-The rule of MoCo selects nothing: the keys of the batch enter the `Dictionary`, as "fifo" says.
+Checking on entry waits for the device, the rounds of the seeding do not. All is computed in float32, or in float64 if
+an argument has it, also where autocast is on, and without gradient.
 """
 
 import math
@@ -24,7 +22,6 @@ from repro.contrast.arguments import (
     check_temperatures,
     magnitudes,
     moderate,
-    moderated,
     query_norms,
     raised,
 )
@@ -84,15 +81,12 @@ def gradient_factors(
 def gradient_norms(
     candidates: Tensor, queries: Tensor, query_inputs: Tensor, *, temperature: float = 1.0, normalised: bool = False
 ) -> Tensor:
-    """Norms of the gradients that `select` compares, of weight and bias of the last layer together.
+    """Norms of the gradients that `select`, whose arguments these are, compares: of weight and bias of the last layer.
 
         |dL_n|^2 = sum_jl r_nj r_nl (k_n - s_nj q_j).(k_n - s_nl q_l) (h_j.h_l + 1),   s_nj = k_n.q_j
 
     for classes q_j = z_j / |z_j|, z_j = W h_j + bias, with residuals r_nj divided by |z_j|. If the outputs z_j are the
     classes themselves, s_nj = 0.
-
-    Args:
-        candidates, queries, query_inputs, temperature, normalised: as of `select`.
 
     Returns:
         (P,), of the candidates' precision. Computed in float64, for the sum cancels: 0 may come out as 1e-6.
@@ -109,13 +103,6 @@ def gradient_norms(
         embed, factor = (normalised_gradients, 1 / temperature) if normalised else (gradients, 1.0)
         squared = embed(keys, keys, outputs, inputs, temperature).norms
         return squared.clamp_(min=0).sqrt_().mul_(factor).to(candidates.dtype)
-
-
-def _checked(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float) -> dict[str, Tensor]:
-    """The tensors by name; raises unless their shapes agree and the temperature is one."""
-    check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
-    check_temperatures(temperature=temperature)
-    return {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
 
 
 def pairwise_sq_distance(a: Tensor, b: Tensor, index: int) -> Tensor:
@@ -148,10 +135,9 @@ def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, genera
     """Seeding of k-means++ over points, or over outer products a_n b_n' that are never multiplied out.
 
     The first row is drawn uniformly, every other with probability in proportion to its squared distance to the nearest
-    row drawn so far. Drawn rows are at distance 0, so that none is drawn twice; rows that equal a drawn one follow only
-    when all are at distance 0: then the draw is uniform over those not drawn. Rows count as equal where their squared
-    distance is within the rounding error of their squared norms: for d = 512, 3e-6 of the sum of both in float32 and
-    6e-15 in float64. (The norms of points are those about a median.)
+    row drawn so far. None is drawn twice; rows that equal a drawn one follow, uniformly, when no others are left. Equal
+    means within the rounding error of the squared norms: for d = 512, 3e-6 of the sum of both in float32 and 6e-15 in
+    float64. (The norms of points are those about a median.)
 
     Args:
         a: (P, d) points, or first factors.
@@ -171,7 +157,7 @@ def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, genera
     _check_count(n_select, rows=len(a), admissible=len(a))
     with torch.no_grad(), torch.autocast(a.device.type, enabled=False):
         factors = raised(*([a] if b is None else [a, b]))
-        embeddings = Embeddings(*moderated(dict(zip("ab", factors, strict=False))))
+        embeddings = Embeddings(*map(moderate, "ab", factors))
         return seeds(embeddings, torch.ones(len(a), dtype=torch.bool, device=a.device), n_select, generator)
 
 
@@ -193,17 +179,14 @@ def select(
     - "fifo": the first, in the order given: MoCo's rule, where the candidates are the keys of the batch.
     - "random": uniform, without replacement.
     - "ohem": the largest losses -log p_ny of `gradient_factors`, in descending order; of equal ones the earlier.
-    - "gradient", or "active" as the paper calls its method: `kmeans_plusplus` over the gradients of `gradient_factors`.
+    - "gradient", or "active" as the paper calls its method: `kmeans_plusplus` over the gradients of `gradient_factors`;
+      uniform if these are equal, as with a single query.
     - "feature": `kmeans_plusplus` over the candidates.
-    - "released": what the published code does instead. The candidates are first the batch's own features, row i the
-      positive of query i, then the pool. A candidate is embedded as the gradient of the queries' mean cross-entropy
-      over all candidates with respect to the candidate: (p - onehot)' q / (M t). The seeds are drawn in proportion to
-      the distance, not its square, then k-means runs until nothing changes, and the point of every cluster nearest to
-      its mean is chosen. A cluster that loses all points is gone, so that the published code returns fewer; here
-      uniform draws over the rest make up the number. It waits for the device.
-
-    Degenerate pools follow from these rules: from candidates that are all equal "gradient" and "feature" draw
-    uniformly, and so does "gradient" with a single query, for all gradients are 0.
+    - "released": what the published code does instead, which waits for the device. The candidates are first the batch's
+      own features, row i the positive of query i, then the pool. A candidate is embedded as the gradient of the
+      queries' mean cross-entropy with respect to it: (p - onehot)' q / (M t). Seeds are drawn in proportion to the
+      distance, not its square, then k-means runs until nothing changes, and the point of every cluster nearest to its
+      mean is chosen. Uniform draws make up for clusters that lose all points; the published code returns fewer.
 
     Args:
         strategy: one of `STRATEGIES`, or "active".
@@ -215,19 +198,16 @@ def select(
         generator: on the device of the candidates; for equal states and devices the choice is the same.
         temperature: t > 0 of the pseudo-labels, in units of the dot product (CM-ACC 1).
         normalised: whether the classes are the queries divided by their norms. The gradient then goes through the
-            division: it is no outer product any more and the bias has one too; all distances are still exact. "fifo",
-            "random" and "feature" do not look at the queries.
+            division: it is no outer product any more and the bias has one too; all distances are still exact.
 
     Returns:
         (n_select,) int64 distinct rows of the candidates, on their device.
 
     Raises:
-        NonFinite: a ValueError, if a value is not finite.
-        ValueError: if the strategy is unknown, sizes disagree or are 0, fewer than n_select candidates are admissible,
-            a query that should be normalised has norm 0, t is not positive and finite, or "released" has fewer
-            candidates than queries.
-        TypeError: if `excluded` is not bool, `n_select` no whole number, `generator` no torch.Generator, or another
-            argument no tensor of real numbers.
+        ValueError: if the strategy is unknown, sizes disagree or are 0, a value is not finite (`NonFinite`), fewer than
+            n_select candidates are admissible, a query that should be normalised has norm 0, t is not positive and
+            finite, or "released" has fewer candidates than queries.
+        TypeError: if an argument is of another kind.
 
     Source: CM-ACC, Alg. 2 and 3, Tables 2 and 3; "released" from the released code.
     """
@@ -237,7 +217,7 @@ def select(
         raise TypeError(f"generator={generator!r} should be a torch.Generator on the device of the candidates")
     given = _checked(candidates, queries, query_inputs, temperature)
     free = _admissible(candidates, excluded)
-    size, _, _, admissible = magnitudes(given, free.sum())
+    *_, admissible = magnitudes(given, free.sum())
     _check_count(n_select, rows=len(free), admissible=int(admissible))
     candidates, queries, query_inputs = raised(*given.values())
     if strategy == "fifo":
@@ -245,7 +225,7 @@ def select(
     if strategy == "random":
         return uniformly(free, n_select, generator)
     with torch.autocast(candidates.device.type, enabled=False):
-        keys = moderate(candidates, size)
+        keys = moderate("candidates", candidates)
         if strategy == "feature":
             return seeds(Embeddings(keys), free, n_select, generator)
         if strategy in ("gradient", "active"):
@@ -259,6 +239,13 @@ def select(
         return released(candidates, classes, temperature, free, n_select, generator)
 
 
+def _checked(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float) -> dict[str, Tensor]:
+    """The tensors by name; raises unless their shapes agree and the temperature is one."""
+    check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
+    check_temperatures(temperature=temperature)
+    return {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
+
+
 def _admissible(candidates: Tensor, excluded: Tensor | None) -> Tensor:
     """Which candidates may be chosen: (P,) bool."""
     if excluded is None:
@@ -270,7 +257,7 @@ def _admissible(candidates: Tensor, excluded: Tensor | None) -> Tensor:
 
 
 def _check_count(n_select: int, *, rows: int, admissible: int) -> None:
-    """Raise ValueError unless n_select rows can be chosen."""
+    """Raise TypeError or ValueError unless n_select rows can be chosen."""
     if isinstance(n_select, bool) or not isinstance(n_select, Integral):
         raise TypeError(f"n_select={n_select!r} should be a whole number")
     if not 0 <= n_select <= admissible:

@@ -2,17 +2,20 @@
 
 Features are used as given: callers normalise them. Keys, and the soft targets made from them, are constants; the two
 sides of `attraction` are not. Negatives come from a `Dictionary`, which carries no gradient. Every objective is
-computed in float32 or better, also where autocast is on or features arrive in bfloat16.
+computed in float32 or better, also where autocast is on or features arrive in bfloat16. What does not fit raises
+ValueError with the numbers: sizes that disagree or are 0, and parameters outside of their range.
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid
 
 from repro.contrast.arguments import check_shapes, check_temperatures, raised
-from repro.contrast.distances import l1_to_entries, masked_l1
 
 _ADVICE = {
     "N": "give one row per sample of a non-empty batch",
@@ -53,8 +56,7 @@ def info_nce(
     if excluded is not None:  # with -inf a query without negatives would have NaN gradients
         check_shapes(_ADVICE, query=(query, "N d"), negatives=(negatives, "K d"), excluded=(excluded, "N K"))
         logits = logits.masked_fill(excluded, torch.finfo(logits.dtype).min)
-    repulsion = torch.logsumexp(logits, dim=1)                                           # (N,)
-    return -logsigmoid(positive - repulsion).mean()
+    return -logsigmoid(positive - logits.logsumexp(1)).mean()
 
 
 def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, strength: float) -> Tensor:
@@ -67,28 +69,21 @@ def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, stre
     is the biased variance of the M products q_i.k_im, so that no covariance matrix is needed.
 
     Args:
-        query: (N, d) projections, with gradient.
+        query, negatives, temperature: as of `info_nce` (JCL 0.2), with its errors.
         keys: (N, M, d) momentum projections of M other views; treated as constants.
-        negatives: (K, d) dictionary of earlier mean keys.
-        temperature: t > 0, in units of the dot product (JCL 0.2).
-        strength: lambda >= 0, the weight of the covariance (JCL 4.0, ramped up during training).
+        strength: lambda, finite and at least 0: the weight of the covariance (JCL 4.0, ramped up during training).
 
     Returns:
         Scalar in nats, at least 0; ln(K + 1) when all logits agree and the keys of a query are equal. With M = 1 it is
         `info_nce` for every strength; with strength 0 it is `info_nce` on the mean keys.
 
-    Raises:
-        ValueError: if sizes disagree or are 0, t is not positive and finite, or the strength is negative or not finite.
-
     Source: JCL supplement, Eq. M.8.
     """
     if not 0 <= strength < math.inf:
         raise ValueError(f"strength={strength} should be finite and at least 0 (0 leaves the covariance out)")
-    query, keys, negatives = _checked(query, keys, negatives, several=True, temperature=temperature)
-    products = (query.unsqueeze(1) * keys).sum(2) / temperature                          # (N, M)
+    products, repulsion = _several(query, keys, negatives, temperature)                  # (N, M), (N,)
     attracted = products.mean(1)                                                         # (N,) a
     spread = strength / 2 * products.var(1, correction=0)                                # (N,) c
-    repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
     return (spread - logsigmoid(attracted + spread - repulsion)).mean()
 
 
@@ -97,33 +92,18 @@ def vanilla(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float) 
 
         L = mean_i mean_m { log[ exp(q_i.k_im/t) + sum_j exp(q_i.n_j/t) ] - q_i.k_im/t }
 
-    The sum over the dictionary is shared by the keys of a query, so that memory grows as N (K + M).
-
-    Args:
-        query, keys, negatives, temperature: as of `jcl`.
-
-    Returns:
-        Scalar in nats, at least 0; ln(K + 1) when all logits agree.
-
-    Raises:
-        ValueError: if sizes disagree or are 0, or t is not positive and finite.
+    A scalar in nats, at least 0; ln(K + 1) when all logits agree. Arguments and errors are those of `jcl`. The keys of
+    a query share the sum over the dictionary, so that memory grows as N (K + M).
 
     Source: JCL supplement, the loss that Eq. M.8 bounds for Gaussian keys.
     """
-    query, keys, negatives = _checked(query, keys, negatives, several=True, temperature=temperature)
-    positives = (query.unsqueeze(1) * keys).sum(2) / temperature                         # (N, M)
-    repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
+    positives, repulsion = _several(query, keys, negatives, temperature)                 # (N, M), (N,)
     return -logsigmoid(positives - repulsion.unsqueeze(1)).mean()
 
 
 def sce(
-    query: Tensor,
-    key: Tensor,
-    negatives: Tensor,
-    temperature: float,
-    key_temperature: float,
-    weight: float,
-    masked_positive: bool = True,
+    query: Tensor, key: Tensor, negatives: Tensor,
+    temperature: float, key_temperature: float, weight: float, masked_positive: bool = True,
 ) -> Tensor:
     """Similarity contrastive estimation: cross-entropy with the positive and the key's own relations as soft target.
 
@@ -133,7 +113,7 @@ def sce(
     of k_i.n_j/t_k over the dictionary, with s_i0 = 0. It equals weight info_nce + (1 - weight) (ressl + ceil).
 
     Args:
-        query, key, negatives, temperature: as of `info_nce` (SCE 0.1); negatives are constants in the target s.
+        query, key, negatives, temperature: as of `info_nce` (SCE 0.1), with its errors; negatives are constants in s.
         key_temperature: t_k > 0 of the target, smaller than t for a sharper target (SCE 0.03 to 0.07).
         weight: 0 to 1, the share of the positive key in the target (SCE 0.5).
         masked_positive: False gives the positive a logit of 0 in the target's softmax instead of leaving it out, as the
@@ -142,15 +122,10 @@ def sce(
     Returns:
         Scalar in nats, at least 0; ln(K + 1) when all logits agree.
 
-    Raises:
-        ValueError: if sizes disagree or are 0, a temperature is not positive and finite, or the weight leaves [0, 1].
-
     Source: SCE supplement, Alg. 1 and the proof of its decomposition.
     """
     _check_weight(weight)
-    query, key, negatives = _checked(
-        query, key, negatives, temperature=temperature, key_temperature=key_temperature
-    )
+    query, key, negatives = _checked(query, key, negatives, temperature=temperature, key_temperature=key_temperature)
     positive = (query * key).sum(1) / temperature                                        # (N,)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
     relations, leak = _relations(key, negatives, key_temperature, masked_positive)       # (N, K), (N,)
@@ -162,24 +137,17 @@ def sce(
 def sce_target(
     key: Tensor, negatives: Tensor, key_temperature: float, weight: float, masked_positive: bool = True
 ) -> Tensor:
-    """What `sce` would have the query predict: w_i = weight e_0 + (1 - weight) s_i.
-
-    With a weight of 0 and a masked positive, columns 1 to K are the target of `ressl`.
-
-    Args:
-        key, negatives, key_temperature, weight, masked_positive: as for `sce`.
+    """What `sce` would have the query predict: w_i = weight e_0 + (1 - weight) s_i. Arguments and errors are its own.
 
     Returns:
-        (N, K + 1) shares of the positive key, column 0, and of the dictionary's entries; each row adds up to 1.
-
-    Raises:
-        ValueError: as `sce`.
+        (N, K + 1) shares of the positive key, column 0, and of the dictionary's entries; each row adds up to 1. With a
+        weight of 0 and a masked positive, columns 1 to K are the target of `ressl`.
 
     Source: SCE supplement, Alg. 1.
     """
+    _check_weight(weight)
     check_shapes(_ADVICE, key=(key, "N d"), negatives=(negatives, "K d"))
     check_temperatures(key_temperature=key_temperature)
-    _check_weight(weight)
     key, negatives = raised(key.detach(), negatives)
     relations, leak = _relations(key, negatives, key_temperature, masked_positive)
     positive = weight + (1 - weight) * leak.unsqueeze(1)                                 # (N, 1)
@@ -189,17 +157,11 @@ def sce_target(
 def prediction(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
     """What the query predicts: p_i, the softmax of [q_i.k_i, q_i.n_1, ..., q_i.n_K]/t.
 
-    `info_nce` is the mean of -log p_i0, and `sce` the cross-entropy of p_i with `sce_target`. `ressl` leaves column 0
-    out and lets the others add up to 1.
-
-    Args:
-        query, key, negatives, temperature: as for `info_nce`.
+    `info_nce`, whose arguments and errors these are, is the mean of -log p_i0, and `sce` the cross-entropy of p_i with
+    `sce_target`. `ressl` leaves column 0 out and lets the others add up to 1.
 
     Returns:
         (N, K + 1) probabilities of the positive key, column 0, and of the dictionary's entries; each row adds up to 1.
-
-    Raises:
-        ValueError: if sizes disagree or are 0, or t is not positive and finite.
 
     Source: He et al. 2020, Eq. 1; SCE supplement, Alg. 1.
     """
@@ -213,21 +175,12 @@ def ressl(query: Tensor, key: Tensor, negatives: Tensor, temperature: float, key
 
         L = -mean_i sum_j s_ij log softmax_j(q_i.n_j/t),  s_i = softmax_j(k_i.n_j/t_k)
 
-    Args:
-        query, key, negatives, temperature: as of `info_nce` (ReSSL 0.1); negatives are constants in the target s.
-        key_temperature: t_k > 0 of the target (ReSSL 0.04).
-
-    Returns:
-        Scalar in nats, at least the target's entropy; ln(K) when all logits agree.
-
-    Raises:
-        ValueError: if sizes disagree or are 0, or a temperature is not positive and finite.
+    A scalar in nats, at least the target's entropy; ln(K) when all logits agree. Arguments and errors are those of
+    `sce` (ReSSL 0.1 and 0.04).
 
     Source: SCE supplement, the second term of its decomposition; Zheng et al. 2021.
     """
-    query, key, negatives = _checked(
-        query, key, negatives, temperature=temperature, key_temperature=key_temperature
-    )
+    query, key, negatives = _checked(query, key, negatives, temperature=temperature, key_temperature=key_temperature)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
     relations, _ = _relations(key, negatives, key_temperature)                           # (N, K)
     return (logits.logsumexp(1) - (relations * logits).sum(1)).mean()
@@ -238,23 +191,14 @@ def ceil(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> T
 
         L = -mean_i log(1 - p_i0),  p_i0 = exp(q_i.k_i/t) / ( exp(q_i.k_i/t) + sum_j exp(q_i.n_j/t) )
 
-    Computed from the logarithms of both sums: exact also where p_i0 rounds to 1.
-
-    Args:
-        query, key, negatives, temperature: as of `info_nce` (SCE 0.1).
-
-    Returns:
-        Scalar in nats, at least 0; ln((K + 1) / K) when all logits agree.
-
-    Raises:
-        ValueError: if sizes disagree or are 0, or t is not positive and finite.
+    A scalar in nats, at least 0; ln((K + 1) / K) when all logits agree. Computed from the logarithms of both sums:
+    exact also where p_i0 rounds to 1. Arguments and errors are those of `info_nce` (SCE 0.1).
 
     Source: SCE supplement, the third term of its decomposition.
     """
     query, key, negatives = _checked(query, key, negatives, temperature=temperature)
     positive = (query * key).sum(1) / temperature                                        # (N,)
-    repulsion = torch.logsumexp(_similarities(query, negatives, temperature), dim=1)     # (N,)
-    return -logsigmoid(repulsion - positive).mean()
+    return -logsigmoid(_similarities(query, negatives, temperature).logsumexp(1) - positive).mean()
 
 
 def attraction(query: Tensor, target: Tensor) -> Tensor:
@@ -272,8 +216,7 @@ def attraction(query: Tensor, target: Tensor) -> Tensor:
     Raises:
         ValueError: if sizes disagree or are 0.
 
-    Source: taxonomy SI, Alg. 1 (its printed "+" between the projections read as a product), averaged as in the
-    released code.
+    Source: taxonomy SI, Alg. 1, whose printed "+" is read as a product; averaged as in the released code.
     """
     check_shapes(_ADVICE, query=(query, "N d"), target=(target, "N d"))
     query, target = raised(query, target)
@@ -299,7 +242,7 @@ def reconstruction(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor
     Source: taxonomy SI, Alg. 1, which sums squares; the masked L1 mean is that of the released code.
     """
     decoded, sequence = _checked_sequences(lengths, decoded=decoded, sequence=sequence)
-    return masked_l1(decoded, sequence, lengths).mean()
+    return _masked_l1(decoded, sequence, lengths).mean()
 
 
 def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
@@ -307,19 +250,12 @@ def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
 
         L = mean_i sum_{t < l_i} sum_c (r_itc - x_itc)^2
 
-    Args:
-        decoded, sequence, lengths: as of `reconstruction`.
-
-    Returns:
-        Scalar in the squared unit of the sequences, at least 0.
-
-    Raises:
-        ValueError: as `reconstruction`.
+    A scalar in the squared unit of the sequences, at least 0. Arguments and errors are those of `reconstruction`.
 
     Source: taxonomy SI, Algorithm 1.
     """
     decoded, sequence = _checked_sequences(lengths, decoded=decoded, sequence=sequence)
-    valid = torch.arange(sequence.shape[1], device=sequence.device) < lengths[:, None]
+    valid = ~_padding(lengths, sequence.shape[1])
     return ((decoded - sequence).square() * valid[:, :, None]).sum((1, 2)).mean()
 
 
@@ -331,20 +267,16 @@ def sequence_contrast(
         L = -mean_i log[ exp(-|r_i - k_i|/t) / ( exp(-|r_i - k_i|/t) + sum_j exp(-|r_i - n_j|/t) ) ]
 
     |.| is the distance of `reconstruction` over l_i frames. If T' differs from T, dictionary entries are compared over
-    the first min(T, T') frames, and their sum is divided by min(l_i, T'). Memory grows as N K, not N K T D: frames
-    beyond l_i are set to 0 in r_i, and what they then add to a distance, sum_{t >= l_i} |n_jt|, is subtracted.
+    the first min(T, T') frames, and their sum is divided by min(l_i, T'). Memory grows as N K, not N K T D.
 
     Args:
-        decoded, lengths: as of `reconstruction`; r is decoded from the query.
+        decoded, lengths: as of `reconstruction`, with its errors; r is decoded from the query.
         key_decoded: (N, T, D) sequences k decoded by the momentum branch; treated as constants.
         negatives: (K, T', D) dictionary of earlier decoded keys.
-        temperature: t > 0, in the unit of the sequences (taxonomy 0.1).
+        temperature: t, positive and finite, in the unit of the sequences (taxonomy 0.1).
 
     Returns:
         Scalar in nats, at least 0; ln(K + 1) when all distances agree.
-
-    Raises:
-        ValueError: if sizes disagree or are 0, a length on the CPU is outside 1 to T, or t is not positive and finite.
 
     Source: taxonomy, contrastive decoder, from the released code (the SI prints no equation for it).
     """
@@ -352,34 +284,27 @@ def sequence_contrast(
         lengths, decoded=decoded, key_decoded=key_decoded, negatives=negatives
     )
     check_temperatures(temperature=temperature)
-    positive = -masked_l1(decoded, key_decoded.detach(), lengths) / temperature          # (N,)
-    repulsion = torch.logsumexp(-l1_to_entries(decoded, negatives, lengths) / temperature, dim=1)    # (N,)
+    positive = -_masked_l1(decoded, key_decoded.detach(), lengths) / temperature         # (N,)
+    repulsion = torch.logsumexp(-_l1_to_entries(decoded, negatives, lengths) / temperature, dim=1)   # (N,)
     return -logsigmoid(positive - repulsion).mean()
 
 
-def _checked(
-    query: Tensor, key: Tensor, negatives: Tensor, several: bool = False, **temperatures: float
-) -> list[Tensor]:
-    """Query, constant key (or `several` keys) and negatives in one precision; raises where shapes or values are odd."""
-    keys = {"keys": (key, "N M d")} if several else {"key": (key, "N d")}
-    check_shapes(_ADVICE, query=(query, "N d"), **keys, negatives=(negatives, "K d"))
+# ------------------------------------------------------------------------------------------------ what they share
+
+
+def _checked(query: Tensor, key: Tensor, negatives: Tensor, axes: str = "N d", **temperatures: float) -> list[Tensor]:
+    """Query, constant key of such axes and negatives in one precision; raises where shapes or values are odd."""
+    name = "key" if axes == "N d" else "keys"
+    check_shapes(_ADVICE, **{"query": (query, "N d"), name: (key, axes), "negatives": (negatives, "K d")})
     check_temperatures(**temperatures)
     return raised(query, key.detach(), negatives)
 
 
-def _checked_sequences(lengths: Tensor, **sequences: Tensor) -> list[Tensor]:
-    """Sequences in one precision; raises where shapes are odd, or lengths on the CPU leave 1 to T."""
-    axes = {name: (tensor, "K T' D" if name == "negatives" else "N T D") for name, tensor in sequences.items()}
-    check_shapes(_ADVICE, **axes, lengths=(lengths, "N"))
-    frames = sequences["decoded"].shape[1]
-    if lengths.device.type == "cpu":  # elsewhere reading them would wait for the device
-        shortest, longest = lengths.min().item(), lengths.max().item()
-        if shortest < 1 or longest > frames:
-            raise ValueError(
-                f"lengths run from {shortest} to {longest}, but decoded has {frames} frames; "
-                f"keep them in 1 to {frames} and drop empty sequences"
-            )
-    return raised(*sequences.values())
+def _several(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """Logits of several positive keys, (N, M), and the log of the sum over the dictionary, (N,)."""
+    query, keys, negatives = _checked(query, keys, negatives, "N M d", temperature=temperature)
+    positives = (query.unsqueeze(1) * keys).sum(2) / temperature
+    return positives, _similarities(query, negatives, temperature).logsumexp(1)
 
 
 def _similarities(query: Tensor, entries: Tensor, temperature: float) -> Tensor:
@@ -398,6 +323,86 @@ def _relations(
 
 
 def _check_weight(weight: float) -> None:
-    """Raise ValueError unless the share of the positive key in a target is one."""
     if not 0 <= weight <= 1:
         raise ValueError(f"weight={weight} should be between 0 (relations alone) and 1 (the positive key alone)")
+
+
+def _checked_sequences(lengths: Tensor, **sequences: Tensor) -> list[Tensor]:
+    """Sequences in one precision; raises where shapes are odd, or lengths on the CPU leave 1 to T."""
+    axes = {name: (tensor, "K T' D" if name == "negatives" else "N T D") for name, tensor in sequences.items()}
+    check_shapes(_ADVICE, **axes, lengths=(lengths, "N"))
+    frames = sequences["decoded"].shape[1]
+    if lengths.device.type == "cpu":  # elsewhere reading them would wait for the device
+        shortest, longest = lengths.min().item(), lengths.max().item()
+        if shortest < 1 or longest > frames:
+            raise ValueError(
+                f"lengths run from {shortest} to {longest}, but decoded has {frames} frames; "
+                f"keep them in 1 to {frames} and drop empty sequences"
+            )
+    return raised(*sequences.values())
+
+
+def _padding(lengths: Tensor, frames: int) -> Tensor:
+    """True for frames at or beyond a sequence's length: (N,) -> (N, frames)."""
+    return torch.arange(frames, device=lengths.device) >= lengths.unsqueeze(1)
+
+
+def _masked_l1(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
+    """Mean over coordinates and valid frames of the absolute difference: (N, T, D), (N, T, D), (N,) -> (N,)."""
+    padding = _padding(lengths, decoded.shape[1]).unsqueeze(2)
+    return (decoded - sequence).masked_fill(padding, 0).abs().mean(2).sum(1) / lengths
+
+
+def _l1_to_entries(decoded: Tensor, entries: Tensor, lengths: Tensor) -> Tensor:
+    """Masked L1 distance of every sequence to every entry: (N, T, D), (K, T', D), (N,) -> (N, K).
+
+    Frames beyond l_i are set to 0 in r_i; what they then add to a distance, sum_{t >= l_i} |n_jt|, is subtracted.
+    """
+    frames = min(decoded.shape[1], entries.shape[1])
+    padding = _padding(lengths, frames)                                                  # (N, frames)
+    sequences = decoded[:, :frames].masked_fill(padding.unsqueeze(2), 0).flatten(1)      # (N, frames D)
+    entries = entries[:, :frames]
+    # The product in float64, because a difference follows and TensorFloat-32 may be allowed.
+    norms = torch.linalg.vector_norm(entries, ord=1, dim=2).double()                     # (K, frames)
+    excess = (padding.double() @ norms.T).to(sequences.dtype)                            # (N, K)
+    total = _L1.apply(sequences, entries.flatten(1))                                     # (N, K)
+    return (total - excess) / (lengths.clamp(max=frames).unsqueeze(1) * decoded.shape[2])
+
+
+class _L1(torch.autograd.Function):
+    """Sum of absolute differences of all pairs: (N, d), (K, d) -> (N, K).
+
+    Both passes write the differences to a few entries at a time into one buffer. `torch.cdist` takes twice the time on
+    a CPU, and on CUDA its backward pass holds all differences.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, sequences: Tensor, entries: Tensor) -> Tensor:
+        ctx.save_for_backward(sequences, entries)
+        return torch.cat([difference.abs_().sum(2) for _, difference in _differences(sequences, entries)], dim=1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
+        sequences, entries = ctx.saved_tensors
+        to_sequences = torch.zeros_like(sequences).unsqueeze(1)
+        to_entries = torch.empty_like(entries) if ctx.needs_input_grad[1] else None
+        for rows, difference in _differences(sequences, entries):
+            sign = difference.sign_()
+            to_sequences.baddbmm_(upstream[:, None, rows], sign)
+            if to_entries is not None:
+                to_entries[rows] = -torch.einsum("nk,nkd->kd", upstream[:, rows], sign)
+        return to_sequences.squeeze(1), to_entries
+
+
+def _differences(sequences: Tensor, entries: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Every sequence minus a few entries, and which: (N, d), (K, d) -> (N, k, d), all written into one buffer.
+
+    The buffer is no larger than the entries, nor on a CPU than 8 MiB in float32, which a cache may hold.
+    """
+    largest = 2**21 if sequences.device.type == "cpu" else 2**25
+    count = max(1, min(len(entries) // len(sequences), largest // sequences.numel()))
+    buffer = sequences.new_empty(len(sequences), count, sequences.shape[1])
+    for start in range(0, len(entries), count):
+        rows = slice(start, min(start + count, len(entries)))
+        yield rows, torch.sub(sequences.unsqueeze(1), entries[rows], out=buffer[:, : rows.stop - start])

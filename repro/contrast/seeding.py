@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from repro.contrast.arguments import moderated
+from repro.contrast.arguments import moderate
 from repro.contrast.embeddings import Embeddings
 
 _PASSES = 1000  # of k-means, more than it needs; rounding might let it run in circles
@@ -18,20 +18,20 @@ def seeds(
     """Distinct rows among the `free` (P,) ones, drawn by their (squared) distance to the nearest drawn before."""
     free = free.clone()
     uniforms = torch.rand(n_select, dtype=torch.float64, generator=generator, device=free.device)
-    chosen = torch.empty(n_select, dtype=torch.int64, device=free.device)
+    drawn = torch.empty(n_select, dtype=torch.int64, device=free.device)
     # Infinitely far at first, and equally so; the rows that may not be drawn are at distance 0 throughout.
     nearest = torch.full_like(embeddings.norms, torch.finfo(embeddings.norms.dtype).max) * free
     for turn, uniform in enumerate(uniforms):
         if turn > 0:
-            latest = chosen[turn - 1 : turn]
+            latest = drawn[turn - 1 : turn]
             nearest = torch.minimum(nearest, embeddings.to(latest)).index_fill_(0, latest, 0)
-        index = drawn(nearest if squared else nearest.sqrt(), free, uniform)
-        chosen[turn : turn + 1] = index
-        free.index_fill_(0, index, False)
-    return chosen
+        row = draw(nearest if squared else nearest.sqrt(), free, uniform)
+        drawn[turn : turn + 1] = row
+        free.index_fill_(0, row, False)
+    return drawn
 
 
-def drawn(weights: Tensor, free: Tensor, uniform: Tensor) -> Tensor:
+def draw(weights: Tensor, free: Tensor, uniform: Tensor) -> Tensor:
     """One row with probability in proportion to its weight, or uniform over `free` if all weights are 0: -> (1,).
 
     The weights are rounded down to integers whose sum stays below 2^52; for 38,400 rows the largest becomes 2^36.
@@ -62,24 +62,17 @@ def released(
     share = torch.softmax((classes / temperature) @ candidates.T, dim=1)                 # (M, P)
     share.diagonal().sub_(1)
     gradients = share.T @ (classes / (len(classes) * temperature))                       # (P, d)
-    gradients, = moderated({"the gradient of the candidates": gradients})
-    points = Embeddings(gradients)
+    points = Embeddings(moderate("the gradient of the candidates", gradients))
     starts = seeds(points, free, n_select, generator, squared=False)
-    chosen = _nearest_to_means(points.factors[0].T, starts, free)
-    rest = free.index_fill(0, chosen, False)
-    return torch.cat([chosen, uniformly(rest, n_select - len(chosen), generator)])
+    central = _nearest_to_means(points.factors[0].T, starts, free)
+    rest = free.index_fill(0, central, False)
+    return torch.cat([central, uniformly(rest, n_select - len(central), generator)])
 
 
 def _nearest_to_means(points: Tensor, starts: Tensor, free: Tensor) -> Tensor:
     """Of every cluster of k-means over the `free` points that keeps any, the point nearest to its mean.
 
-    Args:
-        points: (P, d).
-        starts: (clusters,) rows of the points that are the first means.
-        free: (P,) bool.
-
-    Returns:
-        (at most clusters,) rows, in the order of the clusters.
+    (P, d) points and (clusters,) rows of those that are the first means -> (at most clusters,) rows, in their order.
     """
     if len(starts) == 0:
         return starts

@@ -4,10 +4,9 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,16 +16,60 @@ from repro.data import manifest, npz
 from repro.data.labels import check_counts, check_labels
 from repro.data.prepared import made_once
 from repro.recipe import choose
-from repro.skeleton import DATASETS, PIPELINES, kinematics, ntu, ntu_prepare, synthetic
-from repro.skeleton.pipelines import FRAMES, rounded, transform
-from repro.skeleton.sequences import Sequences
+from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES, ntu, performers, synthetic
+from repro.skeleton.pipelines import FRAMES, transform
 
 LONGER_THAN = 10              # recordings of at most this many frames are left out
-UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e(\d\d)_v(\d\d)\.json")
+UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e\d\d_v(\d\d)\.json")
 UCLA_ACTIONS = {              # the number in a file name, in the order of the labels
     1: "pick up with one hand", 2: "pick up with two hands", 3: "drop trash", 4: "walk around", 5: "sit down",
     6: "stand up", 8: "donning", 9: "doffing", 11: "throw", 12: "carry",
 }
+
+
+class Sequences:
+    """Sequences of unequal length, laid end to end on a device; batches of them are padded when they are asked for.
+
+    Args:
+        frames: (sum of lengths, D), the frames of the first sequence, then those of the second, and so on. May be
+            mapped from a file: on the CPU nothing is copied.
+        lengths: (n,) int64 on the CPU, at least 1 each.
+        device: where the frames stay and batches are made.
+    """
+
+    def __init__(self, frames: Tensor, lengths: Tensor, device: torch.device | str = "cpu") -> None:
+        self.frames = frames.to(device)
+        self.lengths = lengths  # on the CPU: a batch's longest sequence is known without waiting for the device
+        self.places = torch.stack([lengths.cumsum(0) - lengths, lengths]).to(device)  # first row and length of each
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def batch(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The sequences of `index` (N,), on the CPU, padded with zeros to the longest, without waiting for the device.
+
+        Returns:
+            Sequences (N, T, D) and their lengths (N,) on the device, and the same lengths on the CPU.
+        """
+        cpu_lengths = self.lengths[index]
+        on_device = index.to(self.places.device, non_blocking=True)
+        return *self.padded(on_device, int(cpu_lengths.max())), cpu_lengths
+
+    def padded(self, index: Tensor, frames: int) -> tuple[Tensor, Tensor]:
+        """The sequences of `index` (N,), on the device, padded with zeros to `frames`, and their lengths (N,)."""
+        starts, lengths = self.places[:, index]
+        time = torch.arange(frames, device=starts.device)
+        inside = time < lengths[:, None]
+        rows = torch.where(inside, starts[:, None] + time, 0)
+        return self.frames[rows].masked_fill_(~inside[:, :, None], 0), lengths
+
+    def of_similar_length(self, index: Tensor, frames: int) -> Iterator[Tensor]:
+        """Parts of `index` (m,), from the longest sequences to the shortest, of at most `frames` frames when padded."""
+        rest = index[self.lengths[index].argsort(descending=True, stable=True)]
+        while len(rest):
+            count = max(1, frames // int(self.lengths[rest[0]]))
+            yield rest[:count]
+            rest = rest[count:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +83,7 @@ class SkeletonSet:
         lengths: (n,) int64, frames of each sequence, at least 1.
         labels: (n,) int64 in 0..len(actions) - 1.
         train, test: (n,) bool.
-        views: (n,) int64, the camera, from 1.
-        subjects: (n,) int64, the person, from 1.
+        views, subjects: (n,) int64, the camera and the person, from 1.
         actions: names of the classes.
         bones: pairs of joints to connect in a drawing.
         digest: hex sha256 of frames (padded for `synthetic` and `ucla`), lengths, labels, train and test.
@@ -76,48 +118,31 @@ class SkeletonSet:
     @functools.cached_property
     def repeated(self) -> Tensor:
         """(n,) bool, the test sequences that equal a training sequence, coordinate for coordinate."""
-        parts = self.frames.split(self.lengths.tolist())
-        contents = [hashlib.sha256(part.numpy().tobytes()).digest() for part in parts]
+        contents = [part.numpy().tobytes() for part in self.frames.split(self.lengths.tolist())]
         known = {content for content, training in zip(contents, self.train.tolist(), strict=True) if training}
         return torch.tensor([content in known for content in contents]) & self.test
 
 
-@dataclass(frozen=True, eq=False)
-class Recordings:
-    """Recordings as the sensor gave them, one after the other.
-
-    Attributes:
-        frames: (sum of lengths, 20, 3) float64, metres in the camera's frame of reference.
-        lengths, labels, subjects, views: (n,) int64, as in `SkeletonSet`.
-        names: (n,) text such as `a01_s01_e00_v01`.
-    """
-
-    frames: np.ndarray
-    lengths: np.ndarray
-    labels: np.ndarray
-    subjects: np.ndarray
-    views: np.ndarray
-    names: np.ndarray
-
-
-def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonSet:
+def load(
+    name: str, root: str | Path | None = None, *, pipeline: str = "default", protocol: str | None = None,
+    subset: bool = False,
+) -> SkeletonSet:
     """Load a skeleton data set.
 
     Args:
         name: `synthetic` (part of this package), `ucla`, or `ntu` (NTU RGB+D 60, after `repro data prepare ntu`).
         root: folder of real data; REPRO_DATA by default.
-        **options: `pipeline`, what happens to the coordinates before training. For `synthetic` and `ucla`:
+        pipeline: what happens to the coordinates before training. For `synthetic` and `ucla`:
                 `default` (the paper's): view transform, scaling to [-1, 1], every floor(T/50)-th frame up to 50;
                 `interpolate`: view transform, linear interpolation in time to 50 frames;
                 `unscaled`: view transform, every floor(T/50)-th frame up to 50;
                 `raw`: camera coordinates, every floor(T/50)-th frame up to 50.
             For `ntu`:
-                `authors` (the taxonomy authors' own): two bodies, centred, up to 300 frames;
-                `predict_cluster`: one body, view transform, scaling, every floor(T/50)-th frame up to 50;
-                `default`: `authors`;
-            `protocol`, a split of the manifest, its first by default: `xview` (`synthetic`, `ucla`: cameras 1 and 2 for
-            training, 3 for test; `ntu`: 2 and 3 for training, 1 for test) or `xsub` (`ntu`: 20 of 40 people);
-            `subset` (`ntu` alone): accept an incomplete distribution; the name then says so.
+                `authors`, its default (the taxonomy authors' own): two bodies, centred, up to 300 frames;
+                `predict_cluster`: one body, view transform, scaling, every floor(T/50)-th frame up to 50.
+        protocol: a split of the manifest, its first by default: `xview` (`synthetic`, `ucla`: cameras 1 and 2 for
+            training, 3 for test; `ntu`: 2 and 3 for training, 1 for test) or `xsub` (`ntu`: 20 of 40 people).
+        subset: accept an incomplete distribution of `ntu`; the name then says so.
 
     Returns:
         For `synthetic` and `ucla` the recordings of more than 10 frames, the same ones in every pipeline. In the JSON
@@ -126,30 +151,20 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> SkeletonS
         For `ntu` those with a usable skeleton; frames stay in their file, mapped into memory.
 
     Raises:
-        TypeError: if an option is unknown.
         ValueError: if a name or option is not among those allowed, or the files are not the official distribution.
         FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared.
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
-    settings = {"pipeline": "default", "protocol": next(iter(declared.splits))}
-    settings |= {"subset": False} if name == "ntu" else {}
-    unknown = sorted(set(options) - set(settings))
-    if unknown:
-        raise TypeError(f"{name} has no option {', '.join(unknown)}; its options are {', '.join(settings)}")
-    settings |= options
-    choose("pipeline", settings["pipeline"], ("default", *ntu_prepare.PIPELINES) if name == "ntu" else PIPELINES)
-    choose("protocol", settings["protocol"], declared.splits)
-    split = declared.splits[settings["protocol"]]
-    if name == "ntu":
-        choose("subset", settings["subset"], (False, True))
-        pipeline = "authors" if settings["pipeline"] == "default" else settings["pipeline"]
-        prepared = ntu_prepare.load(root and Path(root), pipeline=pipeline, subset=settings["subset"])
-        return _of_prepared("ntu (subset)" if settings["subset"] else "ntu", prepared, split)
-    if name == "synthetic":
-        recordings = Recordings(**synthetic.generate())
-    else:
-        recordings = _ucla(declared, manifest.data_root() if root is None else Path(root))
-    return prepare(name, recordings, split, settings["pipeline"])
+    large = name == "ntu"
+    choose("pipeline", pipeline, ("default", *NTU_PIPELINES) if large else PIPELINES)
+    choose("subset", subset, (False, True) if large else (False,))
+    split = declared.splits[choose("protocol", protocol or next(iter(declared.splits)), declared.splits)]
+    if large:
+        pipeline = "authors" if pipeline == "default" else pipeline
+        prepared = ntu.load(root and Path(root), pipeline=pipeline, subset=subset)
+        return _of_prepared("ntu (subset)" if subset else "ntu", prepared, split)
+    recordings = synthetic.generate() if name == "synthetic" else _ucla(declared, root)
+    return prepare(name, recordings, split, pipeline)
 
 
 def examples(
@@ -157,54 +172,50 @@ def examples(
 ) -> tuple[dict[str, Tensor], tuple[tuple[int, int], ...]]:
     """The first training recording of every action, or of ten of them, (T, joints, 3); and the bones.
 
-    Coordinates run across the body, ahead and up, in metres; `synthetic` and `ucla` are never shown otherwise. In NTU
-    RGB+D they are what its pipeline makes of them: `predict_cluster` scales them, `authors` leaves them as the camera
-    stood.
-
-    Raises:
-        ValueError, FileNotFoundError: as `load`.
+    Coordinates run across the body, ahead and up, in metres; those of NTU RGB+D are what its pipeline makes of them:
+    `predict_cluster` scales them, `authors` leaves them as the camera stood. Raises as `load`.
     """
     large = name == "ntu"
-    data = load(name, root, pipeline=pipeline, subset=True) if large else load(name, root, pipeline="unscaled")
+    data = load(name, root, pipeline=pipeline if large else "unscaled", subset=large)
     turned = not large or pipeline == "predict_cluster"
-    sequences, chosen = Sequences(data.frames, data.lengths), {}
+    sequences, shown = Sequences(data.frames, data.lengths), {}
     labels = data.labels[data.train].unique()
     for label in labels[:: -(-len(labels) // 10)].tolist():
         first = (data.train & (data.labels == label)).nonzero()[0]
         frames = sequences.batch(first)[0][0].unflatten(1, (-1, 3))
-        chosen[data.actions[label]] = frames if turned else frames[..., [0, 2, 1]]
-    return chosen, data.bones
+        shown[data.actions[label]] = frames if turned else frames[..., [0, 2, 1]]
+    return shown, data.bones
 
 
-def prepare(name: str, recordings: Recordings, split: manifest.Split, pipeline: str) -> SkeletonSet:
-    """Split recordings, drop the short ones and put the others through a pipeline.
+def prepare(name: str, recordings: Mapping[str, np.ndarray], split: manifest.Split, pipeline: str) -> SkeletonSet:
+    """Split recordings as the sensor gave them, drop the short ones and put the others through a pipeline.
+
+    Args:
+        name: of the data set.
+        recordings: `frames` (sum of lengths, 20, 3) float64, metres in the camera's frame of reference, one recording
+            after the other; `lengths`, `labels`, `subjects`, `views` (n,) int64, as in `SkeletonSet`.
+        split: the protocol.
+        pipeline: of `load`.
 
     Raises:
         ValueError: if the numbers of training and test recordings, before or after the length rule, are not those of
-            the split, or a recording cannot be transformed (named).
+            the split, or a recording cannot be transformed.
     """
-    masks = split.masks({"views": recordings.views, "subjects": recordings.subjects})
-    kept = recordings.lengths > LONGER_THAN
+    masks, long = split.masks(recordings), recordings["lengths"] > LONGER_THAN
     _check_counts(f"{name}: recordings", masks, split.expect)
-    masks = {part: mask[kept] for part, mask in masks.items()}
+    masks = {part: mask[long] for part, mask in masks.items()}
     _check_counts(f"{name}: recordings longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
-    ends = np.cumsum(recordings.lengths)
-    sequences = np.zeros((kept.sum(), FRAMES, recordings.frames[0].size), dtype=np.float32)
-    lengths = np.zeros(kept.sum(), dtype=np.int64)
-    for row, index in enumerate(np.flatnonzero(kept)):
-        frames = recordings.frames[ends[index] - recordings.lengths[index]:ends[index]]
-        try:
-            frames = rounded(functools.partial(transform, pipeline=pipeline), frames)
-        except ValueError as error:
-            raise ValueError(f"{name}, recording {recordings.names[index]}: {error}") from error
-        lengths[row] = len(frames)
-        sequences[row, :len(frames)] = frames.reshape(len(frames), -1)
-    arrays = {"lengths": lengths, "labels": recordings.labels[kept], **masks}
+    parts = np.split(recordings["frames"], recordings["lengths"].cumsum()[:-1])
+    parts = [transform(part, pipeline).reshape(-1, 3 * performers.JOINTS) for part in parts if len(part) > LONGER_THAN]
+    sequences = np.zeros((len(parts), FRAMES, 3 * performers.JOINTS), dtype=np.float32)
+    for row, part in zip(sequences, parts, strict=True):
+        row[:len(part)] = part
+    arrays = {"lengths": np.array([len(part) for part in parts]), "labels": recordings["labels"][long], **masks}
     digest = npz.digest({"sequences": sequences} | arrays)
-    arrays |= {"frames": sequences[np.arange(FRAMES) < lengths[:, None]]}
-    arrays |= {"views": recordings.views[kept], "subjects": recordings.subjects[kept]}
+    arrays |= {"frames": sequences[np.arange(FRAMES) < arrays["lengths"][:, None]]}
+    arrays |= {column: recordings[column][long] for column in ("views", "subjects")}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=kinematics.BONES, digest=digest)
+    return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=performers.BONES, digest=digest)
 
 
 def _check_counts(what: str, masks: Mapping[str, np.ndarray], expected: Mapping[str, int | None]) -> None:
@@ -212,12 +223,8 @@ def _check_counts(what: str, masks: Mapping[str, np.ndarray], expected: Mapping[
     check_counts(what, counts, expected, "compare the files with the data set's manifest in data_manifests/")
 
 
-def _of_prepared(name: str, prepared: ntu_prepare.Prepared, split: manifest.Split) -> SkeletonSet:
-    """NTU RGB+D, split.
-
-    Raises:
-        ValueError: if nothing is left to train or to test.
-    """
+def _of_prepared(name: str, prepared: ntu.Prepared, split: manifest.Split) -> SkeletonSet:
+    """NTU RGB+D, split; raises ValueError if nothing is left to train or to test."""
     columns = ntu.columns(prepared.names)
     masks = split.masks(columns)
     for part, mask in masks.items():
@@ -227,63 +234,28 @@ def _of_prepared(name: str, prepared: ntu_prepare.Prepared, split: manifest.Spli
     arrays = {"lengths": prepared.lengths, **columns, **masks}
     hashed = npz.digest({key: arrays[key] for key in ("lengths", "labels", "train", "test")})
     digest = hashlib.sha256(f"{prepared.digest} {hashed}".encode()).hexdigest()
-    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    frames = torch.from_numpy(prepared.frames)
-    bodies = range(0, frames.shape[1] // 3, ntu.JOINTS)
+    tensors = {key: torch.from_numpy(array) for key, array in (arrays | {"frames": prepared.frames}).items()}
+    bodies = range(0, prepared.frames.shape[1] // 3, ntu.JOINTS)
     bones = tuple((start + body, end + body) for body in bodies for start, end in ntu.BONES)
-    return SkeletonSet(name, frames, **tensors, actions=ntu.ACTIONS, bones=bones, digest=digest)
+    return SkeletonSet(name, **tensors, actions=ntu.ACTIONS, bones=bones, digest=digest)
 
 
-def parse_ucla(members: list[tuple[str, bytes]], where: str) -> Recordings:
-    """Read the JSON files of NW-UCLA: `skeletons` (T, 20, 3) in metres and `label` from 1 to 10.
+def parse_ucla(members: list[tuple[str, bytes]]) -> dict[str, np.ndarray]:
+    """Read the JSON files of NW-UCLA as recordings of `prepare`.
 
     Args:
-        members: (file name, contents) pairs; names such as `a01_s01_e00_v01.json` give action, subject, take, view.
-        where: the archive or folder they come from, for messages.
-
-    Raises:
-        ValueError: naming the file, and the frame where there is one: if a name or label is unexpected, or the
-            contents do not parse, have another number of joints, or are not finite.
+        members: (file name, contents) pairs, whose digest is known to be the official one. Names such as
+            `a01_s01_e00_v01.json` give action, subject, take and view, contents `skeletons` (T, 20, 3) in metres.
     """
-    frames, rows = [], []
-    for name, contents in members:
-        matched = UCLA_NAME.fullmatch(name)
-        if not matched or int(matched[1]) not in UCLA_ACTIONS:
-            raise ValueError(f"{where}: {name} is not named like a01_s01_e00_v01.json with a known action; "
-                             "move foreign files out of the folder")
-        action, subject, _, view = map(int, matched.groups())
-        label = list(UCLA_ACTIONS).index(action)
-        frames.append(_ucla_frames(contents, label, f"{where}, {name}"))
-        rows.append((len(frames[-1]), label, subject, view))
-    columns = np.array(rows, dtype=np.int64).T
-    names = np.array([name.removesuffix(".json") for name, _ in members])
-    return Recordings(np.concatenate(frames), *np.ascontiguousarray(columns), names)
+    frames = [np.array(json.loads(contents)["skeletons"], dtype=np.float64) for _, contents in members]
+    numbers = np.array([[int(part) for part in UCLA_NAME.fullmatch(name).groups()] for name, _ in members])
+    labels = [list(UCLA_ACTIONS).index(action) for action in numbers[:, 0]]
+    return {"frames": np.concatenate(frames), "lengths": np.array([len(part) for part in frames]),
+            "labels": np.array(labels), "subjects": numbers[:, 1].copy(), "views": numbers[:, 2].copy()}
 
 
-def _ucla_frames(contents: bytes, label: int, where: str) -> np.ndarray:
-    """(T, 20, 3) float64 from one JSON file whose label should be `label` (from 0)."""
-    try:
-        values = json.loads(contents)
-        stated, skeletons = values["label"], np.array(values["skeletons"], dtype=object)
-        if not {type(stated), *map(type, skeletons.flat)} <= {int, float}:  # NumPy would read "1" and true as numbers
-            raise TypeError("the label or a coordinate is no number")
-        frames = skeletons.astype(np.float64)
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{where}: cannot be read as a skeleton file ({type(error).__name__}: {error}); "
-                         "fetch the archive again") from error
-    if frames.ndim != 3 or frames.shape[1:] != (kinematics.JOINTS, 3) or not len(frames):
-        raise ValueError(f"{where}: skeletons have shape {frames.shape}, expected (frames, {kinematics.JOINTS}, 3)")
-    if stated != label + 1:
-        raise ValueError(f"{where}: label is {stated}, expected {label + 1} from the file's name")
-    finite = np.isfinite(frames).all(axis=(1, 2))
-    if not finite.all():
-        raise ValueError(f"{where}: a coordinate of frame {np.argmin(finite)} is not finite; fetch the archive again")
-    return frames
-
-
-def _ucla(declared: manifest.Manifest, root: Path) -> Recordings:
+def _ucla(declared: manifest.Manifest, root: str | Path | None) -> dict[str, np.ndarray]:
     """NW-UCLA from its archive below `root`: verified every time, parsed once and kept among the prepared arrays."""
-    archive = declared.files[0]
-    members = manifest.verified_members(declared, root)
-    path = manifest.prepared_root() / f"ucla-{archive.digest[:16]}.npz"
-    return Recordings(**made_once(path, lambda: vars(parse_ucla(members, f"{manifest.location(archive, root)}"))))
+    members = manifest.verified_members(declared, manifest.data_root() if root is None else Path(root))
+    path = manifest.prepared_root() / f"ucla-{declared.files[0].digest[:16]}.npz"
+    return made_once(path, lambda: parse_ucla(members))

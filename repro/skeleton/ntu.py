@@ -1,22 +1,31 @@
-"""NTU RGB+D 60 as it is distributed: the names of its files and its `.skeleton` text format. NumPy alone."""
+"""NTU RGB+D 60: its text files, the sequences that two published codes make of them, and their preparation.
 
-import contextlib
+The text is read once, in parallel, into one array file that is mapped into memory (`repro.data.prepared`).
+"""
+
+import functools
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 
+from repro.data import manifest, prepared
 from repro.data.archives import entries
-from repro.data.prepared import Item
+from repro.data.labels import check_counts
+from repro.data.prepared import Arrays, Item
+from repro.recipe import choose
+from repro.skeleton.pipelines import scale, thin_out, view_invariant
 
 JOINTS = 25
-DIGITS = 20                   # of the largest id of 64 bits; longer numbers are damage
+LONGEST = 300                 # frames of the longest recording, and of the authors' arrays
+FORMAT = 2                    # raise when the same files would be prepared otherwise
+NO_BODY = "no frame has a body"
 NAME = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
 LARGEST = (17, 3, 40, 2, 60)  # setup, camera, subject, repetition, action; NTU RGB+D 120 goes on from there
-LATER, MISNAMED = "of NTU RGB+D 120 alone", "with another name than S001C001P001R001A001"
 ACTIONS = (
     "drink water", "eat meal", "brush teeth", "brush hair", "drop", "pick up", "throw", "sit down", "stand up", "clap",
     "read", "write", "tear up paper", "put on jacket", "take off jacket", "put on a shoe", "take off a shoe",
@@ -51,147 +60,298 @@ class Bodies:
     body: np.ndarray
 
 
-def columns(names: Sequence[str]) -> dict[str, np.ndarray]:
+def columns(names: Iterable[str]) -> dict[str, np.ndarray]:
     """`views` (cameras, from 1), `subjects` (from 1) and `labels` (actions, from 0) of samples, (n,) int64 each."""
     numbers = np.array([[int(part) for part in NAME.fullmatch(name).groups()] for name in names]).reshape(-1, 5)
     return {"views": numbers[:, 1], "subjects": numbers[:, 2], "labels": numbers[:, 4] - 1}
 
 
-def recordings(path: Path) -> tuple[list[Item], Mapping[str, int]]:
-    """The `.skeleton` files in a folder or zip, however deep, sorted by name; and how many others there are, by kind.
+def parse(contents: bytes) -> Bodies:
+    """Read the text of a `.skeleton` file, word by word.
+
+        number of frames
+        for each frame: number of bodies
+            for each body: 10 values, the first its id of 17 digits (too many for a float64); number of joints (25)
+                for each joint: 12 values, the first three x, y and z in metres
 
     Raises:
-        ValueError: if a file is there twice, none is there, or the archive is damaged.
+        ValueError: with the frame at fault, if the text is truncated or has another form, or a coordinate is not
+            finite.
+
+    Source: Shahroudy et al. 2016, the data set's own `read_skeleton_file.m`.
     """
+    words, number = iter(contents.split()), 0
+    joints, frame, body, order = [], [], [], {}
+
+    def whole(what: str) -> int:
+        """The next word, a whole number."""
+        word = next(words, b"")
+        if not word.isdigit() or len(word) > 20:
+            text = word[:40].decode(errors="replace")
+            raise ValueError(f"frame {number} should have {what}, found {text!r}; truncated or damaged?")
+        return int(word)
+
+    frames = whole("the number of frames before it")
+    for number in range(frames):
+        for _ in range(whole("a number of bodies")):
+            identity, _ = whole("the id of a body"), list(islice(words, 9))
+            if (count := whole(f"{JOINTS} joints")) != JOINTS:
+                raise ValueError(f"frame {number} should have {JOINTS} joints, found {count}")
+            values = list(islice(words, 12 * JOINTS))
+            if len(values) < 12 * JOINTS:
+                raise ValueError(f"ends within the joints of frame {number}; truncated?")
+            try:
+                joints.append([list(map(float, values[axis::12])) for axis in range(3)])
+            except ValueError as error:
+                raise ValueError(f"frame {number}: a coordinate is no number ({error})") from error
+            frame.append(number)
+            body.append(order.setdefault(identity, len(order)))
+    if next(words, None):
+        raise ValueError(f"goes on after its {frames} frames")
+    with np.errstate(over="ignore"):
+        rows = np.array(joints).reshape(-1, 3, JOINTS).transpose(0, 2, 1).astype(np.float32)
+    finite = np.isfinite(rows).all(axis=(1, 2))
+    if not finite.all():
+        raise ValueError(f"a coordinate of frame {frame[np.argmin(finite)]} is not finite")
+    return Bodies(frames, rows, np.array(frame, dtype=np.int64), np.array(body, dtype=np.int64))
+
+
+# ------------------------------------------------------------------------------------------------ sequences
+
+
+def authors(bodies: Bodies) -> np.ndarray:
+    """The taxonomy authors' sequences: two bodies in metres, neither turned, scaled nor resampled.
+
+    Each frame holds two halves: the body that the file lists first in this frame, then the second, whoever they are;
+    zero where there is none. As many frames are kept, from the first one on, as the half with most bodies has frames
+    with a body, at most 300; so a recording with empty frames loses its end. If the second half is not zero throughout,
+    the mean over all joints, both halves and all frames is subtracted everywhere, also from the zeros that stand for no
+    body; if it is, the first half's mean over joints and frames, from that half.
+
+    Returns:
+        (T, 150) float64, metres.
+
+    Raises:
+        ValueError: if no frame has a body.
+
+    Source: released taxonomy code, `restore_NTU.py` and `Center`; Yan et al. 2018 (ST-GCN), `ntu_gendata.py`.
+    """
+    order = np.arange(len(bodies.frame)) - np.searchsorted(bodies.frame, bodies.frame)  # in its frame's list, from 0
+    first_two = order < 2
+    sequence = np.zeros((bodies.frames, 2, JOINTS, 3))
+    sequence[bodies.frame[first_two], order[first_two]] = bodies.joints[first_two]
+    sequence = sequence[:LONGEST]
+    length = (sequence != 0).any(axis=(2, 3)).sum(axis=0).max(initial=0)
+    if length == 0:
+        raise ValueError(NO_BODY)
+    sequence = sequence[:length]
+    if sequence[:, 1].any():
+        sequence -= sequence.mean(axis=(0, 1, 2))
+    else:
+        sequence[:, 0] -= sequence[:, 0].mean(axis=(0, 1))
+    return sequence.reshape(length, -1)
+
+
+def predict_cluster(bodies: Bodies) -> np.ndarray:
+    """Predict & Cluster's sequences: one body (`main_body`), turned to the camera, scaled, at most 50 frames.
+
+    `view_invariant`, without the frames in which a camera coordinate of any joint is exactly zero, then `scale` and
+    `thin_out`. The released code also has a step that gives every bone the length 1; it is commented out in the PyTorch
+    script, which is followed here, and active in `ntu_preprocess.py`.
+
+    Returns:
+        (T, 75) float64 in [-1, 1].
+
+    Raises:
+        ValueError: if there is no body, no frame is left, or the body gives no frame of reference or no scale.
+
+    Source: Su et al. 2020, released code, `NTU60_preprocess.ipynb` and `NTU_View_Invariant_Transform.ipynb`.
+    """
+    frames = bodies.joints[bodies.body == main_body(bodies)].astype(np.float64)
+    whole = (frames != 0).all(axis=(1, 2))
+    if not whole.any():
+        raise ValueError("no frame without a coordinate that is exactly zero")
+    return thin_out(scale(view_invariant(frames)[whole])).reshape(-1, JOINTS * 3)
+
+
+def main_body(bodies: Bodies) -> int:
+    """The number of the body that Predict & Cluster keeps.
+
+    Of several bodies, those in view for fewer than 12 frames are left out (not if that leaves none), then, one by one
+    while there are two, those wider than 0.8 of their height in 69.754 % of their frames, which are taken for noise. Of
+    the rest the one that moves most: the sum over x, y and z of the variance over frames and joints, or that over the
+    frames in which the body is not too wide, if there are wide ones and it is less. What a frame lists twice under one
+    id counts as two frames of that body, as in the released code, which may then fail.
+
+    Raises:
+        ValueError: if no frame has a body.
+    """
+    tracks = {body: bodies.joints[bodies.body == body] for body in np.unique(bodies.body).tolist()}
+    if not tracks:
+        raise ValueError(NO_BODY)
+    tracks = {body: track for body, track in tracks.items() if len(track) >= 12} or tracks
+    left, motion = len(tracks), {}
+    for body, track in tracks.items():
+        across, up = np.ptp(track[:, :, :2], axis=1).T                       # (frames,) each
+        narrow = across <= 0.8 * up
+        if left > 1 and (~narrow).mean() >= 0.69754:
+            left -= 1
+            continue
+        motion[body] = _variance(track)
+        if left > 1 and not narrow.all():
+            motion[body] = min(motion[body], _variance(track[narrow]))
+    return max(motion, key=motion.get)
+
+
+def _variance(track: np.ndarray) -> float:
+    """Sum over x, y and z of the variance over frames and joints of (T, 25, 3)."""
+    return float(track.reshape(-1, 3).astype(np.float64).var(axis=0).sum())
+
+
+PIPELINES = {"authors": authors, "predict_cluster": predict_cluster}
+
+
+# ------------------------------------------------------------------------------------------------ preparation
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The usable recordings of the distribution after a pipeline.
+
+    Attributes:
+        frames: (sum of lengths, D) float32, mapped from its file.
+        lengths: (n,) int64.
+        names: (n,) text such as `S001C001P001R001A001`, sorted.
+        digest: hex sha256 of the frames.
+        bad: reasons by name for files that could not be used and were skipped.
+        left_out: how many files are none of NTU RGB+D 60, or listed as having no usable skeleton.
+    """
+
+    frames: np.ndarray
+    lengths: np.ndarray
+    names: np.ndarray
+    digest: str
+    bad: dict[str, str]
+    left_out: int
+
+
+def prepare(
+    root: Path | None = None, *, pipeline: str = "authors", subset: bool = False, skip_bad: bool = False,
+    workers: int = 1,
+) -> Prepared:
+    """Read the distribution below `root` and keep what a pipeline makes of it; at once if that was done before.
+
+    Args:
+        root: folder of real data; REPRO_DATA by default.
+        pipeline: `authors` or `predict_cluster`.
+        subset: accept other numbers of recordings than the official ones.
+        skip_bad: leave out files that cannot be used; only with `subset`, since the official counts need all of them.
+        workers: processes that read; with 1, this one does.
+
+    Raises:
+        FileNotFoundError: if the distribution is not there, saying where it comes from and goes to.
+        ValueError: if it is not the official one, or files cannot be used: how many, which and why.
+        OSError: if the disk is full, or a process that reads is killed; what was read until then is kept.
+    """
+    choose("pipeline", pipeline, PIPELINES)
+    path, items, left_out = _distribution(root, subset)
+    make = functools.partial(sequence, pipeline=pipeline)
+    try:
+        arrays = prepared.build(_place(items, pipeline), items, make, skip_bad=skip_bad and subset, workers=workers)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return _prepared(arrays, left_out)
+
+
+def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
+    """What `prepare` made of the distribution below `root`.
+
+    Raises:
+        FileNotFoundError: if the distribution is not there or was not prepared, naming the command that does it.
+        ValueError: if the distribution is not the official one, or what was prepared is damaged.
+    """
+    _, items, left_out = _distribution(root, subset)
+    options = (" --subset" if subset else "") + (f" --pipeline {pipeline}" if pipeline != "authors" else "")
+    command = f"run `repro data prepare ntu{options}`"
+    try:
+        made = _prepared(prepared.read(_place(items, pipeline), items), left_out)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"data set 'ntu' is not prepared for pipeline {pipeline!r}: {command} first") from error
+    except ValueError as error:
+        raise ValueError(f"{error}; {command} again") from error
+    _check(made.names, subset, usable=True)
+    return made
+
+
+def describe(made: Prepared) -> list[str]:
+    """What was prepared, in words: counts of every protocol, files left out, the digest."""
+    lines = [f"{len(made.names):,} recordings with {len(made.frames):,} frames of {made.frames.shape[1]} "
+             f"coordinates, {made.lengths.min()} to {made.lengths.max()} frames each"]
+    for protocol, split in manifest.load_manifest("ntu").splits.items():
+        counts = {part: int(mask.sum()) for part, mask in split.masks(columns(made.names)).items()}
+        declared = f"a subset, {split.kept['train']:,} / {split.kept['test']:,} are declared"
+        verdict = "as declared" if counts == split.kept else declared
+        lines.append(f"{protocol}: {counts['train']:,} train / {counts['test']:,} test, {verdict}")
+    lines += [f"left out: {made.left_out:,} files that are none of NTU RGB+D 60 or have no usable skeleton"]
+    return [*lines, *prepared.described("files cannot be used", made.bad), f"sha256 of the frames {made.digest}"]
+
+
+def sequence(item: Item, pipeline: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """What a pipeline makes of a file: `frames` (T, D) float32; raises ValueError if the file cannot be used."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        frames = PIPELINES[pipeline](parse(item.entry.read())).astype(np.float32)
+    finite = np.isfinite(frames).all(axis=1)
+    if not finite.all():
+        raise ValueError(f"its coordinates are so large that frame {np.argmin(finite)} of the sequence is not finite")
+    return {"frames": frames}, {}
+
+
+def _distribution(root: Path | None, subset: bool) -> tuple[Path, list[Item], int]:
+    """The archive or folder, its files with a usable skeleton sorted by name, and how many others are there."""
+    path, = manifest.require(manifest.load_manifest("ntu"), manifest.data_root() if root is None else root)
     items: dict[str, Item] = {}
-    others: Counter[str] = Counter()
-    for entry in entries(path):
-        base = PurePosixPath(entry.name).name
-        name = base.removesuffix(".skeleton")
-        if name == base or not _is_sample(name):
-            others[_kind(base)] += 1
+    files = entries(path)
+    for entry in files:
+        name = PurePosixPath(entry.name).name.removesuffix(".skeleton")
+        numbers = NAME.fullmatch(name)
+        if not (entry.name.endswith(".skeleton") and numbers
+                and all(1 <= int(part) <= most for part, most in zip(numbers.groups(), LARGEST, strict=True))):
             continue
         if name in items:
             raise ValueError(f"{path}: {name} is there twice, as {items[name].entry.name} and {entry.name}; remove one")
         items[name] = Item(name, entry)
     if not items:
-        seen = f", only {counted(others)}" if others else ""
-        raise ValueError(f"{path} holds no file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton{seen}; unpack "
-                         "the distribution there")
-    return [items[name] for name in sorted(items)], others
+        raise ValueError(f"{path} holds no file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton, among "
+                         f"{len(files):,}; unpack the distribution there")
+    _check(items, subset, usable=False)
+    missing = manifest.shipped("data_manifests") / "ntu_missing.txt"
+    unusable = set(missing.read_text(encoding="utf-8").split())  # as the data set's authors list them
+    usable = [items[name] for name in sorted(items.keys() - unusable)]
+    _check([item.name for item in usable], subset, usable=True)
+    return path, usable, len(files) - len(usable)
 
 
-def counted(kinds: Mapping[str, int]) -> str:
-    """Numbers of files by kind, in words: "1 file ending in .npy, 2 files of NTU RGB+D 120 alone"."""
-    return ", ".join(f"{count:,} file{'s' * (count != 1)} {kind}" for kind, count in sorted(kinds.items()))
+def _check(names: Iterable[str], subset: bool, usable: bool) -> None:
+    """Raise ValueError unless the recordings of every protocol, all or the usable ones, are as many as declared."""
+    if subset:
+        return
+    for protocol, split in manifest.load_manifest("ntu").splits.items():
+        counts = {part: int(mask.sum()) for part, mask in split.masks(columns(names)).items()}
+        check_counts(f"ntu: recordings {'with a usable skeleton, ' * usable}of protocol {protocol}", counts,
+                     (usable and split.kept) or split.expect,
+                     "compare the files with data_manifests/ntu.yaml; a part of them needs --subset")
 
 
-def parse(contents: bytes) -> Bodies:
-    """Read the text of a `.skeleton` file, with either kind of line end.
-
-        number of frames
-        for each frame: number of bodies
-            for each body: 10 values, the first its id of 17 digits; number of joints (25)
-                for each joint: 12 values, the first three x, y and z in metres
-
-    Only those three are converted, all at once; the others are counted.
-
-    Raises:
-        ValueError: with the line at fault, if the text is truncated or has another form; with the frame, if a
-            coordinate is not finite.
-
-    Source: Shahroudy et al. 2016, the data set's own `read_skeleton_file.m`.
-    """
-    lines = contents.splitlines()
-    frames = _count(lines, 0, "the number of frames")
-    frame, body, starts, joint_lines, numbers = [], [], [], [], {}
-    at = 1
-    for number in range(frames):
-        bodies = _count(lines, at, f"the number of bodies of frame {number}")
-        at += 1
-        for _ in range(bodies):
-            body.append(numbers.setdefault(_body_id(lines, at), len(numbers)))
-            frame.append(number)
-            starts.append(at + 2)
-            joint_lines += lines[at + 2 : at + 2 + JOINTS]
-            at += 2 + JOINTS
-            if at > len(lines):
-                raise ValueError(f"ends after line {len(lines)}, within the joints of frame {number}; truncated?")
-    joints = _joints(contents, joint_lines, starts)
-    if any(line.strip() for line in lines[at:]):
-        raise ValueError(f"goes on after its {frames} frames, at line {at + 1}")
-    finite = np.isfinite(joints).all(axis=(1, 2))
-    if not finite.all():
-        raise ValueError(f"a coordinate of frame {frame[np.argmin(finite)]} is not finite")
-    return Bodies(frames, joints, np.array(frame, dtype=np.int64), np.array(body, dtype=np.int64))
+def _place(items: Sequence[Item], pipeline: str) -> Path:
+    return prepared.folder_of("ntu", FORMAT, items) / pipeline
 
 
-def _joints(contents: bytes, lines: list[bytes], starts: list[int]) -> np.ndarray:
-    """(n, 25, 3) float32 from the lines of all joints; `starts` holds the place of each body's first one."""
-    spaces = np.count_nonzero(np.frombuffer(contents, dtype=np.uint8) == ord(" "))
-    # At least 10 values in the first line of each body and 12 in each joint's: with as many spaces as this, exactly.
-    if spaces == (9 + 11 * JOINTS) * len(starts) > 0 and any(map(bytes.strip, lines)):
-        with contextlib.suppress(ValueError):
-            values = np.loadtxt(lines, dtype=np.float32, usecols=(0, 1, 2, 11), comments=None, ndmin=2)
-            if len(values) == len(lines):  # loadtxt passes over blank lines, and warns if all are
-                return values[:, :3].reshape(-1, JOINTS, 3)
-    return _joints_by_line(lines, starts)
-
-
-def _joints_by_line(lines: list[bytes], starts: list[int]) -> np.ndarray:
-    """The same, slowly: accepts any white space and names the line at fault."""
-    rows = []
-    for row, line in enumerate(lines):
-        number, values = starts[row // JOINTS] + row % JOINTS + 1, line.split()
-        if len(values) != 12:
-            raise ValueError(f"line {number} has {len(values)} values, a joint has 12; truncated?")
-        try:
-            rows.append([float(value.replace(b"_", b"?")) for value in values[:3]])  # float() reads 1_0 as 10
-        except ValueError:
-            shown = _shown(b" ".join(values[:3]))
-            raise ValueError(f"line {number} should begin with x, y and z, found {shown}") from None
-    with np.errstate(over="ignore"):
-        return np.array(rows).astype(np.float32).reshape(-1, JOINTS, 3)
-
-
-def _count(lines: list[bytes], at: int, what: str) -> int:
-    """The whole number alone on a line."""
-    if at >= len(lines):
-        raise ValueError(f"ends after line {len(lines)}, before {what}; truncated?")
-    text = lines[at].strip()
-    if not text.isdigit() or len(text) > DIGITS:
-        raise ValueError(f"line {at + 1} should be {what}, found {_shown(text)}")
-    return int(text)
-
-
-def _body_id(lines: list[bytes], at: int) -> int:
-    """The id of the body that begins at a line: an exact integer, which a float64 could not hold."""
-    values = lines[at].split() if at < len(lines) else []
-    if len(values) != 10:
-        raise ValueError(f"line {at + 1} should be a body's id and 9 more values, found {len(values)}; truncated?")
-    if not values[0].isdigit() or len(values[0]) > DIGITS:
-        raise ValueError(f"line {at + 1} should begin with a body's id, found {_shown(values[0])}")
-    joints = _count(lines, at + 1, f"{JOINTS}, the number of joints")
-    if joints != JOINTS:
-        raise ValueError(f"line {at + 2} announces {joints} joints, expected {JOINTS}")
-    return int(values[0])
-
-
-def _shown(text: bytes) -> str:
-    """The beginning of what was found, for a message."""
-    return repr(text[:40].decode(errors="replace"))
-
-
-def _is_sample(name: str) -> bool:
-    matched = NAME.fullmatch(name)
-    return matched is not None and all(
-        1 <= int(part) <= most for part, most in zip(matched.groups(), LARGEST, strict=True)
+def _prepared(arrays: Arrays, left_out: int) -> Prepared:
+    return Prepared(
+        frames=arrays.arrays["frames"],
+        lengths=np.diff(prepared.first_rows(arrays.usable, "frames")),
+        names=np.array([record["name"] for record in arrays.usable]),
+        digest=arrays.digests["frames"],
+        bad=arrays.bad,
+        left_out=left_out,
     )
-
-
-def _kind(base: str) -> str:
-    """What kind of file it is that is none of NTU RGB+D 60, by its name."""
-    if base.endswith(".skeleton"):
-        return LATER if NAME.fullmatch(base.removesuffix(".skeleton")) else MISNAMED
-    suffix = PurePosixPath(base).suffix.lower()
-    return f"ending in {suffix}" if suffix else "without an ending"

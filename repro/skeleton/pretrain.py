@@ -11,16 +11,14 @@ from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
 from repro.contrast.momentum import MomentumEncoder, follow
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
-from repro.skeleton.augment import augment
-from repro.skeleton.data import SkeletonSet
-from repro.skeleton.gru import Packing
-from repro.skeleton.model import SkeletonModel
+from repro.skeleton.data import Sequences, SkeletonSet
+from repro.skeleton.model import Packing, SkeletonModel
 from repro.skeleton.recipe import SkeletonRecipe, trains
-from repro.skeleton.sequences import Sequences
 from repro.skeleton.terms import TERMS, Batch
 
 VERSION = 3  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.Adam
+CHUNK = 12800  # frames, padding included, that are encoded or decoded at a time to evaluate
 
 
 class Pretrainer(Learner):
@@ -62,14 +60,12 @@ class Pretrainer(Learner):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(initialisation)
             shape = (recipe.units, recipe.layers, recipe.projection)
-            kinds = (recipe.head, recipe.bidirectional, recipe.decoder_input)
-            self.model = SkeletonModel(features, *shape, *kinds)
+            self.model = SkeletonModel(features, *shape, recipe.head, recipe.bidirectional, recipe.decoder_input)
         drawn = torch.Generator().manual_seed(noise)
         self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=drawn))
         crop, drawn = min(recipe.td_crop or longest, longest), torch.Generator().manual_seed(sequences)
-        self.sequence_dictionary = Dictionary(
-            sequence_noise(recipe.sequence_dictionary, crop, features, generator=drawn)
-        )
+        entries = sequence_noise(recipe.sequence_dictionary, crop, features, generator=drawn)
+        self.sequence_dictionary = Dictionary(entries)
         self.keys = MomentumEncoder(self.model, recipe.momentum)
         for module in (self.model, self.dictionary, self.sequence_dictionary, self.keys):
             module.to(device)
@@ -84,22 +80,24 @@ class Pretrainer(Learner):
 
     def step(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
-        sequences, lengths, cpu_lengths = self._next_batch()
-        queries = {}
-        if self.recipe.looks_at("augmented"):
-            queries["augmented"] = self._view(sequences, lengths)
-        if self.recipe.looks_at("clean"):
-            queries["clean"] = sequences
-        key_input = self._view(sequences, lengths) if self.contrastive else None
+        clean, lengths, cpu_lengths = self._next_batch()
+        inputs = {"augmented": self._view(clean, lengths)} if self.recipe.looks_at("augmented") else {}
+        inputs |= {"clean": clean} if self.recipe.looks_at("clean") else {}
+        view = {"key": self._view(clean, lengths)} if self.contrastive else {}
+        dictionaries = self.dictionary.entries, self.sequence_dictionary.entries
         with self.autocast():
-            keys = self._keys(key_input, cpu_lengths) if self.contrastive else {}
-            losses = self._losses(queries, sequences, lengths, cpu_lengths, keys)
+            with torch.no_grad():
+                key, key_sequence = self._represented(self.keys.twin, view, cpu_lengths, dictionaries[1].shape[1])
+            embedded, decoded = self._represented(self.model, inputs, cpu_lengths)
+            decoded |= {name: sequence[:, : clean.shape[1]] for name, sequence in key_sequence.items()}
+            batch = Batch(clean, lengths, embedded | key, decoded, *dictionaries)
+            losses = {name: TERMS[name].loss(batch, self.recipe) for name in self.terms[:-1]}
         loss = torch.stack([self.recipe.weight(term) * value for term, value in losses.items()]).sum()
         self.optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         self.optimiser.step()
-        self._update_keys(keys)
+        self._update_keys(key, key_sequence)
         self.taken += 1
         if self.kept and self.taken % (self.recipe.select_every * self.steps_per_epoch) == 0:
             accuracy = self.accuracy_on_test()
@@ -116,67 +114,50 @@ class Pretrainer(Learner):
         return augment(clean, lengths, flip=recipe.flip, shear=recipe.shear, generator=self.generator)
 
     def _packing(self, cpu_lengths: Tensor) -> Packing | None:
-        """What the GRUs need to skip padding: decoders then leave zeros there, which no objective looks at.
-
-        `cpu_lengths`, here and below: the lengths (N,), on the CPU, where the device need not be waited for.
-        """
+        """What the GRUs need to skip padding: decoders then leave zeros there, which no objective looks at."""
         return Packing(cpu_lengths) if self.device.type == "cpu" else None
 
-    @torch.no_grad()
-    def _keys(self, view: Tensor, cpu_lengths: Tensor) -> dict[str, Tensor]:
-        """Keys that the objective needs: "embedded" (N, projection), "decoded" sequences (N, T or more, D)."""
-        twin, keys = self.keys.twin, {}
-        readouts = twin.encoder(view, cpu_lengths, self._packing(cpu_lengths))
-        if "key" in self.needs["embedded"]:
-            keys["embedded"] = twin.embed(readouts)
-        if "key" in self.needs["decoded"]:
-            least = self.sequence_dictionary.entries.shape[1]
-            packing = self._packing(cpu_lengths.clamp(min=least))
-            keys["decoded"] = twin.decode(readouts, max(view.shape[1], least), packing)
-        return keys
+    def _represented(
+        self, model: SkeletonModel, inputs: dict[str, Tensor], cpu_lengths: Tensor, least: int = 0
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """What the objective needs of a model by input: embeddings (N, projection), and decoded sequences (N, T, D).
 
-    def _losses(
-        self, inputs: dict[str, Tensor], clean: Tensor, lengths: Tensor, cpu_lengths: Tensor, keys: dict[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """Every term of the objective."""
-        # No layer normalises over the batch, so several inputs go through encoder and decoder together exactly.
-        repeated = cpu_lengths.repeat(len(inputs))
-        readouts = self.model.encoder(torch.cat(list(inputs.values())), repeated, self._packing(repeated))
-        queries = dict(zip(inputs, readouts.chunk(len(inputs)), strict=True))
-        decoded, embedded = self._decoded(queries, clean.shape[1], cpu_lengths), {}
-        if self.needs["embedded"]:
-            embedded = dict(zip(inputs, self.model.embed(readouts).chunk(len(inputs)), strict=True))
-        if "embedded" in keys:
-            embedded["key"] = keys["embedded"]
-        if "decoded" in keys:
-            decoded["key"] = keys["decoded"][:, : clean.shape[1]]
-        dictionaries = self.dictionary.entries, self.sequence_dictionary.entries
-        batch = Batch(clean, lengths, embedded, decoded, *dictionaries)
-        return {name: TERMS[name].loss(batch, self.recipe) for name in self.terms[:-1]}
+        Args:
+            model: no layer of it normalises over the batch, so several inputs go through together exactly.
+            inputs: (N, T, D) each.
+            cpu_lengths: (N,), on the CPU, where the device need not be waited for.
+            least: frames that are decoded of shorter sequences; (N, `least`, D) if T is less.
+        """
+        if not inputs:
+            return {}, {}
+        repeated, joined = cpu_lengths.repeat(len(inputs)), torch.cat(list(inputs.values()))
+        readouts = model.encoder(joined, repeated, self._packing(repeated))
+        embedded, decoded = {}, {}
+        if any(name in inputs for name in self.needs["embedded"]):
+            embedded = dict(zip(inputs, model.embed(readouts).chunk(len(inputs)), strict=True))
+        names = [name for name in self.needs["decoded"] if name in inputs]
+        if names:
+            by_input = dict(zip(inputs, readouts.chunk(len(inputs)), strict=True))
+            packing = self._packing(cpu_lengths.clamp(min=least).repeat(len(names)))
+            frames = max(joined.shape[1], least)
+            sequences = model.decode(torch.cat([by_input[name] for name in names]), frames, packing)
+            decoded = dict(zip(names, sequences.chunk(len(names)), strict=True))
+        return embedded, decoded
 
-    def _decoded(self, queries: dict[str, Tensor], frames: int, cpu_lengths: Tensor) -> dict[str, Tensor]:
-        """What the decoder makes of the readouts of the inputs that the objective needs decoded, by input."""
-        names = [name for name in self.needs["decoded"] if name != "key"]
-        if not names:
-            return {}
-        packing = self._packing(cpu_lengths.repeat(len(names)))
-        decoded = self.model.decode(torch.cat([queries[name] for name in names]), frames, packing)
-        return dict(zip(names, decoded.chunk(len(names)), strict=True))
-
-    def _update_keys(self, keys: dict[str, Tensor]) -> None:
+    def _update_keys(self, key: dict[str, Tensor], key_sequence: dict[str, Tensor]) -> None:
         """Enqueue the step's keys, then let the momentum encoder follow."""
         if not self.contrastive:
             return
-        if "embedded" in keys:
-            self.dictionary.enqueue(keys["embedded"])
-        if "decoded" in keys and self.recipe.td_queue == "live":
-            self.sequence_dictionary.enqueue(keys["decoded"][:, : self.sequence_dictionary.entries.shape[1]])
+        if key:
+            self.dictionary.enqueue(key["key"])
+        if key_sequence and self.recipe.td_queue == "live":
+            self.sequence_dictionary.enqueue(key_sequence["key"][:, : self.sequence_dictionary.entries.shape[1]])
         self.keys.update(self.model)
         if self.recipe.ema_head_twice:
             follow(self.keys.twin.head, self.model.head, self.recipe.momentum)
 
     @torch.no_grad()
-    def features(self, data: SkeletonSet, frames: int = 12800) -> tuple[Tensor, Tensor]:
+    def features(self, data: SkeletonSet, frames: int = CHUNK) -> tuple[Tensor, Tensor]:
         """Readouts (n, H) of untransformed sequences, in float32, and their embeddings (n, projection).
 
         Sequences of similar length are encoded together, so that there is little padding: `frames` at a time with it.
@@ -190,15 +171,11 @@ class Pretrainer(Learner):
         return readouts, self.model.embed(readouts)
 
     @torch.no_grad()
-    def decoded_scale(self, data: SkeletonSet, readouts: Tensor, frames: int = 12800) -> float:
+    def decoded_scale(self, data: SkeletonSet, readouts: Tensor, frames: int = CHUNK) -> float:
         """Root mean square of what the decoder makes of the test split, over that of the test split itself.
 
-        Over all coordinates of all valid frames. 1: decoded sequences are as large as the data.
-
-        Args:
-            data: the set.
-            readouts: (n, H), of its untransformed sequences, as from `features`.
-            frames: decoded at a time, padding included.
+        Over all coordinates of all valid frames. 1: decoded sequences are as large as the data. `readouts` (n, H) are
+        those of `features`.
         """
         sequences = self._sequences(data)
         squares = torch.zeros(2, dtype=torch.float64, device=self.device)
@@ -207,7 +184,7 @@ class Pretrainer(Learner):
             decoded = self.model.decode(readouts[part.to(self.device)], batch.shape[1])
             padding = torch.arange(batch.shape[1], device=self.device) >= lengths[:, None]
             decoded = decoded.masked_fill(padding[:, :, None], 0)
-            squares += torch.stack([each.square().sum(dtype=torch.float64) for each in (decoded, batch)])
+            squares += torch.stack([values.square().sum(dtype=torch.float64) for values in (decoded, batch)])
         return (squares[0] / squares[1]).sqrt().item()
 
     def _sequences(self, data: SkeletonSet) -> Sequences:
@@ -224,12 +201,17 @@ class Pretrainer(Learner):
             self.model.load_state_dict(self.weights)
 
     def load_weights(self, state: Mapping[str, Any]) -> None:
-        """See `Learner.load_weights`."""
-        super().load_weights(_unwatched(state))
+        """See `Learner.load_weights`; once, what looked at the test split held the pretrainer's state."""
+        super().load_weights(_flat(state))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See `Learner.load_state_dict`."""
-        super().load_state_dict(_unwatched(state))
+        super().load_state_dict(_flat(state))
+
+
+def _flat(state: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: value for name, value in state.items() if name != "pretrainer"}
+    return {**state.get("pretrainer", {}), **own}
 
 
 def split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -238,7 +220,29 @@ def split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor, 
     return features[train], labels[train], features[test], labels[test]
 
 
-def _unwatched(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A learner's state, also of before, when what looked at the test split held the pretrainer's."""
-    own = {name: value for name, value in state.items() if name != "pretrainer"}
-    return {**state.get("pretrainer", {}), **own}
+def augment(sequences: Tensor, lengths: Tensor, *, flip: float, shear: float, generator: torch.Generator) -> Tensor:
+    """An independent view of every sequence: time reversed with probability `flip`, then sheared.
+
+    Args:
+        sequences: (N, T, 3 J) coordinates x, y, z per joint, zero after each sequence's length.
+        lengths: (N,) valid frames.
+        flip: probability of reversing time, in [0, 1].
+        shear: largest of the six off-diagonal entries of the shear matrix, uniform in [-shear, shear]; at least 0.
+        generator: on the device of `sequences`.
+
+    Returns:
+        The views, (N, T, 3 J), zero after each sequence's length.
+
+    Source: released taxonomy code (`temporal flip` and `shear`); the paper names no augmentation.
+    """
+    count, device = len(sequences), sequences.device
+    reverse = torch.rand(count, generator=generator, device=device) < flip
+    entries = torch.rand(count, 3, 3, generator=generator, device=device) * 2 - 1
+    identity = torch.eye(3, device=device)
+    matrices = (identity + shear * entries * (1 - identity)).to(sequences.dtype)
+    frame = torch.arange(sequences.shape[1], device=device)
+    mirrored = lengths[:, None] - 1 - frame                   # negative in the padding, which stays where it is
+    index = torch.where(reverse[:, None] & (mirrored >= 0), mirrored, frame)  # (N, T)
+    flipped = sequences.gather(1, index[:, :, None].expand_as(sequences))
+    joints = flipped.unflatten(2, (-1, 3)).flatten(1, 2)      # (N, T J, 3), row vectors
+    return (joints @ matrices.transpose(1, 2)).reshape(sequences.shape)

@@ -6,17 +6,15 @@ from typing import Any, ClassVar
 
 from repro.data import manifest
 from repro.recipe import Recipe, Values, choose, distinct, setting
-from repro.skeleton import DATASETS, PIPELINES
-from repro.skeleton.ntu_prepare import PIPELINES as NTU_PIPELINES
+from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES
 from repro.skeleton.terms import PRINTED, TERMS
 
 
 def subsets(terms: Iterable[str]) -> tuple[str, ...]:
     """Objectives of these terms, "AE", "CE", "AE+CE" and so on: all that have one at least."""
     names = list(terms)
-    return tuple(
-        "+".join(term for bit, term in enumerate(names) if number >> bit & 1) for number in range(1, 2 ** len(names))
-    )
+    numbers = range(1, 2 ** len(names))
+    return tuple("+".join(name for bit, name in enumerate(names) if number >> bit & 1) for number in numbers)
 
 
 SUBSETS = subsets(PRINTED)
@@ -45,6 +43,7 @@ NTU: Values = {
     "select_every": (3, "released code, NTU_BUTD_CON.yaml"),
     "probe_every": (0, "assumed: probes of 40,000 sequences cost as much as training epochs"),
 }
+UCLA, PROBE = "released code, UCLA_BUTD_CON.yaml", "released code, lincls.py"
 WEIGHTS = "released code, job scripts: 1 or absent; AE 10 and AD 25 to 55 in the repository's runs of November 2020"
 
 
@@ -53,18 +52,18 @@ def with_term(term: str) -> Callable[["SkeletonRecipe"], bool]:
     return lambda recipe: recipe.has(term)
 
 
-def trains(recipe: "SkeletonRecipe") -> bool:
-    """Whether a recipe's encoder is trained: all but random initialisation."""
-    return recipe.objectives != "random"
-
-
 def needing(*inputs: str, kinds: tuple[str, ...] = ("embedded", "decoded")) -> Callable[["SkeletonRecipe"], bool]:
     """Whether a recipe's objective looks at one of the inputs, embedded or decoded."""
     return lambda recipe: any(name in recipe.needs[kind] for kind in kinds for name in inputs)
 
 
-contrasts = needing("key")
-embeds_keys, decodes_keys = (needing("key", kinds=(kind,)) for kind in ("embedded", "decoded"))
+views, contrasts = needing("augmented", "key"), needing("key")
+embeds_keys, decodes_keys = needing("key", kinds=("embedded",)), needing("key", kinds=("decoded",))
+
+
+def trains(recipe: "SkeletonRecipe") -> bool:
+    """Whether a recipe's encoder is trained: all but random initialisation."""
+    return recipe.objectives != "random"
 
 
 def embeds(recipe: "SkeletonRecipe") -> bool:
@@ -93,9 +92,9 @@ class SkeletonRecipe(Recipe):
     subset: bool = setting(False, "assumed: the whole distribution, or an error", before=False)
     objectives: str = setting("CE", "paper, Table 1", allowed=OBJECTIVES)
     layers: int = setting(1, "paper, Table 1", least=1)
-    units: int = setting(512, "released code, UCLA_BUTD_CON.yaml; the supplement prints 1024 alone", least=1)
+    units: int = setting(512, f"{UCLA}; the supplement prints 1024 alone", least=1)
     bidirectional: bool = setting(False, "released code, MocoBUTDcon; true in UCLA_AE.yaml", before=False)
-    projection: int = setting(128, "released code, UCLA_BUTD_CON.yaml", least=1, used=embeds)
+    projection: int = setting(128, UCLA, least=1, used=embeds)
     head: str = setting("linear", "released code, MocoBUTDcon", allowed=("linear", "mlp"), used=embeds)
     ae_weight: float = setting(1.0, WEIGHTS, least=0, before=1.0, used=with_term("AE"))
     ce_weight: float = setting(
@@ -108,62 +107,47 @@ class SkeletonRecipe(Recipe):
     )
     ad_input: str = setting("clean", "released code, MocoBUTDcon", allowed=("clean", "augmented"), used=with_term("AD"))
     decoder_input: str = setting(
-        "readout",
-        "released code; the supplement's Algorithm 1 decodes the embedding",
-        allowed=("readout", "embedding"),
-        before="readout",
-        used=lambda recipe: recipe.trains_decoder,
+        "readout", "released code; the supplement's Algorithm 1 decodes the embedding",
+        allowed=("readout", "embedding"), before="readout", used=lambda recipe: recipe.trains_decoder,
     )
     td_queue: str = setting(
-        "live",
-        "assumed: refreshed, as a dictionary of keys is; frozen in the released code",
-        allowed=("live", "frozen_noise"),
-        used=decodes_keys,
+        "live", "assumed: refreshed, as a dictionary of keys is; frozen in the released code",
+        allowed=("live", "frozen_noise"), used=decodes_keys,
     )
     td_crop: int | None = setting(50, "released code, maximum_timesteps", least=1, used=decodes_keys)
-    dictionary: int = setting(1024, "released code, UCLA_BUTD_CON.yaml", least=1, used=embeds_keys)
-    sequence_dictionary: int = setting(640, "released code, UCLA_BUTD_CON.yaml", least=1, used=decodes_keys)
-    temperature: float = setting(0.1, "released code, UCLA_BUTD_CON.yaml", least=1e-6, used=contrasts)
-    momentum: float = setting(0.999, "released code, UCLA_BUTD_CON.yaml", least=0, most=1, used=contrasts)
+    dictionary: int = setting(1024, UCLA, least=1, used=embeds_keys)
+    sequence_dictionary: int = setting(640, UCLA, least=1, used=decodes_keys)
+    temperature: float = setting(0.1, UCLA, least=1e-6, used=contrasts)
+    momentum: float = setting(0.999, UCLA, least=0, most=1, used=contrasts)
     ema_head_twice: bool = setting(False, "paper; true in the released code", used=keys_through_head)
-    flip: float = setting(0.5, "released code", least=0, most=1, used=needing("augmented", "key"))
-    shear: float = setting(1.0, "released code", least=0, used=needing("augmented", "key"))
-    epochs: int = setting(150, "released code, UCLA_BUTD_CON.yaml", least=0, used=trains)
-    batch: int = setting(32, "released code, UCLA_BUTD_CON.yaml", least=1, used=trains)
+    flip: float = setting(0.5, "released code", least=0, most=1, used=views)
+    shear: float = setting(1.0, "released code", least=0, used=views)
+    epochs: int = setting(150, UCLA, least=0, used=trains)
+    batch: int = setting(32, UCLA, least=1, used=trains)
     learning_rate: float = setting(
-        1e-3,
-        "released code, UCLA_BUTD_CON.yaml; 3e-3 in its earlier configurations for NW-UCLA",
-        least=0,
-        used=trains,
+        1e-3, f"{UCLA}; 3e-3 in its earlier configurations for NW-UCLA", least=0, used=trains
     )
-    clip: float = setting(25.0, "released code, UCLA_BUTD_CON.yaml", least=1e-6, used=trains)
+    clip: float = setting(25.0, UCLA, least=1e-6, used=trains)
     probe_every: int = setting(
-        10,
-        "assumed: epochs between probes along training, as the released code looks at its accuracy; 0, none",
-        least=0,
-        before=0,
-        used=trains,
+        10, "assumed: epochs between probes along training, as the released code looks at its accuracy; 0, none",
+        least=0, before=0, used=trains,
     )
-    probe_epochs: int = setting(70, "released code, lincls.py", least=1)
-    probe_batch: int = setting(128, "released code, lincls.py", least=1)
-    probe_learning_rate: float = setting(2.0, "released code, lincls.py", least=0)
+    probe_epochs: int = setting(70, PROBE, least=1)
+    probe_batch: int = setting(128, PROBE, least=1)
+    probe_learning_rate: float = setting(2.0, PROBE, least=0)
     probe_standardised_rate: float = setting(
         0.1, "assumed: chosen once, for coordinates of unit scale, the same for all objectives", least=0, before=0.1
     )
-    probe_momentum: float = setting(0.9, "released code, lincls.py", least=0, most=1)
-    probe_final_rate: float = setting(0.01, "released code, lincls.py", least=0, most=1)
+    probe_momentum: float = setting(0.9, PROBE, least=0, most=1)
+    probe_final_rate: float = setting(0.01, PROBE, least=0, most=1)
     select: str = setting("last", "assumed; best_on_test in the released code", allowed=("last", "best_on_test"))
     select_every: int = setting(
-        10,
-        "released code, epochs between 1-NN accuracies",
-        least=1,
+        10, "released code, epochs between 1-NN accuracies", least=1,
         used=lambda recipe: trains(recipe) and recipe.select == "best_on_test",
     )
     precision: str = setting(
-        "auto",
-        "assumed: bfloat16 where a CPU has it, equal to float32 within the noise of seeds for CE and AE+CE+AD",
-        allowed=("auto", "float32", "bfloat16"),
-        used=trains,
+        "auto", "assumed: bfloat16 where a CPU has it, equal to float32 within the noise of seeds for CE and AE+CE+AD",
+        allowed=("auto", "float32", "bfloat16"), used=trains,
     )
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)
 
@@ -182,7 +166,7 @@ class SkeletonRecipe(Recipe):
         if name != "objectives":
             return values
         ordered = distinct(name, given, (_ordered(value) for value in values))
-        return list(dict.fromkeys(each for value in ordered for each in (METHODS if value == "all" else (value,))))
+        return list(dict.fromkeys(method for value in ordered for method in (METHODS if value == "all" else [value])))
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""
@@ -199,10 +183,10 @@ class SkeletonRecipe(Recipe):
     @property
     def needs(self) -> dict[str, tuple[str, ...]]:
         """The inputs that the objective looks at "embedded" and "decoded", those of its terms after each other."""
-        of_terms = [term.needs(self) for name, term in TERMS.items() if self.has(name)]
+        terms = [term.needs(self) for name, term in TERMS.items() if self.has(name)]
         return {
-            how: tuple(dict.fromkeys(name for needs in of_terms for name in needs.get(how, ())))
-            for how in ("embedded", "decoded")
+            kind: tuple(dict.fromkeys(name for needs in terms for name in needs.get(kind, ())))
+            for kind in ("embedded", "decoded")
         }
 
     def looks_at(self, name: str) -> bool:
@@ -233,22 +217,20 @@ def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
 
     NTU RGB+D's recordings are seen twice each by a small model; what that costs has not been measured.
     """
-    if dataset == "synthetic":
-        small = {"units": 128, "epochs": 6, "dictionary": 512, "sequence_dictionary": 128, "precision": "float32"}
-        small |= {"learning_rate": 3e-3, "probe_every": 0}
-    elif dataset == "ntu":
-        small = {"units": 128, "epochs": 2, "dictionary": 4096, "sequence_dictionary": 256}
-    else:
-        small = {"epochs": 30}
-    return paper(dataset, objectives, **(small | changes))
+    small: dict[str, dict[str, Any]] = {
+        "synthetic": {"units": 128, "epochs": 6, "dictionary": 512, "sequence_dictionary": 128, "learning_rate": 3e-3,
+                      "precision": "float32", "probe_every": 0},
+        "ucla": {"epochs": 30},
+        "ntu": {"units": 128, "epochs": 2, "dictionary": 4096, "sequence_dictionary": 256},
+    }
+    return paper(dataset, objectives, **(small.get(dataset, {}) | changes))
 
 
 def smoke(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
     """Two steps of a tiny model (NTU RGB+D, or a part of it: one epoch), to see that everything runs, no more."""
-    tiny = {"units": 16, "epochs": 2, "batch": 512, "dictionary": 32, "sequence_dictionary": 16}
-    tiny |= {"probe_every": 1, "probe_epochs": 2}
-    tiny |= {"epochs": 1, "batch": 16} if dataset == "ntu" else {}
-    return paper(dataset, objectives, **(tiny | changes))
+    epochs, batch = (1, 16) if dataset == "ntu" else (2, 512)
+    tiny = {"units": 16, "epochs": epochs, "batch": batch, "dictionary": 32, "sequence_dictionary": 16}
+    return paper(dataset, objectives, **(tiny | {"probe_every": 1, "probe_epochs": 2} | changes))
 
 
 PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}

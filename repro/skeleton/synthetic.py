@@ -1,35 +1,24 @@
 """Synthetic skeletons: a kinematic model of people, cameras and a depth sensor, in the layout of NW-UCLA.
 
-Ten people perform the ten actions of NW-UCLA four times each, before three cameras. What comes out are camera
-coordinates in metres, which then take the very same path as real recordings (`repro.skeleton.data`). Every number here
-and in `actions`, `kinematics` and `performers` was set from anatomy, from the physics of the sensor or from
-summary statistics of NW-UCLA (durations, frame rates, speeds, scatter of bone lengths), before any network was trained
-on the result. One statistic was looked at in between, though no number was chosen for it: nearest neighbours among the
-flattened sequences of the default pipeline, cameras 1 and 2 against 3, are of the same class for 73 % of the test
-recordings here and 73 % in NW-UCLA (66 % without those that NW-UCLA repeats between cameras 2 and 3).
+Ten people perform the ten actions of NW-UCLA four times each, before three cameras. The camera coordinates that come
+out take the path of real recordings (`repro.skeleton.data`). Every number here and in `performers` was set from
+anatomy, the physics of the sensor or summary statistics of NW-UCLA, before any network was trained on the result.
+Nearest neighbours among the flattened sequences of the default pipeline, cameras 1 and 2 against 3, are of the same
+class for 73 % of the test recordings here and 73 % in NW-UCLA (66 % without those that it repeats between cameras).
 
-What makes the classes hard to tell is said where it is made: postures that actions share (`actions`), people and takes
-that differ (`performers`), clips cut by hand and the errors of the tracker (here).
+*The clip.* An annotator cuts each camera's film by hand: some standing about remains, or part of the action is cut off.
+One take in eight is broken off early. The recording computers have frame rates of their own and lose a frame at times.
 
-*The clip.* A human annotator cuts each camera's film: some standing about before and after remains, or part of the
-action is cut off. One take in eight is broken off early. The three recording computers write different numbers of
-frames per second and now and then lose one.
-
-*The sensor.* The cameras stand at different angles, heights and distances. Depth errors grow with the square of the
-distance (Khoshelham & Elberink 2012); a joint is fitted to many pixels, which leaves a fifth of a pixel's error. The
-tracker errs by fast jitter, largest at the hands, and by a slow drift that adds up along a limb, because it places each
-part next to the one before. Both are up to three times as large for joints hidden behind the trunk. Of a body seen
-from the side it sees one shoulder and one hip, and places the hidden ones too close to them, as NW-UCLA's hips show,
-15 cm apart from the front and 7 cm from the side. A tracker that has only just found a body still converges during the
-first frames. Coordinates are rounded to six decimals, as in NW-UCLA's files; this also makes the data the same on
-every machine, although sines may differ in their last bit.
+*The sensor.* Depth errors grow with the square of the distance (Khoshelham & Elberink 2012); a joint is fitted to many
+pixels, which leaves a fifth of a pixel's error. The tracker errs by fast jitter, largest at the hands, and by a slow
+drift that adds up along a limb. Both are up to three times as large for joints hidden behind the trunk, and a hidden
+shoulder or hip is placed too close to the other one. A tracker that has only just found a body still converges during
+the first frames. Coordinates are rounded to six decimals, as in NW-UCLA's files: the same on every machine.
 """
 
 import numpy as np
 
-from repro.skeleton.actions import ACTIONS
-from repro.skeleton.kinematics import BONES, MIRRORED
-from repro.skeleton.performers import MARGIN, RATE, draw_person, perform
+from repro.skeleton.performers import ACTIONS, BONES, MARGIN, MIRRORED, RATE, Person
 
 SEED = 20200519
 PEOPLE, TAKES, LEFT_HANDED = 10, 4, (3, 8)
@@ -39,6 +28,7 @@ CAMERAS = (                   # azimuth and elevation in degrees, distance in me
     (0, 10, 2.7, 13.0),
     (45, 11, 2.8, 12.5),
 )
+GIRDLE = [4, 8, 12, 16]       # shoulders and hips
 JITTER = 1e-3 * np.array([1.5, 1.5, 1.5, 1.5, 2, 5, 9, 10, 2, 5, 9, 10, 2, 1, 1, 1, 2, 1, 1, 1])     # metres, by joint
 DRIFT = 1e-3 * np.array([0, 4, 18, 10, 14, 15, 17, 9, 14, 15, 17, 9, 8, 25, 22, 7, 8, 25, 22, 7])      # metres, by bone
 
@@ -47,22 +37,21 @@ def generate() -> dict[str, np.ndarray]:
     """All recordings: 10 people, 10 actions, 4 takes, each before the 3 cameras at once; the same every time.
 
     Returns:
-        The fields of `repro.skeleton.data.Recordings`.
+        Recordings as `repro.skeleton.data.prepare` takes them.
     """
     rng = np.random.Generator(np.random.PCG64(SEED))
-    people = [draw_person(rng, left_handed=number in LEFT_HANDED) for number in range(1, PEOPLE + 1)]
-    frames, rows, names = [], [], []
-    for label, (code, action) in enumerate(ACTIONS.items()):
+    people = [Person(rng, number in LEFT_HANDED) for number in range(1, PEOPLE + 1)]
+    frames, rows = [], []
+    for label, code in enumerate(ACTIONS):
         for subject, person in enumerate(people, start=1):
-            for take in range(TAKES):
-                positions, seconds = perform(action, person, person.manner[label], rng)
+            for _ in range(TAKES):
+                positions, seconds = person.perform(code, rng)
                 for view, camera in enumerate(CAMERAS, start=1):
                     frames.append(film(positions, seconds, camera, person.unsteadiness, rng))
                     rows.append((len(frames[-1]), label, subject, view))
-                    names.append(f"a{code:02}_s{subject:02}_e{take:02}_v{view:02}")
-    lengths, labels, subjects, views = np.ascontiguousarray(np.array(rows, dtype=np.int64).T)
+    lengths, labels, subjects, views = np.array(rows, dtype=np.int64).T.copy()
     return {"frames": np.concatenate(frames), "lengths": lengths, "labels": labels, "subjects": subjects,
-            "views": views, "names": np.array(names)}
+            "views": views}
 
 
 def film(
@@ -71,7 +60,7 @@ def film(
     """What one camera's skeleton tracker makes of a take.
 
     Args:
-        positions, seconds: of `performers.perform`.
+        positions, seconds: of `Person.perform`.
         camera: azimuth and elevation in degrees, distance in metres, frames per second.
         unsteadiness: factor on the tracker's errors, from the person's clothes and build.
         rng: source of the cut and of the errors.
@@ -80,17 +69,15 @@ def film(
         (frames, 20, 3) metres: to the camera's left, up, away from it; rounded to six decimals.
     """
     *pose, rate = camera
-    picked = _cut(len(positions), seconds, rate, rng)
-    frames = to_camera(positions[picked], *pose)
-    hidden = _hidden(frames)
-    girdle = [4, 8, 12, 16]
-    towards = frames[:, MIRRORED][:, girdle] - frames[:, girdle]
-    clean = frames.copy()
-    clean[:, girdle] += 0.5 * hidden[:, girdle, None] * towards
+    clean = to_camera(positions[_cut(len(positions), seconds, rate, rng)], *pose)
+    depth, hidden = clean[..., 2].copy(), _hidden(clean)
+    clean[:, GIRDLE] += 0.5 * hidden[:, GIRDLE, None] * (clean[:, MIRRORED][:, GIRDLE] - clean[:, GIRDLE])
     worse = unsteadiness * (1 + 2 * hidden[..., None])
-    jitter = JITTER[:, None] * rng.standard_normal(frames.shape)
-    noisy = clean + worse * (jitter + _drift(frames.shape, rng)) + _convergence(frames.shape, rng)
-    noisy[..., 2] += 0.2 * 1.425e-3 * frames[..., 2] ** 2 * rng.standard_normal(frames.shape[:2])
+    jitter = JITTER[:, None] * rng.standard_normal(clean.shape)
+    noisy = clean + worse * (jitter + _drift(clean.shape, rng))
+    just_found = rng.random() < 0.25                          # converging: 2 cm, fading over three frames
+    noisy += just_found * 0.02 * np.exp(-np.arange(len(clean)) / 3)[:, None, None] * rng.standard_normal((20, 3))
+    noisy[..., 2] += 0.2 * 1.425e-3 * depth ** 2 * rng.standard_normal(depth.shape)
     return np.round(noisy, 6)
 
 
@@ -139,10 +126,3 @@ def _drift(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     for parent, joint in BONES:
         errors[:, joint] += errors[:, parent]
     return errors
-
-
-def _convergence(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Errors of a tracker that has just found the body: one clip in four, 2 cm, fading over three frames."""
-    found_late = rng.random() < 0.25
-    fading = np.exp(-np.arange(shape[0]) / 3)[:, None, None]
-    return found_late * 0.02 * fading * rng.standard_normal(shape[1:])

@@ -52,39 +52,32 @@ class Term:
     loss: "Callable[[Batch, SkeletonRecipe], Tensor]"
 
 
+def _attraction(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
+    return contrast.objectives.attraction(batch.embedded["augmented"], batch.embedded["clean"])
+
+
+def _contrast(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
+    query, key = batch.embedded["augmented"], batch.embedded["key"]
+    return contrast.objectives.info_nce(query, key, batch.dictionary, recipe.temperature)
+
+
 def _reconstruction(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
     kinds = {"l1": contrast.objectives.reconstruction, "squared": contrast.objectives.squared_error}
     return kinds[recipe.ad_loss](batch.decoded[recipe.ad_input], batch.clean, batch.lengths)
 
 
+def _sequence_contrast(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
+    query, key = batch.decoded["augmented"], batch.decoded["key"]
+    negatives, temperature = batch.sequence_dictionary, recipe.temperature
+    return contrast.objectives.sequence_contrast(query, key, negatives, batch.lengths, temperature)
+
+
 TERMS = {
     term.name: term
     for term in (
-        Term(
-            "AE",
-            needs=lambda recipe: {"embedded": ("augmented", "clean")},
-            loss=lambda batch, recipe: contrast.objectives.attraction(
-                batch.embedded["augmented"], batch.embedded["clean"]
-            ),
-        ),
-        Term(
-            "CE",
-            needs=lambda recipe: {"embedded": ("augmented", "key")},
-            loss=lambda batch, recipe: contrast.objectives.info_nce(
-                batch.embedded["augmented"], batch.embedded["key"], batch.dictionary, recipe.temperature
-            ),
-        ),
-        Term("AD", needs=lambda recipe: {"decoded": (recipe.ad_input,)}, loss=_reconstruction),
-        Term(
-            "CD",
-            needs=lambda recipe: {"decoded": ("augmented", "key")},
-            loss=lambda batch, recipe: contrast.objectives.sequence_contrast(
-                batch.decoded["augmented"],
-                batch.decoded["key"],
-                batch.sequence_dictionary,
-                batch.lengths,
-                recipe.temperature,
-            ),
-        ),
+        Term("AE", lambda recipe: {"embedded": ("augmented", "clean")}, _attraction),
+        Term("CE", lambda recipe: {"embedded": ("augmented", "key")}, _contrast),
+        Term("AD", lambda recipe: {"decoded": (recipe.ad_input,)}, _reconstruction),
+        Term("CD", lambda recipe: {"decoded": ("augmented", "key")}, _sequence_contrast),
     )
 }

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from repro.data import prepared
-from repro.skeleton import ntu, ntu_prepare
+from repro.data.archives import entries
+from repro.skeleton import ntu
 from tests.benchmarks.turns import Works, options, show, turns
 
 RECORDINGS, ROUNDS = 40, 5
@@ -65,10 +66,11 @@ def parts(files: list[bytes], root: Path) -> Works:
             path.write_bytes(contents)
             archive.write(path, path.name)
     return {
-        f"parts from a {name}": functools.partial(
-            prepared.make_parts, [(item, root / f"{item.name}.npz") for item in ntu.recordings(path)[0]],
-            functools.partial(ntu_prepare.sequence, pipeline="authors"))
-        for name, path in (("folder", folder), ("zip", packed))
+        f"parts from a {kind}": functools.partial(
+            prepared.make_parts,
+            [(prepared.Item(name := Path(entry.name).stem, entry), root / f"{name}.npz") for entry in entries(path)],
+            functools.partial(ntu.sequence, pipeline="authors"))
+        for kind, path in (("folder", folder), ("zip", packed))
     }
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from repro.skeleton import ntu_prepare
+from repro.skeleton import ntu
 from tests.benchmarks.ntu_parse import written
 from tests.benchmarks.turns import options, show
 
@@ -52,7 +52,7 @@ def prepared(root: str, workers: int) -> dict[str, float]:
 def prepare_here(root: Path, workers: int) -> None:
     """Prepare and print what it took."""
     start = time.perf_counter()
-    ntu_prepare.prepare(root, subset=True, workers=workers)
+    ntu.prepare(root, subset=True, workers=workers)
     seconds = time.perf_counter() - start
     with open("/proc/self/status") as lines:
         peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

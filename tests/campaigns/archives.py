@@ -15,7 +15,7 @@ from PIL import Image
 from repro.data import archives as packed
 from repro.image import data
 from repro.image.files import read_rgb
-from repro.skeleton import ntu, ntu_prepare
+from repro.skeleton import ntu
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, write
 from tests.helpers import ntu_files
@@ -64,8 +64,8 @@ def read_texts(contents: bytes, folder: Path) -> None:
 def read_skeletons(contents: bytes, folder: Path) -> None:
     """Prepare NTU RGB+D from its archive."""
     write(folder / "data" / "ntu" / "nturgbd_skeletons_s001_to_s017.zip", contents)
-    prepared = ntu_prepare.prepare(subset=True)
-    known = [ntu_prepare.rounded(ntu_prepare.authors, ntu.parse(each)).tobytes() for each in skeletons().values()]
+    prepared = ntu.prepare(subset=True)
+    known = [ntu.authors(ntu.parse(each)).astype(np.float32).tobytes() for each in skeletons().values()]
     sequences = np.split(prepared.frames, prepared.lengths.cumsum()[:-1])
     _stated((sequence.tobytes() for sequence in sequences), known)
 

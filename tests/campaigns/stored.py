@@ -26,7 +26,7 @@ from repro.report import logs
 from repro.run import fit
 from repro.run.export import finished_cells
 from repro.run.store import Cell, Store, owner, trained
-from repro.skeleton import ntu_prepare
+from repro.skeleton import ntu
 from repro.skeleton.recipe import quick
 from tests.campaigns import archives, lists, mutations
 from tests.campaigns.kinds import Kind, Refused, write
@@ -170,7 +170,7 @@ def prepared() -> list[dict[str, bytes]]:
     """The files that preparing two recordings of NTU RGB+D, a copy of CIFAR-10 and five clips of UCF101 leaves."""
     left = []
     for make, files in (
-        (lambda root: (_recordings(root), ntu_prepare.prepare(root, subset=True)), "prepared/*/authors.*[yl]"),
+        (lambda root: (_recordings(root), ntu.prepare(root, subset=True)), "prepared/*/authors.*[yl]"),
         (_copy, "prepared/cifar10-imported/*"),
         (lambda root: (_clips(root), prepare.prepare("ucf101", root, size=24, subset=True)), "prepared/*/24.*[yl]"),
     ):
@@ -209,9 +209,9 @@ def read_prepared(files: dict[str, bytes], folder: Path) -> None:
         _recordings(folder / "data")
         names = [Path(name).stem for name in archives.skeletons()]
         try:
-            _are(ntu_prepare.load(pipeline="authors", subset=True), sound, names)
+            _are(ntu.load(pipeline="authors", subset=True), sound, names)
         finally:
-            _are(ntu_prepare.prepare(subset=True), sound, names)
+            _are(ntu.prepare(subset=True), sound, names)
 
 
 def _are(found: Any, sound: dict[str, bytes], names: list[str]) -> None:

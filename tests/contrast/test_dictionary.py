@@ -22,57 +22,40 @@ def by_age(dictionary):
 @pytest.mark.parametrize("size", [1, 3, 7])
 @pytest.mark.parametrize("batches", [[1] * 9, [3, 3, 3, 3], [7, 2, 7], [2, 5, 1, 4, 6], [8, 1, 20, 3], [14, 7, 1]])
 def test_enqueue_equals_a_deque(size, batches):
-    dictionary, reference = Dictionary(numbered(-size, size)), deque(range(-size, 0), maxlen=size)
-    start = 0
+    initial = numbered(-size, size)
+    dictionary, reference, start = Dictionary(initial), deque(range(-size, 0), maxlen=size), 0
     for count in batches:
-        dictionary.enqueue(numbered(start, count))
+        dictionary.enqueue(numbered(start, count).requires_grad_())
         reference.extend(range(start, start + count))
         start += count
-        assert by_age(dictionary) == list(reference)
-        assert dictionary.pointer.item() == start % size
-        assert torch.equal(dictionary.entries[:, 0], dictionary.entries[:, 1])
+        assert by_age(dictionary) == list(reference) and dictionary.pointer.item() == start % size
+        assert torch.equal(dictionary.entries[:, 0], dictionary.entries[:, 1]) and not dictionary.entries.requires_grad
+    assert torch.equal(initial, numbered(-size, size))  # it was copied
 
 
 def test_entries_of_any_shape_keep_their_precision():
     dictionary = Dictionary(torch.zeros(3, 4, 2, dtype=torch.float64))
     dictionary.enqueue(torch.ones(2, 4, 2, dtype=torch.bfloat16))
-    assert dictionary.entries.dtype == torch.float64
-    assert dictionary.entries.sum((1, 2)).tolist() == [8, 8, 0]
+    assert dictionary.entries.dtype == torch.float64 and dictionary.entries.sum((1, 2)).tolist() == [8, 8, 0]
 
 
 def test_state_travels_with_the_model():
     model = torch.nn.ModuleDict({"dictionary": Dictionary(numbered(0, 5))})
     model["dictionary"].enqueue(numbered(10, 3))
-    state = {name: value.clone() for name, value in model.state_dict().items()}
+    state = model.state_dict()
     assert sorted(state) == ["dictionary.entries", "dictionary.pointer"]
-
     restored = torch.nn.ModuleDict({"dictionary": Dictionary(torch.zeros(5, 2))})
     restored.load_state_dict(state)
-    for each in (model["dictionary"], restored["dictionary"]):
-        each.enqueue(numbered(20, 4))
-        assert by_age(each) == [12, 20, 21, 22, 23]
+    restored["dictionary"].enqueue(numbered(20, 4))
+    assert by_age(restored["dictionary"]) == [12, 20, 21, 22, 23]
 
 
 def test_pointer_stays_a_tensor_and_no_value_is_read_back():
     dictionary = Dictionary(torch.empty(7, 3, device="meta"))
     pointer, entries = dictionary.pointer, dictionary.entries
     dictionary.enqueue(torch.empty(5, 3, device="meta"))  # reading a meta tensor raises
-    assert dictionary.pointer is pointer
-    assert dictionary.entries is entries
+    assert dictionary.pointer is pointer and dictionary.entries is entries
     assert (pointer.dtype, pointer.ndim, pointer.device.type) == (torch.int64, 0, "meta")
-
-
-def test_initial_contents_are_copied():
-    initial = numbered(0, 3)
-    dictionary = Dictionary(initial)
-    dictionary.enqueue(numbered(10, 1))
-    assert initial[:, 0].tolist() == [0, 1, 2]
-
-
-def test_keys_enter_without_gradient():
-    dictionary = Dictionary(numbered(0, 3))
-    dictionary.enqueue(numbered(10, 2).requires_grad_())
-    assert not dictionary.entries.requires_grad
 
 
 def test_enqueue_after_backward_is_safe_and_before_backward_raises():
@@ -88,7 +71,7 @@ def test_enqueue_after_backward_is_safe_and_before_backward_raises():
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2,), (2, 2, 2), (0, 2)])
-def test_enqueue_raises_on_other_shapes(shape):
+def test_keys_of_another_shape_are_refused(shape):
     dictionary = Dictionary(numbered(0, 4))
     sizes = ", ".join(map(str, shape))
     with pytest.raises(ValueError, match=rf"shape \({sizes},?\); this dictionary takes \(n >= 1, 2\)"):
@@ -102,17 +85,12 @@ def test_initial_contents_need_entries_and_features(shape):
         Dictionary(torch.zeros(shape))
 
 
-def test_unit_noise_lies_on_the_sphere():
-    noise = unit_noise(400, 16, generator=torch.Generator().manual_seed(0))
-    assert noise.shape == (400, 16)
-    torch.testing.assert_close(noise.norm(dim=1), torch.ones(400))
-    assert noise.mean(0).norm() < 3 / 400**0.5  # the mean of 400 random directions has norm about 0.05
-    assert torch.equal(noise, unit_noise(400, 16, generator=torch.Generator().manual_seed(0)))
-
-
-def test_sequence_noise_is_normalised_over_the_dictionary():
-    noise = sequence_noise(640, 5, 6, generator=torch.Generator().manual_seed(0))
-    assert noise.shape == (640, 5, 6)
+def test_initial_noise_lies_on_the_sphere_or_is_normalised_over_the_dictionary():
+    unit, again = (unit_noise(400, 16, generator=torch.Generator().manual_seed(0)) for _ in range(2))
+    assert unit.shape == (400, 16) and torch.equal(unit, again)
+    torch.testing.assert_close(unit.norm(dim=1), torch.ones(400))
+    assert unit.mean(0).norm() < 3 / 400**0.5  # the mean of 400 random directions has norm about 0.05
+    noise, again = (sequence_noise(640, 5, 6, generator=torch.Generator().manual_seed(0)) for _ in range(2))
+    assert noise.shape == (640, 5, 6) and torch.equal(noise, again)
     torch.testing.assert_close(noise.norm(dim=0), torch.ones(5, 6))
     assert noise.std().item() == pytest.approx(640**-0.5, rel=0.01)
-    assert torch.equal(noise, sequence_noise(640, 5, 6, generator=torch.Generator().manual_seed(0)))

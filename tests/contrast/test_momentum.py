@@ -1,12 +1,25 @@
-"""The momentum encoder and its shuffled keys against cases worked out by hand and plain loops."""
+"""The momentum encoder, ghost groups and shuffled keys against torch, plain loops and cases worked out by hand."""
 
 import copy
 
+import data_parallel
 import pytest
 import torch
 from torch import nn
 
-from repro.contrast.momentum import GhostBatchNorm2d, MomentumEncoder, encode_shuffled
+from repro.contrast.momentum import (
+    GhostBatchNorm1d,
+    GhostBatchNorm2d,
+    GhostBatchNorm3d,
+    MomentumEncoder,
+    WholeBatchNorm1d,
+    average_gradients,
+    average_statistics,
+    dealt,
+    encode_shuffled,
+    gather,
+    groups_here,
+)
 
 
 def scalar(value):
@@ -21,14 +34,15 @@ def encoder_with_head(seed=0):
     return nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 2))
 
 
+# ---------------------------------------------------------------------------------------------- the twin
+
+
 def test_every_part_is_copied_at_the_start():
     encoder = encoder_with_head()
     twin = MomentumEncoder(encoder, 0.9).twin
-    for (name, copied), (_, learned) in zip(twin.named_parameters(), encoder.named_parameters(), strict=True):
-        assert torch.equal(copied, learned), name
-        assert copied.data_ptr() != learned.data_ptr(), name
-        assert learned.requires_grad
-        assert not copied.requires_grad
+    for (name, copied), learned in zip(twin.named_parameters(), encoder.parameters(), strict=True):
+        assert torch.equal(copied, learned) and copied.data_ptr() != learned.data_ptr(), name
+        assert learned.requires_grad and not copied.requires_grad
 
 
 def test_update_follows_the_sequence_worked_out_by_hand():
@@ -47,10 +61,8 @@ def test_update_equals_a_loop(momentum):
     encoder, learned = encoder_with_head(0), encoder_with_head(1)
     follower = MomentumEncoder(encoder, momentum)
     follower.update(learned)
-    for moved, start, goal in zip(
-        follower.twin.parameters(), encoder.parameters(), learned.parameters(), strict=True
-    ):
-        torch.testing.assert_close(moved, momentum * start + (1 - momentum) * goal, check_stride=True)
+    for mine, start, goal in zip(follower.twin.parameters(), encoder.parameters(), learned.parameters(), strict=True):
+        torch.testing.assert_close(mine, momentum * start + (1 - momentum) * goal, check_stride=True)
 
 
 def test_update_inside_autocast_is_exact_and_takes_effect():
@@ -61,11 +73,9 @@ def test_update_inside_autocast_is_exact_and_takes_effect():
         inside(x)
         inside.update(learned)
         after = inside(x)
-    for one, other in zip(inside.twin.parameters(), outside.twin.parameters(), strict=True):
-        assert one.dtype == torch.float32
-        assert torch.equal(one, other)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(after, outside(x))
+    for one, other in zip(inside.twin.parameters(), outside.twin.parameters(), strict=True):
+        assert one.dtype == torch.float32 and torch.equal(one, other)
 
 
 def test_forward_makes_no_graph_and_passes_arguments_on():
@@ -79,41 +89,118 @@ def test_forward_makes_no_graph_and_passes_arguments_on():
     torch.testing.assert_close(key, encoder(x, factor=2).detach())
 
 
-def test_buffers_come_from_the_twins_own_forward():
-    encoder = encoder_with_head()
-    follower = MomentumEncoder(encoder, 0.9)
-    encoder(torch.randn(8, 3) + 5)
-    follower.update(encoder)
+def test_buffers_come_from_the_twins_own_forward_and_the_state_holds_the_twin_alone():
+    encoder, learned = encoder_with_head(0), encoder_with_head(1)
+    follower = MomentumEncoder(encoder, 0.5)
+    learned(torch.randn(8, 3) + 5)
+    follower.update(learned)
     assert (follower.twin[1].running_mean == 0).all()
     follower(torch.randn(8, 3))
     assert follower.twin[1].num_batches_tracked == 1
-
-
-def test_state_holds_the_twin_alone_and_round_trips():
-    encoder, learned = encoder_with_head(0), encoder_with_head(1)
-    follower = MomentumEncoder(encoder, 0.5)
-    follower.update(learned)
     state = follower.state_dict()
     assert list(state) == [f"twin.{name}" for name in encoder.state_dict()]
     restored = MomentumEncoder(learned, 0.5)
     restored.load_state_dict(state)
-    for name, value in restored.state_dict().items():
-        assert torch.equal(value, state[name]), name
+    assert all(torch.equal(value, state[name]) for name, value in restored.state_dict().items())
 
 
 @pytest.mark.parametrize("momentum", [-0.1, 1.1, float("nan")])
-def test_momentum_outside_its_range_raises(momentum):
+def test_momentum_outside_its_range_is_refused(momentum):
     with pytest.raises(ValueError, match=f"momentum={momentum} should be between 0 and 1"):
         MomentumEncoder(scalar(1.0), momentum)
 
 
 @pytest.mark.parametrize("other", [nn.Linear(3, 5), nn.Linear(3, 4, bias=False), nn.Linear(1, 4)])
-def test_updating_with_another_encoder_raises_and_changes_nothing(other):
+def test_updating_with_another_encoder_is_refused_and_changes_nothing(other):
     follower = MomentumEncoder(nn.Linear(3, 4), 0.5)
     before = follower.twin.weight.clone()
     with pytest.raises(ValueError, match=r"of the twin and .* of the encoder differ in number or shape"):
         follower.update(other)
     assert torch.equal(follower.twin.weight, before)
+
+
+# ---------------------------------------------------------------------------------------------- ghost groups
+
+
+@pytest.mark.parametrize(("ghost_kind", "plain_kind", "groups", "shape", "layout"), [
+    *((GhostBatchNorm2d, nn.BatchNorm2d, groups, (8, 3, 5, 4), layout) for groups in (1, 2, 4, 8)
+      for layout in (torch.contiguous_format, torch.channels_last)),
+    (GhostBatchNorm1d, nn.BatchNorm1d, 2, (6, 3), torch.contiguous_format),
+    (GhostBatchNorm1d, nn.BatchNorm1d, 2, (6, 3, 7), torch.contiguous_format),
+    (GhostBatchNorm3d, nn.BatchNorm3d, 2, (6, 3, 2, 5, 4), torch.channels_last_3d),
+])
+def test_ghost_normalisation_equals_plain_normalisation_of_every_part(ghost_kind, plain_kind, groups, shape, layout):
+    torch.manual_seed(0)
+    ghost, plain = ghost_kind(3, groups).double(), [plain_kind(3).double() for _ in range(groups)]
+    nn.init.normal_(ghost.weight)
+    nn.init.normal_(ghost.bias)
+    for alone in plain:
+        alone.load_state_dict(ghost.state_dict())
+    for step in range(2):
+        samples = (step + torch.randn(shape, dtype=torch.float64)).contiguous(memory_format=layout)
+        together, apart = samples.clone().requires_grad_(), samples.clone().requires_grad_()
+        found = ghost(together)
+        expected = torch.cat([alone(part) for alone, part in zip(plain, apart.chunk(groups), strict=True)])
+        assert found.stride() == samples.stride()
+        torch.testing.assert_close(found, expected)
+        upstream = torch.randn_like(samples)
+        found.backward(upstream)
+        expected.backward(upstream)
+        torch.testing.assert_close(together.grad, apart.grad)
+    for name in ("weight", "bias"):
+        torch.testing.assert_close(getattr(ghost, name).grad, sum(getattr(alone, name).grad for alone in plain))
+    for name in ("running_mean", "running_var"):
+        expected = torch.stack([getattr(alone, name) for alone in plain]).mean(0)
+        torch.testing.assert_close(getattr(ghost, name), expected)
+    assert ghost.num_batches_tracked == 2
+    plain[0].load_state_dict(ghost.state_dict())
+    assert torch.equal(ghost.eval()(samples[:5]), plain[0].eval()(samples[:5]))
+    with pytest.raises(ValueError, match=r"expected .* input"):
+        ghost(torch.zeros(2, 3, 4, 4, 4, 4, dtype=torch.float64))
+
+
+def test_ghost_normalisation_of_a_case_worked_out_by_hand():
+    ghost = GhostBatchNorm2d(1, 2)
+    images = torch.tensor([0.0, 2.0, 10.0, 14.0]).view(4, 1, 1, 1)
+    # Means 1 and 12, biased variances 1 and 4, unbiased ones 2 and 8.
+    torch.testing.assert_close(ghost(images).flatten(), torch.tensor([-1.0, 1.0, -1.0, 1.0]), rtol=0, atol=1e-5)
+    torch.testing.assert_close(ghost.running_mean, torch.tensor([0.65]))  # 0.1 times 6.5
+    torch.testing.assert_close(ghost.running_var, torch.tensor([1.4]))  # 0.9 + 0.1 times 5
+
+
+def test_statistics_of_half_precision_images_are_float32():
+    ghost, exact = GhostBatchNorm2d(3, 2), GhostBatchNorm2d(3, 2).double()
+    images = (30 + torch.randn(64, 3, 8, 8)).bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = ghost(images)
+    assert found.dtype == torch.bfloat16 and ghost.running_mean.dtype == torch.float32
+    torch.testing.assert_close(found.double(), exact(images.double()), rtol=2**-7, atol=2**-7)
+    torch.testing.assert_close(ghost.running_mean.double(), exact.running_mean, rtol=1e-6, atol=0)
+    torch.testing.assert_close(ghost.running_var.double(), exact.running_var, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("groups", [0, -2])
+def test_groups_below_one_are_refused(groups):
+    with pytest.raises(ValueError, match=f"groups={groups} should be at least 1"):
+        GhostBatchNorm2d(3, groups)
+
+
+@pytest.mark.parametrize(("samples", "groups"), [(6, 4), (2, 4), (1, 2)])
+def test_a_batch_that_groups_do_not_divide_is_refused_and_changes_nothing(samples, groups):
+    ghost = GhostBatchNorm2d(3, groups)
+    with pytest.raises(ValueError, match=f"{samples} samples .* into {groups} .*choose a batch .* groups={groups}"):
+        ghost(torch.randn(samples, 3, 2, 2))
+    assert ghost.num_batches_tracked == 0 and (ghost.running_mean == 0).all()
+
+
+# ---------------------------------------------------------------------------------------------- order, shuffling
+
+
+def test_dealing_by_hand_and_back():
+    rows = torch.arange(6)[:, None]
+    assert dealt(rows, 2).flatten().tolist() == [0, 2, 4, 1, 3, 5]
+    assert dealt(rows, 3).flatten().tolist() == [0, 3, 1, 4, 2, 5]
+    assert all(torch.equal(dealt(dealt(rows, hands), 6 // hands), rows) for hands in (1, 2, 3, 6))
 
 
 @pytest.mark.parametrize("samples", [1, 2, 12])
@@ -124,20 +211,84 @@ def test_shuffled_keys_by_a_loop(samples):
     order = torch.randperm(samples, generator=torch.Generator().manual_seed(3)).tolist()
     shuffled = copy.deepcopy(ghost)(torch.stack([images[place] for place in order])).flatten(1)
     assert keys.shape == (samples, 48)
-    for key, place in zip(shuffled, order, strict=True):
-        assert torch.equal(keys[place], key)
+    assert all(torch.equal(keys[place], key) for key, place in zip(shuffled, order, strict=True))
     assert (samples == 12) == (not torch.allclose(keys, ghost(images).flatten(1)))  # company matters
 
 
 def test_shuffling_changes_company_from_call_to_call_and_follows_its_generator():
     images, seen = torch.arange(20.0)[:, None], []
     generator = torch.Generator().manual_seed(0)
-    start = generator.get_state()
-    before = torch.get_rng_state()
+    start, before = generator.get_state(), torch.get_rng_state()
     for _ in range(2):
         keys = encode_shuffled(lambda rows: seen.append(rows) or 2 * rows, images, generator=generator)
         assert torch.equal(keys, 2 * images)
-    assert not torch.equal(seen[0], seen[1])
     encode_shuffled(lambda rows: seen.append(rows) or rows, images, generator=generator.set_state(start))
-    assert torch.equal(seen[2], seen[0])
+    assert torch.equal(seen[2], seen[0]) and not torch.equal(seen[0], seen[1])
     assert torch.equal(torch.get_rng_state(), before)
+
+
+# ---------------------------------------------------------------------------------------------- processes
+
+
+def test_a_process_alone_holds_all_groups_rows_and_means():
+    rows = torch.randn(4, 3)
+    assert groups_here(8, 16) == 8 and gather(rows) is rows
+    whole, plain = WholeBatchNorm1d(3), nn.BatchNorm1d(3)
+    assert torch.equal(whole(rows), plain(rows))
+    whole(rows).sum().backward()
+    before = [value.clone() for value in (*whole.buffers(), whole.bias.grad)]
+    average_statistics(whole)
+    average_gradients(whole.parameters())
+    assert all(torch.equal(*pair) for pair in zip((*whole.buffers(), whole.bias.grad), before, strict=True))
+    whole.load_state_dict(plain.state_dict())
+    assert torch.equal(whole.eval()(rows[:1]), plain.eval()(rows[:1]))
+
+
+@pytest.fixture(scope="module")
+def views():
+    draws = torch.Generator().manual_seed(2)
+    return torch.randn(3, 2, 8, 3, 6, 6, dtype=torch.float64, generator=draws)  # steps, views, images
+
+
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory, views):
+    return data_parallel.in_two_processes(tmp_path_factory.mktemp("two"), small_encoder(), views)
+
+
+def small_encoder():
+    torch.manual_seed(4)
+    return data_parallel.SmallEncoder().double()
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_two_processes_equal_one_with_two_ghost_groups(two_processes, views, shuffle):
+    one = data_parallel.train(small_encoder(), views, shuffle=shuffle)
+    for rank, found in enumerate(two_processes):
+        for mine, expected in zip(found[shuffle]["steps"], one["steps"], strict=True):
+            torch.testing.assert_close(mine["own keys"], expected["own keys"][rank::2])
+            torch.testing.assert_close(mine["queries"], expected["queries"])
+            torch.testing.assert_close(mine["gradients"], expected["gradients"])
+        for name in ("model", "twin", "dictionary"):
+            torch.testing.assert_close(found[shuffle][name], one[name])
+
+
+def test_shuffling_changes_the_keys_of_two_processes_and_not_their_first_queries(two_processes):
+    for found in two_processes:
+        together, shuffled = (found[shuffle]["steps"][0] for shuffle in (False, True))
+        assert torch.equal(together["queries"], shuffled["queries"])
+        assert not torch.allclose(together["own keys"], shuffled["own keys"])
+
+
+@pytest.mark.parametrize(("samples", "seed"), data_parallel.EXCHANGES)
+def test_two_processes_encode_the_shuffled_rows_of_one(two_processes, samples, seed):
+    whole = data_parallel.whole_batch(2 * samples)
+    order = torch.randperm(2 * samples, generator=torch.Generator().manual_seed(seed))
+    for rank, found in enumerate(two_processes):
+        seen, keys = found["exchange"][samples, seed]
+        assert torch.equal(seen, whole[order[rank::2]]) and torch.equal(keys, whole[rank::2].mean((2, 3)))
+
+
+def test_gathered_rows_are_in_the_order_of_the_whole_batch_and_groups_that_cannot_be_shared_are_refused(two_processes):
+    for found in two_processes:
+        assert found["gathered"].flatten().tolist() == [0, 10, 1, 11, 2, 12]
+        assert found["error"].startswith("groups=3 cannot be divided among 2 processes")

@@ -1,4 +1,4 @@
-"""Every objective against a loop written from its equation, then its values known in advance and its errors."""
+"""Every objective against a loop written from its equation; identities, known values, precision, memory and errors."""
 
 import math
 from functools import partial
@@ -17,9 +17,12 @@ from slow_objectives import (
     sequence_inputs,
     slow_distance,
     slow_info_nce,
+    slow_relations,
     slow_sequence_contrast,
 )
+from watched import largest_tensor
 
+from repro.contrast import objectives
 from repro.contrast.objectives import (
     attraction,
     ceil,
@@ -31,8 +34,11 @@ from repro.contrast.objectives import (
     sce,
     sce_target,
     sequence_contrast,
+    squared_error,
     vanilla,
 )
+
+# ---------------------------------------------------------------------------------------------- against loops
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -40,7 +46,9 @@ from repro.contrast.objectives import (
 def test_contrast_equals_its_loop(name, shape):
     fast, slow, settings = CONTRASTS[name]
     query, key, negatives = contrast_inputs(*shape)
-    assert_same(fast(query, key, negatives, **settings), slow(query, key, negatives, **settings), (query, negatives))
+    loss = fast(query, key, negatives, **settings)
+    assert_same(loss, slow(query, key, negatives, **settings), (query, negatives))
+    assert torch.autograd.grad(loss, key, allow_unused=True) == (None,)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (4, 1, 3, 2), (1, 5, 1, 3), (3, 5, 7, 4)])
@@ -48,7 +56,9 @@ def test_contrast_equals_its_loop(name, shape):
 def test_objective_of_several_keys_equals_its_loop(name, shape):
     fast, slow, settings = JOINT[name]
     query, keys, negatives = joint_inputs(*shape)
-    assert_same(fast(query, keys, negatives, **settings), slow(query, keys, negatives, **settings), (query, negatives))
+    loss = fast(query, keys, negatives, **settings)
+    assert_same(loss, slow(query, keys, negatives, **settings), (query, negatives))
+    assert torch.autograd.grad(loss, keys, allow_unused=True) == (None,)
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (1, 4), (5, 3)])
@@ -56,54 +66,39 @@ def test_attraction_equals_squared_distance_of_both_sides(n, d):
     query, target = projections(n, d, seed=0), projections(n, d, seed=1)
     slow = sum(((q - t) ** 2).sum() for q, t in zip(query, target, strict=True)) / n
     torch.testing.assert_close(attraction(query, target), slow, rtol=1e-12, atol=1e-12)
-    for side, other in ((query, target), (target, query)):
-        (gradient,) = torch.autograd.grad(attraction(query, target), side)
-        torch.testing.assert_close(gradient, -2 * other / n, rtol=1e-12, atol=1e-12)
+    gradients = torch.autograd.grad(attraction(query, target), (query, target))
+    torch.testing.assert_close(gradients, (-2 * target / n, -2 * query / n), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", SEQUENCE_SHAPES)
-def test_reconstruction_equals_its_loop(shape):
+def test_reconstructions_equal_their_loops(shape):
     decoded, sequence, _, lengths = sequence_inputs(*shape)
-    distances = [slow_distance(*each) for each in zip(decoded, sequence, lengths.tolist(), strict=True)]
-    assert_same(reconstruction(decoded, sequence, lengths), sum(distances) / len(distances), (decoded, sequence))
+    triples = list(zip(decoded, sequence, lengths.tolist(), strict=True))
+    distances = [slow_distance(*triple) for triple in triples]
+    assert_same(reconstruction(decoded, sequence, lengths), sum(distances) / len(triples), (decoded, sequence))
+    squares = [sum((r[t] - x[t]).square().sum() for t in range(length)) for r, x, length in triples]
+    assert_same(squared_error(decoded, sequence, lengths), sum(squares) / len(triples), (decoded, sequence))
 
 
 @pytest.mark.parametrize("shape", [*SEQUENCE_SHAPES, (3, 11, 4, 4, 2)])  # the last: entries three at a time
 def test_sequence_contrast_equals_its_loop(shape):
     inputs = sequence_inputs(*shape)
-    fast, slow = sequence_contrast(*inputs, 0.3), slow_sequence_contrast(*inputs, 0.3)
-    assert_same(fast, slow, (inputs[0], inputs[2]))
+    loss = sequence_contrast(*inputs, 0.3)
+    assert_same(loss, slow_sequence_contrast(*inputs, 0.3), (inputs[0], inputs[2]))
+    assert torch.autograd.grad(loss, inputs[1], allow_unused=True) == (None,)
 
 
-@pytest.mark.parametrize("objective", [reconstruction, partial(sequence_contrast, temperature=0.3)])
-def test_frames_beyond_the_length_are_ignored_even_if_not_finite(objective):
+@pytest.mark.parametrize("name", ["reconstruction", "sequence_contrast"])
+def test_frames_beyond_the_length_are_ignored_even_if_not_finite(name):
     decoded, other, negatives, _ = sequence_inputs(2, 3, 5, 5, 2)
-    rest = [negatives, torch.tensor([2, 5])] if isinstance(objective, partial) else [torch.tensor([2, 5])]
-    broken = decoded.detach().clone()
+    lengths, broken = torch.tensor([2, 5]), decoded.detach().clone()
     broken[0, 2:] = math.nan
     broken.requires_grad_()
-    loss = objective(broken, other, *rest)
-    torch.testing.assert_close(loss, objective(decoded, other, *rest))
-    (gradient,) = torch.autograd.grad(loss, broken)
-    assert gradient.isfinite().all()
-    assert (gradient[0, 2:] == 0).all()
-
-
-def test_keys_are_constants():
-    query, key, negatives = contrast_inputs(3, 4, 2)
-    keys = projections(3, 2, 2, seed=5)
-    decoded, key_decoded, entries, lengths = sequence_inputs(3, 4, 5, 5, 2)
-    losses = [
-        (info_nce(query, key, negatives, 0.2), key),
-        (jcl(query, keys, negatives, 0.2, 1.0), keys),
-        (vanilla(query, keys, negatives, 0.2), keys),
-        (sce(query, key, negatives, 0.2, 0.1, 0.5), key),
-        (ressl(query, key, negatives, 0.2, 0.1), key),
-        (ceil(query, key, negatives, 0.2), key),
-        (sequence_contrast(decoded, key_decoded, entries, lengths, 0.2), key_decoded),
-    ]
-    for loss, constant in losses:
-        assert torch.autograd.grad(loss, constant, allow_unused=True) == (None,)
+    given = (lengths,) if name == "reconstruction" else (negatives, lengths, 0.3)
+    loss = getattr(objectives, name)(broken, other, *given)
+    torch.testing.assert_close(loss, getattr(objectives, name)(decoded, other, *given))
+    gradient, = torch.autograd.grad(loss, broken)
+    assert gradient.isfinite().all() and (gradient[0, 2:] == 0).all()
 
 
 @pytest.mark.parametrize(("n", "k", "d"), SHAPES)
@@ -112,30 +107,68 @@ def test_info_nce_leaves_excluded_negatives_out(n, k, d):
     excluded = torch.rand(n, k, generator=torch.Generator().manual_seed(5)) < 0.5
     slow = [slow_info_nce(query[i : i + 1], key[i : i + 1], negatives[~excluded[i]], 0.2) for i in range(n)]
     assert_same(info_nce(query, key, negatives, 0.2, excluded=excluded), sum(slow) / n, (query,))
+    loss = info_nce(query, key, negatives, 0.2, excluded=torch.ones(n, k, dtype=torch.bool))
+    assert loss.item() == 0 and torch.autograd.grad(loss, query)[0].eq(0).all()
 
 
-def test_info_nce_of_a_query_without_negatives_is_zero():
-    query, key, negatives = contrast_inputs(1, 3, 4)
-    loss = info_nce(query, key, negatives, 0.2, excluded=torch.ones(1, 3, dtype=torch.bool))
-    gradient, = torch.autograd.grad(loss, query)
-    assert loss.item() == 0 and gradient.eq(0).all()
+# ---------------------------------------------------------------------------------------------- identities
 
 
-# Values known in advance
+def test_jcl_is_info_nce_with_one_key_and_on_mean_keys_without_strength_and_bounds_the_mean():
+    query, keys, negatives = joint_inputs(4, 5, 6, 3)
+    for strength in (0.0, 4.0):
+        loss = jcl(query, keys[:, :1], negatives, 0.2, strength)
+        assert_same(loss, info_nce(query, keys[:, 0], negatives, 0.2), (query, negatives))
+    on_means = info_nce(query, keys.mean(1), negatives, 0.5)
+    assert_same(jcl(query, keys, negatives, 0.5, 0.0), on_means, (query, negatives))
+    expected = sum(info_nce(query, keys[:, m], negatives, 0.5) for m in range(5)) / 5
+    assert_same(vanilla(query, keys, negatives, 0.5), expected, (query, negatives))
+    assert on_means < expected < jcl(query, keys, negatives, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sce_decomposes(shape, weight):
+    query, key, negatives = contrast_inputs(*shape)
+    parts = ressl(query, key, negatives, 0.1, 0.05) + ceil(query, key, negatives, 0.1)
+    expected = weight * info_nce(query, key, negatives, 0.1) + (1 - weight) * parts
+    assert_same(sce(query, key, negatives, 0.1, 0.05, weight), expected, (query, negatives))
+
+
+@pytest.mark.parametrize("masked_positive", [True, False])
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("n, k, d", SHAPES)
+def test_sce_is_the_cross_entropy_of_prediction_and_target(n, k, d, weight, masked_positive):
+    query, key, negatives = contrast_inputs(n, k, d)
+    target = sce_target(key, negatives, 0.3, weight, masked_positive)
+    predicted = prediction(query, key, negatives, 0.2)
+    for row, k_i in zip(target, key, strict=True):
+        expected = [(1 - weight) * s for s in slow_relations(k_i, negatives, 0.3, 0.0 if masked_positive else 1.0)]
+        torch.testing.assert_close(row[0], expected[0] + weight, check_dtype=False)
+        torch.testing.assert_close(row[1:], torch.stack(expected[1:]), check_dtype=False)
+    for row, q, k_i in zip(predicted, query, key, strict=True):
+        exponentials = torch.stack([torch.exp(q @ other / 0.2) for other in (k_i, *negatives)])
+        torch.testing.assert_close(row, exponentials / exponentials.sum())
+    assert not target.requires_grad
+    cross_entropy = -(target * predicted.log()).sum(1).mean()
+    assert_same(sce(query, key, negatives, 0.2, 0.3, weight, masked_positive), cross_entropy, (query, negatives))
+
+
+# ---------------------------------------------------------------------------------------------- values known in advance
 
 
 @pytest.mark.parametrize("k", [1, 7])
 def test_values_when_all_logits_agree(k):
     same = torch.tensor([0.6, 0.8], dtype=torch.float64)
-    query, key, negatives = same.expand(3, 2), same.expand(3, 2), same.expand(k, 2)
+    query, keys, negatives = same.expand(3, 2), same.expand(3, 5, 2), same.expand(k, 2)
     zeros, entries, lengths = torch.zeros(3, 4, 2), torch.zeros(k, 4, 2), torch.tensor([1, 4, 2])
     values = {
-        info_nce(query, key, negatives, 0.1): math.log(k + 1),
-        jcl(query, key.unsqueeze(1).expand(3, 5, 2), negatives, 0.1, 4.0): math.log(k + 1),
-        vanilla(query, key.unsqueeze(1).expand(3, 5, 2), negatives, 0.1): math.log(k + 1),
-        sce(query, key, negatives, 0.1, 0.05, 0.5): math.log(k + 1),
-        ressl(query, key, negatives, 0.1, 0.05): math.log(k),
-        ceil(query, key, negatives, 0.1): math.log((k + 1) / k),
+        info_nce(query, query, negatives, 0.1): math.log(k + 1),
+        jcl(query, keys, negatives, 0.1, 4.0): math.log(k + 1),
+        vanilla(query, keys, negatives, 0.1): math.log(k + 1),
+        sce(query, query, negatives, 0.1, 0.05, 0.5): math.log(k + 1),
+        ressl(query, query, negatives, 0.1, 0.05): math.log(k),
+        ceil(query, query, negatives, 0.1): math.log((k + 1) / k),
         sequence_contrast(zeros, zeros, entries, lengths, 0.1): math.log(k + 1),
     }
     for value, expected in values.items():
@@ -158,79 +191,123 @@ def test_a_positive_of_probability_one_is_exact():
     assert torch.autograd.grad(loss, one)[0].item() == pytest.approx(200, rel=1e-12)
 
 
+# ---------------------------------------------------------------------------------------------- precision and memory
+
+
+def inputs_of(name, dtype):
+    """An objective with its settings, and float tensors for it."""
+    if name in CONTRASTS | JOINT:
+        fast, _, settings = (CONTRASTS | JOINT)[name]
+        return partial(fast, **settings), contrast_inputs(8, 40, 16, dtype) if name in CONTRASTS else joint_inputs(
+            8, 3, 40, 16, dtype)
+    if name == "attraction":
+        return attraction, contrast_inputs(8, 40, 16, dtype)[:2]
+    *sequences, lengths = sequence_inputs(4, 6, 5, 5, 3, dtype)
+    if name == "sequence_contrast":
+        return partial(sequence_contrast, lengths=lengths, temperature=0.1), sequences
+    return partial(getattr(objectives, name), lengths=lengths), sequences[:2]
+
+
+NAMES = [*CONTRASTS, *JOINT, "attraction", "reconstruction", "squared_error", "sequence_contrast"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", NAMES)
+def test_autocast_leaves_the_loss_in_float32(name, dtype):
+    objective, tensors = inputs_of(name, torch.float32)
+    tensors = [tensor.detach().to(dtype) for tensor in tensors]
+    tensors[0].requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = objective(*tensors)
+    assert loss.dtype == torch.float32 and torch.equal(loss, objective(*(tensor.float() for tensor in tensors)))
+    gradient, = torch.autograd.grad(loss, tensors[0])
+    assert gradient.dtype == dtype and gradient.isfinite().all()
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("name", [*CONTRASTS, *JOINT, "sequence_contrast"])
 def test_huge_logits_do_not_overflow(name, sign):
-    query, key, negatives = contrast_inputs(3, 4, 2, dtype=torch.float32)
-    if name == "sequence_contrast":
-        decoded, other, entries, lengths = sequence_inputs(3, 4, 5, 5, 2, dtype=torch.float32)
-        query, loss = decoded, sequence_contrast(decoded, 1e4 * sign * other, 1e4 * entries, lengths, 0.01)
-    elif name in JOINT:
-        fast, _, settings = JOINT[name]
-        keys = 100 * sign * torch.stack([key, negatives[:3]], dim=1)
-        loss = fast(query, keys, 100 * negatives, **settings | {"temperature": 0.01})
-    else:
-        fast, _, settings = CONTRASTS[name]
-        loss = fast(query, 100 * sign * key, 100 * negatives, **settings | {"temperature": 0.01})
-    assert loss.isfinite()
-    assert torch.autograd.grad(loss, query)[0].isfinite().all()
+    objective, (query, keys, negatives) = inputs_of(name, torch.float32)
+    loss = objective(query, 1e4 * sign * keys, 1e4 * negatives)
+    assert loss.isfinite() and torch.autograd.grad(loss, query)[0].isfinite().all()
 
 
-# Errors
+def test_float32_stays_accurate_where_most_frames_are_padding():
+    *tensors, _ = sequence_inputs(4, 16, 50, 50, 20)
+    lengths = torch.tensor([1, 2, 3, 50])
+    value = sequence_contrast(*(tensor.float() for tensor in tensors), lengths, 0.1)
+    torch.testing.assert_close(value.double(), sequence_contrast(*tensors, lengths, 0.1), rtol=1e-4, atol=0)
 
 
-def test_targets_and_predictions_check_what_they_are_given():
-    query, key, negatives = contrast_inputs(2, 3, 4)
-    with pytest.raises(ValueError, match=r"weight=1\.5 should be between 0"):
-        sce_target(key, negatives, 0.1, 1.5)
-    with pytest.raises(ValueError, match="key_temperature=0"):
-        sce_target(key, negatives, 0.0, 0.5)
-    with pytest.raises(ValueError, match="temperature=-1"):
-        prediction(query, key, negatives, -1.0)
-    with pytest.raises(ValueError, match="d=3 in negatives but d=4 in key"):
-        sce_target(key, negatives[:, :3], 0.1, 0.5)
-    with pytest.raises(ValueError, match="d=3 in negatives but d=4 in query"):
-        prediction(torch.ones(2, 4), torch.ones(2, 4), torch.ones(5, 3), 0.1)
+@pytest.mark.parametrize("name", [*CONTRASTS, *JOINT])
+def test_positives_and_negatives_are_never_joined_and_jcl_makes_no_covariance(name):
+    objective, tensors = inputs_of(name, torch.float32)
+    assert largest_tensor(objective, *tensors) == 40 * 16
 
 
-def zeros(*shape):
-    return torch.zeros(shape)
+def test_sequence_contrast_never_makes_all_differences_and_reads_no_value_back_from_the_device():
+    n, k, t, d = 16, 80, 10, 15
+    decoded, key_decoded, negatives, lengths = sequence_inputs(n, k, t, t, d, dtype=torch.float32)
+    used = largest_tensor(sequence_contrast, decoded, key_decoded, negatives.detach(), lengths, 0.1)
+    assert used <= max(n * k, n * t * d, k * t * d)
+    decoded, key_decoded = torch.empty(2, 32, 50, 150, device="meta", requires_grad=True)
+    negatives, lengths = torch.empty(2048, 50, 150, device="meta"), torch.empty(32, dtype=torch.int64, device="meta")
+    loss = sequence_contrast(decoded, key_decoded, negatives, lengths, 0.1)  # reading a meta tensor raises
+    assert torch.autograd.grad(loss, decoded)[0].shape == (32, 50, 150)
 
 
-def lengths_of(*values):
-    return torch.tensor(values)
+@pytest.mark.parametrize(("n", "k", "d", "sizes"), [(4, 21, 6, [5, 5, 5, 5, 1]), (3, 2, 5, [1, 1]),
+                                                    (1, 3, 2**20, [2, 1]), (1, 2, 2**22, [1, 1])])
+def test_differences_are_made_a_few_entries_after_another(n, k, d, sizes):
+    sequences, entries = torch.randn(n, d), torch.randn(k, d)
+    parts = [difference.clone() for _, difference in objectives._differences(sequences, entries)]
+    assert [part.shape[1] for part in parts] == sizes
+    assert torch.equal(torch.cat(parts, dim=1), sequences[:, None] - entries)
 
 
+# ---------------------------------------------------------------------------------------------- errors
+
+
+def of(*shapes):
+    return [torch.zeros(shape) for shape in shapes]
+
+
+CONTRAST, SEVERAL, PADDED = of((4, 8), (4, 8), (5, 8)), of((4, 8), (4, 2, 8), (5, 8)), of((2, 5, 3), (2, 5, 3))
+ONE_TO_TWO = torch.tensor([1, 2])
 BAD = [
-    (info_nce, [zeros(4, 8), zeros(4, 8), zeros(5, 7), 0.1], "d=7 in negatives but d=8 in query; .* one output size"),
-    (info_nce, [zeros(4, 8), zeros(4, 8), zeros(0, 8), 0.1], r"negatives has shape \(0, 8\), so K=0; .* at least one"),
-    (info_nce, [zeros(8), zeros(8), zeros(5, 8), 0.1], r"query has shape \(8,\); it should be \(N, d\)"),
-    (info_nce, [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.0], "temperature=0.0 should be positive"),
-    (partial(info_nce, excluded=zeros(4, 6) > 0), [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.1], "K=6 in excluded"),
-    (ceil, [zeros(4, 8), zeros(4, 8), zeros(5, 8), -0.1], "temperature=-0.1"),
-    (ressl, [zeros(4, 8), zeros(4, 8), zeros(5, 8), math.inf, 0.1], "temperature=inf"),
-    (ressl, [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.1, math.nan], "key_temperature=nan"),
-    (sce, [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.1, 0.0, 0.5], "key_temperature=0.0"),
-    (sce, [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.1, 0.1, 1.5], "weight=1.5 should be between 0"),
-    (sce, [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.1, 0.1, math.nan], "weight=nan"),
-    (jcl, [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.1, 1.0], r"keys has shape \(4, 8\); it should be \(N, M, d\)"),
-    (jcl, [zeros(4, 8), zeros(4, 0, 8), zeros(5, 8), 0.1, 1.0], "M=0; give at least one positive key"),
-    (jcl, [zeros(4, 8), zeros(4, 2, 8), zeros(5, 8), 0.1, -1.0], "strength=-1.0"),
-    (jcl, [zeros(4, 8), zeros(4, 2, 8), zeros(5, 8), 0.1, math.inf], "strength=inf"),
-    (vanilla, [zeros(4, 8), zeros(4, 8), zeros(5, 8), 0.1], r"keys has shape \(4, 8\); it should be \(N, M, d\)"),
-    (vanilla, [zeros(4, 8), zeros(4, 2, 8), zeros(5, 8), math.nan], "temperature=nan"),
-    (attraction, [zeros(4, 8), zeros(4, 7)], "d=7 in target but d=8 in query"),
-    (reconstruction, [zeros(2, 5, 3), zeros(2, 6, 3), lengths_of(1, 2)], "T=6 in sequence but T=5 in decoded"),
-    (reconstruction, [zeros(2, 5, 3), zeros(2, 5, 3), lengths_of(0, 4)], "from 0 to 4, but decoded has 5 frames"),
-    (reconstruction, [zeros(2, 5, 3), zeros(2, 5, 3), lengths_of(1, 6)], "from 1 to 6, but decoded has 5 frames"),
-    (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(0, 5, 3), lengths_of(1, 2), 0.1], "K=0"),
-    (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(4, 0, 3), lengths_of(1, 2), 0.1], "T'=0"),
-    (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(4, 5, 2), lengths_of(1, 2), 0.1], "D=2 in.* D=3 in"),
-    (sequence_contrast, [zeros(2, 5, 3), zeros(2, 5, 3), zeros(4, 5, 3), lengths_of(1, 2), 0.0], "temperature=0.0"),
+    (info_nce, [*of((4, 8), (4, 8), (5, 7)), 0.1], "d=7 in negatives but d=8 in query; .* one output size"),
+    (info_nce, [*of((4, 8), (4, 8), (0, 8)), 0.1], r"negatives has shape \(0, 8\), so K=0; .* at least one"),
+    (info_nce, [*of((8,), (8,), (5, 8)), 0.1], r"query has shape \(8,\); it should be \(N, d\)"),
+    (info_nce, [*CONTRAST, 0.0], "temperature=0.0 should be positive"),
+    (partial(info_nce, excluded=torch.zeros(4, 6) > 0), [*CONTRAST, 0.1], "K=6 in excluded"),
+    (ceil, [*CONTRAST, -0.1], "temperature=-0.1"),
+    (prediction, [*CONTRAST, -1.0], "temperature=-1"),
+    (ressl, [*CONTRAST, math.inf, 0.1], "temperature=inf"),
+    (ressl, [*CONTRAST, 0.1, math.nan], "key_temperature=nan"),
+    (sce, [*CONTRAST, 0.1, 0.0, 0.5], "key_temperature=0.0"),
+    (sce, [*CONTRAST, 0.1, 0.1, 1.5], "weight=1.5 should be between 0"),
+    (sce, [*CONTRAST, 0.1, 0.1, math.nan], "weight=nan"),
+    (sce_target, [*CONTRAST[1:], 0.1, -0.1], "weight=-0.1"),
+    (sce_target, [*CONTRAST[1:], 0.0, 0.5], "key_temperature=0"),
+    (sce_target, [*of((4, 8), (5, 7)), 0.1, 0.5], "d=7 in negatives but d=8 in key"),
+    (jcl, [*CONTRAST, 0.1, 1.0], r"keys has shape \(4, 8\); it should be \(N, M, d\)"),
+    (jcl, [*of((4, 8), (4, 0, 8), (5, 8)), 0.1, 1.0], "M=0; give at least one positive key"),
+    (jcl, [*SEVERAL, 0.1, -1.0], "strength=-1.0"),
+    (jcl, [*SEVERAL, 0.1, math.inf], "strength=inf"),
+    (vanilla, [*CONTRAST, 0.1], r"keys has shape \(4, 8\); it should be \(N, M, d\)"),
+    (vanilla, [*SEVERAL, math.nan], "temperature=nan"),
+    (attraction, of((4, 8), (4, 7)), "d=7 in target but d=8 in query"),
+    (squared_error, [*of((2, 5, 3), (2, 6, 3)), ONE_TO_TWO], "T=6 in sequence but T=5 in decoded"),
+    (reconstruction, [*PADDED, torch.tensor([0, 4])], "from 0 to 4, but decoded has 5 frames"),
+    (reconstruction, [*PADDED, torch.tensor([1, 6])], "from 1 to 6, but decoded has 5 frames"),
+    (sequence_contrast, [*PADDED, *of((0, 5, 3)), ONE_TO_TWO, 0.1], "K=0"),
+    (sequence_contrast, [*PADDED, *of((4, 0, 3)), ONE_TO_TWO, 0.1], "T'=0"),
+    (sequence_contrast, [*PADDED, *of((4, 5, 2)), ONE_TO_TWO, 0.1], "D=2 in.* D=3 in"),
+    (sequence_contrast, [*PADDED, *of((4, 5, 3)), ONE_TO_TWO, 0.0], "temperature=0.0"),
 ]
 
 
 @pytest.mark.parametrize(("objective", "arguments", "message"), BAD)
-def test_impossible_arguments_raise_with_the_numbers(objective, arguments, message):
+def test_impossible_arguments_are_refused_with_the_numbers(objective, arguments, message):
     with pytest.raises(ValueError, match=message):
         objective(*arguments)

@@ -48,15 +48,9 @@ def slow_distances(rows):
     return torch.stack([torch.stack([(row - other).square().sum() for other in rows]) for row in rows])
 
 
-def no_exclusion(candidates):
-    return torch.zeros(len(candidates), dtype=torch.bool)
-
-
-def chosen(strategy, tensors, *, n_select, excluded=None, seed=0, **given):
-    excluded = no_exclusion(tensors[0]) if excluded is None else excluded
+def rows_of(strategy, tensors, *, n_select, excluded=None, seed=0, **given):
+    """The rows that `select` gives, which are made sure to be distinct and admissible."""
     rows = select(strategy, *tensors, n_select=n_select, excluded=excluded, generator=drawing(seed), **given)
-    assert rows.shape == (n_select,)
-    assert rows.dtype == torch.int64
-    assert len(set(rows.tolist())) == n_select
-    assert not excluded[rows].any()
+    assert rows.shape == (n_select,) and rows.dtype == torch.int64
+    assert len(set(rows.tolist())) == n_select and (excluded is None or not excluded[rows].any())
     return rows.tolist()

@@ -60,19 +60,18 @@ SITTING = recording((FIRST, 0, still(43, 1)), (FIRST + 1, 0, wide(body(43, 2), r
 
 
 def changed(line, replacement, frames=TWO):
-    """The text of a recording with another line in one place, counted from 0; or what a function makes of it."""
+    """The text of a recording with another line in one place, counted from 0."""
     lines = text(frames).split(b"\r\n")
-    lines[line] = replacement(lines[line]) if callable(replacement) else replacement
+    lines[line] = replacement
     return b"\r\n".join(lines)
 
 
 def slow_read(contents):
     """[(id, frame, (25, 3) joints)], read value by value."""
-    lines = iter(contents.splitlines())
-    found = []
-    for frame in range(int(next(lines))):
-        for _ in range(int(next(lines))):
-            number = int(next(lines).split()[0])
-            joints = [[np.float32(value) for value in next(lines).split()[:3]] for _ in range(int(next(lines)))]
-            found.append((number, frame, joints))
+    words, found = iter(contents.split()), []
+    for frame in range(int(next(words))):
+        for _ in range(int(next(words))):
+            number, *_ = [int(next(words)), *(next(words) for _ in range(9))]
+            joints = [[next(words) for _ in range(12)][:3] for _ in range(int(next(words)))]
+            found.append((number, frame, [[np.float32(value) for value in joint] for joint in joints]))
     return found

@@ -32,33 +32,37 @@ def sequence_inputs(n, k, t, t_entries, d, dtype=torch.float64):
     return [*tensors, lengths]
 
 
-def slow_info_nce(query, key, negatives, temperature):
-    losses = []
-    for q, k in zip(query, key.detach(), strict=True):
-        exponentials = [torch.exp(q @ other / temperature) for other in (k, *negatives)]
-        losses.append(-torch.log(exponentials[0] / sum(exponentials)))
+def mean_over(samples, loss):
+    """The mean over samples of a loss."""
+    losses = [loss(*sample) for sample in samples]
     return sum(losses) / len(losses)
 
 
+def logs(query, others, temperature):
+    """log of each other's share under the softmax of the dot products."""
+    exponentials = [torch.exp(query @ other / temperature) for other in others]
+    return [torch.log(value / sum(exponentials)) for value in exponentials]
+
+
+def slow_info_nce(query, key, negatives, temperature):
+    return mean_over(zip(query, key.detach(), strict=True),
+                     lambda q, k: -logs(q, (k, *negatives), temperature)[0])
+
+
 def slow_jcl(query, keys, negatives, temperature, strength):
-    losses = []
-    for q, positives in zip(query, keys.detach(), strict=True):
+    def loss(q, positives):
         mean = sum(positives) / len(positives)
         covariance = sum(torch.outer(k - mean, k - mean) for k in positives) / len(positives)
         a = q @ mean / temperature
         joint = torch.exp(a + strength * (q @ covariance @ q) / (2 * temperature**2))
-        losses.append(torch.log(joint + sum(torch.exp(q @ n / temperature) for n in negatives)) - a)
-    return sum(losses) / len(losses)
+        return torch.log(joint + sum(torch.exp(q @ n / temperature) for n in negatives)) - a
+
+    return mean_over(zip(query, keys.detach(), strict=True), loss)
 
 
 def slow_vanilla(query, keys, negatives, temperature):
-    losses = []
-    for q, positives in zip(query, keys.detach(), strict=True):
-        repulsion = sum(torch.exp(q @ n / temperature) for n in negatives)
-        for k in positives:
-            positive = torch.exp(q @ k / temperature)
-            losses.append(-torch.log(positive / (positive + repulsion)))
-    return sum(losses) / len(losses)
+    pairs = [(q, k) for q, positives in zip(query, keys.detach(), strict=True) for k in positives]
+    return mean_over(pairs, lambda q, k: -logs(q, (k, *negatives), temperature)[0])
 
 
 def slow_relations(key, negatives, temperature, positive_exponential=0.0):
@@ -68,33 +72,25 @@ def slow_relations(key, negatives, temperature, positive_exponential=0.0):
 
 
 def slow_sce(query, key, negatives, temperature, key_temperature, weight, masked_positive=True):
-    losses = []
-    for q, k in zip(query, key.detach(), strict=True):
+    def loss(q, k):
         target = slow_relations(k, negatives, key_temperature, 0.0 if masked_positive else 1.0)
-        target = [(1 - weight) * share for share in target]
-        target[0] = target[0] + weight
-        exponentials = [torch.exp(q @ other / temperature) for other in (k, *negatives)]
-        logs = [torch.log(value / sum(exponentials)) for value in exponentials]
-        losses.append(-sum(w * log for w, log in zip(target, logs, strict=True)))
-    return sum(losses) / len(losses)
+        shares = [weight + (1 - weight) * target[0], *((1 - weight) * share for share in target[1:])]
+        return -sum(share * log for share, log in zip(shares, logs(q, (k, *negatives), temperature), strict=True))
+
+    return mean_over(zip(query, key.detach(), strict=True), loss)
 
 
 def slow_ressl(query, key, negatives, temperature, key_temperature):
-    losses = []
-    for q, k in zip(query, key.detach(), strict=True):
+    def loss(q, k):
         target = slow_relations(k, negatives, key_temperature)[1:]
-        exponentials = [torch.exp(q @ n / temperature) for n in negatives]
-        logs = [torch.log(value / sum(exponentials)) for value in exponentials]
-        losses.append(-sum(w * log for w, log in zip(target, logs, strict=True)))
-    return sum(losses) / len(losses)
+        return -sum(share * log for share, log in zip(target, logs(q, negatives, temperature), strict=True))
+
+    return mean_over(zip(query, key.detach(), strict=True), loss)
 
 
 def slow_ceil(query, key, negatives, temperature):
-    losses = []
-    for q, k in zip(query, key.detach(), strict=True):
-        exponentials = [torch.exp(q @ other / temperature) for other in (k, *negatives)]
-        losses.append(-torch.log(1 - exponentials[0] / sum(exponentials)))
-    return sum(losses) / len(losses)
+    return mean_over(zip(query, key.detach(), strict=True),
+                     lambda q, k: -torch.log(1 - torch.exp(logs(q, (k, *negatives), temperature)[0])))
 
 
 def slow_distance(sequence, other, length):
@@ -104,11 +100,11 @@ def slow_distance(sequence, other, length):
 
 
 def slow_sequence_contrast(decoded, key_decoded, negatives, lengths, temperature):
-    losses = []
-    for r, k, length in zip(decoded, key_decoded.detach(), lengths.tolist(), strict=True):
+    def loss(r, k, length):
         exponentials = [torch.exp(-slow_distance(r, other, length) / temperature) for other in (k, *negatives)]
-        losses.append(-torch.log(exponentials[0] / sum(exponentials)))
-    return sum(losses) / len(losses)
+        return -torch.log(exponentials[0] / sum(exponentials))
+
+    return mean_over(zip(decoded, key_decoded.detach(), lengths.tolist(), strict=True), loss)
 
 
 def assert_same(fast, slow, inputs):
@@ -123,11 +119,8 @@ CONTRASTS = {
     "ceil": (ceil, slow_ceil, {"temperature": 0.2}),
     "ressl": (ressl, slow_ressl, {"temperature": 0.2, "key_temperature": 0.1}),
     "sce": (sce, slow_sce, {"temperature": 0.2, "key_temperature": 0.1, "weight": 0.3}),
-    "sce, leaking": (
-        sce,
-        slow_sce,
-        {"temperature": 0.2, "key_temperature": 0.5, "weight": 0.3, "masked_positive": False},
-    ),
+    "sce, leaking": (sce, slow_sce, {
+        "temperature": 0.2, "key_temperature": 0.5, "weight": 0.3, "masked_positive": False}),
 }
 JOINT = {
     "jcl": (jcl, slow_jcl, {"temperature": 0.2, "strength": 1.5}),

@@ -9,8 +9,6 @@ import copy
 import torch
 from torch import nn
 
-from repro.skeleton.augment import apply_shear, shear_matrices, temporal_flip
-
 
 def slow_readout(model, sequence):
     """Top-layer state after the last frame of one unpadded sequence (T, D)."""
@@ -42,10 +40,19 @@ def slow_nce(positive, negatives):
     return -(positive.exp() / (positive.exp() + sum(negative.exp() for negative in negatives))).log()
 
 
-def slow_view(sequences, lengths, recipe, generator):
-    reverse = torch.rand(len(sequences), generator=generator) < recipe.flip
-    matrices = shear_matrices(len(sequences), recipe.shear, generator)
-    return apply_shear(temporal_flip(sequences, lengths, reverse), matrices)
+def slow_view(sequences, lengths, flip, shear, generator):
+    """Views made sequence by sequence, frame by frame and joint by joint, from draws of a generator."""
+    reverse = torch.rand(len(sequences), generator=generator) < flip
+    entries = shear * (2 * torch.rand(len(sequences), 3, 3, generator=generator) - 1)
+    views = torch.zeros_like(sequences)
+    parts = zip(views, sequences, lengths.tolist(), reverse, entries, strict=True)
+    for view, sequence, length, mirrored, matrix in parts:
+        for t in range(length):
+            frame = sequence[length - 1 - t if mirrored else t].view(-1, 3)
+            for joint, place in zip(view[t].view(-1, 3), frame, strict=True):
+                for row in range(3):
+                    joint[row] = sum((1 if row == c else matrix[row, c]) * place[c] for c in range(3))
+    return views
 
 
 class SlowStep:
@@ -66,9 +73,9 @@ class SlowStep:
         contrasts = recipe.has("CE") or recipe.has("CD")
         query = key = [None] * recipe.batch
         if contrasts or recipe.has("AE") or recipe.ad_input == "augmented":
-            query = slow_view(clean, lengths, recipe, generator)
+            query = slow_view(clean, lengths, recipe.flip, recipe.shear, generator)
         if contrasts:
-            key = slow_view(clean, lengths, recipe, generator)
+            key = slow_view(clean, lengths, recipe.flip, recipe.shear, generator)
         samples = [self._sample(*views) for views in zip(clean, query, key, self.lengths, strict=True)]
         self.losses = {term: torch.stack([sample[term] for sample in samples]).mean() for term in samples[0]}
         weights = {"AE": recipe.ae_weight, "CE": recipe.ce_weight, "AD": recipe.ad_weight, "CD": recipe.cd_weight}

@@ -51,7 +51,9 @@ COMMANDS = {
     ],
 }
 CHOICES = "--preset smoke --device cpu --engine inline"
-MEASURED = {"skeleton": (skeleton, "evaluate"), "image": (image, "_accuracies"), "audiovisual": (FineTuner, "accuracy")}
+MEASURED = {
+    "skeleton": (skeleton, "_accuracies"), "image": (image, "_accuracies"), "audiovisual": (FineTuner, "accuracy"),
+}
 around: list[str] = []  # phases that have begun and not ended
 TINY = {
     skeleton_recipe: {

@@ -1,6 +1,6 @@
+"""NW-UCLA from its files to sequences: a small distribution in its format, and the real one where it is; batches."""
+
 import dataclasses
-import logging
-import os
 import threading
 import time
 import zipfile
@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from made_up_skeletons import made_up
+from made_up_skeletons import CPU, made_up
 from ucla_files import body, recording, slow_view_invariant
 
 from repro.data import manifest
-from repro.skeleton import data, pipelines
+from repro.run import device
+from repro.skeleton import PIPELINES, data, pipelines
+from repro.skeleton.data import Sequences
+from repro.skeleton.pretrain import Pretrainer
+from repro.skeleton.recipe import paper
+from repro.skeleton.study import data_of, measure
 
 SMALL = dict(recording(name, body(length, length)) for name, length in (
     ("a01_s01_e00_v01", 1), ("a01_s01_e01_v01", 10), ("a02_s01_e00_v01", 11), ("a12_s02_e00_v02", 51),
@@ -29,7 +34,7 @@ def distribution(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     (tmp_path / "data_manifests").mkdir()
 
-    def write(files, unpacked=False, **counts):
+    def write(files=SMALL, unpacked=False, **counts):
         root = tmp_path / ("folder" if unpacked else "archive")
         (root / "nw_ucla" / "all_sqe").mkdir(parents=True)
         for name, contents in files.items():
@@ -50,229 +55,248 @@ def distribution(tmp_path, monkeypatch):
     return write
 
 
-def test_load_small_distribution(distribution):
-    loaded = data.load("ucla", distribution(SMALL))
-    assert loaded.sequences.shape == (5, 50, 60) and loaded.sequences.dtype == torch.float32
-    assert loaded.lengths.tolist() == [11, 50, 50, 50, 50]     # a02, a04, a08, a09, a12: sorted by file name
-    assert loaded.labels.tolist() == [1, 3, 6, 7, 9]
-    assert loaded.views.tolist() == [1, 3, 2, 3, 2] and loaded.subjects.tolist() == [1, 10, 2, 3, 2]
-    assert loaded.train.tolist() == [True, False, True, False, True] and (loaded.test == ~loaded.train).all()
-    assert (loaded.sequences[0, 11:] == 0).all() and (loaded.sequences[0, :11] != 0).any()
-    assert loaded.actions[6] == "donning" and len(loaded.bones) == 19
-
-
 @pytest.mark.parametrize(("pipeline", "steps"), [
     ("default", (slow_view_invariant, pipelines.scale, pipelines.thin_out)),
     ("unscaled", (slow_view_invariant, pipelines.thin_out)),
     ("interpolate", (slow_view_invariant, pipelines.interpolate)),
     ("raw", (pipelines.thin_out,)),
 ])
-def test_pipelines_are_their_steps(distribution, pipeline, steps):
-    loaded = data.load("ucla", distribution(SMALL), pipeline=pipeline)
+def test_a_small_distribution_in_every_pipeline(distribution, pipeline, steps):
+    loaded = data.load("ucla", distribution(), pipeline=pipeline)
+    assert loaded.sequences.shape == (5, 50, 60) and loaded.sequences.dtype == torch.float32
     for row, length in enumerate((11, 100, 99, 149, 51)):
         frames = body(length, length)
         for step in steps:
             frames = step(frames)
         assert loaded.lengths[row] == len(frames)
         np.testing.assert_allclose(loaded.sequences[row, :len(frames)], frames.reshape(len(frames), 60), atol=1e-5)
+        assert (loaded.sequences[row, len(frames):] == 0).all()
+    assert loaded.labels.tolist() == [1, 3, 6, 7, 9] and [loaded.actions[label] for label in (6, 9)] == [
+        "donning", "carry"]
+    assert loaded.views.tolist() == [1, 3, 2, 3, 2] and loaded.subjects.tolist() == [1, 10, 2, 3, 2]
+    assert loaded.test.tolist() == [False, True, False, True, False] and torch.equal(loaded.train, ~loaded.test)
+    assert len(loaded.bones) == 19
 
 
 def test_folder_and_archive_give_the_same_set(distribution):
-    packed = data.load("ucla", distribution(SMALL))
-    unpacked = data.load("ucla", distribution(SMALL, unpacked=True))
-    assert torch.equal(packed.sequences, unpacked.sequences) and packed.digest == unpacked.digest
+    assert data.load("ucla", distribution()).digest == data.load("ucla", distribution(unpacked=True)).digest
 
 
 def test_digest_follows_contents_and_pipeline(distribution):
-    root = distribution(SMALL)
-    digests = {data.load("ucla", root, pipeline=pipeline).digest for pipeline in data.PIPELINES}
+    root = distribution()
+    digests = {data.load("ucla", root, pipeline=pipeline).digest for pipeline in PIPELINES}
     assert len(digests) == 4 and data.load("ucla", root).digest in digests
 
 
-def test_unknown_options_and_names_raise(distribution):
-    root = distribution(SMALL)
-    with pytest.raises(TypeError, match="no option pipline; its options are pipeline, protocol"):
-        data.load("ucla", root, pipline="raw")
-    with pytest.raises(ValueError, match="pipeline='rw' is not one of: default, interpolate, unscaled, raw"):
-        data.load("ucla", root, pipeline="rw")
-    with pytest.raises(ValueError, match="protocol='xsub' is not one of: xview"):
-        data.load("ucla", root, protocol="xsub")
-    with pytest.raises(ValueError, match="dataset='ukla' is not one of: synthetic, ucla, ntu; did you mean 'ucla'"):
-        data.load("ukla", root)
+@pytest.mark.parametrize(("name", "options", "error", "message"), [
+    ("ucla", {"pipline": "raw"}, TypeError, "pipline"),
+    ("ucla", {"subset": True}, ValueError, "subset=True is not one of: False"),
+    ("ucla", {"pipeline": "rw"}, ValueError, "pipeline='rw' is not one of: default, interpolate, unscaled, raw"),
+    ("ucla", {"protocol": "xsub"}, ValueError, "protocol='xsub' is not one of: xview"),
+    ("ukla", {}, ValueError, "dataset='ukla' is not one of: synthetic, ucla, ntu; did you mean 'ucla'"),
+])
+def test_unknown_options_and_names_are_refused(name, options, error, message):
+    with pytest.raises(error, match=message):
+        data.load(name, **options)
 
 
-def test_missing_distribution_names_page_archive_and_place(distribution, tmp_path):
-    distribution(SMALL)
+def test_files_that_are_missing_damaged_or_not_the_official_ones_are_refused(distribution, tmp_path):
+    root = distribution()
     with pytest.raises(FileNotFoundError, match=r"nothing.nw_ucla.all_sqe\.zip.*https://example\.org.*REPRO_DATA"):
         data.load("ucla", tmp_path / "nothing")
-
-
-def test_other_counts_than_declared_raise(distribution):
-    root = distribution(SMALL, expect={"train": 6, "test": 3})
-    with pytest.raises(ValueError, match=r"recordings: test 3, train 5; expected test 3,"):
-        data.load("ucla", root)
-
-
-def test_other_counts_after_the_length_rule_raise(distribution):
-    root = distribution(SMALL, kept={"train": 4, "test": 2})
-    with pytest.raises(ValueError, match=r"longer than 10 frames: test 2, train 3; expected"):
-        data.load("ucla", root)
-
-
-def test_recording_that_cannot_be_transformed_is_named(distribution):
-    frames = body(20)
-    frames[0, 1] = frames[0, 0]
-    name, contents = recording("a02_s01_e00_v01", frames)
-    with pytest.raises(ValueError, match="ucla, recording a02_s01_e00_v01: joints 0 and 1 coincide"):
-        data.load("ucla", distribution(SMALL | {name: contents}))
-
-
-def infinite():
-    frames = body(12)
-    frames[7, 3, 1] = np.inf
-    return frames
-
-
-@pytest.mark.parametrize(("member", "message"), [
-    (("a01_s01_e00_v01.json", b'{"skeletons": [[['), "a01_s01_e00_v01.json: cannot be read .*JSONDecodeError"),
-    (("a01_s01_e00_v01.json", b"\xff\xfe\x00"), "a01_s01_e00_v01.json: cannot be read"),
-    (("a01_s01_e00_v01.json", b'{"label": 1}'), "cannot be read as a skeleton file .KeyError: 'skeletons'"),
-    (("a01_s01_e00_v01.json", b"[]"), "cannot be read as a skeleton file .TypeError"),
-    (recording("a01_s01_e00_v01", body(12)[:, :19]), r"shape \(12, 19, 3\), expected \(frames, 20, 3\)"),
-    (recording("a01_s01_e00_v01", np.zeros((0, 20, 3))), r"shape \(0,\), expected \(frames, 20, 3\)"),
-    (recording("a01_s01_e00_v01", infinite()), "where, a01_s01_e00_v01.json: a coordinate of frame 7 is not finite"),
-    (recording("a01_s01_e00_v01", body(12), label=2), "label is 2, expected 1 from the file's name"),
-    (("a07_s01_e00_v01.json", b"{}"), "a07_s01_e00_v01.json is not named like"),
-    (("notes.txt", b""), "notes.txt is not named like"),
-])
-def test_faulty_member_is_named(member, message):
-    with pytest.raises(ValueError, match=message):
-        data.parse_ucla([recording("a02_s01_e00_v01", body(3)), member], "where")
-
-
-NO_NUMBER = "cannot be read as a skeleton file .TypeError: the label or a coordinate is no number"
-
-
-def with_value(text, place=7):
-    """A recording in which the text of a value stands in the place of a coordinate."""
-    name, contents = recording("a01_s01_e00_v01", np.full((12, 20, 3), 0.5))
-    values = contents.decode().split("0.5")
-    return name, ("0.5".join(values[:place]) + text + "0.5".join(values[place:])).encode()
-
-
-@pytest.mark.parametrize(("text", "message"), [
-    ('"0.25"', NO_NUMBER), ("true", NO_NUMBER), ("null", NO_NUMBER), ("[0.25]", NO_NUMBER),
-    ("9" * 400, "cannot be read as a skeleton file .OverflowError"), ("9" * 5000, "cannot be read as a skeleton file"),
-    ("[" * 100_000, "cannot be read as a skeleton file .RecursionError"),
-    ("NaN", "a coordinate of frame 0 is not finite"), ("-Infinity", "a coordinate of frame 0 is not finite"),
-    ("1e999", "a coordinate of frame 0 is not finite"),
-])
-def test_what_is_no_finite_number_is_no_coordinate(text, message):
-    with pytest.raises(ValueError, match=f"where, a01_s01_e00_v01.json: {message}"):
-        data.parse_ucla([with_value(text)], "where")
-
-
-@pytest.mark.parametrize("label", [True, "1", None, [1]])
-def test_what_is_no_number_is_no_label(label):
-    with pytest.raises(ValueError, match=r"a01_s01_e00_v01\.json: cannot be read as a skeleton file .TypeError"):
-        data.parse_ucla([recording("a01_s01_e00_v01", body(12), label=label)], "where")
-
-
-@pytest.mark.parametrize(("pipeline", "frame", "value"), [
-    ("raw", 3, 1e39), ("raw", 49, -3e307), ("unscaled", 3, 1e300), ("unscaled", 3, -1e39), ("interpolate", 3, 1e39),
-])
-def test_coordinates_that_a_pipeline_cannot_hold_are_refused_with_recording_and_frame(pipeline, frame, value):
-    frames = body(50)
-    frames[frame, 1, 1] = value
-    read = data.parse_ucla([recording("a01_s01_e00_v01", frames), recording("a01_s01_e00_v02", body(12))], "where")
-    only = manifest.Split(train={"views": [1]}, test={"views": [2]}, expect={"train": 1, "test": 1})
-    with pytest.raises(ValueError, match=rf"ucla, recording a01_s01_e00_v01: .*so large that frame {frame} of the seq"):
-        data.prepare("ucla", read, only, pipeline)
-
-
-def test_one_frame_is_read_and_left_out(distribution):
-    read = data.parse_ucla([recording("a05_s07_e09_v02", body(1))], "where")
-    assert read.lengths.tolist() == [1] and read.labels.tolist() == [4]
-    assert read.subjects.tolist() == [7] and read.views.tolist() == [2]
-    with pytest.raises(ValueError, match=r"longer than 10 frames: test 0, train 0"):
-        data.load("ucla", distribution(dict([recording("a05_s07_e09_v02", body(1))]), expect={"train": 1, "test": 0}))
-
-
-def test_truncated_archive_is_named(distribution):
-    root = distribution(SMALL)
     path = root / "nw_ucla" / "all_sqe.zip"
     path.write_bytes(path.read_bytes()[:3000])
     with pytest.raises(ValueError, match=r"all_sqe\.zip is truncated or damaged"):
         data.load("ucla", root)
+    path.unlink()
+    file = root / "nw_ucla" / "all_sqe" / "a01_s01_e01_v01.json"
+    file.write_bytes(file.read_bytes().replace(b"0.1", b"0.2", 1))
+    with pytest.raises(ValueError, match=r"all_sqe is not the distribution .* digest"):
+        data.load("ucla", root)
 
 
-def stored(tmp_path):
-    (path,) = (tmp_path / "runs" / "prepared").glob("ucla-*.npz")
-    return path
-
-
-def test_parsed_once_and_nothing_written_below_the_data_root(distribution, tmp_path, monkeypatch):
-    root = distribution(SMALL)
-    before = sorted(root.rglob("*"))
-    first = data.load("ucla", root)
-    assert sorted(root.rglob("*")) == before
-    assert stored(tmp_path).name == f"ucla-{manifest.load_manifest('ucla').files[0].digest[:16]}.npz"
-    monkeypatch.setattr(data, "parse_ucla", None)
-    assert data.load("ucla", root).digest == first.digest
-
-
-@pytest.mark.parametrize("damage", [
-    lambda contents: b"", lambda contents: contents[:1000], lambda contents: b"not an archive" * 100,
-    lambda contents: contents[:5000] + bytes([contents[5000] ^ 255]) + contents[5001:],
+@pytest.mark.parametrize(("counts", "message"), [
+    ({"expect": {"train": 6, "test": 3}}, r"recordings: test 3, train 5; expected test 3,"),
+    ({"kept": {"train": 4, "test": 2}}, r"longer than 10 frames: test 2, train 3; expected"),
 ])
-def test_damaged_preparation_is_made_again(distribution, tmp_path, caplog, damage):
-    root = distribution(SMALL)
-    expected = data.load("ucla", root).digest
-    path = stored(tmp_path)
-    contents = path.read_bytes()
-    path.write_bytes(damage(contents))
-    with caplog.at_level(logging.WARNING):
-        assert data.load("ucla", root).digest == expected
-    assert f"{path} is damaged" in caplog.text and path.stat().st_size == len(contents)
-    caplog.clear()
-    assert data.load("ucla", root).digest == expected and not caplog.text
+def test_other_counts_than_declared_are_refused(distribution, counts, message):
+    with pytest.raises(ValueError, match=message):
+        data.load("ucla", distribution(**counts))
 
 
-def test_interrupted_preparation_leaves_nothing_that_is_read(distribution, tmp_path, monkeypatch):
-    root = distribution(SMALL)
+def test_parsed_once_even_by_several_at_a_time_and_nothing_is_written_below_the_data_root(distribution, monkeypatch):
+    root, parsed, digests = distribution(), [], []
+    before = sorted(root.rglob("*"))
 
-    def killed(source, target):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "replace", killed)
-        with pytest.raises(KeyboardInterrupt):
-            data.load("ucla", root)
-    assert not list((tmp_path / "runs" / "prepared").glob("*.npz"))
-    assert len(data.load("ucla", root).lengths) == 5
-
-
-def test_two_at_once_parse_once(distribution, monkeypatch):
-    root = distribution(SMALL)
-    parsed, results = [], []
-
-    def slowly(members, where, parse=data.parse_ucla):
-        parsed.append(where)
+    def slowly(members, parse=data.parse_ucla):
+        parsed.append(members)
         time.sleep(0.2)
-        return parse(members, where)
+        return parse(members)
 
     monkeypatch.setattr(data, "parse_ucla", slowly)
-    threads = [threading.Thread(target=lambda: results.append(data.load("ucla", root).digest)) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: digests.append(data.load("ucla", root).digest)) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(parsed) == 1 and len(results) == 3 and len(set(results)) == 1
+    assert len(parsed) == 1 and len(digests) == 3 and len(set(digests)) == 1
+    assert sorted(root.rglob("*")) == before
+    stored, = (manifest.runs_root() / "prepared").glob("ucla-*.npz")
+    stored.write_bytes(stored.read_bytes()[:1000])
+    assert data.load("ucla", root).digest == digests[0] and len(parsed) == 2
 
 
-def test_labels_out_of_range_and_parts_that_overlap_are_refused():
-    data = made_up()
+def test_sets_that_contradict_themselves_are_refused():
+    made = made_up()
     with pytest.raises(ValueError, match="made-up: label 3 should be from 0 to 2"):
-        dataclasses.replace(data, labels=data.labels + 1)
+        dataclasses.replace(made, labels=made.labels + 1)
     with pytest.raises(ValueError, match="made-up: 3 samples are for train and for test, the first of them 5"):
-        dataclasses.replace(data, train=torch.ones_like(data.train))
+        dataclasses.replace(made, train=torch.ones_like(made.train))
+    with pytest.raises(ValueError, match=r"frames have shape \(21, 12, 6\), expected \(.*, D\)"):
+        dataclasses.replace(made, frames=made.sequences)
+
+
+# ---------------------------------------------------------------------------------------------- pipelines
+
+
+@pytest.mark.parametrize(("length", "seed"), [(1, 0), (2, 1), (37, 2)])
+def test_view_transform_against_the_slow_one(length, seed):
+    frames = body(length, seed)
+    np.testing.assert_allclose(pipelines.view_invariant(frames), slow_view_invariant(frames), rtol=0, atol=1e-12)
+
+
+def test_view_transform_is_a_reflection():
+    frames = body(2)
+    frames[1, :3] = frames[0, 0] + np.eye(3)                 # images of the axes: the rows of R
+    rotation = pipelines.view_invariant(frames)[1, :3]
+    assert np.linalg.det(rotation) == pytest.approx(-1, abs=1e-12)
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize(("joint", "message"), [(1, "joints 0 and 1 coincide"), (12, "do not lie across the spine")])
+def test_view_transform_without_a_frame_of_reference(joint, message):
+    frames = body(3)
+    frames[0, joint] = frames[0, {1: 0, 12: 16}[joint]]
+    with pytest.raises(ValueError, match=message):
+        pipelines.view_invariant(frames)
+
+
+def test_scale_maps_each_axis_by_itself():
+    frames = body(12) * [1, 10, 0.1]
+    scaled = pipelines.scale(frames)
+    for axis in range(3):
+        values = frames[..., axis]
+        expected = 2 * (values - values.min()) / (values.max() - values.min()) - 1
+        np.testing.assert_allclose(scaled[..., axis], expected, atol=1e-12)
+    with pytest.raises(ValueError, match="all joints agree in coordinate 1"):
+        pipelines.scale(frames * [1, 0, 1])
+
+
+@pytest.mark.parametrize(("length", "step", "count"), [
+    (1, 1, 1), (49, 1, 49), (50, 1, 50), (51, 1, 50), (99, 1, 50), (100, 2, 50), (149, 2, 50), (150, 3, 50),
+    (201, 4, 50),
+])
+def test_thin_out_takes_every_floor_th_frame(length, step, count):
+    np.testing.assert_array_equal(pipelines.thin_out(np.arange(length)), [step * index for index in range(count)])
+
+
+@pytest.mark.parametrize("length", [2, 11, 50, 51, 149])
+def test_interpolate_against_numpy(length):
+    frames = body(length)
+    moments = np.linspace(0, length - 1, 50)
+    columns = [np.interp(moments, np.arange(length), column) for column in frames.reshape(length, -1).T]
+    expected = np.stack(columns, axis=1).reshape(50, 20, 3)
+    np.testing.assert_allclose(pipelines.interpolate(frames), expected, rtol=0, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------- batches
+
+
+def numbered(lengths, features=3):
+    """Frames numbered through, none of them zero."""
+    rows = sum(lengths)
+    return torch.arange(1, rows * features + 1, dtype=torch.float32).reshape(rows, features), torch.tensor(lengths)
+
+
+@pytest.mark.parametrize("index", [[0], [3, 3], [1, 0, 4], [4, 3, 2, 1, 0], [2, 4]])
+def test_a_batch_equals_the_slow_one(index):
+    frames, lengths = numbered([4, 1, 3, 7, 2])
+    frames[-1] = float("nan")  # where padding would take it from the end
+    found, found_lengths, cpu_lengths = Sequences(frames, lengths).batch(torch.tensor(index))
+    parts = [frames.split(lengths.tolist())[i] for i in index]
+    assert found.shape == (len(index), max(map(len, parts)), 3)
+    assert found_lengths.tolist() == cpu_lengths.tolist() == [len(part) for part in parts]
+    for row, part in zip(found, parts, strict=True):
+        assert torch.equal(row[: len(part)].nan_to_num(9), part.nan_to_num(9))
+        assert (row[len(part):] == 0).all()
+
+
+@pytest.mark.parametrize(("frames", "expected"), [
+    (1, [[3], [0], [2], [4], [1]]), (8, [[3], [0, 2], [4, 1]]), (14, [[3, 0], [2, 4, 1]]), (1000, [[3, 0, 2, 4, 1]]),
+])
+def test_parts_of_similar_length(frames, expected):
+    found = Sequences(*numbered([4, 1, 3, 7, 2])).of_similar_length(torch.arange(5), frames)
+    assert [part.tolist() for part in found] == expected
+
+
+def test_nothing_is_copied_on_the_cpu():
+    frames, lengths = numbered([2, 2])
+    assert Sequences(frames, lengths).frames.data_ptr() == frames.data_ptr()
+
+
+# ---------------------------------------------------------------------------------------------- NW-UCLA itself
+
+REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
+real = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
+
+
+@pytest.fixture(scope="module")
+def ucla(tmp_path_factory):
+    """The real recordings and the set of the default pipeline, prepared in a folder of their own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("REPRO_RUNS", str(tmp_path_factory.mktemp("runs")))
+        loaded = data.load("ucla")
+        stored, = (manifest.runs_root() / "prepared").glob("ucla-*.npz")
+        with np.load(stored) as arrays:
+            return dict(arrays), loaded
+
+
+@real
+def test_an_untrained_encoder_reaches_the_accuracy_printed_for_it(runs):
+    recipe = paper("ucla", "random")
+    with device.threads(recipe.threads):
+        result = measure(Pretrainer(recipe, data_of(recipe), 0, CPU))
+    assert (recipe.layers, recipe.units, result["select"]) == (1, 512, "last")
+    assert result["linear"] == pytest.approx(52.01, abs=4)  # Table 2; one seed varies by about a point
+
+
+@real
+def test_real_counts_lengths_and_digest(ucla):
+    recordings, loaded = ucla
+    assert (recordings["views"] < 3).sum() == 1020 and (recordings["views"] == 3).sum() == 464
+    assert loaded.train.sum() == 1013 and loaded.test.sum() == 460
+    lengths = recordings["lengths"][recordings["lengths"] > 10]
+    assert lengths.min() == 11 and lengths.max() == 201 and (lengths > 50).mean() == pytest.approx(0.228, abs=5e-4)
+    assert loaded.sequences.isfinite().all() and loaded.sequences.abs().max() == 1
+    assert loaded.labels.unique().tolist() == list(range(10)) and loaded.subjects.unique().tolist() == [*range(1, 11)]
+    assert loaded.digest.startswith("140e1d68448e")
+
+
+@real
+def test_real_joints_are_those_of_kinect(ucla):
+    recordings, _ = ucla
+    x, y, _ = np.median(recordings["frames"] - recordings["frames"][:, :1], axis=0).T
+    assert y[1] > 0 and y[2] > y[1] and y[3] > y[2]            # spine, shoulder centre, head
+    for hip in (12, 16):
+        assert 0 > y[hip] > y[hip + 1] > y[hip + 2] > y[hip + 3]
+    for left, right in ((4, 8), (12, 16)):                     # facing the camera, the left side is at its right, x < 0
+        assert x[left] < 0 < x[right]
+
+
+@real
+def test_real_views_2_and_3_repeat_each_other_in_two_actions(ucla):
+    _, loaded = ucla
+    rows = {sequence.numpy().tobytes() for sequence in loaded.sequences[loaded.train]}
+    repeated = torch.tensor([sequence.numpy().tobytes() in rows for sequence in loaded.sequences])
+    assert torch.equal(loaded.repeated, repeated & loaded.test) and loaded.repeated.sum() == 93
+    assert torch.equal(loaded.repeated, ((loaded.labels == 1) | (loaded.labels == 2)) & loaded.test)

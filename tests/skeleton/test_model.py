@@ -1,4 +1,4 @@
-"""Sizes, initialisation and recursions of the model, against counts and equations written out by hand."""
+"""The model against equations written out by hand and torch's own GRU: sizes, initialisation, recursions, packing."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from repro.skeleton.model import BidirectionalEncoder, Decoder, Encoder, SkeletonModel
+from repro.skeleton.model import GRU, BidirectionalEncoder, Decoder, Encoder, Packing, SkeletonModel
 
 LENGTHS = torch.tensor([9, 1, 4, 12, 2])
 GATES = 3
@@ -14,6 +14,170 @@ GATES = 3
 
 def parameters(module):
     return sum(parameter.numel() for parameter in module.parameters())
+
+
+# ---------------------------------------------------------------------------------------------- the recurrence
+
+
+def pair(features, units, layers, dtype=torch.float64):
+    """Ours and torch's with the same weights."""
+    torch.manual_seed(0)
+    theirs = nn.GRU(features, units, layers).to(dtype)
+    ours = GRU(features, units, layers).to(dtype)
+    ours.load_state_dict(theirs.state_dict())
+    return ours, theirs
+
+
+def inputs_twice(*shape, dtype=torch.float64):
+    values = torch.randn(*shape, dtype=dtype)
+    return values.clone().requires_grad_(), values.clone().requires_grad_()
+
+
+def compare(ours, theirs, mine, other, inputs, copies):
+    """Equal states, and equal gradients of inputs and weights."""
+    torch.testing.assert_close(mine, other, atol=1e-12, rtol=1e-12)
+    weights = torch.randn_like(other)
+    (mine * weights).sum().backward()
+    (other * weights).sum().backward()
+    assert theirs.weight_ih_l0.grad.abs().max() > 0
+    for (name, a), b in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, atol=1e-11, rtol=1e-12, msg=name)
+    torch.testing.assert_close(inputs.grad, copies.grad, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("frames, batch, features, units, layers", [(1, 1, 1, 1, 1), (7, 3, 5, 4, 1), (6, 2, 3, 5, 3)])
+def test_equals_torch(frames, batch, features, units, layers):
+    ours, theirs = pair(features, units, layers)
+    inputs, copies = inputs_twice(frames, batch, features)
+    compare(ours, theirs, ours(inputs), theirs(copies)[0], inputs, copies)
+
+
+LENGTH_LISTS = [[1], [4, 4], [3, 7, 1, 7, 2], [9, 1, 1]]
+
+
+@pytest.mark.parametrize("lengths", LENGTH_LISTS, ids=str)
+def test_a_packing_against_torchs(lengths):
+    lengths = torch.tensor(lengths)
+    packing, numbers = Packing(lengths), torch.arange(int(lengths.max()) * len(lengths)).view(len(lengths), -1)
+    theirs = nn.utils.rnn.pack_padded_sequence(numbers, lengths, batch_first=True, enforce_sorted=False)
+    assert packing.sizes == theirs.batch_sizes.tolist()
+    assert (packing.frame < lengths[packing.sequence]).all() and len(packing.frame) == lengths.sum()
+    assert numbers[packing.sequence, packing.frame].sort().values.equal(theirs.data.sort().values)
+    assert packing.sequence[packing.last].tolist() == list(range(len(lengths)))
+    assert packing.frame[packing.last].tolist() == (lengths - 1).tolist()
+
+
+@pytest.mark.parametrize("lengths", LENGTH_LISTS, ids=str)
+@pytest.mark.parametrize("layers", [1, 3])
+def test_packed_states_and_gradients_are_those_of_each_sequence_alone(lengths, layers):
+    ours, theirs = pair(4, 5, layers)
+    packing, lengths = Packing(torch.tensor(lengths)), torch.tensor(lengths)
+    inputs, copies = inputs_twice(len(lengths), int(lengths.max()), 4)
+    expected = torch.zeros(*inputs.shape[:2], 5, dtype=torch.float64)
+    for row, length in enumerate(lengths):
+        expected[row, :length] = theirs(copies[row, :length])[0]
+    states = ours(inputs[packing.sequence, packing.frame], packing=packing)
+    found = torch.zeros_like(expected).index_put((packing.sequence, packing.frame), states)
+    compare(ours, theirs, found, expected, inputs, copies)
+
+
+@pytest.mark.parametrize("lengths", LENGTH_LISTS, ids=str)
+def test_packed_constant_input_equals_the_input_repeated(lengths):
+    ours, theirs = pair(4, 5, 2)
+    packing = Packing(torch.tensor(lengths))
+    inputs, copies = inputs_twice(1, len(lengths), 4)
+    expected = theirs(copies.expand(max(lengths), -1, -1))[0][packing.frame, packing.sequence]
+    compare(ours, theirs, ours(inputs, packing=packing), expected, inputs, copies)
+
+
+def test_equal_lengths_packed_are_the_batch_to_the_last_bit():
+    ours, _ = pair(4, 5, 1, torch.float32)
+    inputs, packing = torch.randn(6, 3, 4), Packing(torch.tensor([6, 6, 6]))
+    assert torch.equal(ours(inputs.flatten(0, 1), packing=packing).view(6, 3, 5), ours(inputs))
+
+
+def test_bfloat16_products_stay_close_to_float32():
+    ours, theirs = pair(20, 64, 1, torch.float32)
+    inputs = torch.randn(30, 8, 20)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        states = ours(inputs)
+    exact = theirs(inputs)[0]
+    assert states.dtype == torch.float32 and 0 < (states - exact).abs().max() < 0.03
+    states.square().mean().backward()
+    exact.square().mean().backward()
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert (mine.grad - other.grad).norm() < 0.03 * other.grad.norm()
+
+
+@pytest.mark.parametrize("lengths", [[3, 7, 1, 7, 2], [150, 106], [200, 57]], ids=str)
+def test_products_in_bfloat16_take_few_sizes_and_change_nothing(lengths, monkeypatch):
+    packing, sizes, linear = Packing(torch.tensor(lengths)), [], nn.functional.linear
+
+    def recorded(rows, weight, bias):
+        sizes.append(len(rows))
+        return linear(rows, weight, bias)
+
+    def gradients():
+        ours, _ = pair(6, 8, 2, torch.float32)
+        torch.manual_seed(1)
+        inputs = torch.randn(sum(lengths), 6, requires_grad=True)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            states = ours(inputs, packing=packing)
+        states.square().sum().backward()
+        return [states, inputs.grad, *(parameter.grad for parameter in ours.parameters())]
+
+    monkeypatch.setattr("torch.nn.functional.linear", recorded)
+    blocks = gradients()
+    assert set(sizes) == {-(-sum(lengths) // 256) * 256}
+    monkeypatch.setattr("repro.skeleton.model.BLOCK", 1)
+    for mine, other in zip(blocks, gradients(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=0.02, atol=0.02 * other.abs().max().item())
+
+
+def test_huge_inputs_saturate_and_stay_finite():
+    ours, _ = pair(4, 5, 1, torch.float32)
+    inputs = torch.full((5, 2, 4), 1e30, requires_grad=True)
+    ours(inputs).sum().backward()
+    assert ours(inputs).isfinite().all() and inputs.grad.isfinite().all()
+
+
+# ---------------------------------------------------------------------------------------------- sizes and beginnings
+
+
+@pytest.mark.parametrize(("features", "units", "layers", "encoder", "head", "decoder"), [
+    (60, 512, 1, 881_664, 65_664, 1_606_716), (150, 512, 1, 1_019_904, 65_664, 1_652_886),
+    (150, 512, 3, 4_171_776, 65_664, 4_804_758), (150, 1024, 1, 3_612_672, 131_200, 6_451_350),
+])
+def test_parameter_counts(features, units, layers, encoder, head, decoder):
+    with torch.device("meta"):
+        model = SkeletonModel(features, units, layers, 128, "linear")
+    assert [parameters(part) for part in (model.encoder, model.head, model.decoder)] == [encoder, head, decoder]
+    assert parameters(model) == encoder + head + decoder
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_encoder_weights_are_xavier_uniform_and_the_decoder_keeps_the_defaults_of_torch(layers):
+    torch.manual_seed(0)
+    for module, xavier in ((Encoder(30, 64, layers).gru, True), (Decoder(24, 30, 64, layers), False)):
+        for parameter in module.parameters():
+            # the three gates count as one matrix; Xavier's bound of the recurrent weights is 0.15
+            bound = math.sqrt(6 / sum(parameter.shape)) if xavier and parameter.dim() == 2 else 1 / math.sqrt(64)
+            assert parameter.abs().max() <= bound
+            if parameter.dim() == 2:
+                assert parameter.abs().max() > 0.97 * bound
+                assert parameter.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+
+
+@pytest.mark.parametrize(("kinds", "message"), [
+    ({"head": "bilinear"}, "head='bilinear' is not one of: linear, mlp"),
+    ({"head": "mlp", "decoder_input": "key"}, "decoder_input='key' is not one of: readout, embedding"),
+])
+def test_unknown_kinds_are_refused(kinds, message):
+    with pytest.raises(ValueError, match=message):
+        SkeletonModel(6, 10, 1, 4, **kinds)
+
+
+# ---------------------------------------------------------------------------------------------- readouts, sequences
 
 
 def padded(features=6, dtype=torch.float64, filling=0.0):
@@ -40,119 +204,30 @@ def recursion(module, inputs, ending):
     return torch.stack(states)
 
 
-def gru(module, inputs):
-    """Top-layer states (T, H) of a GRU."""
+def slow_gru(module, inputs):
+    """Top-layer states (T, H) of a GRU; (T, 2 H) where it reads both ways, each layer's directions side by side."""
     for layer in range(module.num_layers):
-        inputs = recursion(module, inputs, f"l{layer}")
+        states = [recursion(module, inputs, f"l{layer}")]
+        if module.bidirectional:
+            states.append(recursion(module, inputs.flip(0), f"l{layer}_reverse").flip(0))
+        inputs = torch.cat(states, dim=1)
     return inputs
-
-
-def gru_both_ways(module, inputs):
-    """Top-layer states (T, 2 H) of a bidirectional GRU, each layer's directions side by side."""
-    for layer in range(module.num_layers):
-        backward = recursion(module, inputs.flip(0), f"l{layer}_reverse").flip(0)
-        inputs = torch.cat([recursion(module, inputs, f"l{layer}"), backward], dim=1)
-    return inputs
-
-
-@pytest.mark.parametrize(
-    ("features", "units", "layers", "encoder", "head", "decoder"),
-    [
-        (60, 512, 1, 881_664, 65_664, 1_606_716),
-        (150, 512, 1, 1_019_904, 65_664, 1_652_886),
-        (150, 512, 3, 4_171_776, 65_664, 4_804_758),
-        (150, 1024, 1, 3_612_672, 131_200, 6_451_350),
-    ],
-)
-def test_parameter_counts(features, units, layers, encoder, head, decoder):
-    with torch.device("meta"):
-        model = SkeletonModel(features, units, layers, 128, "linear")
-    assert parameters(model.encoder) == encoder
-    assert parameters(model.head) == head
-    assert parameters(model.decoder) == decoder
-    assert parameters(model) == encoder + head + decoder
-
-
-def test_the_mlp_head_has_a_hidden_layer_of_the_encoders_size():
-    head = SkeletonModel(6, 10, 1, 4, "mlp").head
-    assert [type(part) for part in head] == [nn.Linear, nn.ReLU, nn.Linear]
-    assert parameters(head) == (10 * 10 + 10) + (10 * 4 + 4)
-
-
-def test_an_unknown_head_is_an_error():
-    with pytest.raises(ValueError, match="head='bilinear' is not one of: linear, mlp"):
-        SkeletonModel(6, 10, 1, 4, "bilinear")
-
-
-def assert_uniform(weights, bound):
-    assert weights.abs().max() <= bound
-    assert weights.abs().max() > 0.97 * bound
-    assert weights.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_encoder_weights_are_xavier_uniform(layers):
-    torch.manual_seed(0)
-    encoder = Encoder(30, 64, layers)
-    for name, parameter in encoder.gru.named_parameters():
-        if parameter.dim() == 2:
-            rows, columns = parameter.shape  # the three gates count as one matrix
-            assert rows == GATES * 64
-            assert_uniform(parameter, math.sqrt(6 / (rows + columns)))
-        else:
-            assert "bias" in name
-            assert parameter.abs().max() <= 1 / math.sqrt(64)
-
-
-@pytest.mark.parametrize("layers", [1, 2])
-def test_the_decoder_keeps_the_defaults_of_torch(layers):
-    torch.manual_seed(0)
-    decoder = Decoder(24, 30, 64, layers)
-    for _, parameter in decoder.named_parameters():
-        assert parameter.abs().max() <= 1 / math.sqrt(64)
-        if parameter.dim() == 2:  # Xavier bounds would be 0.15 for the recurrent weights
-            assert_uniform(parameter, 1 / math.sqrt(64))
-
-
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("filling", [0.0, 7.0])
-def test_a_readout_both_ways_is_the_state_that_each_direction_ends_in(layers, filling):
+@pytest.mark.parametrize(("kind", "filling"), [(Encoder, 0.0), (Encoder, 1e3), (BidirectionalEncoder, 7.0)])
+def test_a_readout_is_the_state_that_each_direction_ends_in_whatever_the_padding(kind, filling, layers):
     torch.manual_seed(1)
-    encoder = BidirectionalEncoder(6, 8, layers).double()
-    sequences = padded(filling=filling)
+    encoder, sequences = kind(6, 8, layers).double(), padded(filling=filling).requires_grad_()
     readouts = encoder(sequences, LENGTHS)
     assert readouts.shape == (5, 8)
     for readout, sequence, length in zip(readouts, sequences, LENGTHS.tolist(), strict=True):
-        states = gru_both_ways(encoder.gru, sequence[:length])
-        torch.testing.assert_close(readout, torch.cat([states[-1, :4], states[0, 4:]]))
-
-
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_readout_is_the_state_at_the_last_valid_frame(layers):
-    torch.manual_seed(1)
-    encoder = Encoder(6, 8, layers).double()
-    alone = nn.GRU(6, 8, layers, batch_first=True).double()
-    alone.load_state_dict(encoder.gru.state_dict())
-    sequences = padded()
-    readouts = encoder(sequences, LENGTHS)
-    assert readouts.shape == (5, 8)
-    for sequence, length, readout in zip(sequences, LENGTHS, readouts, strict=True):
-        _, final = alone(sequence[None, :length])
-        torch.testing.assert_close(readout, final[-1, 0], rtol=1e-12, atol=1e-12)
-        torch.testing.assert_close(readout, gru(encoder.gru, sequence[:length])[-1], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("layers", [1, 3])
-def test_what_lies_in_the_padding_does_not_matter(layers):
-    torch.manual_seed(2)
-    encoder = Encoder(6, 8, layers)
-    clean, dirty = padded(dtype=torch.float32).requires_grad_(), padded(dtype=torch.float32, filling=1e3)
-    readouts = encoder(clean, LENGTHS)
-    assert torch.equal(readouts, encoder(dirty, LENGTHS))
+        states = slow_gru(encoder.gru, sequence[:length].detach())
+        expected = torch.cat([states[-1, :4], states[0 if kind is BidirectionalEncoder else -1, 4:]])
+        torch.testing.assert_close(readout, expected, rtol=1e-12, atol=1e-12)
     readouts.sum().backward()
-    for gradient, length in zip(clean.grad, LENGTHS, strict=True):
-        assert (gradient[length:] == 0).all()
-        assert (gradient[:length] != 0).any(1).all()
+    for gradient, length in zip(sequences.grad, LENGTHS, strict=True):
+        assert (gradient[length:] == 0).all() and (gradient[:length] != 0).any(1).all()
 
 
 @pytest.mark.parametrize("size", [8, 5, 1])
@@ -164,7 +239,7 @@ def test_decoder_is_a_recursion_with_constant_input(layers, size):
     decoded = decoder(inputs, 7)
     assert decoded.shape == (4, 7, 6)
     for given, found in zip(inputs, decoded, strict=True):
-        states = gru(decoder.gru, given.expand(7, size))
+        states = slow_gru(decoder.gru, given.expand(7, size))
         expected = torch.stack([decoder.output.weight @ state + decoder.output.bias for state in states])
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
@@ -173,20 +248,18 @@ def test_decoder_is_a_recursion_with_constant_input(layers, size):
 def test_embeddings_have_unit_length_and_the_heads_direction(head):
     torch.manual_seed(6)
     model = SkeletonModel(6, 8, 1, 5, head)
+    assert [type(part) for part in model.head.modules()] == {
+        "linear": [nn.Linear], "mlp": [nn.Sequential, nn.Linear, nn.ReLU, nn.Linear]}[head]
     readouts = 100 * torch.randn(20, 8)
     embeddings = model.embed(readouts)
-    assert embeddings.shape == (20, 5)
     torch.testing.assert_close(embeddings.norm(dim=1), torch.ones(20))
     torch.testing.assert_close((embeddings * model.head(readouts)).sum(1), model.head(readouts).norm(dim=1))
 
 
-@pytest.mark.parametrize(("kind", "size"), [("readout", 8), ("embedding", 5)])
-def test_what_is_decoded_is_the_readout_or_its_embedding(kind, size):
+@pytest.mark.parametrize("kind", ["readout", "embedding"])
+def test_what_is_decoded_is_the_readout_or_its_embedding(kind):
     torch.manual_seed(7)
     model = SkeletonModel(6, 8, 1, 5, "mlp", decoder_input=kind)
     readouts = 3 * torch.randn(4, 8)
     expected = {"readout": readouts, "embedding": model.embed(readouts)}[kind]
-    assert expected.shape == (4, size)
     assert torch.equal(model.decode(readouts, 9), model.decoder(expected, 9))
-    with pytest.raises(ValueError, match="decoder_input='key' is not one of: readout, embedding"):
-        SkeletonModel(6, 8, 1, 5, "mlp", decoder_input="key")

@@ -1,47 +1,58 @@
-"""The reader of NTU RGB+D's text against a slow one, and its names."""
+"""NTU RGB+D 60: its text, its two pipelines and its preparation, against slow ones and on damaged files."""
 
+import itertools
 import zipfile
 
 import numpy as np
 import pytest
-from ntu_files import AGAIN, COMING, CROWD, FIRST, ONE, TWO, changed, slow_read, text
+import torch
+import yaml
+from made_up_skeletons import CPU
+from ntu_files import (
+    AGAIN,
+    COMING,
+    CROWD,
+    FIRST,
+    GHOST,
+    LONG,
+    ONE,
+    SITTING,
+    TWO,
+    body,
+    changed,
+    recording,
+    slow_read,
+    still,
+    text,
+    wide,
+)
 
 from repro.data import manifest
-from repro.skeleton import ntu, ntu_prepare
+from repro.skeleton import data, ntu, study
+from repro.skeleton.pretrain import Pretrainer
+from repro.skeleton.recipe import paper, smoke
+from repro.table import find
 
-LISTS = manifest.data_root() / "ntu"
-needs_lists = pytest.mark.skipif(not LISTS.exists(), reason="the name lists of NTU RGB+D are not below REPRO_DATA")
-SAME_ID = [[(FIRST, bodies[0][1]), (FIRST + 1, bodies[1][1]), (FIRST, bodies[1][1])] for bodies in TWO]
-NO_IDS = [[(0, joints) for _, joints in bodies] for bodies in TWO]
+# ---------------------------------------------------------------------------------------------- text
+
+LAST_TWO = recording((FIRST, 0, body(4, 1)), (FIRST + 1, 0, body(9, 2)), (FIRST + 2, 0, body(9, 3)))
+SAME_ID = [[(FIRST, first), (FIRST + 1, second), (FIRST, third)]
+           for first, second, third in zip(body(20, 1), body(20, 2), body(20, 3), strict=True)]
+NO_IDS = [[(0, joints) for _, joints in bodies] for bodies in LAST_TWO]
 SOME = {"one": ONE, "two": TWO, "coming": COMING, "again": AGAIN, "crowd": CROWD, "nobody": [[], [], []], "empty": [],
         "same id": SAME_ID, "no ids": NO_IDS}
-NAMES = ["S001C001P001R001A001", "S017C003P040R002A060"]
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize(("end", "numbers"), [("\n", ".7g"), ("\r\n", ".7g"), (" \t", ".12f"), ("\r\n", "+.9e")])
 @pytest.mark.parametrize("name", SOME)
-def test_parse_against_the_slow_reader(name, end):
-    contents = text(SOME[name], end)
+def test_parse_against_the_slow_reader(name, end, numbers):
+    contents = text(SOME[name], end, numbers)
     found, expected = ntu.parse(contents), slow_read(contents)
-    numbers = list(dict.fromkeys(number for number, _, _ in expected))
+    ids = list(dict.fromkeys(number for number, _, _ in expected))
     assert found.frames == len(SOME[name]) and found.joints.dtype == np.float32
-    assert found.joints.shape == (len(expected), 25, 3)
     assert found.frame.tolist() == [frame for _, frame, _ in expected]
-    assert found.body.tolist() == [numbers.index(number) for number, _, _ in expected]
+    assert found.body.tolist() == [ids.index(number) for number, _, _ in expected]
     np.testing.assert_array_equal(found.joints, np.array([joints for *_, joints in expected]).reshape(-1, 25, 3))
-
-
-@pytest.mark.parametrize("numbers", [".7g", ".12f", "e", ".2e", ".0f", "+.9g"])
-def test_numbers_of_any_notation(numbers):
-    contents = text(TWO, numbers=numbers)
-    np.testing.assert_array_equal(ntu.parse(contents).joints, np.array([joints for *_, joints in slow_read(contents)]))
-
-
-def test_other_white_space_is_accepted():
-    contents = text(TWO)
-    for other in (contents.replace(b" ", b"\t"), contents.replace(b" ", b"  "), contents.replace(b"\r\n", b" \r\n"),
-                  contents + b"\r\n \r\n", contents.rstrip(), b" " + contents):
-        np.testing.assert_array_equal(ntu.parse(other).joints, ntu.parse(contents).joints)
 
 
 def test_ids_that_agree_as_float64_are_two_bodies():
@@ -49,102 +60,378 @@ def test_ids_that_agree_as_float64_are_two_bodies():
     assert ntu.parse(text(TWO)).body.tolist() == [0, 1] * 6
 
 
-def test_a_body_that_comes_back_is_the_same_one():
-    found = ntu.parse(text(AGAIN))
-    assert found.frame.tolist() == [0, 1, 4, 5, 6] and set(found.body.tolist()) == {0}
-
-
 @pytest.mark.parametrize("share", np.linspace(0, 1, 40, endpoint=False))
 def test_a_file_cut_anywhere_is_refused(share):
     contents = text(COMING)
-    end = int(share * len(contents))
-    with pytest.raises(ValueError, match=r"truncated\?|should be"):
-        ntu.parse(contents[:end])
+    with pytest.raises(ValueError, match="truncated"):
+        ntu.parse(contents[: int(share * len(contents))])
 
 
 @pytest.mark.parametrize(("contents", "message"), [
-    (b"", "ends after line 0, before the number of frames"),
-    (b"\xff\xfe\x00", "line 1 should be the number of frames"),
-    (changed(0, b"7"), "ends after line 331, before the number of bodies of frame 6; truncated"),
-    (changed(0, b"5"), "goes on after its 5 frames, at line 277"),
-    (changed(0, b"-1"), "line 1 should be the number of frames, found '-1'"),
-    (changed(1, b"2.5"), "line 2 should be the number of bodies of frame 0, found '2.5'"),
-    (changed(1, b"1"), "line 30 should be the number of bodies of frame 1, found '72057594037931692 0 1 1"),
-    (changed(1, b"3"), "line 57 should be a body's id and 9 more values, found 1"),
-    (changed(2, b"x 0 1 1 0 0 0 0.1 0.1 2"), "line 3 should begin with a body's id, found 'x'"),
-    (changed(2, b"7 0 1 1"), "line 3 should be a body's id and 9 more values, found 4"),
-    (changed(3, b"20"), "line 4 announces 20 joints, expected 25"),
-    (changed(7, lambda line: line.rsplit(b" ", 1)[0]), "line 8 has 11 values, a joint has 12"),
-    (changed(7, lambda line: line + b" 1"), "line 8 has 13 values, a joint has 12"),
-    (changed(7, b""), "line 8 has 0 values"),
-    (changed(39, b"0.1 abc" + b" 1" * 10), "line 40 should begin with x, y and z, found '0.1 abc 1'"),
-    (changed(39, b"0.1 -1.#IND" + b" 1" * 10), r"line 40 should begin with x, y and z, found '0.1 -1.#IND 1'"),
-    (changed(60, b"0.1 nan" + b" 1" * 10), "a coordinate of frame 1 is not finite"),
-    (changed(60, b"0.1 -inf" + b" 1" * 10), "a coordinate of frame 1 is not finite"),
-    (changed(60, b"0.1 1e300" + b" 1" * 10), "a coordinate of frame 1 is not finite"),
-    (changed(0, b"9" * 5000), "line 1 should be the number of frames, found '9{40}'$"),
-    (changed(1, b"9" * 21), "line 2 should be the number of bodies of frame 0, found '9{21}'$"),
-    (changed(2, b"9" * 5000 + b" 0" * 9), "line 3 should begin with a body's id, found '9{40}'$"),
-    (changed(3, b"9" * 5000), "line 4 should be 25, the number of joints, found '9{40}'$"),
-    (changed(39, b"0.1 1_0" + b" 1" * 10), "line 40 should begin with x, y and z, found '0.1 1_0 1'"),
-    (b"\r\n".join([b"1", b"1", b"7 0 1 1 0 0 0 0.1 0.1 2", b"25", *[b" " * 11] * 25]), "line 5 has 0 values"),
-    (b"\r\n".join([*text(TWO).split(b"\r\n")[:4], *[b" " * 11] * 25, *text(TWO).split(b"\r\n")[29:]]),
-     "line 5 has 0 values, a joint has 12"),
+    (b"\xff\xfe\x00", "should have the number of frames"),
+    (changed(0, b"7"), "frame 6 should have a number of bodies, found ''"),
+    (changed(0, b"5"), "goes on after its 5 frames"),
+    (changed(0, b"9" * 5000), "should have the number of frames before it, found '9{40}'"),
+    (changed(1, b"2.5"), "frame 0 should have a number of bodies, found '2.5'"),
+    (changed(1, b"1"), "frame 1 should have"),
+    (changed(2, b"x 0 1 1 0 0 0 0.1 0.1 2"), "frame 0 should have the id of a body, found 'x'"),
+    (changed(3, b"20"), "frame 0 should have 25 joints, found 20"),
+    (changed(7, b"0.1 0.2 0.3" + b" 1" * 8), "frame 0 should have 25 joints"),
+    (changed(39, b"0.1 -1.#IND 1" + b" 1" * 9), "frame 0: a coordinate is no number"),
+    (changed(60, b"0.1 nan 1" + b" 1" * 9), "a coordinate of frame 1 is not finite"),
+    (changed(60, b"0.1 1e300 1" + b" 1" * 9), "a coordinate of frame 1 is not finite"),
 ], ids=lambda value: "" if isinstance(value, bytes) else value)
-def test_malformed_text_is_refused_with_the_place(contents, message):
+def test_malformed_text_is_refused_with_the_frame(contents, message):
     with pytest.raises(ValueError, match=message):
         ntu.parse(contents)
 
 
 def test_values_that_are_not_used_need_not_be_numbers():
-    contents = changed(7, lambda line: b" ".join([*line.split()[:3], *[b"-1.#IND"] * 8, b"2"]))
+    line = text(TWO).split(b"\r\n")[7].split()
+    contents = changed(7, b" ".join([*line[:3], *[b"-1.#IND"] * 8, b"2"]))
     np.testing.assert_array_equal(ntu.parse(contents).joints, ntu.parse(text(TWO)).joints)
 
 
-def archive(path, places):
-    """A zip with the same text in several places."""
-    with zipfile.ZipFile(path, "w") as written:
-        for place in places:
-            written.writestr(place, text(ONE))
-    return path
+# ---------------------------------------------------------------------------------------------- pipelines
+
+MOVING_WIDE = np.concatenate([still(30, 2), wide(body(10, 9), range(10))])
+CASES = {
+    "one": ONE, "two": TWO, "coming": COMING, "again": AGAIN, "crowd": CROWD, "long": LONG, "ghost": GHOST,
+    "sitting": SITTING, "last two": LAST_TWO, "same id": SAME_ID, "no ids": NO_IDS,
+    "handed on": recording((FIRST, 0, body(20, 1)), (FIRST + 1, 20, body(25, 2))),   # one person under a new id
+    "leaving": recording((FIRST, 0, body(9, 1)), (FIRST + 1, 0, body(20, 2))),       # the first of two leaves first
+    "lying": recording((FIRST, 0, still(43, 1)), (FIRST + 1, 0, wide(body(43, 2), range(30)))),      # 69.77 % of it
+    "partly": recording((FIRST, 0, body(40, 5)), (FIRST + 1, 0, MOVING_WIDE)),
+    "overlapping": recording((FIRST, 0, body(10, 1)), (FIRST + 1, 5, body(15, 2))),
+    "swapped": [bodies[:: 1 if t < 4 else -1] for t, bodies in enumerate(TWO)],
+    "listed first": recording((FIRST + 1, 4, body(6, 2)), (FIRST, 0, body(10, 1))),  # who comes later
+    "brief": recording((FIRST, 0, body(5, 1)), (FIRST + 1, 0, 2 * body(11, 2))),
+    "all lying": recording((FIRST, 0, wide(body(30, 1), range(30))), (FIRST + 1, 0, wide(body(30, 2), range(30)))),
+}
 
 
-@pytest.mark.parametrize("prefix", ["", "./", "nturgb+d_skeletons/", "./nturgb+d_skeletons/", "a/./b/"])
-def test_members_of_an_archive_lie_anywhere_but_hidden(tmp_path, prefix):
-    places = [f"{prefix}{name}.skeleton" for name in NAMES]
-    path = archive(tmp_path / "a.zip", [*places, f"{prefix}._{NAMES[0]}.skeleton", f"{prefix}.trash/x.skeleton",
-                                        f"__MACOSX/{prefix}x.skeleton"])
-    items, _ = ntu.recordings(path)
-    assert [(item.name, item.entry.name) for item in items] == list(zip(NAMES, places, strict=True))
-    assert [item.entry.read() for item in items] == [text(ONE)] * 2
+def slow_authors(frames):
+    """ST-GCN's array of 300 frames and two slots, cut and centred: a body's slot is its place in its frame's list."""
+    array = np.zeros((300, 2, 25, 3))
+    for t in range(min(len(frames), 300)):
+        for slot in range(min(len(frames[t]), 2)):
+            _, array[t, slot] = frames[t][slot]
+    length = max(sum(np.linalg.norm(array[t, slot]) > 0 for t in range(300)) for slot in (0, 1))
+    array = array[:length]
+    together = np.linalg.norm(array[:, 1]) > 0
+    centred = array.copy()
+    for slot, axis in itertools.product((0, 1), range(3)):
+        averaged = (0, 1) if together else (slot,)
+        values = [array[t, other, joint, axis] for t in range(length) for other in averaged for joint in range(25)]
+        centred[:, slot, :, axis] -= sum(values) / len(values)
+    return centred.reshape(length, 150)
 
 
-def test_columns_of_names():
-    found = ntu.columns(["S001C002P003R002A001", "S017C003P040R001A060"])
-    assert {name: values.tolist() for name, values in found.items()} == {
-        "views": [2, 3], "subjects": [3, 40], "labels": [0, 59]
-    }
-    assert len(ntu.ACTIONS) == 60 and sorted({joint for bone in ntu.BONES for joint in bone}) == list(range(25))
+def slow_main_body(frames):
+    """The frames (joints) of the body that Predict & Cluster's script keeps."""
+    tracks = {}
+    for number, joints in itertools.chain(*frames):
+        tracks.setdefault(number, []).append(joints.astype(float))
+    motion = {number: moved(track) for number, track in tracks.items()}
+    candidates = [number for number, track in tracks.items() if len(track) >= 12] or list(tracks)
+    for number in list(candidates) if len(tracks) > 1 else []:
+        lying = [np.ptp(joints[:, 0]) > 0.8 * np.ptp(joints[:, 1]) for joints in tracks[number]]
+        if len(candidates) == 1 or not any(lying):
+            continue
+        if sum(lying) / len(lying) >= 0.69754:
+            candidates.remove(number)
+        else:
+            upright = [joints for joints, noise in zip(tracks[number], lying, strict=True) if not noise]
+            motion[number] = min(motion[number], moved(upright))
+    return tracks[max(candidates, key=lambda number: motion[number])]
 
 
-def test_unusable_recordings_are_302_official_names():
-    assert len(ntu_prepare.unusable()) == 302 and all(ntu._is_sample(name) for name in ntu_prepare.unusable())
+def moved(track):
+    return sum(np.var([joints[:, axis] for joints in track]) for axis in range(3))
 
 
-@needs_lists
-def test_counts_of_the_official_names():
-    with zipfile.ZipFile(LISTS / "skes_available_name.zip") as archive:
-        every = archive.read("ntu60/all_names_56880.txt").decode().split()
-        available = archive.read("ntu60/skes_available_name.txt").decode().split()
-    missing = (LISTS / "samples_with_missing_skeletons.txt").read_text().split()
-    assert ntu_prepare.unusable() == set(missing) and len(missing) == 302
-    assert sorted(set(every) - ntu_prepare.unusable()) == sorted(available) and len(available) == 56578
-    ntu_prepare.check(every, subset=False, kept=False)
-    ntu_prepare.check(available, subset=False, kept=True)
-    with pytest.raises(ValueError, match=r"with a usable skeleton, of protocol xsub: .*a part of them needs --subset"):
-        ntu_prepare.check(available[1:], subset=False, kept=True)
-    for protocol, expected in {"xsub": (40091, 16487), "xview": (37646, 18932)}.items():
-        found = manifest.load_manifest("ntu").splits[protocol].masks(ntu.columns(available))
-        assert (found["train"].sum(), found["test"].sum()) == expected
-        assert (found["train"] ^ found["test"]).all()
-    assert all(ntu._is_sample(name) for name in every)
+def slow_predict_cluster(frames):
+    track = slow_main_body(frames)
+    first = track[0]
+    e1 = (first[1] - first[0]) / np.linalg.norm(first[1] - first[0])
+    e2 = (first[12] - first[16]) - np.dot(first[12] - first[16], e1) * e1
+    e2 /= np.linalg.norm(e2)
+    inverse = np.linalg.inv(np.stack([e2, np.cross(e2, e1), e1], axis=1))
+    turned = np.array([[inverse @ (joint - first[0]) for joint in joints] for joints in track if (joints != 0).all()])
+    for axis in range(3):
+        values = turned[..., axis]
+        turned[..., axis] = 2 * (values - values.min()) / (values.max() - values.min()) - 1
+    step = max(len(turned) // 50, 1)
+    return np.array([turned[t] for t in range(0, len(turned), step)][:50]).reshape(-1, 75)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("pipeline", "slow"), [("authors", slow_authors), ("predict_cluster", slow_predict_cluster)])
+def test_pipelines_against_slow_ones(name, pipeline, slow):
+    found = ntu.PIPELINES[pipeline](ntu.parse(text(CASES[name], numbers=".9g")))
+    np.testing.assert_allclose(found, slow(CASES[name]), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "body"), [("ghost", 0), ("lying", 0), ("sitting", 1), ("partly", 0), ("brief", 1),
+                                            ("handed on", 1), ("one", 0)])
+def test_the_body_that_predict_and_cluster_keeps(name, body):
+    assert ntu.main_body(ntu.parse(text(CASES[name]))) == body
+
+
+def test_frames_with_a_coordinate_of_zero_are_dropped_though_the_first_gives_the_frame_of_reference():
+    frames = body(60)
+    frames[[0, 7], 5, 1] = 0
+    found = ntu.predict_cluster(ntu.parse(text(recording((FIRST, 0, frames)))))
+    assert len(found) == 50
+    np.testing.assert_allclose(found, slow_predict_cluster(recording((FIRST, 0, frames))), atol=1e-5)
+
+
+@pytest.mark.parametrize(("pipeline", "frames", "message"), [
+    ("authors", [[], []], "no frame has a body"),
+    ("predict_cluster", [[], []], "no frame has a body"),
+    ("authors", [[(FIRST, np.zeros((25, 3)))]], "no frame has a body"),
+    ("predict_cluster", recording((FIRST, 0, body(3) * [1, 0, 1])), "no frame without a coordinate"),
+    ("predict_cluster", recording((FIRST, 0, np.ones((3, 25, 3)))), "joints 0 and 1 coincide"),
+])
+def test_recordings_without_a_usable_body_are_refused(pipeline, frames, message):
+    with pytest.raises(ValueError, match=message):
+        ntu.PIPELINES[pipeline](ntu.parse(text(frames)))
+
+
+# ---------------------------------------------------------------------------------------------- preparation
+
+FILES = {                     # two training and two test subjects, all cameras; the last one is among the missing
+    "S001C001P001R001A001": ONE, "S001C002P001R001A050": TWO, "S001C003P001R001A060": COMING,
+    "S002C001P003R001A002": AGAIN, "S002C002P003R002A001": CROWD, "S002C003P006R001A003": LONG,
+    "S017C001P038R001A004": ONE, "S017C002P038R002A004": GHOST, "S017C003P040R001A050": SITTING,
+    "S001C002P005R002A008": [[], []],
+}
+USABLE = sorted(FILES.keys() - {"S001C002P005R002A008"})
+FEW = {name: FILES[name] for name in sorted(FILES)[:5]}
+SPLITS = {
+    "xsub": {"train": {"subjects": [1, 5, 38]}, "test": {"subjects": [3, 6, 40]},
+             "expect": {"train": 6, "test": 4}, "kept": {"train": 5, "test": 4}},
+    "xview": {"train": {"views": [2, 3]}, "test": {"views": [1]},
+              "expect": {"train": 7, "test": 3}, "kept": {"train": 6, "test": 3}},
+}
+
+
+@pytest.fixture
+def distribution(tmp_path, monkeypatch):
+    """Writes files as the official folder or zip, declares them as the whole of `ntu`, and returns the data root."""
+    (tmp_path / "data_manifests").mkdir()
+    official = manifest.project_root() / "data_manifests" / "ntu.yaml"
+    declared = yaml.safe_load(official.read_text()) | {"splits": SPLITS}
+    (tmp_path / "data_manifests" / "ntu.yaml").write_text(yaml.safe_dump(declared, sort_keys=False))
+    (tmp_path / "data_manifests" / "ntu_missing.txt").write_text("S001C002P005R002A008\nS001C002P006R001A008\n")
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
+
+    def write(files=FILES, packed=False):
+        root = tmp_path / "data"
+        (root / "ntu" / "nturgb+d_skeletons").mkdir(parents=True, exist_ok=True)
+        for name, value in files.items():
+            path = root / "ntu" / "nturgb+d_skeletons" / f"{name}.skeleton"
+            path.write_bytes(value if isinstance(value, bytes) else text(value))
+        if packed:
+            with zipfile.ZipFile(root / "ntu" / "nturgbd_skeletons_s001_to_s017.zip", "w", 8) as archive:
+                for name in files:
+                    archive.write(path.with_name(f"{name}.skeleton"), f"nturgb+d_skeletons/{name}.skeleton")
+        return root
+
+    return write
+
+
+@pytest.mark.parametrize("pipeline", ["authors", "predict_cluster"])
+@pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])
+def test_prepare_and_load(distribution, packed, pipeline):
+    root = distribution(packed=packed)
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    prepared = ntu.prepare(pipeline=pipeline)
+    loaded = data.load("ntu", pipeline=pipeline)
+    assert prepared.names.tolist() == USABLE and not prepared.bad and loaded.name == "ntu"
+    for index, name in enumerate(USABLE):
+        expected = ntu.PIPELINES[pipeline](ntu.parse(text(FILES[name]))).astype(np.float32)
+        assert loaded.lengths[index] == len(expected)
+        np.testing.assert_array_equal(loaded.sequences[index, : len(expected)], expected)
+        assert (loaded.sequences[index, len(expected) :] == 0).all()
+    assert loaded.labels.tolist() == [int(name[-3:]) - 1 for name in USABLE]
+    assert loaded.views.tolist() == [int(name[5:8]) for name in USABLE]
+    assert loaded.subjects.tolist() == [int(name[9:12]) for name in USABLE]
+    assert loaded.train.tolist() == [name[9:12] in ("001", "038") for name in USABLE]
+    assert torch.equal(loaded.test, ~loaded.train)
+    assert max(max(bone) for bone in loaded.bones) == loaded.frames.shape[1] // 3 - 1
+    across = data.load("ntu", pipeline=pipeline, protocol="xview")
+    assert across.train.tolist() == [name[5:8] != "001" for name in USABLE]
+    assert across.digest != loaded.digest and torch.equal(across.frames, loaded.frames)
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+def test_folder_and_archive_give_the_same_set_and_the_archive_is_preferred(distribution):
+    distribution(FEW)
+    unpacked = ntu.prepare(subset=True)
+    distribution(FEW, packed=True)
+    assert ntu.prepare(subset=True).digest == unpacked.digest
+    distribution()  # more, in the folder alone
+    assert len(ntu.prepare(subset=True).names) == 4
+
+
+@pytest.mark.parametrize(("pipeline", "name"), [("authors", "default"), ("predict_cluster", "predict_cluster")])
+def test_examples_stand_upright_one_per_action(distribution, pipeline, name):
+    distribution()
+    ntu.prepare(pipeline=pipeline)
+    shown, bones = data.examples("ntu", pipeline=name)
+    assert list(shown) == ["drink water", "brush hair", "punch", "walk apart"]
+    expected = ntu.PIPELINES[pipeline](ntu.parse(text(TWO)))
+    expected = expected.reshape(len(expected), -1, 3)[..., [0, 2, 1] if name == "default" else [0, 1, 2]]
+    np.testing.assert_allclose(shown["punch"], expected, atol=1e-6)
+    assert max(itertools.chain(*bones)) == expected.shape[1] - 1
+
+
+def test_what_is_prepared_anew_takes_effect_in_a_live_process(distribution, monkeypatch):
+    read, load = [], data.load
+    monkeypatch.setattr(study, "load", lambda *names, **options: read.append(names) or load(*names, **options))
+    recipe = smoke("ntu", "CE", subset=True)
+    for files in (FEW, FILES):
+        distribution(files)
+        ntu.prepare(subset=True)
+        assert study.data_of(recipe).digest == load("ntu", subset=True).digest
+        assert study.data_of(recipe) is study.data_of(recipe)
+    assert len(read) == 2
+
+
+def test_without_distribution_or_preparation_what_to_do_is_said(distribution, monkeypatch):
+    with pytest.raises(FileNotFoundError, match=r"nturgbd_skeletons_s001_to_s017\.zip .*rose1\.ntu\.edu\.sg"):
+        ntu.prepare()
+    distribution()
+    with pytest.raises(FileNotFoundError, match="not prepared for pipeline 'authors': run `repro data prepare ntu` f"):
+        data.load("ntu")
+    ntu.prepare()
+    with pytest.raises(FileNotFoundError, match="`repro data prepare ntu --subset --pipeline predict_cluster` first"):
+        data.load("ntu", pipeline="predict_cluster", subset=True)
+    frames, = (manifest.runs_root() / "prepared").glob("*/authors.frames.npy")
+    frames.write_bytes(frames.read_bytes()[:-8] + bytes(8))
+    with pytest.raises(ValueError, match=r"damaged .* `repro data prepare ntu` again"):
+        data.load("ntu")
+    ntu.prepare()
+    assert data.load("ntu").frames.isfinite().all()
+    monkeypatch.setattr(ntu, "FORMAT", ntu.FORMAT + 1)
+    with pytest.raises(FileNotFoundError, match="not prepared for pipeline 'authors'"):
+        data.load("ntu")
+
+
+def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution):
+    distribution(FEW)
+    for refused in (ntu.prepare, lambda: data.load("ntu")):
+        with pytest.raises(ValueError, match=r"protocol xsub: train 4, test 1; expected train 6, .*--subset"):
+            refused()
+    ntu.prepare(subset=True)
+    loaded = data.load("ntu", subset=True)
+    assert loaded.name == "ntu (subset)" and len(loaded.lengths) == 4
+    with pytest.raises(ValueError, match=r"batch=32 exceeds the 3 training sequences of ntu \(subset\); .* such as 2"):
+        Pretrainer(paper("ntu", "CE"), loaded, 0, CPU)
+
+
+def test_a_subset_without_test_recordings_is_refused(distribution):
+    distribution(dict(list(FEW.items())[:4]))
+    ntu.prepare(subset=True)
+    with pytest.raises(ValueError, match=r"ntu \(subset\): none of its 3 recordings belongs to test"):
+        data.load("ntu", subset=True)
+    assert data.load("ntu", subset=True, protocol="xview").test.sum() == 1
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"pipeline": "raw"}, "pipeline='raw' is not one of: default, authors, predict_cluster"),
+    ({"protocol": "xset"}, "protocol='xset' is not one of: xsub, xview"),
+])
+def test_unknown_options_are_refused(distribution, options, message):
+    with pytest.raises(ValueError, match=message):
+        data.load("ntu", **options)
+
+
+BAD = {"S001C003P001R001A060": text(COMING)[:4000], "S017C001P038R001A004": b"",
+       "S002C001P003R001A002": text(AGAIN).replace(b" 2\r\n25\r\n", b" 2\r\n25\r\nnan ", 1)[:-4],
+       "S017C002P038R002A004": text([[], []])}
+HUGE = body(6)
+HUGE[:, :, 0], HUGE[4, 7, 0] = -3.4e38, 3.4e38
+
+
+def test_bad_files_are_named_and_counted_and_skipped_only_when_asked(distribution):
+    distribution(FILES | BAD | {"S001C002P001R001A050": recording((FIRST, 0, HUGE))})
+    with pytest.raises(ValueError, match=r"5 files cannot be used \(") as raised:
+        ntu.prepare(subset=True)
+    for name, reason in (("S001C003P001R001A060", "frame 1; truncated"), ("S017C001P038R001A004", "number of frame"),
+                         ("S017C002P038R002A004", "no frame has a body"), ("S001C002P001R001A050", "frame 4 of the s")):
+        assert any(name in line and reason in line for line in str(raised.value).splitlines())
+    with pytest.raises(ValueError, match="5 files cannot be used"):
+        ntu.prepare(skip_bad=True)
+    prepared = ntu.prepare(skip_bad=True, subset=True)
+    assert set(prepared.bad) == BAD.keys() | {"S001C002P001R001A050"} and len(prepared.names) == 4
+    assert np.isfinite(prepared.frames).all() and "5 files cannot be used" in "\n".join(ntu.describe(prepared))
+    assert len(data.load("ntu", subset=True).lengths) == 4
+
+
+@pytest.mark.parametrize("files", [{"S001C002P005R002A008": ONE}, dict.fromkeys(list(FILES)[:3], b"")])
+def test_nothing_usable_is_an_error(distribution, files):
+    distribution(files)
+    with pytest.raises(ValueError, match="none of its files is usable"):
+        ntu.prepare(subset=True, skip_bad=True)
+
+
+@pytest.mark.parametrize("pipeline", ["authors", "predict_cluster"])
+def test_a_recording_of_one_frame_is_a_sequence_of_one_frame(distribution, pipeline):
+    distribution(FILES | {"S001C001P001R001A001": recording((FIRST, 0, body(1)))})
+    ntu.prepare(pipeline=pipeline)
+    loaded = data.load("ntu", pipeline=pipeline)
+    assert loaded.lengths[0] == 1 and loaded.sequences[0, 0].isfinite().all() and loaded.sequences[0, 0].any()
+    small = paper("ntu", "AE+CE+AD+CD", units=8, batch=4, dictionary=8, sequence_dictionary=6)
+    assert Pretrainer(small, loaded, 0, CPU).step().isfinite().all()
+
+
+def test_files_that_are_none_of_the_distribution_are_left_out_and_counted(distribution):
+    folder = distribution() / "ntu" / "nturgb+d_skeletons"
+    sound = ntu.prepare()
+    for name in ("README", "a.npy", "S018C001P001R001A001.skeleton", "S001C001P001R001A061.skeleton",
+                 "S001C000P001R001A001.skeleton", "S001C001P001R001A001 (1).skeleton", "._S001C001P001R001A001"):
+        (folder / name).write_bytes(b"")
+    prepared = ntu.prepare()
+    assert prepared.digest == sound.digest and (sound.left_out, prepared.left_out) == (1, 7)  # hidden ones are no files
+    assert any(line.startswith("left out: 7 files") for line in ntu.describe(prepared))
+    (folder / "more").mkdir()
+    (folder / "more" / "S001C001P001R001A001.skeleton").write_bytes(text(ONE))
+    with pytest.raises(ValueError, match="S001C001P001R001A001 is there twice"):
+        ntu.prepare(subset=True, skip_bad=True)
+
+
+def test_a_folder_without_any_file_of_the_distribution_is_refused(distribution):
+    distribution({"S018C001P001R001A001": ONE})
+    with pytest.raises(ValueError, match=r"holds no file of NTU RGB\+D 60"):
+        ntu.prepare(subset=True)
+
+
+def test_from_files_to_a_table(distribution, repro, tmp_path, monkeypatch):
+    people = itertools.product((1, 38, 3), (1, 2, 3), (1, 2), ("S001", "S002"))
+    distribution({f"{setup}C00{camera}P{person:03d}R00{take}A00{1 + (person + take) % 2}": recording(
+        (FIRST, 0, body(12 + 3 * take + camera, seed))) for seed, (person, camera, take, setup) in enumerate(people)})
+    _, printed, _ = repro("data", "prepare", "ntu", "--subset", "--workers", "1")
+    assert "36 recordings" in printed and "xsub: 24 train / 12 test, a subset, 5 / 4 are declared" in printed
+    smallest = ["--dataset", "ntu", "--subset", "--preset", "smoke", "--objectives", "random,CE+AD", "--device", "cpu"]
+    status, table, _ = repro("run", "taxonomy", *smallest)
+    assert status == 0 and table.count("ntu") == 2
+    cell, = find("taxonomy").cells("ntu", preset="smoke", objectives="CE+AD", protocol="xview", subset=True)
+    assert (cell.label, cell.dataset) == ("CE+AD, protocol=xview", "ntu (subset)")
+    with pytest.raises(ValueError, match="of protocol xsub: "):
+        find("taxonomy").cells("ntu", preset="smoke")
+
+
+def test_columns_of_the_paper_are_cells(distribution):
+    distribution()
+    ntu.prepare()
+    for layers, units in ((1, 512), (3, 512), (1, 1024)):
+        cells = find("taxonomy").cells("ntu", layers=layers, **({} if units == 512 else {"units": units}))
+        assert len(cells) == 16 and {cell.preset for cell in cells} == {"paper"}
+        assert {(cell.recipe.layers, cell.recipe.units, cell.recipe.protocol) for cell in cells} == {
+            (layers, units, "xsub")}
+    with pytest.raises(FileNotFoundError, match="--pipeline predict_cluster"):
+        find("taxonomy").cells("ntu", pipeline="predict_cluster")

@@ -1,59 +1,136 @@
-"""Recipes: the papers' values, presets, variants, and what is refused."""
+"""Recipes: the papers' values, presets and variants, what is refused, and what a recipe does not use."""
 
+import dataclasses
+import functools
 import itertools
 
 import pytest
+import torch
+from made_up_skeletons import CPU, made_up, tiny
 
+from repro.skeleton import study
 from repro.skeleton.recipe import METHODS, SUBSETS, TERMS, SkeletonRecipe, paper
+
+FIELDS = [field.name for field in dataclasses.fields(SkeletonRecipe)]
 
 
 def test_there_are_fifteen_subsets_and_random_initialisation():
-    expected = ["+".join(chosen) for size in range(1, 5) for chosen in itertools.combinations(TERMS, size)]
+    expected = ["+".join(terms) for size in range(1, 5) for terms in itertools.combinations(TERMS, size)]
     assert sorted(SUBSETS) == sorted(expected)
-    assert sorted(METHODS) == sorted(["random", *expected])
+    assert METHODS[0] == "random" and sorted(METHODS[1:]) == sorted(expected)
 
 
-def test_the_papers_recipe():
-    recipe = SkeletonRecipe()
-    printed = {"layers": 1, "units": 512, "projection": 128, "head": "linear", "dictionary": 1024,
-               "sequence_dictionary": 640, "temperature": 0.1, "momentum": 0.999, "td_crop": 50, "flip": 0.5,
-               "shear": 1.0, "epochs": 150, "batch": 32, "learning_rate": 1e-3, "clip": 25.0, "probe_epochs": 70,
-               "probe_batch": 128, "probe_learning_rate": 2.0, "probe_momentum": 0.9, "probe_final_rate": 0.01,
-               "td_queue": "live", "ad_loss": "l1", "ad_input": "clean", "ema_head_twice": False, "select": "last"}
-    assert {name: recipe.to_dict()[name] for name in printed} == printed
-    assert paper("ucla", "CE") == recipe.replace(objectives="CE")
+UCLA = {"layers": 1, "units": 512, "projection": 128, "head": "linear", "dictionary": 1024, "sequence_dictionary": 640,
+        "temperature": 0.1, "momentum": 0.999, "td_crop": 50, "flip": 0.5, "shear": 1.0, "epochs": 150, "batch": 32,
+        "learning_rate": 1e-3, "clip": 25.0, "probe_epochs": 70, "probe_batch": 128, "probe_learning_rate": 2.0,
+        "probe_momentum": 0.9, "probe_final_rate": 0.01, "td_queue": "live", "ad_loss": "l1", "ad_input": "clean",
+        "ema_head_twice": False, "select": "last"}
+NTU = {"protocol": "xsub", "pipeline": "default", "dictionary": 16384, "sequence_dictionary": 2048, "epochs": 80,
+       "learning_rate": 9e-4, "probe_batch": 512, "select_every": 3}
 
 
-def test_the_papers_recipe_for_ntu():
-    released = {"protocol": "xsub", "pipeline": "default", "dictionary": 16384, "sequence_dictionary": 2048,
-                "epochs": 80, "batch": 32, "learning_rate": 9e-4, "td_crop": 50, "probe_batch": 512, "select_every": 3,
-                "units": 512, "layers": 1, "temperature": 0.1, "momentum": 0.999, "clip": 25.0, "probe_epochs": 70}
-    recipe = paper("ntu", "CE")
-    assert {name: recipe.to_dict()[name] for name in released} == released
-    assert paper("ntu", "CE", layers=3).learning_rate == 9e-4
+@pytest.mark.parametrize(("dataset", "values"), [("ucla", UCLA), ("ntu", UCLA | NTU)])
+def test_the_papers_recipe(dataset, values):
+    recipe = paper(dataset, "CE")
+    assert {name: getattr(recipe, name) for name in values} == values
+    assert paper(dataset, "CE", layers=3) == recipe.replace(layers=3)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"objectives": "CX"}, "objectives='CX' is not one of: random, AE, CE, AE\\+CE"),
-        ({"objectives": "CE+AE"}, "objectives='CE\\+AE' is not one of"),
-        ({"dataset": "nutu"}, "dataset='nutu' is not one of: synthetic, ucla"),
-        ({"select": "best"}, "select='best' is not one of: last, best_on_test"),
-        ({"layers": 0}, "layers=0 should be at least 1"),
-        ({"epochs": -1}, "epochs=-1 should be at least 0"),
-        ({"temperature": 0.0}, "temperature=0.0 should be at least 1e-06"),
-        ({"temperature": float("nan")}, "temperature=nan should be finite"),
-    ],
-    ids=str,
-)
-def test_impossible_values_are_errors(changes, message):
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"objectives": "CX"}, "objectives='CX' is not one of: random, AE, CE, AE\\+CE"),
+    ({"objectives": "CE+AE"}, "objectives='CE\\+AE' is not one of"),
+    ({"dataset": "nutu"}, "dataset='nutu' is not one of: synthetic, ucla"),
+    ({"select": "best"}, "select='best' is not one of: last, best_on_test"),
+    ({"layers": 0}, "layers=0 should be at least 1"),
+    ({"temperature": 0.0}, "temperature=0.0 should be at least 1e-06"),
+    ({"temperature": float("nan")}, "temperature=nan should be finite"),
+    ({"bidirectional": True, "units": 7}, "units=7 should be even: each of two directions has half of them"),
+], ids=str)
+def test_impossible_values_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         SkeletonRecipe(**changes)
 
 
-def test_two_directions_need_an_even_number_of_units():
-    with pytest.raises(ValueError, match="units=7 should be even: each of two directions has half of them"):
-        SkeletonRecipe(bidirectional=True, units=7)
-    assert '"bidirectional"' not in SkeletonRecipe(units=7).canonical()  # keys from before the field stay
+def test_keys_from_before_a_field_stay():
+    assert '"bidirectional"' not in SkeletonRecipe(units=7).canonical()
     assert '"bidirectional": true' in SkeletonRecipe(bidirectional=True).canonical()
+
+
+# ---------------------------------------------------------------------------------------------- unused fields
+
+
+def another(recipe, name):
+    """A value that a recipe may have instead of its own in a field."""
+    value, allowed = getattr(recipe, name), SkeletonRecipe.__dataclass_fields__[name].metadata["allowed"]
+    if allowed:
+        return next(other for other in reversed(allowed) if other != value)
+    return not value if type(value) is bool else value + 1 if type(value) is int else value / 2
+
+
+@functools.cache
+def trained(recipe):
+    """All that two steps and the evaluation give, by name; without what passes through parts that are not trained."""
+    learner = next(study.learners(recipe, made_up(), 0, CPU))
+    outcome = {f"step {number}": learner.step() for number in range(min(2, learner.total_steps))}
+    outcome |= {name: torch.tensor(value) for name, value in study.measure(learner).items() if name != "select"}
+    through_head = recipe.has("AE") or recipe.has("CE") or (recipe.trains_decoder and recipe.decoder_input != "readout")
+    parts = {"encoder": True, "head": through_head, "decoder": recipe.trains_decoder}
+    if not through_head:
+        del outcome["embedding_spread"]  # of a head that nothing has trained
+    for part in (name for name, is_trained in parts.items() if is_trained):
+        outcome |= {f"{part}.{name}": value for name, value in getattr(learner.model, part).state_dict().items()}
+    return outcome
+
+
+@pytest.mark.parametrize("changes", [{}, {"select": "best_on_test"}, {"decoder_input": "embedding"},
+                                     {"ad_input": "augmented"}], ids=str)
+@pytest.mark.parametrize("objectives", ["random", *TERMS, "AE+CE+AD+CD"])
+def test_what_is_not_used_changes_no_bit(objectives, changes, one_thread):
+    recipe = tiny(objectives, probe_epochs=2, probe_batch=7, select_every=1, **changes)
+    expected = trained(recipe)
+    for name in FIELDS:
+        if recipe.uses(name):
+            continue
+        found = trained(recipe.replace(**{name: another(recipe, name)}))
+        assert found.keys() == expected.keys(), name
+        for part, value in found.items():
+            assert torch.equal(value, expected[part]), f"{name}: {part}"
+
+
+KEYS, DECODED = {"temperature", "momentum", "ema_head_twice"}, {"td_queue", "td_crop", "sequence_dictionary"}
+HEAD, VIEWS, AD = {"projection", "head"}, {"flip", "shear"}, {"ad_weight", "ad_loss", "ad_input"}
+TRAINING = {"epochs", "batch", "learning_rate", "clip", "probe_every", "precision"}
+UNUSED = {
+    "random": KEYS | DECODED | HEAD | VIEWS | AD | TRAINING | {
+        "ae_weight", "ce_weight", "cd_weight", "decoder_input", "dictionary", "select_every"},
+    "AE": KEYS | DECODED | AD | {"ce_weight", "cd_weight", "decoder_input", "dictionary", "select_every"},
+    "CE": DECODED | AD | {"ae_weight", "cd_weight", "decoder_input", "select_every"},
+    "AD": KEYS | DECODED | HEAD | VIEWS | {"ae_weight", "ce_weight", "cd_weight", "dictionary", "select_every"},
+    "CD": HEAD | AD | {"ae_weight", "ce_weight", "dictionary", "ema_head_twice", "select_every"},
+}
+
+
+@pytest.mark.parametrize("objectives", METHODS)
+def test_a_sum_of_terms_leaves_unused_what_all_of_them_do(objectives):
+    unused = set.intersection(*(UNUSED[term] for term in objectives.split("+")))
+    assert {name for name in FIELDS if not tiny(objectives).uses(name)} == unused
+
+
+@pytest.mark.parametrize(("objectives", "name", "asked"), [
+    ("random", "select_every", {}), ("CE", "select_every", {"select": "best_on_test"}),
+    ("AD", "flip", {"ad_input": "augmented"}), ("AD", "projection", {"decoder_input": "embedding"}),
+    ("AE", "head", {"decoder_input": "embedding"}), ("CD", "head", {"decoder_input": "embedding"}),
+    ("CD", "ema_head_twice", {"decoder_input": "embedding"}),
+])
+def test_what_is_used_may_depend_on_other_fields_that_are_asked_for(objectives, name, asked):
+    recipe = tiny(objectives)
+    assert recipe.uses(name, **asked) == recipe.replace(**asked).uses(name) == (objectives != "random")
+
+
+@pytest.mark.parametrize(("name", "users"), [
+    ("ema_head_twice", [method for method in METHODS if "CE" in method]),
+    ("td_queue", [method for method in METHODS if "CD" in method]),
+    ("epochs", list(SUBSETS)), ("layers", list(METHODS)), ("select_every", []),
+])
+def test_who_uses_a_field(name, users):
+    assert tiny("CE").users(name) == users

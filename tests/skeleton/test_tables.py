@@ -1,21 +1,100 @@
-"""The taxonomy's tables end to end: what is trained, what is stored, and what is shown."""
+"""The taxonomy's tables: which cells there are, what is refused before anything is made, what is trained and shown."""
 
+import functools
 import json
 import math
 
 import pandas as pd
 import pytest
+import torch
+from made_up_skeletons import stand_in
 from stored_cells import refuse
 
 from repro import run_table
 from repro.data import manifest
 from repro.run.device import has_bfloat16
-from repro.skeleton.study import EVALUATION
+from repro.skeleton import study
+from repro.skeleton.recipe import METHODS
+from repro.table import find
 
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset", "linear_unseen",
         "linear_standardised", "knn1", "embedding_spread", "readout_spread"]
 TAXONOMY = ["objectives", "AE", "CE", "AD", "CD", *TAIL]
 pytestmark = pytest.mark.usefixtures("runs")
+
+
+def cells(objectives="all", dataset="synthetic", **choices):
+    """Those of the taxonomy."""
+    return find("taxonomy").cells(dataset, objectives=objectives, **choices)
+
+
+def test_the_sixteen_rows():
+    found = cells()
+    assert [cell.label for cell in found] == list(METHODS) and found == find("taxonomy").cells()
+    assert len({cell.key for cell in found}) == 16
+    assert {(cell.study, cell.dataset, cell.preset, cell.seed) for cell in found} == {
+        ("skeletons", "synthetic", "quick", 0)}
+    assert all(cell.label == cell.recipe.objectives and cell.changes == {} for cell in found)
+
+
+def test_depths_and_methods_of_the_collapse():
+    found = find("encoder_collapse").cells("synthetic", layers="3,1", seeds="4,2")
+    assert [(cell.seed, cell.recipe.layers, cell.recipe.objectives) for cell in found] == [
+        (seed, layers, method) for seed in (4, 2) for layers in (3, 1) for method in ("random", "AE")]
+    assert [cell.label for cell in found[:4]] == ["random, layers=3", "AE, layers=3", "random", "AE"]
+
+
+def test_the_order_of_terms_does_not_matter():
+    assert [cell.label for cell in cells("CE+AE, CD+AD+CE+AE,random")] == ["AE+CE", "AE+CE+AD+CD", "random"]
+
+
+@pytest.mark.parametrize(("name", "choices"), [("taxonomy", {}), ("encoder_collapse", {"layers": 1})])
+def test_a_cell_is_the_same_on_every_device(name, choices, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # as far as a list of cells can tell
+    listed = functools.partial(find(name).cells, "synthetic", preset="paper", objectives="AE", **choices)
+    assert listed(device="cpu") == listed(device="auto") == listed(device="cuda")
+    with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
+        listed(device="cuda", precision="bfloat16")
+
+
+@pytest.mark.parametrize(("dataset", "pipeline", "expected"), [
+    ("ntu", "authors", "default"), ("ntu", "default", "default"), ("ntu", "predict_cluster", "predict_cluster"),
+    ("synthetic", "raw", "raw"),
+])
+def test_one_computation_has_one_pipeline(dataset, pipeline, expected, monkeypatch):
+    monkeypatch.setattr(study, "load", lambda name, *_, **__: stand_in(name, 300))
+    found, = cells("CE", dataset, preset="smoke", pipeline=pipeline)
+    assert found.recipe.pipeline == expected
+    assert found.label == ("CE" if expected == "default" else f"CE, pipeline={expected}")
+
+
+@pytest.mark.parametrize(("table", "choices", "message"), [
+    ("taxonomy", {"objectives": "CE+XX"}, "objectives='CE\\+XX' is not one of: all, random, AE, CE, AE\\+CE"),
+    ("taxonomy", {"objectives": "CE+CE"}, "objectives='CE\\+CE' is not one of"),
+    ("taxonomy", {"objectives": "random+CE"}, "objectives='random\\+CE' is not one of"),
+    ("taxonomy", {"objectives": "CE,"}, "objectives='' is not one of"),
+    ("taxonomy", {"protocol": "xsub"}, "protocol='xsub' is not one of: xview"),
+    ("taxonomy", {"pipeline": "authors"}, "pipeline='authors' is not one of: default, interpolate, unscaled, raw"),
+    ("taxonomy", {"variant": "frozen"}, "variant='frozen' is not one of: none, .*; did you mean 'frozen_noise'"),
+    ("taxonomy", {"objectives": "random", "learning_rate": 0.5}, "learning_rate=0.5 changes nothing of random; "),
+    ("encoder_collapse", {"objectives": "CE"}, "objectives='CE' is not one of: random, AE"),
+    ("encoder_collapse", {"objectives": "random AE"}, "objectives='random AE' is not one of: all, random, AE"),
+], ids=str)
+def test_impossible_values_are_refused_before_anything_is_made(table, choices, message, runs):
+    with pytest.raises(ValueError, match=message):
+        run_table(table, "synthetic", preset="smoke", **choices)
+    assert not runs.exists()
+
+
+@pytest.mark.parametrize("table", ["taxonomy", "encoder_collapse"])
+def test_missing_real_data_say_where_to_get_them_and_where_to_put_them(table, folders):
+    with pytest.raises(FileNotFoundError) as raised:
+        run_table(table, "ucla", preset="smoke")
+    assert manifest.load_manifest("ucla").source in str(raised.value)
+    assert str(folders / "data" / "nw_ucla" / "all_sqe.zip") in str(raised.value)
+
+
+# ---------------------------------------------------------------------------------------------- end to end
 
 
 def smoke(name="taxonomy", **choices):
@@ -59,16 +138,15 @@ def test_a_small_table(trained):
 
 
 def test_results_hold_finite_numbers_and_text_and_the_cost(trained):
+    accuracies = {f"{name}{part}" for name in ("linear", "linear_standardised", "knn1") for part in ("", "_unseen")}
     for (name, _), (_, result) in stored(trained[0]).items():
         cost = result.pop("cost")
-        accuracies = {f"{name}{part}" for name in ("linear", "linear_standardised", "knn1") for part in ("", "_unseen")}
-        assert result.pop("evaluation") == EVALUATION
+        assert result.pop("evaluation") == study.EVALUATION
         assert set(result) == {*accuracies, "linear_best", "embedding_spread", "readout_spread", "select"}
-        for value in result.values():
-            assert type(value) is str or (type(value) is float and math.isfinite(value))
+        assert result.pop("select") == "last" and all(math.isfinite(value) for value in result.values())
         assert all(0 <= result[accuracy] <= 100 for accuracy in accuracies)
         assert 0 < result["readout_spread"] < 1 and 0 < result["embedding_spread"] <= 1
-        assert result["select"] == "last" and cost["steps"] == (0 if name == "random" else 2)
+        assert cost["steps"] == (0 if name == "random" else 2)
         assert {"seconds", "finished", "commit", "device", "torch"} <= set(cost)
         assert cost["precision"] == ("bfloat16" if has_bfloat16() else "float32")  # smoke asks for none
 
@@ -77,21 +155,11 @@ def test_a_second_call_trains_nothing(trained, monkeypatch):
     folder, table = trained
     monkeypatch.setenv("REPRO_RUNS", str(folder))
     monkeypatch.setattr("repro.table.train", refuse)
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     pd.testing.assert_frame_equal(smoke(objectives="AE+CE,random", seeds="0,1"), table)
     shared = smoke("encoder_collapse", layers=1, objectives="random")
     assert shared["ours"].item() == stored(folder)["random", 0][1]["linear"]
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before
     with pytest.raises(AssertionError, match="a cell was trained"):
         smoke(objectives="CD")
-
-
-def test_the_same_cell_elsewhere_gives_the_same_result(trained):
-    smoke(objectives="AE+CE", seeds="1")
-    (described, result), = stored(manifest.runs_root()).values()
-    expected_description, expected = stored(trained[0])["AE+CE", 1]
-    assert described == expected_description
-    assert result | {"cost": None} == expected | {"cost": None}
 
 
 def test_a_small_collapse(runs):
@@ -102,18 +170,16 @@ def test_a_small_collapse(runs):
     assert table[["published", "difference", "std"]].isna().all(axis=None)
     assert table[TAIL[7:]].notna().all(axis=None)
     assert set(stored(runs)) == {(name, 0) for name in ("random", "AE", "random, layers=2", "AE, layers=2")}
-    one, = smoke("encoder_collapse", layers=1, objectives="AE").to_dict("records")
-    assert one == pytest.approx(table.to_dict("records")[1], nan_ok=True)
 
 
-def test_best_on_test_end_to_end(trained, runs):
-    best = smoke(objectives="AE+CE,random", seeds="0", select="best_on_test")
-    assert best["departures"].tolist() == [{"select": "best_on_test"}] * 2 and best["difference"].isna().all()
-    found = stored(runs)
-    assert set(found) == {(f"{name}, select=best_on_test", 0) for name in ("AE+CE", "random")}
-    for row in best.itertuples():  # smoke takes fewer epochs than lie between two looks: same features, best epoch
-        _, last = stored(trained[0])[row.objectives, 0]
-        _, ours = found[f"{row.objectives}, select=best_on_test", 0]
-        assert row.ours == ours["linear"] >= last["linear"]
-        assert ours["knn1"] == last["knn1"] and ours["linear_last"] == last["linear"]
-        assert ours["select"] == "best_on_test"
+def test_best_on_test_end_to_end_and_the_same_cell_elsewhere_gives_the_same_result(trained, runs):
+    best = smoke(objectives="AE+CE", seeds="0", select="best_on_test")
+    assert best["departures"].tolist() == [{"select": "best_on_test"}] and best["difference"].isna().all()
+    (_, ours), (_, last) = stored(runs)["AE+CE, select=best_on_test", 0], stored(trained[0])["AE+CE", 0]
+    # smoke takes fewer epochs than lie between two looks: same features, best epoch
+    assert best["ours"].item() == ours["linear"] >= last["linear"]
+    assert ours["knn1"] == last["knn1"] and ours["linear_last"] == last["linear"]
+    assert ours["select"] == "best_on_test"
+    smoke(objectives="AE+CE", seeds="1")
+    (described, result), (other, expected) = stored(runs)["AE+CE", 1], stored(trained[0])["AE+CE", 1]
+    assert described == other and result | {"cost": None} == expected | {"cost": None}

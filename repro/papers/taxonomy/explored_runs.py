@@ -12,11 +12,9 @@ from repro.papers.taxonomy.tables import TABLES
 from repro.recipe import in_words
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
-from repro.skeleton.augment import augment
-from repro.skeleton.data import SkeletonSet
-from repro.skeleton.pretrain import VERSION, Pretrainer
+from repro.skeleton.data import Sequences, SkeletonSet
+from repro.skeleton.pretrain import VERSION, Pretrainer, augment
 from repro.skeleton.recipe import OBJECTIVES, PRESETS, SkeletonRecipe
-from repro.skeleton.sequences import Sequences
 from repro.skeleton.study import SKELETONS, data_of, restored
 from repro.table import train
 

@@ -47,7 +47,7 @@ def skeletons_on(device: torch.device) -> dict[str, Any]:
     data = skeleton_study.data_of(recipe)
     learners = [skeleton.Pretrainer(recipe, data, 0, each) for each in (CPU, device)]
     found = compared(*learners, lambda learner: learner.features(data)[0])
-    return found | {"accuracies": [skeleton_study.evaluate(each, data, 0) for each in learners]}
+    return found | {"accuracies": [skeleton_study.measure(each) for each in learners]}
 
 
 def captured_on(device: torch.device) -> dict[str, Any]:
