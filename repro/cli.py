@@ -159,9 +159,7 @@ def data_download(name: Annotated[str, Argument(help="a data set with automatic 
 
     Example: repro data download cifar10
     """
-    from repro.data import download
-
-    for path in download.download(name):
+    for path in present.download(name):
         print(path)
     if manifest.embedded(name):
         print(f"{name} is embedded and needs no download")

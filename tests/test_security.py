@@ -67,7 +67,7 @@ def test_the_network_is_used_in_one_place():
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             for name in libraries.intersection(names):
                 users.setdefault(name, set()).add(path.relative_to(PACKAGE).as_posix())
-    assert users == {"pooch": {"data/download.py"}, "socket": {"run/store.py"}}  # a host's name
+    assert users == {"pooch": {"data/present.py"}, "socket": {"run/store.py"}}  # a host's name
 
 
 @pytest.mark.parametrize("name", manifest.names())

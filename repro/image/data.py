@@ -14,7 +14,7 @@ from torch import Tensor
 
 from repro.data import manifest, npz
 from repro.data.disk import alone, write_atomically
-from repro.data.labels import check_counts, check_labels
+from repro.data.manifest import check_counts, check_labels
 from repro.data.prepared import made_once
 from repro.image import DATASETS, files, readers
 from repro.image.files import PARTS, Files, Pictures

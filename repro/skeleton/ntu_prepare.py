@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from repro.data import manifest, prepared
-from repro.data.labels import check_counts
+from repro.data.manifest import check_counts
 from repro.data.prepared import Arrays, Item
 from repro.recipe import choose
 from repro.skeleton import ntu

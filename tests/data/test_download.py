@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from repro.data import manifest
-from repro.data.download import download
+from repro.data.present import download
 
 CONTENTS = b"an archive" * 100
 

@@ -227,19 +227,6 @@ def test_several_at_once_read_once(items, tmp_path):
     assert (tmp_path / "read.txt").read_text().split() == list(FILES)
 
 
-def test_a_part_that_a_power_failure_damaged_is_made_anew(items, runs):
-    things = items(FILES | {"d": b"bad"})
-    with pytest.raises(ValueError, match="cannot be used"):
-        built(things)
-    part, = runs.rglob("0000002-5.npz")
-    part.write_bytes(part.read_bytes()[:-40])
-    things, log = items(), []
-    with pytest.raises(ValueError, match=r"0000002-5\.npz was damaged .*; give the same command again"):
-        built(things, log)
-    assert_whole(built(things, log), runs)
-    assert log == ["d", "c"]
-
-
 class Full(io.FileIO):
     """A file on a disk without room for it."""
 
