@@ -282,9 +282,9 @@ def results_weights(
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
+    from repro.image.augment import centred_view
     from repro.image.model import save
     from repro.image.study import trained_model
-    from repro.image.views import centred_view
 
     path = output or Path(f"{key}.safetensors")
     if not path.parent.is_dir():

@@ -18,7 +18,7 @@ from PIL import Image
 
 from repro.data import manifest
 from repro.image import DATASETS, data, readers
-from repro.image.files import read_rgb
+from repro.image.readers import read_rgb
 from repro.run.fit import load_checkpoint
 from tests.campaigns import mutations
 
@@ -169,7 +169,7 @@ def test_pictures_are_refused_from_the_size_on_of_which_pillow_warns(tmp_path, p
     path = tmp_path / "x.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) +
                      chunk(b"IEND", b""))
-    code = f"from repro.image.files import read_rgb; from pathlib import Path; read_rgb(Path({str(path)!r}), 'x.png')"
+    code = f"from repro.image.readers import read_rgb; from pathlib import Path; read_rgb(Path({str(path)!r}), 'x.png')"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     error = process.stderr.splitlines()[-1]
     assert error.startswith("ValueError: x.png cannot be read as a picture")

@@ -1,6 +1,5 @@
 """Pre-training on images with MoCo v2, ReSSL, SCE or JCL; supervised training and random initialisation beside them."""
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -21,12 +20,11 @@ from repro.contrast.momentum import (
     process,
 )
 from repro.contrast.objectives import ceil, info_nce, jcl, ressl, sce, vanilla
-from repro.image.augment import CentredView, ShiftedView, View
+from repro.image.augment import CentredView, ShiftedView, View, centred_view, training_views
 from repro.image.batches import batches_of, on_device
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
 from repro.image.recipe import ImageRecipe
-from repro.image.views import centred_view, training_views
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
 
@@ -49,7 +47,7 @@ def check_shared(recipe: ImageRecipe) -> None:
 
 
 class Pretrainer(Learner):
-    """A learner with model, momentum encoder, dictionary, optimiser, generators and order of samples.
+    """A learner with model, momentum encoder and dictionary; of images from memory or from files.
 
     In a process group every process holds the same state and works on its share of each batch, row j of process r being
     row j * processes + r of the whole; the result is that of one process with the same ghost groups.
@@ -225,7 +223,7 @@ class Pretrainer(Learner):
         """Pictures (n, 3, H, W) of every view as the networks take them, (n, 3, size, size)."""
         count = len(pictures[0]) * process()[1]
         views = zip(self.source.views, pictures, strict=True)
-        return [self._drawn(view, each, count, self.generator) for view, each in views]
+        return [self._drawn(view, images, count, self.generator) for view, images in views]
 
     def _drawn(self, view: View | ShiftedView, pictures: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """A view of the pictures; parameters are drawn for the whole batch of `count`, this process's are used."""
@@ -240,8 +238,9 @@ class Pretrainer(Learner):
         """Accuracy in percent on the test split, of neighbours in the training split."""
         labels = self.data.labels.to(self.device)
         train, test = (split.nonzero().flatten() for split in (self.data.train, self.data.test))
-        parts = [(self.features(each), labels[each.to(self.device)]) for each in (train, test)]
-        return nearest_neighbour(*itertools.chain(*parts))
+        return nearest_neighbour(
+            self.features(train), labels[train.to(self.device)], self.features(test), labels[test.to(self.device)]
+        )
 
     @torch.no_grad()
     def features(

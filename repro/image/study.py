@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from repro.data import manifest
-from repro.image import DATASETS, augment, views
-from repro.image.augment import CentredView
+from repro.image import DATASETS, augment
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet, load
 from repro.image.model import ImageModel
@@ -43,7 +42,7 @@ def check(recipe: ImageRecipe, device: torch.device) -> None:
 def constants(recipe: ImageRecipe) -> Rows:
     """See `repro.table.Study`."""
     trained_by = [optimiser(OPTIMISER, JCL if DATASETS[recipe.dataset].images.size is None else SCE)]
-    return (trained_by if recipe.uses("learning_rate") else []) + views.described(recipe)
+    return (trained_by if recipe.uses("learning_rate") else []) + augment.described(recipe)
 
 
 def measure(learner: Pretrainer) -> dict[str, float | str]:
@@ -131,7 +130,7 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
     places = [int((data.train & (data.labels == label)).nonzero()[0]) for label in labels]
     recipe, plain = paper(dataset, "sce"), Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     augmented = {"weak view": augment.weak(recipe.size, plain), "strong view": augment.strong(recipe.size, plain)}
-    centred = CentredView(recipe.size, plain, recipe.resize)
+    centred = augment.CentredView(recipe.size, plain, recipe.resize)
     source = batches_of(data, [centred, *augmented.values()], torch.device("cpu"))
     (pictures, *others), = source.batches(torch.tensor(places), batch=len(places), seed=(0,))
     generator = torch.Generator().manual_seed(0)
@@ -166,7 +165,7 @@ def _accuracies(learner: Pretrainer, train: Tensor, test: Tensor) -> dict[str, f
 
 def _augmented(learner: Pretrainer) -> Callable[[], Tensor]:
     """What makes features of the training split, its images augmented anew, each time it is called."""
-    index, view = learner.data.train.nonzero().flatten(), views.probe_view(learner.recipe)
+    index, view = learner.data.train.nonzero().flatten(), augment.probe_view(learner.recipe)
     generator = torch.Generator(learner.device).manual_seed(learner.seed)
     epoch = iter(range(learner.recipe.probe_epochs))
     return lambda: learner.features(index, view, generator=generator, seed=(learner.seed, next(epoch)))

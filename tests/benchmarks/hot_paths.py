@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 import torch
 
-from repro.image.augment import strong
-from repro.image.views import normalisation
+from repro.image.augment import normalisation, strong
 from repro.run.device import hardware
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper

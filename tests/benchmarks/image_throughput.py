@@ -21,8 +21,8 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from repro.image.convolution import TrimmedConv2d
 from repro.image.data import ImageSet
+from repro.image.model import TrimmedConv2d
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import ImageRecipe, paper
 from tests.benchmarks.spread import ratios

@@ -10,9 +10,8 @@ from torchvision.models import ResNet18_Weights
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
-from repro.image.augment import CentredView, ShiftedView, View, probe, strong, weak
+from repro.image.augment import CentredView, ShiftedView, View, normalisation, probe, strong, weak
 from repro.image.operations import as_float, normalise, shifted_crop
-from repro.image.views import normalisation
 
 
 def test_images_are_normalised_by_the_published_constants():

@@ -12,9 +12,10 @@ from PIL import Image
 from slow_operations import IMAGENET
 from torchvision.transforms import v2
 
-from repro.image import files, operations
+from repro.image import operations
 from repro.image.augment import CentredView, ShiftedView, View, draw_boxes
 from repro.image.batches import Streamed, cropped
+from repro.image.readers import Files
 
 CPU = torch.device("cpu")
 SIZES = [(37, 52), (60, 41), (24, 24), (90, 33), (16, 70), (33, 33), (48, 64), (5, 9), (1, 1)]   # width, height
@@ -41,7 +42,7 @@ def pictures(tmp_path_factory):
     for place, size in enumerate(SIZES):
         names.append(f"{place} é.JPEG")
         Image.fromarray(smooth(*size)).convert(modes.get(place, "RGB")).save(root / names[-1], "JPEG")
-    return files.Files(root, np.array([name.encode() for name in names]))
+    return Files(root, np.array([name.encode() for name in names]))
 
 
 def batches(pictures, order, *, batch=4, seed=SEED, workers=1, views=VIEWS):
@@ -111,7 +112,7 @@ def test_a_damaged_file_is_named(tmp_path, content):
     path = tmp_path / "bad.JPEG"
     Image.fromarray(smooth(64, 64)).save(path)
     path.write_bytes(path.read_bytes()[:700] if content is None else content)
-    damaged = files.Files(tmp_path, np.array([b"bad.JPEG", b"gone.JPEG"]))
+    damaged = Files(tmp_path, np.array([b"bad.JPEG", b"gone.JPEG"]))
     with pytest.raises(ValueError, match=r"bad\.JPEG cannot be read as a picture .*fetch it again"):
         damaged.read(0)
     with pytest.raises(ValueError, match=r"gone\.JPEG cannot be read as a picture .*No such file"):
@@ -119,7 +120,7 @@ def test_a_damaged_file_is_named(tmp_path, content):
 
 
 def test_an_error_in_a_worker_reaches_the_caller_and_ends_them(pictures):
-    damaged = files.Files(pictures.root, np.append(pictures.names, b"gone.JPEG"))
+    damaged = Files(pictures.root, np.append(pictures.names, b"gone.JPEG"))
     made = Streamed(damaged, VIEWS, CPU, workers=2).batches(torch.tensor([0, 9, 0, 0, 0]), batch=1, seed=SEED)
     assert len(next(made)) == len(VIEWS)
     with pytest.raises(ValueError, match=r"^\S*gone\.JPEG cannot be read as a picture"):
@@ -143,13 +144,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from repro.image import files
+from repro.image.readers import Files
 from repro.image.augment import View
 from repro.image.batches import Streamed
-from repro.image.views import normalisation
+from repro.image.augment import normalisation
 
 def main():
-    one = files.Files(Path(sys.argv[1]), np.array([sys.argv[2].encode()]))
+    one = Files(Path(sys.argv[1]), np.array([sys.argv[2].encode()]))
     streamed = Streamed(one, [View(8, normalisation("imagenet"))], torch.device("cpu"), workers=1)
     made = streamed.batches(torch.zeros(10**6, dtype=torch.int64), batch=2, seed=(0,))
     next(made)

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from repro.image.convolution import TrimmedConv2d
-from repro.image.model import trunk
+from repro.image.model import TrimmedConv2d, trunk
 
 
 def both(convolution, images):

@@ -14,7 +14,7 @@ from torchvision import datasets
 
 from repro.data.manifest import Archive
 from repro.image import DATASETS, data, readers
-from repro.image.files import PARTS
+from repro.image.readers import PARTS
 
 pytestmark = pytest.mark.usefixtures("folders")
 

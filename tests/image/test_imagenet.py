@@ -79,7 +79,7 @@ def test_imagenet_is_listed_once(imagenet, folders, monkeypatch):
     for name in ("imagenet100", "imagenet"):
         first = data.load(name, subset=True)
         with monkeypatch.context() as patched:
-            patched.delattr("repro.image.files.listing")
+            patched.delattr("repro.image.readers.listing")
             again = data.load(name, subset=True)
         assert listed(again) == listed(first) and again.digest == first.digest
     kept, = (folders / "runs" / "prepared").glob("imagenet-*.npz")

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from repro.image import DATASETS, views
+from repro.image import DATASETS, augment
 from repro.image.augment import CentredView, ShiftedView
 from repro.image.recipe import DATA, METHODS, PRESETS, ImageRecipe, paper, quick
 from repro.recipe import setting
@@ -93,14 +93,14 @@ def test_the_probe_pads_small_images_alone(datasets, padding, method):
     for dataset in datasets:
         recipe = paper(dataset, method)
         assert differing(recipe, {"probe_view": "shifted", "probe_padding": padding, "square": False}) == {}
-        assert views.probe_view(recipe) == ShiftedView(views.normalisation(dataset), padding)
+        assert augment.probe_view(recipe) == ShiftedView(augment.normalisation(dataset), padding)
 
 
 @pytest.mark.parametrize("dataset", ABLATION)
 def test_imagenet_is_validated_on_images_of_256_by_256(dataset):
     """SCE supplement, section D."""
-    of_imagenet = views.normalisation("imagenet")
-    assert views.centred_view(paper(dataset, "jcl")) == CentredView(224, of_imagenet, resize=256, square=True)
+    of_imagenet = augment.normalisation("imagenet")
+    assert augment.centred_view(paper(dataset, "jcl")) == CentredView(224, of_imagenet, resize=256, square=True)
 
 
 # ---------------------------------------------------------------------------------------------- JCL

@@ -15,11 +15,10 @@ from tqdm import tqdm
 
 from repro import cli, table
 from repro.image import augment, study
-from repro.image.augment import CentredView, ShiftedView
+from repro.image.augment import CentredView, ShiftedView, normalisation
 from repro.image.model import load, load_view
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import smoke
-from repro.image.views import normalisation
 from repro.run.evaluate import linear_probe
 from repro.run.fit import load_checkpoint
 from repro.run.store import Store

@@ -16,9 +16,8 @@ import torchvision
 from torch import Tensor, nn
 from torch.nn import functional
 
-from repro.image.augment import strong
+from repro.image.augment import normalisation, strong
 from repro.image.pretrain import Pretrainer
-from repro.image.views import normalisation
 from tests.benchmarks import image_throughput
 from tests.benchmarks.gpu.limits import operations
 from tests.benchmarks.stopwatch import seconds
