@@ -2,24 +2,14 @@
 
 import os
 import pickle
-import tarfile
 import tracemalloc
 import zipfile
 
 import pytest
-from packed import FILES, write_folder, write_zip
+from packed import FILES, write_folder, write_tar, write_zip
 
 from repro.data import archives
 from tests.campaigns import mutations
-
-
-def write_tar(path, files=FILES, mode="w:gz"):
-    with tarfile.open(path, mode) as archive:
-        for name, contents in files.items():
-            (path.parent / "member").write_bytes(contents)
-            archive.add(path.parent / "member", f"./things/{name}")
-    (path.parent / "member").unlink()
-    return path
 
 
 def test_zip_and_folder_have_the_same_members(tmp_path):
