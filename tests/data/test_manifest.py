@@ -108,7 +108,7 @@ SPLIT = {"train": {}, "test": {}, "expect": {}}
     ({"files": [{"name": "a.zip", "folder": "/etc"}]}, "'/etc' leads out of the data root"),
     ({"files": [{"name": "a.zip", "url": "http://a.org/a.zip", "md5": "0"}]}, "fetched over https:// and have an md5"),
     ({"files": [{"name": "a.zip", "url": "https://a.org/a.zip"}]}, "fetched over https:// and have an md5"),
-    ({"splits": [1]}, r"splits is \[1\], expected"), ({"splits": {"only": None}}, "splits: only is None, expected Split"),
+    ({"splits": [1]}, r"splits is \[1\], expected"), ({"splits": {"only": None}}, "splits: only is None, expected"),
     ({"splits": {"only": {**SPLIT, "expects": {}}}}, "splits: only: field='expects' is not one of"),
     ({"splits": {"only": SPLIT | {"train": {"views": 1}}}}, "only: train: views is 1, expected list"),
     ({"splits": {"only": SPLIT | {"expect": {"train": "2"}}}}, "only: expect: train is '2', expected int"),
@@ -172,7 +172,7 @@ def test_image_sets_are_those_that_say_so_bundled_ones_first(project, tmp_path):
 
 @pytest.mark.parametrize(("access", "step"), [
     ("automatic", "repro data download things"), ("derived", "part of other data"),
-    ("form", r"ask for things\.zip at https://example\.org/things and put it into .*elsewhere/box, or point REPRO_DATA"),
+    ("form", r"ask for things\.zip at https://example\.org/things and put it into .*elsewhere/box, or point REPRO_D"),
 ])
 def test_missing_data_name_the_place_and_the_step_of_their_access(project, tmp_path, access, step):
     things = project(declared(access=access))
@@ -274,7 +274,7 @@ TRAIN, TEST = torch.tensor([True, True, False, False]), torch.tensor([False, Fal
 
 
 @pytest.mark.parametrize(("labels", "least", "message"), [
-    ([0, 1, 2, 0], 0, None), ([0, 0, 0, 0], 0, None), ([0, 1, -1, -1], -1, None),  # most classes of the second are empty
+    ([0, 1, 2, 0], 0, None), ([0, 0, 0, 0], 0, None), ([0, 1, -1, -1], -1, None),  # in the second most have no sample
     ([0, 1, 3, 0], 0, "things: label 3 should be from 0 to 2"), ([0, 1, -1, 0], 0, "label -1 should be from 0 to 2"),
     ([0, 1, -2, 0], -1, "label -2 should be from -1 to 2"), ([2**40, 0, 0, 0], -1, f"label {2**40} should be from"),
 ])

@@ -80,8 +80,8 @@ def test_a_shifted_view_is_a_shifted_crop_normalised():
 def test_a_centred_view_is_that_of_torchvision(height, width, square):
     images = pictures(2, height, width)
     resized = v2.Resize((256, 256) if square else 256)
-    reference = v2.Compose([v2.ToDtype(torch.float32, scale=True), resized, v2.CenterCrop(224), v2.Normalize(*IMAGENET)])
-    assert_near(CentredView(224, IMAGENET, resize=256, square=square)(images), reference(images), 1e-5)
+    steps = [v2.ToDtype(torch.float32, scale=True), resized, v2.CenterCrop(224), v2.Normalize(*IMAGENET)]
+    assert_near(CentredView(224, IMAGENET, resize=256, square=square)(images), v2.Compose(steps)(images), 1e-5)
     alike = CentredView(height, CIFAR10, resize=height)(images[..., :height])  # of its own size
     assert height > width or torch.equal(alike, normalise(as_float(images[..., :height]), CIFAR10))
 
@@ -193,7 +193,8 @@ def test_boxes_of_images_of_different_sizes():
     heights, widths = (torch.randint(1, 600, (5000,), generator=generator(seed)) for seed in (1, 2))
     boxes = draw_boxes(heights, widths, scale=(0.08, 1.0), ratio=RATIO, generator=generator(3))
     top, left, height, width = boxes.T
-    assert boxes.dtype == torch.int64 and torch.minimum(top, left).min() >= 0 and torch.minimum(height, width).min() >= 1
+    assert boxes.dtype == torch.int64 and torch.minimum(top, left).min() >= 0
+    assert torch.minimum(height, width).min() >= 1
     assert (top + height <= heights).all() and (left + width <= widths).all()
     large, small = sides(3000, 300, 400), sides(3000, 40, 60)
     mixed = [torch.stack(pair, dim=1).flatten() for pair in zip(large, small, strict=True)]

@@ -131,10 +131,6 @@ def test_an_error_in_a_worker_reaches_the_caller_and_ends_them(pictures):
 def test_what_cannot_be_streamed_is_refused(pictures):
     with pytest.raises(TypeError, match=r"ShiftedView.*give a View or a CentredView"):
         Streamed(pictures, [ShiftedView(IMAGENET)], CPU)
-    with pytest.raises(ValueError, match="workers=0"):
-        Streamed(pictures, VIEWS, CPU, workers=0)
-    with pytest.raises(ValueError, match="batch=0"):
-        batches(pictures, [0], batch=0)
 
 
 SCRIPT = """

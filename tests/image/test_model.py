@@ -299,6 +299,7 @@ def test_a_view_that_cannot_be_made_is_refused(written, change, message):
     ({"head.3.bias": float("nan")}, {}, "head.3.bias is not finite"),
 ])
 def test_a_file_that_describes_another_model_is_refused(written, weights, architecture, message):
-    rewritten(written, {name: torch.full((16,), value) for name, value in weights.items()}, architecture=architecture)
+    tensors = {name: torch.full((16,), value) for name, value in weights.items()}
+    rewritten(written, tensors, architecture=architecture)
     with pytest.raises(ValueError, match=rf"does not hold the model it describes (?s:.*){message}(?s:.*)export it again"):
         load(written)

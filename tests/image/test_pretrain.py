@@ -28,9 +28,8 @@ from repro.run.fit import NonFiniteLoss, fit
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
 
 
-@pytest.mark.parametrize(
-    ("network", "method"), [("small stem", "sce"), *(("large stem", method) for method in TRAINED)], indirect=["network"]
-)
+@pytest.mark.parametrize(("network", "method"), [("small stem", "sce"), *(("large stem", name) for name in TRAINED)],
+                         indirect=["network"])
 def test_steps_of_a_resnet_are_the_slow_ones(request, monkeypatch, network, method):
     """In float64.
 

@@ -133,7 +133,7 @@ def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
     declared(monkeypatch, "cifar10", train=50, test=1)
     monkeypatch.setattr(readers, "SLACK", 2**16)
     for count, message in ((100, r"mine\.npz is not an \.npz .*: it unpacks to 3\d\d,\d+ bytes, at most 222,"),
-                           (50, r"mine\.npz holds more images than the 51 of the data set; leave some out"), (49, None)):
+                           (50, r"mine\.npz holds more images than the 51 of the data set; leave some"), (49, None)):
         path = saved(folders / "mine.npz", arrays(x_train=pixels(count), y_train=np.zeros(count, int)))
         if message is None:
             assert len(data.take_in("cifar10", path).images) == 51
