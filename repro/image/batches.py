@@ -112,17 +112,15 @@ class _Cut(Dataset):
         self.files, self.views, self.seed = files, views, seed
 
     def __getitem__(self, places: list[int]) -> list[Tensor] | ValueError:
-        try:
-            return self._cut(places)
-        except ValueError as error:  # raised here, torch would wrap its message in a traceback and keep the workers
-            return error
-
-    def _cut(self, places: list[int]) -> list[Tensor]:
         cut = [torch.empty(len(places), 3, view.size, view.size, dtype=torch.uint8) for view in self.views]
         for row, place in enumerate(places):
-            picture = self.files.read(place)
+            try:
+                picture = self.files.read(place)
+            except ValueError as error:  # raised here, torch would wrap its message in a traceback and keep the workers
+                return error
             for number, view in enumerate(self.views):
-                generator = _generator(*self.seed, place, number)
+                mixed, = np.random.SeedSequence((*self.seed, place, number)).generate_state(1)
+                generator = torch.Generator().manual_seed(int(mixed))
                 small = cropped(picture, view, generator) if isinstance(view, View) else centred(picture, view)
                 cut[number][row] = torch.from_numpy(np.array(small)).permute(2, 0, 1)
         return cut
@@ -153,12 +151,6 @@ def _left_to_do(view: View | CentredView) -> View | CentredView:
     if isinstance(view, CentredView):
         return dataclasses.replace(view, resize=view.size)
     raise TypeError(f"{view} cannot be streamed; give a View or a CentredView")
-
-
-def _generator(*seed: int) -> torch.Generator:
-    """A generator that several numbers seed together."""
-    mixed, = np.random.SeedSequence(seed).generate_state(1)
-    return torch.Generator().manual_seed(int(mixed))
 
 
 def batches_of(

@@ -55,8 +55,7 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
             coordinates, times the square root of its size: 1 for a mean of zero, 0 when all embeddings are equal.
         select: how the epoch of the probe was chosen.
     """
-    train, test = _features(learner)
-    accuracies, select = _accuracies(learner, train, test), learner.recipe.select
+    (accuracies, test), select = _accuracies(learner), learner.recipe.select
     return {
         "linear": accuracies["linear_best" if select == "best_on_test" else "linear"],
         "knn1": accuracies["knn1"],
@@ -76,7 +75,7 @@ def along(learner: Pretrainer) -> dict[str, float]:
         linear_best: at the best of its epochs on the test split, as the released codes report it.
         knn1: nearest neighbour by cosine.
     """
-    return _accuracies(learner, *_features(learner))
+    return _accuracies(learner)[0]
 
 
 def resumed(cell: Cell, device: torch.device) -> Pretrainer:
@@ -138,15 +137,10 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
     return {"image": source.views[0](pictures)} | {name: view(each, generator) for name, view, each in shown}
 
 
-def _features(learner: Pretrainer) -> tuple[Tensor, Tensor]:
-    """Features of the training split and of the test split, of images as they are."""
-    train, test = (learner.features(split.nonzero().flatten()) for split in (learner.data.train, learner.data.test))
-    return train, test
-
-
-def _accuracies(learner: Pretrainer, train: Tensor, test: Tensor) -> dict[str, float]:
-    """What `along` gives, from features of `_features`."""
+def _accuracies(learner: Pretrainer) -> tuple[dict[str, float], Tensor]:
+    """What `along` gives, and the features of the test split."""
     recipe, data = learner.recipe, learner.data
+    train, test = (learner.features(split.nonzero().flatten()) for split in (data.train, data.test))
     train_labels, test_labels = (data.labels[split].to(learner.device) for split in (data.train, data.test))
     linear = linear_probe(
         train if recipe.probe_view == "centred" else _augmented(learner),
@@ -160,7 +154,7 @@ def _accuracies(learner: Pretrainer, train: Tensor, test: Tensor) -> dict[str, f
         seed=learner.seed,
     )
     neighbour = nearest_neighbour(train, train_labels, test, test_labels)
-    return {"linear": linear[-1], "linear_best": max(linear), "knn1": neighbour}
+    return {"linear": linear[-1], "linear_best": max(linear), "knn1": neighbour}, test
 
 
 def _augmented(learner: Pretrainer) -> Callable[[], Tensor]:

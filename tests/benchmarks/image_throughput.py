@@ -34,7 +34,7 @@ ROUNDS = 3
 EPOCH = 40  # steps, so that the plain loop's workers seldom start anew
 PARTS = {
     "views": ("_next_batch", "_augmented"),
-    "momentum encoder": ("_keys",),
+    "momentum encoder": ("keys.forward",),
     "query encoder": ("model.forward",),
     "objective": ("losses",),
     "SGD": ("optimiser.step",),
