@@ -128,16 +128,15 @@ def members(path: Path) -> list[tuple[str, bytes]]:
     return sorted((name.removeprefix(outer), data) for name, data in contents(path, lambda name: True))
 
 
-def contents(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """(name, contents) of the files in a folder, zip or tar archive whose names are `wanted`, one by one.
+def contents(path: Path, accept: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """(name, contents) of the files in a folder, zip or tar archive whose names `accept` takes, one by one.
 
     Raises:
-        ValueError: if it is no archive, or damaged, naming the file where it is known, or a file that is wanted is too
-            large.
+        ValueError: if it is no archive, or damaged, naming the file if it is known, or an accepted file is too large.
     """
     if path.is_dir() or zipfile.is_zipfile(path):
         for entry in entries(path):
-            if wanted(entry.name):
+            if accept(entry.name):
                 try:
                     yield entry.name, entry.read()
                 except ValueError as error:
@@ -145,7 +144,7 @@ def contents(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, b
         return
     with naming_damage(path), tarfile.open(path) as archive:
         for member in archive:
-            if member.isfile() and _visible(member.name) and wanted(member.name):
+            if member.isfile() and _visible(member.name) and accept(member.name):
                 try:
                     check_size(member.size)
                 except ValueError as error:

@@ -244,14 +244,14 @@ def read_once(maxsize: int) -> Callable[[Callable[..., Loaded]], Callable[..., L
     """
     def decorate(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
         @functools.lru_cache(maxsize)
-        def kept(_version: tuple, *values: Any, **options: Any) -> Loaded:
+        def cached(_version: tuple, *values: Any, **options: Any) -> Loaded:
             return load(*values, **options)
 
         @functools.wraps(load)
         def read(name: str, root: Path, *values: Any, **options: Any) -> Loaded:
-            return kept(version(name, root), name, root, *values, **options)
+            return cached(version(name, root), name, root, *values, **options)
 
-        read.cache_clear = kept.cache_clear
+        read.cache_clear = cached.cache_clear
         return read
 
     return decorate

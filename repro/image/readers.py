@@ -140,9 +140,9 @@ def stl10(path: Path, declared: Manifest) -> Pictures:
 
     with archives.unpacked(path) as root:
         parts = [_official(path, lambda split=split: datasets.STL10(root, split=split)) for split in PARTS]
-    part = np.repeat([0, 1, 2], [len(each.data) for each in parts])
-    labels = np.concatenate([each.labels for each in parts]).astype(np.int64)
-    return Pictures(np.concatenate([each.data for each in parts]), labels, part, tuple(parts[0].classes))
+    part = np.repeat([0, 1, 2], [len(split.data) for split in parts])
+    labels = np.concatenate([split.labels for split in parts]).astype(np.int64)
+    return Pictures(np.concatenate([split.data for split in parts]), labels, part, tuple(parts[0].classes))
 
 
 @reader
@@ -156,13 +156,13 @@ def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
     """
     annotations = b"".join(text for _, text in _files(path, lambda place: place.name == "val_annotations.txt"))
     validation = {name: wnid for name, wnid, *_ in map(str.split, annotations.decode().splitlines())}
-    rows = []
-    for place, image in _decoded(path, declared, lambda place: place.parts[0] != "test"):  # without published classes
-        wnid = place.parts[1] if place.parts[0] == "train" else validation.get(place.name)
-        if wnid is None:
+
+    def wnid(place: PurePosixPath) -> str:
+        if place.parts[0] != "train" and place.name not in validation:
             raise ValueError(f"{path}: {place} is not in val/val_annotations.txt; fetch the archive again")
-        rows.append((place.parts[0] != "train", wnid, f"{place}", image))
-    return _labelled(path, rows, declared)
+        return place.parts[1] if place.parts[0] == "train" else validation[place.name]
+
+    return _by_class(path, declared, wnid, lambda place: place.parts[0] != "test")  # whose classes are not published
 
 
 @reader
@@ -177,12 +177,12 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
         ValueError: if the archive is damaged, a folder is no class, an image has another size or cannot be read, or
             there are too many.
     """
-    rows = []
-    for place, image in _decoded(path, declared, lambda place: True):
+    def folder(place: PurePosixPath) -> str:
         if len(place.parts) != 3:
             raise ValueError(f"{path}: {place} does not lie in train/<class>/, test/<class>/ or val/<class>/")
-        rows.append((place.parts[0] != "train", place.parts[1], f"{place}", image))
-    return _labelled(path, rows, declared)
+        return place.parts[1]
+
+    return _by_class(path, declared, folder, lambda place: True)
 
 
 @reader
@@ -320,20 +320,32 @@ def _npz(path: Path, declared: Manifest) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _labelled(path: Path, rows: list[tuple[bool, str, str, np.ndarray]], declared: Manifest) -> Pictures:
-    """Pictures from rows of (for test, class, name, image), sorted; classes without declared names are the rows'."""
-    rows = sorted(rows, key=lambda row: row[:3])
-    names = declared.images.names or tuple(sorted({wnid for _, wnid, _, _ in rows}))
-    places = {name: place for place, name in enumerate(names)}
-    for _, wnid, name, _ in rows:
-        if wnid not in places:
-            choose(f"{path}: class of {name}", wnid, names)
-    labels = np.array([places[wnid] for _, wnid, _, _ in rows], dtype=np.int64)
+def _by_class(
+    path: Path, declared: Manifest, class_of: Callable[[PurePosixPath], str], accept: Callable[[PurePosixPath], bool]
+) -> Pictures:
+    """Accepted pictures by part, class and name, decoded a few at a time; classes without declared names are theirs."""
+    rows = []
+    files = _files(path, lambda place: place.suffix.lower() in PICTURES and accept(place))
+    with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image") as progress:
+        while few := list(itertools.islice(files, AT_ONCE)):
+            for place, image in pool.map(functools.partial(_picture, path, declared), few):
+                rows.append((place.parts[0] != "train", class_of(place), f"{place}", image))
+            progress.update(len(few))
+            _check_count(path, len(rows), declared)
+    if not rows:
+        raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
+    rows.sort(key=lambda row: row[:3])
+    names = declared.images.names or tuple(sorted({name for _, name, _, _ in rows}))
+    numbers = {name: number for number, name in enumerate(names)}
+    for _, name, place, _ in rows:
+        if name not in numbers:
+            choose(f"{path}: class of {place}", name, names)
+    labels = np.array([numbers[name] for _, name, _, _ in rows], dtype=np.int64)
     return Pictures(np.stack([image for *_, image in rows]), labels, np.array([int(test) for test, *_ in rows]), names)
 
 
-def _files(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """(place, contents) of the files in a folder or archive whose places, from `train`, `test` or `val` on, are wanted.
+def _files(path: Path, accept: Callable[[PurePosixPath], bool]) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """(place, contents) of files in a folder or archive whose places, from `train`, `test` or `val` on, are accepted.
 
     Pictures that lie in none of these are refused.
     """
@@ -344,23 +356,8 @@ def _files(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[tupl
             raise ValueError(f"{path}: {name} does not lie in train/<class>/, test/<class>/ or val/<class>/")
         return PurePosixPath(*parts[start:])
 
-    for name, data in archives.contents(path, lambda name: bool(place(name).parts) and wanted(place(name))):
+    for name, data in archives.contents(path, lambda name: bool(place(name).parts) and accept(place(name))):
         yield place(name), data
-
-
-def _decoded(
-    path: Path, declared: Manifest, wanted: Callable[[PurePosixPath], bool]
-) -> list[tuple[PurePosixPath, np.ndarray]]:
-    """Place and (3, H, W) uint8 of the pictures in a folder or archive, decoded a few at a time by several threads."""
-    decoded, files = [], _files(path, lambda place: place.suffix.lower() in PICTURES and wanted(place))
-    with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image") as progress:
-        while few := list(itertools.islice(files, AT_ONCE)):
-            decoded += pool.map(functools.partial(_picture, path, declared), few)
-            progress.update(len(few))
-            _check_count(path, len(decoded), declared)
-    if not decoded:
-        raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
-    return decoded
 
 
 def _picture(path: Path, declared: Manifest, file: tuple[PurePosixPath, bytes]) -> tuple[PurePosixPath, np.ndarray]:

@@ -134,7 +134,7 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
     (pictures, *others), = source.batches(torch.tensor(places), batch=len(places), seed=(0,))
     generator = torch.Generator().manual_seed(0)
     shown = zip(augmented, source.views[1:], others, strict=True)
-    return {"image": source.views[0](pictures)} | {name: view(each, generator) for name, view, each in shown}
+    return {"image": source.views[0](pictures)} | {name: view(images, generator) for name, view, images in shown}
 
 
 def _accuracies(learner: Pretrainer) -> tuple[dict[str, float], Tensor]:
