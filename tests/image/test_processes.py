@@ -69,9 +69,9 @@ def test_the_first_launch_was_killed_after_a_checkpoint_of_its_first_cell(launch
 def test_the_second_launch_prints_the_table_of_one_process_once(launched):
     assert launched["ended"].returncode == 0, launched["ended"].stderr
     header, *lines = (line.split() for line in launched["ended"].stdout.splitlines())
-    assert header == launched["table"].columns.tolist() and [line[0] for line in lines] == [*launched["table"]["method"]]
-    for (_, ours, *_), expected in zip(lines, launched["table"]["ours"], strict=True):
-        assert float(ours) == pytest.approx(expected, abs=2 * ONE_IMAGE)
+    assert header == launched["table"].columns.tolist()
+    for (method, ours, *_), row in zip(lines, launched["table"].itertuples(), strict=True):
+        assert method == row.method and float(ours) == pytest.approx(row.ours, abs=2 * ONE_IMAGE)
 
 
 @pytest.mark.parametrize("method", METHODS)
