@@ -153,9 +153,7 @@ def data_download(name: Annotated[str, Argument(help="a data set with automatic 
 
     Example: repro data download cifar10
     """
-    from repro.data import download
-
-    for path in download.download(name):
+    for path in present.download(name):
         print(path)
     if manifest.embedded(name):
         print(f"{name} is embedded and needs no download")
@@ -278,9 +276,9 @@ def results_weights(
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
+    from repro.image.augment import centred_view
     from repro.image.model import save
     from repro.image.study import trained_model
-    from repro.image.views import centred_view
 
     path = output or Path(f"{key}.safetensors")
     if not path.parent.is_dir():

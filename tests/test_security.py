@@ -18,7 +18,7 @@ from PIL import Image
 
 from repro.data import manifest
 from repro.image import DATASETS, data, readers
-from repro.image.files import read_rgb
+from repro.image.readers import read_rgb
 from repro.run.fit import load_checkpoint
 from tests.campaigns import mutations
 
@@ -67,7 +67,7 @@ def test_the_network_is_used_in_one_place():
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             for name in libraries.intersection(names):
                 users.setdefault(name, set()).add(path.relative_to(PACKAGE).as_posix())
-    assert users == {"pooch": {"data/download.py"}, "socket": {"run/store.py"}}  # a host's name
+    assert users == {"pooch": {"data/present.py"}, "socket": {"run/store.py"}}  # a host's name
 
 
 @pytest.mark.parametrize("name", manifest.names())
@@ -161,7 +161,7 @@ def test_pictures_are_refused_from_the_size_on_of_which_pillow_warns(side, bomb)
     chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
     with warnings.catch_warnings(), pytest.raises(ValueError, match=r"x\.png cannot be read as a picture") as refusal:
         warnings.resetwarnings()
-        spec = importlib.util.find_spec("repro.image.files")  # which says at its import what is an error to it
+        spec = importlib.util.find_spec("repro.image.readers")  # which says at its import what is an error to it
         spec.loader.exec_module(fresh := importlib.util.module_from_spec(spec))
         fresh.read_rgb(io.BytesIO(b"\x89PNG\r\n\x1a\n" + chunks), "x.png")
     assert ("decompression bomb" in str(refusal.value)) == bomb

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from repro.audiovisual import MODALITIES
-from repro.data.labels import check_labels
+from repro.data.manifest import check_labels
 from repro.recipe import choose
 from repro.run.device import fits
 

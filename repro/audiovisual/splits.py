@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from repro.data.labels import check_counts
-from repro.data.manifest import load_manifest, shipped
+from repro.data.manifest import check_counts, load_manifest, shipped
 
 VIDEOS = (".mp4", ".avi", ".mkv", ".webm")
 SOUNDS = (".wav", ".ogg")

@@ -27,7 +27,7 @@ class Entry:
     Attributes:
         root: the folder or archive.
         name: its path there, such as `UCF-101/Archery/v_Archery_g01_c06.avi`.
-        size: in bytes, unpacked; -1 if nobody can tell.
+        size: in bytes, unpacked; -1 of a link that leads nowhere.
     """
 
     root: Path
@@ -43,8 +43,7 @@ class Entry:
         Raises:
             ValueError: if it is too large or cannot be read, or the archive is damaged there.
         """
-        if self.size > LARGEST:
-            raise ValueError(f"has {self.size:,} bytes, at most {LARGEST:,} are read")
+        check_size(self.size)
         try:
             if self.root.is_dir():
                 return (self.root / self.name).read_bytes()
@@ -57,6 +56,12 @@ class Entry:
             raise ValueError(f"the archive is damaged here ({error})") from error
         except (OSError, RuntimeError) as error:
             raise ValueError(f"cannot be read ({error})") from error
+
+
+def check_size(size: int) -> None:
+    """Raise ValueError if a file has more bytes than are read."""
+    if size > LARGEST:
+        raise ValueError(f"has {size:,} bytes, at most {LARGEST:,} are read")
 
 
 def open_zip_once(path: Path) -> zipfile.ZipFile:
@@ -87,11 +92,7 @@ def _opened(path: Path, _version: tuple[int, ...]) -> zipfile.ZipFile:
 
 @contextlib.contextmanager
 def naming_damage(path: Path) -> Iterator[None]:
-    """Let what a damaged archive raises inside the block be a ValueError that names it; other OSErrors stay.
-
-    Raises:
-        ValueError: with the next step.
-    """
+    """Let what a damaged archive raises inside the block be a ValueError that names it; other OSErrors stay."""
     try:
         yield
     except DAMAGED as error:
@@ -103,15 +104,14 @@ def naming_damage(path: Path) -> Iterator[None]:
 def entries(path: Path) -> list[Entry]:
     """The files in a folder or zip archive, however deep, sorted by name; hidden ones and `__MACOSX` are passed over.
 
-    Links are followed, a folder that several lead to once.
+    Links are followed.
 
     Raises:
         ValueError: if the archive is damaged, or a member leads out of it.
         OSError: if it cannot be opened.
     """
     files = _files(path) if path.is_dir() else _members(path)
-    visible = [entry for entry in files if not any(map(_hidden, entry.name.split("/")))]
-    return sorted(visible, key=lambda entry: entry.name)
+    return sorted((entry for entry in files if _visible(entry.name)), key=lambda entry: entry.name)
 
 
 def members(path: Path) -> list[tuple[str, bytes]]:
@@ -120,31 +120,23 @@ def members(path: Path) -> list[tuple[str, bytes]]:
     A leading folder named as the archive is left out of the names, so that a zip and what it unpacks to agree.
 
     Raises:
-        ValueError: if the archive is truncated or damaged, naming the member where it is known, or all files together
-            are too large.
+        ValueError: as `contents`, or if all files together are too large.
     """
-    found, outer = entries(path), f"{path.name if path.is_dir() else path.stem}/"
-    total = sum(entry.size for entry in found)
+    outer, total = f"{path.name if path.is_dir() else path.stem}/", sum(entry.size for entry in entries(path))
     if total > LARGEST:
         raise ValueError(f"{path} unpacks to {total:,} bytes, at most {LARGEST:,} are read; fetch it again")
-    contents = []
-    for entry in found:
-        try:
-            contents.append((entry.name.removeprefix(outer), entry.read()))
-        except ValueError as error:
-            raise ValueError(f"{path} is truncated or damaged, at {entry.name} ({error}); fetch it again") from error
-    return sorted(contents)
+    return sorted((name.removeprefix(outer), data) for name, data in contents(path, lambda name: True))
 
 
-def contents(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """(name, contents) of the files in a folder, zip or tar archive whose names are `wanted`, one by one.
+def contents(path: Path, accept: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """(name, contents) of the files in a folder, zip or tar archive whose names `accept` takes, one by one.
 
     Raises:
-        ValueError: if it is no archive, or damaged, or a file that is wanted is too large.
+        ValueError: if it is no archive, or damaged, naming the file if it is known, or an accepted file is too large.
     """
     if path.is_dir() or zipfile.is_zipfile(path):
         for entry in entries(path):
-            if wanted(entry.name):
+            if accept(entry.name):
                 try:
                     yield entry.name, entry.read()
                 except ValueError as error:
@@ -152,10 +144,11 @@ def contents(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, b
         return
     with naming_damage(path), tarfile.open(path) as archive:
         for member in archive:
-            visible = member.isfile() and not any(map(_hidden, member.name.split("/")))
-            if visible and wanted(member.name):
-                if member.size > LARGEST:
-                    raise ValueError(f"{member.name} has {member.size:,} bytes, at most {LARGEST:,} are read")
+            if member.isfile() and _visible(member.name) and accept(member.name):
+                try:
+                    check_size(member.size)
+                except ValueError as error:
+                    raise ValueError(f"{member.name} {error}") from error
                 yield member.name, archive.extractfile(member).read()
 
 
@@ -185,18 +178,9 @@ def content_digest(members: Iterable[tuple[str, bytes]]) -> str:
 
 
 def _files(folder: Path) -> Iterator[Entry]:
-    seen = set()
-    for here, folders, names in os.walk(folder, followlinks=True):
-        status = os.stat(here)
-        if (place := (status.st_dev, status.st_ino)) in seen:
-            folders.clear()
-            continue
-        seen.add(place)
-        folders[:] = sorted(name for name in folders if not _hidden(name))
-        for name in names:
-            file = Path(here, name)
-            size = file.stat().st_size if file.is_file() else -1  # a link that leads nowhere
-            yield Entry(folder, file.relative_to(folder).as_posix(), size)
+    for here, _, names in os.walk(folder, followlinks=True):
+        for file in (Path(here, name) for name in names):
+            yield Entry(folder, file.relative_to(folder).as_posix(), file.stat().st_size if file.is_file() else -1)
 
 
 def _members(path: Path) -> Iterator[Entry]:
@@ -208,5 +192,5 @@ def _members(path: Path) -> Iterator[Entry]:
             yield Entry(path, info.filename, info.file_size)
 
 
-def _hidden(name: str) -> bool:
-    return (name.startswith(".") and name != ".") or name == "__MACOSX"
+def _visible(name: str) -> bool:
+    return not any((part.startswith(".") and part != ".") or part == "__MACOSX" for part in name.split("/"))

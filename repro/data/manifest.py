@@ -7,7 +7,7 @@ import reprlib
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +19,7 @@ from repro.recipe import choose
 
 if TYPE_CHECKING:
     import numpy as np
+    from torch import Tensor
 
 ACCESS = ("automatic", "form", "derived", "embedded")
 PACKAGE = Path(str(files("repro"))).resolve()
@@ -35,12 +36,15 @@ class Archive:
     Attributes:
         name: path below the data root, such as `nw_ucla/all_sqe.zip`; unpacked, `nw_ucla/all_sqe`. A name without a
             suffix is that of a folder, for data used unpacked alone.
-        members: number of files, None if nobody could tell us.
-        bytes: sum of the sizes of the unpacked members, None if nobody could tell us.
-        digest: hex sha256 over the sorted members (`content_digest`), None if nobody could tell us.
+        members: number of files; this and what follows is None if nobody could tell us.
+        bytes: sum of the sizes of the unpacked members.
+        digest: hex sha256 over the sorted members (`content_digest`).
         folder: what it unpacks to, beside it, where that is not named as the archive.
-        url, md5, size: of data sets with automatic access, where the archive itself can be fetched, its hex md5, and
-            its bytes if somebody could tell us.
+        url, md5, size: of data sets with automatic access, where the archive itself can be fetched, its hex md5 and
+            its bytes.
+
+    Raises:
+        ValueError: if a place is not below the data root.
     """
 
     name: str
@@ -51,6 +55,11 @@ class Archive:
     url: str | None = None
     md5: str | None = None
     size: int | None = None
+
+    def __post_init__(self) -> None:
+        for place in filter(None, (self.name, self.folder)):
+            if PurePosixPath(place).is_absolute() or ".." in PurePosixPath(place).parts:
+                raise ValueError(f"{place!r} leads out of the data root; name a place below it")
 
     def places(self, root: Path) -> list[Path]:
         """Where below the data root it may lie: the archive itself, then folders that it unpacks to."""
@@ -83,18 +92,17 @@ class Split:
         """
         import numpy as np  # which takes a third of the time of commands that only list data sets
 
-        found = {}
-        for part, wanted in (("train", self.train), ("test", self.test)):
-            if not wanted:
+        masks = {}
+        for part, selected in (("train", self.train), ("test", self.test)):
+            if not selected:
                 raise ValueError(f"{part} names no column; choose among {', '.join(columns)}")
-            chosen = [np.isin(columns[choose(f"column of {part}", name, columns)], values)
-                      for name, values in wanted.items()]
-            found[part] = np.all(chosen, axis=0)
-        both = int((found["train"] & found["test"]).sum())
+            masks[part] = np.all([np.isin(columns[choose(f"column of {part}", name, columns)], values)
+                                  for name, values in selected.items()], axis=0)
+        both = int((masks["train"] & masks["test"]).sum())
         if both:
             raise ValueError(f"{both:,} samples are for train and for test, by {dict(self.train)} and "
                              f"{dict(self.test)}; declare parts without a common sample")
-        return found
+        return masks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +117,9 @@ class Images:
         size: height and width in pixels; None where they vary, and the pictures stay in their files, those of the
             class folders `train` and `val` that the manifest names.
         reader: what makes arrays of the official files, one of `repro.image.readers.READERS`; with a size alone.
+
+    Raises:
+        ValueError: if a number is impossible, a class is there twice, or a size has no reader.
     """
 
     classes: int | tuple[str, ...]
@@ -118,6 +129,18 @@ class Images:
     size: int | None = None
     reader: str | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("mean", "deviation"):
+            value = getattr(self, name)
+            if len(value) != 3 or max(value) > 1 or (name == "deviation" and 0 in value):
+                raise ValueError(f"images.{name} is {reprlib.repr(value)}, expected three numbers, of red, green and "
+                                 "blue, up to 1, and deviations above 0")
+        if not self.count or self.size == 0 or len(set(self.names)) < len(self.names):
+            raise ValueError("images: classes and size should be at least 1, and no class be there twice")
+        if (self.size is None) != (self.reader is None):
+            raise ValueError("images: size and reader go together; declare both, or neither for pictures that stay in "
+                             "their files")
+
     @property
     def names(self) -> tuple[str, ...]:
         """Those of the classes, nothing if only their number is declared."""
@@ -126,7 +149,7 @@ class Images:
     @property
     def count(self) -> int:
         """How many classes there are."""
-        return len(self.names) or self.classes
+        return len(self.classes) if isinstance(self.classes, tuple) else self.classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +176,17 @@ class Manifest:
     files: tuple[Archive, ...]
     splits: Mapping[str, Split]
     images: Images | None = None
+
+    def __post_init__(self) -> None:
+        choose("access", self.access, ACCESS)
+        if self.images and len(self.splits) != 1:
+            raise ValueError(f"splits are {', '.join(self.splits) or 'none'}; images have one")
+        if self.images and self.images.size and None in map(self.expect.get, ("train", "test")):
+            raise ValueError(f"expect is {self.expect}; declare how many images there are for train and test")
+        places = 0 if self.access == "embedded" else 1 if self.images and self.images.size else 2
+        if self.images and len(self.files) != places:
+            raise ValueError(f"files are {len(self.files)}; images of one size lie in one archive or folder, of various"
+                             " sizes in two folders, train and val, and those that come with the package in none")
 
     @property
     def expect(self) -> Mapping[str, int | None]:
@@ -210,14 +244,14 @@ def read_once(maxsize: int) -> Callable[[Callable[..., Loaded]], Callable[..., L
     """
     def decorate(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
         @functools.lru_cache(maxsize)
-        def kept(_version: tuple, *values: Any, **options: Any) -> Loaded:
+        def cached(_version: tuple, *values: Any, **options: Any) -> Loaded:
             return load(*values, **options)
 
         @functools.wraps(load)
         def read(name: str, root: Path, *values: Any, **options: Any) -> Loaded:
-            return kept(version(name, root), name, root, *values, **options)
+            return cached(version(name, root), name, root, *values, **options)
 
-        read.cache_clear = kept.cache_clear
+        read.cache_clear = cached.cache_clear
         return read
 
     return decorate
@@ -231,11 +265,11 @@ def version(name: str, root: Path) -> tuple[tuple[Path, tuple[int, ...]], ...]:
     place, or comes or goes further down than in these.
     """
     declared = (*load_manifest(name).files, Archive(name=f"splits/{name}.zip"))
-    found = [path for archive in declared if (path := location(archive, root))]
-    found += [Path(entry) for path in found if path.is_dir() for entry in os.scandir(path) if entry.is_dir()]
+    paths = [path for archive in declared if (path := location(archive, root))]
+    paths += [Path(entry) for path in paths if path.is_dir() for entry in os.scandir(path) if entry.is_dir()]
     made = prepared_root().glob(f"{name}-*/*")
-    found += [path for path in made if path.suffix != ".lock" and not path.name.startswith(".")]  # these are written
-    return tuple((path, stamp(path)) for path in sorted(found))
+    paths += [path for path in made if path.suffix != ".lock" and not path.name.startswith(".")]  # these are written
+    return tuple((path, stamp(path)) for path in sorted(paths))
 
 
 def names() -> list[str]:
@@ -263,54 +297,72 @@ def load_manifest(name: str) -> Manifest:
     """Read data_manifests/<name>.yaml.
 
     Raises:
-        ValueError: if no such data set is declared, its file misses a field, has one that does not exist or is of
-            another type, or an archive lies elsewhere than below the data root or is to be fetched otherwise than over
-            https and with a checksum.
+        ValueError: if no such data set is declared, its file misses a field, has one that does not exist, is of another
+            type or impossible, naming the file and the field.
     """
     path = shipped("data_manifests") / f"{choose('dataset', name, names())}.yaml"
-    return _read_manifest(path, path.stat().st_mtime_ns)
+    return _declared(path, path.stat().st_mtime_ns)
 
 
 @functools.cache
-def _read_manifest(path: Path, _changed: int) -> Manifest:
+def _declared(path: Path, _changed: int) -> Manifest:
     """`load_manifest` of a file, read again when that has changed: rows of tables ask for theirs one by one."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        declared = _made(Manifest, yaml.safe_load(path.read_text(encoding="utf-8")), "")
+        for archive in declared.files:
+            if archive.url and not (archive.url.startswith("https://") and archive.md5):
+                raise ValueError(f"{archive.url} should be fetched over https:// and have an md5; declare both")
+        if declared.name != path.stem:
+            raise ValueError(f"name is {declared.name!r}, the file's own is {path.stem!r}; make them agree")
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ValueError(f"{path} is not YAML ({error}); restore it from version control") from error
-    values = _checked(Manifest, values, f"{path}")
-    images = _images(values["images"], f"{path}, images") if values.get("images") is not None else None
-    files = tuple(Archive(**_checked(Archive, entry, f"{path}, files")) for entry in values["files"])
-    splits = {key: Split(**_checked(Split, entry, f"{path}, {key}")) for key, entry in values["splits"].items()}
-    for archive in files:
-        for place in filter(None, (archive.name, archive.folder)):
-            if PurePosixPath(place).is_absolute() or ".." in PurePosixPath(place).parts:
-                raise ValueError(f"{path}: {place!r} leads out of the data root; name a place below it")
-        if archive.url and not (archive.url.startswith("https://") and archive.md5):
-            raise ValueError(f"{path}: {archive.url} should be fetched over https:// and have an md5; declare both")
-    choose(f"{path}: access", values["access"], ACCESS)
-    if values["name"] != path.stem:
-        raise ValueError(f"{path}: name is {values['name']!r}, the file's own is {path.stem!r}; make them agree")
-    declared = Manifest(**values | {"files": files, "splits": splits, "images": images})
-    if images and len(splits) != 1:
-        raise ValueError(f"{path}: splits are {', '.join(splits) or 'none'}; images have one")
-    if images and images.size and None in map(declared.expect.get, ("train", "test")):
-        raise ValueError(f"{path}: expect is {declared.expect}; declare how many images there are for train and test")
-    if images and len(files) != (0 if declared.access == "embedded" else 1 if images.size else 2):
-        raise ValueError(f"{path}: files are {len(files)}; images of one size lie in one archive or folder, of various "
-                         "sizes in two folders, train and val, and those that come with the package in none")
+        raise ValueError(f"{path}: {error}; mend it, or restore it from version control") from error
     return declared
+
+
+def _made(kind: Any, value: Any, where: str) -> Any:
+    """A value of YAML as what a field declares; texts are not empty, numbers neither negative nor infinite.
+
+    Args:
+        kind: the type: a dataclass, a text, a number, a list as it is, or mappings, tuples and unions of these.
+        value: as YAML has it.
+        where: the fields that lead to it.
+    """
+    if isinstance(kind, types.UnionType):
+        others = [other for other in typing.get_args(kind) if typing.get_origin(other) is tuple]
+        if value is None and types.NoneType in typing.get_args(kind):
+            return None
+        kind = others[0] if others and isinstance(value, list) else typing.get_args(kind)[0]
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    below = f"{where}: " if where else ""
+    if is_dataclass(kind) and isinstance(value, dict):
+        known = {entry.name: entry.default is MISSING and entry.default_factory is MISSING for entry in fields(kind)}
+        for name in value:
+            choose(f"{below}field", name, known)
+        if missing := [name for name, required in known.items() if required and name not in value]:
+            raise ValueError(f"{below}missing {', '.join(missing)}; the fields are {', '.join(known)}")
+        hints = typing.get_type_hints(kind)
+        return kind(**{name: _made(hints[name], entry, f"{below}{name}") for name, entry in value.items()})
+    if origin is Mapping and isinstance(value, dict):
+        return {_made(str, name, where): _made(inner[1], entry, f"{below}{name}") for name, entry in value.items()}
+    if origin is tuple and isinstance(value, list):
+        return tuple(_made(inner[0], entry, where) for entry in value)
+    text = kind is str and isinstance(value, str) and value.strip()
+    number = type(value) is int or (kind is float and type(value) is float)
+    if text or (kind in (int, float) and number and 0 <= value < math.inf) or (kind is list and type(value) is list):
+        return value
+    expected = f"{getattr(kind, '__name__', kind)}, not empty or negative"
+    raise ValueError(f"{where or 'the file'} is {reprlib.repr(value)}, expected {expected}")
 
 
 def image_sets() -> dict[str, Manifest]:
     """The declared image data sets by name, those that come with the package first; raises as `load_manifest`."""
-    declared = [found for name in names() if (found := load_manifest(name)).images]
-    return {found.name: found for found in sorted(declared, key=lambda found: found.access != "embedded")}
+    declared = [entry for name in names() if (entry := load_manifest(name)).images]
+    return {entry.name: entry for entry in sorted(declared, key=lambda entry: entry.access != "embedded")}
 
 
 def location(archive: Archive, root: Path) -> Path | None:
     """Where `archive` lies below the data root: the archive itself, else the folder it unpacks to, else None."""
-    return next((found for found in archive.places(root) if found.exists()), None)
+    return next((path for path in archive.places(root) if path.exists()), None)
 
 
 def require(manifest: Manifest, root: Path) -> list[Path]:
@@ -319,16 +371,16 @@ def require(manifest: Manifest, root: Path) -> list[Path]:
     Raises:
         FileNotFoundError: naming the page, the archive and where to put it, and a copy that was taken in instead.
     """
-    found = [location(archive, root) for archive in manifest.files]
-    if None in found:
-        path, *unpacked = manifest.files[found.index(None)].places(root)
+    paths = [location(archive, root) for archive in manifest.files]
+    if None in paths:
+        path, *unpacked = manifest.files[paths.index(None)].places(root)
         alternative = f" (or, unpacked, {' or '.join(map(str, unpacked))})" if unpacked else ""
         copy = copy_of(manifest.name)
         instead = f"; or pass --subset (subset=True) for the copy {copy.stem}" if copy else ""
         raise FileNotFoundError(
             f"data set {manifest.name!r} lacks {path}{alternative}; {next_step(manifest, path)}{instead}"
         )
-    return found
+    return paths
 
 
 def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
@@ -341,18 +393,13 @@ def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
     gathered = []
     for archive, path in zip(manifest.files, require(manifest, root), strict=True):
         contents = members(path)
-        found = {
-            "members": len(contents),
-            "bytes": sum(len(file) for _, file in contents),
-            "digest": content_digest(contents),
-        }
-        wrong = [f"{key} {value}, expected {getattr(archive, key)}" for key, value in found.items()
+        counts = {"members": len(contents), "bytes": sum(len(file) for _, file in contents),
+                  "digest": content_digest(contents)}
+        wrong = [f"{key} {value}, expected {getattr(archive, key)}" for key, value in counts.items()
                  if getattr(archive, key) not in (value, None)]
         if wrong:
-            raise ValueError(
-                f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: {'; '.join(wrong)}; "
-                f"fetch it again from {manifest.source}"
-            )
+            raise ValueError(f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: "
+                             f"{'; '.join(wrong)}; fetch it again from {manifest.source}")
         gathered += contents
     return gathered
 
@@ -368,57 +415,32 @@ def next_step(manifest: Manifest, path: Path) -> str:
             f"or point REPRO_DATA at a folder that has it")
 
 
-def _images(values: Any, where: str) -> Images:
-    """The block `images` of a manifest, if its numbers are possible ones."""
-    values = _checked(Images, values, where)
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    images = Images(**values)
-    for name in ("mean", "deviation"):
-        value = values[name]
-        if len(value) != 3 or max(value) > 1 or (name == "deviation" and 0 in value):
-            raise ValueError(f"{where}: {name} is {reprlib.repr(value)}, expected three numbers, of red, green and "
-                             "blue, up to 1, and deviations above 0")
-    if images.classes == 0 or images.size == 0 or len(set(images.names)) < len(images.names):
-        raise ValueError(f"{where}: classes and size should be at least 1, and no class be there twice")
-    if (images.size is None) != (images.reader is None):
-        raise ValueError(f"{where}: size and reader go together; declare both, or neither for pictures that stay in "
-                         "their files")
-    return images
+def check_labels(name: str, labels: "Tensor", classes: int, train: "Tensor", test: "Tensor", least: int = 0) -> None:
+    """Make sure that labels have classes and that nothing is trained and tested on.
+
+    Args:
+        name: of the data set.
+        labels: (n,) int64.
+        classes: how many there are; some may have no sample.
+        train, test: (n,) bool.
+        least: the smallest label: -1 where samples may have none.
+
+    Raises:
+        ValueError: if a label is out of range, or a sample is in both parts.
+    """
+    wrong = labels[(labels < least) | (labels >= classes)]
+    if len(wrong):
+        raise ValueError(f"{name}: label {int(wrong[0])} should be from {least} to {classes - 1}")
+    both = (train & test).nonzero()
+    if len(both):
+        raise ValueError(f"{name}: {len(both)} samples are for train and for test, the first of them {int(both[0])}; "
+                         "a sample belongs to one of them")
 
 
-def _checked(kind: type, values: Any, where: str) -> dict[str, Any]:
-    """`values` if it is a mapping with every field that `kind` requires, of its type, and no other."""
-    if not isinstance(values, dict):
-        raise ValueError(f"{where}: expected fields of {kind.__name__}, found {reprlib.repr(values)}")
-    known = {entry.name: entry for entry in fields(kind)}
-    for name in values:
-        choose(f"{where}: field", name, known)
-    missing = [name for name, entry in known.items()
-               if name not in values and entry.default is MISSING and entry.default_factory is MISSING]
-    if missing:
-        raise ValueError(f"{where}: missing {', '.join(missing)}; the fields are {', '.join(known)}")
-    hints = typing.get_type_hints(kind)
-    for name, value in values.items():
-        if not _fits(value, hints[name]):
-            expected = getattr(hints[name], "__name__", hints[name])
-            raise ValueError(f"{where}: {name} is {reprlib.repr(value)}, expected {expected}, not empty or negative")
-    return values
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value of YAML is of the type that a field declares; texts are not empty, numbers not negative."""
-    if isinstance(hint, types.UnionType):
-        return any(_fits(value, each) for each in typing.get_args(hint))
-    if typing.get_origin(hint) is Mapping:
-        names, values = typing.get_args(hint)
-        return isinstance(value, dict) and all(_fits(name, names) and _fits(value[name], values) for name in value)
-    if hint is str:
-        return isinstance(value, str) and value.strip() != ""
-    if hint is int:
-        return type(value) is int and value >= 0
-    if hint is float:
-        return type(value) in (int, float) and 0 <= value < math.inf
-    if hint in (tuple[str, ...], tuple[float, ...]):
-        kind, _ = typing.get_args(hint)
-        return isinstance(value, list) and value != [] and all(_fits(item, kind) for item in value)
-    return value is None if hint is types.NoneType else isinstance(value, dict if hint in (Split, Images) else list)
+def check_counts(what: str, counts: Mapping[str, int], expected: Mapping[str, int | None], next_step: str) -> None:
+    """Raise ValueError, with what to do next, unless the counts are as expected where something is expected."""
+    expected = {part: number for part, number in expected.items() if number is not None}
+    if any(counts.get(part) != number for part, number in expected.items()):
+        has, should = (", ".join(f"{part} {numbers.get(part, 0):,}" for part in expected)
+                       for numbers in (counts, expected))
+        raise ValueError(f"{what}: {has}; expected {should}; {next_step}")

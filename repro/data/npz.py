@@ -29,8 +29,8 @@ def read(path: Path) -> dict[str, np.ndarray]:
 
 def digest(arrays: Mapping[str, np.ndarray], beginning: str = "") -> str:
     """Hex sha256 over a text, then names, types, shapes and contents in their order."""
-    found = hashlib.sha256(beginning.encode())
+    hashed = hashlib.sha256(beginning.encode())
     for name, array in arrays.items():
-        found.update(f"{name} {array.dtype.str} {array.shape}\0".encode())
-        found.update(np.ascontiguousarray(array))
-    return found.hexdigest()
+        hashed.update(f"{name} {array.dtype.str} {array.shape}\0".encode())
+        hashed.update(np.ascontiguousarray(array))
+    return hashed.hexdigest()

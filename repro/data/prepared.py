@@ -24,7 +24,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,7 @@ def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, work
         OSError: if the disk is full, or a process is killed; what was made until then is kept.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    parts = path.with_suffix(".parts")
     with alone(path.with_suffix(".lock")):
         _remove_abandoned(path)
         made = None
@@ -123,19 +124,11 @@ def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, work
             still_bad = {item.name: reason for item in items if item.name in made.bad and (reason := _try(item, make))}
             if len(still_bad) == len(made.bad):
                 _refuse(still_bad, len(items), skip_bad)
-                shutil.rmtree(path.with_suffix(".parts"), ignore_errors=True)  # left by a kill after the index
+                shutil.rmtree(parts, ignore_errors=True)  # left by a kill after the index
                 return made
-        parts = path.with_suffix(".parts")
         parts.mkdir(exist_ok=True)
         places = [parts / f"{number:07d}-{item.entry.size}.npz" for number, item in enumerate(items)]
-        waiting = [(item, place) for item, place in zip(items, places, strict=True) if not place.exists()]
-        jobs = [(waiting[start : start + CHUNK], make) for start in range(0, len(waiting), CHUNK)]
-        bad: dict[str, str] = {}
-        done = len(items) - len(waiting)
-        with tqdm(total=len(items), initial=done, desc=f"reading {path.parent.name}", unit="file") as progress:
-            for count, reasons in run_jobs(make_parts, jobs, workers):
-                bad |= reasons
-                progress.update(count)
+        bad = _make_missing(path, items, places, make, workers)
         _refuse(bad, len(items), skip_bad)
         _join(path, items, places, bad)
         shutil.rmtree(parts)
@@ -156,14 +149,10 @@ def read(path: Path, items: Sequence[Item]) -> Arrays:
         if end["index"] != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
             raise ValueError("it has changed")
         records = [json.loads(line) for line in lines[:-1]]
-        expected = [[item.name, item.entry.size] for item in items]
-        if [[record["name"], record["bytes"]] for record in records] != expected:
+        expected = [(item.name, item.entry.size) for item in items]
+        if [(record["name"], record["bytes"]) for record in records] != expected:
             raise FileNotFoundError(f"{index} is of files that have changed since")
-        arrays = {}
-        for name, about in end["arrays"].items():
-            arrays[name] = array = _mapped(_file(path, name), about)
-            if array.nbytes <= HASHED and about["sha256"] != _sha256(_file(path, name), array.nbytes):
-                raise ValueError(f"the contents of {name} have changed")
+        arrays = {name: _mapped(_file(path, name), about) for name, about in end["arrays"].items()}
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise ValueError(f"{index} or its arrays are damaged ({error})") from error
     return Arrays(records, arrays, {name: about["sha256"] for name, about in end["arrays"].items()})
@@ -205,6 +194,21 @@ def made_once(path: Path, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[
         return made
 
 
+def _make_missing(
+    path: Path, items: Sequence[Item], places: Sequence[Path], make: Make, workers: int
+) -> dict[str, str]:
+    """Make the parts that are not in their places; reasons by name for files that cannot be used."""
+    missing = [(item, place) for item, place in zip(items, places, strict=True) if not place.exists()]
+    jobs = [(missing[start : start + CHUNK], make) for start in range(0, len(missing), CHUNK)]
+    bad: dict[str, str] = {}
+    done = len(items) - len(missing)
+    with tqdm(total=len(items), initial=done, desc=f"reading {path.parent.name}", unit="file") as progress:
+        for count, reasons in run_jobs(make_parts, jobs, workers):
+            bad |= reasons
+            progress.update(count)
+    return bad
+
+
 def make_parts(items: Sequence[tuple[Item, Path]], make: Make) -> tuple[int, dict[str, str]]:
     """Make the parts of some items; returns their number, and reasons by name for files that cannot be used."""
     from threadpoolctl import threadpool_limits
@@ -243,34 +247,33 @@ def _refuse(bad: Mapping[str, str], count: int, skip_bad: bool) -> None:
         raise ValueError(f"{text}\nfetch them again, {advice}".lstrip())
 
 
-def _join(path: Path, items: Sequence[Item], parts: Sequence[Path], bad: Mapping[str, str]) -> None:
+def _join(path: Path, items: Sequence[Item], places: Sequence[Path], bad: Mapping[str, str]) -> None:
     """Write the arrays of all items, an item in memory at a time, and then the index."""
-    parts = [part for item, part in zip(items, parts, strict=True) if item.name not in bad]
-    made = {record["name"]: record for record in map(_record, parts)}
-    records = [made.get(item.name) or _about(item) | {"reason": bad[item.name]} for item in items]
-    arrays = {name: _join_array(path, name, parts) for name in next(iter(made.values()))["rows"]}
+    parts = [place for item, place in zip(items, places, strict=True) if item.name not in bad]
+    records = [_about(item) | {"reason": bad[item.name]} if item.name in bad else
+               json.loads(str(_stored(place, "record"))) for item, place in zip(items, places, strict=True)]
+    usable = [record for record in records if not record["reason"]]
+    arrays = {name: _join_array(_file(path, name), name, parts, int(first_rows(usable, name)[-1]))
+              for name in usable[0]["rows"]}
     lines = "".join(json.dumps(record) + "\n" for record in records).encode()
     end = json.dumps({"arrays": arrays, "index": hashlib.sha256(lines).hexdigest()}) + "\n"
     write_atomically(path.with_suffix(".jsonl"), lambda temporary: temporary.write_bytes(lines + end.encode()))
 
 
-def _join_array(path: Path, name: str, parts: Sequence[Path]) -> dict[str, Any]:
+def _join_array(path: Path, name: str, parts: Sequence[Path], rows: int) -> dict[str, Any]:
     """Write one array of all items; returns its type, its shape, and the hex sha256 of its contents."""
-    digest = hashlib.sha256()
-    with _opened(parts[0]) as stored:
-        kind, shape = stored[name].dtype.str, stored[name].shape[1:]
-    about = {"dtype": kind, "shape": [sum(_record(part)["rows"][name] for part in parts), *shape]}
+    digest, first = hashlib.sha256(), _stored(parts[0], name)
+    about = {"dtype": first.dtype.str, "shape": [rows, *first.shape[1:]]}
 
     def write(temporary: Path) -> None:
         with open(temporary, "wb") as file:  # not mapped: there a full disk would end the process without a word
             file.write(_header(about))
             for part in parts:
-                with _opened(part) as stored:
-                    contents = stored[name].tobytes()
+                contents = _stored(part, name).tobytes()
                 digest.update(contents)
                 file.write(contents)
 
-    write_atomically(_file(path, name), write)
+    write_atomically(path, write)
     return about | {"sha256": digest.hexdigest()}
 
 
@@ -286,20 +289,9 @@ def _about(item: Item) -> Record:
     return {"name": item.name, "bytes": item.entry.size, "rows": {}, "reason": None}
 
 
-def _record(part: Path) -> Record:
-    with _opened(part) as stored:
-        return json.loads(str(stored["record"]))
-
-
-@contextlib.contextmanager
-def _opened(part: Path) -> Iterator[Any]:
-    """The arrays of a part; a damaged one, as a power failure may leave it, goes."""
-    try:
-        with open(part, "rb") as file, np.load(file) as stored:
-            yield stored
-    except npz.DAMAGED as error:
-        part.unlink(missing_ok=True)
-        raise ValueError(f"{part} was damaged ({error}); give the same command again, and it is made anew") from error
+def _stored(part: Path, name: str) -> np.ndarray:
+    with np.load(part) as stored:
+        return stored[name]
 
 
 def _file(path: Path, array: str) -> Path:
@@ -310,21 +302,18 @@ def _mapped(path: Path, about: Mapping[str, Any]) -> np.ndarray:
     """The array of a file, mapped into memory, of which it takes none before it is read.
 
     Raises:
-        ValueError: if it has another beginning or size than the array that was written.
+        ValueError: if it is not the array that was written.
     """
     kind, count, header = np.dtype(about["dtype"]), math.prod(about["shape"]), _header(about)
+    size = count * kind.itemsize
     with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size != len(header) + count * kind.itemsize or file.read(len(header)) != header:
+        if os.fstat(file.fileno()).st_size != len(header) + size or file.read(len(header)) != header:
             raise ValueError(f"{path} is not as it was written")
+        # Read, not mapped: all that is read through the map would stay in this process.
+        if size <= HASHED and about["sha256"] != hashlib.file_digest(file, "sha256").hexdigest():
+            raise ValueError(f"the contents of {path.name} have changed")
         mapped = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE | NO_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     return np.frombuffer(mapped, kind, count, len(header)).reshape(about["shape"])
-
-
-def _sha256(path: Path, size: int) -> str:
-    with open(path, "rb") as file:  # through the map, all of it would stay in this process
-        file.seek(-size, os.SEEK_END)
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _remove_abandoned(path: Path) -> None:

@@ -1,11 +1,14 @@
-"""Which declared data sets are here, and whether they are what their manifests declare."""
+"""Which declared data sets are here, whether they are what their manifests declare, and fetching those that are not."""
 
 import hashlib
 from pathlib import Path
 
 from repro.data import manifest
 from repro.data.archives import entries
+from repro.data.disk import naming
 from repro.data.manifest import Archive, Manifest
+
+SECONDS = 60                  # without a word from the server
 
 
 def status() -> list[dict[str, str]]:
@@ -15,18 +18,18 @@ def status() -> list[dict[str, str]]:
     "differs", a part, damaged or another packing; "missing". Contents are not read, loading a data set does that.
     The copy is the file that `repro data import` took in last, "" if none.
     """
-    rows = []
+    rows, root = [], manifest.data_root()
     for name in manifest.names():
-        declared = manifest.load_manifest(name)
-        state, next_step = _state(declared, manifest.data_root())
+        declared, copy = manifest.load_manifest(name), manifest.copy_of(name)
+        state, next_step = _state(declared, root)
         rows.append({
             "name": name,
             "title": declared.title,
             "access": declared.access,
             "state": state,
-            "path": ", ".join(f"{manifest.data_root() / archive.name}" for archive in declared.files),
+            "path": ", ".join(f"{root / archive.name}" for archive in declared.files),
             "next_step": next_step,
-            "copy": copy.stem if (copy := manifest.copy_of(name)) else "",
+            "copy": copy.stem if copy else "",
         })
     return rows
 
@@ -37,20 +40,23 @@ def difference(archive: Archive, path: Path) -> str | None:
     Returns:
         "" if they do not; None if too little is declared to tell.
     """
-    if path.is_file() and path.suffix != ".zip":
-        size = path.stat().st_size
-        return None if archive.size is None else _unequal({"bytes": (size, archive.size)})
     if path.is_dir() and archive.members is None:  # there may be millions
         return None if any(path.iterdir()) else "is empty"
-    try:
-        sizes = [entry.size for entry in entries(path)]
-    except ValueError as error:
-        return f"is truncated or damaged ({error.__cause__ or error})"
-    if not sizes:
-        return "is empty"
-    if archive.members is None:
-        return None if archive.size is None else _unequal({"bytes": (path.stat().st_size, archive.size)})
-    return _unequal({"files": (len(sizes), archive.members), "bytes": (sum(sizes), archive.bytes)})
+    counts = {"bytes": (path.stat().st_size, archive.size)}
+    if path.is_dir() or path.suffix == ".zip":
+        try:
+            sizes = [entry.size for entry in entries(path)]
+        except ValueError as error:
+            return f"is truncated or damaged ({error.__cause__ or error})"
+        if not sizes:
+            return "is empty"
+        if archive.members is not None:
+            counts = {"files": (len(sizes), archive.members), "bytes": (sum(sizes), archive.bytes)}
+    if all(declared is None for _, declared in counts.values()):
+        return None
+    wrong = [f"{count:,} of {declared:,} {what}" for what, (count, declared) in counts.items()
+             if declared not in (count, None)]
+    return f"has {', '.join(wrong)}" if wrong else ""
 
 
 def verdict(declared: Manifest, root: Path) -> str:
@@ -67,22 +73,52 @@ def verdict(declared: Manifest, root: Path) -> str:
         return "names and sizes are as declared; loading checks the contents"
     for archive, path in archives:
         with open(path, "rb") as file:
-            found = hashlib.file_digest(file, "md5").hexdigest()
-        if found != archive.md5:
-            raise ValueError(f"{path} has the md5 {found}, declared is {archive.md5}; {_again(declared)}")
+            md5 = hashlib.file_digest(file, "md5").hexdigest()
+        if md5 != archive.md5:
+            raise ValueError(f"{path} has the md5 {md5}, declared is {archive.md5}; {_again(declared)}")
     return "verified: the archive is the official one"
+
+
+def download(name: str) -> list[Path]:
+    """Fetch the archives of a data set that are missing below the data root; returns where all of them lie.
+
+    A file takes its place once its checksum is right, so that an interrupted download leaves nothing half-done. What
+    lies there already is never replaced.
+
+    Raises:
+        ValueError: if the data set cannot be fetched automatically, saying how to obtain it; what lies there differs
+            from what is declared; or the server sends something else.
+        OSError: if the server cannot be reached, or the disk is full.
+    """
+    import pooch
+
+    declared, root = manifest.load_manifest(name), manifest.data_root()
+    downloader = pooch.HTTPDownloader(progressbar=True, timeout=SECONDS)
+    for archive in declared.files:
+        path, present = root / archive.name, manifest.location(archive, root)
+        if present is None and archive.url is None:
+            raise ValueError(f"data set {name!r} cannot be fetched automatically; {manifest.next_step(declared, path)}")
+        if present is None:
+            with naming(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pooch.retrieve(archive.url, f"md5:{archive.md5}", path.name, path.parent, downloader=downloader)
+        elif wrong := difference(archive, present):
+            raise ValueError(f"{present} {wrong}; move it away and give the command again")
+    return manifest.require(declared, root)
 
 
 def _state(declared: Manifest, root: Path) -> tuple[str, str]:
     """State of a data set, and what to do next."""
     if declared.access == "embedded":
         return "embedded", ""
-    found = [manifest.location(archive, root) for archive in declared.files]
-    if None in found:
-        path = root / declared.files[found.index(None)].name
-        return "missing", manifest.next_step(declared, path) + _instead(path, root)
-    wrong = [difference(archive, path) for archive, path in zip(declared.files, found, strict=True)]
-    for path, differs in zip(found, wrong, strict=True):
+    paths = [manifest.location(archive, root) for archive in declared.files]
+    if None in paths:
+        path = root / declared.files[paths.index(None)].name
+        beside = sorted(file.name for file in path.parent.glob("[!.]*")) if path.parent != root else []
+        others = f"{', '.join(beside[:3])}{', ...' if len(beside) > 3 else ''}"
+        return "missing", manifest.next_step(declared, path) + (f" (there, but not official: {others})" * bool(beside))
+    wrong = [difference(archive, path) for archive, path in zip(declared.files, paths, strict=True)]
+    for path, differs in zip(paths, wrong, strict=True):
         if differs:
             return "differs", f"{path} {differs}; {_again(declared)}"
     return ("found", "what it holds is checked when it is prepared or loaded") if None in wrong else ("present", "")
@@ -92,18 +128,3 @@ def _again(declared: Manifest) -> str:
     if declared.access == "automatic":
         return f"move it away and run `repro data download {declared.name}`"
     return f"fetch it again from {declared.source}"
-
-
-def _instead(path: Path, root: Path) -> str:
-    """What lies beside the place of a missing archive, such as a part of the data set."""
-    if path.parent == root or not path.parent.is_dir():
-        return ""
-    there = sorted(each.name for each in path.parent.iterdir() if not each.name.startswith("."))
-    return f" (there, but not official: {', '.join(there[:3])}{', ...' if len(there) > 3 else ''})" if there else ""
-
-
-def _unequal(counts: dict[str, tuple[int, int | None]]) -> str:
-    """The counts that are not as declared: "has 3 of 1,484 files, 10 of 37,523,307 bytes"."""
-    wrong = [f"{found:,} of {expected:,} {what}" for what, (found, expected) in counts.items()
-             if expected not in (found, None)]
-    return f"has {', '.join(wrong)}" if wrong else ""

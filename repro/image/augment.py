@@ -1,4 +1,4 @@
-"""Views of images, for a whole batch at once on its device, with randomness of each sample's own.
+"""Views of images, for a whole batch at once on its device, with randomness of each sample's own; those of a recipe.
 
 A view draws its parameters and applies `operations` with them to all images. A parameter has a neutral value that
 leaves its sample as it is (factor 1, shift 0, sigma 0), so that an operation with a probability is applied to the whole
@@ -7,15 +7,15 @@ batch: shapes depend on no draw, and nothing waits for the device.
 Source: SCE supplement, implementation details; JCL supplement, ablation settings; Chen et al. 2020 (MoCo v2).
 """
 
-import abc
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from repro.image import DATASETS
 from repro.image.operations import (
     HUE,
     Normalisation,
@@ -27,10 +27,19 @@ from repro.image.operations import (
     resized_crop,
     shifted_crop,
 )
+from repro.image.recipe import MOCO, SCE, ImageRecipe, contrasts
+from repro.recipe import Rows
+
+SOURCES = {
+    "strong": f"{SCE}, its strong view; also that of {MOCO}",
+    "weak": f"{SCE}, its weak view",
+    "shifted": f"{SCE}, section D",
+    "crop": f"{MOCO}, whose scale is torchvision's default",
+}
 
 
 class Draws(NamedTuple):
-    """The random parameters of a view of N images, on the generator's device."""
+    """The random parameters of a `View` of N images, on the generator's device."""
 
     boxes: Tensor    # (N, 4) int64: top, left, height, width of the crop in pixels
     flipped: Tensor  # (N,) bool
@@ -41,14 +50,14 @@ class Draws(NamedTuple):
 
 
 class Shifts(NamedTuple):
-    """The random parameters of a shifted view of N images, on the generator's device."""
+    """The random parameters of a `ShiftedView` of N images, on the generator's device."""
 
     shifts: Tensor   # (N, 2) int64: down and right, in pixels
     flipped: Tensor  # (N,) bool
 
 
-class RandomView(abc.ABC):
-    """A view that draws parameters for every image and then applies them to all."""
+class RandomView:
+    """A view that draws parameters for every image, `draw`, and then applies them to all, `apply`."""
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """An independent view of every image.
@@ -62,18 +71,10 @@ class RandomView(abc.ABC):
 
         Raises:
             TypeError: if the images are neither uint8 nor floating point.
-            ValueError: if the images have another shape, or the generator is on another device.
+            ValueError: if the images have another shape.
         """
-        _check_images(images, generator)
+        _check_images(images)
         return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
-
-    @abc.abstractmethod
-    def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Any:
-        """Parameters of one view of each of `count` images of height x width pixels, on the generator's device."""
-
-    @abc.abstractmethod
-    def apply(self, images: Tensor, draws: Any) -> Tensor:
-        """The view of images (N, 3, H, W) that the draws describe, float32, normalised."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,11 +89,9 @@ class View(RandomView):
         scale: least and largest share of the image's area that a crop has.
         ratio: least and largest width over height of a crop, around 1.
         flip, jitter, greyscale, blur: probabilities in [0, 1].
-        strength: largest change of brightness, contrast and saturation as factors around 1, and of hue in turns.
-        sigma: least and largest standard deviation of the blur, in pixels of the view.
-
-    Raises:
-        ValueError: if an attribute is outside its range.
+        strength: largest change, 0 to 1, of brightness, contrast and saturation as factors around 1; and of hue in
+            turns, 0 to 0.5.
+        sigma: least and largest standard deviation of the blur, in pixels of the view, above 0.
     """
 
     size: int
@@ -106,34 +105,22 @@ class View(RandomView):
     blur: float = 0.0
     sigma: tuple[float, float] = (0.1, 2.0)
 
-    def __post_init__(self) -> None:
-        _check_size(self.size)
-        _check_probabilities(flip=self.flip, jitter=self.jitter, greyscale=self.greyscale, blur=self.blur)
-        if not 0 < self.scale[0] <= self.scale[1] <= 1:
-            raise ValueError(f"scale={self.scale} should be two shares of the area, 0 < least <= largest <= 1")
-        if not 0 < self.ratio[0] <= 1 <= self.ratio[1] < math.inf:
-            raise ValueError(f"ratio={self.ratio} should be two ratios around 1, such as (3 / 4, 4 / 3)")
-        if not (all(0 <= change <= 1 for change in self.strength[:HUE]) and 0 <= self.strength[HUE] <= 0.5):
-            raise ValueError(f"strength={self.strength} should be three changes of 0 to 1 and one of hue, 0 to 0.5")
-        if not 0 < self.sigma[0] <= self.sigma[1] < math.inf:
-            raise ValueError(f"sigma={self.sigma} should be two widths in pixels, 0 < least <= largest")
-
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Draws:
-        """See `RandomView`."""
+        """Parameters of one view of each of `count` images of height x width pixels."""
         sides = (torch.full((count,), side, device=generator.device) for side in (height, width))
         boxes = draw_boxes(*sides, scale=self.scale, ratio=self.ratio, generator=generator)
-        flipped = _chosen(count, self.flip, generator)
+        flipped = _with_chance(count, self.flip, generator)
         changes = [_uniform(count, bounds=(-change, change), generator=generator) for change in self.strength]
-        factors = torch.stack(changes, dim=1) * _chosen(count, self.jitter, generator).unsqueeze(1)
+        factors = torch.stack(changes, dim=1) * _with_chance(count, self.jitter, generator).unsqueeze(1)
         factors[:, :HUE] += 1
         order = _uniform(count, 4, bounds=(0, 1), generator=generator).argsort(1)
-        grey = _chosen(count, self.greyscale, generator)
-        sigma = _uniform(count, bounds=self.sigma, generator=generator) * _chosen(count, self.blur, generator)
+        grey = _with_chance(count, self.greyscale, generator)
+        sigma = _uniform(count, bounds=self.sigma, generator=generator) * _with_chance(count, self.blur, generator)
         return Draws(boxes, flipped, factors, order, grey, sigma)
 
     @torch.no_grad()
     def apply(self, images: Tensor, draws: Draws) -> Tensor:
-        """See `RandomView`."""
+        """The view of images (N, 3, H, W) that the draws describe: (N, 3, size, size) float32, normalised."""
         view = resized_crop(as_float(images), draws.boxes, draws.flipped, self.size)
         if self.jitter > 0:
             view = colour_jitter(view, draws.factors, draws.order)
@@ -172,29 +159,21 @@ class ShiftedView(RandomView):
         padding: pixels on every side, at least 0, where the crop is the whole image. SCE's supplement, section D, has
             4 for small images (CIFAR) and none for medium ones (STL10, Tiny-ImageNet).
         flip: probability in [0, 1].
-
-    Raises:
-        ValueError: if an attribute is outside its range.
     """
 
     normalisation: Normalisation
     padding: int = 4
     flip: float = 0.5
 
-    def __post_init__(self) -> None:
-        _check_probabilities(flip=self.flip)
-        if self.padding < 0:
-            raise ValueError(f"padding={self.padding} should be at least 0 pixels")
-
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Shifts:
-        """See `RandomView`; the size of the images does not matter."""
+        """Parameters of one view of each of `count` images, whose size does not matter."""
         far = (-self.padding, self.padding + 1)
         shifts = torch.randint(*far, (count, 2), generator=generator, device=generator.device)
-        return Shifts(shifts, _chosen(count, self.flip, generator))
+        return Shifts(shifts, _with_chance(count, self.flip, generator))
 
     @torch.no_grad()
     def apply(self, images: Tensor, draws: Shifts) -> Tensor:
-        """See `RandomView`."""
+        """The view of images (N, 3, H, W) that the draws describe: of this shape, float32, normalised."""
         return normalise(shifted_crop(as_float(images), draws.shifts, draws.flipped), self.normalisation)
 
 
@@ -211,7 +190,7 @@ class CentredView:
             section D, has 256 x 256; the released codes keep the proportions.
 
     Raises:
-        ValueError: if an attribute is outside its range.
+        ValueError: if the sizes are not 1 <= size <= resize.
     """
 
     size: int
@@ -220,9 +199,8 @@ class CentredView:
     square: bool = False
 
     def __post_init__(self) -> None:
-        _check_size(self.size)
-        if self.resize < self.size:
-            raise ValueError(f"resize={self.resize} should be at least size={self.size}; the papers use 256 for 224")
+        if not 1 <= self.size <= self.resize:
+            raise ValueError(f"size={self.size}, resize={self.resize} should be 1 <= size <= resize, such as 224, 256")
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
@@ -286,7 +264,50 @@ def draw_boxes(
     return torch.cat([corner, box]).T.long()
 
 
-def _chosen(count: int, probability: float, generator: torch.Generator) -> Tensor:
+def normalisation(dataset: str) -> Normalisation:
+    """What views of a data set are normalised by, as its manifest declares."""
+    images = DATASETS[dataset].images
+    return Normalisation(images.mean, images.deviation)
+
+
+def training_views(recipe: ImageRecipe) -> dict[str, View]:
+    """What training sees, by the fields that name them: the query's view and, unless it is supervised, a key's."""
+    makers = {"strong": strong, "weak": weak}
+    names = ("query_view", "key_view") if contrasts(recipe) else ("query_view",)
+    return {name: makers[getattr(recipe, name)](recipe.size, normalisation(recipe.dataset)) for name in names}
+
+
+def probe_view(recipe: ImageRecipe) -> View | ShiftedView | CentredView:
+    """What the linear probe is trained on."""
+    if recipe.probe_view == "shifted":
+        return ShiftedView(normalisation(recipe.dataset), recipe.probe_padding)
+    if recipe.probe_view == "crop":
+        return probe(recipe.size, normalisation(recipe.dataset))
+    return centred_view(recipe)
+
+
+def centred_view(recipe: ImageRecipe) -> CentredView:
+    """The view without randomness, which features are evaluated on."""
+    return CentredView(recipe.size, normalisation(recipe.dataset), recipe.resize, recipe.square)
+
+
+def described(recipe: ImageRecipe) -> Rows:
+    """(parameter, value, source) of the views, as far as no field of the recipe has it."""
+    views = {} if recipe.method == "random" else training_views(recipe)
+    if recipe.probe_view != "centred":
+        views |= {"probe_view": probe_view(recipe)}
+    rows = []
+    for name, view in views.items():
+        unused = {"size", "normalisation", "padding"}
+        unused |= {own for own, chance in (("strength", "jitter"), ("sigma", "blur")) if not getattr(view, chance, 0)}
+        rows += [(f"{name}.{field.name}", getattr(view, field.name), SOURCES[getattr(recipe, name)])
+                 for field in dataclasses.fields(view) if field.name not in unused]
+    source = DATASETS[recipe.dataset].images.source
+    parts = normalisation(recipe.dataset)._asdict().items()
+    return rows + [(f"normalisation.{part}", value, source) for part, value in parts]
+
+
+def _with_chance(count: int, probability: float, generator: torch.Generator) -> Tensor:
     """(count,) bool: True with the given probability."""
     return _uniform(count, bounds=(0, 1), generator=generator) < probability
 
@@ -297,27 +318,11 @@ def _uniform(*shape: int, bounds: tuple[float, float], generator: torch.Generato
     return least + (largest - least) * torch.rand(shape, generator=generator, device=generator.device)
 
 
-def _check_images(images: Tensor, generator: torch.Generator | None = None) -> None:
-    """Raise unless the images are (N, 3, H, W) of uint8 or floating point, and the generator on their device."""
+def _check_images(images: Tensor) -> None:
+    """Raise unless the images are (N, 3, H, W) of uint8 or floating point."""
     if not isinstance(images, Tensor):
         raise TypeError(f"images are {type(images).__name__}; give a tensor (N, 3, H, W): torch.from_numpy")
     if images.ndim != 4 or images.shape[1] != 3 or images.numel() == 0:
         raise ValueError(f"images have shape {tuple(images.shape)}; they should be (N, 3, H, W), all sizes >= 1")
     if images.dtype != torch.uint8 and not images.is_floating_point():
         raise TypeError(f"images are {images.dtype}; give uint8 (0 to 255) or floating point in [0, 1]")
-    if generator is not None and generator.device.type != images.device.type:
-        raise ValueError(
-            f"the generator is on {generator.device} and the images on {images.device}; "
-            "make it with torch.Generator(images.device)"
-        )
-
-
-def _check_size(size: int) -> None:
-    if size < 1:
-        raise ValueError(f"size={size} should be at least 1 pixel")
-
-
-def _check_probabilities(**probabilities: float) -> None:
-    for name, value in probabilities.items():
-        if not 0 <= value <= 1:
-            raise ValueError(f"{name}={value} should be a probability, 0 to 1")

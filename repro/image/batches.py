@@ -19,16 +19,12 @@ from torch.utils.data import DataLoader, Dataset
 from repro.data.parallel import end_with_parent
 from repro.image.augment import CentredView, ShiftedView, View, draw_boxes
 from repro.image.data import ImageSet
-from repro.image.files import Files
+from repro.image.readers import Files
 from repro.run.device import cores
 
 
 class Resident:
-    """Images (n, 3, H, W) uint8 that live in device memory; nothing is done to them before the views.
-
-    Attributes:
-        views: what is left to do with the pictures of each view.
-    """
+    """Images (n, 3, H, W) uint8 that live in device memory; all is left to the views."""
 
     def __init__(
         self, images: Tensor, views: Sequence[View | CentredView | ShiftedView], device: torch.device
@@ -59,7 +55,6 @@ class Streamed:
 
     Raises:
         TypeError: if a view is neither a `View` nor a `CentredView`.
-        ValueError: if there are less than 1 worker.
     """
 
     def __init__(
@@ -67,10 +62,7 @@ class Streamed:
     ) -> None:
         self.views = [_left_to_do(view) for view in views]
         self._files, self._whole_views, self._device = files, tuple(views), device
-        alike = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-        self._workers = max(1, cores() // alike) if workers is None else workers
-        if self._workers < 1:
-            raise ValueError(f"workers={workers} should be at least 1 process, or None for one on each core")
+        self._workers = workers or max(1, cores() // int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
 
     def batches(self, order: Tensor, *, batch: int, seed: Sequence[int]) -> Iterator[list[Tensor]]:
         """The images at the places in `order`, cut to the size of each view.
@@ -88,19 +80,21 @@ class Streamed:
             every view, on the device.
 
         Raises:
-            ValueError: if `batch` is less than 1, or a file is gone or damaged; the message names it.
+            ValueError: if a file is gone or damaged; the message names it.
         """
-        if batch < 1:
-            raise ValueError(f"batch={batch} should be at least 1 image")
-        places = [order[start : start + batch].tolist() for start in range(0, len(order), batch)]
-        if not places:
+        if not len(order):
             return
+        places = [part.tolist() for part in order.split(batch)]
+        # Workers start from a process that has imported this module and runs no threads: a fork of this one, in which
+        # torch may run threads, could wait for ever for a lock that one of them held.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__])
         loader = DataLoader(
             _Cut(self._files, self._whole_views, tuple(seed)),
             batch_size=None,  # one item of the data set is a batch already
             sampler=places,
             num_workers=min(self._workers, len(places)),
-            multiprocessing_context=_processes(),
+            multiprocessing_context=context,
             worker_init_fn=end_with_parent,  # torch finds out of a killed parent in forked workers alone
             pin_memory=self._device.type == "cuda",
             generator=torch.Generator(),  # else it draws from the global one, which training may use
@@ -118,20 +112,16 @@ class _Cut(Dataset):
         self.files, self.views, self.seed = files, views, seed
 
     def __getitem__(self, places: list[int]) -> list[Tensor] | ValueError:
-        try:
-            return self._cut(places)
-        except ValueError as error:  # raised here, torch would wrap its message in a traceback and keep the workers
-            return error
-
-    def _cut(self, places: list[int]) -> list[Tensor]:
         cut = [torch.empty(len(places), 3, view.size, view.size, dtype=torch.uint8) for view in self.views]
         for row, place in enumerate(places):
-            picture = self.files.read(place)
+            try:
+                picture = self.files.read(place)
+            except ValueError as error:  # raised here, torch would wrap its message in a traceback and keep the workers
+                return error
             for number, view in enumerate(self.views):
-                if isinstance(view, View):
-                    small = cropped(picture, view, _generator(*self.seed, place, number))
-                else:
-                    small = centred(picture, view)
+                mixed, = np.random.SeedSequence((*self.seed, place, number)).generate_state(1)
+                generator = torch.Generator().manual_seed(int(mixed))
+                small = cropped(picture, view, generator) if isinstance(view, View) else centred(picture, view)
                 cut[number][row] = torch.from_numpy(np.array(small)).permute(2, 0, 1)
         return cut
 
@@ -161,22 +151,6 @@ def _left_to_do(view: View | CentredView) -> View | CentredView:
     if isinstance(view, CentredView):
         return dataclasses.replace(view, resize=view.size)
     raise TypeError(f"{view} cannot be streamed; give a View or a CentredView")
-
-
-def _generator(*seed: int) -> torch.Generator:
-    """A generator that several numbers seed together."""
-    mixed, = np.random.SeedSequence(seed).generate_state(1)
-    return torch.Generator().manual_seed(int(mixed))
-
-
-def _processes() -> multiprocessing.context.BaseContext:
-    """How to start workers: from a process that has imported this module and runs no threads.
-
-    A fork of this one, in which torch may run threads, could wait for ever for a lock that one of them held.
-    """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
 
 
 def batches_of(

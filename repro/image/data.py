@@ -14,10 +14,9 @@ from torch import Tensor
 
 from repro.data import manifest, npz
 from repro.data.disk import alone, write_atomically
-from repro.data.labels import check_counts, check_labels
 from repro.data.prepared import made_once
-from repro.image import DATASETS, files, readers
-from repro.image.files import PARTS, Files, Pictures
+from repro.image import DATASETS, readers
+from repro.image.readers import PARTS, Files, Pictures
 from repro.recipe import choose
 
 COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
@@ -54,7 +53,7 @@ class ImageSet:
     digest: str
 
     def __post_init__(self) -> None:
-        check_labels(self.name, self.labels, len(self.classes), self.train, self.test, least=-1)
+        manifest.check_labels(self.name, self.labels, len(self.classes), self.train, self.test, least=-1)
 
 
 def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> ImageSet:
@@ -79,16 +78,18 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
         return _image_set(name, *_official(declared, root))
     if declared.images.size is None:
         return _left_in_files(declared, root, subset)
-    if subset:
-        copy = manifest.copy_of(name)
-        if copy is None:
-            raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
-        try:
-            return _image_set(f"{name} ({copy.stem})", *_pictures(npz.read(copy)))
-        except npz.DAMAGED as error:
-            raise ValueError(f"{copy} is damaged ({error}); run `repro data import {name} FILE` again") from error
-    path, = manifest.require(declared, root)
-    return _image_set(name, *_prepared(declared, path))
+    if not subset:
+        path, = manifest.require(declared, root)
+        status = path.stat()
+        made_of = f"{path} {status.st_size} {status.st_mtime_ns}"
+        return _image_set(name, *_made_once(declared, made_of, lambda: _official(declared, path)))
+    copy = manifest.copy_of(name)
+    if copy is None:
+        raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
+    try:
+        return _image_set(f"{name} ({copy.stem})", *_pictures(npz.read(copy)))
+    except npz.DAMAGED as error:
+        raise ValueError(f"{copy} is damaged ({error}); run `repro data import {name} FILE` again") from error
 
 
 def take_in(name: str, path: Path) -> ImageSet:
@@ -113,19 +114,19 @@ def take_in(name: str, path: Path) -> ImageSet:
     choose("dataset", name, COPIED)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    if path.is_file() and path.suffix != ".npz" and not (zipfile.is_zipfile(path) or tarfile.is_tarfile(path)):
-        raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
-                         "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
-                         "zip or tar archive")
     if path.suffix == ".npz":
         pictures = readers.numpy_file(path, declared)
-    else:
+    elif path.is_dir() or zipfile.is_zipfile(path) or tarfile.is_tarfile(path):
         read = readers.tiny_imagenet if declared.images.reader == "tiny_imagenet" else readers.class_folders
         pictures = read(path, declared)
         readers.check_classes(path, pictures.classes, declared)
-    for place in (PARTS.index("train"), PARTS.index("test")):
+    else:
+        raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
+                         "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
+                         "zip or tar archive")
+    for place, part in enumerate(PARTS[:2]):
         if not (pictures.part == place).any():
-            raise ValueError(f"{path} holds no image for {PARTS[place]}; add some")
+            raise ValueError(f"{path} holds no image for {part}; add some")
     copy = manifest.imported(name) / f"{path.name}.npz"
     with alone(copy.parent.with_suffix(".lock")):
         write_atomically(copy, lambda temporary: npz.write(temporary, _arrays(pictures, _digest(pictures))))
@@ -138,8 +139,7 @@ def take_in(name: str, path: Path) -> ImageSet:
 def describe(data: ImageSet) -> str:
     """Counts in one line."""
     size = "various sizes" if isinstance(data.images, Files) else "{} x {}".format(*data.images.shape[2:])
-    counts = {part: int(getattr(data, part).sum()) for part in ("pretrain", "train", "test")}
-    parts = ", ".join(f"{count} for {part}" for part, count in counts.items())
+    parts = ", ".join(f"{int(getattr(data, part).sum())} for {part}" for part in ("pretrain", "train", "test"))
     return f"{data.name}: {len(data.images)} images of {size}, {len(data.classes)} classes; {parts}"
 
 
@@ -149,21 +149,15 @@ def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> Ima
     They are listed anew when a file came or went, which changes the time of its folder.
     """
     folder = manifest.require(declared, root)[0].parent
-    folders = files.class_folders(folder, declared.images.names)
+    folders = readers.present_folders(folder, declared.images.names)
     times = "".join(f"{folder} {folder.stat().st_mtime_ns}\n" for folder in folders)
-    pictures, digest = _kept(declared, times, lambda: files.listing(folder, folders))
+    pictures, digest = _made_once(declared, times, lambda: readers.listing(folder, folders))
     if not subset:
         _check_official(declared, folder, pictures, "accept it with subset=True")
     return _image_set(f"{declared.name} (subset)" if subset else declared.name, pictures, digest, folder)
 
 
-def _prepared(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
-    """The official distribution, checked, from its prepared arrays if they were made before."""
-    status = path.stat()
-    return _kept(declared, f"{path} {status.st_size} {status.st_mtime_ns}", lambda: _official(declared, path))
-
-
-def _kept(
+def _made_once(
     declared: manifest.Manifest, made_of: str, make: Callable[[], tuple[Pictures, str]]
 ) -> tuple[Pictures, str]:
     """Pictures and their digest, made once of what a text says."""
@@ -186,14 +180,14 @@ def _official(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
 
 def _check_official(declared: manifest.Manifest, path: Path, pictures: Pictures, otherwise: str) -> None:
     """Raise ValueError unless the counts are as declared; "least" and "most" bound training images of a class."""
-    counts = {name: int((pictures.part == place).sum()) for place, name in enumerate(PARTS)}
+    counts = dict(zip(PARTS, np.bincount(pictures.part, minlength=len(PARTS)).tolist(), strict=True))
     sizes = np.bincount(pictures.labels[pictures.part == PARTS.index("train")])
     counts |= {"classes": len(pictures.classes), "least": int(sizes.min()), "most": int(sizes.max())}
     met = {"least": counts["least"] >= declared.expect.get("least", 0),
            "most": counts["most"] <= declared.expect.get("most", math.inf)}
     expected = {name: number for name, number in declared.expect.items() if not met.get(name)}
-    check_counts(f"{path} holds other numbers of images than {declared.name}", counts, expected,
-                 f"complete it from {declared.source}, or {otherwise}")
+    manifest.check_counts(f"{path} holds other numbers of images than {declared.name}", counts, expected,
+                          f"complete it from {declared.source}, or {otherwise}")
 
 
 def _arrays(pictures: Pictures, digest: str) -> dict[str, np.ndarray]:
@@ -209,8 +203,8 @@ def _image_set(name: str, pictures: Pictures, digest: str, folder: Path | None =
     """The set of these pictures, whose images are files below `folder` if there is one."""
     train, test, unlabeled = (torch.from_numpy(pictures.part == place) for place in range(len(PARTS)))
     images = Files(folder, pictures.images) if folder else torch.from_numpy(pictures.images)
-    labels = torch.from_numpy(pictures.labels)
     pretrain = unlabeled if unlabeled.any() else train
+    labels = torch.from_numpy(pictures.labels)
     return ImageSet(name, images, labels, pretrain, train, test, pictures.classes, digest)
 
 

@@ -8,15 +8,50 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import conv2d, normalize
 
 from repro.contrast.momentum import GhostBatchNorm2d, WholeBatchNorm1d, dealt, groups_here
 from repro.data.disk import write_atomically
 from repro.image import HEADS, TRUNKS
 from repro.image.augment import CentredView
-from repro.image.convolution import TrimmedConv2d
 from repro.image.operations import Normalisation
 from repro.recipe import choose
+
+
+class TrimmedConv2d(nn.Conv2d):
+    """`torch.nn.Conv2d` without those taps of its kernel that meet padding at every place of the map.
+
+    The result is the same: such taps multiply zeros only, and their gradient is zero. The last stage of a ResNet with
+    the stem for large images sees an image of 32 pixels as a map of 1 x 1, where eight of nine taps go.
+
+    Padding other than zeros, named padding and dilation are computed whole.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Maps (N, out, H', W') of images (N, in, H, W)."""
+        if self.padding_mode != "zeros" or isinstance(self.padding, str) or self.dilation != (1, 1):
+            return super().forward(images)
+        sizes = zip(images.shape[-2:], self.kernel_size, self.stride, self.padding, strict=True)
+        (rows, row_padding), (columns, column_padding) = (trimmed(*axis) for axis in sizes)
+        padding = (row_padding, column_padding)
+        return conv2d(images, self.weight[:, :, rows, columns], self.bias, self.stride, padding, groups=self.groups)
+
+
+def trimmed(size: int, kernel: int, stride: int, padding: int) -> tuple[slice, int]:
+    """The taps of a kernel that meet one of `size` pixels at some place, and the padding they still need.
+
+    Tap t of place j meets pixel j stride + t - padding. All taps stay where fewer would need other padding on the left
+    than on the right.
+    """
+    places = _places(size, kernel, stride, padding)
+    first, last = max(0, padding - (places - 1) * stride), min(kernel - 1, size - 1 + padding)
+    if places < 1 or last < first or _places(size, last - first + 1, stride, padding - first) != places:
+        return slice(None), padding
+    return slice(first, last + 1), padding - first
+
+
+def _places(size: int, kernel: int, stride: int, padding: int) -> int:
+    return (size + 2 * padding - kernel) // stride + 1
 
 
 def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
@@ -151,11 +186,10 @@ def load(path: Path) -> ImageModel:
         with torch.device("meta"):  # neither memory nor random numbers for weights that are replaced
             model = ImageModel(**architecture)
         model.load_state_dict(weights, assign=True)
+        if infinite := [name for name, weight in weights.items() if not weight.isfinite().all()]:
+            raise ValueError(f"{infinite[0]} is not finite")
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} does not hold the model it describes ({error}); export it again") from error
-    odd = [name for name, weight in weights.items() if not weight.isfinite().all()]
-    if odd:
-        raise ValueError(f"{path} is damaged: {odd[0]} is not finite; export it again")
     return model.eval()
 
 
@@ -185,11 +219,8 @@ def _read(path: Path, name: str) -> tuple[Any, dict[str, Tensor]]:
         raise FileNotFoundError(f"{path} is not a file; write one with `repro results weights KEY`")
     try:
         with safe_open(path, framework="pt") as file:
-            text = (file.metadata() or {})[name]
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
-        return json.loads(text), weights
+            return json.loads((file.metadata() or {})[name]), weights
     except (SafetensorError, KeyError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} is no sound safetensors file with {name!r} in its metadata, as `repro results weights KEY` writes "
-            f"it ({error!r}); export it again"
-        ) from error
+        raise ValueError(f"{path} is no sound safetensors file with {name!r} in its metadata, as `repro results "
+                         f"weights KEY` writes it ({error!r}); export it again") from error

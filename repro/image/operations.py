@@ -88,9 +88,9 @@ def shift_hue(images: Tensor, shift: Tensor) -> Tensor:
     return away.mul_(-6).add_(2).clamp_(0, 1).mul_(chroma.unsqueeze(1)).add_(least.unsqueeze(1))
 
 
-def greyscale(images: Tensor, chosen: Tensor) -> Tensor:
-    """Images (N, 3, H, W), those marked in `chosen` (N,) with the luminance in every channel."""
-    return torch.lerp(images, _luminance(images), chosen.float()[:, None, None, None])
+def greyscale(images: Tensor, marked: Tensor) -> Tensor:
+    """Images (N, 3, H, W), those of them that are `marked` (N,) with the luminance in every channel."""
+    return torch.lerp(images, _luminance(images), marked.float()[:, None, None, None])
 
 
 def gaussian_blur(images: Tensor, sigma: Tensor) -> Tensor:

@@ -1,6 +1,5 @@
 """Pre-training on images with MoCo v2, ReSSL, SCE or JCL; supervised training and random initialisation beside them."""
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -21,12 +20,11 @@ from repro.contrast.momentum import (
     process,
 )
 from repro.contrast.objectives import ceil, info_nce, jcl, ressl, sce, vanilla
-from repro.image.augment import CentredView, ShiftedView, View
+from repro.image.augment import CentredView, ShiftedView, View, centred_view, training_views
 from repro.image.batches import batches_of, on_device
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
 from repro.image.recipe import ImageRecipe
-from repro.image.views import centred_view, training_views
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
 
@@ -49,7 +47,7 @@ def check_shared(recipe: ImageRecipe) -> None:
 
 
 class Pretrainer(Learner):
-    """A learner with model, momentum encoder, dictionary, optimiser, generators and order of samples.
+    """A learner with model, momentum encoder and dictionary; of images from memory or from files.
 
     In a process group every process holds the same state and works on its share of each batch, row j of process r being
     row j * processes + r of the whole; the result is that of one process with the same ghost groups.
@@ -79,6 +77,7 @@ class Pretrainer(Learner):
 
     def __init__(self, recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> None:
         super().__init__(recipe, on_device(data, device), seed, device)
+        self.memory_format = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.terms = (*(("InfoNCE", "ReSSL", "Ceil") if recipe.method == "sce" else ()), "loss", "knn1")
         self.members = (data.train if recipe.method == "supervised" else data.pretrain).nonzero().flatten()
         if recipe.method != "random" and recipe.batch > len(self.members):
@@ -94,7 +93,7 @@ class Pretrainer(Learner):
         self.dictionary = Dictionary(noise)
         self.keys = MomentumEncoder(self.model, recipe.momentum)
         for module in (self.model, self.classifier, self.keys, self.dictionary):
-            module.to(device, memory_format=self._memory_format())
+            module.to(device, memory_format=self.memory_format)
         self.optimiser = OPTIMISER(
             [*self.model.parameters(), *self.classifier.parameters()],
             lr=recipe.learning_rate,
@@ -102,7 +101,8 @@ class Pretrainer(Learner):
             weight_decay=recipe.weight_decay,
             fused=True,
         )
-        self.source = batches_of(self.data, self._views(), device)
+        query_view, *key_view = training_views(recipe).values()
+        self.source = batches_of(self.data, [query_view, *key_view * recipe.keys], device)
         self.generator = torch.Generator(device).manual_seed(views)
         self.order_generator = torch.Generator().manual_seed(order)
         self.shuffle_generator = torch.Generator().manual_seed(shuffle)
@@ -147,17 +147,14 @@ class Pretrainer(Learner):
     def _encoded(self, pictures: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Queries (n, d) and keys (n, keys, d)."""
         query_view, *key_views = self._augmented(pictures)
+        together = process()[1] == 1 and self.recipe.groups == 1  # all images are in one group, in whatever order
         with self.autocast():
             query = self.model(query_view)
-            keys = self._keys(torch.cat(key_views))
+            if together or not self.recipe.shuffle:
+                keys = self.keys(torch.cat(key_views))
+            else:
+                keys = encode_shuffled(self.keys, torch.cat(key_views), generator=self.shuffle_generator)
         return query, keys.unflatten(0, (self.recipe.keys, -1)).transpose(0, 1)
-
-    def _keys(self, views: Tensor) -> Tensor:
-        """The momentum encoder's embeddings (N keys, d), first those of every image's first view."""
-        alone = process()[1] == 1 and self.recipe.groups == 1  # all images are in one group, in whatever order
-        if alone or not self.recipe.shuffle:
-            return self.keys(views)
-        return encode_shuffled(self.keys, views, generator=self.shuffle_generator)
 
     def losses(self, query: Tensor, keys: Tensor) -> dict[str, Tensor]:
         """The method's loss, and of SCE its parts without gradient, from (N, d) and (N, keys, d)."""
@@ -216,32 +213,24 @@ class Pretrainer(Learner):
         rank, processes = process()
         return rows[rank::processes]
 
-    def _views(self) -> list[View]:
-        """The query's view and one of every key."""
-        query, *key = training_views(self.recipe).values()
-        return [query, *key * self.recipe.keys]
-
     def _augmented(self, pictures: list[Tensor]) -> list[Tensor]:
         """Pictures (n, 3, H, W) of every view as the networks take them, (n, 3, size, size)."""
         count = len(pictures[0]) * process()[1]
-        views = zip(self.source.views, pictures, strict=True)
-        return [self._drawn(view, each, count, self.generator) for view, each in views]
+        return [self._drawn(view, images, count, self.generator)
+                for view, images in zip(self.source.views, pictures, strict=True)]
 
     def _drawn(self, view: View | ShiftedView, pictures: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """A view of the pictures; parameters are drawn for the whole batch of `count`, this process's are used."""
         draws = view.draw(count, *pictures.shape[2:], generator)
         drawn = view.apply(pictures, type(draws)(*(self._share(_padded(rows)) for rows in draws)))
-        return drawn.contiguous(memory_format=self._memory_format())
-
-    def _memory_format(self) -> torch.memory_format:
-        return torch.channels_last if self.recipe.channels_last else torch.contiguous_format
+        return drawn.contiguous(memory_format=self.memory_format)
 
     def _nearest_neighbour(self) -> float:
         """Accuracy in percent on the test split, of neighbours in the training split."""
         labels = self.data.labels.to(self.device)
         train, test = (split.nonzero().flatten() for split in (self.data.train, self.data.test))
-        parts = [(self.features(each), labels[each.to(self.device)]) for each in (train, test)]
-        return nearest_neighbour(*itertools.chain(*parts))
+        features = self.features(train), self.features(test)
+        return nearest_neighbour(features[0], labels[train.to(self.device)], features[1], labels[test.to(self.device)])
 
     @torch.no_grad()
     def features(
@@ -274,7 +263,7 @@ class Pretrainer(Learner):
                 count = min(len(pictures) * processes, missing)
                 missing -= count
                 images = left(pictures) if generator is None else self._drawn(left, pictures, count, generator)
-                images = images.contiguous(memory_format=self._memory_format())
+                images = images.contiguous(memory_format=self.memory_format)
                 parts.append(self.model.features(images).float())
         return gather(torch.cat(parts))[: len(index)]
 

@@ -1,28 +1,76 @@
-"""Image data sets in their official layouts, and copies people have of them, as arrays."""
+"""Image data sets in their official layouts, and copies people have of them: as arrays, or as files left in folders."""
 
 import functools
+import hashlib
 import io
 import itertools
+import os
 import tokenize
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+from PIL import Image
 from tqdm.auto import tqdm
 
 from repro.data import archives, npz
 from repro.data.manifest import Manifest
 from repro.image import DATASETS
-from repro.image.files import PARTS, PICTURES, Pictures, read_rgb
 from repro.recipe import choose
 
+PARTS = ("train", "test", "unlabeled")
+PLACES = ("train", "val")     # class folders, for the first two parts
+PICTURES = (".jpg", ".jpeg", ".png")
+KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tried
 AT_ONCE = 64                  # files of pictures that are held at a time
 SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
+ABSURD = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 UNREADABLE = (                # what NumPy raises for a description of an array that is odd, or of no array; or warns of
     *npz.DAMAGED, SyntaxError, tokenize.TokenError, TypeError, RuntimeError, OverflowError, MemoryError, Warning,
 )
+warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Images of one size, or the files of images of any size.
+
+    Attributes:
+        images: (n, 3, H, W) uint8, red, green, blue; or (n,) bytes, paths below the data set's folder.
+        labels: (n,) int64, the class from 0; -1 where there is none.
+        part: (n,) int64, place in `PARTS`.
+        classes: their names, in the order of the labels.
+    """
+
+    images: np.ndarray
+    labels: np.ndarray
+    part: np.ndarray
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Files:
+    """Pictures of any size in the files below a folder.
+
+    Attributes:
+        root: the folder.
+        names: (n,) bytes, the files' paths below it, in one array because objects for a million of them are large.
+    """
+
+    root: Path
+    names: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def read(self, index: int) -> Image.Image:
+        """The picture at a place in 0..n - 1, as red, green and blue; raises as `read_rgb` if the file is gone too."""
+        path = self.root / os.fsdecode(self.names[index])
+        return read_rgb(path, f"{path}")
 
 
 READERS: dict[str, Callable[[Path, Manifest], Pictures]] = {}
@@ -46,12 +94,11 @@ def digits(path: Path, declared: Manifest) -> Pictures:
     """
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    grey = (found.images * (255 / 16)).round().astype(np.uint8)
-    images = np.repeat(grey[:, None], 3, axis=1)
-    part = np.zeros(len(images), dtype=np.int64)
+    bundled = load_digits()
+    grey = (bundled.images * (255 / 16)).round().astype(np.uint8)
+    part = np.zeros(len(grey), dtype=np.int64)
     part[-450:] = PARTS.index("test")
-    return Pictures(images, found.target.astype(np.int64), part, tuple(map(str, found.target_names)))
+    return Pictures(_coloured(grey), bundled.target.astype(np.int64), part, tuple(map(str, bundled.target_names)))
 
 
 @reader
@@ -76,10 +123,10 @@ def _cifar(path: Path, name: str) -> Pictures:
     kind = getattr(datasets, name)
     with archives.unpacked(path) as root:
         halves = [_official(path, lambda train=train: kind(root, train=train)) for train in (True, False)]
-    images = np.concatenate([half.data for half in halves]).transpose(0, 3, 1, 2)
+    images = _coloured(np.concatenate([half.data for half in halves]))
     labels = np.concatenate([half.targets for half in halves])
     part = np.repeat([0, 1], [len(half.data) for half in halves])
-    return Pictures(np.ascontiguousarray(images), labels.astype(np.int64), part, tuple(halves[0].classes))
+    return Pictures(images, labels.astype(np.int64), part, tuple(halves[0].classes))
 
 
 @reader
@@ -93,9 +140,9 @@ def stl10(path: Path, declared: Manifest) -> Pictures:
 
     with archives.unpacked(path) as root:
         parts = [_official(path, lambda split=split: datasets.STL10(root, split=split)) for split in PARTS]
-    part = np.repeat([0, 1, 2], [len(each.data) for each in parts])
-    labels = np.concatenate([each.labels for each in parts]).astype(np.int64)
-    return Pictures(np.concatenate([each.data for each in parts]), labels, part, tuple(parts[0].classes))
+    part = np.repeat([0, 1, 2], [len(split.data) for split in parts])
+    labels = np.concatenate([split.labels for split in parts]).astype(np.int64)
+    return Pictures(np.concatenate([split.data for split in parts]), labels, part, tuple(parts[0].classes))
 
 
 @reader
@@ -107,80 +154,15 @@ def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
     Raises:
         ValueError: if the archive is damaged, an image has no class or another size, or there are too many.
     """
-    listed = next(_files(path, lambda place: place.as_posix() == "val/val_annotations.txt"), (None, b""))[1]
-    validation = {name: wnid for name, wnid, *_ in map(str.split, listed.decode().splitlines())}
-    rows = []
-    for place, image in _decoded(path, declared, lambda place: place.parts[0] != "test"):  # without published classes
-        wnid = place.parts[1] if place.parts[0] == "train" else validation.get(place.name)
-        if wnid is None:
+    annotations = b"".join(text for _, text in _files(path, lambda place: place.name == "val_annotations.txt"))
+    validation = {name: wnid for name, wnid, *_ in map(str.split, annotations.decode().splitlines())}
+
+    def wnid(place: PurePosixPath) -> str:
+        if place.parts[0] != "train" and place.name not in validation:
             raise ValueError(f"{path}: {place} is not in val/val_annotations.txt; fetch the archive again")
-        rows.append((place.parts[0] != "train", wnid, f"{place}", image))
-    return _labelled(path, rows, declared)
+        return place.parts[1] if place.parts[0] == "train" else validation[place.name]
 
-
-@reader
-def numpy_file(path: Path, declared: Manifest) -> Pictures:
-    """Images and labels from an `.npz`: x_train, y_train, x_test and y_test; other arrays in it are not looked at.
-
-    Args:
-        path: x_... are uint8 (n, H, W, 3) or (n, H, W), y_... whole numbers (n,).
-        declared: classes of which no names are declared are called by their numbers.
-
-    Raises:
-        ValueError: if the file is damaged, an array is missing or has another form, there are too many images, or a
-            label has no class.
-    """
-    wanted, most = ("x_train", "y_train", "x_test", "y_test"), _most(declared)
-    arrays = _npz(path, (*wanted, "class_names"), most * (3 * declared.images.size**2 + 8) + SLACK)
-    missing = [name for name in wanted if name not in arrays]
-    if missing:
-        raise _no_npz(path, f"it lacks {', '.join(missing)}")
-    if "class_names" in arrays:
-        names = arrays["class_names"].ravel()
-        if len(names) != declared.images.count:
-            raise _other_classes(path, names, declared)
-        check_classes(path, tuple(map(str, names)), declared)
-    parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in ("train", "test")]
-    for images, labels in parts:
-        if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
-            shape = f"{images.dtype} {images.shape}"
-            raise ValueError(f"{path}: images are {shape}, expected uint8 (n, height, width, 3) or (n, height, width)")
-        _check_size(f"{path}", images.shape[1:3], declared)
-        if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):
-            raise ValueError(f"{path}: {len(images)} images have labels {labels.dtype} {labels.shape}")
-    part = np.repeat([0, 1], [len(images) for images, _ in parts])
-    if len(part) > most:
-        raise _too_many(path, declared)
-    labels = np.concatenate([labels for _, labels in parts]).astype(np.int64)
-    if labels.min(initial=0) < 0 or labels.max(initial=0) >= declared.images.count:
-        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to "
-                         f"{declared.images.count - 1}")
-    names = declared.images.names or tuple(map(str, range(labels.max(initial=0) + 1)))
-    return Pictures(np.concatenate([_channels_first(images) for images, _ in parts]), labels, part, names)
-
-
-def _npz(path: Path, wanted: tuple[str, ...], most: int) -> dict[str, np.ndarray]:
-    """Those of the wanted arrays that an `.npz` has, by name.
-
-    Raises:
-        ValueError: if the file is damaged, announces more than `most` bytes, or what is wanted is no array.
-    """
-    try:
-        with open(path, "rb") as opened, np.load(opened) as file:
-            announced = sum(member.file_size for member in file.zip.infolist())
-            if announced > most:
-                raise ValueError(f"it unpacks to {announced:,} bytes, at most {most:,} are read")
-            arrays = {name: file[name] for name in wanted if name in file.files}
-    except UNREADABLE as error:
-        raise _no_npz(path, error) from error
-    odd = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
-    if odd:
-        raise _no_npz(path, f"{', '.join(odd)} should be arrays")
-    return arrays
-
-
-def _no_npz(path: Path, why: object) -> ValueError:
-    return ValueError(f"{path} is not an .npz of images and labels: {why}")
+    return _by_class(path, declared, wnid, lambda place: place.parts[0] != "test")  # whose classes are not published
 
 
 @reader
@@ -195,73 +177,187 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
         ValueError: if the archive is damaged, a folder is no class, an image has another size or cannot be read, or
             there are too many.
     """
-    rows = []
-    for place, image in _decoded(path, declared, lambda place: True):
+    def folder(place: PurePosixPath) -> str:
         if len(place.parts) != 3:
             raise ValueError(f"{path}: {place} does not lie in train/<class>/, test/<class>/ or val/<class>/")
-        rows.append((place.parts[0] != "train", place.parts[1], f"{place}", image))
-    return _labelled(path, rows, declared)
+        return place.parts[1]
+
+    return _by_class(path, declared, folder, lambda place: True)
 
 
-def check_classes(path: Path, names: tuple[str, ...], declared: Manifest) -> None:
-    """Raise ValueError unless classes may be those of a data set; of numbered ones some may be missing."""
-    known = declared.images.names
+@reader
+def numpy_file(path: Path, declared: Manifest) -> Pictures:
+    """Images and labels from an `.npz`: x_train, y_train, x_test and y_test; other arrays in it are not looked at.
+
+    Args:
+        path: x_... are uint8 (n, H, W, 3) or (n, H, W), y_... whole numbers (n,).
+        declared: classes of which no names are declared are called by their numbers.
+
+    Raises:
+        ValueError: if the file is damaged, an array is missing or has another form, there are too many images, or a
+            label has no class.
+    """
+    arrays = _npz(path, declared)
+    if "class_names" in arrays:
+        names = tuple(map(str, arrays["class_names"].ravel()))
+        check_classes(path, names, declared, whole=True)
+    parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in ("train", "test")]
+    for images, labels in parts:
+        if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
+            shape = f"{images.dtype} {images.shape}"
+            raise ValueError(f"{path}: images are {shape}, expected uint8 (n, height, width, 3) or (n, height, width)")
+        _check_size(f"{path}", images.shape[1:3], declared)
+        if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):
+            raise ValueError(f"{path}: {len(images)} images have labels {labels.dtype} {labels.shape}")
+    part = np.repeat([0, 1], [len(images) for images, _ in parts])
+    _check_count(path, len(part), declared)
+    labels, count = np.concatenate([labels for _, labels in parts]).astype(np.int64), declared.images.count
+    if labels.min(initial=0) < 0 or labels.max(initial=0) >= count:
+        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {count - 1}")
+    classes = declared.images.names or tuple(map(str, range(labels.max(initial=0) + 1)))
+    return Pictures(np.concatenate([_coloured(images) for images, _ in parts]), labels, part, classes)
+
+
+def read_rgb(file: Path | BinaryIO, name: str) -> Image.Image:
+    """A picture as red, green and blue, whatever colours it is stored in.
+
+    Raises:
+        ValueError: if it is truncated, damaged or no JPEG or PNG file, calling it `name`.
+    """
+    try:
+        with Image.open(file, formats=KINDS) as image:
+            if image.format != "PNG":
+                return image.convert("RGB")
+            image.verify()    # by its checksums, which decoding passes over
+        if not isinstance(file, Path):
+            file.seek(0)
+        with Image.open(file, formats=KINDS) as image:
+            return image.convert("RGB")
+    except (OSError, SyntaxError, ValueError, *ABSURD) as error:
+        raise ValueError(f"{name} cannot be read as a picture ({error}); fetch it again or leave it out") from error
+
+
+def check_classes(path: Path, names: tuple[str, ...], declared: Manifest, *, whole: bool = False) -> None:
+    """Raise ValueError unless classes may be those of a data set; some of numbered ones may be missing, unless `whole`.
+    """
+    known, count = declared.images.names, declared.images.count
     others = [other.images.names for other in DATASETS.values() if other.images.size]
     another = not known and any(set(names) <= set(other) for other in others)
-    if another or len(names) > declared.images.count or (known and names != known):
-        raise _other_classes(path, names, declared)
+    if another or len(names) > count or (known and names != known) or (whole and len(names) != count):
+        shown = f", {names[0]} to {names[-1]}" if names else ""
+        expected = f"{count} of {declared.name}{': ' if known else ''}{', '.join(known)}"
+        raise ValueError(f"{path} has {len(names):,} classes{shown}, expected the {expected}; take it in as the data "
+                         f"set it is a copy of, or bring it into the form of {declared.name}")
 
 
-def _other_classes(path: Path, names: Sequence[str], declared: Manifest) -> ValueError:
-    shown = f", {names[0]} to {names[-1]}" if len(names) else ""
-    known = f": {', '.join(declared.images.names)}" if declared.images.names else ""
-    return ValueError(f"{path} has {len(names):,} classes{shown}, expected the {declared.images.count} of "
-                      f"{declared.name}{known}; take it in as the data set it is a copy of, or bring it into the form "
-                      f"of {declared.name}")
+def present_folders(root: Path, classes: Sequence[str]) -> list[Path]:
+    """The folders `train/<class>`, then `val/<class>`, that there are of the classes; of none given, all, sorted."""
+    folders = []
+    for place in PLACES:
+        present = {path.name for path in (root / place).iterdir() if path.is_dir() and not path.name.startswith(".")}
+        folders += [root / place / name for name in classes or sorted(present) if name in present]
+    return folders
 
 
-def _labelled(path: Path, rows: list[tuple[bool, str, str, np.ndarray]], declared: Manifest) -> Pictures:
-    """Pictures from rows of (for test, class, name, image), sorted; classes without declared names are the rows'."""
-    rows = sorted(rows, key=lambda row: row[:3])
-    names = declared.images.names or tuple(sorted({wnid for _, wnid, _, _ in rows}))
-    places = {name: place for place, name in enumerate(names)}
-    for _, wnid, name, _ in rows:
-        if wnid not in places:
-            choose(f"{path}: class of {name}", wnid, names)
-    labels = np.array([places[wnid] for _, wnid, _, _ in rows], dtype=np.int64)
+def listing(root: Path, folders: Sequence[Path]) -> tuple[Pictures, str]:
+    """The list of the pictures in class folders, and a digest of it. No picture is read.
+
+    Args:
+        root: of `train` and `val`.
+        folders: as `present_folders` gives them; those without a picture are passed over.
+
+    Returns:
+        Pictures by part, class and name, with their paths for images; and the hex sha256 over the classes in the order
+        of the labels and over the sorted paths with their sizes.
+
+    Raises:
+        ValueError: if `train` and `val` do not have the same classes, or no picture.
+    """
+    with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
+        listed = list(tqdm(pool.map(_listed, folders), total=len(folders), desc=f"listing {root}", unit="folder"))
+    filled = [folder for folder, (names, _) in zip(folders, listed, strict=True) if len(names)]
+    train, val = ([folder.name for folder in filled if folder.parent == root / place] for place in PLACES)
+    if train != val or not train:
+        odd = ", ".join(sorted(set(train) ^ set(val))[:3]) or "none"
+        raise ValueError(
+            f"{root} has pictures of {len(train)} classes in train/<class>/ and of {len(val)} in val/<class>/; both "
+            f"need the same ones, at least one; in one alone: {odd}; put every picture into the folder of its class"
+        )
+    names, sizes = map(np.concatenate, zip(*listed, strict=True))
+    counts = [len(names) for names, _ in listed if len(names)]
+    labels = np.repeat(np.tile(np.arange(len(train)), len(PLACES)), counts)
+    part = np.repeat(np.repeat(np.arange(len(PLACES)), len(train)), counts)
+    order, digest = names.argsort(), hashlib.sha256(f"{names.dtype} {tuple(train)}".encode())
+    digest.update(names[order])
+    digest.update(sizes[order])
+    return Pictures(names, labels, part, tuple(train)), digest.hexdigest()
+
+
+def _listed(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Paths (n,) bytes, from two folders above on, and sizes (n,) of the pictures in a folder, sorted by name."""
+    with os.scandir(folder) as entries:
+        files = sorted((entry.name, entry.stat().st_size) for entry in entries
+                       if entry.name.lower().endswith(PICTURES) and not entry.name.startswith("."))
+    names = [os.fsencode(f"{folder.parent.name}/{folder.name}/{name}") for name, _ in files]
+    return np.array(names, dtype="S"), np.array([size for _, size in files], dtype="<i8")
+
+
+def _npz(path: Path, declared: Manifest) -> dict[str, np.ndarray]:
+    """The images, labels and names of the classes of an `.npz`, which announces no more than a data set has."""
+    required, most = ("x_train", "y_train", "x_test", "y_test"), _most(declared) * (3 * declared.images.size**2 + 8)
+    try:
+        with open(path, "rb") as opened, np.load(opened) as file:
+            announced = sum(member.file_size for member in file.zip.infolist())
+            if announced > most + SLACK:
+                raise ValueError(f"it unpacks to {announced:,} bytes, at most {most + SLACK:,} are read")
+            if missing := [name for name in required if name not in file.files]:
+                raise ValueError(f"it lacks {', '.join(missing)}")
+            arrays = {name: file[name] for name in (*required, "class_names") if name in file.files}
+        if odd := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
+            raise ValueError(f"{', '.join(odd)} should be arrays")
+    except UNREADABLE as error:
+        raise ValueError(f"{path} is not an .npz of images and labels: {error}") from error
+    return arrays
+
+
+def _by_class(
+    path: Path, declared: Manifest, class_of: Callable[[PurePosixPath], str], accept: Callable[[PurePosixPath], bool]
+) -> Pictures:
+    """Accepted pictures by part, class and name, decoded a few at a time; classes without declared names are theirs."""
+    rows = []
+    files = _files(path, lambda place: place.suffix.lower() in PICTURES and accept(place))
+    with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image") as progress:
+        while few := list(itertools.islice(files, AT_ONCE)):
+            for place, image in pool.map(functools.partial(_picture, path, declared), few):
+                rows.append((place.parts[0] != "train", class_of(place), f"{place}", image))
+            progress.update(len(few))
+            _check_count(path, len(rows), declared)
+    if not rows:
+        raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
+    rows.sort(key=lambda row: row[:3])
+    names = declared.images.names or tuple(sorted({name for _, name, _, _ in rows}))
+    numbers = {name: number for number, name in enumerate(names)}
+    for _, name, place, _ in rows:
+        if name not in numbers:
+            choose(f"{path}: class of {place}", name, names)
+    labels = np.array([numbers[name] for _, name, _, _ in rows], dtype=np.int64)
     return Pictures(np.stack([image for *_, image in rows]), labels, np.array([int(test) for test, *_ in rows]), names)
 
 
-def _files(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """(place, contents) of the files in a folder or archive whose places, from `train`, `test` or `val` on, are wanted.
+def _files(path: Path, accept: Callable[[PurePosixPath], bool]) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """(place, contents) of files in a folder or archive whose places, from `train`, `test` or `val` on, are accepted.
 
     Pictures that lie in none of these are refused.
     """
-    def placed(name: str) -> PurePosixPath | None:
+    def place(name: str) -> PurePosixPath:
         parts = PurePosixPath(name).parts
-        start = next((number for number, part in enumerate(parts) if part in ("train", "test", "val")), None)
-        if start is None and PurePosixPath(name).suffix.lower() in PICTURES:
+        start = next((number for number, part in enumerate(parts) if part in ("train", "test", "val")), len(parts))
+        if start == len(parts) and name.lower().endswith(PICTURES):
             raise ValueError(f"{path}: {name} does not lie in train/<class>/, test/<class>/ or val/<class>/")
-        return None if start is None else PurePosixPath(*parts[start:])
+        return PurePosixPath(*parts[start:])
 
-    for name, data in archives.contents(path, lambda name: (place := placed(name)) is not None and wanted(place)):
-        yield placed(name), data
-
-
-def _decoded(
-    path: Path, declared: Manifest, wanted: Callable[[PurePosixPath], bool]
-) -> list[tuple[PurePosixPath, np.ndarray]]:
-    """Place and (3, H, W) uint8 of the pictures in a folder or archive, decoded a few at a time by several threads."""
-    decoded, files = [], _files(path, lambda place: place.suffix.lower() in PICTURES and wanted(place))
-    with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image") as progress:
-        while few := list(itertools.islice(files, AT_ONCE)):
-            decoded += pool.map(functools.partial(_picture, path, declared), few)
-            progress.update(len(few))
-            if len(decoded) > _most(declared):
-                raise _too_many(path, declared)
-    if not decoded:
-        raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
-    return decoded
+    for name, data in archives.contents(path, lambda name: bool(place(name).parts) and accept(place(name))):
+        yield place(name), data
 
 
 def _picture(path: Path, declared: Manifest, file: tuple[PurePosixPath, bytes]) -> tuple[PurePosixPath, np.ndarray]:
@@ -271,11 +367,11 @@ def _picture(path: Path, declared: Manifest, file: tuple[PurePosixPath, bytes]) 
     return place, image.transpose(2, 0, 1)
 
 
-def _check_size(name: str, found: tuple[int, ...], declared: Manifest) -> None:
+def _check_size(name: str, shape: tuple[int, ...], declared: Manifest) -> None:
     side = declared.images.size
-    if found != (side, side):
-        expected = f"{side} x {side}; take it in as the data set it is a copy of, or scale its pictures"
-        raise ValueError(f"{name} has {found[0]} x {found[1]} pixels, expected {expected}")
+    if shape != (side, side):
+        raise ValueError(f"{name} has {shape[0]} x {shape[1]} pixels, expected {side} x {side}; take it in as the data "
+                         "set it is a copy of, or scale its pictures")
 
 
 def _most(declared: Manifest) -> int:
@@ -283,12 +379,13 @@ def _most(declared: Manifest) -> int:
     return declared.expect["train"] + declared.expect["test"]
 
 
-def _too_many(path: Path, declared: Manifest) -> ValueError:
-    return ValueError(f"{path} holds more images than the {_most(declared):,} of the data set; leave some out")
+def _check_count(path: Path, count: int, declared: Manifest) -> None:
+    if count > _most(declared):
+        raise ValueError(f"{path} holds more images than the {_most(declared):,} of the data set; leave some out")
 
 
-def _channels_first(images: np.ndarray) -> np.ndarray:
-    """(n, 3, H, W) from (n, H, W, 3) or (n, H, W)."""
+def _coloured(images: np.ndarray) -> np.ndarray:
+    """(n, 3, H, W) from (n, H, W, 3) or grey (n, H, W)."""
     if images.ndim == 3:
         return np.repeat(images[:, None], 3, axis=1)
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2))

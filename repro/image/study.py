@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from repro.data import manifest
-from repro.image import DATASETS, augment, views
-from repro.image.augment import CentredView
+from repro.image import DATASETS, augment
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet, load
 from repro.image.model import ImageModel
@@ -43,7 +42,7 @@ def check(recipe: ImageRecipe, device: torch.device) -> None:
 def constants(recipe: ImageRecipe) -> Rows:
     """See `repro.table.Study`."""
     trained_by = [optimiser(OPTIMISER, JCL if DATASETS[recipe.dataset].images.size is None else SCE)]
-    return (trained_by if recipe.uses("learning_rate") else []) + views.described(recipe)
+    return (trained_by if recipe.uses("learning_rate") else []) + augment.described(recipe)
 
 
 def measure(learner: Pretrainer) -> dict[str, float | str]:
@@ -56,8 +55,7 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
             coordinates, times the square root of its size: 1 for a mean of zero, 0 when all embeddings are equal.
         select: how the epoch of the probe was chosen.
     """
-    train, test = _features(learner)
-    accuracies, select = _accuracies(learner, train, test), learner.recipe.select
+    (accuracies, test), select = _accuracies(learner), learner.recipe.select
     return {
         "linear": accuracies["linear_best" if select == "best_on_test" else "linear"],
         "knn1": accuracies["knn1"],
@@ -77,7 +75,7 @@ def along(learner: Pretrainer) -> dict[str, float]:
         linear_best: at the best of its epochs on the test split, as the released codes report it.
         knn1: nearest neighbour by cosine.
     """
-    return _accuracies(learner, *_features(learner))
+    return _accuracies(learner)[0]
 
 
 def resumed(cell: Cell, device: torch.device) -> Pretrainer:
@@ -131,23 +129,18 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
     places = [int((data.train & (data.labels == label)).nonzero()[0]) for label in labels]
     recipe, plain = paper(dataset, "sce"), Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     augmented = {"weak view": augment.weak(recipe.size, plain), "strong view": augment.strong(recipe.size, plain)}
-    centred = CentredView(recipe.size, plain, recipe.resize)
+    centred = augment.CentredView(recipe.size, plain, recipe.resize)
     source = batches_of(data, [centred, *augmented.values()], torch.device("cpu"))
     (pictures, *others), = source.batches(torch.tensor(places), batch=len(places), seed=(0,))
     generator = torch.Generator().manual_seed(0)
     shown = zip(augmented, source.views[1:], others, strict=True)
-    return {"image": source.views[0](pictures)} | {name: view(each, generator) for name, view, each in shown}
+    return {"image": source.views[0](pictures)} | {name: view(images, generator) for name, view, images in shown}
 
 
-def _features(learner: Pretrainer) -> tuple[Tensor, Tensor]:
-    """Features of the training split and of the test split, of images as they are."""
-    train, test = (learner.features(split.nonzero().flatten()) for split in (learner.data.train, learner.data.test))
-    return train, test
-
-
-def _accuracies(learner: Pretrainer, train: Tensor, test: Tensor) -> dict[str, float]:
-    """What `along` gives, from features of `_features`."""
+def _accuracies(learner: Pretrainer) -> tuple[dict[str, float], Tensor]:
+    """What `along` gives, and the features of the test split."""
     recipe, data = learner.recipe, learner.data
+    train, test = (learner.features(split.nonzero().flatten()) for split in (data.train, data.test))
     train_labels, test_labels = (data.labels[split].to(learner.device) for split in (data.train, data.test))
     linear = linear_probe(
         train if recipe.probe_view == "centred" else _augmented(learner),
@@ -161,12 +154,12 @@ def _accuracies(learner: Pretrainer, train: Tensor, test: Tensor) -> dict[str, f
         seed=learner.seed,
     )
     neighbour = nearest_neighbour(train, train_labels, test, test_labels)
-    return {"linear": linear[-1], "linear_best": max(linear), "knn1": neighbour}
+    return {"linear": linear[-1], "linear_best": max(linear), "knn1": neighbour}, test
 
 
 def _augmented(learner: Pretrainer) -> Callable[[], Tensor]:
     """What makes features of the training split, its images augmented anew, each time it is called."""
-    index, view = learner.data.train.nonzero().flatten(), views.probe_view(learner.recipe)
+    index, view = learner.data.train.nonzero().flatten(), augment.probe_view(learner.recipe)
     generator = torch.Generator(learner.device).manual_seed(learner.seed)
     epoch = iter(range(learner.recipe.probe_epochs))
     return lambda: learner.features(index, view, generator=generator, seed=(learner.seed, next(epoch)))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from repro.data import manifest, npz
-from repro.data.labels import check_counts, check_labels
+from repro.data.manifest import check_counts, check_labels
 from repro.data.prepared import made_once
 from repro.recipe import choose
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES, ntu, performers, synthetic

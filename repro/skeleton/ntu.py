@@ -15,7 +15,7 @@ import numpy as np
 
 from repro.data import manifest, prepared
 from repro.data.archives import entries
-from repro.data.labels import check_counts
+from repro.data.manifest import check_counts
 from repro.data.prepared import Arrays, Item
 from repro.recipe import choose
 from repro.skeleton.pipelines import scale, thin_out, view_invariant

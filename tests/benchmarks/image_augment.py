@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-from repro.image.augment import View, strong
+from repro.image.augment import View, normalisation, strong
 from repro.image.operations import KERNEL_SIZE
-from repro.image.views import normalisation
 from tests.benchmarks.turns import options, show, turns
 
 

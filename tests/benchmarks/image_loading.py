@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from PIL import Image, ImageFilter
 
-from repro.image.augment import strong
+from repro.image.augment import normalisation, strong
 from repro.image.batches import Streamed
-from repro.image.files import Files
-from repro.image.views import normalisation
+from repro.image.readers import Files
 from repro.run.device import peak_mb
 from tests.benchmarks.stopwatch import CPU
 from tests.benchmarks.turns import options, show, turns

@@ -18,8 +18,8 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from repro.image.convolution import TrimmedConv2d
 from repro.image.data import ImageSet
+from repro.image.model import TrimmedConv2d
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
 from tests.benchmarks.stopwatch import CPU, shares
@@ -30,7 +30,7 @@ ROUNDS = 3
 EPOCH = 40  # steps, so that the plain loop's workers seldom start anew
 PARTS = {
     "views": ("_next_batch", "_augmented"),
-    "momentum encoder": ("_keys",),
+    "momentum encoder": ("keys.forward",),
     "query encoder": ("model.forward",),
     "objective": ("losses",),
     "SGD": ("optimiser.step",),

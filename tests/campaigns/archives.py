@@ -14,7 +14,7 @@ from PIL import Image
 
 from repro.data import archives as packed
 from repro.image import data
-from repro.image.files import read_rgb
+from repro.image.readers import read_rgb
 from repro.skeleton import ntu
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, write

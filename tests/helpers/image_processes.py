@@ -19,11 +19,10 @@ from torch import nn
 from repro import cli, table
 from repro.contrast.momentum import GhostBatchNorm1d, dealt, groups_here, process
 from repro.image import study
-from repro.image.augment import ShiftedView, probe
+from repro.image.augment import ShiftedView, normalisation, probe
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import PRESETS, SEVERAL_KEYS, paper
 from repro.image.study import data_of
-from repro.image.views import normalisation
 from repro.run import fit, store
 from repro.run.device import from_first
 

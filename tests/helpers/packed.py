@@ -1,5 +1,7 @@
-"""A few files, packed and unpacked."""
+"""A few files, as a folder, a zip or a tar archive."""
 
+import io
+import tarfile
 import zipfile
 
 FILES = {"b/2.txt": b"two", "a.txt": b"one", "c.bin": bytes(range(256)) * 40}
@@ -19,4 +21,15 @@ def write_folder(path, files=FILES):
     for name, contents in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(contents)
+    return path
+
+
+def write_tar(path, files=FILES, folder="./things", mode="w:gz"):
+    """The same as a tar archive."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, mode) as archive:
+        for name, contents in files.items():
+            member = tarfile.TarInfo(f"{folder}/{name}" if folder else name)
+            member.size = len(contents)
+            archive.addfile(member, io.BytesIO(contents))
     return path

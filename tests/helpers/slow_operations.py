@@ -3,8 +3,8 @@
 import torch
 from torchvision.transforms.v2 import functional
 
+from repro.image.augment import normalisation
 from repro.image.operations import BRIGHTNESS, CONTRAST, HUE, SATURATION
-from repro.image.views import normalisation
 
 CIFAR10, IMAGENET = normalisation("cifar10"), normalisation("imagenet")
 RATIO = (3 / 4, 4 / 3)

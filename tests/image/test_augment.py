@@ -1,18 +1,31 @@
-"""Views of images: the operations one after the other, randomness of each sample's own, and what is refused."""
+"""Views of images: operations one after the other, their random parameters against torchvision's, what is refused."""
 
+import itertools
 import math
 
 import pytest
 import torch
-from slow_operations import CIFAR10, IMAGENET, RATIO, assert_near, blurred, cropped, each, generator, jittered, pictures
+from scipy import stats
+from slow_operations import (
+    CIFAR10,
+    IMAGENET,
+    RATIO,
+    assert_near,
+    blurred,
+    cropped,
+    each,
+    generator,
+    jittered,
+    pictures,
+    sides,
+)
 from torch._subclasses import FakeTensorMode
 from torchvision.models import ResNet18_Weights
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
-from repro.image.augment import CentredView, ShiftedView, View, probe, strong, weak
+from repro.image.augment import CentredView, ShiftedView, View, draw_boxes, normalisation, probe, strong, weak
 from repro.image.operations import as_float, normalise, shifted_crop
-from repro.image.views import normalisation
 
 
 def test_images_are_normalised_by_the_published_constants():
@@ -34,21 +47,21 @@ def test_a_view_is_the_operations_of_torchvision_one_after_the_other(view, dtype
 
     def reference(image, box, flip, factors, order, grey, sigma):
         image = functional.to_dtype(image, torch.float32, scale=True)
-        image = cropped(image, box, flip, view.size)
-        image = jittered(image, factors, order)
+        image = jittered(cropped(image, box, flip, view.size), factors, order)
         image = blurred(functional.rgb_to_grayscale(image, 3) if grey else image, sigma)
         return functional.normalize(image, *map(list, view.normalisation))
 
-    found = view(images if dtype == torch.uint8 else as_float(images), generator=generator(3))
-    assert found.dtype == torch.float32
-    assert_near(found, each(reference, images, *draws), 2e-5)
+    made = view(images if dtype == torch.uint8 else as_float(images), generator=generator(3))
+    assert made.dtype == torch.float32
+    assert_near(made, each(reference, images, *draws), 2e-5)
 
 
-def test_views_of_the_recipes():
+def test_views_of_the_papers():
+    """The supplement of SCE; for the probe that of JCL and torchvision's default."""
     for view in (strong(32, CIFAR10), weak(32, CIFAR10)):
         assert (view.size, view.normalisation, view.scale, view.ratio, view.flip) == (32, CIFAR10, (0.2, 1), RATIO, 0.5)
-    assert (weak(32, CIFAR10).jitter, weak(32, CIFAR10).greyscale, weak(32, CIFAR10).blur) == (0, 0, 0)
-    assert (strong(32, CIFAR10).jitter, strong(32, CIFAR10).greyscale, strong(32, CIFAR10).blur) == (0.8, 0.2, 0.5)
+    chances = [(view.jitter, view.greyscale, view.blur) for view in (weak(32, CIFAR10), strong(32, CIFAR10))]
+    assert chances == [(0, 0, 0), (0.8, 0.2, 0.5)]
     assert (strong(32, CIFAR10).strength, strong(32, CIFAR10).sigma) == ((0.4, 0.4, 0.4, 0.1), (0.1, 2.0))
     assert probe(224, IMAGENET) == View(224, IMAGENET, scale=(0.08, 1.0))
 
@@ -62,20 +75,15 @@ def test_a_shifted_view_is_a_shifted_crop_normalised():
     assert torch.equal(still, normalise(as_float(images), CIFAR10))
 
 
-@pytest.mark.parametrize(("height", "width"), [(300, 401), (500, 333), (224, 224), (40, 30)])
+@pytest.mark.parametrize(("height", "width"), [(300, 401), (224, 224), (40, 30)])
 @pytest.mark.parametrize("square", [False, True])
 def test_a_centred_view_is_that_of_torchvision(height, width, square):
     images = pictures(2, height, width)
     resized = v2.Resize((256, 256) if square else 256)
-    reference = v2.Compose([
-        v2.ToDtype(torch.float32, scale=True), resized, v2.CenterCrop(224), v2.Normalize(*IMAGENET)
-    ])
-    assert_near(CentredView(224, IMAGENET, resize=256, square=square)(images), reference(images), 1e-5)
-
-
-def test_a_centred_view_of_small_images_normalises_alone():
-    images = pictures()
-    assert torch.equal(CentredView(32, CIFAR10, resize=32)(images), normalise(as_float(images), CIFAR10))
+    steps = [v2.ToDtype(torch.float32, scale=True), resized, v2.CenterCrop(224), v2.Normalize(*IMAGENET)]
+    assert_near(CentredView(224, IMAGENET, resize=256, square=square)(images), v2.Compose(steps)(images), 1e-5)
+    alike = CentredView(height, CIFAR10, resize=height)(images[..., :height])  # of its own size
+    assert height > width or torch.equal(alike, normalise(as_float(images[..., :height]), CIFAR10))
 
 
 @pytest.mark.parametrize("view", [strong(32, CIFAR10), ShiftedView(CIFAR10)])
@@ -98,65 +106,143 @@ def test_nothing_waits_for_the_device():
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 32, 32), (2, 3, 1, 1), (1, 3, 1, 50), (3, 3, 5, 2)])
-@pytest.mark.parametrize("size", [1, 2, 33])
+@pytest.mark.parametrize("size", [1, 33])
 def test_few_or_tiny_images(shape, size):
     images = torch.randint(0, 256, shape, generator=generator(), dtype=torch.uint8)
     view = strong(size, CIFAR10)(images, generator=generator())
-    assert view.shape == (shape[0], 3, size, size)
-    assert view.isfinite().all()
+    assert view.shape == (shape[0], 3, size, size) and view.isfinite().all()
     assert ShiftedView(CIFAR10)(images, generator=generator()).shape == shape
 
 
-@pytest.mark.parametrize("shape", [(3, 32, 32), (2, 1, 32, 32), (2, 32, 32, 3), (0, 3, 32, 32), (2, 3, 0, 32)])
-def test_images_of_other_shapes_raise(shape):
+@pytest.mark.parametrize(("images", "error", "message"), [
+    *((torch.zeros(shape), ValueError, r"images have shape \(.*should be \(N, 3, H, W\)")
+      for shape in ((3, 32, 32), (2, 1, 32, 32), (2, 32, 32, 3), (0, 3, 32, 32), (2, 3, 0, 32))),
+    *((torch.zeros(2, 3, 8, 8, dtype=dtype), TypeError, f"images are {dtype}; give uint8")
+      for dtype in (torch.int64, torch.bool)),
+    (torch.zeros(2, 3, 8, 8).numpy(), TypeError, "images are ndarray; give a tensor"),
+])
+def test_what_is_no_batch_of_images_is_refused(images, error, message):
     for view in (strong(32, CIFAR10), ShiftedView(CIFAR10)):
-        with pytest.raises(ValueError, match=rf"images have shape \({shape[0]}, .*should be \(N, 3, H, W\)"):
-            view(torch.zeros(shape), generator=generator())
-    with pytest.raises(ValueError, match=r"images have shape"):
-        CentredView(32, CIFAR10, resize=32)(torch.zeros(shape))
+        with pytest.raises(error, match=message):
+            view(images, generator=generator())
+    with pytest.raises(error, match=message):
+        CentredView(32, CIFAR10, resize=32)(images)
 
 
-@pytest.mark.parametrize("images", [torch.full((2, 3, 8, 8), 255.0), torch.full((2, 3, 8, 8), -0.1),
-                                    torch.full((2, 3, 8, 8), math.nan)], ids=["255", "-0.1", "nan"])
-def test_floating_point_outside_of_its_range_raises(images):
+@pytest.mark.parametrize("value", [255.0, -0.1, math.nan])
+def test_floating_point_outside_of_its_range_is_refused(value):
     with pytest.raises(ValueError, match=r"images run from .*; give floating point in \[0, 1\], or uint8"):
-        CentredView(8, CIFAR10, resize=8)(images)
+        CentredView(8, CIFAR10, resize=8)(torch.full((2, 3, 8, 8), value))
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.int8])
-def test_images_of_other_types_raise(dtype):
-    for view in (strong(32, CIFAR10), ShiftedView(CIFAR10)):
-        with pytest.raises(TypeError, match=rf"images are {dtype}; give uint8"):
-            view(torch.zeros(2, 3, 8, 8, dtype=dtype), generator=generator())
+@pytest.mark.parametrize(("size", "resize"), [(224, 200), (0, 256)])
+def test_a_crop_larger_than_the_image_is_refused(size, resize):
+    with pytest.raises(ValueError, match=f"size={size}, resize={resize} should be 1 <= size <= resize"):
+        CentredView(size, IMAGENET, resize=resize)
 
 
-def test_a_generator_of_another_device_raises():
-    for view in (strong(32, CIFAR10), ShiftedView(CIFAR10)):
-        with pytest.raises(ValueError, match=r"generator is on cpu and the images on meta; make it with"):
-            view(torch.zeros(2, 3, 8, 8, device="meta"), generator=generator())
+# ---------------------------------------------------------------------------------------------- random parameters
+
+
+def agree(ours, theirs):
+    """Two samples of one distribution, by the Kolmogorov-Smirnov test (conservative for whole numbers)."""
+    assert stats.ks_2samp(ours, theirs).pvalue > 1e-3
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"size": 0}, {"scale": (0.0, 1.0)}, {"scale": (0.5, 0.2)}, {"scale": (0.5, 1.5)}, {"ratio": (1.2, 2.0)},
-        {"ratio": (0.0, 1.0)}, {"flip": 1.5}, {"jitter": -0.1}, {"greyscale": 2}, {"blur": math.nan},
-        {"strength": (0.4, 0.4, 0.4, 0.6)}, {"strength": (1.1, 0.4, 0.4, 0.1)}, {"sigma": (0.0, 2.0)},
-        {"sigma": (2.0, 0.1)},
-    ],
+    ("height", "width", "scale"), [(32, 32, (0.2, 1.0)), (375, 500, (0.08, 1.0)), (30, 90, (0.1, 0.7))]
 )
-def test_impossible_views_raise(change):
-    (name,) = change
-    with pytest.raises(ValueError, match=rf"^{name}="):
-        View(**{"size": 32, "normalisation": CIFAR10} | change)
+def test_boxes_are_distributed_as_those_of_torchvision(height, width, scale):
+    torch.manual_seed(0)
+    transform, image = v2.RandomResizedCrop(8, scale), torch.empty(3, height, width, device="meta")
+    boxes = [transform.make_params([image]) for _ in range(2000)]
+    theirs = torch.tensor([[box[side] for side in ("top", "left", "height", "width")] for box in boxes])
+    ours = draw_boxes(*sides(20_000, height, width), scale=scale, ratio=RATIO, generator=generator(1))
+    for first, second in zip(ours.T, theirs.T, strict=True):
+        agree(first, second)
+    for function in (
+        lambda top, left, height, width: height * width,
+        lambda top, left, height, width: width / height,
+        lambda top, left, height, width: top + height,
+        lambda top, left, height, width: left - 2 * top,
+    ):
+        agree(function(*ours.T), function(*theirs.T))
 
 
-def test_other_impossible_views_raise():
-    with pytest.raises(ValueError, match="padding=-1 should be at least 0"):
-        ShiftedView(CIFAR10, padding=-1)
-    with pytest.raises(ValueError, match=r"flip=1\.1 should be a probability"):
-        ShiftedView(CIFAR10, flip=1.1)
-    with pytest.raises(ValueError, match="resize=200 should be at least size=224"):
-        CentredView(224, IMAGENET, resize=200)
-    with pytest.raises(ValueError, match="size=0"):
-        CentredView(0, IMAGENET, resize=256)
+def test_boxes_are_uniform_in_area_and_in_the_logarithm_of_the_ratio():
+    # A quarter of the image at most: every candidate fits, and the first one is taken.
+    size = 2000
+    boxes = draw_boxes(*sides(5000, size, size), scale=(0.05, 0.25), ratio=(0.5, 2.0), generator=generator())
+    top, left, height, width = boxes.double().T
+    parts = torch.stack([height * width / size**2, (width / height).log2(), top / (size - height),
+                         left / (size - width)])
+    for part, (least, length) in zip(parts, ((0.05, 0.2), (-1, 2), (0, 1), (0, 1)), strict=True):
+        assert stats.kstest(part, stats.uniform(least, length).cdf).pvalue > 1e-3
+    assert (torch.corrcoef(parts) - torch.eye(4)).abs().max() < 5 / math.sqrt(5000)
+
+
+@pytest.mark.parametrize(("height", "width"), [(8, 64), (64, 8), (1, 30)])
+def test_boxes_that_never_fit_become_the_central_one_of_torchvision(height, width):
+    params = v2.RandomResizedCrop(8, (0.9, 1.0)).make_params([torch.empty(3, height, width, device="meta")])
+    expected = torch.tensor([params[side] for side in ("top", "left", "height", "width")])
+    boxes = draw_boxes(*sides(50, height, width), scale=(0.9, 1.0), ratio=RATIO, generator=generator())
+    assert torch.equal(boxes, expected.expand(50, 4))
+
+
+def test_boxes_of_images_of_different_sizes():
+    heights, widths = (torch.randint(1, 600, (5000,), generator=generator(seed)) for seed in (1, 2))
+    boxes = draw_boxes(heights, widths, scale=(0.08, 1.0), ratio=RATIO, generator=generator(3))
+    top, left, height, width = boxes.T
+    assert boxes.dtype == torch.int64 and torch.minimum(top, left).min() >= 0
+    assert torch.minimum(height, width).min() >= 1
+    assert (top + height <= heights).all() and (left + width <= widths).all()
+    large, small = sides(3000, 300, 400), sides(3000, 40, 60)
+    mixed = [torch.stack(pair, dim=1).flatten() for pair in zip(large, small, strict=True)]
+    both = draw_boxes(*mixed, scale=(0.2, 1.0), ratio=RATIO, generator=generator(4))
+    for ours, own in ((both[::2], large), (both[1::2], small)):
+        alone = draw_boxes(*own, scale=(0.2, 1.0), ratio=RATIO, generator=generator(5))
+        for first, second in zip(ours.T, alone.T, strict=True):
+            agree(first, second)
+
+
+def drawn(count, seed=0, **changes):
+    """The parameters of a view of so many images."""
+    return View(32, CIFAR10, **changes).draw(count, 32, 32, generator(seed))
+
+
+def test_shifts_orders_and_sigmas_are_uniform():
+    shifts = ShiftedView(CIFAR10).draw(20_000, 32, 32, generator()).shifts + 4
+    assert stats.chisquare(torch.bincount(9 * shifts[:, 0] + shifts[:, 1], minlength=81)).pvalue > 1e-3
+    draws = drawn(24_000, blur=1.0)
+    assert torch.equal(draws.order.sort(1).values, torch.arange(4).expand(24_000, 4))
+    _, counts = draws.order.unique(dim=0, return_counts=True)
+    assert len(counts) == 24 and stats.chisquare(counts).pvalue > 1e-3
+    assert stats.kstest(draws.sigma, stats.uniform(0.1, 1.9).cdf).pvalue > 1e-3
+
+
+def test_factors_are_distributed_as_those_of_torchvision():
+    torch.manual_seed(0)
+    names = ("brightness_factor", "contrast_factor", "saturation_factor", "hue_factor")
+    transform = v2.ColorJitter(0.4, 0.3, 0.2, 0.1)
+    params = [transform.make_params([]) for _ in range(2000)]
+    theirs = torch.tensor([[factors[name] for name in names] for factors in params])
+    ours = drawn(20_000, 1, jitter=1.0, strength=(0.4, 0.3, 0.2, 0.1)).factors
+    for first, second in zip(ours.T, theirs.T, strict=True):
+        agree(first, second)
+    assert (torch.corrcoef(ours.T) - torch.eye(4)).abs().max() < 5 / math.sqrt(20_000)
+
+
+def test_operations_are_chosen_independently_by_their_probabilities():
+    draws = drawn(40_000, flip=0.5, jitter=0.8, greyscale=0.2, blur=0.5)
+    neutral = draws.factors == torch.tensor([1.0, 1.0, 1.0, 0.0])
+    assert (neutral.all(1) == neutral.any(1)).float().mean() > 0.999
+    applied = torch.stack([draws.flipped, ~neutral.all(1), draws.grey, draws.sigma > 0], dim=1)
+    counts = torch.bincount((applied * torch.tensor([8, 4, 2, 1])).sum(1), minlength=16)
+    expected = [
+        40_000 * math.prod(p if with_it else 1 - p for p, with_it in zip((0.5, 0.8, 0.2, 0.5), cell, strict=True))
+        for cell in itertools.product((0, 1), repeat=4)
+    ]
+    assert stats.chisquare(counts, expected).pvalue > 1e-3
+    for probability in (0.0, 1.0):
+        draws = drawn(10_000, flip=probability, greyscale=probability)
+        assert draws.flipped.float().mean() == draws.grey.float().mean() == probability

@@ -1,20 +1,25 @@
-"""Image sets from made-up files in the official layouts."""
+"""Image sets from made-up files in the official layouts: arrays of small images, and ImageNet left in its files."""
 
 import dataclasses
 import hashlib
 import io
 import pickle
+import shutil
 import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from image_files import RNG, declared, pixels, png, same_as, zipped
+from packed import write_folder, write_tar
+from PIL import Image
 from sklearn.datasets import load_digits
 from torchvision import datasets
 
 from repro.data.manifest import Archive
 from repro.image import DATASETS, data, readers
-from repro.image.files import PARTS
+from repro.image.readers import PARTS
 
 pytestmark = pytest.mark.usefixtures("folders")
 
@@ -27,28 +32,19 @@ def md5(contents):
 def cifar(folders, monkeypatch):
     """CIFAR-10 of 15 + 2 images as an archive of pickles, with torchvision's checksums made to fit."""
     images, labels = pixels(17, 32), RNG.integers(0, 10, 17).tolist()
-    files = {
-        f"data_batch_{number + 1}": (slice(3 * number, 3 * number + 3)) for number in range(5)
-    } | {"test_batch": slice(15, 17)}
+    files = {f"data_batch_{number + 1}": slice(3 * number, 3 * number + 3) for number in range(5)}
     contents = {
         name: pickle.dumps({"data": images[part].transpose(0, 3, 1, 2).reshape(-1, 3072), "labels": labels[part]})
-        for name, part in files.items()
+        for name, part in (files | {"test_batch": slice(15, 17)}).items()
     }
+    lists = [[name, md5(content)] for name, content in contents.items()]
     contents["batches.meta"] = pickle.dumps({"label_names": list(DATASETS["cifar10"].images.names)})
-    lists = [[name, md5(contents[name])] for name in files]
-    monkeypatch.setattr(datasets.CIFAR10, "train_list", lists[:5])
-    monkeypatch.setattr(datasets.CIFAR10, "test_list", lists[5:])
-    monkeypatch.setattr(datasets.CIFAR10, "meta",
-                        {"filename": "batches.meta", "key": "label_names", "md5": md5(contents["batches.meta"])})
+    meta = {"filename": "batches.meta", "key": "label_names", "md5": md5(contents["batches.meta"])}
+    for name, value in {"train_list": lists[:5], "test_list": lists[5:], "meta": meta}.items():
+        monkeypatch.setattr(datasets.CIFAR10, name, value)
     declared(monkeypatch, "cifar10", train=15, test=2)
     path = folders / "data" / "cifar10" / "cifar-10-python.tar.gz"
-    path.parent.mkdir(parents=True)
-    with tarfile.open(path, "w:gz") as archive:
-        for name, content in contents.items():
-            member = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return path, images, labels
+    return write_tar(path, contents, "cifar-10-batches-py"), images, labels
 
 
 def test_of_embedded_images_there_is_no_part():
@@ -57,36 +53,32 @@ def test_of_embedded_images_there_is_no_part():
 
 
 def test_digits_are_scikit_learns():
-    found, expected = data.load("digits"), load_digits()
-    np.testing.assert_array_equal(found.images[:, 0], np.round(expected.images * 255 / 16))
-    assert (found.images == found.images[:, :1]).all() and found.images.max() == 255
-    assert found.labels.tolist() == expected.target.tolist()
-    assert (found.pretrain.sum(), found.train.sum(), found.test.sum()) == (1347, 1347, 450)
-    assert not (found.train & found.test).any() and data.load("digits").digest == found.digest
+    digits, expected = data.load("digits"), load_digits()
+    np.testing.assert_array_equal(digits.images[:, 0], np.round(expected.images * 255 / 16))
+    assert (digits.images == digits.images[:, :1]).all() and digits.images.max() == 255
+    assert digits.labels.tolist() == expected.target.tolist()
+    assert (digits.pretrain.sum(), digits.train.sum(), digits.test.sum()) == (1347, 1347, 450)
+    assert data.load("digits").digest == digits.digest
 
 
 @pytest.mark.parametrize("unpacked", [False, True])
-def test_cifar_from_its_archive_or_folder(cifar, unpacked):
+def test_cifar_from_its_archive_or_folder(cifar, unpacked, folders):
     path, images, labels = cifar
     if unpacked:
         with tarfile.open(path) as archive:
             archive.extractall(path.parent, filter="data")
         path.unlink()
     before = sorted(path.parent.rglob("*"))
-    for _ in range(2):  # read, then from what was prepared
+    for _ in range(3):  # read, then from what was prepared, then from what was damaged since
         found = data.load("cifar10")
         same_as(found, images, labels)
         assert found.train.tolist() == found.pretrain.tolist() == [True] * 15 + [False] * 2
-        assert found.test.tolist() == [False] * 15 + [True] * 2
+        assert torch.equal(found.test, ~found.train)
         assert found.classes == DATASETS["cifar10"].images.names and found.name == "cifar10"
+        if _ == 1:
+            prepared, = (folders / "runs" / "prepared").glob("cifar10-*.npz")
+            prepared.write_bytes(prepared.read_bytes()[:-100])
     assert sorted(path.parent.rglob("*")) == before  # nothing is written beside the data
-
-
-def test_damaged_prepared_arrays_are_made_again(cifar, folders):
-    digest = data.load("cifar10").digest
-    prepared, = (folders / "runs" / "prepared").glob("cifar10-*.npz")
-    prepared.write_bytes(prepared.read_bytes()[:-100])
-    assert data.load("cifar10").digest == digest
 
 
 def test_another_distribution_than_the_official_one_is_refused(cifar, monkeypatch):
@@ -96,6 +88,9 @@ def test_another_distribution_than_the_official_one_is_refused(cifar, monkeypatc
     with pytest.raises(ValueError, match="truncated or damaged"):
         data.load("cifar10")
     path.write_bytes(contents)
+    declared(monkeypatch, "cifar10", train=15, test=2, classes=11)
+    with pytest.raises(ValueError, match=r"classes 10; expected .*classes 11; complete it"):
+        data.load("cifar10")
     declared(monkeypatch, "cifar10", train=50000, test=10000)
     with pytest.raises(ValueError, match=r"train 15, test 2; expected train 50,000, .*repro data import cifar10"):
         data.load("cifar10")
@@ -114,20 +109,16 @@ def test_missing_data_says_what_to_do():
 
 
 def test_stl10_pre_trains_on_its_unlabeled_images(folders, monkeypatch):
-    folder = folders / "data" / "stl10" / "stl10_binary"
-    folder.mkdir(parents=True)
-    images, lists = {}, {"train_list": [], "test_list": []}
+    images, files = {}, {"class_names.txt": "\n".join(DATASETS["stl10"].images.names).encode()}
     for part, count in (("train", 3), ("test", 2), ("unlabeled", 4)):
         images[part] = RNG.integers(0, 256, (count, 3, 96, 96), dtype=np.uint8)
-        columns = images[part].transpose(0, 1, 3, 2)  # the files go down a column first
-        files = {f"{part}_X.bin": columns.tobytes()}
-        files |= {} if part == "unlabeled" else {f"{part}_y.bin": (np.arange(count, dtype=np.uint8) + 1).tobytes()}
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-            lists["test_list" if part == "test" else "train_list"].append([name, md5(content)])
-    (folder / "class_names.txt").write_text("\n".join(DATASETS["stl10"].images.names))
-    for name, values in lists.items():
-        monkeypatch.setattr(datasets.STL10, name, values)
+        files[f"{part}_X.bin"] = images[part].transpose(0, 1, 3, 2).tobytes()  # down a column first
+        if part != "unlabeled":
+            files[f"{part}_y.bin"] = (np.arange(count, dtype=np.uint8) + 1).tobytes()
+    write_folder(folders / "data" / "stl10" / "stl10_binary", files)
+    sums = [[name, md5(content)] for name, content in files.items() if name.endswith(".bin")]
+    monkeypatch.setattr(datasets.STL10, "test_list", [row for row in sums if row[0].startswith("test")])
+    monkeypatch.setattr(datasets.STL10, "train_list", [row for row in sums if not row[0].startswith("test")])
     declared(monkeypatch, "stl10", train=3, test=2, unlabeled=4)
     found = data.load("stl10")
     np.testing.assert_array_equal(found.images, np.concatenate([images[part] for part in PARTS]))
@@ -162,6 +153,10 @@ def test_tiny_imagenet_official_or_a_part_of_it(folders, monkeypatch):
         assert found.test.tolist() == [False] * 3 + [True] * 2 and found.classes == ("n01", "n02")
     assert (part.name, whole.name) == ("tiny_imagenet (tiny-imagenet-200.zip)", "tiny_imagenet")
     assert part.digest == whole.digest
+    files["tiny-imagenet-200/val/images/val_7.JPEG"] = files["tiny-imagenet-200/val/images/val_0.JPEG"]
+    declared(monkeypatch, "tiny_imagenet", train=9, test=9)
+    with pytest.raises(ValueError, match=r"val_7.JPEG is not in val/val_annotations.txt"):
+        data.take_in("tiny_imagenet", zipped(folders / "part.zip", files))
 
 
 @pytest.mark.parametrize("reader", ["class_folders", "numpy_file"])
@@ -188,19 +183,147 @@ def test_a_data_set_of_another_name_is_its_manifest(folders, monkeypatch, reader
         data.load("mine")
 
 
-def test_classes_are_counted_where_they_are_expected(cifar, monkeypatch):
-    declared(monkeypatch, "cifar10", train=15, test=2, classes=11)
-    with pytest.raises(ValueError, match=r"classes 10; expected .*classes 11; complete it"):
-        data.load("cifar10")
-
-
 def test_every_declared_reader_is_there_and_of_use():
     used = {manifest.images.reader for manifest in DATASETS.values()} - {None}
     assert {*readers.READERS} == used | {"class_folders", "numpy_file"}  # also those of copies
 
 
-def test_a_validation_image_without_a_class_is_named(folders):
-    files, _ = tiny_files()
-    files["tiny-imagenet-200/val/images/val_7.JPEG"] = files["tiny-imagenet-200/val/images/val_0.JPEG"]
-    with pytest.raises(ValueError, match=r"val_7.JPEG is not in val/val_annotations.txt"):
-        data.take_in("tiny_imagenet", zipped(folders / "part.zip", files))
+# ---------------------------------------------------------------------------------------------- ImageNet
+
+
+def jpeg(width, height, mode="RGB"):
+    stream = io.BytesIO()
+    Image.fromarray(RNG.integers(0, 256, (height, width, 3), dtype=np.uint8)).convert(mode).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+LISTED = DATASETS["imagenet100"].images.names[:3]  # not in the order of their names
+IMAGES = {
+    f"train/{LISTED[0]}/b.JPEG": jpeg(9, 7), f"train/{LISTED[0]}/a.JPEG": jpeg(4, 5, "L"),
+    f"train/{LISTED[1]}/a.JPEG": jpeg(3, 8, "CMYK"), f"train/{LISTED[2]}/c.jpg": jpeg(6, 6),
+    "train/n00000000/o.JPEG": jpeg(5, 5), "val/n00000000/o.JPEG": jpeg(5, 5),
+    **{f"val/{wnid}/val_{place}.JPEG": jpeg(5, 6) for place, wnid in enumerate(LISTED)},
+}
+OTHERS = {"train/.DS_Store": b"", "train/n00000000/._o.JPEG": b"", f"val/{LISTED[1]}/notes.txt": b"mine",
+          "val/.hidden/x.JPEG": b"", "train/list.txt": b"mine"}
+
+
+@pytest.fixture
+def imagenet(folders):
+    """ImageNet of four classes, three of them among the hundred; returns its folder."""
+    return write_folder(folders / "data" / "imagenet", IMAGES | OTHERS)
+
+
+def listed(found):
+    """(path, class, for training) of every image."""
+    names = [name.decode() for name in found.images.names]
+    return list(zip(names, [found.classes[label] for label in found.labels], found.train.tolist(), strict=True))
+
+
+def test_a_part_of_imagenet_stays_in_its_files(imagenet):
+    before, found = sorted(imagenet.rglob("*")), data.load("imagenet", subset=True)
+    assert listed(found) == [(name, name.split("/")[1], name.startswith("train")) for name in sorted(IMAGES)]
+    assert found.classes == tuple(sorted((*LISTED, "n00000000"))) and found.labels.dtype == torch.int64
+    assert torch.equal(found.pretrain, found.train) and torch.equal(found.test, ~found.train)
+    assert data.describe(found) == (
+        "imagenet (subset): 9 images of various sizes, 4 classes; 5 for pretrain, 5 for train, 4 for test"
+    )
+    for place, name in enumerate(sorted(IMAGES)):
+        np.testing.assert_array_equal(found.images.read(place), Image.open(imagenet / name).convert("RGB"))
+    assert sorted(imagenet.rglob("*")) == before
+
+
+def test_imagenet100_takes_its_classes_in_the_printed_order(imagenet):
+    found = data.load("imagenet100", subset=True)
+    assert found.classes == LISTED and found.name == "imagenet100 (subset)"
+    assert found.labels[found.train].tolist() == [0, 0, 1, 2] and found.labels[found.test].tolist() == [0, 1, 2]
+    assert all(name.split("/")[1] == wnid for name, wnid, _ in listed(found))
+
+
+def test_imagenet_is_listed_once_until_a_folder_changes(imagenet, folders, monkeypatch):
+    for name in ("imagenet100", "imagenet"):
+        first = data.load(name, subset=True)
+        with monkeypatch.context() as patched:
+            patched.delattr("repro.image.readers.listing")
+            again = data.load(name, subset=True)
+        assert listed(again) == listed(first) and again.digest == first.digest
+    kept, = (folders / "runs" / "prepared").glob("imagenet-*.npz")
+    kept.write_bytes(kept.read_bytes()[:-100])
+    assert data.load("imagenet", subset=True).digest == first.digest
+    (imagenet / "train" / LISTED[0] / "new.JPEG").write_bytes(jpeg(4, 4))
+    more = data.load("imagenet", subset=True)
+    assert len(more.images) == 10 and more.digest != first.digest
+    for part in ("train", "val"):
+        write_folder(imagenet / part / "n00000001", {"x.png": png(pixels(1)[0])})
+    assert data.load("imagenet", subset=True).classes[1] == "n00000001"
+
+
+def test_the_digest_is_that_of_classes_paths_and_sizes(imagenet, folders):
+    digest = data.load("imagenet", subset=True).digest
+    moved = folders / "elsewhere" / "imagenet"
+    moved.parent.mkdir()
+    imagenet.rename(moved)
+    assert data.load("imagenet", moved.parent, subset=True).digest == digest
+    path = moved / "train" / LISTED[0] / "a.JPEG"
+    path.rename(path.with_name("aa.JPEG"))
+    assert data.load("imagenet", moved.parent, subset=True).digest != digest
+    path.with_name("aa.JPEG").rename(path)
+    assert data.load("imagenet", moved.parent, subset=True).digest == digest
+    path.unlink()
+    path.write_bytes(b"another size")
+    assert data.load("imagenet", moved.parent, subset=True).digest != digest
+
+
+def test_imagenet_is_checked_against_ilsvrc(imagenet, monkeypatch):
+    with pytest.raises(ValueError, match=r"train 5, test 4, classes 4, least 1; .*1,281,167.*732; .*subset=True"):
+        data.load("imagenet")
+    with pytest.raises(ValueError, match=r"test 3, classes 3, least 1; expected test 5,000, .*least 732; .*image-net"):
+        data.load("imagenet100")
+    for bounds, fits in (({"least": 1, "most": 2}, True), ({"least": 2, "most": 2}, False),
+                         ({"least": 1, "most": 1}, False), ({"most": 3}, True), ({}, True)):
+        declared(monkeypatch, "imagenet", train=5, test=4, classes=4, **bounds)
+        if fits:
+            assert data.load("imagenet").name == "imagenet"
+        else:
+            with pytest.raises(ValueError, match=r"least 1; expected .*least 2;|most 2; expected .*most 1;"):
+                data.load("imagenet")
+
+
+def test_another_data_set_in_class_folders_is_its_manifest(imagenet, monkeypatch):
+    imagenet.rename(imagenet.with_name("pictures"))
+    folders = tuple(Archive(name=f"pictures/{part}") for part in ("train", "val"))
+    monkeypatch.setitem(DATASETS, "mine", dataclasses.replace(DATASETS["imagenet"], name="mine", files=folders))
+    declared(monkeypatch, "mine", images={"classes": LISTED[1::-1]}, train=3, test=2)
+    found = data.load("mine")
+    assert found.classes == LISTED[1::-1] and found.labels[found.train].tolist() == [0, 1, 1]
+    assert found.images.read(0).size == (3, 8)
+    with pytest.raises(ValueError, match=r"mine is not taken in: .*pictures.train and .*pictures.val; .*--subset"):
+        data.take_in("mine", imagenet)
+
+
+def test_a_class_must_have_pictures_in_both_parts(imagenet):
+    for part in ("train", "val"):
+        (imagenet / part / "n00000009").mkdir()  # empty in both: no class
+    assert len(data.load("imagenet", subset=True).classes) == 4
+    (imagenet / "val" / LISTED[0] / "val_0.JPEG").unlink()
+    for name, count in (("imagenet", 4), ("imagenet100", 3)):
+        with pytest.raises(ValueError, match=rf"{count} classes in train.* {count - 1} in val.*alone: {LISTED[0]}"):
+            data.load(name, subset=True)
+    for path in imagenet.glob("val/*/*.JPEG"):
+        path.rename(imagenet / "val" / path.name)
+    with pytest.raises(ValueError, match=r"4 classes in train/<class>/ and of 0 in val/.*the folder of its class"):
+        data.load("imagenet", subset=True)
+
+
+@pytest.mark.parametrize("name", ["imagenet", "imagenet100"])
+def test_missing_imagenet_says_where_it_goes(imagenet, name):
+    shutil.rmtree(imagenet / "val")
+    with pytest.raises(FileNotFoundError, match=r"lacks \S*imagenet.val; .*https://image-net.org/download.php"):
+        data.load(name, subset=True)
+
+
+def test_a_damaged_picture_of_imagenet_is_named(imagenet):
+    path = Path(imagenet, "train", LISTED[2], "c.jpg")
+    path.write_bytes(path.read_bytes()[:-300])
+    with pytest.raises(ValueError, match=r"n\d+.c\.jpg cannot be read as a picture (?i:.*truncated).*fetch it"):
+        data.load("imagenet100", subset=True).images.read(3)

@@ -20,7 +20,7 @@ from torchvision.models import ResNet18_Weights
 from torchvision.transforms.v2 import functional
 
 from repro.image import DATASETS
-from repro.image.augment import View, draw_boxes
+from repro.image.augment import View, draw_boxes, normalisation
 from repro.image.operations import (
     as_float,
     colour_jitter,
@@ -31,7 +31,6 @@ from repro.image.operations import (
     shift_hue,
     shifted_crop,
 )
-from repro.image.views import normalisation
 
 ORDERS = torch.tensor(list(itertools.permutations(range(4))))
 

@@ -30,14 +30,19 @@ def launched(tmp_path_factory):
 
 def runs(folder):
     """The folders of all cells, by method."""
-    folders = [path.parent for path in folder.glob("cells/*/recipe.json")]
-    return {json.loads((each / "recipe.json").read_text())["recipe"]["method"]: each for each in folders}
+    paths = folder.glob("cells/*/recipe.json")
+    return {json.loads(path.read_text())["recipe"]["method"]: path.parent for path in paths}
+
+
+def pair(launched, method, read):
+    """What one process has written of a method, and what two have."""
+    return [read(launched[number][method]) for number in ("one", "two")]
 
 
 def result(folder, name="result.json"):
-    found = json.loads((folder / name).read_text())
-    assert found.pop("cost")["steps"] == 10
-    return found
+    written = json.loads((folder / name).read_text())
+    assert written.pop("cost")["steps"] == 10
+    return written
 
 
 def assert_close(found, expected, place=""):
@@ -46,13 +51,11 @@ def assert_close(found, expected, place=""):
     if isinstance(found, torch.Tensor):
         assert found.dtype == expected.dtype, place
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=2e-5, msg=lambda text: f"{place}: {text}")
-    elif isinstance(found, dict):
-        assert list(found) == list(expected), place
-        for name in found:
-            assert_close(found[name], expected[name], f"{place}/{name}")
-    elif isinstance(found, list):
-        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-            assert_close(one, other, f"{place}/{number}")
+    elif isinstance(found, (dict, list)):
+        keys = list(found) if isinstance(found, dict) else range(len(found))
+        assert len(found) == len(expected) and (isinstance(found, list) or list(expected) == keys), place
+        for key in keys:
+            assert_close(found[key], expected[key], f"{place}/{key}")
     else:
         assert found == pytest.approx(expected, abs=ONE_IMAGE), place  # the nearest neighbour last measured
 
@@ -65,62 +68,45 @@ def test_the_first_launch_was_killed_after_a_checkpoint_of_its_first_cell(launch
 
 def test_the_second_launch_prints_the_table_of_one_process_once(launched):
     assert launched["ended"].returncode == 0, launched["ended"].stderr
-    lines = launched["ended"].stdout.splitlines()
-    assert len(lines) == 1 + len(METHODS)
-    assert lines[0].split() == launched["table"].columns.tolist()
-    for line, row in zip(lines[1:], launched["table"].itertuples(), strict=True):
-        method, ours = line.split()[:2]
-        assert method == row.method
-        assert float(ours) == pytest.approx(row.ours, abs=2 * ONE_IMAGE)
+    header, *lines = (line.split() for line in launched["ended"].stdout.splitlines())
+    assert header == launched["table"].columns.tolist()
+    for (method, ours, *_), row in zip(lines, launched["table"].itertuples(), strict=True):
+        assert method == row.method and float(ours) == pytest.approx(row.ours, abs=2 * ONE_IMAGE)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_results_of_two_processes_are_those_of_one(launched, method):
-    expected, found = (result(launched[number][method]) for number in ("one", "two"))
-    assert list(found) == list(expected)
+def test_results_of_two_processes_are_those_of_one_and_both_hold_them(launched, method):
+    expected, measures = pair(launched, method, result)
+    assert list(measures) == list(expected)
     for name, tolerance in {"linear": 2 * ONE_IMAGE, "knn1": 2 * ONE_IMAGE, "embedding_spread": 1e-4}.items():
-        assert found[name] == pytest.approx(expected[name], abs=tolerance), name
+        assert measures[name] == pytest.approx(expected[name], abs=tolerance), name
+    del measures["evaluation"]  # put there in writing
+    assert [result(launched["two"][method], f"seen by {rank}.json") for rank in (0, 1)] == 2 * [measures]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_features_of_random_views_are_those_of_one_process(launched, method):
     expected = torch.load(launched["one"][method] / "features of 0.pt")
-    found = [torch.load(launched["two"][method] / f"features of {rank}.pt") for rank in (0, 1)]
+    ranks = [torch.load(launched["two"][method] / f"features of {rank}.pt") for rank in (0, 1)]
     assert list(expected) == ["ShiftedView", "View"]
     for name, features in expected.items():
-        assert torch.equal(found[0][name], found[1][name])
-        torch.testing.assert_close(found[0][name], features, rtol=1e-3, atol=1e-4)
+        assert torch.equal(ranks[0][name], ranks[1][name])
+        torch.testing.assert_close(ranks[0][name], features, rtol=1e-3, atol=1e-4)
         assert features.std(0).max() > 0.01  # far more than the tolerance
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_both_processes_hold_the_result_that_the_first_writes(launched, method):
-    folder = launched["two"][method]
-    written = {name: value for name, value in result(folder).items() if name != "evaluation"}  # put there in writing
-    assert [result(folder, f"seen by {rank}.json") for rank in (0, 1)] == 2 * [written]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_losses_of_two_processes_are_those_of_one(launched, method):
-    histories = []
-    for number in ("one", "two"):
-        lines = (launched[number][method] / "progress.jsonl").read_text().splitlines()
-        histories.append([json.loads(line) for line in lines])
-    expected, found = histories
-    assert [line["step"] for line in found] == [line["step"] for line in expected] == [5, 10]
-    for mine, others in zip(found, expected, strict=True):
-        assert list(mine) == list(others)
-        for name in set(mine) - {"step", "seconds", "knn1"}:
-            assert mine[name] == pytest.approx(others[name], rel=1e-4), name
-        assert mine["knn1"] == pytest.approx(others["knn1"], abs=ONE_IMAGE)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_weights_dictionary_and_generators_of_two_processes_are_those_of_one(launched, method):
-    expected, found = (load_checkpoint(launched[number][method]) for number in ("one", "two"))
-    assert found["step"] == expected["step"] == 10
-    assert_close(found["learner"], expected["learner"])
-    moved = found["learner"]["model"]["trunk.0.weight"] - found["learner"]["keys"]["twin.trunk.0.weight"]
+def test_losses_weights_dictionary_and_generators_of_two_processes_are_those_of_one(launched, method):
+    histories = pair(launched, method, lambda folder: (folder / "progress.jsonl").read_text().splitlines())
+    for expected, terms in zip(*([json.loads(line) for line in lines] for lines in histories), strict=True):
+        assert list(terms) == list(expected) and terms["step"] == expected["step"]
+        assert terms["knn1"] == pytest.approx(expected["knn1"], abs=ONE_IMAGE)
+        for name in set(terms) - {"step", "seconds", "knn1"}:
+            assert terms[name] == pytest.approx(expected[name], rel=1e-4), name
+    expected, state = pair(launched, method, load_checkpoint)
+    assert state["step"] == expected["step"] == 10 and len(histories[0]) == 2
+    assert_close(state["learner"], expected["learner"])
+    moved = state["learner"]["model"]["trunk.0.weight"] - state["learner"]["keys"]["twin.trunk.0.weight"]
     assert moved.abs().max() > 1e-3  # far more than the tolerance
 
 

@@ -11,12 +11,12 @@ from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.image import augment
+from repro.image.augment import normalisation
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
 from repro.image.recipe import ImageRecipe
 from repro.image.study import data_of, resumed, trained_model
-from repro.image.views import normalisation
 from repro.papers.jcl import sampled_keys as bound
 from repro.report import histograms
 from repro.run import device as devices

@@ -64,7 +64,7 @@ class ImagesDrawnOnCpu(image.Pretrainer):
     def _drawn(self, view: View | ShiftedView, pictures: Tensor, count: int, generator: torch.Generator) -> Tensor:
         draws = view.draw(count, *pictures.shape[2:], self.shuffle_generator)
         drawn = view.apply(pictures, type(draws)(*(rows.to(self.device) for rows in draws)))
-        return drawn.contiguous(memory_format=self._memory_format())
+        return drawn.contiguous(memory_format=self.memory_format)
 
 
 def images_on(device: torch.device) -> dict[str, Any]:

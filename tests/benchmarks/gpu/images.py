@@ -16,8 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from repro.image.augment import strong
-from repro.image.views import normalisation
+from repro.image.augment import normalisation, strong
 from tests.benchmarks import image_throughput
 from tests.benchmarks.stopwatch import operations, seconds, wait
 from tests.benchmarks.turns import turns

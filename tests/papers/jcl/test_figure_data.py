@@ -9,10 +9,9 @@ import torch
 from torch.nn.functional import normalize
 
 import repro
-from repro.image.augment import strong
+from repro.image.augment import normalisation, strong
 from repro.image.model import ImageModel
 from repro.image.recipe import paper
-from repro.image.views import normalisation
 from repro.papers.jcl import figure_data
 
 RECIPE = paper("digits", "moco", size=10, resize=10, precision="float32", channels_last=False)
