@@ -12,8 +12,7 @@ from repro.data.disk import write_atomically
 from repro.recipe import in_words
 from repro.report import logs
 from repro.report.elements import only, spread_in_words, words
-from repro.report.logs import Log, slug
-from repro.report.stored import labels
+from repro.report.logs import Log, labels, slug
 from repro.report.style import save
 
 if TYPE_CHECKING:

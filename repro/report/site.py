@@ -25,11 +25,9 @@ from pygments.formatters import HtmlFormatter
 
 from repro.report.claims import counted
 from repro.report.elements import only
-from repro.report.levels import LEVELS, PAPER, level_of, rank
-from repro.report.logs import slug
+from repro.report.logs import slug, untrained
 from repro.report.redraw import Drawing
-from repro.report.stored import untrained
-from repro.report.verdicts import NOT_MEASURED, VERDICTS
+from repro.report.verdicts import LEVELS, NOT_MEASURED, PAPER, VERDICTS, level_of, rank
 from repro.run.cost import commit
 
 if TYPE_CHECKING:
@@ -283,7 +281,7 @@ def at_a_glance(table: DataFrame) -> list[dict[str, Any]]:
 
     Returns:
         dataset; recipe: its preset, and whether every entry departs from it; level: of evidence, one of
-        `levels.LEVELS`; entries, and how many are finished; seeds of these, and their distance from the printed numbers
+        `LEVELS`; entries, and how many are finished; seeds of these, and their distance from the printed numbers
         that they may be held against, both in words.
 
     Raises:

@@ -9,8 +9,7 @@ from pandas import DataFrame
 
 from repro import papers
 from repro.report.evidence import Evidence, measured
-from repro.report.levels import EMBEDDED, PAPER, QUICK
-from repro.report.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED, above, reproduced
+from repro.report.verdicts import EMBEDDED, FAILS, HOLDS, NOT_RUN, PAPER, QUICK, UNDECIDED, above, reproduced
 from repro.run.export import read_cells
 from repro.table import standing
 

@@ -3,7 +3,7 @@
 import pytest
 
 from repro.data import manifest
-from repro.report.levels import EMBEDDED, LEVELS, PAPER, QUICK, level_of, rank
+from repro.report.verdicts import EMBEDDED, LEVELS, PAPER, QUICK, level_of, rank
 
 NOTEBOOK = manifest.project_root() / "notebooks" / "claims.ipynb"
 

@@ -14,11 +14,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from repro import papers
 from repro.data import manifest
-from repro.report.levels import PAPER, QUICK
 from repro.report.redraw import Drawing
 from repro.report.site import at_a_glance, build, entry_names, read_notebooks, read_results, reproduced
 from repro.report.style import save
-from repro.report.verdicts import VERDICTS
+from repro.report.verdicts import PAPER, QUICK, VERDICTS
 
 FIGURES = manifest.project_root() / "figures"
 PAPERS = (papers.titles(), papers.drawings(), papers.named())

@@ -2,8 +2,7 @@
 
 from made_up_study import SHAPED, frame, shaped, stored
 
-from repro.report.logs import fullest
-from repro.report.stored import labels, untrained
+from repro.report.logs import fullest, labels, untrained
 
 
 def cells(*shapes, **changes):

@@ -5,7 +5,7 @@ import math
 from pandas import DataFrame, Series
 
 from repro.report.elements import departures_in_words, only
-from repro.report.stored import untrained
+from repro.report.logs import untrained
 
 
 def rank_correlation(table: DataFrame) -> float:
