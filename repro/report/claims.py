@@ -14,9 +14,8 @@ from pandas.io.formats.style import Styler
 
 from repro.data import manifest
 from repro.recipe import choose
-from repro.report.elements import legend_below
 from repro.report.evidence import Evidence
-from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, VERMILLION, settled, styled
+from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, VERMILLION, legend_below, settled, styled
 from repro.report.verdicts import (
     CANNOT,
     FAILS,

@@ -24,9 +24,9 @@ from pandas import DataFrame, Series
 from pygments.formatters import HtmlFormatter
 
 from repro.report.claims import counted
-from repro.report.elements import only
 from repro.report.logs import slug, untrained
 from repro.report.redraw import Drawing
+from repro.report.style import only
 from repro.report.verdicts import LEVELS, NOT_MEASURED, PAPER, VERDICTS, level_of, rank
 from repro.run.cost import commit
 

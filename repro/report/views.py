@@ -18,8 +18,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from repro.report.elements import legend_below
-from repro.report.style import COLUMN, INK, PALE, styled
+from repro.report.style import COLUMN, INK, PALE, legend_below, styled
 
 RESOLUTION = 120              # dots per inch of a moving picture, for a screen
 WIDTH = 9                     # inches

@@ -126,7 +126,7 @@ def merged(number: int, table: DataFrame | None = None) -> DataFrame:
 def _ours(table: DataFrame, number: int) -> DataFrame:
     """One row per method, encoder of video and departure from the preset."""
     table = table[table["target"].map(NAMES).isin(TARGETS[number])]
-    from repro.report.elements import departures_in_words, words  # it draws, which tables do without
+    from repro.report.style import departures_in_words, words  # it draws, which tables do without
 
     departures = table.get("departures", Series("", table.index)).map(words)
     rows = []

@@ -16,7 +16,15 @@ from repro.audiovisual import synthetic
 from repro.data import manifest
 from repro.papers.cmacc.comparison import METHODS as METHOD_NAMES
 from repro.papers.cmacc.comparison import NAMES, NOWHERE, TARGETS, merged, pretrained_on
-from repro.report.elements import (
+from repro.report.printed import printed
+from repro.report.redraw import Drawing
+from repro.report.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    PURPLE,
+    VERMILLION,
     Look,
     comparable,
     draw_ours,
@@ -30,10 +38,9 @@ from repro.report.elements import (
     only,
     origin,
     panels,
+    settled,
+    styled,
 )
-from repro.report.printed import printed
-from repro.report.redraw import Drawing
-from repro.report.style import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 METHODS = {
     "scratch": Look(METHOD_NAMES["scratch"], GREY, "v"),
