@@ -5,17 +5,15 @@ import os
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
 from repro.data import manifest
 from repro.recipe import choose
 from repro.report.evidence import Evidence
-from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, VERMILLION, legend_below, settled, styled
 from repro.report.verdicts import (
     CANNOT,
     FAILS,
@@ -30,7 +28,9 @@ from repro.report.verdicts import (
 )
 from repro.run import device as devices
 
-COLOURS = {HOLDS: GREEN, FAILS: VERMILLION, UNDECIDED: BLUE, NOT_RUN: PALE, CANNOT: GREY}
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SENTENCES = ["claim", "predicate", "the paper", "but"]  # columns of a notebook's tables that need some width
 
 
@@ -85,24 +85,27 @@ def counted(table: DataFrame) -> DataFrame:
     return counts.rename_axis(index=None, columns=None)
 
 
-@styled()
-def verdicts(counts: DataFrame) -> Figure:
+def verdicts(counts: DataFrame) -> "Figure":
     """A bar for every paper, its verdicts one behind the other with their numbers.
 
     Args:
         counts: of `counted`.
     """
-    figure = Figure(figsize=(COLUMN, 0.8 + 0.3 * len(counts)), layout="constrained")
-    axes = figure.subplots()
-    counts.plot.barh(stacked=True, ax=axes, color=COLOURS, width=0.7, legend=False, xlabel="claims")
-    for bars in axes.containers:
-        numbers = [f"{count:.0f}" if count else "" for count in bars.datavalues]
-        ink = INK if bars.get_label() == NOT_RUN else "white"
-        axes.bar_label(bars, numbers, label_type="center", color=ink)
-    axes.set(ylim=(len(counts) - 0.5, -0.5))
-    axes.tick_params(axis="y", length=0)
-    legend_below(figure, axes.get_legend_handles_labels()[0], 3)
-    return settled(figure)
+    from repro.report import style  # with matplotlib, which `repro claims` does without
+
+    colours = {HOLDS: style.GREEN, FAILS: style.VERMILLION, UNDECIDED: style.BLUE, NOT_RUN: style.PALE,
+               CANNOT: style.GREY}
+    with style.styled():
+        figure, (axes,) = style.panels("", 0.8 + 0.3 * len(counts))
+        counts.plot.barh(stacked=True, ax=axes, color=colours, width=0.7, legend=False, xlabel="claims")
+        for bars in axes.containers:
+            numbers = [f"{count:.0f}" if count else "" for count in bars.datavalues]
+            ink = style.INK if bars.get_label() == NOT_RUN else "white"
+            axes.bar_label(bars, numbers, label_type="center", color=ink)
+        axes.set(ylim=(len(counts) - 0.5, -0.5))
+        axes.tick_params(axis="y", length=0)
+        style.legend_below(figure, axes.get_legend_handles_labels()[0], 3)
+        return style.settled(figure)
 
 
 def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:
