@@ -80,24 +80,14 @@ def usual(cells: DataFrame) -> DataFrame:
 
 
 class Log(NamedTuple):
-    """What a figure needs beside results.
+    """What a figure needs beside results."""
 
-    Attributes:
-        table: in which the cells stand that have it.
-        choose: which of these count, of one data set, smoke runs left out.
-        collect: makes the log from the store and these.
-        columns: that its figure needs, besides those that name its cells.
-        texts: which of its columns, besides these, hold text; all others hold finite numbers.
-        join: puts what the file has so far, if it is there, and the log together, in this order; without it the log
-            replaces the file.
-    """
-
-    table: str
-    choose: Callable[[DataFrame], DataFrame]
-    collect: Callable[[Store, DataFrame], DataFrame]
-    columns: tuple[str, ...]
-    texts: tuple[str, ...] = ()
-    join: Callable[..., DataFrame] | None = None
+    table: str                                              # in which the cells stand that have it
+    choose: Callable[[DataFrame], DataFrame]                # which of these count, of one data set, smoke runs left out
+    collect: Callable[[Store, DataFrame], DataFrame]        # makes the log from the store and these
+    columns: tuple[str, ...]                                # that its figure needs, besides those that name its cells
+    texts: tuple[str, ...] = ()                             # of these that hold text; all others hold finite numbers
+    join: Callable[..., DataFrame] | None = None            # of the file so far, if any, and the log; None replaces it
 
 
 def read(path: Path, declared: Log) -> DataFrame:

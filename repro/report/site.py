@@ -40,21 +40,6 @@ RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "datas
 ENOUGH = 3  # seeds from which a mean and a deviation say something
 NUMBER = Markup(' class="number"')
 DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
-COLUMNS = {
-    "ours": "mean over seeds, in percent: accuracy of the linear probe (or after fine-tuning, where the table is "
-    "about that) at the last epoch, exact over the test samples",
-    "std": "sample standard deviation over seeds",
-    "n_seeds": "how many seeds",
-    "usual": "ours with the recipe unchanged, the same seeds",
-    "published": "the printed number; none belongs to embedded data",
-    "difference": "ours minus the printed number, where the recipe and the data are those of the paper",
-    "linear_unseen": "the probe without the test recordings that repeat a training recording",
-    "linear_standardised": "the probe on readouts whose coordinates all have mean 0 and deviation 1 in training",
-    "knn1": "accuracy of the nearest neighbour by cosine",
-    "embedding_spread": "1 if the embedding has no preferred direction, 0 if it has collapsed to a point",
-    "readout_spread": "the same of the readouts that the probe sees; near 0 they hardly differ",
-    "decoded_scale": "size of decoded sequences relative to the data",
-}
 PLANNED = "repro"  # of the metadata of an output of `repro.notebook.begin`
 WIDGET, WIDGETS = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
 INTERACTIVE = "*Something to move with the mouse stands here: open this notebook in JupyterLab.*"
@@ -63,23 +48,14 @@ SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg
 
 
 class Result(NamedTuple):
-    """The files of one stem in figures/.
+    """The files of one stem in figures/."""
 
-    Attributes:
-        stem: "taxonomy_ucla".
-        files: their names, sorted.
-        caption: of the figure, "" where none is drawn.
-        provenance: what the figure was drawn from: cells, seeds, preset, dataset or log.
-        table: where the CSV is a table of results, without columns that repeat others; None for a log and without one.
-        summary: what its paper says of such a table beside the figure.
-    """
-
-    stem: str
-    files: list[str]
-    caption: str
-    provenance: dict[str, Any]
-    table: DataFrame | None
-    summary: str = ""
+    stem: str                   # "taxonomy_ucla"
+    files: list[str]            # their names, sorted
+    caption: str                # of the figure, "" where none is drawn
+    provenance: dict[str, Any]  # what the figure was drawn from: cells, seeds, preset, dataset or log
+    table: DataFrame | None     # of results, without columns that repeat others; None for a log and without one
+    summary: str = ""           # what its paper says of such a table beside the figure
 
     @property
     def title(self) -> str:
@@ -213,7 +189,6 @@ def _details(result: Result) -> dict[str, Any]:
         "header": list(table),
         "align": {name: NUMBER if pd.api.types.is_numeric_dtype(table[name]) else "" for name in table},
         "rows": [{name: _shown(name, value, exact) for name, value in row.items()} for row in table.to_dict("records")],
-        "columns": COLUMNS,
     }
 
 

@@ -27,19 +27,12 @@ NAMED = 12                    # groups that a legend lists
 
 
 class Panel(NamedTuple):
-    """One moving skeleton.
+    """One moving skeleton."""
 
-    Attributes:
-        title: above it.
-        joints: (T, J, 2), as of `seen_from`.
-        colour: of its bones.
-        behind: (T, J, 2) of a pale skeleton to compare it with, None for no such.
-    """
-
-    title: str
-    joints: np.ndarray
-    colour: str = INK
-    behind: np.ndarray | None = None
+    title: str                          # above it
+    joints: np.ndarray                  # (T, J, 2), as of `seen_from`
+    colour: str = INK                   # of its bones
+    behind: np.ndarray | None = None    # (T, J, 2) of a pale skeleton to compare it with
 
 
 def seen_from(sequence: np.ndarray, azimuth: float, *, up: int = 2) -> np.ndarray:
@@ -121,29 +114,18 @@ def _middle_and_half(joints: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 class Plane(NamedTuple):
-    """Points in the plane of their largest variance.
+    """Points in the plane of their largest variance."""
 
-    Attributes:
-        points: (n, 2) coordinates along the two directions.
-        shares: (2,) of the variance, from 0 to 1; 0 where there is none.
-    """
-
-    points: Tensor
-    shares: Tensor
+    points: Tensor      # (n, 2) coordinates along the two directions
+    shares: Tensor      # (2,) of the variance, from 0 to 1; 0 where there is none
 
 
 class Embedding(NamedTuple):
-    """What one panel shows.
+    """What one panel shows."""
 
-    Attributes:
-        title: above it.
-        plane: of the readouts.
-        neighbours: (k,) points to mark, the nearest first.
-    """
-
-    title: str
-    plane: Plane
-    neighbours: Tensor
+    title: str          # above it
+    plane: Plane        # of the readouts
+    neighbours: Tensor  # (k,) points to mark, the nearest first
 
 
 def principal_plane(points: Tensor) -> Plane:
