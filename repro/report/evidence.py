@@ -32,6 +32,7 @@ from repro.report.verdicts import (
 
 Fields = Mapping[str, object]  # of recipes
 ORIGIN = ["dataset", "preset", "version"]  # of cells whose numbers may be compared
+NO_CELLS = DataFrame(columns=[*ORIGIN, "away"])
 
 
 class Setting:
@@ -64,26 +65,21 @@ class Setting:
         Args:
             departing: what else they depart in from the rows of the table; nothing by default.
         """
-        cells = self._tables.get(table, DataFrame())
-        return cells if cells.empty else cells[self._alike(cells, departing or {}, fields)]
+        cells = self._cells(table)
+        return cells[_alike(cells, departing or {}, fields)]
 
     def values(
         self, table: str, measure: str = "linear", departing: Fields | None = None, **fields: object
     ) -> Series:
         """A measure of those cells by seed, without those that lack it."""
-        cells = self._tables.get(table, DataFrame())
+        cells = self._cells(table)
         if measure not in cells:
             return Series(dtype=float)
-        alike = self._alike(cells, departing or {}, fields)
+        alike = _alike(cells, departing or {}, fields)  # of the columns needed: rows of a hundred are slow to copy
         return _by_seed(cells["seed"].to_numpy()[alike], cells[measure].to_numpy()[alike])
 
-    @staticmethod
-    def _alike(cells: DataFrame, departing: Fields, fields: Fields) -> np.ndarray:
-        """Which cells depart so and have these values, (n,) bool: rows of a hundred columns are slow to copy."""
-        alike = np.array([away == departing for away in cells["away"]], dtype=bool)
-        for name, value in fields.items():
-            alike &= (cells[name] == value).to_numpy() if name in cells else False
-        return alike
+    def _cells(self, table: str) -> DataFrame:
+        return self._tables.get(table, NO_CELLS)
 
     def _deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> Deviation:
         """Between seeds, pooled over the rows of some tables, NaN where none has several seeds.
@@ -92,10 +88,9 @@ class Setting:
             of: "trained" or "random": untrained encoders scatter for other reasons.
         """
         parts = [DataFrame({measure: Series(dtype=float), "label": "", "key": ""})]
-        for cells in (self._tables.get(table, DataFrame()) for table in tables):
-            if measure in cells:
-                kind = (untrained(cells) == (of == "random")).to_numpy()
-                parts.append(cells.loc[self._alike(cells, {}, {}) & kind, [measure, "label", "key"]].dropna())
+        for cells in (self._cells(table) for table in tables if measure in self._cells(table)):
+            alike = _alike(cells, {}, {}) & (untrained(cells) == (of == "random")).to_numpy()
+            parts.append(cells.loc[alike, [measure, "label", "key"]].dropna())
         rows = pd.concat([part for part in parts if len(part)] or parts).drop_duplicates("key")
         return pooled(rows[measure], rows["label"])  # a cell may stand in several tables
 
@@ -151,7 +146,7 @@ class Evidence:
         """
         parts: dict[tuple[str, str, int], dict[str, DataFrame]] = {}
         for table in tables:
-            for origin, cells in self._cells.get(table, DataFrame(columns=ORIGIN)).groupby(ORIGIN):
+            for origin, cells in self._cells.get(table, NO_CELLS).groupby(ORIGIN):
                 parts.setdefault(origin, {})[table] = cells
         settings, versions = [], Counter((dataset, preset) for dataset, preset, _ in parts)
         for (dataset, preset, version), of_tables in parts.items():
@@ -183,6 +178,14 @@ def _named(cells: DataFrame) -> DataFrame:
     pairs = zip(cells["setting"], cells["departures"], strict=True)
     away = Series([{**setting, **departures} for setting, departures in pairs], cells.index, dtype=object)
     return cells.assign(label=labels(cells), away=away)
+
+
+def _alike(cells: DataFrame, departing: Fields, fields: Fields) -> np.ndarray:
+    """Which cells depart so and have these values, (n,) bool."""
+    alike = np.array([away == departing for away in cells["away"]], dtype=bool)
+    for name, value in fields.items():
+        alike &= (cells[name] == value).to_numpy() if name in cells else False
+    return alike
 
 
 def _by_seed(seeds: Collection[int], values: Collection[float]) -> Series:
