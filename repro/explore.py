@@ -1,6 +1,6 @@
 """A look into trained skeleton models with a mouse, in JupyterLab: the widgets of `notebooks/explore.ipynb`.
 
-A view is a picture with controls above it. The pictures come from `skeleton_animation`, `embedding_plane`,
+A view is a picture with controls above it. The pictures come from `repro.report.views`,
 `target_distributions` and `selection_steps`, what they show from finished runs by `explored_runs`.
 """
 
@@ -18,9 +18,8 @@ from repro.papers.cmacc import selection_steps
 from repro.papers.sce import target_distributions
 from repro.papers.taxonomy import explored_runs
 from repro.papers.taxonomy.explored_runs import ExploredRun
-from repro.report.embedding_plane import Embedding, embedding_planes, neighbours, principal_plane
-from repro.report.skeleton_animation import Animation, Panel, seen_from
 from repro.report.style import BLUE, VERMILLION
+from repro.report.views import Animation, Embedding, Panel, embedding_planes, neighbours, principal_plane, seen_from
 from repro.run import device as devices
 from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet

@@ -14,7 +14,7 @@ from smoke_runs import smoke_runs
 from repro import explore
 from repro.papers.cmacc import selection_steps
 from repro.papers.taxonomy.explored_runs import augmented, sequence_of
-from repro.report.embedding_plane import neighbours
+from repro.report.views import neighbours
 from repro.run.store import Store
 from repro.skeleton import ntu
 

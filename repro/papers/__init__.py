@@ -115,14 +115,14 @@ def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
     A table's cells on a data set, by one preset, whose seeds cannot be averaged are no evidence; stderr says so.
 
     Args:
-        dataset, preset, seeds: which cells, as for `repro.report.stored.stored`.
+        dataset, preset, seeds: which cells, as for `repro.report.logs.stored`.
 
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do.
     """
     from repro.data import manifest
     from repro.report.evidence import Evidence
-    from repro.report.stored import stored
+    from repro.report.logs import stored
     from repro.table import standing, without_mixed
 
     found = standing(tables().values(), stored(dataset, preset=preset, seeds=seeds))

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pandas as pd
 from pandas import DataFrame
 
-from repro.report.discrepancies import Measure, not_measured, paired_means
-from repro.report.evidence import Check, Estimates, Evidence, Setting
+from repro.report.evidence import Check, Estimates, Evidence, Measure, Setting, not_measured, paired_means
 from repro.report.evidence import of_log as finding_of_log
 from repro.report.printed import PAPERS
 from repro.report.verdicts import (

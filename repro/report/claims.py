@@ -1,11 +1,11 @@
-"""Checkable sentences of papers with their verdicts, and what we measured where papers contradict themselves."""
+"""The judged sentences of the papers and what we measured where they contradict themselves: rows, texts, a figure."""
 
 import html
 import os
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pandas import DataFrame
@@ -14,9 +14,22 @@ from pandas.io.formats.style import Styler
 from repro.data import manifest
 from repro.recipe import choose
 from repro.report.evidence import Evidence
-from repro.report.levels import LEVELS
-from repro.report.verdicts import NOT_MEASURED, VERDICTS, Claim, Discrepancy
+from repro.report.verdicts import (
+    CANNOT,
+    FAILS,
+    HOLDS,
+    LEVELS,
+    NOT_MEASURED,
+    NOT_RUN,
+    UNDECIDED,
+    VERDICTS,
+    Claim,
+    Discrepancy,
+)
 from repro.run import device as devices
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SENTENCES = ["claim", "predicate", "the paper", "but"]  # columns of a notebook's tables that need some width
 
@@ -29,13 +42,11 @@ def judge(claims: Sequence[Claim], evidence: Evidence) -> DataFrame:
         id, paper, place, claim (in our words), predicate, verdict, level, evidence, identity (whether by algebra
         alone), figures (names of files in figures/).
     """
-    rows = []
-    for claim in claims:
-        found = claim.check(evidence)
-        row = {"id": claim.id, "paper": claim.paper, "place": claim.place, "claim": claim.says}
-        row |= {"predicate": claim.predicate, **found._asdict(), "identity": claim.identity}
-        rows.append(row | {"figures": evidence.figures(claim.figures)})
-    return DataFrame(rows)
+    return DataFrame([
+        {"id": claim.id, "paper": claim.paper, "place": claim.place, "claim": claim.says, "predicate": claim.predicate,
+         **claim.check(evidence)._asdict(), "identity": claim.identity, "figures": evidence.figures(claim.figures)}
+        for claim in claims
+    ])
 
 
 def chosen(table: DataFrame, *, paper: str = "all", verdict: str = "all", level: str = "all") -> DataFrame:
@@ -45,7 +56,7 @@ def chosen(table: DataFrame, *, paper: str = "all", verdict: str = "all", level:
         table: of `judge`.
         paper: "all", or as the table calls it, such as "CM-ACC".
         verdict: "all" or one of `verdicts.VERDICTS`.
-        level: "all" or one of `levels.LEVELS`.
+        level: "all" or one of `verdicts.LEVELS`.
 
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do.
@@ -61,9 +72,9 @@ def chosen(table: DataFrame, *, paper: str = "all", verdict: str = "all", level:
 def measured_discrepancies(discrepancies: Sequence[Discrepancy], evidence: Evidence) -> DataFrame:
     """One row per discrepancy: id, paper, place, paper_says, others_say, here (what we take), measured."""
     return DataFrame([
-        {"id": each.id, "paper": each.paper, "place": each.place, "paper_says": each.paper_says,
-         "others_say": each.others_say, "here": each.here, "measured": each.measure(evidence) or NOT_MEASURED}
-        for each in discrepancies
+        {"id": row.id, "paper": row.paper, "place": row.place, "paper_says": row.paper_says,
+         "others_say": row.others_say, "here": row.here, "measured": row.measure(evidence) or NOT_MEASURED}
+        for row in discrepancies
     ])
 
 
@@ -72,6 +83,29 @@ def counted(table: DataFrame) -> DataFrame:
     counts = pd.crosstab(table["paper"], table["verdict"])
     counts = counts.reindex(index=table["paper"].unique(), columns=VERDICTS, fill_value=0)
     return counts.rename_axis(index=None, columns=None)
+
+
+def verdicts(counts: DataFrame) -> "Figure":
+    """A bar for every paper, its verdicts one behind the other with their numbers.
+
+    Args:
+        counts: of `counted`.
+    """
+    from repro.report import style  # with matplotlib, which `repro claims` does without
+
+    colours = {HOLDS: style.GREEN, FAILS: style.VERMILLION, UNDECIDED: style.BLUE, NOT_RUN: style.PALE,
+               CANNOT: style.GREY}
+    with style.styled():
+        figure, (axes,) = style.panels("", 0.8 + 0.3 * len(counts))
+        counts.plot.barh(stacked=True, ax=axes, color=colours, width=0.7, legend=False, xlabel="claims")
+        for bars in axes.containers:
+            numbers = [f"{count:.0f}" if count else "" for count in bars.datavalues]
+            ink = style.INK if bars.get_label() == NOT_RUN else "white"
+            axes.bar_label(bars, numbers, label_type="center", color=ink)
+        axes.set(ylim=(len(counts) - 0.5, -0.5))
+        axes.tick_params(axis="y", length=0)
+        style.legend_below(figure, axes.get_legend_handles_labels()[0], 3)
+        return style.settled(figure)
 
 
 def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:
@@ -92,17 +126,17 @@ def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None)
 def shown(table: DataFrame) -> Styler:
     """The claims for a notebook, with links to the figures where it is known in which folder the notebook is."""
     columns = ["id", "paper", "place", "claim", "predicate", "verdict", "level", "evidence", "figures"]
-    return _read(table[columns], {"figures": _links})
+    return _in_columns(table[columns], {"figures": _links})
 
 
 def shown_discrepancies(table: DataFrame) -> Styler:
     """The discrepancies for a notebook, under headings that one reads from left to right."""
-    return _read(table.rename(columns={"paper_says": "the paper", "others_say": "but"}), {})
+    return _in_columns(table.rename(columns={"paper_says": "the paper", "others_say": "but"}), {})
 
 
-def _read(table: DataFrame, formats: dict[str, Callable[[Any], str]]) -> Styler:
+def _in_columns(table: DataFrame, formats: Mapping[str, Callable[[Any], str]]) -> Styler:
     """A table of texts, which are no HTML but for what `formats` makes."""
-    style = table.style.hide(axis="index").format(dict.fromkeys(table.columns, html.escape) | formats)
+    style = table.style.hide(axis="index").format({**dict.fromkeys(table.columns, html.escape), **formats})
     style = style.set_properties(**{"text-align": "left", "vertical-align": "top"})
     style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
     style = style.set_properties(subset=table.columns.intersection(SENTENCES), **{"min-width": "12em"})
@@ -110,16 +144,13 @@ def _read(table: DataFrame, formats: dict[str, Callable[[Any], str]]) -> Styler:
 
 
 def _links(files: list[str]) -> str:
-    """Files of figures, breakable; anchors without an address are plain text, and the report gives them its own."""
-    folder = _figures_from_the_notebook()
-    addresses = [f' href="{folder}/{file}"' if folder else "" for file in files]
-    names = [file.replace("_", "_<wbr>") for file in files]
-    parts = zip(files, addresses, names, strict=True)
-    return ", ".join(f'<a data-figure="{file}"{address}>{name}</a>' for file, address, name in parts)
+    """Files of figures, breakable; anchors without an address are plain text, and the report gives them its own.
 
-
-def _figures_from_the_notebook() -> str:
-    """The way from a notebook to figures/. A Jupyter server tells its kernels where their notebook is; else nothing."""
+    A Jupyter server tells its kernels where their notebook is; nobody else does.
+    """
     notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
-    figures = manifest.project_root() / "figures"
-    return Path(os.path.relpath(figures, notebook.parent)).as_posix() if notebook.is_absolute() else ""
+    folder = manifest.project_root() / "figures"
+    way = f"{Path(os.path.relpath(folder, notebook.parent)).as_posix()}/" if notebook.is_absolute() else ""
+    addresses = [f' href="{way}{file}"' if way else "" for file in files]
+    return ", ".join(f'<a data-figure="{file}"{address}>{file.replace("_", "_<wbr>")}</a>'
+                     for file, address in zip(files, addresses, strict=True))

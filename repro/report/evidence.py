@@ -1,6 +1,7 @@
 """What verdicts rest on: finished cells by data set and recipe, and the logs beside the figures."""
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -10,31 +11,28 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.report.levels import EMBEDDED, PAPER, level_of, rank
+from repro.report.logs import labels, untrained
 from repro.report.printed import names
-from repro.report.stored import labels, untrained
 from repro.report.verdicts import (
     CANNOT,
+    EMBEDDED,
     NOT_RUN,
+    PAPER,
     UNKNOWN,
     Deviation,
     Estimate,
+    Estimates,
     Finding,
     difference,
     from_printed,
+    level_of,
     pooled,
+    rank,
 )
 
-Estimates = Mapping[str, Estimate | None]
+Fields = Mapping[str, object]  # of recipes
 ORIGIN = ["dataset", "preset", "version"]  # of cells whose numbers may be compared
-
-
-def by_seed(cells: DataFrame, measure: str) -> Series:
-    """A measure of cells by seed, without those that lack it."""
-    if measure not in cells:
-        return Series(dtype=float)
-    values = {seed: value for seed, value in zip(cells["seed"], cells[measure], strict=True) if pd.notna(value)}
-    return Series(values, dtype=float).sort_index()
+NO_CELLS = DataFrame(columns=[*ORIGIN, "away"])
 
 
 class Setting:
@@ -43,7 +41,7 @@ class Setting:
     Attributes:
         dataset: its label.
         preset: of the recipes.
-        level: how far these carry, one of `levels.LEVELS`.
+        level: how far these carry, one of `verdicts.LEVELS`.
         version: of their training, where there are cells of another one beside them; else None.
     """
 
@@ -61,32 +59,27 @@ class Setting:
         tables = {name: cells[cells[field].isin(values)] for name, cells in self._tables.items()}
         return Setting(self.dataset, self.preset, tables, self.version)
 
-    def rows(self, table: str, departing: Mapping[str, object] | None = None, **fields: object) -> DataFrame:
+    def rows(self, table: str, departing: Fields | None = None, **fields: object) -> DataFrame:
         """Cells of a table whose recipes have these values.
 
         Args:
             departing: what else they depart in from the rows of the table; nothing by default.
         """
-        cells = self._tables.get(table, DataFrame())
-        return cells if cells.empty else cells[self._alike(cells, departing, fields)]
+        cells = self._cells(table)
+        return cells[_alike(cells, departing or {}, fields)]
 
     def values(
-        self, table: str, measure: str = "linear", departing: Mapping[str, object] | None = None, **fields: object
+        self, table: str, measure: str = "linear", departing: Fields | None = None, **fields: object
     ) -> Series:
         """A measure of those cells by seed, without those that lack it."""
-        cells = self._tables.get(table, DataFrame())
+        cells = self._cells(table)
         if measure not in cells:
             return Series(dtype=float)
-        return by_seed(cells.loc[self._alike(cells, departing, fields), ["seed", measure]], measure)
+        alike = _alike(cells, departing or {}, fields)  # of the columns needed: rows of a hundred are slow to copy
+        return _by_seed(cells["seed"].to_numpy()[alike], cells[measure].to_numpy()[alike])
 
-    @staticmethod
-    def _alike(cells: DataFrame, departing: Mapping[str, object] | None, fields: Mapping[str, object]) -> np.ndarray:
-        """Which cells depart so and have these values, (n,) bool: rows of a hundred columns are slow to copy."""
-        wanted = dict(departing or {})
-        alike = np.array([away == wanted for away in cells["away"]], dtype=bool)
-        for name, value in fields.items():
-            alike &= (cells[name] == value).to_numpy() if name in cells else False
-        return alike
+    def _cells(self, table: str) -> DataFrame:
+        return self._tables.get(table, NO_CELLS)
 
     def _deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> Deviation:
         """Between seeds, pooled over the rows of some tables, NaN where none has several seeds.
@@ -94,42 +87,30 @@ class Setting:
         Args:
             of: "trained" or "random": untrained encoders scatter for other reasons.
         """
-        parts = [DataFrame(columns=["value", "label", "key"])]
-        for table in tables:
-            cells = self._tables.get(table, DataFrame())
-            if measure in cells:
-                chosen = self._alike(cells, None, {}) & (untrained(cells) == (of == "random")).to_numpy()
-                part = cells.loc[chosen, [measure, "label", "key"]].dropna(subset=measure)
-                parts.append(part.rename(columns={measure: "value"}))
-        joined = pd.concat([part for part in parts if len(part)] or parts).drop_duplicates("key")
-        return pooled(joined["value"], joined["label"])  # a cell may stand in several tables
+        parts = [DataFrame({measure: Series(dtype=float), "label": "", "key": ""})]
+        for cells in (self._cells(table) for table in tables if measure in self._cells(table)):
+            alike = _alike(cells, {}, {}) & (untrained(cells) == (of == "random")).to_numpy()
+            parts.append(cells.loc[alike, [measure, "label", "key"]].dropna())
+        rows = pd.concat([part for part in parts if len(part)] or parts).drop_duplicates("key")
+        return pooled(rows[measure], rows["label"])  # a cell may stand in several tables
 
     def difference(
-        self,
-        table: str,
-        first: Mapping[str, object],
-        second: Mapping[str, object],
-        measure: str = "linear",
-        *,
-        like: tuple[str, ...] = (),
+        self, table: str, first: Fields, second: Fields, measure: str = "linear", *, like: tuple[str, ...] = ()
     ) -> Estimate | None:
         """The first cells minus the second ones, each given by fields of their recipes.
 
         Args:
             like: other tables whose seeds tell how far those of this one scatter.
         """
-        sides = (self.values(table, measure, **dict(fields)) for fields in (first, second))
+        sides = (self.values(table, measure, **fields) for fields in (first, second))
         return difference(*sides, self.deviation(table, *like, measure=measure))
 
-    def paired(
-        self, table: str, first: Mapping[str, object], second: Mapping[str, object], measure: str = "linear"
-    ) -> Estimate | None:
+    def paired(self, table: str, first: Fields, second: Fields, measure: str = "linear") -> Estimate | None:
         """As `difference`, but of unknown error unless two seeds are shared.
 
         For encoders that may have collapsed: how far others scatter says nothing about them.
         """
-        sides = (self.values(table, measure, **dict(fields)) for fields in (first, second))
-        return difference(*sides, UNKNOWN)
+        return difference(*(self.values(table, measure, **fields) for fields in (first, second)), UNKNOWN)
 
     def from_printed(
         self, table: str, published: float, measure: str = "linear", *, of: str = "trained", **fields: object
@@ -140,8 +121,8 @@ class Setting:
 
     def targets(self, table: str) -> list[str]:
         """Where the encoders of a table were fine-tuned, if they were."""
-        found = self.rows(table)
-        return sorted({name for text in found.get("targets", ()) for name in text.split(",")} & set(found.columns))
+        cells = self.rows(table)
+        return sorted({name for text in cells.get("targets", ()) for name in text.split(",")} & set(cells.columns))
 
 
 class Evidence:
@@ -153,10 +134,11 @@ class Evidence:
     """
 
     def __init__(self, cells: Mapping[str, DataFrame], folder: Path) -> None:
-        self._cells = {table: _named(found[found["preset"] != "smoke"]) for table, found in cells.items()}
+        self._cells = {table: _named(of_table[of_table["preset"] != "smoke"]) for table, of_table in cells.items()}
         self.folder = folder
+        self.settings = functools.cache(self._settings)
 
-    def settings(self, *tables: str) -> list[Setting]:
+    def _settings(self, *tables: str) -> list[Setting]:
         """One for every data set, preset and version of the training with cells of one of the tables.
 
         Those that carry furthest come first, of equal ones those with most cells but for seeds, then the newest:
@@ -164,34 +146,31 @@ class Evidence:
         """
         parts: dict[tuple[str, str, int], dict[str, DataFrame]] = {}
         for table in tables:
-            for place, cells in self._cells.get(table, DataFrame(columns=ORIGIN)).groupby(ORIGIN):
-                parts.setdefault(place, {})[table] = cells
-        found, versions = [], Counter((dataset, preset) for dataset, preset, _ in parts)
+            for origin, cells in self._cells.get(table, NO_CELLS).groupby(ORIGIN):
+                parts.setdefault(origin, {})[table] = cells
+        settings, versions = [], Counter((dataset, preset) for dataset, preset, _ in parts)
         for (dataset, preset, version), of_tables in parts.items():
             entries = sum(cells["label"].nunique() for cells in of_tables.values())
-            named = version if versions[dataset, preset] > 1 else None
-            found.append((Setting(dataset, preset, of_tables, named), entries, version))
-        found.sort(key=lambda each: (rank(each[0].level), each[0].dataset, each[0].preset, -each[1], -each[2]))
-        return [setting for setting, *_ in found]
+            setting = Setting(dataset, preset, of_tables, version if versions[dataset, preset] > 1 else None)
+            settings.append(((rank(setting.level), dataset, preset, -entries, -version), setting))
+        return [setting for _, setting in sorted(settings, key=lambda pair: pair[0])]
 
     def setting(self, dataset: str, preset: str, *tables: str) -> Setting:
         """That one, without cells if there are none."""
-        found = [each for each in self.settings(*tables) if (each.dataset, each.preset) == (dataset, preset)]
-        return found[0] if found else Setting(dataset, preset, {})
+        settings = self.settings(*tables)
+        alike = [setting for setting in settings if (setting.dataset, setting.preset) == (dataset, preset)]
+        return alike[0] if alike else Setting(dataset, preset, {})
 
     def logs(self, name: str) -> list[DataFrame]:
         """The logs of a figure, one for every data set, those that carry furthest first."""
-        found = [pd.read_csv(path) for path in sorted(self.folder.glob(f"{name}_*.csv"))]
-        return sorted(found, key=lambda log: rank(level_of(log["dataset"].iloc[0], log["preset"].iloc[0])))
+        logs = [pd.read_csv(path) for path in sorted(self.folder.glob(f"{name}_*.csv"))]
+        return sorted(logs, key=lambda log: rank(_level_of_log(log)))
 
     def figures(self, names: Iterable[str]) -> list[str]:
         """PNG files in the folder that are called by one of the names, or else begin with it and a data set."""
         files = sorted(path.name for path in self.folder.glob("*.png"))
-        found = []
-        for name in names:
-            exact = f"{name}.png"
-            found += [exact] if exact in files else [file for file in files if file.startswith(f"{name}_")]
-        return found
+        return [file for name in names for file in files
+                if file == f"{name}.png" or (file.startswith(f"{name}_") and f"{name}.png" not in files)]
 
 
 def _named(cells: DataFrame) -> DataFrame:
@@ -201,7 +180,26 @@ def _named(cells: DataFrame) -> DataFrame:
     return cells.assign(label=labels(cells), away=away)
 
 
+def _alike(cells: DataFrame, departing: Fields, fields: Fields) -> np.ndarray:
+    """Which cells depart so and have these values, (n,) bool."""
+    alike = np.array([away == departing for away in cells["away"]], dtype=bool)
+    for name, value in fields.items():
+        alike &= (cells[name] == value).to_numpy() if name in cells else False
+    return alike
+
+
+def _by_seed(seeds: Collection[int], values: Collection[float]) -> Series:
+    """A measure by seed, without cells that lack it; of a seed's cells the last."""
+    known = {seed: value for seed, value in zip(seeds, values, strict=True) if pd.notna(value)}
+    return Series(known, dtype=float).sort_index()
+
+
+def _level_of_log(log: DataFrame) -> str:
+    return level_of(log["dataset"].iloc[0], log["preset"].iloc[0])
+
+
 Check = Callable[[Evidence], Finding]
+Measure = Callable[[Evidence], str]
 
 
 def measured(
@@ -218,7 +216,7 @@ def measured(
         tables: whose cells it needs.
         compare: the differences in a setting by name, None where a side is missing; empty if it is not concerned.
         judge: `verdicts.above`, `within` or `reproduced` with its bound.
-        datasets: which count, all by default; embedded data always do.
+        datasets: which count, all by default; those that come with the package always do.
         numbers: the claim is on printed numbers, on which only the paper's recipe on real data has a say.
     """
 
@@ -229,13 +227,16 @@ def measured(
             if concerned and (setting.level == PAPER or not numbers):
                 estimates = compare(setting)
                 if any(estimate is not None for estimate in estimates.values()):
-                    findings.append((setting, _found(setting, estimates, judge(estimates))))
+                    findings.append((setting, judge(estimates), estimates))
         if not findings:
             where = [" or ".join(tables), " or ".join(datasets), "paper recipe on real data" if numbers else ""]
             return Finding(NOT_RUN, "", f"none of the cells compared is finished ({'; '.join(filter(None, where))})")
-        (_, first), *others = findings
-        also = [f"{setting}: {finding.verdict}" for setting, finding in others]
-        return first._replace(evidence=". Also ".join(filter(None, (first.evidence, "; ".join(also)))))
+        (first, verdict, estimates), *others = findings
+        numbers_of_first = [f"{name} {estimate}" for name, estimate in estimates.items() if estimate is not None]
+        missing = ", ".join(name for name, estimate in estimates.items() if estimate is None)
+        text = f"{first}: {'; '.join([*numbers_of_first, *([f'not run: {missing}'] if missing else [])])}"
+        also = "; ".join(f"{setting}: {other}" for setting, other, _ in others)
+        return Finding(verdict, first.level, f"{text}. Also {also}" if also else text)
 
     return check
 
@@ -251,14 +252,49 @@ def unprinted(evidence: Evidence, table: str, what: str) -> Finding:
     return Finding(CANNOT, "", f"{what} (not in the text we had)")
 
 
-def of_log(log: DataFrame, verdict: str, told: str) -> Finding:
+def of_log(log: DataFrame, verdict: str, numbers: str) -> Finding:
     """A finding on the log of a figure."""
-    dataset, preset = log["dataset"].iloc[0], log["preset"].iloc[0]
-    return Finding(verdict, level_of(dataset, preset), f"{dataset}, {preset} recipe: {told}")
+    origin = f"{log['dataset'].iloc[0]}, {log['preset'].iloc[0]} recipe"
+    return Finding(verdict, _level_of_log(log), f"{origin}: {numbers}")
 
 
-def _found(setting: Setting, estimates: Estimates, verdict: str) -> Finding:
-    told = [f"{name} {each}" for name, each in estimates.items() if each is not None]
-    missing = [name for name, each in estimates.items() if each is None]
-    told += [f"not run: {', '.join(missing)}"] if missing else []
-    return Finding(verdict, setting.level, f"{setting}: {'; '.join(told)}")
+def departing(*tables: str, **changes: object) -> Measure:
+    """What a departure from the recipe changes, over the seeds that both sides have; empty where it was not run.
+
+    Args:
+        tables: where such cells are looked for.
+        changes: fields of the recipe.
+    """
+
+    def measure(evidence: Evidence) -> str:
+        pairs = itertools.product(evidence.settings(*tables), tables)
+        return "; ".join(filter(None, (_changed(setting, table, changes) for setting, table in pairs)))
+
+    return measure
+
+
+def _changed(setting: Setting, table: str, changes: Fields) -> str:
+    """Accuracies with the departure and without, in one setting, for every row of a table."""
+    away, usual, parts = setting.rows(table, changes), setting.rows(table), []
+    if away.empty or usual.empty:
+        return ""
+    left = [{name: value for name, value in cell.items() if name not in changes} for cell in away["changes"]]
+    rows = away.groupby(labels(away.assign(changes=left)))
+    measures = usual.columns.intersection(setting.targets(table) or ["linear"])
+    for (name, cells), measure in itertools.product(rows, measures):
+        sides = (_by_seed(side["seed"], side[measure]) for side in (cells, usual[usual["label"] == name]))
+        if means := paired_means(*sides):
+            parts.append(f"{name}{'' if measure == 'linear' else f', {measure},'} {means}")
+    return f"{setting}: {', '.join(parts)}" if parts else ""
+
+
+def paired_means(changed: Series, usual: Series) -> str:
+    """Both means over the seeds they share: "79.8 instead of 81.3 (1 seed)"; empty if they share none."""
+    shared = changed.index.intersection(usual.index)
+    seeds = "1 seed" if len(shared) == 1 else f"{len(shared)} seeds"
+    return f"{changed[shared].mean():.1f} instead of {usual[shared].mean():.1f} ({seeds})" if len(shared) else ""
+
+
+def not_measured(evidence: Evidence) -> str:
+    """Of what we neither ran nor can compute."""
+    return ""

@@ -1,67 +1,112 @@
-"""What figures need beside results, from the folders of finished cells; exported as CSV files of their own."""
+"""Finished cells as the reader's side takes them, and the logs that figures need of their folders, as CSV files."""
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
+from repro.data import manifest
 from repro.data.disk import write_atomically
-from repro.report.stored import labels
-from repro.run.export import whole_lines
+from repro.recipe import choose, in_words, parse_numbers
+from repro.run.export import everything, whole_lines
 from repro.run.finished import read_table
 from repro.run.store import Store, parse_json
 
+PRESETS = ("paper", "quick", "smoke")
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
 TEXTS = ("key", "dataset", "preset")  # those of them that are no numbers
 AGAIN = ("export it again where its cells were trained, with `repro results export`, or restore it from version "
          "control")
 
 
-class Log(NamedTuple):
-    """What a figure needs beside results.
+def stored(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> DataFrame:
+    """Finished cells of one data set, preset and some seeds, as `run.export.everything` gives them.
 
-    Attributes:
-        table: in which the cells stand that have it.
-        choose: which of these count, of one data set, smoke runs left out.
-        collect: makes the log from the store and these.
-        columns: that its figure needs, besides those that name its cells.
-        texts: which of its columns, besides these, hold text; all others hold finite numbers.
-        join: puts what the file has so far, if it is there, and the log together, in this order; without it the log
-            replaces the file.
+    Args:
+        dataset: "all" or a name in `repro data list`; a part or copy of a data set counts as it.
+        preset: "paper", "quick", "smoke", or "auto": all but smoke runs.
+        seeds: "all", or a comma list of whole numbers.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
     """
+    choose("dataset", dataset, ("all", *manifest.names()))
+    choose("preset", preset, ("auto", *PRESETS))
+    numbers = None if seeds == "all" else parse_numbers("seeds", seeds)
+    cells = everything()
+    cells = cells[cells["preset"] == preset] if preset != "auto" else cells[cells["preset"] != "smoke"]
+    if dataset != "all":
+        cells = cells[cells["dataset"].map(manifest.plain) == dataset]
+    return cells if numbers is None else cells[cells["seed"].isin(numbers)]
 
-    table: str
-    choose: Callable[[DataFrame], DataFrame]
-    collect: Callable[[Store, DataFrame], DataFrame]
-    columns: tuple[str, ...]
-    texts: tuple[str, ...] = ()
-    join: Callable[..., DataFrame] | None = None
+
+def labels(cells: DataFrame) -> Series:
+    """What people are told that cells of a table are, but for their seeds: "AE, layers=3"."""
+    pairs = zip(cells["named"], cells["changes"], strict=True)
+    names = [", ".join(filter(None, (name, in_words(changes)))) for name, changes in pairs]
+    return Series(names, cells.index, dtype=object)
 
 
-def read(path: Path, wanted: Log) -> DataFrame:
+def untrained(rows: DataFrame, named: Collection[str] = ("named",)) -> Series:
+    """Which cells, or rows of a table, are of networks that were not trained, "random" in a column that names these.
+
+    Args:
+        named: the columns; those of tables are what studies call them, as "objectives" and "method".
+    """
+    return (rows[rows.columns.intersection(list(named))] == "random").any(axis="columns")
+
+
+def fullest(cells: DataFrame) -> DataFrame:
+    """Cells of the preset that has most, of what differs in its version alone the newest, in the order of their names.
+
+    Seeds of one version are never mixed with another's.
+    """
+    cells = cells.assign(entry=labels(cells))
+    presets = cells["preset"].tolist()
+    of_preset = cells[cells["preset"] == max(sorted(set(presets)), key=presets.count, default=None)]
+    newest = of_preset.groupby("entry")["version"].transform("max")
+    return of_preset[of_preset["version"] == newest].sort_values(["entry", "seed"])
+
+
+def usual(cells: DataFrame) -> DataFrame:
+    """Those of `fullest` that depart from the rows of their table in nothing."""
+    return fullest(cells[~cells["departures"].map(bool) & ~cells["setting"].map(bool)])
+
+
+class Log(NamedTuple):
+    """What a figure needs beside results."""
+
+    table: str                                              # in which the cells stand that have it
+    choose: Callable[[DataFrame], DataFrame]                # which of these count, of one data set, smoke runs left out
+    collect: Callable[[Store, DataFrame], DataFrame]        # makes the log from the store and these
+    columns: tuple[str, ...]                                # that its figure needs, besides those that name its cells
+    texts: tuple[str, ...] = ()                             # of these that hold text; all others hold finite numbers
+    join: Callable[..., DataFrame] | None = None            # of the file so far, if any, and the log; None replaces it
+
+
+def read(path: Path, declared: Log) -> DataFrame:
     """An exported log, with the columns that its figure needs and those that name its cells.
 
     Raises:
         ValueError: if the file is damaged, a column is missing, or a value is no finite number where one should be.
     """
-    texts = [*TEXTS, *wanted.texts]
+    texts = [*TEXTS, *declared.texts]
     try:
         text = path.read_text(encoding="utf-8")
         list(whole_lines(io.StringIO(text)))  # pandas would pad a line that is cut
         log = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(texts, str), keep_default_na=False)
+        if missing := [name for name in (*NAMED, *declared.columns) if name not in log]:
+            raise ValueError(f"it has no column {missing[0]!r}")
+        for name in log.columns.difference(texts):
+            if log[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all():
+                raise ValueError(f"{name!r} holds other than finite numbers")
     except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); {AGAIN}") from error
-    missing = [name for name in (*NAMED, *wanted.columns) if name not in log]
-    if missing:
-        raise ValueError(f"{path} has no column {missing[0]!r}; {AGAIN}")
-    for name in log.columns.difference(texts):
-        if log[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all():
-            raise ValueError(f"{path} is damaged ({name!r} holds other than finite numbers); {AGAIN}")
     return log
 
 
@@ -75,15 +120,15 @@ def export(kept: Mapping[str, Log], cells: Mapping[str, DataFrame], store: Store
         folder: gets `<name>_<dataset>.csv`.
     """
     written = []
-    for name, wanted in kept.items():
-        found = cells[wanted.table]
-        for dataset, of_dataset in found[found["preset"] != "smoke"].groupby("dataset"):
-            log = wanted.collect(store, wanted.choose(of_dataset))
+    for name, declared in kept.items():
+        of_table = cells[declared.table]
+        for dataset, of_dataset in of_table[of_table["preset"] != "smoke"].groupby("dataset"):
+            log = declared.collect(store, declared.choose(of_dataset))
             if not log.empty:
                 path = folder / f"{name}_{slug(dataset)}.csv"
-                if wanted.join:
-                    earlier = [read(path, wanted)] if path.exists() else []
-                    log = wanted.join(*earlier, log)
+                if declared.join:
+                    earlier = [read(path, declared)] if path.exists() else []
+                    log = declared.join(*earlier, log)
                 write_atomically(path, lambda temporary, log=log: log.to_csv(temporary, index=False))
                 written.append(path)
     return written
@@ -92,23 +137,6 @@ def export(kept: Mapping[str, Log], cells: Mapping[str, DataFrame], store: Store
 def slug(dataset: str) -> str:
     """A data set's label as part of a file's name: "cifar10 (my copy.npz)" gives "cifar10_my_copy_npz"."""
     return re.sub(r"\W+", "_", dataset).strip("_")
-
-
-def fullest(cells: DataFrame) -> DataFrame:
-    """Cells of the preset that has most, of what differs in its version alone the newest, in the order of their names.
-
-    Seeds of one version are never mixed with another's.
-    """
-    cells = cells.assign(entry=labels(cells))
-    presets = cells["preset"].tolist()
-    chosen = cells[cells["preset"] == max(sorted(set(presets)), key=presets.count, default=None)]
-    newest = chosen.groupby("entry")["version"].transform("max")
-    return chosen[chosen["version"] == newest].sort_values(["entry", "seed"])
-
-
-def usual(cells: DataFrame) -> DataFrame:
-    """Those of `fullest` that depart from the rows of their table in nothing."""
-    return fullest(cells[~cells["departures"].map(bool) & ~cells["setting"].map(bool)])
 
 
 def joined(name: str, store: Store, cells: DataFrame) -> DataFrame:
@@ -126,6 +154,12 @@ def seeds_of_first(name: str, store: Store, cells: DataFrame) -> DataFrame:
     """That file of all seeds of the first of the cells that has it."""
     entries = [cell["entry"] for cell, _ in _files(name, store, cells)]
     return joined(name, store, cells[cells["entry"] == entries[0]]) if entries else DataFrame()
+
+
+def _files(name: str, store: Store, cells: DataFrame) -> list[tuple[dict[str, Any], Path]]:
+    """Cells that have a file of that name, and where it is."""
+    pairs = [(cell, store.folder(cell["key"]) / name) for cell in cells.to_dict("records")]
+    return [(cell, path) for cell, path in pairs if path.exists()]
 
 
 def named(rows: DataFrame, cell: Mapping[str, Any]) -> DataFrame:
@@ -147,27 +181,22 @@ def by_epoch(path: Path, cell: Mapping[str, Any], terms: list[str]) -> DataFrame
 
 
 def lines_of(path: Path, columns: Sequence[str]) -> DataFrame:
-    """Columns of the lines of a progress.jsonl.
+    """Columns of the lines of a progress.jsonl, all numbers.
 
     Raises:
         ValueError: if a line is damaged, or lacks a column.
     """
-    rows = []
+    rows: list[dict[str, float]] = []
     try:
         for line in path.read_text().splitlines():
             values = parse_json(line)
-            rows.append({name: values[name] for name in columns})
-            if not all(type(value) in (int, float) for value in rows[-1].values()):
-                raise TypeError(f"{rows.pop()} are not all numbers")
+            row = {name: values[name] for name in columns}
+            if not all(type(value) in (int, float) for value in row.values()):
+                raise TypeError(f"{row} are not all numbers")
+            rows.append(row)
         if not rows:
             raise ValueError("it is empty")
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} cannot be read beyond line {len(rows)} ({type(error).__name__}: {error}); delete "
                          "that folder and run the table again") from error
     return DataFrame(rows)
-
-
-def _files(name: str, store: Store, cells: DataFrame) -> list[tuple[dict[str, Any], Path]]:
-    """Cells that have a file of that name, and where it is."""
-    found = [(cell, store.folder(cell["key"]) / name) for cell in cells.to_dict("records")]
-    return [(cell, path) for cell, path in found if path.exists()]

@@ -1,6 +1,6 @@
 """Every figure, and the table behind it, from finished cells: nothing is trained and no real data is needed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,33 +11,22 @@ from pandas import DataFrame
 from repro.data.disk import write_atomically
 from repro.recipe import in_words
 from repro.report import logs
-from repro.report.elements import only, spread_in_words, words
-from repro.report.logs import Log, slug
-from repro.report.stored import labels
-from repro.report.style import save
+from repro.report.logs import Log, labels, slug
+from repro.report.style import only, save, spread_in_words, words
 
 if TYPE_CHECKING:
     from repro.table import Table  # above this module, which is handed tables
 
 
 class Drawing(NamedTuple):
-    """The figure of a table, of its departures, or of a log.
+    """The figure of a table, of its departures, or of a log."""
 
-    Attributes:
-        draw: makes it of the rows.
-        caption: what it shows, in words.
-        of: of a log, which of its rows are drawn; where there are none, nothing is.
-        also: a further sentence of the caption, which follows from the finished cells behind the figure.
-        summary: of the rows of a table, what the site says of them beside the figure.
-        repeated: columns of a table that only repeat what others say; the site leaves them out.
-    """
-
-    draw: Callable[[DataFrame], Figure]
-    caption: str
-    of: Callable[[DataFrame], DataFrame] = lambda log: log
-    also: Callable[[DataFrame], str] = lambda cells: ""
-    summary: Callable[[DataFrame], str] = lambda rows: ""
-    repeated: tuple[str, ...] = ()
+    draw: Callable[[DataFrame], Figure]                        # makes it of the rows
+    caption: str                                               # what it shows, in words
+    of: Callable[[DataFrame], DataFrame] = lambda log: log     # which rows of a log are drawn; nothing where none are
+    also: Callable[[DataFrame], str] = lambda cells: ""        # a sentence that follows from the cells behind it
+    summary: Callable[[DataFrame], str] = lambda rows: ""      # what the site says of a table beside its figure
+    repeated: tuple[str, ...] = ()                             # columns that repeat others; the site leaves them out
 
 
 def redraw(
@@ -62,28 +51,42 @@ def redraw(
         ValueError: if a log does not say which cells it comes from, or seeds of a row cannot be averaged.
     """
     written = []
-    for name, table in tables.items():
-        chosen = cells[name][cells[name]["preset"] != "smoke"]
-        for _, of_dataset in chosen.groupby("dataset"):
-            found = table.with_versions(of_dataset)
-            listed = ~found["departures"].map(bool)
-            for setting, group in found[listed].groupby(found["setting"].map(_ending)):
-                best = most_complete(group)
-                written += _write(folder, name, table, table.laid_out(best), best, figures.get(name), setting)
-            if not listed.all():
-                rows, usual = variants(table, found[~listed], found)
-                shown = pd.concat([found[~listed], usual])
-                away = f"{name}_variants"
-                written += _write(folder, away, table, rows, shown, figures.get(away))
+    for table in tables.values():
+        for name, ending, rows, behind in _parts(table, cells[table.name]):
+            stem = folder / f"{name}_{slug(only(rows, 'dataset'))}{ending}"
+            written.append(stem.with_suffix(".csv"))
+            as_text = rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
+            write_atomically(written[-1], lambda path, as_text=as_text: as_text.to_csv(path, index=False))
+            if name in figures:
+                written += _save(stem, figures[name], rows, behind, behind, table.study.version)
     for name in [name for name in figures if name in kept]:
+        of_table = kept[name].table
         for path in sorted(folder.glob(f"{name}_*.csv")):
             log = figures[name].of(logs.read(path, kept[name]))
             if not log.empty:
-                found = cells[kept[name].table]
-                behind = found[found["key"].isin(log["key"])]
-                also = _of_cells(figures[name], tables[kept[name].table], behind)
-                written += _save(figures[name], path.with_suffix(""), log, also=also)
+                behind = cells[of_table][cells[of_table]["key"].isin(log["key"])]
+                newest = tables[of_table].study.version
+                written += _save(path.with_suffix(""), figures[name], log, log, behind, newest)
     return written
+
+
+def _parts(table: "Table", cells: DataFrame) -> Iterator[tuple[str, str, DataFrame, DataFrame]]:
+    """What is written of a table: name, ending of the files, rows, and the cells that these show."""
+    for _, of_dataset in cells[cells["preset"] != "smoke"].groupby("dataset"):
+        versioned = table.with_versions(of_dataset)
+        listed = ~versioned["departures"].map(bool)
+        for ending, group in versioned[listed].groupby(versioned["setting"].map(_ending)):
+            best = most_complete(group)
+            yield table.name, ending, table.laid_out(best), best
+        if not listed.all():
+            rows, usual = variants(table, versioned[~listed], versioned)
+            yield f"{table.name}_variants", "", rows, pd.concat([versioned[~listed], usual])
+
+
+def _ending(setting: Mapping[str, Any]) -> str:
+    """What a setting adds to the name of a file: {"layers": 3} gives "_3layers"."""
+    parts = [f"_{value}" if isinstance(value, str) else f"_{value}{name}" for name, value in setting.items()]
+    return "".join(parts)
 
 
 def most_complete(cells: DataFrame) -> DataFrame:
@@ -130,56 +133,28 @@ def _departing(cells: DataFrame, departures: Mapping[str, Any]) -> DataFrame:
     return cells.assign(departures=[departures] * len(cells), setting=[{}] * len(cells))
 
 
-def _ending(setting: Mapping[str, Any]) -> str:
-    """What a setting adds to the name of a file: {"layers": 3} gives "_3layers"."""
-    parts = [f"_{value}" if isinstance(value, str) else f"_{value}{name}" for name, value in setting.items()]
-    return "".join(parts)
-
-
-def _write(
-    folder: Path, name: str, table: "Table", rows: DataFrame, cells: DataFrame, figure: Drawing | None,
-    setting: str = "",
-) -> list[Path]:
-    """Rows of a table as CSV, and their figure if there is one; `setting` ends the names of the files."""
-    stem = folder / f"{name}_{slug(rows['dataset'].iloc[0])}{setting}"
-    write_atomically(stem.with_suffix(".csv"), lambda path: told(rows).to_csv(path, index=False))
-    if figure is None:
-        return [stem.with_suffix(".csv")]
-    also = " ".join(filter(None, (spread_in_words(rows), _of_cells(figure, table, cells))))
-    return [stem.with_suffix(".csv"), *_save(figure, stem, cells, rows, also)]
-
-
-def _of_cells(figure: Drawing, table: "Table", cells: DataFrame) -> str:
-    """What follows for a caption from the cells behind a figure, if any are there."""
-    sentences = (figure.also(cells), versions_in_words(cells, table.study.version)) if len(cells) else ()
-    return " ".join(filter(None, sentences))
-
-
-def told(rows: DataFrame) -> DataFrame:
-    """Rows of a table with their departures as text: "layers=3, td_queue=frozen_noise"."""
-    return rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
-
-
 def _save(
-    figure: Drawing, stem: Path, named: DataFrame, rows: DataFrame | None = None, also: str = ""
+    stem: Path, figure: Drawing, rows: DataFrame, named: DataFrame, behind: DataFrame, newest: int
 ) -> tuple[Path, Path]:
     """Write a figure with its caption and what it is drawn from.
 
     Args:
-        figure: to draw.
-        stem: of the files.
+        rows: of a table or a log, that are drawn.
         named: rows of cells or of a log, which name their cells.
-        rows: that are drawn; by default these.
-        also: a further sentence of the caption.
+        behind: those of the cells that are here, of which a further sentence may follow.
+        newest: today's version of their training.
     """
-    caption = " ".join(filter(None, (figure.caption, also)))
+    sentences = [figure.caption, spread_in_words(rows) if "ours" in rows else ""]
+    if len(behind):
+        sentences += [figure.also(behind), versions_in_words(behind, newest)]
     provenance = {
         "cells": list(dict.fromkeys(named["key"])),
         "seeds": sorted(int(seed) for seed in named["seed"].unique()),
         "preset": " and ".join(sorted(named["preset"].unique())),
         "dataset": only(named, "dataset"),
     }
-    return save(figure.draw(named if rows is None else rows), stem, captioned(caption, provenance), provenance)
+    caption = captioned(" ".join(filter(None, sentences)), provenance)
+    return save(figure.draw(rows), stem, caption, provenance)
 
 
 def versions_in_words(cells: DataFrame, newest: int) -> str:

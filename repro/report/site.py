@@ -1,55 +1,72 @@
-"""The report: tables, figures, claims, discrepancies and executed notebooks as one static site without a network."""
+"""The report: tables, figures, claims, discrepancies and executed notebooks as one static site without a network.
+
+Every result has a page and says what it can be trusted for: its recipe, its seeds, how far it is from print, its level
+of evidence. Executed notebooks are shown without a script: no MathJax, no require.js, no widgets.
+"""
 
 import functools
+import json
 import math
+import re
 import secrets
 import shlex
 import shutil
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree import ElementTree
 
 import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
-from pandas import DataFrame
+from matplotlib.figure import Figure
+from pandas import DataFrame, Series
 from pygments.formatters import HtmlFormatter
 
-from repro.recipe import choose
-from repro.report import drawn, executed, trust
-from repro.report.drawn import CELLS, Drawn, belonging
-from repro.report.levels import LEVELS, PAPER, level_of, rank
+from repro.report.claims import counted
+from repro.report.logs import slug, untrained
 from repro.report.redraw import Drawing
-from repro.report.trust import Trust
-from repro.report.verdicts import NOT_MEASURED, VERDICTS
+from repro.report.style import only
+from repro.report.verdicts import LEVELS, NOT_MEASURED, PAPER, VERDICTS, level_of, rank
 from repro.run.device import commit
 
+if TYPE_CHECKING:
+    from nbformat import NotebookNode  # whose import takes as long as a report without notebooks
+
 GENERATOR = "repro report"  # by which a folder of ours is known
+CELLS = "cells.csv"
+NO_DRAWING = Drawing(Figure, "")  # of a table that no paper has
+RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
+ENOUGH = 3  # seeds from which a mean and a deviation say something
 NUMBER = Markup(' class="number"')
-COLUMNS = {
-    "ours": "mean over seeds, in percent: accuracy of the linear probe (or after fine-tuning, where the table is "
-    "about that) at the last epoch, exact over the test samples",
-    "std": "sample standard deviation over seeds",
-    "n_seeds": "how many seeds",
-    "usual": "ours with the recipe unchanged, the same seeds",
-    "published": "the printed number; none belongs to embedded data",
-    "difference": "ours minus the printed number, where the recipe and the data are those of the paper",
-    "linear_unseen": "the probe without the test recordings that repeat a training recording",
-    "linear_standardised": "the probe on readouts whose coordinates all have mean 0 and deviation 1 in training",
-    "knn1": "accuracy of the nearest neighbour by cosine",
-    "embedding_spread": "1 if the embedding has no preferred direction, 0 if it has collapsed to a point",
-    "readout_spread": "the same of the readouts that the probe sees; near 0 they hardly differ",
-    "decoded_scale": "size of decoded sequences relative to the data",
-}
+DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
+PLANNED = "repro"  # of the metadata of an output of `repro.notebook.begin`
+WIDGET, WIDGETS = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
+INTERACTIVE = "*Something to move with the mouse stands here: open this notebook in JupyterLab.*"
+FIGURE = re.compile(r'<a data-figure="([^"]+)"[^>]*>')  # of `repro.report.claims.shown`
+SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]  # the first there is
 
 
-class Paper(NamedTuple):
-    """What there is of a paper: its tables with their trust, and the names of those without a result."""
+class Result(NamedTuple):
+    """The files of one stem in figures/."""
 
-    name: str
-    rows: list[tuple[Drawn, Trust]]
-    missing: list[str]
+    stem: str                   # "taxonomy_ucla"
+    files: list[str]            # their names, sorted
+    caption: str                # of the figure, "" where none is drawn
+    provenance: dict[str, Any]  # what the figure was drawn from: cells, seeds, preset, dataset or log
+    table: DataFrame | None     # of results, without columns that repeat others; None for a log and without one
+    summary: str = ""           # what its paper says of such a table beside the figure
+
+    @property
+    def title(self) -> str:
+        """The stem in words, without the data set of a table, which stands beside it: "taxonomy 3layers"."""
+        dataset = "" if self.table is None else f"_{slug(self.table['dataset'].iloc[0])}"
+        return self.stem.replace(dataset, "", 1).replace("_", " ")
+
+    @property
+    def figure(self) -> str:
+        """Name of the file to show, "" where none is drawn."""
+        return next((f"{self.stem}{ending}" for ending in (".svg", ".png") if self.stem + ending in self.files), "")
 
 
 def build(
@@ -75,137 +92,103 @@ def build(
         named: columns of tables that say what is trained, "random" where nothing is.
 
     Raises:
-        ValueError: if `output` holds anything but a report, or a claim has a verdict that does not exist.
+        ValueError: if `output` holds anything but a report, or a file of figures or a notebook is damaged.
     """
     output = output.resolve()
-    _check_replaceable(output)
+    first, new = output / "index.html", not output.exists() or (output.is_dir() and not any(output.iterdir()))
+    if not new and not (first.is_file() and f'content="{GENERATOR}"' in first.read_text("utf-8", errors="replace")):
+        raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
     temporary = output.with_name(f".{output.name}.{secrets.token_hex(8)}")
     try:
-        found = drawn.read(figures, drawings)
-        checked = [*claims.itertuples()], [*discrepancies.itertuples()]
-        _write(temporary, figures, notebooks, found, *checked, papers, named)
+        results = read_results(figures, drawings)
+        files = [name for result in results for name in result.files]
+        executed = read_notebooks(notebooks, files)
+        _copy(figures, [*files, CELLS], temporary / "figures")
+        _copy(notebooks, [f"{notebook['name']}.ipynb" for notebook in executed], temporary / "notebooks")
+        styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
+        (temporary / "style.css").write_text("\n".join(styles), encoding="utf-8")
+        _page(temporary, "index.html", "index.html", **_overview(results, papers, named), notebooks=executed,
+              notebook_folder=str(notebooks), cells=CELLS if (figures / CELLS).exists() else "", level=level_of,
+              claims=claims, verdicts=VERDICTS, verdict_counts=counted(claims).to_dict("index") if len(claims) else {},
+              discrepancies=discrepancies, reproduction=PAPER, several=ENOUGH,
+              measured=sum(text != NOT_MEASURED for text in discrepancies.get("measured", ())))
+        for result in results:
+            _page(temporary, f"results/{result.stem}.html", "result.html", result=result, **_details(result))
+        for notebook in executed:
+            _page(temporary, f"notebooks/{notebook['name']}.html", "notebook.html", notebook=notebook)
+        _page(temporary, "claims.html", "claims.html", by_paper=_by_paper(claims))
+        _page(temporary, "discrepancies.html", "discrepancies.html", by_paper=_by_paper(discrepancies))
         if output.exists():
             shutil.rmtree(output)
         temporary.replace(output)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return output / "index.html"
+    return first
 
 
-def _write(
-    folder: Path,
-    figures: Path,
-    notebooks: Path,
-    found: list[Drawn],
-    claims: list[Any],
-    discrepancies: list[Any],
-    papers: Mapping[str, Collection[str]],
-    named: Collection[str],
-) -> None:
-    """The pages, and what they link to; claims and discrepancies as rows of their tables."""
-    ran = executed.read(notebooks, {name for each in found for name in each.files})
-    _copy(figures, [*(name for each in found for name in each.files), CELLS], folder / "figures")
-    _copy(notebooks, [f"{each.name}.ipynb" for each in ran], folder / "notebooks")
-    styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
-    (folder / "style.css").write_text("\n".join(styles), encoding="utf-8")
-    _page(folder, "index.html", "index.html", **_overview(found, claims, papers, named), notebooks=ran,
-          notebook_folder=str(notebooks), cells=CELLS if (figures / CELLS).exists() else "", claims=claims,
-          discrepancies=discrepancies, measured=sum(each.measured != NOT_MEASURED for each in discrepancies),
-          level=level_of, reproduction=PAPER)
-    for each in found:
-        _page(folder, f"results/{each.stem}.html", "result.html", drawn=each, **_details(each))
-    for each in ran:
-        _page(folder, f"notebooks/{each.name}.html", "notebook.html", notebook=each, body=Markup(each.body))
-    _page(folder, "claims.html", "claims.html", by_paper=_by_paper(claims))
-    _page(folder, "discrepancies.html", "discrepancies.html", by_paper=_by_paper(discrepancies))
-
-
-def _page(folder: Path, name: str, template: str, **values) -> None:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shared = {"root": "../" * name.count("/"), "generator": GENERATOR, "commit": commit(), "levels": LEVELS}
-    text = _templates().get_template(template).render(**shared, **values)
-    path.write_text(text, encoding="utf-8")
-
-
-@functools.cache
-def _templates() -> jinja2.Environment:
-    found = jinja2.Environment(
-        loader=jinja2.PackageLoader("repro.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    found.filters["quoted"] = shlex.quote
-    found.filters["breakable"] = lambda name: Markup("_<wbr>").join(map(escape, name.split("_")))
-    return found
-
-
-def _check_replaceable(output: Path) -> None:
-    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
-        return
-    index = output / "index.html"
-    if not index.is_file() or f'content="{GENERATOR}"' not in index.read_text(encoding="utf-8", errors="replace"):
-        raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
-
-
-def _copy(source: Path, names: Sequence[str], target: Path) -> None:
+def _copy(source: Path, names: Iterable[str], target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for name in names:
         if (source / name).exists():
             shutil.copyfile(source / name, target / name)
 
 
-def _overview(
-    found: Sequence[Drawn], claims: list[Any], papers: Mapping[str, Collection[str]], named: Collection[str]
-) -> dict:
-    """What the first page says of results and claims."""
-    results = [each for each in found if each.table is not None]
-    rows = [(each, glance) for each in results for glance in trust.at_a_glance(each.table)]
-    strongest_first = sorted(rows, key=lambda row: rank(row[1].level))
-    return {
-        "papers": _papers(strongest_first, papers),
-        "reproduced": trust.reproduced((each.table for each in results), named),
-        "enough": trust.ENOUGH,
-        "figures": [each for each in found if each.figure],
-        "verdicts": VERDICTS,
-        "verdict_counts": {
-            paper: Counter(choose(f"verdict of claim {claim.id}", claim.verdict, VERDICTS) for claim in rows)
-            for paper, rows in _by_paper(claims).items()
-        },
+def _page(folder: Path, name: str, template: str, **values: Any) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shared = {"root": "../" * name.count("/"), "generator": GENERATOR, "commit": commit(), "levels": LEVELS}
+    path.write_text(_templates().get_template(template).render(**shared, **values), encoding="utf-8")
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("repro.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["quoted"] = shlex.quote
+    environment.filters["breakable"] = lambda name: Markup("_<wbr>").join(map(escape, name.split("_")))
+    return environment
+
+
+def _overview(results: list[Result], papers: Mapping[str, Collection[str]], named: Collection[str]) -> dict[str, Any]:
+    """What the first page says of results: by paper the rows of tables, and the tables without any."""
+    tables = [result for result in results if result.table is not None]
+    rows = [(result, trust) for result in tables for trust in at_a_glance(result.table)]
+    rows.sort(key=lambda row: rank(row[1]["level"]))
+    known = [table for of_paper in papers.values() for table in of_paper]
+    table_of = {result.stem: belonging(result.stem, known) for result in tables}
+    by_paper = {
+        title: {"rows": [row for row in rows if table_of[row[0].stem] in names],
+                "missing": [name.replace("_", " ") for name in names if name not in table_of.values()]}
+        for title, names in papers.items()
     }
+    if others := [row for row in rows if not table_of[row[0].stem]]:
+        by_paper["Other tables"] = {"rows": others, "missing": []}
+    return {"papers": by_paper, "reproduced": reproduced((result.table for result in tables), named),
+            "figures": [result for result in results if result.figure]}
 
 
-def _papers(rows: Sequence[tuple[Drawn, Trust]], papers: Mapping[str, Collection[str]]) -> list[Paper]:
-    """The rows by paper; those of a table that no paper has come last."""
-    known = [table for tables in papers.values() for table in tables]
-    of_table = [(row, belonging(row[0].stem, known)) for row in rows]
-    found = []
-    for title, tables in papers.items():
-        present = {table for _, table in of_table}
-        missing = [table.replace("_", " ") for table in tables if table not in present]
-        found.append(Paper(title, [row for row, table in of_table if table in tables], missing))
-    others = [row for row, table in of_table if not table]
-    return found + ([Paper("Other tables", others, [])] if others else [])
+def _by_paper(table: DataFrame) -> dict[str, list[Any]]:
+    """Claims or discrepancies, of which there may be none."""
+    if table.empty:
+        return {}
+    return {paper: [*rows.itertuples()] for paper, rows in table.groupby("paper", sort=False)}
 
 
-def _by_paper(found: list[Any]) -> dict[str, list[Any]]:
-    papers = dict.fromkeys(each.paper for each in found)
-    return {paper: [each for each in found if each.paper == paper] for paper in papers}
-
-
-def _details(each: Drawn) -> dict:
+def _details(result: Result) -> dict[str, Any]:
     """What a result's own page shows beside its figure."""
-    if each.table is None:
+    if result.table is None:
         return {"trusts": [], "header": []}
-    table = each.table.assign(difference=trust.distances(each.table)).dropna(axis="columns", how="all")
-    known = {"dataset"} | ({"preset"} if table["preset"].nunique() == 1 else set())
-    table = table[[name for name in table if name not in known]]
-    exact = {*each.table.columns[: each.table.columns.get_loc("ours")], "published"}
+    table = result.table.assign(difference=distances(result.table))
+    exact = {*table.columns[: table.columns.get_loc("ours")], "published"}
+    known = ["dataset", "preset"] if table["preset"].nunique() == 1 else ["dataset"]
+    table = table.drop(columns=known).dropna(axis="columns", how="all")
     return {
-        "trusts": trust.at_a_glance(each.table),
+        "trusts": at_a_glance(result.table),
         "header": list(table),
         "align": {name: NUMBER if pd.api.types.is_numeric_dtype(table[name]) else "" for name in table},
         "rows": [{name: _shown(name, value, exact) for name, value in row.items()} for row in table.to_dict("records")],
-        "columns": COLUMNS,
     }
 
 
@@ -220,3 +203,232 @@ def _shown(name: str, value: object, exact: Collection[str]) -> str:
     if name in exact:
         return f"{value:g}"
     return f"{value:.1f}" if name == "std" or abs(value) >= 1 else f"{value:#.3g}"
+
+
+def read_results(folder: Path, drawings: Mapping[str, Drawing]) -> list[Result]:
+    """Everything in the folder of figures but the exported cells, sorted by stem; nothing of one that does not exist.
+
+    Args:
+        folder: of figures.
+        drawings: of tables and logs, by name.
+
+    Raises:
+        ValueError: if a file is damaged, naming it.
+    """
+    files: dict[str, list[str]] = {}
+    for path in sorted(folder.glob("*")):
+        if path.suffix in (".csv", ".svg", ".png") and path.name != CELLS:
+            files.setdefault(path.stem, []).append(path.name)
+    return [_result(folder, stem, names, drawings) for stem, names in sorted(files.items())]
+
+
+def belonging(stem: str, names: Collection[str]) -> str:
+    """The name that the files of a stem belong to, of these: "taxonomy_variants_ucla" gives "taxonomy"; or ""."""
+    return max((name for name in names if stem.startswith(f"{name}_")), key=len, default="")
+
+
+def _result(folder: Path, stem: str, files: list[str], drawings: Mapping[str, Drawing]) -> Result:
+    caption, source, table = "", "", None
+    for path in (folder / name for name in files):
+        try:
+            if path.suffix == ".csv":
+                table = pd.read_csv(path, keep_default_na=False, na_values=[""])
+            elif path.suffix == ".svg":
+                svg = ElementTree.parse(path)
+                caption = svg.findtext(f".//{DUBLIN_CORE}description", default="")
+                source = svg.findtext(f".//{DUBLIN_CORE}source", default="")
+        except (ValueError, ElementTree.ParseError) as error:
+            raise ValueError(f"{path} is damaged ({str(error).strip()}); draw it again with `repro figures`") from error
+    if table is None or table.empty or not {*table.columns} >= RESULTS:
+        return Result(stem, files, caption, json.loads(source or "{}"), None)
+    drawing = drawings.get(belonging(stem, drawings), NO_DRAWING)
+    left = table.drop(columns=table.columns.intersection(drawing.repeated))
+    return Result(stem, files, caption, json.loads(source or "{}"), left, drawing.summary(table))
+
+
+def at_a_glance(table: DataFrame) -> list[dict[str, Any]]:
+    """What a table of results can be trusted for, once for each of its presets, the strongest evidence first.
+
+    Args:
+        table: one row per entry: columns that name it, then at least those of `RESULTS`; numbers in percent. A column
+            `usual`, our number with the recipe unchanged, says that every entry departs from it, a column `departures`
+            which do, and how.
+
+    Returns:
+        dataset; recipe: its preset, and whether every entry departs from it; level: of evidence, one of
+        `LEVELS`; entries, and how many are finished; seeds of these, and their distance from the printed numbers
+        that they may be held against, both in words.
+
+    Raises:
+        ValueError: if the table holds several data sets, or none.
+    """
+    dataset, trusts = only(table, "dataset"), []
+    for preset, rows in table.groupby("preset"):
+        changed, seeds = bool(_changed(rows).all()), rows.loc[rows["ours"].notna(), "n_seeds"].astype(int)
+        level = level_of(dataset, preset, changed)
+        trusts.append({
+            "dataset": dataset, "recipe": f"{preset}, changed as each entry says" if changed else preset,
+            "level": level, "entries": len(rows), "finished": len(seeds), "seeds": _seeds(seeds),
+            "distance": _distance(rows, level),
+        })
+    return sorted(trusts, key=lambda trust: rank(trust["level"]))
+
+
+def _seeds(counts: Series) -> str:
+    """How many seeds the finished entries have: "3", or "1 to 3, 3 or more in 5 of 16 entries"."""
+    if counts.nunique() <= 1:
+        return str(counts.max()) if len(counts) else "0"
+    enough = (counts >= ENOUGH).sum()
+    return f"{counts.min()} to {counts.max()}, {ENOUGH} or more in {enough} of {len(counts)} entries"
+
+
+def _distance(rows: DataFrame, level: str) -> str:
+    """How far entries are from the printed numbers, in words."""
+    points = Series(distances(rows).to_numpy(), entry_names(rows)).dropna()
+    if points.empty:
+        return "nothing is printed" if level == PAPER else "not comparable"
+    farthest = points.abs().argmax()
+    name, difference = points.index[farthest], points.iloc[farthest]
+    if len(points) == 1:
+        return f"{difference:+.1f} points ({name}), the one number printed"
+    return f"median {points.abs().median():.1f} points, largest {difference:+.1f} ({name}); {len(points)} compared"
+
+
+def reproduced(tables: Iterable[DataFrame], named: Collection[str]) -> dict[str, Any]:
+    """All trained entries by the paper's recipe on the official data, of all tables; nothing if there are none.
+
+    Args:
+        tables: as of `at_a_glance`.
+        named: the columns in which "random" says that a network is untrained, which says nothing about a method.
+
+    Returns:
+        entries: how many there are; enough: how many of them have `ENOUGH` seeds or more; compared: how many have a
+        printed number; median: of the absolute differences from these, in points, NaN if there are none.
+    """
+    parts = [table[table["ours"].notna() & ~untrained(table, named) & _of_paper(table)] for table in tables]
+    seeds = [count for part in parts for count in part["n_seeds"]]
+    points = Series([abs(value) for part in parts for value in part["difference"]], dtype=float).dropna()
+    return {"entries": len(seeds), "enough": sum(count >= ENOUGH for count in seeds), "compared": len(points),
+            "median": float(points.median())} if seeds else {}
+
+
+def distances(table: DataFrame) -> Series:
+    """`difference`, in points, of the entries by the paper's recipe on the official data; NaN for all others."""
+    return table["difference"].where(_of_paper(table))
+
+
+def entry_names(table: DataFrame) -> list[str]:
+    """The entries of a table in words, from the columns before `ours`: "AD+CD, td_queue=frozen_noise", "layers 2, AE".
+
+    Text speaks for itself, a number needs its name.
+    """
+    rows = table.iloc[:, : table.columns.get_loc("ours")].astype(object).to_dict("records")
+    return [", ".join(value if isinstance(value, str) else f"{name.replace('_', ' ')} {value:g}"
+                      for name, value in row.items() if _given(value)) for row in rows]
+
+
+def _of_paper(table: DataFrame) -> Series:
+    """Which entries are by the paper's recipe on the official data."""
+    settings = zip(table["dataset"], table["preset"], _changed(table), strict=True)
+    return Series([level_of(*setting) == PAPER for setting in settings], table.index, dtype=bool)
+
+
+def _changed(table: DataFrame) -> Series:
+    """Which entries depart from their recipe: all of a table of departures, else those that say so."""
+    if "usual" in table or "departures" not in table:
+        return Series("usual" in table, index=table.index)
+    return table["departures"].map(_given)
+
+
+def _given(value: Any) -> bool:
+    return pd.notna(value) and value != ""
+
+
+def read_notebooks(folder: Path, figures: Collection[str] = ()) -> list[dict[str, Any]]:
+    """The executed notebooks of a folder, sorted by name; none of a folder that does not exist.
+
+    Args:
+        figures: files that will lie in ../figures/; where notebooks name them, they link to them.
+
+    Returns:
+        name: the file's stem; title: its first heading; planned: what it computed, "16 cells of preset quick on
+        synthetic", with preset and dataset, "" where it does not say so; ended: "complete", "stopped by an error",
+        "stopped midway" or "not executed"; body: its cells as HTML.
+
+    Raises:
+        ValueError: if a file is no notebook, naming it.
+    """
+    return [_executed(path, figures) for path in sorted(folder.glob("*.ipynb"))]
+
+
+def _executed(path: Path, figures: Collection[str]) -> dict[str, Any]:
+    import nbformat
+    from nbconvert import HTMLExporter
+    from traitlets.config import Config
+
+    text = path.read_text(encoding="utf-8")
+    try:
+        notebook = nbformat.reads(text, as_version=4)
+    except Exception as error:  # nbformat raises many kinds for other JSON
+        raise ValueError(f"{path} is not a notebook; delete it, or run its notebook again") from error
+    headings = _make_static(notebook)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    planned = next((output.metadata[PLANNED] for output in outputs if PLANNED in output.get("metadata", {})), {})
+    exporter = HTMLExporter(
+        config=Config({"NbConvertBase": {"display_data_priority": SHOWN}}), template_name="basic",
+        exclude_anchor_links=True, exclude_input_prompt=True, exclude_output_prompt=True,
+    )
+
+    def link(anchor: re.Match[str]) -> str:
+        return f'<a href="../figures/{anchor[1]}">' if anchor[1] in figures else "<a>"
+
+    return {
+        "name": path.stem, "title": next(iter(headings), path.stem), "ended": _ended(notebook),
+        "planned": f"{planned['cells']} cells of preset {planned['preset']} on {planned['dataset']}" if planned else "",
+        "preset": planned.get("preset", ""), "dataset": planned.get("dataset", ""),
+        "body": Markup(FIGURE.sub(link, exporter.from_notebook_node(notebook)[0])),
+    }
+
+
+def _make_static(notebook: "NotebookNode") -> list[str]:
+    """Give pictures the heading they stand under as their text, and leave no widget; returns the headings.
+
+    Progress bars, which are over, go; of any other widget its picture is left, if it has one, and a sentence.
+    """
+    from nbformat.v4 import new_output
+
+    headings: list[str] = []
+    models = notebook.metadata.pop("widgets", {}).get(WIDGETS, {}).get("state", {})
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            headings += re.findall(r"^#+ +(.+?) *$", cell.source, re.MULTILINE)[:1]
+        outputs = []
+        for output in cell.get("outputs", []):
+            view = output.get("data", {}).get(WIDGET)
+            if view is None:
+                outputs.append(output)
+            elif not _is_progress(view["model_id"], models):
+                pictures = {kind: value for kind, value in output.data.items() if kind in SHOWN[:-1]}
+                outputs += [new_output("display_data", pictures)] if pictures else []
+                outputs.append(new_output("display_data", {"text/markdown": INTERACTIVE}))
+        for output in outputs:
+            if "data" in output:
+                output.metadata.setdefault("alt", f"Picture under the heading: {headings[-1] if headings else ''}")
+        if "outputs" in cell:
+            cell.outputs = outputs
+    return headings
+
+
+def _is_progress(model: str, models: Mapping[str, Any]) -> bool:
+    """Whether a widget is a row with a progress bar in it."""
+    children = models.get(model, {}).get("state", {}).get("children", [])
+    names = [models.get(child.removeprefix("IPY_MODEL_"), {}).get("model_name", "") for child in children]
+    return any(name.endswith("ProgressModel") for name in names)
+
+
+def _ended(notebook: "NotebookNode") -> str:
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+    if any(output.output_type == "error" for cell in code for output in cell.outputs):
+        return "stopped by an error"
+    executed = sum(cell.execution_count is not None for cell in code)
+    return "not executed" if not executed else "complete" if executed == len(code) else "stopped midway"

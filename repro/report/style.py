@@ -1,18 +1,34 @@
-"""One look for every figure: column width, legible type, colours told apart by colour-blind readers, stable files."""
+"""One look for every figure: column width, legible type, colours told apart by colour-blind readers, stable files.
+
+And what several figures share: their heading, what may be compared in them, how ours and printed values are drawn.
+"""
 
 import json
+import textwrap
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.style
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike
+from pandas import DataFrame
+
+from repro.data import manifest
+from repro.recipe import in_words
 
 COLUMN = 3.25  # width of a printed column, inches
 DOTS = 300  # of a PNG, per inch
+POINTS = 7  # size of type
+WIDEST = 64  # characters of a heading's line
+PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 # Okabe and Ito (2008), Color universal design.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -20,33 +36,19 @@ INK, GREY, PALE = "#222222", "#767676", "#DDDDDD"
 
 STYLE = {
     "font.family": "DejaVu Sans",
-    "font.size": 7,
-    "axes.titlesize": 7,
-    "axes.labelsize": 7,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "figure.titlesize": 7,
-    "figure.dpi": 200,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize",
+                     "legend.fontsize", "figure.titlesize"), POINTS),
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
     "axes.axisbelow": True,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
+    "figure.dpi": 200,
     "ytick.minor.size": 1.5,
     "grid.color": PALE,
     "grid.linewidth": 0.4,
     "lines.linewidth": 1.0,
     "lines.markersize": 4,
-    "legend.frameon": False,
     "legend.handlelength": 2.2,
     "legend.handletextpad": 0.5,
     "legend.columnspacing": 1.2,
@@ -63,7 +65,7 @@ def styled():
 def settled(figure: Figure) -> Figure:
     """The figure, laid out once and for all, so that showing or saving it again changes nothing."""
     for axes in figure.axes:  # the number of ticks follows from the size of their labels: this one, not the reader's
-        axes.tick_params(labelsize=STYLE["font.size"])
+        axes.tick_params(labelsize=POINTS)
     if engine := figure.get_layout_engine():
         engine.execute(figure)
     figure.set_layout_engine("none")
@@ -95,3 +97,195 @@ def save(figure: Figure, path_stem: str | Path, caption: str, provenance: dict[s
         FigureCanvasAgg(figure).print_png(png, metadata=metadata)
     figure.dpi = shown
     return svg, png
+
+
+class Look(NamedTuple):
+    """How a method, or whatever else a legend names, appears in every figure."""
+
+    label: str
+    colour: str
+    marker: str
+
+
+def panels(
+    title: str, height: float, rows: int = 1, columns: int = 1, *, grid: str = "", **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure as wide as a column, with its panels in the order of reading.
+
+    Args:
+        title: above all of them.
+        height: inches.
+        rows, columns: how many panels.
+        grid: "x" or "y" for lines behind the data at the ticks of that axis.
+        **options: of `Figure.subplots`.
+    """
+    figure = Figure(figsize=(COLUMN, height), layout="constrained")
+    figure.suptitle(title)
+    stack = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+    for axes in stack if grid else ():
+        axes.grid(axis=grid)
+    return figure, stack
+
+
+def only(table: DataFrame, column: str) -> Any:
+    """The one value of a column; raises ValueError if there are several, or none."""
+    values = table[column].unique().tolist()
+    if len(values) != 1:
+        raise ValueError(f"a figure shows one {column}; this table has {sorted(values)}")
+    return values[0]
+
+
+def heading(table: DataFrame, seeds: str = "") -> str:
+    """Data set, preset, seeds and departures, and what they forbid to conclude.
+
+    Args:
+        table: with columns dataset and preset, of one value each, and departures where there are any.
+        seeds: in words; by default `seeds_in_words`, for which a table of results has what it takes.
+    """
+    seeds = seeds or seeds_in_words(table)
+    if departures := departures_in_words(table):
+        seeds += f"\n{textwrap.fill('; '.join(departures), 62)}"
+    return origin(table, seeds)
+
+
+def departures_in_words(table: DataFrame) -> list[str]:
+    """What departs from the preset in some row: ["td_queue=frozen_noise"], or nothing."""
+    return sorted({*map(words, table.get("departures", ()))} - {""})
+
+
+def words(departures: Any) -> str:
+    """What a row departs in as text, also where the table was read from a file: it is text there, NaN without any."""
+    return departures if isinstance(departures, str) else in_words(departures) if isinstance(departures, dict) else ""
+
+
+def origin(table: DataFrame, details: str = "") -> str:
+    """Data set, preset and details, and what the first two forbid to conclude.
+
+    Args:
+        table: with columns dataset and preset, of one value each.
+        details: to stand behind the data set and, unless that is clear, the preset.
+    """
+    dataset, preset, warning = only(table, "dataset"), only(table, "preset"), forbidden(table)
+    parts = [*filter(None, (dataset, "" if preset in warning else f"{preset} recipe", details))]
+    first = ", ".join(parts)
+    if len(first.partition("\n")[0]) > WIDEST:
+        first = ",\n".join(parts)
+    return "\n".join(filter(None, (first, warning)))
+
+
+def forbidden(table: DataFrame) -> str:
+    """What a table's data set and presets forbid to conclude, or nothing."""
+    dataset, presets = only(table, "dataset"), set(table["preset"])
+    if manifest.embedded(dataset):
+        return "embedded data: not comparable with the printed numbers"
+    if "paper" not in presets:
+        return f"{' and '.join(sorted(presets))} recipe: not a reproduction"
+    if dataset != manifest.plain(dataset):
+        return "not the official data: not a reproduction"
+    return "" if presets == {"paper"} else "only the paper recipe is a reproduction"
+
+
+def comparable(table: DataFrame) -> pd.Series:
+    """The printed values, NaN on data that come with the package."""
+    return table["published"] * np.nan if manifest.embedded(table["dataset"].iloc[0]) else table["published"]
+
+
+def seeds_in_words(table: DataFrame) -> str:
+    """What our points are: "1 seed", "mean ± std of 2 to 3 seeds" or "1 seed (with ± std: mean of 3)"."""
+    counts = table.loc[table["ours"].notna(), "n_seeds"]
+    several = counts[counts > 1]
+    if several.empty:
+        return "not run" if counts.empty else "1 seed"
+    number = f"{several.min()} to {several.max()}" if several.nunique() > 1 else f"{several.max()}"
+    if len(several) < len(counts):
+        return f"1 seed (with {PLUS_MINUS} std: mean of {number})"
+    return f"mean {PLUS_MINUS} std of {number} seeds"
+
+
+def seeds_named(log: DataFrame) -> str:
+    """Which seeds a log or a list of images is of: "seed 0" or "seeds 0, 1"."""
+    seeds = sorted(log["seed"].unique())
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+
+
+def spread_in_words(table: DataFrame) -> str:
+    """What a caption says of the deviations that a figure of the table shows; nothing where there are none."""
+    counts = table.loc[table["ours"].notna(), "n_seeds"]
+    if not (counts > 1).any():
+        return ""
+    alone = ", where there are several; what has none is of 1 seed" if (counts == 1).any() else ""
+    return f"{PLUS_MINUS} and bars with ends: one standard deviation over seeds{alone}."
+
+
+def draw_ours(
+    axes: Axes, places: ArrayLike, rows: DataFrame, colour: str, marker: str, label: str, line: str, *,
+    down: bool = False,
+) -> None:
+    """Filled markers, error bars where there is a standard deviation; their ends tell short ones from markers.
+
+    Args:
+        places: across, or where `down` is set, downwards; values are on the other axis.
+    """
+    points = (rows["ours"], places) if down else (places, rows["ours"])
+    axes.plot(*points, color=colour, marker=marker, linestyle=line, label=label)
+    bars = {"xerr" if down else "yerr": rows["std"]}
+    axes.errorbar(*points, ecolor=colour, fmt="none", elinewidth=0.8, capsize=3, **bars)
+
+
+def draw_published(
+    axes: Axes, places: ArrayLike, values: pd.Series, colour: str, marker: str, label: str, line: str, *,
+    down: bool = False,
+) -> None:
+    """Open markers; nothing, not even in the legend, when nothing is printed. `places` as of `draw_ours`."""
+    if values.notna().any():
+        points = (values, places) if down else (places, values)
+        axes.plot(
+            *points, color=colour, marker=marker, markerfacecolor="white", linestyle=line, zorder=1.9, label=label
+        )
+
+
+def draw_level(axes: Axes, row: Any, colour: str, line: str, label: str) -> None:
+    """A line across at our value of a row, with a band of one standard deviation."""
+    axes.axhline(row.ours, color=colour, linestyle=line, zorder=1.9, label=label)
+    axes.axhspan(row.ours - row.std, row.ours + row.std, color=colour, alpha=0.15, linewidth=0)
+
+
+def names_down(axes: Axes, names: Sequence[str], places: ArrayLike | None = None) -> None:
+    """Names from the top to the bottom, at these places or one apart, the values across."""
+    places = np.arange(len(names)) if places is None else np.asarray(places)
+    axes.set(yticks=places, yticklabels=names, ylim=(places.max() + 0.5, places.min() - 0.5))
+    axes.tick_params(axis="y", length=0)
+
+
+def legend_above(axes: Axes, columns: int) -> None:
+    """Above the axes, where it hides nothing."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
+
+
+def legend_below(figure: Figure, handles: list, columns: int) -> None:
+    """Below everything, where it hides nothing."""
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
+
+
+def lines_of(table: DataFrame, name: str, looks: Mapping[str, Look]) -> list[tuple[str, DataFrame]]:
+    """The rows of every method or sampler, in the order of their looks."""
+    return [(value, table[table[name] == value]) for value in looks if (table[name] == value).any()]
+
+
+def keys_of(
+    looks: Mapping[str, Look], names: pd.Series | Iterable[str], *, line: str = "-", width: float = 1.0,
+    marked: bool = True, ending: str = "",
+) -> list[Line2D]:
+    """What the legend says of the methods or samplers that there are."""
+    return [
+        Line2D([], [], color=look.colour, marker=look.marker if marked else "", linestyle=line, linewidth=width,
+               label=look.label + ending)
+        for name, look in looks.items() if name in set(names)
+    ]
+
+
+def in_order(names: pd.Series, order: Collection[str]) -> list[str]:
+    """The distinct names, those of `order` first and in this order, the others as they come."""
+    present = list(dict.fromkeys(names))
+    return [*(name for name in order if name in present), *(name for name in present if name not in order)]

@@ -1,4 +1,4 @@
-"""How a sentence of a paper gets its verdict: the statistics, and what a claim is made of."""
+"""How a sentence of a paper gets its verdict: what a claim is, how far evidence carries, and the statistics."""
 
 import dataclasses
 import math
@@ -8,112 +8,104 @@ from typing import Any, NamedTuple
 from pandas import Series
 from scipy import stats
 
+from repro.data import manifest
+
 HOLDS, FAILS, UNDECIDED, NOT_RUN, CANNOT = "holds", "fails", "undecided", "not run", "cannot be checked"
 VERDICTS = (HOLDS, FAILS, UNDECIDED, NOT_RUN, CANNOT)
 NOT_MEASURED = "not measured"  # said of a discrepancy
+CLOSED, PRINTED = "closed form", "printed numbers"
+PAPER, QUICK, EMBEDDED = "paper recipe, real data", "quick, real data", "embedded data"
+LEVELS = {  # of evidence, those that carry furthest first, and what each allows
+    CLOSED: "A formula or a simulation of one: nothing is trained.",
+    PRINTED: "The paper's own numbers against its own sentences: whether these follow, not whether they are true.",
+    PAPER: "Trained as printed, on the official data: a reproduction, to be held against the printed number as far as "
+    "its seeds carry.",
+    QUICK: "A smaller or otherwise changed recipe, or a part of the data: orders and mechanisms; no reproduction, and "
+    "no verdict on a printed number.",
+    EMBEDDED: "Data that come with the package: orders and mechanisms; printed numbers belong to other data.",
+}
 ERROR = 0.05  # probability of a wrong verdict that is accepted
 ROUNDING = 1e-6  # what is left of equal decimals after subtracting them
 WIDEST = 5.0  # points: a prediction interval that reaches further decides nothing
 SEEDS = "one-sided t test, 5 %, paired over shared seeds, with the pooled deviation between seeds where fewer than two"
 SEEDS_LIKE = "one-sided t test, 5 %, paired over shared seeds, else with the deviation between seeds of that recipe"
-SEEDS_SHARED = "one-sided t test, 5 %, paired over at least two shared seeds, as a collapsed encoder need not scatter "
-SEEDS_SHARED += "as others do"
+SEEDS_SHARED = ("one-sided t test, 5 %, paired over at least two shared seeds, as a collapsed encoder need not scatter "
+                "as others do")
+
+
+def level_of(dataset: str, preset: str, changed: bool = False) -> str:
+    """How far numbers of ours carry, one of the last three of `LEVELS`.
+
+    Args:
+        dataset: its label; a part or copy, "ntu (subset)", is not the official data.
+        preset: of the recipe.
+        changed: whether the recipe departs from its preset.
+
+    Raises:
+        ValueError: if there is no such data set.
+    """
+    if manifest.embedded(dataset):
+        return EMBEDDED
+    return PAPER if preset == "paper" and dataset == manifest.plain(dataset) and not changed else QUICK
+
+
+def rank(level: str) -> int:
+    """The place of a level, 0 for that which carries furthest."""
+    return list(LEVELS).index(level)
 
 
 class Finding(NamedTuple):
-    """What became of a claim.
+    """What became of a claim."""
 
-    Attributes:
-        verdict: one of `VERDICTS`.
-        level: one of `levels.LEVELS`; empty where there is no evidence.
-        evidence: the numbers, in words.
-    """
-
-    verdict: str
-    level: str
-    evidence: str
+    verdict: str   # one of `VERDICTS`
+    level: str     # one of `LEVELS`; empty where there is no evidence
+    evidence: str  # the numbers, in words
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A checkable sentence of a paper, or of what its tables and figures say.
+    """A checkable sentence of a paper, or of what its tables and figures say."""
 
-    Attributes:
-        id: short and unique.
-        paper: "taxonomy", "CM-ACC", "SCE" or "JCL".
-        place: where in the paper.
-        says: the sentence in our words, never a quotation.
-        predicate: what is compared, with tolerance and test.
-        check: finds the verdict in the evidence (`repro.report.evidence.Evidence`).
-        figures: the figures that show it, by the beginnings of their names in figures/.
-        identity: whether it is true or false by algebra alone.
-    """
-
-    id: str
-    paper: str
-    place: str
-    says: str
-    predicate: str
-    check: Callable[[Any], Finding]
-    figures: tuple[str, ...] = ()
-    identity: bool = False
-
-
-def claims_of(paper: str, letter: str, source: str = "") -> Callable[..., Claim]:
-    """What makes a paper's claims of their number, place in the source, sentence, predicate, check and figures."""
-
-    def claim(
-        number: int, place: str, says: str, predicate: str, check: Callable[[Any], Finding], *figures: str,
-        identity: bool = False,
-    ) -> Claim:
-        return Claim(id=f"{letter}{number}", paper=paper, place=f"{source}{place}", says=says, predicate=predicate,
-                     check=check, figures=figures, identity=identity)
-
-    return claim
+    id: str                           # short and unique
+    paper: str                        # "taxonomy", "CM-ACC", "SCE" or "JCL"
+    place: str                        # where in the paper
+    says: str                         # the sentence in our words, never a quotation
+    predicate: str                    # what is compared, with tolerance and test
+    check: Callable[[Any], Finding]   # finds the verdict in the evidence (`repro.report.evidence.Evidence`)
+    figures: tuple[str, ...] = ()     # that show it, by the beginnings of their names in figures/
+    identity: bool = False            # whether it is true or false by algebra alone
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Discrepancy:
-    """Where a paper disagrees with itself or with its released code.
-
-    Attributes:
-        id: short and unique.
-        paper: "taxonomy", "CM-ACC", "SCE" or "JCL".
-        place: where in the paper.
-        paper_says, others_say: the two sides; the other one is the released code, another table, or arithmetic.
-        here: what we take.
-        measure: finds what we measured about it in the evidence, in words; nothing of a matter of words alone.
-    """
+    """Where a paper disagrees with itself or with its released code."""
 
     id: str
     paper: str
     place: str
     paper_says: str
-    others_say: str
-    here: str
-    measure: Callable[[Any], str]
+    others_say: str                   # the released code, another table, or arithmetic
+    here: str                         # what we take
+    measure: Callable[[Any], str]     # what we measured about it in the evidence, in words; "" of a matter of words
 
 
 class Estimate(NamedTuple):
-    """A difference and how well it is known.
-
-    Attributes:
-        mean: of the difference.
-        error: its standard error; NaN if unknown.
-        freedom: degrees of freedom of the error.
-        basis: what it rests on, in words.
-    """
+    """A difference and how well it is known."""
 
     mean: float
-    error: float
-    freedom: float
-    basis: str
+    error: float    # standard error of the mean; NaN if unknown
+    freedom: float  # degrees of freedom of the error
+    basis: str      # what both rest on, in words
 
     def tail(self, bound: float) -> float:
         """Probability of a difference at least as high if the true one were `bound`; NaN if the error is unknown."""
         if self.error == 0:
             return 0.5 if math.isclose(self.mean, bound, abs_tol=ROUNDING) else float(self.mean < bound)
         return float(stats.t.sf((self.mean - bound) / self.error, self.freedom))
+
+    def both_tails(self) -> float:
+        """Probability of a difference at least as far from 0, to either side, if the true one were 0."""
+        return 2 * min(self.tail(0), 1 - self.tail(0))
 
     def reach(self) -> float:
         """Half the width of the two-sided interval at the accepted error."""
@@ -126,6 +118,9 @@ class Estimate(NamedTuple):
         """"+1.25, s.e. 0.50 (3 pairs)": the mean, its standard error, and what both rest on."""
         error = "unknown" if math.isnan(self.error) else f"{self.error:.{digits}f}"
         return f"{self.mean:+.{digits}f}, s.e. {error} ({self.basis})"
+
+
+Estimates = Mapping[str, Estimate | None]  # by name, None where a side is missing
 
 
 class Deviation(NamedTuple):
@@ -180,52 +175,50 @@ def from_printed(ours: Series, published: float, deviation: Deviation) -> Estima
     return Estimate(float(ours.mean()) - published, error, deviation.freedom, runs)
 
 
-def above(estimates: Mapping[str, Estimate | None], margin: float = 0.0) -> str:
+def above(estimates: Estimates, margin: float = 0.0) -> str:
     """Whether all differences exceed the margin.
 
     Holds if each does at the accepted error, so that their conjunction does too; fails if one of k falls short at a
     k-th of it. Whatever is missing leaves it undecided, unless another one fails.
     """
-    known = [estimate for estimate in estimates.values() if estimate is not None]
-    if not known:
-        return UNDECIDED
-    if any(1 - estimate.tail(margin) < ERROR / len(known) for estimate in known):
+    tails = [estimate.tail(margin) for estimate in estimates.values() if estimate is not None]
+    if any(1 - tail < ERROR / len(tails) for tail in tails):
         return FAILS
-    return HOLDS if len(known) == len(estimates) and all(each.tail(margin) < ERROR for each in known) else UNDECIDED
+    return _holds(estimates, [tail < ERROR for tail in tails])
 
 
-def within(estimates: Mapping[str, Estimate | None], tolerance: float) -> str:
+def below(estimates: Estimates, margin: float = 0.0) -> str:
+    """Whether all differences fall short of the margin; as `above`."""
+    return above({name: each and each._replace(mean=-each.mean) for name, each in estimates.items()}, -margin)
+
+
+def within(estimates: Estimates, tolerance: float) -> str:
     """Whether all differences lie within the tolerance on either side, by two one-sided tests each; as `above`."""
     sides = [above(estimates, -tolerance), below(estimates, tolerance)]
     return FAILS if FAILS in sides else HOLDS if sides == [HOLDS, HOLDS] else UNDECIDED
 
 
-def reproduced(estimates: Mapping[str, Estimate | None], widest: float) -> str:
+def reproduced(estimates: Estimates, widest: float) -> str:
     """Whether printed numbers are ones that a further run of ours could give.
 
     Fails if one of k lies outside its prediction interval at a k-th of the accepted error. Holds if all lie inside
     theirs and these reach no further than `widest`; a wider interval would admit almost anything.
     """
     known = [estimate for estimate in estimates.values() if estimate is not None]
-    if not known:
-        return UNDECIDED
-    outside = [2 * min(each.tail(0), 1 - each.tail(0)) < ERROR / len(known) for each in known]
-    if any(outside):
+    if any(estimate.both_tails() < ERROR / len(known) for estimate in known):
         return FAILS
-    narrow = all(each.reach() <= widest for each in known)  # False where a deviation is unknown
-    return HOLDS if narrow and len(known) == len(estimates) else UNDECIDED
+    return _holds(estimates, [estimate.reach() <= widest for estimate in known])  # of unknown error none does
 
 
-def different(estimates: Mapping[str, Estimate | None]) -> str:
+def different(estimates: Estimates) -> str:
     """Whether all differences are other than 0, by a two-sided test each; being equal is never shown."""
     known = [estimate for estimate in estimates.values() if estimate is not None]
-    apart = [2 * min(each.tail(0), 1 - each.tail(0)) < ERROR for each in known]
-    return HOLDS if known and len(known) == len(estimates) and all(apart) else UNDECIDED
+    return _holds(estimates, [estimate.both_tails() < ERROR for estimate in known])
 
 
-def below(estimates: Mapping[str, Estimate | None], margin: float = 0.0) -> str:
-    """Whether all differences fall short of the margin; as `above`."""
-    return above({name: each and each._replace(mean=-each.mean) for name, each in estimates.items()}, -margin)
+def _holds(estimates: Estimates, shown: list[bool]) -> str:
+    """The verdict where nothing fails: all there is to show is shown, or it is undecided."""
+    return HOLDS if shown and all(shown) and len(shown) == len(estimates) else UNDECIDED
 
 
 def exactly(condition: bool, level: str, evidence: str) -> Finding:

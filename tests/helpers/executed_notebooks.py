@@ -73,10 +73,22 @@ def work(place):
     papermill(words, prog_name="papermill")
 
 
+def executed(name, folder, **parameters):
+    """The notebook, run to its end."""
+    process, notebook = execute(name, folder, **parameters)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return notebook
+
+
 def outputs(notebook, kind):
     """Contents of a MIME type over all cells."""
     found = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
     return [data[kind] for data in found if kind in data]
+
+
+def tables(notebook):
+    """The tables shown, as HTML: ours first, then those of the papers."""
+    return [html for html in outputs(notebook, "text/html") if "<tbody>" in html]
 
 
 def printed(notebook):

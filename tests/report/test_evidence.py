@@ -9,8 +9,7 @@ from pandas import DataFrame
 
 from repro import papers
 from repro.report.evidence import Evidence, measured
-from repro.report.levels import EMBEDDED, PAPER, QUICK
-from repro.report.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED, above, reproduced
+from repro.report.verdicts import EMBEDDED, FAILS, HOLDS, NOT_RUN, PAPER, QUICK, UNDECIDED, above, reproduced
 from repro.run.export import read_cells
 from repro.table import standing
 
@@ -41,12 +40,8 @@ def test_values_are_those_of_the_recipe_unless_a_departure_is_named(evidence):
     assert setting.values("taxonomy", departing={"layers": 3, "learning_rate": 0.05}).to_dict() == {0: 2.0}
     assert setting.values("taxonomy", objectives="AE").empty and setting.values("taxonomy", "loss").empty
     assert setting.values("taxonomy", colour="red").empty and setting.values("temperature_grid").empty
-
-
-def test_what_a_table_varies_is_no_departure(evidence):
-    setting, = evidence(skeleton("AE", 40.0, layers=2),
-                        skeleton("AE", 50.0)).settings("encoder_collapse")
-    assert setting.values("encoder_collapse", layers=2).to_dict() == {0: 40.0}
+    setting, = evidence(skeleton("AE", 40.0, layers=2), skeleton("AE", 50.0)).settings("encoder_collapse")
+    assert setting.values("encoder_collapse", layers=2).to_dict() == {0: 40.0}  # what a table varies is no departure
 
 
 def test_a_cell_that_lacks_a_measure_hides_none_that_has_it(evidence):
@@ -103,17 +98,6 @@ def test_the_verdict_is_that_of_the_cells_that_carry_furthest(evidence):
     assert found[:2] == (UNDECIDED, PAPER)
     assert found.evidence.startswith("ucla, paper recipe: CE over AD +0.10") and "3 pairs" in found.evidence
     assert found.evidence.endswith("Also ucla, quick recipe: fails; synthetic, quick recipe: holds")
-
-
-def test_other_cells_are_named_whatever_their_data_set_is_called(evidence):
-    copies = ("cifar10 (mine.npz)", "stl10 (a:b.npz)")
-    rows = [image(method, value + 0.1 * seed * (method == "sce"), dataset=copy, seed=seed)
-            for copy in copies for seed in range(3) for method, value in (("sce", 80.0), ("moco", 60.0))]
-    check = measured(("image_methods",), lambda setting: {
-        "SCE over MoCo": setting.difference("image_methods", {"method": "sce"}, {"method": "moco"})}, above)
-    told = check(evidence(*rows)).evidence
-    assert told.startswith("cifar10 (mine.npz), quick recipe: SCE over MoCo +20.10")
-    assert told.endswith(". Also stl10 (a:b.npz), quick recipe: holds")
 
 
 def test_one_seed_decides_nothing_by_itself(evidence):

@@ -1,15 +1,15 @@
-"""Logs that figures need, from the folders of made-up finished cells."""
+"""What finished cells are called, which count, and the logs that figures need of their folders."""
 
 import dataclasses
 import json
 
 import pandas as pd
 import pytest
+from made_up_study import SHAPED, frame, shaped, stored
 from one_cell import first_edition
 
 from repro import papers
 from repro.audiovisual.study import CLIPS
-from repro.data import manifest
 from repro.image.study import IMAGES
 from repro.papers.cmacc.logs import category_curves
 from repro.papers.sce.logs import objective_parts
@@ -226,23 +226,18 @@ def test_export_of_categories_along_training(store, tmp_path):
     ]
 
 
-def test_categories_along_the_training_of_chosen_cells(store):
+def test_categories_along_the_training_of_chosen_cells_come_with_what_departs(store):
     diverse(store, "random", 128)
-    chosen = diverse(store, "ohem", 32, preset="smoke", iterations=2, counts=(7,))
-    found = category_curves([chosen])
+    smoke = diverse(store, "ohem", 32, preset="smoke", iterations=2, counts=(7,))
+    found = category_curves([smoke])
     assert found[["step", "categories_video", "sampler", "expected", "key", "preset"]].to_numpy().tolist() == [
-        [5, 7, "ohem", 25.5, chosen.key, "smoke"]
+        [5, 7, "ohem", 25.5, smoke.key, "smoke"]
     ]
     assert "departures" not in found
-    missing = dataclasses.replace(chosen, seed=7)
     with pytest.raises(FileNotFoundError, match=r"has no progress\.jsonl of any of these 1 cells; run them"):
-        category_curves([missing])
-
-
-def test_categories_along_training_come_with_what_departs(store):
-    cells = [diverse(store, iterations=10), diverse(store, "ohem")]
-    found = category_curves(cells).drop_duplicates("sampler").set_index("sampler")["departures"]
-    assert found.to_dict() == {"random": "iterations=10", "ohem": ""}
+        category_curves([dataclasses.replace(smoke, seed=7)])
+    found = category_curves([diverse(store, iterations=10), diverse(store, "ohem")]).drop_duplicates("sampler")
+    assert found["departures"].tolist() == ["iterations=10", ""]
     sound = category_curves([diverse(store, dataset="kinetics_sound", own_excluded=False)])
     assert set(sound["departures"]) == {
         "own_excluded=False, data=31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
@@ -253,24 +248,22 @@ def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
     path, log = tmp_path / "targets_digits.csv", logs.Log("transfer", logs.usual, logs.first, ("target",), ("target",))
     rows = pd.DataFrame({"target": ["007", "nan"], "key": "1234567890123456", "seed": 0, "dataset": "digits"})
     rows.to_csv(path, index=False)
-    with pytest.raises(ValueError, match=r"targets_digits\.csv has no column 'preset'; export it again where"):
+    with pytest.raises(ValueError, match=r"targets_digits\.csv cannot be read .it has no column 'preset'.; export it"):
         logs.read(path, log)
     rows.assign(preset="quick").to_csv(path, index=False)
     found = logs.read(path, log)
     assert found["key"].tolist() == ["1234567890123456"] * 2 and found["target"].tolist() == ["007", "nan"]
-    with pytest.raises(ValueError, match=r"targets_digits\.csv is damaged .'target' holds other than finite numbers"):
+    with pytest.raises(ValueError, match=r"targets_digits\.csv cannot be read .'target' holds other than finite"):
         logs.read(path, log._replace(texts=()))
 
 
 @pytest.mark.parametrize(("damage", "message"), [
-    (lambda text: text.replace("0.25", "x"), "is damaged .'weight' holds other than finite numbers"),
-    (lambda text: text.replace("0.25", ""), "is damaged .'weight' holds other than finite numbers"),
-    (lambda text: text.replace("0.25", "inf"), "is damaged .'weight' holds other than finite numbers"),
-    (lambda text: text.replace("0.25", "nan"), "is damaged .'weight' holds other than finite numbers"),
-    (lambda text: text.replace(",digits,quick\n", "\n", 1), "cannot be read .line 2: 9 values, expected 11"),
-    (lambda text: text.replace("digits,quick\n", "digits,quick,more\n"), "cannot be read .line 2: 12 values"),
-    (lambda text: text.replace("weight", "wait"), "has no column 'weight'"), (lambda text: "", "cannot be read"),
-    (lambda text: text.replace("sce", '"sce'), "cannot be read"),
+    *((lambda text, value=value: text.replace("0.25", value), "'weight' holds other than finite numbers")
+      for value in ("x", "", "inf", "nan")),
+    (lambda text: text.replace(",digits,quick\n", "\n", 1), "line 2: 9 values, expected 11"),
+    (lambda text: text.replace("digits,quick\n", "digits,quick,more\n"), "line 2: 12 values"),
+    (lambda text: text.replace("weight", "wait"), "it has no column 'weight'"), (lambda text: "", ""),
+    (lambda text: text.replace("sce", '"sce'), ""),
 ])
 def test_a_damaged_log_is_named(store, tmp_path, damage, message):
     finish(store)
@@ -278,7 +271,8 @@ def test_a_damaged_log_is_named(store, tmp_path, damage, message):
     log = papers.logs()["objective_parts"]
     assert len(logs.read(path, log)) == 2
     path.write_text(damage(path.read_text()))
-    with pytest.raises(ValueError, match=rf"objective_parts_digits\.csv ({message}).*export it again where its cells"):
+    message = rf"objective_parts_digits\.csv cannot be read .{message}.*export it again where its cells"
+    with pytest.raises(ValueError, match=message):
         logs.read(path, log)
 
 
@@ -291,13 +285,6 @@ def test_a_damaged_line_of_a_run_s_log_is_named(store, line):
         file.write(f"{line}\n")
     with pytest.raises(ValueError, match=r"progress\.jsonl cannot be read beyond line 4 .*; delete that folder"):
         objective_parts(run.cell)
-
-
-def test_every_committed_log_is_read_with_its_columns():
-    figures = manifest.project_root() / "figures"
-    found = {name: [logs.read(path, log) for path in figures.glob(f"{name}_*.csv")]
-             for name, log in papers.logs().items()}
-    assert sum(map(bool, found.values())) >= 5 and all(len(log) for read in found.values() for log in read)
 
 
 def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
@@ -337,3 +324,18 @@ def test_a_damaged_table_of_a_run_is_named(tmp_path, content):
     path.write_text(content)
     with pytest.raises(ValueError, match=r"similarity\.csv cannot be read \(.*\); delete it, and it is made again"):
         read_table(path)
+
+
+def shapes_of(*shapes, **changes):
+    recipes = [shaped("ucla", shape, **changes).to_dict() for shape in shapes]
+    return SHAPED.tidy(frame(*(stored(recipe=recipe, study="shapes", **changes) for recipe in recipes)))
+
+
+def test_cells_are_called_by_the_field_that_names_what_is_trained():
+    found = shapes_of("square", "random", depth=3)
+    assert logs.labels(found).tolist() == ["square, depth=3", "random, depth=3"]
+    assert logs.fullest(found.assign(departures=[{}, {}]))["entry"].tolist() == ["random, depth=3", "square, depth=3"]
+
+
+def test_random_in_that_field_is_untrained():
+    assert logs.untrained(shapes_of("square", "random")).tolist() == [False, True]

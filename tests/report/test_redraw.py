@@ -1,13 +1,15 @@
-"""Figures and their tables from made-up exported cells, without data, training or a store."""
+"""Figures and their tables from made-up exported cells and logs, without data, training or a store."""
 
 import itertools
 
 import pandas as pd
 import pytest
 from made_up_cells import frame, image, placed, skeleton, sounding
+from pandas import DataFrame
 from redrawn import hashes, redraw, told
 
 from repro import papers
+from repro.audiovisual import synthetic
 from repro.report.redraw import most_complete
 from repro.run.export import read_cells
 from repro.skeleton.recipe import METHODS, VARIANTS
@@ -45,44 +47,28 @@ def table_of(folder, name):
     return pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
 
 
-def test_one_figure_and_table_for_every_table_and_data_set(tmp_path):
-    cells = frame(*whole_table(), *whole_table(dataset="synthetic"), *depths())
-    written = redraw(cells, tmp_path / "figures")
+def test_one_figure_and_table_for_every_table_and_data_set_always_of_the_same_bytes(tmp_path):
+    cells = frame(*whole_table(seed=0), *whole_table(dataset="synthetic"), *depths())
+    written = redraw(cells, tmp_path / "one")
     stems = ("taxonomy_ucla", "taxonomy_ucla_3layers", "taxonomy_synthetic", "encoder_collapse_ucla")
     expected = {f"{stem}.{ending}" for stem in stems for ending in ("csv", "svg", "png")}
-    assert {path.name for path in written} == {path.name for path in (tmp_path / "figures").iterdir()} == expected
-    assert len(written) == 12
-    assert (tmp_path / "figures" / "taxonomy_ucla.png").read_bytes().startswith(b"\x89PNG")
+    assert {path.name for path in written} == {path.name for path in (tmp_path / "one").iterdir()} == expected
+    assert len(written) == 12 and (tmp_path / "one" / "taxonomy_ucla.png").read_bytes().startswith(b"\x89PNG")
     assert not (tmp_path / "no data").exists() and not (tmp_path / "no runs").exists()
-
-
-def test_a_second_call_writes_the_same_bytes(tmp_path):
-    cells = frame(*whole_table(seed=0), *whole_table(seed=1), *depths(dataset="synthetic"))
-    redraw(cells, tmp_path / "one")
-    first = hashes(tmp_path / "one")
-    redraw(cells, tmp_path / "one")
-    redraw(cells, tmp_path / "two")
-    assert hashes(tmp_path / "one") == hashes(tmp_path / "two") == first
-    redraw(frame(*whole_table()), tmp_path / "one")
-    assert hashes(tmp_path / "one")["taxonomy_ucla.svg"] != first["taxonomy_ucla.svg"]
+    cells.to_csv(tmp_path / "cells.csv", index=False)
+    redraw(read_cells(tmp_path / "cells.csv"), tmp_path / "two")  # stored and read again
+    assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
 
 
 def test_the_csv_is_the_table(tmp_path):
     rows = [*whole_table(seed=0), *whole_table(seed=3)]
     redraw(frame(*rows), tmp_path, drawn=False)
-    found = table_of(tmp_path, "taxonomy_ucla")
-    expected = TABLES["taxonomy"].laid_out(placed(*rows)["taxonomy"])
+    cells = placed(*rows)["taxonomy"]
+    before = cells.copy()
+    found, expected = table_of(tmp_path, "taxonomy_ucla"), TABLES["taxonomy"].laid_out(most_complete(cells))
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
-    assert found["published"].notna().all()  # 512 units, one layer: all printed
-    assert found["n_seeds"].tolist() == [2] * 16
-
-
-def test_stored_and_read_again_gives_the_same_files(tmp_path):
-    cells = frame(*whole_table(seed=0), *depths())
-    cells.to_csv(tmp_path / "cells.csv", index=False)
-    redraw(cells, tmp_path / "one")
-    redraw(read_cells(tmp_path / "cells.csv"), tmp_path / "two")
-    assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
+    pd.testing.assert_frame_equal(cells, before)
+    assert found["published"].notna().all() and found["n_seeds"].tolist() == [2] * 16
 
 
 def test_files_name_the_cells_they_show(tmp_path):
@@ -105,24 +91,17 @@ def test_variants_name_the_cells_of_the_recipe_that_they_stand_beside(tmp_path):
     assert source == {"cells": [away["key"], recipes[1]["key"]], "seeds": [1], "preset": "quick", "dataset": "ucla"}
 
 
-def test_smoke_cells_are_passed_over(tmp_path):
+def test_smoke_cells_are_passed_over_and_of_equal_cells_the_one_finished_last_counts(tmp_path):
     smoke = whole_table(preset="smoke", linear=1.0)
-    assert redraw(frame(*smoke), tmp_path) == []
-    assert list(tmp_path.iterdir()) == []
-    redraw(frame(*smoke, exported("CE", linear=70.0)), tmp_path)
-    assert table_of(tmp_path, "taxonomy_ucla")[["objectives", "ours", "preset"]].to_numpy().tolist() == [
-        ["CE", 70.0, "quick"]
-    ]
+    assert redraw(frame(*smoke), tmp_path) == redraw(frame(), tmp_path) == [] == list(tmp_path.iterdir())
+    rows = [exported("CE", linear=value, finished=f"2024-05-0{day}T12:00:00+00:00")
+            for value, day in ((50.0, 1), (70.0, 3), (60.0, 2))]
+    redraw(frame(*smoke, *rows), tmp_path, drawn=False)
+    columns = ["objectives", "ours", "n_seeds", "preset"]
+    assert table_of(tmp_path, "taxonomy_ucla")[columns].to_numpy().tolist() == [["CE", 70.0, 1, "quick"]]
 
 
-def test_nothing_from_nothing(tmp_path):
-    assert redraw(frame(), tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("quick", "paper", "expected"),
-    [(3, 2, "quick"), (2, 3, "paper"), (2, 2, "paper")],
-)
+@pytest.mark.parametrize(("quick", "paper", "expected"), [(3, 2, "quick"), (2, 3, "paper"), (2, 2, "paper")])
 def test_the_preset_with_most_entries_is_shown(quick, paper, expected, tmp_path):
     rows = [*(exported(name, preset="quick", seed=seed) for name in METHODS[:quick] for seed in (0, 1, 2)),
             *(exported(name, preset="paper") for name in METHODS[:paper])]
@@ -164,9 +143,8 @@ def test_other_depths_and_widths_have_tables_of_their_own(tmp_path):
     rows = [on_ntu(name, 40.0 + number, **changes) for number, changes in enumerate(PLACES.values())
             for name in ("CE", "AD+CD")]
     away = [on_ntu("CE", 30.0, **changes, head="mlp") for changes in PLACES.values()]
-    written = {path.name for path in redraw(frame(*rows, *away), tmp_path)}
-    assert written == {f"{stem}_ntu{ending}.{kind}" for kind in ("csv", "svg", "png")
-                       for stem, ending in [("taxonomy_variants", ""), *(("taxonomy", ending) for ending in PLACES)]}
+    written = {path.name for path in redraw(frame(*rows, *away), tmp_path, drawn=False)}
+    assert written == {"taxonomy_variants_ntu.csv", *(f"taxonomy_ntu{ending}.csv" for ending in PLACES)}
     printed = {"_3layers": [55.37, 20.08], "_1024units": [67.21, 48.90], "": [66.54, 48.22]}
     for number, ending in enumerate(PLACES):
         found = table_of(tmp_path, f"taxonomy_ntu{ending}").set_index("objectives")
@@ -178,26 +156,6 @@ def test_other_depths_and_widths_have_tables_of_their_own(tmp_path):
     usual = {f"{departures}head=mlp": accuracy for departures, accuracy in usual.items()}
     assert variants.set_index("departures")["usual"].to_dict() == usual
     assert variants["difference"].isna().all()
-
-
-@pytest.mark.parametrize(("preset", "comparable"), [("quick", False), ("paper", True)])
-def test_only_comparable_numbers_have_a_difference_from_the_printed_ones(preset, comparable, tmp_path):
-    usual = [exported(name, preset=preset, linear=60.0) for name in ("CE", "AD+CD")]
-    away = exported("CE", preset=preset, linear=50.0, epochs=31)
-    depth = exported("AE", preset=preset, linear=40.0, layers=2)
-    chosen = exported("random", preset=preset, linear=45.0, select="best_on_test")
-    redraw(frame(*usual, away, depth), tmp_path, drawn=False)
-    main = table_of(tmp_path, "taxonomy_ucla").set_index("objectives")
-    assert main["published"].notna().all() and main.loc["CE", "published"] == 83.73
-    assert main["difference"].notna().tolist() == [comparable] * 2
-    if comparable:
-        assert main.loc["CE", "difference"] == pytest.approx(60.0 - 83.73)
-    variants = table_of(tmp_path, "taxonomy_variants_ucla")
-    assert variants["published"].tolist() == [83.73] and variants["difference"].isna().all()
-    assert table_of(tmp_path, "encoder_collapse_ucla")["difference"].notna().tolist() == [comparable]
-    table = TABLES["encoder_collapse"].laid_out(placed(depth, chosen)["encoder_collapse"])
-    assert table["departures"].tolist() == [{"select": "best_on_test"}, {}]  # chosen on test: no reproduction
-    assert table["published"].notna().all() and table["difference"].notna().tolist() == [False, comparable]
 
 
 def test_versions_stand_side_by_side(tmp_path):
@@ -248,49 +206,9 @@ def test_a_variant_stands_beside_its_own_preset(tmp_path):
     }, "the recipe lacks seed 5"
 
 
-def test_depth_is_what_the_collapse_varies(tmp_path):
-    wide = [exported("AE", layers=3, units=64)]
-    redraw(frame(*depths(), *wide), tmp_path, drawn=False)
-    found = table_of(tmp_path, "encoder_collapse_ucla")
-    assert list(zip(found["layers"], found["objectives"], strict=True)) == [
-        (layers, method) for layers in (1, 2, 3) for method in ("random", "AE")
-    ]
-    assert found["published"].tolist() == [52.01, 51.89, 56.51, 32.04, 60.17, 25.33]
-
-
-def test_of_equal_cells_the_one_finished_last_counts(tmp_path):
-    rows = [exported("CE", linear=value, finished=f"2024-05-0{day}T12:00:00+00:00")
-            for value, day in ((50.0, 1), (70.0, 3), (60.0, 2))]
-    redraw(frame(*rows), tmp_path, drawn=False)
-    assert table_of(tmp_path, "taxonomy_ucla")[["ours", "n_seeds"]].to_numpy().tolist() == [[70.0, 1]]
-
-
 def test_departures_alone_make_no_main_table(tmp_path):
     alone = exported("CE", head="mlp")
-    assert {path.stem for path in redraw(frame(alone), tmp_path)} == {"taxonomy_variants_ucla"}
-
-
-def test_choosing_the_cells_leaves_the_results_alone():
-    found = placed(*whole_table(), *whole_table(preset="paper")[:3])["taxonomy"]
-    before = found.copy()
-    assert len(most_complete(found)) == 16
-    pd.testing.assert_frame_equal(found, before)
-
-
-@pytest.mark.parametrize(("dataset", "panels"), [("ucla", 2), ("synthetic", 3)])
-def test_printed_numbers_stand_apart_on_embedded_data(dataset, panels):
-    table = TABLES["taxonomy"].laid_out(placed(*whole_table(dataset=dataset))["taxonomy"])
-    figure = DRAWINGS["taxonomy"].draw(table)
-    assert len(figure.axes) == panels
-    labels = [axes.get_ylabel() for axes in figure.axes]
-    assert any("printed" in label for label in labels) == (dataset == "synthetic")
-
-
-def test_real_data_without_printed_numbers_have_no_panel_of_others():
-    cells = placed(*whole_table(dataset="ntu"))["taxonomy"].assign(units=64)
-    table = TABLES["taxonomy"].laid_out(cells)
-    assert table["published"].isna().all()
-    assert len(DRAWINGS["taxonomy"].draw(table).axes) == 2
+    assert {path.stem for path in redraw(frame(alone), tmp_path, drawn=False)} == {"taxonomy_variants_ucla"}
 
 
 def test_every_table_has_a_caption():
@@ -306,17 +224,14 @@ APPROACHES = {
 PART = {"dataset": "cifar10 (subset)"}
 
 
-def test_image_tables_are_drawn_for_parts_of_data_sets(tmp_path):
+def test_image_tables_are_written_for_parts_of_data_sets(tmp_path):
     methods = [image(name, **PART, seed=seed) for name in ("jcl", "moco", "random") for seed in (0, 1)]
     grid = [image("sce", **PART, temperature=0.1, key_temperature=value) for value in (0.1, 0.05)]
     grid += [image("ressl", **PART, temperature=0.1, key_temperature=0.1)]
     keys = [image("jcl", **PART, keys=keys, strength=4.0, temperature=0.2) for keys in (5, 1)]
     compared = [image("jcl", **PART, keys=9), image("moco", **PART)]
     away = [image("moco", **PART, linear=1.0, projection=128)]
-    redraw(frame(*methods, *grid, *keys, *compared, *away), tmp_path)
-    assert sorted(path.name for path in tmp_path.glob("*.png")) == [
-        f"{table}_cifar10_subset.png" for table in ("image_methods", "positive_keys", "temperature_grid")
-    ]
+    redraw(frame(*methods, *grid, *keys, *compared, *away), tmp_path, drawn=False)
     found = table_of(tmp_path, "image_methods_cifar10_subset")
     assert found["method"].tolist() == ["random", "moco", "jcl"] and set(found["ours"]) == {50.0}
     found = table_of(tmp_path, "temperature_grid_cifar10_subset")
@@ -344,11 +259,9 @@ def test_the_tables_of_cm_acc_are_drawn(tmp_path):
     rows += [sounding("smoco", {"esc50": 60.0 + split}, dataset="esc50", split=split) for split in (2, 1)]
     rows += [sounding("cmacc", counted, sampler="feature", batch=32, iterations=300, targets="")]
     redraw(frame(*rows), tmp_path)
-    first = hashes(tmp_path)
-    assert sorted(path.stem for path in tmp_path.glob("*.png")) == sorted(
-        [f"{name}_synthetic" for name in ("cross_modal", "ohem_vs_active", "dictionary_size", "category_diversity")]
-        + ["mutual_information_multidigits", "transfer_esc50"]
-    )
+    names = [f"{name}_synthetic" for name in ("cross_modal", "ohem_vs_active", "dictionary_size", "category_diversity")]
+    names += ["mutual_information_multidigits", "transfer_esc50"]
+    assert {path.stem for path in tmp_path.glob("*.png")} == set(names)
     found = table_of(tmp_path, "cross_modal_synthetic")
     assert found["approach"].tolist()[::2] == list(APPROACHES)
     assert set(found["n_seeds"]) == {2} and set(found["ours"]) == {60.0, 70.0}
@@ -359,8 +272,6 @@ def test_the_tables_of_cm_acc_are_drawn(tmp_path):
     assert table_of(tmp_path, "mutual_information_multidigits")["ours"].tolist() == [89.0, 88.0]
     assert table_of(tmp_path, "transfer_esc50")[["split", "ours"]].to_numpy().tolist() == [[1, 61.0], [2, 62.0]]
     assert table_of(tmp_path, "category_diversity_synthetic")["expected"].tolist() == [25.0, 25.0]
-    redraw(frame(*rows), tmp_path)
-    assert hashes(tmp_path) == first
 
 
 def test_targets_asked_for_one_by_one_are_one_table(tmp_path):
@@ -375,3 +286,68 @@ def test_targets_asked_for_one_by_one_are_one_table(tmp_path):
     assert found["ours"].to_dict() == {"ucf101": 50.0, "hmdb51": 21.0, "esc50": 60.0}
     assert found["n_seeds"].to_dict() == {"ucf101": 1, "hmdb51": 2, "esc50": 1}
     assert found["published"].dropna().to_dict() == {"ucf101": 77.2, "hmdb51": 40.6, "esc50": 77.3}
+
+
+NAMED = {"key": "00a1", "seed": 0, "preset": "quick"}
+
+
+def negatives(dataset):
+    """What samplers pick, as a log."""
+    rows = [("video", sampler, pick, 7 * pick, "a", 3.0 + pick, 50.0, 9, "b") for sampler in ("random", "gradient")
+            for pick in range(4)]
+    columns = ["modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller", "nearest",
+               "nearest_category"]
+    return DataFrame(rows, columns=columns).assign(dataset=dataset, **NAMED)
+
+
+@pytest.mark.parametrize(("dataset", "made"), [
+    ("synthetic", {
+        "category_curves": {"step": [5, 10] * 2, "categories_video": 20.0, "categories_audio": 21.0, "batch": 32,
+                            "sampler": ["random"] * 2 + ["gradient"] * 2, "expected": 22.0},
+        "pretext_accuracy": {"query": ["video", "audio"] * 3, "category": list("aabbcc"), "accuracy": 50.0, "pairs": 9,
+                             "accuracy_renewed": 9.0, "method": "cmacc"},
+        "selected_negatives": negatives("synthetic"),
+    }),
+    ("digits", {
+        "objective_parts": {"epoch": [1.0, 2.0], "InfoNCE": 4.0, "ReSSL": 3.0, "Ceil": 1.0, "loss": 4.0, "weight": 0.5},
+        "similarity_variance_images": {"model": ["JCL", "MoCo v2"] * 9, "d": 512, "similarity": 0.5, "variance": 1e-3},
+        "sequence_contrast": {"epoch": [1, 2], "CD": [6.0, 5.0], "sequence_dictionary": 640, "objectives": "CD",
+                              "td_queue": "live"},
+    }),
+])
+def test_logs_are_drawn_beside_their_file(dataset, made, tmp_path):
+    for name, columns in made.items():
+        DataFrame(columns).assign(**NAMED, dataset=dataset).to_csv(tmp_path / f"{name}_{dataset}.csv", index=False)
+    written = redraw(frame(), tmp_path)
+    assert {path.name for path in written} == {f"{name}_{dataset}.{ending}" for ending in ("png", "svg")
+                                               for name in made}
+    for name in made:
+        caption, source = told(tmp_path / f"{name}_{dataset}")
+        assert source == {"cells": ["00a1"], "seeds": [0], "preset": "quick", "dataset": dataset}
+        assert caption == (f"{DRAWINGS[name].caption} Data set: {dataset}. Preset: quick. Seed: 0. Drawn from 1 cell, "
+                           "whose key is in the source of this file.")
+
+
+def test_a_log_of_several_cells_names_them_all(tmp_path):
+    log = DataFrame({"epoch": [1, 2] * 2, "CD": 6.0, "sequence_dictionary": 640, "objectives": "CD", "td_queue": "live",
+                     "key": ["c", "c", "b", "b"], "seed": [3, 3, 0, 0], "dataset": "digits", "preset": "quick"})
+    log.to_csv(tmp_path / "sequence_contrast_digits.csv", index=False)
+    redraw(frame(), tmp_path)
+    caption, source = told(tmp_path / "sequence_contrast_digits")
+    assert (source["cells"], source["seeds"]) == (["c", "b"], [0, 3])
+    assert "Seeds: 0, 3. Drawn from 2 cells, whose" in caption
+
+
+def test_pictures_of_real_clips_are_never_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr(synthetic, "pictures", lambda items: pytest.fail("pictures of the wrong clips"))
+    for dataset in ("ucf101", "kinetics700 (subset)"):
+        name = dataset.partition(" ")[0]
+        negatives(dataset).to_csv(tmp_path / f"selected_negatives_{name}.csv", index=False)
+    assert redraw(frame(), tmp_path) == []
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv"}
+
+
+def test_a_log_that_does_not_name_its_cells_is_not_drawn(tmp_path):
+    negatives("synthetic").drop(columns="key").to_csv(tmp_path / "selected_negatives_synthetic.csv", index=False)
+    with pytest.raises(ValueError, match=r"selected_negatives_synthetic\.csv cannot be read .it has no column 'key'"):
+        redraw(frame(), tmp_path)

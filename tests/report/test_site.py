@@ -1,4 +1,4 @@
-"""The report as files: what its pages say, that their links lead somewhere and that nothing comes from elsewhere."""
+"""The report: what its pages say, what tables can be trusted for, that nothing in it comes from elsewhere."""
 
 import shutil
 from collections import Counter
@@ -6,17 +6,26 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
 import made_up_report
+import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from repro import papers
 from repro.data import manifest
-from repro.report.site import build
-from repro.report.verdicts import VERDICTS
+from repro.report.redraw import Drawing
+from repro.report.site import at_a_glance, build, entry_names, read_notebooks, read_results, reproduced
+from repro.report.style import save
+from repro.report.verdicts import PAPER, QUICK, VERDICTS
 
 FIGURES = manifest.project_root() / "figures"
 PAPERS = (papers.titles(), papers.drawings(), papers.named())
 NONE = (pd.DataFrame(), pd.DataFrame(), *PAPERS)  # of claims, of discrepancies
+STEM = "image_methods_cifar10_my_copy_npz"
+IMAGES = pd.DataFrame({"method": ["random", "JCL"], "ours": [10.0, 40.0], "std": np.nan, "n_seeds": 1,
+                       "published": np.nan, "difference": np.nan, "preset": "quick",
+                       "dataset": "cifar10 (my copy.npz)"})
 
 
 class Page(HTMLParser):
@@ -26,6 +35,7 @@ class Page(HTMLParser):
         super().__init__()
         self.ids, self.links, self.sources, self.lacking, self.text = set(), [], [], [], ""
         self.feed(path.read_text(encoding="utf-8"))
+        self.text = " ".join(self.text.split())
 
     def handle_starttag(self, tag, attributes):
         given = dict(attributes)
@@ -36,37 +46,34 @@ class Page(HTMLParser):
             self.lacking.append((tag, given))
 
     def handle_data(self, data):
-        self.text += " " + " ".join(data.split())
+        self.text += f" {data}"
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A report of the committed figures and a made-up notebook, claims and discrepancies."""
+    """A report of the committed figures and a made-up notebook, claims and discrepancies; the second in its place."""
     folder = tmp_path_factory.mktemp("site")
     made_up_report.write_notebooks(folder / "notebooks", made=made_up_report.notebook())
-    checked = made_up_report.claims(), made_up_report.discrepancies()
+    checked = made_up_report.claims(), made_up_report.evidence()
+    first = build(folder / "report", FIGURES, folder / "notebooks", *NONE).with_name("left_over.html")
+    first.write_text("old")
     build(folder / "report", FIGURES, folder / "notebooks", *checked, *PAPERS)
+    assert not first.exists() and {path.name for path in folder.iterdir()} == {"notebooks", "report"}
     return folder / "report"
 
 
-def pages(folder):
-    return {path: Page(path) for path in sorted(folder.rglob("*.html"))}
-
-
 def test_there_is_a_page_for_everything(site):
-    assert {path.stem for path in (site / "results").iterdir()} == {
-        path.stem for path in FIGURES.iterdir() if path.name != "cells.csv"
-    }
-    assert {path.name for path in (site / "notebooks").iterdir()} == {"made.html", "made.ipynb"}
-    assert {path.name for path in (site / "figures").iterdir()} == {path.name for path in FIGURES.iterdir()}
-    assert {path.name for path in site.glob("*.*")} == {
-        "index.html", "claims.html", "discrepancies.html", "style.css"
-    }
+    committed = {path.name for path in FIGURES.iterdir()}
+    folders = ("results", "notebooks", "figures")
+    names = {folder: {path.name for path in (site / folder).iterdir()} for folder in folders}
+    assert names["results"] == {f"{name.rpartition('.')[0]}.html" for name in committed - {"cells.csv"}}
+    assert names["notebooks"] == {"made.html", "made.ipynb"} and names["figures"] == committed
+    assert {path.name for path in site.glob("*.*")} == {"index.html", "claims.html", "discrepancies.html", "style.css"}
 
 
-def test_links_and_sources_are_files_of_the_site(site):
-    found = pages(site)
-    for path, page in found.items():
+def test_links_and_sources_are_files_of_the_site_and_nothing_comes_from_elsewhere(site):
+    pages = {path: Page(path) for path in site.rglob("*.html")}
+    for path, page in pages.items():
         for link in (*page.links, *page.sources):
             parts = urlsplit(link)
             if parts.scheme == "data":
@@ -74,93 +81,63 @@ def test_links_and_sources_are_files_of_the_site(site):
             assert not parts.scheme and not parts.netloc, (path, link)
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             assert target.is_file() and target.is_relative_to(site), (path, link)
-            assert not parts.fragment or parts.fragment in found[target].ids, (path, link)
+            assert not parts.fragment or parts.fragment in pages[target].ids, (path, link)
         assert page.lacking == [], path
-
-
-def test_every_page_forbids_what_comes_from_elsewhere(site):
-    for path in pages(site):
-        assert "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'" in path.read_text()
+        assert {"claims.html", "discrepancies.html"} <= {link.rpartition("/")[2] for link in page.links}, path
+        assert "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'" in path.read_text(), path
     assert "http" not in (site / "style.css").read_text() and "@import" not in (site / "style.css").read_text()
 
 
 def test_the_first_page_names_every_table_with_its_trust(site):
-    text = Page(site / "index.html").text
-    table = pd.read_csv(FIGURES / "taxonomy_ucla.csv")
+    text, table = Page(site / "index.html").text, pd.read_csv(FIGURES / "taxonomy_ucla.csv")
     assert f"median {table['difference'].abs().median():.1f} points" in text
     assert f"3 or more in {(table['n_seeds'] >= 3).sum()} of 16 entries" in text
     assert "are of the level paper recipe, real data ," in text and "paper, changed as each entry says" in text
     assert "not comparable" in text and "No result yet" not in text
     assert "2 cells of preset quick on digits" in text and "10 claims" in text
     assert "4 discrepancies . About 2 of them we have measured something." in text
+    assert all(f"{paper} 1 1 1 1 1" in text for paper in ("SCE", "JCL"))  # one claim of each verdict
 
 
 def test_the_page_of_a_table_holds_its_numbers(site):
-    page = Page(site / "results" / "taxonomy_ucla.html")
+    text = Page(site / "results" / "taxonomy_ucla.html").text
     row = pd.read_csv(FIGURES / "taxonomy_ucla.csv").set_index("objectives").loc["AE+CE+AD"]
-    assert f" AE+CE+AD {row['ours']:.1f} {row['std']:.1f} 3 {row['published']} {row['difference']:+.1f} " in page.text
-    assert f" {row['embedding_spread']:#.3g} " in page.text
-    grid = Page(site / "results" / "temperature_grid_cifar10_cifar10_lossless_subset_npz.html")
-    assert " sce 0.1 0.03 " in grid.text
-    assert "Spearman's correlation" in page.text and "finished cells" in page.text
+    assert f" AE+CE+AD {row['ours']:.1f} {row['std']:.1f} 3 {row['published']} {row['difference']:+.1f} " in text
+    assert f" {row['embedding_spread']:#.3g} " in text
+    assert "Spearman's correlation" in text and "finished cells" in text
+    assert " sce 0.1 0.03 " in Page(site / "results" / "temperature_grid_cifar10_cifar10_lossless_subset_npz.html").text
     assert "Spearman's" not in Page(site / "results" / "taxonomy_variants_ucla.html").text
 
 
-def test_claims_stand_with_verdict_and_evidence(site):
-    text = (site / "claims.html").read_text()
-    assert all(text.count(f">{verdict}</span>") == 2 for verdict in VERDICTS)
-    assert "a &lt; b" in text and "a < b" not in text
-    seen = " ".join(Page(site / "claims.html").text.split())
-    assert all(f"Table {number} b - a > {number} {verdict} printed numbers 1 < 2" in seen
-               for number, verdict in enumerate(VERDICTS))
-    found = [link for link in Page(site / "claims.html").links if link.startswith("results/")]
-    assert Counter(found) == {"results/taxonomy_ucla.html": 8, "results/glm_specifications.html": 6}
-
-
-def test_discrepancies_stand_with_both_sides_and_what_was_measured(site):
-    page = Page(site / "discrepancies.html")
-    assert {"S-1", "S-2", "J-1", "J-2"} <= page.ids and "SCE (2)" in page.text
+def test_claims_and_discrepancies_stand_with_verdict_evidence_and_figures(site):
+    claims, discrepancies = Page(site / "claims.html"), Page(site / "discrepancies.html")
+    assert "a &lt; b" in (site / "claims.html").read_text()
+    for number, verdict in enumerate(VERDICTS):
+        row = f"{verdict}: a < b Table {number} b - a > {number} {verdict} printed numbers 1 < 2"
+        assert claims.text.count(row) == 2
+    shown = Counter(link for link in claims.links if link.startswith("results/"))
+    assert shown == {"results/taxonomy_ucla.html": 8, "results/glm_specifications.html": 6}
+    assert {"S-1", "S-2", "J-1", "J-2"} <= discrepancies.ids and "SCE (2)" in discrepancies.text
     row = "J-1 JCL has x < 1 Eq. 1 its code y1 as in the code1 90.0 instead of 80.0 (2 seeds)"
-    assert row in " ".join(page.text.split())
-    assert page.text.count("not measured") == 2
-    assert "x &lt; 1" in (site / "discrepancies.html").read_text()
-
-
-def test_every_page_leads_to_claims_and_discrepancies(site):
-    for path, page in pages(site).items():
-        assert {"claims.html", "discrepancies.html"} <= {link.rpartition("/")[2] for link in page.links}, path
-
-
-def test_a_fresh_clone_says_how_to_get_notebooks(tmp_path):
-    missing = tmp_path / "my runs" / "notebooks"
-    text = Page(build(tmp_path / "report", FIGURES, missing, *NONE)).text
-    assert f"papermill notebooks/taxonomy.ipynb '{missing}/taxonomy.ipynb'" in text
-    assert not missing.exists()
+    assert row in discrepancies.text and discrepancies.text.count("not measured") == 2
 
 
 def test_nothing_stored_at_all(tmp_path):
-    text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path / "notebooks", *NONE)).text
+    missing = tmp_path / "my runs" / "notebooks"
+    text = Page(build(tmp_path / "report", tmp_path / "figures", missing, *NONE)).text
     assert "No number of a trained network is of the level paper recipe, real data yet." in text
     assert "No result yet: taxonomy, encoder collapse." in text and "`" not in text
     assert "No figure is stored" in text and "0 claims" in text and "0 discrepancies" in text
+    assert f"papermill notebooks/taxonomy.ipynb '{missing}/taxonomy.ipynb'" in text and not missing.exists()
 
 
-def test_a_table_of_no_paper_is_not_lost(tmp_path):
+def test_a_table_of_no_paper_is_not_lost_and_the_same_report_is_written_again(tmp_path):
     (tmp_path / "figures").mkdir()
     shutil.copy(FIGURES / "taxonomy_ucla.csv", tmp_path / "figures" / "novelty_ucla.csv")
-    text = Page(build(tmp_path / "report", tmp_path / "figures", tmp_path, *NONE)).text
-    assert "Other tables" in text and "novelty" in text
-
-
-def test_a_second_report_replaces_the_first_and_is_equal(tmp_path):
-    made_up_report.write_notebooks(tmp_path / "notebooks", made=made_up_report.notebook())
-    arguments = (tmp_path / "report", FIGURES, tmp_path / "notebooks", *NONE)
-    build(*arguments)
-    first = {path: path.read_bytes() for path in (tmp_path / "report").rglob("*.*")}
-    (tmp_path / "report" / "results" / "left_over.html").write_text("old")
-    build(*arguments)
-    assert {path: path.read_bytes() for path in (tmp_path / "report").rglob("*.*")} == first
-    assert {path.name for path in tmp_path.iterdir()} == {"notebooks", "report"}
+    first, second = (build(tmp_path / name, tmp_path / "figures", tmp_path, *NONE) for name in ("a", "b"))
+    assert "Other tables" in Page(first).text and "novelty" in Page(first).text
+    contents = [{path.name: path.read_bytes() for path in page.parent.rglob("*.*")} for page in (first, second)]
+    assert contents[0] == contents[1]
 
 
 @pytest.mark.parametrize("name", ["mine.txt", "index.html"])
@@ -171,8 +148,146 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_verdict_that_does_not_exist_is_refused_and_nothing_is_left(tmp_path):
-    claims = made_up_report.claims().head(1).assign(verdict="perhaps")
-    with pytest.raises(ValueError, match=r"verdict of claim S0='perhaps' is not one of: holds, fails"):
-        build(tmp_path / "report", FIGURES, tmp_path / "notebooks", claims, *NONE[1:])
-    assert list(tmp_path.iterdir()) == []
+def test_a_table_with_its_figure_and_one_without(tmp_path):
+    IMAGES.to_csv(tmp_path / f"{STEM}.csv", index=False)
+    (tmp_path / "cells.csv").write_text("key\n")
+    (tmp_path / "notes.txt").write_text("mine")
+    result, = read_results(tmp_path, {})
+    assert (result.stem, result.files, result.figure, result.provenance) == (STEM, [f"{STEM}.csv"], "", {})
+    provenance = {"cells": ["a1", "b2"], "seeds": [0], "preset": "quick", "dataset": "cifar10 (my copy.npz)"}
+    save(Figure(), tmp_path / STEM, "What & whence <it> is.", provenance)
+    drawings = {
+        "image": Drawing(Figure, "", repeated=("method",)),
+        "image_methods": Drawing(Figure, "", summary=lambda rows: f"std {rows['std'].sum()}", repeated=("std", "AE")),
+        "image_method": Drawing(Figure, "", repeated=("ours",)),
+    }
+    result, = read_results(tmp_path, drawings)  # the drawing of the longest name
+    assert (result.title, result.figure, result.caption) == ("image methods", f"{STEM}.svg", "What & whence <it> is.")
+    assert result.provenance == provenance and result.files == [f"{STEM}.{ending}" for ending in ("csv", "png", "svg")]
+    assert list(result.table) == [name for name in IMAGES if name != "std"] and result.summary == "std 0.0"
+
+
+def test_a_log_and_an_empty_table_are_no_results(tmp_path):
+    pd.DataFrame({"epoch": [1], "dataset": "digits"}).to_csv(tmp_path / "objective_parts_digits.csv", index=False)
+    IMAGES[:0].to_csv(tmp_path / f"{STEM}.csv", index=False)
+    assert [(result.table, result.title) for result in read_results(tmp_path, {})] == [
+        (None, STEM.replace("_", " ")), (None, "objective parts digits")]
+    assert read_results(tmp_path / "missing", {}) == []
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    ("taxonomy_ucla.svg", "<svg>"), ("taxonomy_ucla.csv", ""), ("taxonomy_ucla.csv", 'a,b\n"1'),
+    ("taxonomy_ucla.csv", "a\n1,2\n3,4,5\n"),
+])
+def test_a_damaged_file_is_named(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=rf"{name} is damaged .*`repro figures`"):
+        read_results(tmp_path, {})
+
+
+def test_every_committed_figure_says_where_it_comes_from():
+    committed = {result.stem: result for result in read_results(FIGURES, {})}
+    assert committed["taxonomy_ucla"].provenance["preset"] == "paper"
+    assert len(committed["taxonomy_ucla"].provenance["cells"]) == committed["taxonomy_ucla"].table["n_seeds"].sum()
+    assert all(result.caption and result.provenance for result in committed.values() if result.figure)
+
+
+def table(**changes):
+    """Three entries on NW-UCLA: the recipe of the paper with 3 seeds and 1, and one that is not run."""
+    columns = {
+        "objectives": ["random", "CE", "AD"],
+        "ours": [50.0, 80.0, np.nan], "std": [1.0, np.nan, np.nan], "n_seeds": [3, 1, 0], "published": [52, 75.0, 83.0],
+        "difference": [-2.0, 5.0, np.nan], "preset": "paper", "dataset": "ucla",
+    }
+    return pd.DataFrame(columns | changes)
+
+
+@pytest.mark.parametrize(("changes", "level", "distance"), [
+    ({}, PAPER, "median 3.5 points, largest +5.0 (CE); 2 compared"),
+    ({"difference": [np.nan, -0.25, np.nan]}, PAPER, "-0.2 points (CE), the one number printed"),
+    ({"departures": ["", "select=best_on_test", np.nan]}, PAPER, "-2.0 points (random), the one number printed"),
+    ({"difference": np.nan}, PAPER, "nothing is printed"),
+    ({"dataset": "synthetic"}, "embedded data", "not comparable"),
+    ({"preset": "quick"}, QUICK, "not comparable"),
+    ({"dataset": "ucla (subset)"}, QUICK, "not comparable"),
+    ({"usual": 60.0}, QUICK, "not comparable"),
+    ({"departures": "select=best_on_test"}, QUICK, "not comparable"),
+])
+def test_how_far_a_table_is_from_print_and_what_that_allows(changes, level, distance):
+    trust, = at_a_glance(table(**changes))
+    assert (trust["level"], trust["distance"]) == (level, distance)
+    assert (trust["entries"], trust["finished"]) == (3, 2)
+    assert trust["seeds"] == "1 to 3, 3 or more in 1 of 2 entries"
+
+
+def test_presets_stand_apart_the_stronger_one_first_and_data_sets_are_not_mixed():
+    mixed = table(preset=["quick", "paper", "quick"], ours=[1.0, 2.0, 3.0], n_seeds=2)
+    assert [(trust["recipe"], trust["entries"], trust["seeds"]) for trust in at_a_glance(mixed)] == [
+        ("paper", 1, "2"), ("quick", 2, "2")]
+    assert at_a_glance(mixed.assign(usual=60.0))[0]["recipe"] == "paper, changed as each entry says"
+    assert at_a_glance(table(ours=np.nan, n_seeds=0, difference=np.nan))[0]["seeds"] == "0"
+    with pytest.raises(ValueError, match="one dataset"):
+        at_a_glance(table(dataset=["ucla", "ntu", "ntu"]))
+
+
+def test_names_of_entries():
+    changed = pd.DataFrame({"objectives": ["CE", "AD"], "departures": ["layers=3", np.nan], "ours": 1.0})
+    assert entry_names(changed) == ["CE, layers=3", "AD"]
+    depths = pd.DataFrame({"layers": [1, 2], "method": "AE", "key_temperature": [0.05, np.nan], "ours": 1.0})
+    assert entry_names(depths) == ["layers 1, AE, key temperature 0.05", "layers 2, AE"]
+
+
+def test_reproductions_of_all_tables_together():
+    tables = [
+        table(),                                               # CE alone counts: random is untrained, AD not run
+        table(ours=[50.0, 81.0, 82.0], n_seeds=3, difference=[0.0, np.nan, -1.0]),
+        table(dataset="synthetic"), table(dataset="ucla (part)"), table(preset="quick"), table(usual=60.0),
+        table(departures=["", "select=best_on_test", np.nan]),
+    ]
+    assert reproduced(tables, {"objectives"}) == {"entries": 3, "enough": 2, "compared": 2, "median": 3.0}
+    assert reproduced(tables[:1], {"method"})["entries"] == 2  # "random" in another column is a trained network
+    assert reproduced(tables[2:], {"objectives"}) == reproduced([], {"objectives"}) == {}
+    assert np.isnan(reproduced([table(difference=np.nan)], {"objectives"})["median"])
+
+
+def test_what_an_executed_notebook_shows(tmp_path):
+    made_up_report.write_notebooks(tmp_path, b=new_notebook(), a=made_up_report.notebook())
+    found, other = read_notebooks(tmp_path)
+    assert (found["name"], found["title"], found["ended"]) == ("a", "A made-up notebook", "complete")
+    assert (found["planned"], found["dataset"]) == ("2 cells of preset quick on digits", "digits")
+    assert (other["title"], other["planned"], other["preset"], other["ended"]) == ("b", "", "", "not executed")
+    body = found["body"]
+    assert "<td>CE</td>" in body and "2 cells of preset quick" in body and "show" in body
+    assert f"data:image/png;base64,{made_up_report.picture('navy')}" in body
+    assert 'alt="Picture under the heading: A made-up notebook"' in body
+    assert body.count("open this notebook in JupyterLab") == 2  # a slider alone, and widgets that left a picture
+    assert made_up_report.picture("teal") in body
+    for part in ("VBox()", "IntSlider", "<script", "alert(1)", "http:", "https:", "<link", "cells:   0%"):
+        assert part not in body
+
+
+@pytest.mark.parametrize("address", ["", ' href="../../figures/taxonomy_ucla.png"'])
+def test_figures_are_links_wherever_the_notebook_was_executed(tmp_path, address):
+    anchors = (f'<a data-figure="{name}.png"{address}>{name}</a>' for name in ("taxonomy_ucla", "old"))
+    output = new_output("display_data", {"text/html": f"<td>{', '.join(anchors)}</td>"})
+    made_up_report.write_notebooks(tmp_path, made=new_notebook(cells=[new_code_cell("", outputs=[output])]))
+    (found,) = read_notebooks(tmp_path, {"taxonomy_ucla.png", "taxonomy_ucla.svg"})
+    assert '<td><a href="../figures/taxonomy_ucla.png">taxonomy_ucla</a>, <a>old</a></td>' in found["body"]
+
+
+@pytest.mark.parametrize(("made", "ended"), [
+    (made_up_report.notebook(error=True), "stopped by an error"),
+    (made_up_report.notebook(count=None), "stopped midway"),
+    (new_notebook(cells=[new_markdown_cell("no heading"), new_code_cell("1")]), "not executed"),
+    (new_notebook(cells=[new_code_cell("1", execution_count=1), new_code_cell("")]), "complete"),
+])
+def test_how_a_notebook_ended(tmp_path, made, ended):
+    made_up_report.write_notebooks(tmp_path, made=made)
+    assert [found["ended"] for found in read_notebooks(tmp_path)] == [ended]
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[{}]", "null", '{"nbformat": 4, "nbformat_minor": 5}'])
+def test_what_is_no_notebook_is_named(tmp_path, text):
+    (tmp_path / "broken.ipynb").write_text(text)
+    with pytest.raises(ValueError, match=r"broken\.ipynb is not a notebook"):
+        read_notebooks(tmp_path)

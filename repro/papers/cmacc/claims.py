@@ -23,13 +23,13 @@ from repro.papers.predicates import (
     of_log,
     said_by,
 )
-from repro.report.discrepancies import departing
-from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
-from repro.report.levels import CLOSED, PRINTED
+from repro.report.evidence import Check, Estimates, Evidence, Setting, departing, measured
 from repro.report.printed import printed
 from repro.report.verdicts import (
+    CLOSED,
     ERROR,
     HOLDS,
+    PRINTED,
     ROUNDING,
     UNDECIDED,
     Estimate,

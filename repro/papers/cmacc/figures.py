@@ -21,7 +21,15 @@ from pandas import DataFrame
 from repro.audiovisual import MODALITIES, synthetic
 from repro.data import manifest
 from repro.papers.cmacc.tables import COMPARISONS, NAMES, NOWHERE, PRINTED_METHODS, merged, pretrained_on
-from repro.report.elements import (
+from repro.report.printed import printed
+from repro.report.redraw import Drawing
+from repro.report.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    PURPLE,
+    VERMILLION,
     Look,
     comparable,
     draw_ours,
@@ -35,10 +43,9 @@ from repro.report.elements import (
     only,
     origin,
     panels,
+    settled,
+    styled,
 )
-from repro.report.printed import printed
-from repro.report.redraw import Drawing
-from repro.report.style import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
 
 METHODS = {
     name: Look(PRINTED_METHODS[name], colour, marker)

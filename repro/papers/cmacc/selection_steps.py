@@ -11,8 +11,7 @@ from matplotlib.lines import Line2D
 from torch import Tensor
 
 from repro.contrast import negatives
-from repro.report.elements import legend_below
-from repro.report.style import COLUMN, INK, VERMILLION, styled
+from repro.report.style import COLUMN, INK, VERMILLION, legend_below, styled
 
 SIZES = (120, 60, 30, 15, 8, 4, 2, 1)      # members of each category: some are rare, as in real pools
 LARGEST = 24                               # candidates that are selected, at most

@@ -222,7 +222,7 @@ def pretrained_on(method: str, dataset: str) -> str:
 
 def _ours(table: DataFrame, number: int) -> DataFrame:
     """One row per method, encoder of video and departure from the preset."""
-    from repro.report.elements import departures_in_words, words  # it draws, which tables do without
+    from repro.report.style import departures_in_words, words  # it draws, which tables do without
 
     table = table[table["target"].map(NAMES).isin(COMPARISONS[number])]
     whole = table["split"] == 0

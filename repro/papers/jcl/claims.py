@@ -10,12 +10,21 @@ from repro.contrast.objectives import info_nce, jcl
 from repro.papers.jcl.sampled_keys import sampled_keys
 from repro.papers.jcl.tables import BASE, LONG_SWEEPS, SHORT_SWEEPS
 from repro.papers.predicates import Judged, beside, claims, differences, discrepancies, of_log
-from repro.report.discrepancies import departing
-from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, unprinted
+from repro.report.evidence import Check, Estimates, Evidence, Setting, departing, measured, unprinted
 from repro.report.histograms import similarity_and_variance
-from repro.report.levels import CLOSED, PRINTED
 from repro.report.printed import printed
-from repro.report.verdicts import SEEDS_LIKE, Estimate, Finding, above, different, exactly, over_seeds, within
+from repro.report.verdicts import (
+    CLOSED,
+    PRINTED,
+    SEEDS_LIKE,
+    Estimate,
+    Finding,
+    above,
+    different,
+    exactly,
+    over_seeds,
+    within,
+)
 
 RUN = ("image_methods", "positive_keys", "temperature_grid")
 JCL = {"method": "jcl", **BASE}

@@ -5,9 +5,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from repro.report.elements import draw_level, draw_ours, heading, legend_above, only, origin, panels, seeds_named
 from repro.report.redraw import Drawing
-from repro.report.style import BLUE, INK, VERMILLION, settled, styled
+from repro.report.style import (
+    BLUE,
+    INK,
+    VERMILLION,
+    draw_level,
+    draw_ours,
+    heading,
+    legend_above,
+    only,
+    origin,
+    panels,
+    seeds_named,
+    settled,
+    styled,
+)
 
 SYMBOLS = {"keys": "$M'$", "strength": r"$\lambda$", "temperature": r"$\tau$"}
 

@@ -17,11 +17,9 @@ from repro.papers.predicates import (
     said_by,
 )
 from repro.papers.sce.tables import PRINTED_NAMES, printed_grid
-from repro.report.discrepancies import departing
-from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, unprinted
-from repro.report.levels import CLOSED, PRINTED
+from repro.report.evidence import Check, Estimates, Evidence, Setting, departing, measured, unprinted
 from repro.report.printed import PAPERS, printed
-from repro.report.verdicts import ROUNDING, Finding, above, difference, exactly
+from repro.report.verdicts import CLOSED, PRINTED, ROUNDING, Finding, above, difference, exactly
 
 GRID = "temperature_grid"
 RUN = ("image_methods", "positive_keys", GRID)

@@ -10,9 +10,26 @@ from pandas import DataFrame, Series
 from torch import Tensor
 
 from repro.papers.sce.tables import printed_grid
-from repro.report.elements import comparable, draw_level, draw_ours, heading, legend_above, only, origin, panels
 from repro.report.redraw import Drawing
-from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PURPLE, VERMILLION, settled, styled
+from repro.report.style import (
+    BLUE,
+    COLUMN,
+    GREEN,
+    GREY,
+    INK,
+    PURPLE,
+    VERMILLION,
+    comparable,
+    draw_level,
+    draw_ours,
+    heading,
+    legend_above,
+    only,
+    origin,
+    panels,
+    settled,
+    styled,
+)
 
 METHOD_NAMES = {"moco": "MoCo v2", "ressl": "ReSSL", "sce": "SCE", "jcl": "JCL", "vanilla": "vanilla keys"}
 HEAT = LinearSegmentedColormap.from_list("pale to blue", ["#EDF4FA", "#6FB1D9"])  # dark text is legible on all of it

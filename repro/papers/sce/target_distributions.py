@@ -11,8 +11,7 @@ from pandas import DataFrame
 from torch import Tensor
 
 from repro.contrast import objectives
-from repro.report.elements import legend_below
-from repro.report.style import BLUE, COLUMN, GREY, INK, VERMILLION, styled
+from repro.report.style import BLUE, COLUMN, GREY, INK, VERMILLION, legend_below, styled
 
 POSITIVE, ALIKE, OTHER = "positive key", "same action", "another action"
 COLOURS = {POSITIVE: VERMILLION, ALIKE: BLUE, OTHER: GREY}

@@ -4,8 +4,8 @@ import math
 
 from pandas import DataFrame, Series
 
-from repro.report.elements import departures_in_words, only
-from repro.report.stored import untrained
+from repro.report.logs import untrained
+from repro.report.style import departures_in_words, only
 
 
 def rank_correlation(table: DataFrame) -> float:

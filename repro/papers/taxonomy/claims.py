@@ -15,11 +15,9 @@ from repro.papers.predicates import claims, differences, discrepancies, one_more
 from repro.papers.taxonomy import glm
 from repro.papers.taxonomy.logs import FROZEN
 from repro.recipe import in_words
-from repro.report.discrepancies import departing
-from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
-from repro.report.levels import CLOSED, PRINTED
+from repro.report.evidence import Check, Estimates, Evidence, Setting, departing, measured
 from repro.report.printed import printed
-from repro.report.verdicts import ERROR, Estimate, Finding, above, below, exactly, paired
+from repro.report.verdicts import CLOSED, ERROR, PRINTED, Estimate, Finding, above, below, exactly, paired
 from repro.skeleton.recipe import METHODS
 
 TEST_SAMPLES = 460  # of NW-UCLA, after the released code's rule on lengths

@@ -17,7 +17,15 @@ from pandas import DataFrame, Series
 from repro.data import manifest
 from repro.papers.taxonomy import agreement, glm_figures
 from repro.papers.taxonomy.glm import printed_by_objective
-from repro.report.elements import (
+from repro.report.redraw import Drawing
+from repro.report.style import (
+    BLUE,
+    COLUMN,
+    GREEN,
+    GREY,
+    INK,
+    PALE,
+    VERMILLION,
     comparable,
     draw_ours,
     draw_published,
@@ -30,10 +38,10 @@ from repro.report.elements import (
     panels,
     seeds_in_words,
     seeds_named,
+    settled,
+    styled,
     words,
 )
-from repro.report.redraw import Drawing
-from repro.report.style import BLUE, COLUMN, GREEN, GREY, INK, PALE, VERMILLION, settled, styled
 from repro.skeleton.terms import PRINTED
 
 

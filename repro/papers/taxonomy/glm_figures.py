@@ -14,11 +14,26 @@ from repro.data import manifest
 from repro.data.disk import write_atomically
 from repro.papers.taxonomy.glm import BEST, MEAN, TERMS, specification_curve
 from repro.papers.taxonomy.glm_ours import forest, usual_cells
-from repro.report.elements import in_order, names_down, only, origin, panels
 from repro.report.logs import slug
 from repro.report.printed import printed
 from repro.report.redraw import captioned, versions_in_words
-from repro.report.style import BLUE, GREEN, GREY, INK, PALE, PURPLE, VERMILLION, save, settled, styled
+from repro.report.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    PALE,
+    PURPLE,
+    VERMILLION,
+    in_order,
+    names_down,
+    only,
+    origin,
+    panels,
+    save,
+    settled,
+    styled,
+)
 from repro.skeleton.study import SKELETONS
 
 CAPTIONS = {

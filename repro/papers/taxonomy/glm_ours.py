@@ -24,7 +24,7 @@ from repro.papers.taxonomy.glm import (
 )
 from repro.papers.taxonomy.tables import TABLES
 from repro.recipe import choose
-from repro.report.stored import stored
+from repro.report.logs import stored
 from repro.skeleton.recipe import METHODS
 from repro.skeleton.study import SKELETONS
 from repro.table import require_one_recipe

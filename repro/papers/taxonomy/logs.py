@@ -5,8 +5,7 @@ from pandas import DataFrame
 
 from repro.data import manifest
 from repro.papers.taxonomy.tables import TABLES
-from repro.report.logs import Log, by_epoch, fullest, lines_of, named, progress
-from repro.report.stored import labels
+from repro.report.logs import Log, by_epoch, fullest, labels, lines_of, named, progress
 from repro.run.export import rows_of
 from repro.run.store import Cell, Store
 from repro.skeleton.study import ALONG, SKELETONS

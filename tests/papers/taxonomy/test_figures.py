@@ -17,8 +17,8 @@ from PIL import Image
 from repro.papers.taxonomy import figures
 from repro.recipe import in_words
 from repro.report import style
-from repro.report.elements import seeds_in_words, spread_in_words
 from repro.report.printed import printed
+from repro.report.style import seeds_in_words, spread_in_words
 from repro.skeleton.recipe import SUBSETS
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]

@@ -151,7 +151,7 @@ def stored_cells(monkeypatch):
     """Made-up cells in the place of what is stored."""
 
     def put(*rows):
-        monkeypatch.setattr("repro.report.stored.everything", lambda: frame(*rows))
+        monkeypatch.setattr("repro.report.logs.everything", lambda: frame(*rows))
 
     return put
 

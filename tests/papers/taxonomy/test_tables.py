@@ -10,7 +10,7 @@ from pandas import DataFrame
 
 from repro.data import manifest
 from repro.papers.taxonomy import tables
-from repro.report.elements import heading
+from repro.report.style import heading
 from repro.run.export import COLUMNS
 from repro.skeleton.recipe import METHODS, PRESETS
 from repro.skeleton.study import SKELETONS
