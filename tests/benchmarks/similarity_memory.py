@@ -15,7 +15,8 @@ import torch
 from repro.image.data import ImageSet
 from repro.image.model import ImageModel
 from repro.image.recipe import quick
-from repro.papers.jcl.figure_data import similarity_and_variance
+from repro.papers.jcl.logs import features
+from repro.report.histograms import similarity_and_variance
 from repro.run.cost import peak_mb
 
 FIRST = 256
@@ -41,8 +42,9 @@ def main() -> None:
     model = ImageModel(recipe.trunk, False, recipe.head, recipe.projection)
 
     def run(images: int) -> None:
-        settings = {"images": images, "augmentations": chosen.augmentations, "seed": 0, "device": device}
-        similarity_and_variance(model, recipe, data, **settings)
+        rows: list[list[float]] = []
+        for z in features(model, recipe, data, images, chosen.augmentations, device=device):
+            rows += torch.stack(similarity_and_variance(z), dim=1).tolist()
 
     run(FIRST)
     begun = peak_mb(device)

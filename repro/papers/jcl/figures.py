@@ -59,7 +59,7 @@ def sampled_keys(table: DataFrame) -> Figure:
     """The JCL loss in closed form, and what drawing M keys from its Gaussian gives.
 
     Args:
-        table: of `figure_data.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats),
+        table: of `logs.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats),
             repeats; with dataset, preset, seed, positives (M'), strength and temperature of the cell whose queries and
             keys these are. Bands are standard errors of the means.
 
