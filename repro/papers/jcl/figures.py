@@ -78,8 +78,8 @@ def sampled_keys(table: DataFrame) -> Figure:
         ("outside", "mean of $M$ InfoNCE losses", VERMILLION, "s", "--"),
     )
     for name, label, colour, marker, line in looks:
-        axes.plot(table["drawn"], table[name], color=colour, marker=marker, linestyle=line, label=label)
         mean, error = table[name], table[f"{name}_std"] / np.sqrt(repeats)
+        axes.plot(table["drawn"], mean, color=colour, marker=marker, linestyle=line, label=label)
         axes.fill_between(table["drawn"], mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
     low, high = _interval(table[["inside", "outside", "closed_form"]].to_numpy())
     axes.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))

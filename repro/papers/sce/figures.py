@@ -126,10 +126,9 @@ def _heat_map(
     texts = values.map("{:.2f}".format)
     if column == "ours":
         texts += deviations.map("\n\N{PLUS-MINUS SIGN}{:.1f}".format).where(deviations.notna(), "")
-    known = np.nan_to_num([np.nanmin(scale), np.nanmax(scale)]) if scale.notna().any(axis=None) else (0, 100)
     axes.patch.set(hatch="//////", edgecolor=GREY)
-    seaborn.heatmap(values, ax=axes, annot=texts, fmt="", cmap=HEAT, vmin=known[0], vmax=known[1], linewidth=0.6,
-                    cbar=False, annot_kws={"color": INK, "linespacing": 1.0},
+    seaborn.heatmap(values, ax=axes, vmin=scale.min(axis=None), vmax=scale.max(axis=None), annot=texts, fmt="", cmap=HEAT,
+                    linewidth=0.6, cbar=False, annot_kws={"color": INK, "linespacing": 1.0},
                     xticklabels=[f"{key:.2f}" for key in key_temperatures],
                     yticklabels=[rf"$\tau$ = {temperature:g}" for temperature in values.index])
     axes.tick_params(length=0, rotation=0)

@@ -6,7 +6,6 @@ import torch
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import info_nce, jcl
-from repro.papers.jcl import figures
 from repro.papers.jcl.sampled_keys import COUNTS, sampled_keys
 
 TEMPERATURE, STRENGTH = 0.5, 2.0
@@ -102,13 +101,3 @@ def test_the_generator_alone_decides_and_logits_may_be_large():
 def test_impossible_numbers_are_refused(options):
     with pytest.raises(ValueError, match="at least"):
         sampled(*features(), **options)
-
-
-def test_the_caption_calls_the_band_what_is_drawn():
-    log = sampled(*features(), counts=[1, 4], repeats=25)
-    log = log.assign(dataset="digits", preset="quick", seed=0, positives=3, strength=STRENGTH, temperature=TEMPERATURE)
-    axes, = figures.sampled_keys(log).axes
-    heights = axes.collections[0].get_datalim(axes.transData).height
-    means, error = log["inside"], log["inside_std"] / 5
-    assert heights == pytest.approx((means + error).max() - (means - error).min())
-    assert "Shaded: one standard error of each mean" in figures.FIGURES["sampled_keys"].caption
