@@ -62,15 +62,15 @@ def upper_bound(table: DataFrame) -> tuple[str, str]:
 
 
 def upper_bound_simulated(evidence: Evidence) -> Finding:
-    verdict, told = upper_bound(simulated())
-    return Finding(verdict, CLOSED, told)
+    verdict, numbers = upper_bound(simulated())
+    return Finding(verdict, CLOSED, numbers)
 
 
 def limit_of_many_keys(evidence: Evidence) -> Finding:
     table = simulated()
     gaps = ", ".join(f"{row.closed_form - row.inside:.4f} with {row.keys}" for row in table.itertuples())
-    told = f"closed form {table['closed_form'].iloc[0]:.3f} nats, minus the mean inside the logarithm: {gaps}"
-    return Finding(within({"4096 keys": gap(table, "inside")}, CLOSE), CLOSED, told)
+    numbers = f"closed form {table['closed_form'].iloc[0]:.3f} nats, minus the mean inside the logarithm: {gaps}"
+    return Finding(within({"4096 keys": gap(table, "inside")}, CLOSE), CLOSED, numbers)
 
 
 def _held(name: str) -> list[str]:
@@ -86,23 +86,23 @@ def _settings(experiment: str) -> dict[str, str]:
 def settings_agree(evidence: Evidence) -> Finding:
     """Whether the three panels of Fig. M.2 hold the same values."""
     varied = (printed("jcl_ablation_settings").set_index("figure") == "varied").sum()
-    told = ", ".join(f"{name} {' and '.join(_held(name))}" for name in HELD)
-    return exactly(all(len(_held(name)) == 1 for name in HELD) and bool((varied == 1).all()), PRINTED, told)
+    numbers = ", ".join(f"{name} {' and '.join(_held(name))}" for name in HELD)
+    return exactly(all(len(_held(name)) == 1 for name in HELD) and bool((varied == 1).all()), PRINTED, numbers)
 
 
 def settings_of_histograms(evidence: Evidence) -> Finding:
     """Fig. M.3 beside the values that Fig. M.2 holds."""
     pairs = {name: (float(_settings("visualisation")[name]), float(_held(name)[0])) for name in HELD}
-    told = ", ".join(f"{name} {shown:g} and {held:g}" for name, (shown, held) in pairs.items())
-    return exactly([name for name, (shown, held) in pairs.items() if shown != held] == ["M_prime"], PRINTED, told)
+    numbers = ", ".join(f"{name} {shown:g} and {held:g}" for name, (shown, held) in pairs.items())
+    return exactly([name for name, (shown, held) in pairs.items() if shown != held] == ["M_prime"], PRINTED, numbers)
 
 
 def whole_batches(evidence: Evidence) -> Finding:
     pretraining = _settings("imagenet1k_pretrain")
     queue = int(pretraining["queue_size"])
     batches = [int(pretraining["dequeue_per_step"]), int(_settings("ablation")["batch"])]
-    told = " and ".join(f"{queue / batch:g} steps of {batch}" for batch in batches)
-    return exactly(all(queue % batch == 0 for batch in batches), PRINTED, f"{queue} keys are {told}")
+    numbers = " and ".join(f"{queue / batch:g} steps of {batch}" for batch in batches)
+    return exactly(all(queue % batch == 0 for batch in batches), PRINTED, f"{queue} keys are {numbers}")
 
 
 def kept_value(setting: Setting, varied: str) -> Estimates:
@@ -159,8 +159,8 @@ def estimators(evidence: Evidence) -> str:
 def own_pairs(evidence: Evidence) -> str:
     """Mean cosine with and without the pairs of an augmentation with itself."""
     number = int(_settings("visualisation")["augmentations_per_image"])
-    told = [f"{a} becomes {(number * a - 1) / (number - 1):.3f}" for a in (0.5, 0.8)]
-    return f"without own pairs, of {number} augmentations, a mean of {' and one of '.join(told)}"
+    numbers = [f"{a} becomes {(number * a - 1) / (number - 1):.3f}" for a in (0.5, 0.8)]
+    return f"without own pairs, of {number} augmentations, a mean of {' and one of '.join(numbers)}"
 
 
 def one_key(evidence: Evidence) -> str:

@@ -1,4 +1,7 @@
-"""JCL's figures, each drawn from one table of stored results or one log."""
+"""JCL's figures, each drawn from one table of stored results or one log.
+
+All of them raise ValueError if these are empty, or mix presets, data sets, or what else a figure shows one of.
+"""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,7 +29,7 @@ def positive_keys(table: DataFrame) -> Figure:
             temperature (tau), encoder_forwards (per image: 3 + M'), ours, std (percent), n_seeds, preset, dataset.
 
     Raises:
-        ValueError: if the table is empty, mixes presets or data sets, or varies nothing.
+        ValueError: if the table varies nothing.
 
     Source: JCL, Figure M.2.
     """
@@ -63,9 +66,6 @@ def sampled_keys(table: DataFrame) -> Figure:
             repeats; with dataset, preset, seed, positives (M'), strength and temperature of the cell whose queries and
             keys these are. Bands are standard errors of the means.
 
-    Raises:
-        ValueError: if the table is empty or has several closed forms.
-
     Source: JCL supplement, Eq. M.8.
     """
     closed_form, repeats = only(table, "closed_form"), only(table, "repeats")
@@ -97,9 +97,6 @@ def similarity_variance(table: DataFrame) -> Figure:
     Args:
         table: one row per image and model: model ("JCL", "MoCo v2"), similarity, variance (both without unit, as from
             `report.histograms.similarity_and_variance`), d, the number of coordinates, seed, dataset and preset.
-
-    Raises:
-        ValueError: if the table is empty or mixes several d.
 
     Source: JCL supplement, Figure M.3.
     """

@@ -1,4 +1,7 @@
-"""SCE's figures, each drawn from one table of stored results or one log."""
+"""SCE's figures, each drawn from one table of stored results or one log.
+
+All of them raise ValueError if these are empty, or mix presets, data sets, or what else a figure shows one of.
+"""
 
 import numpy as np
 import seaborn
@@ -26,9 +29,6 @@ def image_methods(table: DataFrame) -> Figure:
 
     Args:
         table: one row per method: method, ours, std (percent), n_seeds, preset, dataset.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
     """
     title = heading(table)
     lines = {"random": ("random initialisation", GREY, "--"), "supervised": ("supervised", GREEN, "-")}
@@ -80,7 +80,7 @@ def temperature_grid(table: DataFrame) -> Figure:
             temperatures without unit.
 
     Raises:
-        ValueError: if the table is empty, mixes presets or data sets, or has a cell twice.
+        ValueError: if the table has a cell twice.
 
     Source: SCE supplement, Table 2.
     """
@@ -127,8 +127,8 @@ def _heat_map(
     if column == "ours":
         texts += deviations.map("\n\N{PLUS-MINUS SIGN}{:.1f}".format).where(deviations.notna(), "")
     axes.patch.set(hatch="//////", edgecolor=GREY)
-    seaborn.heatmap(values, ax=axes, vmin=scale.min(axis=None), vmax=scale.max(axis=None), annot=texts, fmt="", cmap=HEAT,
-                    linewidth=0.6, cbar=False, annot_kws={"color": INK, "linespacing": 1.0},
+    seaborn.heatmap(values, ax=axes, cmap=HEAT, vmin=scale.min(axis=None), vmax=scale.max(axis=None), cbar=False,
+                    annot=texts, fmt="", annot_kws={"color": INK, "linespacing": 1.0}, linewidth=0.6,
                     xticklabels=[f"{key:.2f}" for key in key_temperatures],
                     yticklabels=[rf"$\tau$ = {temperature:g}" for temperature in values.index])
     axes.tick_params(length=0, rotation=0)
@@ -155,8 +155,8 @@ def _spreads(sce: DataFrame, ressl: DataFrame) -> str:
     if "embedding_spread" not in pairs:
         return ""
     equal = pairs[np.isclose(pairs["temperature"], pairs["key_temperature"])].dropna(subset="embedding_spread")
-    told = [f"{row.embedding_spread_ressl:.2f}, of SCE {row.embedding_spread:.2f}" for row in equal.itertuples()]
-    return "\nspread of embeddings at $\\tau_m = \\tau$: " + "; ".join(told) if told else ""
+    spreads = [f"{row.embedding_spread_ressl:.2f}, of SCE {row.embedding_spread:.2f}" for row in equal.itertuples()]
+    return "\nspread of embeddings at $\\tau_m = \\tau$: " + "; ".join(spreads) if spreads else ""
 
 
 @styled()
@@ -168,9 +168,6 @@ def objective_parts(log: DataFrame) -> Figure:
     Args:
         log: one row per epoch of one run: epoch, InfoNCE, ReSSL, Ceil, loss (nats), weight (lambda, 0 to 1), seed,
             dataset and preset.
-
-    Raises:
-        ValueError: if the log is empty or has several weights or seeds.
 
     Source: SCE supplement, the proof of the decomposition.
     """

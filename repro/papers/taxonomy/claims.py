@@ -46,16 +46,16 @@ def claimed_p(evidence: Evidence) -> Finding:
     """Whether the printed bound on p is that of the printed t with four degrees of freedom, one-tailed."""
     claim, table = printed("taxonomy_glm_claim").iloc[0], nine_rows()
     row = table.loc[(table["t"] - claim["t"]).abs().idxmin()]
-    told = f"t = {row['t']:.3f} with {row['df']:.0f} degrees of freedom: one-tailed p = {row['p_one_tailed']:.4f}"
-    return exactly(claim["p_upper"] - 0.001 <= row["p_one_tailed"] < claim["p_upper"], PRINTED, told)
+    numbers = f"t = {row['t']:.3f} with {row['df']:.0f} degrees of freedom: one-tailed p = {row['p_one_tailed']:.4f}"
+    return exactly(claim["p_upper"] - 0.001 <= row["p_one_tailed"] < claim["p_upper"], PRINTED, numbers)
 
 
 def only_significant(evidence: Evidence) -> Finding:
     """Whether the named term alone is significant, one-tailed and uncorrected as printed."""
     named, table = printed("taxonomy_glm_claim").iloc[0]["component_named_in_text"], nine_rows()
-    told = ", ".join(f"{row.Index} {row.p_one_tailed:.4f} ({row.p_corrected:.3f})" for row in table.itertuples())
+    numbers = ", ".join(f"{row.Index} {row.p_one_tailed:.4f} ({row.p_corrected:.3f})" for row in table.itertuples())
     return exactly([*table.index[table["p_one_tailed"] < ERROR]] == [named], PRINTED,
-                   f"one-tailed p, in brackets corrected (Holm, four tests): {told}")
+                   f"one-tailed p, in brackets corrected (Holm, four tests): {numbers}")
 
 
 def cd_significant_here(setting: Setting) -> Estimates:
@@ -105,9 +105,9 @@ def mixing_printed(evidence: Evidence) -> Finding:
     """The best objective that mixes beside the best that does not, in each column."""
     table = glm.printed_by_objective()[glm.COLUMNS]
     others, mixing = table.loc[glm.ROW_SETS["unmixed"]], table.drop(glm.ROW_SETS["unmixed"])
-    told = [f"{column}: {mixing[column].idxmax()} {mixing[column].max():.2f}, without mixing {others[column].idxmax()} "
-            f"{others[column].max():.2f}" for column in table]
-    return exactly(bool((mixing.max() <= others.max()).all()), PRINTED, "; ".join(told))
+    numbers = [f"{column}: {mixing[column].idxmax()} {mixing[column].max():.2f}, without mixing "
+               f"{others[column].idxmax()} {others[column].max():.2f}" for column in table]
+    return exactly(bool((mixing.max() <= others.max()).all()), PRINTED, "; ".join(numbers))
 
 
 def mixing_here(setting: Setting) -> Estimates:
@@ -120,10 +120,10 @@ def extreme_printed(evidence: Evidence, name: str, columns: list[str]) -> Findin
     """Whether an objective is the best in all of these columns, or AE the lowest."""
     table = glm.printed_by_objective()[columns]
     extreme = table.idxmin() if name == "AE" else table.idxmax()
-    told = [f"{column}: {best} {table.loc[best, column]:.2f}" for column, best in extreme.items()]
+    numbers = [f"{column}: {best} {table.loc[best, column]:.2f}" for column, best in extreme.items()]
     behind = [f"{table.loc[name, column]:.2f} in {column}" for column in columns if extreme[column] != name]
-    told += [f"{name} has {' and '.join(behind)}"] if behind else []
-    return exactly(not behind, PRINTED, f"{'lowest' if name == 'AE' else 'best'} {'; '.join(told)}")
+    numbers += [f"{name} has {' and '.join(behind)}"] if behind else []
+    return exactly(not behind, PRINTED, f"{'lowest' if name == 'AE' else 'best'} {'; '.join(numbers)}")
 
 
 def single_terms_printed(evidence: Evidence) -> Finding:
@@ -140,8 +140,8 @@ def column_here(setting: Setting) -> Estimates:
 def drop_printed(evidence: Evidence) -> Finding:
     table = printed("taxonomy_depth_collapse").set_index("layers")
     drops = table["random_init"] - table["AE"]
-    told = ", ".join(f"{layers}: {drop:.2f}" for layers, drop in drops.items())
-    return exactly(bool((drops > 0).all()), PRINTED, f"random minus AE by layers: {told}")
+    numbers = ", ".join(f"{layers}: {drop:.2f}" for layers, drop in drops.items())
+    return exactly(bool((drops > 0).all()), PRINTED, f"random minus AE by layers: {numbers}")
 
 
 def drop_over_depths(setting: Setting) -> Estimates:
@@ -167,9 +167,9 @@ def fractions_of_the_test_split(evidence: Evidence) -> Finding:
     around = range(TEST_SAMPLES - 5, TEST_SAMPLES + 5)
     matching = {samples: (100 * (values * samples / 100).round() / samples).round(2).eq(values.round(2)).sum()
                 for samples in around}
-    told = f"{matching[TEST_SAMPLES]} of {len(values)} values are k/{TEST_SAMPLES}"
+    numbers = f"{matching[TEST_SAMPLES]} of {len(values)} values are k/{TEST_SAMPLES}"
     return exactly(matching[TEST_SAMPLES] == len(values), PRINTED,
-                   f"{told}, at most {max(matching.values())} with {around[0]} to {around[-1]} samples")
+                   f"{numbers}, at most {max(matching.values())} with {around[0]} to {around[-1]} samples")
 
 
 def printed_attraction(evidence: Evidence) -> Finding:
@@ -206,9 +206,9 @@ def ntu_numbers(evidence: Evidence) -> str:
     history = printed("taxonomy_repo_history").drop_duplicates("components_equivalent").set_index("model_name_in_repo")
     models = {"Moco-AE + latent similarity (MocoPlusAE)": "AE+CE+AD", "Moco-AE (MocoPlusAE sim=0)": "CE+AD",
               "Moco (MocoV2)": "CE", "TD_Con (TDCon)": "AD+CD"}
-    told = [f"{name} {history.loc[model, 'NTU_xsub_linear']:.2f} against {values[name]:.2f}"
-            for model, name in models.items()]
-    return f"repository against supplement: {', '.join(told)}; not trained here on NTU RGB+D"
+    numbers = [f"{name} {history.loc[model, 'NTU_xsub_linear']:.2f} against {values[name]:.2f}"
+               for model, name in models.items()]
+    return f"repository against supplement: {', '.join(numbers)}; not trained here on NTU RGB+D"
 
 
 def transcription(evidence: Evidence) -> str:
@@ -227,7 +227,7 @@ def one_layer(evidence: Evidence) -> str:
 
 def spread(evidence: Evidence) -> str:
     """The spread of the embedding under AE alone, as a share of that at random initialisation, by depth."""
-    told = []
+    numbers = []
     for setting in evidence.settings("encoder_collapse"):
         trained, random = (
             Series({depth: setting.values("encoder_collapse", "embedding_spread", objectives=name, layers=depth).mean()
@@ -235,8 +235,8 @@ def spread(evidence: Evidence) -> str:
         )
         shares = (100 * trained / random).dropna()
         if len(shares):
-            told.append(f"{setting}: {', '.join(f'{share:.1f}' for share in shares)} % with one layer and more")
-    return f"embedding spread, of that at random initialisation: {'; '.join(told)}" if told else ""
+            numbers.append(f"{setting}: {', '.join(f'{share:.1f}' for share in shares)} % with one layer and more")
+    return f"embedding spread, of that at random initialisation: {'; '.join(numbers)}" if numbers else ""
 
 
 def three_layers(evidence: Evidence) -> str:
@@ -258,53 +258,54 @@ def three_layers(evidence: Evidence) -> str:
 def noise(evidence: Evidence) -> str:
     """CD with both dictionaries, and how far its decoded sequences have grown."""
     live, frozen = (_ours(evidence, "CD", measure="decoded_scale", departing=changes) for changes in ({}, FROZEN))
-    told = departing("taxonomy", **FROZEN)(evidence)
-    if not told or np.isnan([live, frozen]).any():
-        return told
-    return f"{told}; CD decodes sequences {live:.0f} times as large as the data, with noise {frozen:.1f}"
+    numbers = departing("taxonomy", **FROZEN)(evidence)
+    if not numbers or np.isnan([live, frozen]).any():
+        return numbers
+    return f"{numbers}; CD decodes sequences {live:.0f} times as large as the data, with noise {frozen:.1f}"
 
 
 def exchanged(evidence: Evidence) -> str:
     """What speaks for two printed cells having changed places, and what against it."""
     table = glm.printed_by_objective()
     gaps = table.loc[HIGH, glm.COLUMNS] - table.loc[LOW, glm.COLUMNS]
-    told = [f"{HIGH} minus {LOW}, printed: {_listed(gaps, '+.1f')}", *_gaps_here(evidence)]
-    told += _nearest_exchanges(evidence)
+    sentences = [f"{HIGH} minus {LOW}, printed: {_listed(gaps, '+.1f')}", *_gaps_here(evidence)]
+    sentences += _nearest_exchanges(evidence)
     for column in glm.COLUMNS:
         terms = glm.fit(table, column, [name for name in glm.OBJECTIVES if name not in (LOW, HIGH)]).params
         expected = Series({name: terms[["const", *name.split("+")]].sum() for name in (LOW, HIGH)})
         kept, moved = (((values[expected.index] - expected) ** 2).sum()
                        for values in (table[column], _exchange(table[column], LOW, HIGH)))
-        told.append(f"a sum of terms fitted to the other 13 rows of {column} misses the two by squares of {kept:.0f} "
-                    f"as printed, {moved:.0f} exchanged")
+        sentences.append(f"a sum of terms fitted to the other 13 rows of {column} misses the two by squares of "
+                         f"{kept:.0f} as printed, {moved:.0f} exchanged")
     fitted = glm.fit(table.assign(UCLA=_exchange(table["UCLA"], LOW, HIGH)), "UCLA")
-    told.append(f"exchanged, AD's t in the nine rows is {fitted.tvalues['AD']:.3f}, not the printed one")
-    return "; ".join(told)
+    sentences.append(f"exchanged, AD's t in the nine rows is {fitted.tvalues['AD']:.3f}, not the printed one")
+    return "; ".join(sentences)
 
 
 def _gaps_here(evidence: Evidence) -> list[str]:
     """The accuracies of the two objectives apart, by setting and dictionary."""
-    told = []
+    sentences = []
     for setting, departure in itertools.product(_ucla(evidence), ({}, FROZEN)):
         high, low = (setting.values("taxonomy", departing=departure, objectives=name) for name in (HIGH, LOW))
         if len(high) and len(low):
             version = f"version {setting.rows('taxonomy')['version'].iloc[0]}"
             recipe = ", ".join(filter(None, (f"{setting.preset} recipe", version, in_words(departure))))
-            told.append(f"{setting.dataset}, {recipe}: {high.mean() - low.mean():+.1f}")
-    return told
+            sentences.append(f"{setting.dataset}, {recipe}: {high.mean() - low.mean():+.1f}")
+    return sentences
 
 
 def _nearest_exchanges(evidence: Evidence) -> list[str]:
     """Which exchange of two printed cells leaves the least sum of squares to our column, by setting."""
-    values, told = glm.printed_by_objective()["UCLA"], []
+    values, sentences = glm.printed_by_objective()["UCLA"], []
     for setting in _ucla(evidence):
         ours = _means(setting).reindex(values.index)
         if ours.notna().all():
             squares = Series({" and ".join(pair): ((ours - _exchange(values, *pair)) ** 2).sum()
                               for pair in itertools.combinations(values.index, 2)})
-            told.append(f"of the 105 exchanges that of {squares.idxmin()} comes closest to our column, "
-                        f"{setting.preset} recipe (squares {((ours - values) ** 2).sum():.0f} to {squares.min():.0f})")
-    return told
+            now = ((ours - values) ** 2).sum()
+            sentences.append(f"of the 105 exchanges that of {squares.idxmin()} comes closest to our column, "
+                             f"{setting.preset} recipe (squares {now:.0f} to {squares.min():.0f})")
+    return sentences
 
 
 def _exchange(values: Series, first: str, second: str) -> Series:

@@ -1,4 +1,7 @@
-"""The taxonomy's figures: each is drawn from one table of stored results, one log, or linear models of either."""
+"""The taxonomy's figures: each is drawn from one table of stored results, one log, or linear models of either.
+
+All of them raise ValueError if these are empty, or mix presets, data sets, or what else a figure shows one of.
+"""
 
 import itertools
 import math
@@ -72,9 +75,6 @@ def taxonomy(table: DataFrame) -> Figure:
     Args:
         table: one row per subset: objectives ("AE+CE", or "random"), AE, CE, AD, CD (0 or 1), ours, std, n_seeds,
             published, preset, dataset; accuracies in percent.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
     """
     title = heading(table)
     random = table["objectives"] == "random"
@@ -156,9 +156,6 @@ def encoder_collapse(table: DataFrame) -> Figure:
             linear_standardised (percent; shown where there is one), embedding_spread (dimensionless: standard
             deviation of the unit-length embedding, root mean square over its d coordinates, times sqrt(d); 1 isotropic,
             0 collapsed), preset, dataset.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
     """
     figure, (top, bottom) = panels(heading(table), 3.3, 2, grid="y", sharex=True, height_ratios=[3, 2])
     table = table.assign(published=comparable(table)).sort_values("layers")
@@ -192,9 +189,6 @@ def along_training(log: DataFrame) -> Figure:
     Args:
         log: one row per cell, epoch and measure: objectives, entry, seed, epoch (from 1), measure ("linear", and
             "linear_best", the best of the probe's epochs on the test split), value (percent), preset, dataset.
-
-    Raises:
-        ValueError: if the log is empty or mixes presets or data sets.
     """
     is_printed = only(log, "dataset") == "ucla" and only(log, "preset") == "paper"
     counts = log.groupby("entry")["seed"].nunique()
@@ -227,9 +221,6 @@ def sequence_contrast(log: DataFrame) -> Figure:
         log: one row per epoch and run: epoch, CD (nats, mean over the epoch), objectives, td_queue ("live", or
             "frozen_noise", the released code's dictionary, which is never refreshed), seed, sequence_dictionary (K, its
             entries), dataset and preset.
-
-    Raises:
-        ValueError: if the log is empty or mixes presets, data sets or dictionaries of several sizes.
     """
     entries, title = only(log, "sequence_dictionary"), origin(log, f"one run each, {seeds_named(log)}")
     figure, places = _panel_each(log["objectives"], title, 0.75, 2, sharey="row")
@@ -329,9 +320,9 @@ def specifications(curve: DataFrame) -> Figure:
             top.plot(rows["place"][some], rows["t"][some], color=colour, marker=marker, markerfacecolor=face,
                      markeredgewidth=0.6, **small)
     top.set_ylabel("t of the term")
-    for axes, chosen, what in zip(stack[1:], ("rows", "column"), ("rows of Table 1", "its column"), strict=True):
-        values = in_order(curve[chosen], ())
-        axes.plot(ranks[chosen].map(values.index), color=INK, marker=".", markersize=3, linestyle="none")
+    for axes, choice, what in zip(stack[1:], ("rows", "column"), ("rows of Table 1", "its column"), strict=True):
+        values = in_order(curve[choice], ())
+        axes.plot(ranks[choice].map(values.index), color=INK, marker=".", markersize=3, linestyle="none")
         _choices_down(axes, [SHORT.get(name, name.replace("unmixed+", "8 + ")) for name in values])
         axes.set_title(what, loc="left")
     stack[2].set_xlabel("models, by the t of AD")
@@ -354,9 +345,6 @@ def effects(table: DataFrame) -> Figure:
 
     Args:
         table: of `glm.forest`.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
     """
     panel_rows = [rows for _, rows in table.groupby("rows", sort=False)]
     if manifest.embedded(table["dataset"].iloc[0]):

@@ -258,7 +258,7 @@ def analysis(
     """One linear model of printed numbers or ours: its `coefficients`, those of `leave_one_out`, and it in words.
 
     Args:
-        dataset, preset, seeds: which of our cells, as for `our_results`; the printed results have none.
+        dataset, preset, seeds: which of our cells, as for `our_results`.
         results: "printed", or "ours": their means over seeds.
         column: of the printed table or, of ours, a measure: "linear", "linear_standardised", "linear_unseen" or
             "knn1"; "auto" is UCLA, or linear.
@@ -289,12 +289,7 @@ def our_results(dataset: str = "ucla", *, preset: str = "auto", seeds: str | int
     """Our cells of the taxonomy's table in its usual setting, from figures/cells.csv and REPRO_RUNS; see `usual_cells`.
 
     Args:
-        dataset: the label of the data set, such as "ucla".
-        preset: "paper", "quick", "smoke", or "auto": the one that covers most objectives, smoke runs left out.
-        seeds: "all", or a comma list of whole numbers.
-
-    Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do.
+        dataset, preset, seeds: as for `repro.report.stored.stored`, errors too.
     """
     cells = stored(manifest.plain(dataset), preset=preset, seeds=seeds)
     return usual_cells(TABLES["taxonomy"].select(SKELETONS.tidy(cells)), dataset)
@@ -306,11 +301,8 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
     These are the ones that cover most objectives; of equal ones the paper's, then the newest.
 
     Args:
-        cells: that stand in the taxonomy's table.
+        cells: that stand in the taxonomy's table; what is returned of them has AE, CE, AD, CD (0 or 1) too.
         dataset: label of their data set.
-
-    Returns:
-        The rows of these cells, with AE, CE, AD, CD (0 or 1); none where there are no cells.
 
     Raises:
         MixedSeeds: if seeds of one objective are of several recipes or data; the message names them.
@@ -345,13 +337,10 @@ def replicated(
     Args:
         table: one row per objective and seed, as of `our_results`.
         outcome: one of its measures.
-        rows: as for `fit`.
+        rows: as for `fit`, errors too.
 
     Returns:
         Its `coefficients`; and what was fitted and what that rests on, in words.
-
-    Raises:
-        ValueError: as `fit`.
     """
     data, plain = selected(table, outcome, rows), fit(means(table), outcome, rows)
     count = data.index.nunique()
@@ -400,7 +389,7 @@ def forest(table: DataFrame) -> DataFrame:
         if set(ROW_SETS[rows]) <= set(table["objectives"]):
             ours, statement = replicated(table, "linear", rows)
             parts[rows, "ours", training + statement] = ours
-    found = pd.concat(parts, names=["rows", "source", "statement"]).droplevel(-1).reset_index()
-    found.insert(3, "preset", preset)
-    found.insert(4, "dataset", dataset)
-    return found
+    effects = pd.concat(parts, names=["rows", "source", "statement"]).droplevel(-1).reset_index()
+    effects.insert(3, "preset", preset)
+    effects.insert(4, "dataset", dataset)
+    return effects
