@@ -7,15 +7,7 @@ from pandas import DataFrame
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
-from repro.papers.predicates import (
-    beside,
-    claims,
-    differences,
-    discrepancies,
-    joined,
-    one_more_run,
-    said_by,
-)
+from repro.papers.predicates import beside, claims, differences, discrepancies, joined, one_more_run, said_by
 from repro.papers.sce.tables import PRINTED_NAMES, printed_grid
 from repro.report.discrepancies import departing
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, unprinted

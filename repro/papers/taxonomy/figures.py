@@ -280,7 +280,7 @@ def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]]
         strips.append(poses - np.concatenate([middle, np.full_like(middle, poses[:, :, 1].min())], axis=2))
     width, height = 1.15 * np.concatenate([poses.reshape(-1, 2) for poses in strips]).max(0)
     step = max(2 * width, 0.6 * height)
-    figure, (axes,) = panels("", 0.8 * COLUMN * height * len(strips) / (step * frames) + 0.25)
+    figure, (axes,) = panels("", COLUMN)
     for row, poses in enumerate(strips):
         placed = poses + [[[step * column, -height * row]] for column in range(len(poses))]
         segments = placed[:, np.asarray(bones)].reshape(-1, 2, 2)
@@ -288,9 +288,13 @@ def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]]
     axes.update_datalim([(-step / 2, height * (1 - len(strips))), (step * (frames - 0.5), height)])
     axes.margins(0)
     axes.set(xticks=[], yticks=height * (0.45 - np.arange(len(strips))), xlabel="time \N{RIGHTWARDS ARROW}",
-             yticklabels=[textwrap.fill(action, 12) for action in sequences], aspect="equal")
+             yticklabels=[textwrap.fill(action, 12) for action in sequences])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+    figure.draw_without_rendering()
+    scale = COLUMN * axes.get_position().width / (step * frames)  # inches per unit of length
+    figure.set_figheight(scale * height * len(strips) + 0.25)
+    axes.set_aspect("equal", adjustable="datalim")
     return settled(figure)
 
 

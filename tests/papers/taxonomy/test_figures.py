@@ -77,6 +77,7 @@ FIGURES = {
         contrast_log([(name, queue) for name in SUBSETS if "CD" in name for queue in ("live", "frozen_noise")])),
     "contrast, one run, embedded": lambda: figures.sequence_contrast(contrast_log([("CD", "live")], "synthetic")),
     "poses": lambda: figures.pose_strip({"pick up with two hands": sequence(), "throw": sequence(3)}, BONES),
+    "poses, many": lambda: figures.pose_strip({f"{number} walk around": sequence() for number in range(9)}, BONES),
 }
 
 
