@@ -13,7 +13,7 @@ from repro.skeleton.recipe import PRESETS
 from repro.skeleton.study import SKELETONS
 
 ROWS = [{"step": step, "linear": 50 + step / 3, "linear_best": 60.0 + step, "linear_standardised": 70.0, "knn1": 40.0}
-        for step in (5, 10)]
+        for step in (5, 20)]
 LOG = logs.LOGS["along_training"]
 
 
@@ -44,9 +44,9 @@ def test_a_row_for_every_epoch_and_measure(store):
                         "preset"}
     assert len(found) == 8 and set(found["key"]) == {cells[0].key}
     values = found.pivot(index="epoch", columns="measure", values="value")
-    assert values.index.tolist() == [1, 2]
+    assert values.index.tolist() == [1, 4]
     assert values.columns.tolist() == ["knn1", "linear", "linear_best", "linear_standardised"]
-    assert values.to_numpy().tolist() == [[40.0, 51.67, 65.0, 70.0], [40.0, 53.33, 70.0, 70.0]]
+    assert values.to_numpy().tolist() == [[40.0, 51.67, 65.0, 70.0], [40.0, 56.67, 80.0, 70.0]]
     assert logs.along_training(cells[1:]).empty
 
 
@@ -77,8 +77,8 @@ def test_the_figure_has_a_panel_for_every_entry_and_no_empty_one(store, names):
     assert sorted(axes.get_title("left") for axes in panels) == sorted(names)
     for axes in panels:
         last, best, printed = axes.lines
-        assert list(last.get_xdata()) == [1, 2] and list(last.get_ydata()) == [51.67, 53.33]
-        assert list(best.get_ydata()) == [65.0, 70.0]
+        assert list(last.get_xdata()) == [1, 4] and list(last.get_ydata()) == [51.67, 56.67]
+        assert list(best.get_ydata()) == [65.0, 80.0]
         assert axes.get_title("left") != "CE" or set(printed.get_ydata()) == {83.73}  # typed from the paper's Table 1
 
 
