@@ -13,7 +13,7 @@ from repro import papers
 from repro.audiovisual import recipe as audiovisual
 from repro.data import manifest
 from repro.data.disk import acquire
-from repro.papers.taxonomy import glm_ours
+from repro.papers.taxonomy import glm
 from repro.run.export import read_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import paper
@@ -153,7 +153,7 @@ def test_a_cell_of_other_data_does_not_stop_the_report(repro, one_cell_of_other_
 
 def test_a_table_with_a_cell_of_other_data_is_refused(one_cell_of_other_data):
     with pytest.raises(MixedSeeds, match=one_cell_of_other_data):
-        glm_ours.our_results("ucla")
+        glm.our_results("ucla")
 
 
 def test_claims_of_one_paper(repro):

@@ -11,8 +11,8 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,14 +26,25 @@ if TYPE_CHECKING:
     from repro.table import Table
 
 
-def names() -> list[str]:
-    """The papers, by the names of their subpackages, sorted."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
+def offered(name: str, module: str = "") -> dict[str, Any]:
+    """What papers, sorted by their names, call so in themselves or in a module of theirs, of those that have it."""
+    values = {}
+    for paper in sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg):
+        place = ".".join(filter(None, (__name__, paper, module)))
+        if importlib.util.find_spec(place) and hasattr(importlib.import_module(place), name):
+            values[paper] = getattr(importlib.import_module(place), name)
+    return values
 
 
-def paper(name: str) -> ModuleType:
-    """The subpackage of a paper; nothing of what its tables need is imported."""
-    return importlib.import_module(f"{__name__}.{name}")
+def lines() -> dict[str, str]:
+    """A line for every table, by name."""
+    return {table: line for of_paper in offered("TABLES").values() for table, line in of_paper.items()}
+
+
+def titles() -> dict[str, list[str]]:
+    """The names of the tables of each paper, by its title."""
+    named_tables = offered("TABLES")
+    return {title: [*named_tables[paper]] for paper, title in offered("TITLE").items()}
 
 
 @functools.cache
@@ -45,13 +56,12 @@ def tables() -> "dict[str, Table]":
             which cells and their results are told apart.
     """
     declared = {}
-    for paper_name in names():
-        of_paper = importlib.import_module(f"{__name__}.{paper_name}.tables").TABLES
-        for name in paper(paper_name).TABLES:
-            if name not in of_paper:
-                raise ValueError(f"the paper {paper_name} names a table {name!r}, which its module tables lacks "
+    for paper, of_paper in offered("TABLES", "tables").items():
+        for table in offered("TABLES")[paper]:
+            if table not in of_paper:
+                raise ValueError(f"the paper {paper} names a table {table!r}, which its module tables lacks "
                                  f"({', '.join(of_paper)}); declare it there, or take its line out")
-        declared[paper_name] = {name: of_paper[name] for name in paper(paper_name).TABLES}
+        declared[paper] = {table: of_paper[table] for table in offered("TABLES")[paper]}
     joined = _joined("table", declared)
     first: dict[str, Table] = {}
     for name, table in joined.items():
@@ -64,49 +74,29 @@ def tables() -> "dict[str, Table]":
     return joined
 
 
-def lines() -> dict[str, str]:
-    """A line for every table, by name."""
-    return {table: line for name in names() for table, line in paper(name).TABLES.items()}
-
-
-def titles() -> dict[str, list[str]]:
-    """The names of the tables of each paper, by its title."""
-    return {paper(name).TITLE: [*paper(name).TABLES] for name in names()}
-
-
 def named() -> set[str]:
     """The fields that name what is trained, of all tables' studies."""
     return {table.study.recipe.named_by for table in tables().values()}
 
 
-def offered(module: str, name: str) -> dict[str, Any]:
-    """What papers call so in a module of theirs, by paper, of those that have it."""
-    found = {}
-    for paper_name in names():
-        place = f"{__name__}.{paper_name}.{module}"
-        if importlib.util.find_spec(place) and hasattr(importlib.import_module(place), name):
-            found[paper_name] = getattr(importlib.import_module(place), name)
-    return found
-
-
 def drawings() -> "dict[str, Drawing]":
     """How tables and logs are drawn, by name; raises ValueError if two have one."""
-    return _joined("figure", offered("figures", "FIGURES"))
+    return _joined("figure", offered("FIGURES", "figures"))
 
 
 def logs() -> "dict[str, Log]":
     """What figures need beside results, by name; raises ValueError if two have one."""
-    return _joined("log", offered("logs", "LOGS"))
+    return _joined("log", offered("LOGS", "logs"))
 
 
 def claims() -> "list[Claim]":
     """The checkable sentences of all papers."""
-    return [claim for of_paper in offered("claims", "CLAIMS").values() for claim in of_paper]
+    return [claim for of_paper in offered("CLAIMS", "claims").values() for claim in of_paper]
 
 
 def discrepancies() -> "list[Discrepancy]":
     """Where papers disagree with themselves or with their released code."""
-    return [discrepancy for of_paper in offered("claims", "DISCREPANCIES").values() for discrepancy in of_paper]
+    return [discrepancy for of_paper in offered("DISCREPANCIES", "claims").values() for discrepancy in of_paper]
 
 
 def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "Evidence":
@@ -125,8 +115,8 @@ def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
     from repro.report.logs import stored
     from repro.table import standing, without_mixed
 
-    found = standing(tables().values(), stored(dataset, preset=preset, seeds=seeds))
-    cells, left_out = without_mixed(tables().values(), found)
+    cells = standing(tables().values(), stored(dataset, preset=preset, seeds=seeds))
+    cells, left_out = without_mixed(tables().values(), cells)
     for line in left_out:
         print(f"repro: left out of the evidence: {line}", file=sys.stderr)
     return Evidence(cells, manifest.project_root() / "figures")
@@ -152,8 +142,8 @@ def judged(
     """
     from repro.report.claims import chosen, judge
 
-    found = judge(claims(), evidence(dataset, preset=preset, seeds=seeds))
-    return chosen(found, paper=paper, verdict=verdict, level=level)
+    table = judge(claims(), evidence(dataset, preset=preset, seeds=seeds))
+    return chosen(table, paper=paper, verdict=verdict, level=level)
 
 
 def measured(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "DataFrame":
@@ -178,18 +168,15 @@ def redraw(cells: "DataFrame", folder: Path) -> list[Path]:
 
     standing_cells = standing(tables().values(), cells)
     written = drawn(tables(), standing_cells, drawings(), logs(), folder)
-    for further in offered("figures", "FURTHER").values():
-        written += [path for draw in further for path in draw(standing_cells, folder)]
-    return written
+    further = [draw for of_paper in offered("FURTHER", "figures").values() for draw in of_paper]
+    return [*written, *(path for draw in further for path in draw(standing_cells, folder))]
 
 
-def _joined(what: str, declared: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """What papers declare of a kind, by its own names; raises ValueError, naming both papers, if two have one."""
-    joined: dict[str, Any] = {}
-    for paper_name, of_paper in declared.items():
-        for name, value in of_paper.items():
-            if name in joined:
-                other = next(other for other in declared if name in declared[other])
-                raise ValueError(f"the papers {other} and {paper_name} have both a {what} {name!r}; rename one of them")
-            joined[name] = value
-    return joined
+    owners: dict[str, str] = {}
+    for paper, declared in of_papers.items():
+        for name in declared:
+            if (other := owners.setdefault(name, paper)) != paper:
+                raise ValueError(f"the papers {other} and {paper} have both a {what} {name!r}; rename one of them")
+    return {name: of_papers[paper][name] for name, paper in owners.items()}

@@ -51,15 +51,12 @@ def claims(folder: str, paper: str, checks: Mapping[str, Check], **constants: ob
     Raises:
         ValueError: if a row has no check, or a check no row.
     """
-    rows = list(_rows(folder, "claims", constants))
-    if {row["id"] for row in rows} != set(checks):
-        lonely = sorted({row["id"] for row in rows} ^ set(checks))
-        raise ValueError(f"{folder}/claims.csv and its checks differ in {', '.join(lonely)}; give each row one check")
-    return [
-        Claim(id=row["id"], paper=paper, place=row["place"], says=row["says"], predicate=row["predicate"],
-              check=checks[row["id"]], figures=tuple(row["figures"].split()), identity=row["identity"] == "yes")
-        for row in rows
-    ]
+    rows = {row.pop("id"): row for row in _rows(folder, "claims", constants)}
+    if lonely := rows.keys() ^ checks.keys():
+        raise ValueError(f"{folder}/claims.csv and its checks differ in {', '.join(sorted(lonely))}; give each row one "
+                         "check")
+    return [Claim(id=name, paper=paper, check=checks[name], figures=tuple(row.pop("figures").split()),
+                  identity=row.pop("identity") == "yes", **row) for name, row in rows.items()]
 
 
 def discrepancies(folder: str, paper: str, measures: Mapping[str, Measure], **constants: object) -> list[Discrepancy]:
@@ -68,10 +65,10 @@ def discrepancies(folder: str, paper: str, measures: Mapping[str, Measure], **co
     Raises:
         ValueError: if a measure has no row; rows without one are matters of words.
     """
-    rows = list(_rows(folder, "discrepancies", constants))
-    if lonely := set(measures) - {row["id"] for row in rows}:
+    rows = {row["id"]: row for row in _rows(folder, "discrepancies", constants)}
+    if lonely := measures.keys() - rows.keys():
         raise ValueError(f"{folder}/discrepancies.csv has no row {', '.join(sorted(lonely))}; add it")
-    return [Discrepancy(paper=paper, measure=measures.get(row["id"], not_measured), **row) for row in rows]
+    return [Discrepancy(paper=paper, measure=measures.get(name, not_measured), **row) for name, row in rows.items()]
 
 
 def _rows(folder: str, name: str, constants: Mapping[str, object]) -> Iterator[dict[str, str]]:
@@ -125,12 +122,12 @@ def beside(table: str, first: Fields, second: Fields) -> Measure:
     """Both accuracies over shared seeds in every setting: with one recipe, and with the other."""
 
     def measure(evidence: Evidence) -> str:
-        told = []
-        for setting in evidence.settings(table):
-            for target in setting.targets(table) or ["linear"]:
-                pair = paired_means(*(setting.values(table, target, **dict(side)) for side in (first, second)))
-                told += [f"{setting}:{'' if target == 'linear' else f' {target}'} {pair}"] if pair else []
-        return "; ".join(told)
+        pairs = {
+            f"{setting}:{'' if target == 'linear' else f' {target}'}":
+            paired_means(*(setting.values(table, target, **side) for side in (first, second)))
+            for setting in evidence.settings(table) for target in setting.targets(table) or ["linear"]
+        }
+        return "; ".join(f"{where} {pair}" for where, pair in pairs.items() if pair)
 
     return measure
 

@@ -173,11 +173,15 @@ def progress(store: Store, key: str) -> Path | None:
     return path if path.exists() else None
 
 
-def by_epoch(path: Path, cell: Mapping[str, Any], terms: list[str]) -> DataFrame:
-    """One row per epoch of a finished cell: epoch, from 1, and the means of the terms."""
-    log = lines_of(path, ("step", *terms))
-    epochs = np.ceil(log["step"] * cell["epochs"] / log["step"].iloc[-1]).astype(int).rename("epoch")
-    return log.groupby(epochs)[terms].mean().reset_index()
+def by_epoch(terms: list[str], fields: Sequence[str], store: Store, cells: DataFrame) -> DataFrame:
+    """One row per epoch, from 1, of every cell trained here: the means of the terms, and these fields of the cell."""
+    parts = []
+    for cell, path in _files("progress.jsonl", store, cells):
+        log = lines_of(path, ("step", *terms))
+        epochs = np.ceil(log["step"] * cell["epochs"] / log["step"].iloc[-1]).astype(int).rename("epoch")
+        means = log.groupby(epochs)[terms].mean().reset_index()
+        parts.append(named(means.assign(**{name: cell[name] for name in fields}), cell))
+    return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
 def lines_of(path: Path, columns: Sequence[str]) -> DataFrame:

@@ -12,7 +12,8 @@ import torch
 from repro.image.data import ImageSet
 from repro.image.model import ImageModel
 from repro.image.recipe import quick
-from repro.papers.jcl.figure_data import similarity_and_variance
+from repro.papers.jcl.logs import features
+from repro.report.histograms import similarity_and_variance
 from repro.run.device import peak_mb
 from tests.benchmarks.stopwatch import CPU
 from tests.benchmarks.turns import options
@@ -32,8 +33,9 @@ def main() -> None:
     model = ImageModel(recipe.trunk, False, recipe.head, recipe.projection)
     held = []
     for count in (FIRST, *counts):
-        similarity_and_variance(model, recipe, data, images=count, augmentations=chosen.augmentations, seed=0,
-                                device=CPU)
+        rows: list[list[float]] = []
+        for z in features(model, recipe, data, count, chosen.augmentations, device=CPU):
+            rows += torch.stack(similarity_and_variance(z), dim=1).tolist()
         held.append(peak_mb(CPU))
         print(f"{count:>7,} images x {chosen.augmentations}: {held[-1] - held[0]} MiB more than {FIRST} images")
 

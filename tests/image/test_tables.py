@@ -18,7 +18,7 @@ from repro.image import pretrain
 from repro.image.pretrain import VERSION
 from repro.image.recipe import METHODS, ImageRecipe, paper, smoke
 from repro.image.study import EVALUATION, IMAGES
-from repro.papers.jcl import figure_data
+from repro.papers.jcl import logs
 from repro.run.export import read_cells
 from repro.run.store import Cell, Store
 from repro.table import standing
@@ -199,15 +199,15 @@ def test_the_same_cells_elsewhere_give_the_same_results(trained, runs):
 def test_what_figures_of_jcl_need_is_computed_once_from_the_tables_cells(runs, monkeypatch):
     repro.run_table("similarity_variance", preset="smoke", device="cpu")
     cells = repro.TABLES["similarity_variance"].cells(preset="smoke")
-    images = figure_data.similarities(cells, "cpu")
+    images = logs.similarities(cells, "cpu")
     assert images.groupby("model", sort=False).size().to_dict() == {"JCL": 64, "MoCo v2": 64}
     np.testing.assert_allclose(images["variance"], (1 - images["similarity"]) / images["d"], rtol=1e-4, atol=1e-7)
-    bound = figure_data.sampled_keys(cells, "cpu")
+    bound = logs.sampled_keys(cells, "cpu")
     assert set(bound["positives"]) == {9} and set(bound["strength"]) == {4.0} and len(bound) == 13
-    monkeypatch.setattr(figure_data, "trained_model", refuse)
-    monkeypatch.setattr(figure_data, "resumed", refuse)
-    pd.testing.assert_frame_equal(figure_data.similarities(cells, "cpu"), images)
-    pd.testing.assert_frame_equal(figure_data.sampled_keys(cells, "cpu"), bound)
+    monkeypatch.setattr(logs, "trained_model", refuse)
+    monkeypatch.setattr(logs, "resumed", refuse)
+    pd.testing.assert_frame_equal(logs.similarities(cells, "cpu"), images)
+    pd.testing.assert_frame_equal(logs.sampled_keys(cells, "cpu"), bound)
 
 
 # ---------------------------------------------------------------------------------------------- errors

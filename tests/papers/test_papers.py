@@ -46,22 +46,17 @@ def test_a_later_paper_is_there_beside_the_others(later):
     assert list(papers.tables()) == [*before, "novel"] and papers.titles()["Novel"] == ["novel"]
 
 
-def test_a_table_that_a_paper_names_and_does_not_declare_is_named(later):
-    later(zz_novel=made("Novel", "novel", "novelty") | {"__init__": INIT.format(name="Novel", table="novle")})
-    with pytest.raises(ValueError, match=r"the paper zz_novel names a table 'novle', which .* lacks \(novel\)"):
-        papers.tables()
-
-
-def test_a_table_of_another_papers_name_is_refused(later):
-    later(zz_novel=made("Novel", "temperature_grid", "novelty"))
-    with pytest.raises(ValueError, match="papers sce and zz_novel have both a table 'temperature_grid'; rename one"):
-        papers.tables()
-
-
-def test_a_study_of_another_papers_name_is_refused(later):
-    """Its cells would have the keys of the other's."""
-    later(zz_novel=made("Novel", "novel", "images"))
-    with pytest.raises(ValueError, match="and novel are tables of two studies called 'images', which would take each"):
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"__init__": INIT.format(name="Novel", table="novle")},
+     r"the paper zz_novel names a table 'novle', which .* lacks \(novel\)"),
+    (made("Novel", "temperature_grid", "novelty"),
+     "papers sce and zz_novel have both a table 'temperature_grid'; rename one"),
+    (made("Novel", "novel", "images"),  # its cells would have the keys of the other's
+     "and novel are tables of two studies called 'images', which would take each"),
+])
+def test_what_would_hide_another_papers_table_or_results_is_refused(later, changes, message):
+    later(zz_novel=made("Novel", "novel", "novelty") | changes)
+    with pytest.raises(ValueError, match=message):
         papers.tables()
 
 

@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 from repro import papers
 from repro.audiovisual import synthetic
 from repro.papers.sce.figures import METHOD_NAMES
-from repro.papers.taxonomy import glm_figures
+from repro.papers.taxonomy import figures as taxonomy
 from repro.report import redraw as redrawing
 from repro.report.logs import read
 from repro.report.style import COLUMN, save
@@ -48,7 +48,7 @@ def redrawn(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("REPRO_DATA", "REPRO_RUNS"):
             patch.setenv(name, str(folder / "nothing"))
-        for module in (redrawing, glm_figures):
+        for module in (redrawing, taxonomy):
             patch.setattr(module, "save", lambda figure, stem, *rest: drawn.update({stem.name: figure}) or
                           save(figure, stem, *rest))
         names = [path.name for path in papers.redraw(read_cells(FIGURES / "cells.csv"), folder)]

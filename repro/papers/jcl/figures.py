@@ -1,4 +1,7 @@
-"""JCL's figures, each drawn from one table of stored results or one log."""
+"""JCL's figures, each drawn from one table of stored results or one log.
+
+All of them raise ValueError if these are empty, or mix presets, data sets, or what else a figure shows one of.
+"""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -39,7 +42,7 @@ def positive_keys(table: DataFrame) -> Figure:
             temperature (tau), encoder_forwards (per image: 3 + M'), ours, std (percent), n_seeds, preset, dataset.
 
     Raises:
-        ValueError: if the table is empty, mixes presets or data sets, or varies nothing.
+        ValueError: if the table varies nothing.
 
     Source: JCL, Figure M.2.
     """
@@ -72,12 +75,9 @@ def sampled_keys(table: DataFrame) -> Figure:
     """The JCL loss in closed form, and what drawing M keys from its Gaussian gives.
 
     Args:
-        table: of `figure_data.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats),
+        table: of `logs.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats),
             repeats; with dataset, preset, seed, positives (M'), strength and temperature of the cell whose queries and
             keys these are. Bands are standard errors of the means.
-
-    Raises:
-        ValueError: if the table is empty or has several closed forms.
 
     Source: JCL supplement, Eq. M.8.
     """
@@ -91,8 +91,8 @@ def sampled_keys(table: DataFrame) -> Figure:
         ("outside", "mean of $M$ InfoNCE losses", VERMILLION, "s", "--"),
     )
     for name, label, colour, marker, line in looks:
-        axes.plot(table["drawn"], table[name], color=colour, marker=marker, linestyle=line, label=label)
         mean, error = table[name], table[f"{name}_std"] / np.sqrt(repeats)
+        axes.plot(table["drawn"], mean, color=colour, marker=marker, linestyle=line, label=label)
         axes.fill_between(table["drawn"], mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
     low, high = _interval(table[["inside", "outside", "closed_form"]].to_numpy())
     axes.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
@@ -110,9 +110,6 @@ def similarity_variance(table: DataFrame) -> Figure:
     Args:
         table: one row per image and model: model ("JCL", "MoCo v2"), similarity, variance (both without unit, as from
             `report.histograms.similarity_and_variance`), d, the number of coordinates, seed, dataset and preset.
-
-    Raises:
-        ValueError: if the table is empty or mixes several d.
 
     Source: JCL supplement, Figure M.3.
     """

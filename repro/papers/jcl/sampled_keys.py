@@ -83,6 +83,6 @@ def sampled_keys(
 
     table = DataFrame({"keys": counts})
     for name, values in (("inside", torch.stack(inside)), ("outside", torch.stack(outside))):
-        chosen = values.cpu().numpy()                                                    # (repeats, counts)
-        table[name], table[f"{name}_std"] = chosen.mean(0), chosen.std(0, ddof=1)
+        draws = values.cpu().numpy()                                                    # (repeats, counts)
+        table[name], table[f"{name}_std"] = draws.mean(0), draws.std(0, ddof=1)
     return table.assign(closed_form=closed_form, repeats=repeats)

@@ -7,15 +7,7 @@ from pandas import DataFrame
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
-from repro.papers.predicates import (
-    beside,
-    claims,
-    differences,
-    discrepancies,
-    joined,
-    one_more_run,
-    said_by,
-)
+from repro.papers.predicates import beside, claims, differences, discrepancies, joined, one_more_run, said_by
 from repro.papers.sce.tables import PRINTED_NAMES, printed_grid
 from repro.report.evidence import Check, Estimates, Evidence, Setting, departing, measured, unprinted
 from repro.report.printed import PAPERS, printed
@@ -32,23 +24,23 @@ def best_temperatures(evidence: Evidence) -> Finding:
     """The four best pairs against the maxima of the grid."""
     grid, best = printed("sce_temperature_long"), printed("sce_best_temperature").set_index("dataset")
     maxima = grid.loc[grid.groupby("dataset")["top1"].idxmax()].set_index("dataset")
-    told = [f"{name}: {row.tau:g}, {row.tau_m:g}, {row.top1:.2f}" for name, row in maxima.iterrows()]
+    numbers = [f"{name}: {row.tau:g}, {row.tau_m:g}, {row.top1:.2f}" for name, row in maxima.iterrows()]
     same = (maxima.loc[best.index, ["tau", "tau_m", "top1"]] - best[["tau", "tau_m", "top1"]]).abs().lt(ROUNDING)
-    return exactly(bool(same.all(axis=None)), PRINTED, "; ".join(told))
+    return exactly(bool(same.all(axis=None)), PRINTED, "; ".join(numbers))
 
 
 def sharper_targets(evidence: Evidence) -> Finding:
     """Whether the target of every best pair is sharper than the query's distribution."""
     best = printed("sce_best_temperature")
-    told = ", ".join(f"{row.dataset} {row.tau_m:g} and {row.tau:g}" for row in best.itertuples())
-    return exactly(bool((best["tau_m"] < best["tau"]).all()), PRINTED, f"target and query: {told}")
+    numbers = ", ".join(f"{row.dataset} {row.tau_m:g} and {row.tau:g}" for row in best.itertuples())
+    return exactly(bool((best["tau_m"] < best["tau"]).all()), PRINTED, f"target and query: {numbers}")
 
 
 def equal_temperatures(evidence: Evidence) -> Finding:
     """Accuracy where both temperatures are 0.1, as a share of the best at that query temperature."""
     rows = _printed_at(0.1)
-    told = ", ".join(f"{name} {rows.loc[name, 0.1]:.2f} of {rows.loc[name].max():.2f}" for name in rows.index)
-    return exactly(bool((rows[0.1] / rows.max(axis=1) >= KEPT).all()), PRINTED, told)
+    numbers = ", ".join(f"{name} {rows.loc[name, 0.1]:.2f} of {rows.loc[name].max():.2f}" for name in rows.index)
+    return exactly(bool((rows[0.1] / rows.max(axis=1) >= KEPT).all()), PRINTED, numbers)
 
 
 def equal_temperatures_here(setting: Setting) -> Estimates:
@@ -67,16 +59,16 @@ def equal_temperatures_against_ressl(setting: Setting) -> Estimates:
 def interior(evidence: Evidence) -> Finding:
     rows = _printed_at(0.1)
     gains = DataFrame({f"{inside:g} over {end:g}": rows[inside] - rows[end] for inside, end in INTERIOR})
-    told = "; ".join(f"{name}: {', '.join(f'{gain:+.2f}' for gain in gains.loc[name])}" for name in gains.index)
-    return exactly(bool((gains > 0).all(axis=None)), PRINTED, f"{' and '.join(gains)}: {told}")
+    numbers = "; ".join(f"{name}: {', '.join(f'{gain:+.2f}' for gain in gains.loc[name])}" for name in gains.index)
+    return exactly(bool((gains > 0).all(axis=None)), PRINTED, f"{' and '.join(gains)}: {numbers}")
 
 
 def lower_wins(evidence: Evidence) -> Finding:
     """Query temperature 0.1 against 0.2 on three sets, up to a key temperature of 0.09."""
     gains = (_printed_at(0.1) - _printed_at(0.2)).drop("CIFAR10")
     gains = gains.loc[:, gains.columns < 0.095]
-    told = "; ".join(f"{name}: {row.min():+.2f} to {row.max():+.2f}" for name, row in gains.iterrows())
-    return exactly(bool((gains > 0).all(axis=None)), PRINTED, told)
+    numbers = "; ".join(f"{name}: {row.min():+.2f} to {row.max():+.2f}" for name, row in gains.iterrows())
+    return exactly(bool((gains > 0).all(axis=None)), PRINTED, numbers)
 
 
 def higher_wins(evidence: Evidence) -> Finding:
@@ -108,8 +100,8 @@ def pseudo_code(evidence: Evidence) -> Finding:
         formula, as_coded = (sce(query, key, negatives, 0.1, key_temperature, 0.5, masked_positive=masked)
                              for masked in (True, False))
         gaps[key_temperature] = abs(float(formula - as_coded))
-    told = ", ".join(f"{gap:.1g} at {temperature:g}" for temperature, gap in gaps.items())
-    return exactly(max(gaps.values()) < SAME, CLOSED, f"nats between them by key temperature: {told}")
+    numbers = ", ".join(f"{gap:.1g} at {temperature:g}" for temperature, gap in gaps.items())
+    return exactly(max(gaps.values()) < SAME, CLOSED, f"nats between them by key temperature: {numbers}")
 
 
 def hundred_classes(evidence: Evidence) -> Finding:

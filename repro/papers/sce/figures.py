@@ -1,11 +1,14 @@
-"""SCE's figures, each drawn from one table of stored results or one log."""
+"""SCE's figures, each drawn from one table of stored results or one log.
+
+All of them raise ValueError if these are empty, or mix presets, data sets, or what else a figure shows one of.
+"""
 
 import numpy as np
+import seaborn
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 from torch import Tensor
 
@@ -43,9 +46,6 @@ def image_methods(table: DataFrame) -> Figure:
 
     Args:
         table: one row per method: method, ours, std (percent), n_seeds, preset, dataset.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
     """
     title = heading(table)
     lines = {"random": ("random initialisation", GREY, "--"), "supervised": ("supervised", GREEN, "-")}
@@ -97,34 +97,29 @@ def temperature_grid(table: DataFrame) -> Figure:
             temperatures without unit.
 
     Raises:
-        ValueError: if the table is empty, mixes presets or data sets, or has a cell twice.
+        ValueError: if the table has a cell twice.
 
     Source: SCE supplement, Table 2.
     """
     title = heading(table)
-    table = table.assign(published=comparable(table), unknown=np.nan)
+    table = table.assign(published=comparable(table))
     sce, ressl = (table[table["method"] == method] for method in ("sce", "ressl"))
-    comparison = sce[["ours", "published"]]
-    if only(table, "preset") == "paper":
-        ours, published, apart = comparison, comparison, ""
-    else:
-        ours, published, apart = comparison["ours"], comparison["published"], " (not comparable: own colours)"
+    together = only(table, "preset") == "paper"
+    apart = "" if together else " (not comparable: own colours)"
+    shared = sce[["ours", "published"]] if together else None
     maps = [
-        ("SCE, ours", sce, "ours", "std", _colours(ours)),
-        (f"SCE, printed{apart}", sce.dropna(subset="published"), "published", "unknown", _colours(published)),
-        (f"ReSSL, ours (own colours){_spreads(sce, ressl)}", ressl, "ours", "std", _colours(ressl["ours"])),
+        ("SCE, ours", sce, "ours", shared),
+        (f"SCE, printed{apart}", sce.dropna(subset="published"), "published", shared),
+        (f"ReSSL, ours (own colours){_spreads(sce, ressl)}", ressl, "ours", None),
     ]
-    maps = [shown for shown in maps if not shown[1].empty]
-    heights = [panel[1]["temperature"].nunique() for panel in maps]
+    maps = [drawn for drawn in maps if not drawn[1].empty]
+    heights = [rows["temperature"].nunique() for _, rows, *_ in maps]
 
     height = 0.85 + 0.2 * len(maps) + 0.3 * sum(heights)
     figure, stack = panels(title, height, len(maps), sharex=True, height_ratios=heights)
     key_temperatures = np.unique(table["key_temperature"])
-    for axes, (name, rows, values, deviations, colours) in zip(stack, maps, strict=True):
-        known = printed_grid(only(table, "dataset")) if values == "published" else _by_temperatures(rows, values)
-        best = known.groupby("temperature").max().where(known.groupby("temperature").count() > 1)
-        axes.set_title(name + _elsewhere(known, key_temperatures), loc="left")
-        _heat_map(axes, rows, values, deviations, colours, key_temperatures, best)
+    for axes, (name, rows, column, scale) in zip(stack, maps, strict=True):
+        _heat_map(axes, name, rows, column, rows[column] if scale is None else scale, key_temperatures)
     stack[-1].set_xlabel(r"temperature of the target $\tau_m$")
     marks = [
         Patch(facecolor="none", label="best of its row", **BEST),
@@ -133,6 +128,52 @@ def temperature_grid(table: DataFrame) -> Figure:
     ]
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks))
     return settled(figure)
+
+
+def _heat_map(
+    axes: Axes, name: str, rows: DataFrame, column: str, scale: DataFrame | Series, key_temperatures: np.ndarray
+) -> None:
+    """Temperatures downwards, key temperatures across; the values of a column written into the cells, the best framed.
+
+    Args:
+        scale: from the lowest to the highest of these values colours reach.
+    """
+    grid = rows.pivot(index="temperature", columns="key_temperature", values=[column, "std"])
+    values, deviations = (grid[part].reindex(columns=key_temperatures) for part in (column, "std"))
+    texts = values.map("{:.2f}".format)
+    if column == "ours":
+        texts += deviations.map("\n\N{PLUS-MINUS SIGN}{:.1f}".format).where(deviations.notna(), "")
+    axes.patch.set(hatch="//////", edgecolor=GREY)
+    seaborn.heatmap(values, ax=axes, cmap=HEAT, vmin=scale.min(axis=None), vmax=scale.max(axis=None), cbar=False,
+                    annot=texts, fmt="", annot_kws={"color": INK, "linespacing": 1.0}, linewidth=0.6,
+                    xticklabels=[f"{key:.2f}" for key in key_temperatures],
+                    yticklabels=[rf"$\tau$ = {temperature:g}" for temperature in values.index])
+    axes.tick_params(length=0, rotation=0)
+    axes.set(xlabel="", ylabel="")
+    whole = printed_grid(only(rows, "dataset")).unstack() if column == "published" else values
+    for row, temperature in enumerate(values.index):
+        accuracies = whole.loc[temperature].dropna()
+        if len(accuracies) > 1:
+            best = int(np.abs(key_temperatures - accuracies.idxmax()).argmin())
+            if np.isclose(key_temperatures[best], accuracies.idxmax()):
+                axes.add_patch(Rectangle((best, row), 1, 1, fill=False, clip_on=False, **BEST))
+            else:
+                name += (f"\nbest, not drawn, at $\\tau$ = {temperature:g}: {accuracies.max():.2f} at $\\tau_m$ = "
+                         f"{accuracies.idxmax():.2f}")
+        for equal in np.flatnonzero(np.isclose(key_temperatures, temperature) & values.loc[temperature].notna()):
+            # inside the other frame, which the cell may have too
+            axes.add_patch(Rectangle((equal + 0.03, row + 0.08), 0.94, 0.84, fill=False, clip_on=False, **EQUAL))
+    axes.set_title(name, loc="left")
+
+
+def _spreads(sce: DataFrame, ressl: DataFrame) -> str:
+    """A line on the embeddings' spread of both methods, for each pair of equal temperatures that has it."""
+    pairs = sce.merge(ressl, on=["temperature", "key_temperature"], suffixes=("", "_ressl"))
+    if "embedding_spread" not in pairs:
+        return ""
+    equal = pairs[np.isclose(pairs["temperature"], pairs["key_temperature"])].dropna(subset="embedding_spread")
+    spreads = [f"{row.embedding_spread_ressl:.2f}, of SCE {row.embedding_spread:.2f}" for row in equal.itertuples()]
+    return "\nspread of embeddings at $\\tau_m = \\tau$: " + "; ".join(spreads) if spreads else ""
 
 
 @styled()
@@ -144,9 +185,6 @@ def objective_parts(log: DataFrame) -> Figure:
     Args:
         log: one row per epoch of one run: epoch, InfoNCE, ReSSL, Ceil, loss (nats), weight (lambda, 0 to 1), seed,
             dataset and preset.
-
-    Raises:
-        ValueError: if the log is empty or has several weights or seeds.
 
     Source: SCE supplement, the proof of the decomposition.
     """
@@ -168,71 +206,6 @@ def objective_parts(log: DataFrame) -> Figure:
     axes.set(xlabel="epoch", ylabel="mean over the epoch (nats)")
     legend_above(axes, columns=3)
     return settled(figure)
-
-
-def _colours(values: DataFrame | Series) -> Normalize:
-    """The colour scale from the lowest to the highest value, 0 to 100 percent if there is none."""
-    values = values.to_numpy()
-    known = values[~np.isnan(values)]
-    return Normalize(known.min(), known.max()) if known.size else Normalize(0, 100)
-
-
-def _by_temperatures(rows: DataFrame, values: str) -> Series:
-    return rows.set_index(["temperature", "key_temperature"])[values]
-
-
-def _heat_map(
-    axes: Axes,
-    rows: DataFrame,
-    values: str,
-    deviations: str,
-    colours: Normalize,
-    key_temperatures: ArrayLike,
-    best: Series,
-) -> None:
-    """Temperatures downwards, key temperatures across; the named columns written into the cells, the best framed."""
-    grid = rows.pivot(index="temperature", columns="key_temperature", values=[values, deviations])
-    temperatures = grid.index
-    cells, spread = (grid[name].reindex(columns=key_temperatures).to_numpy() for name in (values, deviations))
-    axes.patch.set(hatch="//////", edgecolor=GREY)
-    axes.pcolormesh(np.ma.masked_invalid(cells), cmap=HEAT, norm=colours, edgecolor="white", linewidth=0.6)
-    for (row, column), value in np.ndenumerate(cells):
-        if np.isnan(value):
-            continue
-        deviation = spread[row, column]
-        text = f"{value:.2f}" if np.isnan(deviation) else f"{value:.2f}\n\N{PLUS-MINUS SIGN}{deviation:.1f}"
-        axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", linespacing=1.0)
-        equal = np.isclose(key_temperatures[column], temperatures[row])
-        if value == best[temperatures[row]]:
-            axes.add_patch(Rectangle((column, row), 1, 1, fill=False, clip_on=False, **BEST))
-        if equal:  # inside the other frame, which the cell may have too
-            axes.add_patch(Rectangle((column + 0.03, row + 0.08), 0.94, 0.84, fill=False, clip_on=False, **EQUAL))
-    axes.set(xticks=np.arange(len(key_temperatures)) + 0.5, xticklabels=[f"{value:.2f}" for value in key_temperatures])
-    axes.set(yticks=np.arange(len(temperatures)) + 0.5, yticklabels=[rf"$\tau$ = {value:g}" for value in temperatures])
-    axes.set_ylim(len(temperatures), 0)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-
-
-def _elsewhere(known: Series, key_temperatures: ArrayLike) -> str:
-    """A line for each row whose best value lies at a key temperature that is not drawn."""
-    known = known.dropna()
-    best = known.loc[known.groupby("temperature").idxmax()]
-    return "".join(
-        f"\nbest, not drawn, at $\\tau$ = {temperature:g}: {value:.2f} at $\\tau_m$ = {key_temperature:.2f}"
-        for (temperature, key_temperature), value in best.items()
-        if not np.isclose(key_temperature, key_temperatures).any()
-    )
-
-
-def _spreads(sce: DataFrame, ressl: DataFrame) -> str:
-    """A line on the embeddings' spread of both methods, for each pair of equal temperatures that has it."""
-    pairs = sce.merge(ressl, on=["temperature", "key_temperature"], suffixes=("", "_ressl"))
-    if "embedding_spread" not in pairs:
-        return ""
-    equal = pairs[np.isclose(pairs["temperature"], pairs["key_temperature"])].dropna(subset="embedding_spread")
-    told = [f"{row.embedding_spread_ressl:.2f}, of SCE {row.embedding_spread:.2f}" for row in equal.itertuples()]
-    return "\nspread of embeddings at $\\tau_m = \\tau$: " + "; ".join(told) if told else ""
 
 
 FIGURES = {

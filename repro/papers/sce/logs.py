@@ -1,14 +1,14 @@
 """What SCE's figures need beside results: the terms of its objective along training."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+import functools
 
 from pandas import DataFrame
 
 from repro.data import manifest
-from repro.report.logs import Log, by_epoch, named, progress, usual
+from repro.report.logs import Log, by_epoch, usual
 from repro.run.store import Cell, Store
+
+_parts = functools.partial(by_epoch, ["InfoNCE", "ReSSL", "Ceil", "loss"], ["weight", "entry"])
 
 
 def objective_parts(cell: Cell) -> DataFrame:
@@ -22,25 +22,17 @@ def objective_parts(cell: Cell) -> DataFrame:
         FileNotFoundError: if the cell was not trained there.
     """
     store = Store(manifest.runs_root())
-    path = progress(store, cell.key)
-    if path is None:
+    known = {"key": cell.key, "seed": cell.seed, "dataset": cell.dataset, "preset": cell.preset, "entry": cell.label}
+    log = _parts(store, DataFrame([cell.recipe.to_dict() | known]))
+    if log.empty:
         raise FileNotFoundError(f"{store.root} has no progress.jsonl of {cell.label}, seed {cell.seed}; run its table")
-    described = {"key": cell.key, "seed": cell.seed, "dataset": cell.dataset, "preset": cell.preset}
-    return _parts(path, cell.recipe.to_dict() | described | {"entry": cell.label})
-
-
-def _parts(path: Path, cell: Mapping[str, Any]) -> DataFrame:
-    means = by_epoch(path, cell, ["InfoNCE", "ReSSL", "Ceil", "loss"])
-    return named(means.assign(weight=cell["weight"], entry=cell["entry"]), cell)
+    return log
 
 
 def _of_first(store: Store, cells: DataFrame) -> DataFrame:
     """Those of the first cell of SCE that was trained here."""
-    for cell in cells[cells["method"] == "sce"].to_dict("records"):
-        path = progress(store, cell["key"])
-        if path:
-            return _parts(path, cell)
-    return DataFrame()
+    log = _parts(store, cells[cells["method"] == "sce"])
+    return log if log.empty else log[log["key"] == log["key"].iloc[0]]
 
 
 LOGS = {

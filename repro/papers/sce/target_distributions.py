@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -11,20 +10,15 @@ from pandas import DataFrame
 from torch import Tensor
 
 from repro.contrast import objectives
-from repro.report.style import BLUE, COLUMN, GREY, INK, VERMILLION, legend_below, styled
+from repro.report.style import BLUE, COLUMN, GREY, INK, VERMILLION, legend_below, panels, styled
 
 POSITIVE, ALIKE, OTHER = "positive key", "same action", "another action"
 COLOURS = {POSITIVE: VERMILLION, ALIKE: BLUE, OTHER: GREY}
+DOT = {"color": INK, "marker": "o", "markersize": 2.5, "linestyle": "none"}  # a prediction
 
 
 def distributions(
-    query: Tensor,
-    key: Tensor,
-    negatives: Tensor,
-    alike: Tensor,
-    *,
-    temperature: float,
-    key_temperature: float,
+    query: Tensor, key: Tensor, negatives: Tensor, alike: Tensor, *, temperature: float, key_temperature: float,
     weight: float,
 ) -> DataFrame:
     """Targets and predictions of one query, as `contrast.objectives` defines them.
@@ -65,12 +59,12 @@ def losses(
     query: Tensor, key: Tensor, negatives: Tensor, *, temperature: float, key_temperature: float, weight: float
 ) -> dict[str, float]:
     """SCE and its three parts, in nats; the arguments are those of `distributions`."""
-    query, key, negatives = (features.detach().double().cpu() for features in (query, key, negatives))
+    features = [tensor.detach().double().cpu() for tensor in (query, key, negatives)]
     return {
-        "SCE": objectives.sce(query, key, negatives, temperature, key_temperature, weight).item(),
-        "InfoNCE": objectives.info_nce(query, key, negatives, temperature).item(),
-        "ReSSL": objectives.ressl(query, key, negatives, temperature, key_temperature).item(),
-        "Ceil": objectives.ceil(query, key, negatives, temperature).item(),
+        "SCE": objectives.sce(*features, temperature, key_temperature, weight).item(),
+        "InfoNCE": objectives.info_nce(*features, temperature).item(),
+        "ReSSL": objectives.ressl(*features, temperature, key_temperature).item(),
+        "Ceil": objectives.ceil(*features, temperature).item(),
     }
 
 
@@ -83,24 +77,21 @@ def target_distributions(table: DataFrame, values: dict[str, float], weight: flo
         values: of `losses`.
         weight: of both.
     """
-    figure = Figure(figsize=(2 * COLUMN, 3.6), layout="constrained")
-    figure.suptitle(
-        f"SCE {values['SCE']:.2f} = {weight:.2f} x InfoNCE {values['InfoNCE']:.2f} "
-        f"+ {1 - weight:.2f} x (ReSSL {values['ReSSL']:.2f} + Ceil {values['Ceil']:.2f}) nats"
-    )
-    top, bottom = figure.subplots(2, 1, sharex=True)
-    for axes, name in ((top, "SCE"), (bottom, "ReSSL")):
+    title = (f"SCE {values['SCE']:.2f} = {weight:.2f} x InfoNCE {values['InfoNCE']:.2f} "
+             f"+ {1 - weight:.2f} x (ReSSL {values['ReSSL']:.2f} + Ceil {values['Ceil']:.2f}) nats")
+    figure, stack = panels(title, 3.6, 2, grid="y", sharex=True)
+    figure.set_figwidth(2 * COLUMN)
+    for axes, name in zip(stack, ("SCE", "ReSSL"), strict=True):
         target, predicted = table[f"{name.lower()}_target"], table[f"{name.lower()}_prediction"]
         axes.bar(table.index, target, width=0.8, color=table["kind"].map(COLOURS))
-        axes.plot(table.index, predicted, color=INK, marker="o", markersize=2.5, linestyle="none")
-        axes.set_title(f"{name}: {_largest(target)}", loc="left")
+        axes.plot(table.index, predicted, **DOT)
+        axes.set_title(f"{name}: the target is spread over {perplexity(target):.1f} keys (perplexity)", loc="left")
         axes.set(ylabel="share", ylim=(0, 1.05 * max(target.max(), predicted.max())), xlim=(-0.8, len(table) - 0.2))
-        axes.grid(axis="y")
-    bottom.set(xlabel="positive key, then the dictionary by falling similarity to it (dot product)")
-    _name_similarities(bottom, table["similarity"])
+    places = table.index[::8]
+    axes.set(xlabel="positive key, then the dictionary by falling similarity to it (dot product)", xticks=places,
+             xticklabels=[f"{table['similarity'][place]:.2f}" for place in places])
     kinds = [Patch(color=COLOURS[kind], label=f"target, {kind}") for kind in COLOURS]
-    dot = Line2D([], [], color=INK, marker="o", markersize=2.5, linestyle="none", label="prediction of the query")
-    legend_below(figure, [*kinds, dot], 4)
+    legend_below(figure, [*kinds, Line2D([], [], label="prediction of the query", **DOT)], 4)
     return figure
 
 
@@ -108,13 +99,3 @@ def perplexity(shares: pd.Series) -> float:
     """The exponential of the entropy of shares that add up to 1, NaN left out: over how many keys they are spread."""
     present = shares[shares > 0]
     return float(np.exp(-(present * np.log(present)).sum()))
-
-
-def _largest(target: pd.Series) -> str:
-    return f"the target is spread over {perplexity(target):.1f} keys (perplexity)"
-
-
-def _name_similarities(axes: Axes, similarities: pd.Series) -> None:
-    """The similarity to the key below every eighth bar."""
-    places = range(0, len(similarities), 8)
-    axes.set(xticks=places, xticklabels=[f"{similarities[place]:.2f}" for place in places])

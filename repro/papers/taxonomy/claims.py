@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -22,45 +22,46 @@ from repro.skeleton.recipe import METHODS
 
 TEST_SAMPLES = 460  # of NW-UCLA, after the released code's rule on lengths
 DEPTHS = (1, 2, 3, 4, 5)
-SPACES = (("AE", "CE"), ("AD", "CD"))  # attraction and contrast of the encoder, and of the decoder
 LOW, HIGH = "AE+CD", "AE+AD+CD"  # which may have changed places: AE+AD+CD is printed below AE+CD on NW-UCLA alone
 TOP = 82.0  # printed accuracies on NW-UCLA from here on are called the highest
 
 
+@functools.cache
+def nine_rows() -> DataFrame:
+    """The terms in the model whose statistic is printed, by term."""
+    return glm.coefficients(glm.fit(printed("taxonomy"), "UCLA")).set_index("term")
+
+
 def claimed_statistic(evidence: Evidence) -> Finding:
     """The t of the term that the text names, in the nine rows."""
-    claim, table = printed("taxonomy_glm_claim").iloc[0], _nine_rows().set_index("term")
-    same = [term for term in glm.TERMS if round(table.loc[term, "t"], 3) == claim["t"]]
-    named = claim["component_named_in_text"]
-    told = ", ".join(f"{term} {table.loc[term, 't']:.3f}" for term in glm.TERMS)
-    return exactly(same == [named], PRINTED, f"t in nine rows of UCLA: {told}; the printed {claim['t']} is that of "
-                   f"{' and '.join(same) or 'none'}, the text says {named}")
+    claim, t = printed("taxonomy_glm_claim").iloc[0], nine_rows()["t"]
+    same, named = [*t.index[t.round(3) == claim["t"]]], claim["component_named_in_text"]
+    return exactly(same == [named], PRINTED, f"t in nine rows of UCLA: {_listed(t, '.3f')}; the printed {claim['t']} "
+                   f"is that of {' and '.join(same) or 'none'}, the text says {named}")
 
 
 def claimed_p(evidence: Evidence) -> Finding:
     """Whether the printed bound on p is that of the printed t with four degrees of freedom, one-tailed."""
-    claim, table = printed("taxonomy_glm_claim").iloc[0], _nine_rows()
+    claim, table = printed("taxonomy_glm_claim").iloc[0], nine_rows()
     row = table.loc[(table["t"] - claim["t"]).abs().idxmin()]
-    told = f"t = {row['t']:.3f} with {row['df']:.0f} degrees of freedom: one-tailed p = {row['p_one_tailed']:.4f}"
-    return exactly(claim["p_upper"] - 0.001 <= row["p_one_tailed"] < claim["p_upper"], PRINTED, told)
+    numbers = f"t = {row['t']:.3f} with {row['df']:.0f} degrees of freedom: one-tailed p = {row['p_one_tailed']:.4f}"
+    return exactly(claim["p_upper"] - 0.001 <= row["p_one_tailed"] < claim["p_upper"], PRINTED, numbers)
 
 
 def only_significant(evidence: Evidence) -> Finding:
     """Whether the named term alone is significant, one-tailed and uncorrected as printed."""
-    named, table = printed("taxonomy_glm_claim").iloc[0]["component_named_in_text"], _nine_rows()
-    significant = table.loc[table["p_one_tailed"] < ERROR, "term"].tolist()
-    told = ", ".join(f"{row.term} {row.p_one_tailed:.4f} ({row.p_corrected:.3f})" for row in table.itertuples())
-    return exactly(significant == [named], PRINTED, f"one-tailed p, in brackets corrected (Holm, four tests): {told}")
+    named, table = printed("taxonomy_glm_claim").iloc[0]["component_named_in_text"], nine_rows()
+    numbers = ", ".join(f"{row.Index} {row.p_one_tailed:.4f} ({row.p_corrected:.3f})" for row in table.itertuples())
+    return exactly([*table.index[table["p_one_tailed"] < ERROR]] == [named], PRINTED,
+                   f"one-tailed p, in brackets corrected (Holm, four tests): {numbers}")
 
 
 def cd_significant_here(setting: Setting) -> Estimates:
     """The named term's estimate in the nine rows of our means over seeds."""
     accuracies = _means(setting)
-    if accuracies.empty:
-        return {}
-    if not set(glm.objectives_of("unmixed+best")) <= set(accuracies.index):
-        return {"CD": None}
-    table = glm.SUBSETS.assign(linear=accuracies.reindex(glm.names(glm.SUBSETS)).to_numpy())
+    if accuracies.empty or not set(glm.ROW_SETS["unmixed+best"]) <= set(accuracies.index):
+        return {} if accuracies.empty else {"CD": None}
+    table = glm.SUBSETS.assign(linear=accuracies.reindex(glm.OBJECTIVES).to_numpy())
     row = glm.coefficients(glm.fit(table, "linear")).set_index("term").loc["CD"]
     return {"CD": Estimate(row["estimate"], row["error"], row["df"], f"nine rows, t = {row['t']:.2f}")}
 
@@ -80,57 +81,53 @@ def cd_lowers(evidence: Evidence) -> Finding:
 
 def cd_lowers_here(setting: Setting) -> Estimates:
     changes = without_and_with_cd(_means(setting))
-    if len(changes) < 2:
-        return {}
-    return {"lowered by": paired(-changes, f"pairs of objectives, {(changes < 0).sum()} of them lowered")}
-
-
-def unmixed_parts(name: str) -> list[str]:
-    """The objectives that are left when one term of every mixed pair goes: AE+CE+AD leaves CE+AD and AE+AD."""
-    terms = name.split("+")
-    mixed = [space for space in SPACES if set(space) <= set(terms)]
-    return ["+".join(term for term in terms if term not in gone) for gone in itertools.product(*mixed)]
+    basis = f"pairs of objectives, {(changes < 0).sum()} of them lowered"
+    return {"lowered by": paired(-changes, basis)} if len(changes) > 1 else {}
 
 
 def gains_of_mixing(accuracies: Series) -> Series:
-    """Each of the seven objectives that mix minus the best of its unmixed parts, where all of them are known."""
-    pairs = {name: unmixed_parts(name) for name in accuracies.index if unmixed_parts(name) != [name]}
-    return Series({name: accuracies[name] - accuracies[parts].max() for name, parts in pairs.items()
-                   if set(parts) <= set(accuracies.index)}, dtype=float)
+    """Each of the seven objectives that mix minus the best of its unmixed parts, where all of them are known.
+
+    The parts are what is left when one term of every mixed pair goes: AE+CE+AD leaves CE+AD and AE+AD.
+    """
+    gains = {}
+    for name in accuracies.index:
+        parts = ["+".join(term for term in name.split("+") if term not in gone)
+                 for gone in itertools.product(*glm.mixed(name))]
+        if glm.mixed(name) and set(parts) <= set(accuracies.index):
+            gains[name] = accuracies[name] - accuracies[parts].max()
+    return Series(gains, dtype=float)
 
 
 def mixing_printed(evidence: Evidence) -> Finding:
     """The best objective that mixes beside the best that does not, in each column."""
     table = glm.printed_by_objective()[glm.COLUMNS]
-    unmixed = table.index.isin(glm.objectives_of("unmixed"))
-    mixing, others = table[~unmixed], table[unmixed]
-    told = [f"{column}: {mixing[column].idxmax()} {mixing[column].max():.2f}, without mixing {others[column].idxmax()} "
-            f"{others[column].max():.2f}" for column in table]
-    return exactly(bool((mixing.max() <= others.max()).all()), PRINTED, "; ".join(told))
+    others, mixing = table.loc[glm.ROW_SETS["unmixed"]], table.drop(glm.ROW_SETS["unmixed"])
+    numbers = [f"{column}: {mixing[column].idxmax()} {mixing[column].max():.2f}, without mixing "
+               f"{others[column].idxmax()} {others[column].max():.2f}" for column in table]
+    return exactly(bool((mixing.max() <= others.max()).all()), PRINTED, "; ".join(numbers))
 
 
 def mixing_here(setting: Setting) -> Estimates:
     gains = gains_of_mixing(_means(setting))
-    if len(gains) < 2:
-        return {}
-    return {"mixing adds": paired(gains, f"objectives that mix, {(gains > 0).sum()} of them gain")}
+    basis = f"objectives that mix, {(gains > 0).sum()} of them gain"
+    return {"mixing adds": paired(gains, basis)} if len(gains) > 1 else {}
 
 
 def extreme_printed(evidence: Evidence, name: str, columns: list[str]) -> Finding:
     """Whether an objective is the best in all of these columns, or AE the lowest."""
     table = glm.printed_by_objective()[columns]
     extreme = table.idxmin() if name == "AE" else table.idxmax()
-    told = [f"{column}: {found} {table.loc[found, column]:.2f}" for column, found in extreme.items()]
+    numbers = [f"{column}: {best} {table.loc[best, column]:.2f}" for column, best in extreme.items()]
     behind = [f"{table.loc[name, column]:.2f} in {column}" for column in columns if extreme[column] != name]
-    told += [f"{name} has {' and '.join(behind)}"] if behind else []
-    return exactly(not behind, PRINTED, f"{'lowest' if name == 'AE' else 'best'} {'; '.join(told)}")
+    numbers += [f"{name} has {' and '.join(behind)}"] if behind else []
+    return exactly(not behind, PRINTED, f"{'lowest' if name == 'AE' else 'best'} {'; '.join(numbers)}")
 
 
 def single_terms_printed(evidence: Evidence) -> Finding:
     """CD alone beside each of the other three alone."""
     values = glm.printed_by_objective()["UCLA"][glm.TERMS]
-    told = ", ".join(f"{name} {value:.2f}" for name, value in values.items())
-    return exactly(bool((values.drop("CD") > values["CD"]).all()), PRINTED, told)
+    return exactly(bool((values.drop("CD") > values["CD"]).all()), PRINTED, _listed(values, ".2f"))
 
 
 def column_here(setting: Setting) -> Estimates:
@@ -138,27 +135,21 @@ def column_here(setting: Setting) -> Estimates:
     return {name: setting.from_printed("taxonomy", value, objectives=name) for name, value in values.items()}
 
 
-def depth_row(setting: Setting, method: str) -> Estimates:
-    column, scatter = ("random_init", "random") if method == "random" else ("AE", "trained")
-    values = printed("taxonomy_depth_collapse").set_index("layers")[column]
-    return {f"layers {depth}": setting.from_printed(
-        "encoder_collapse", values[depth], of=scatter, layers=depth, objectives=method) for depth in DEPTHS}
-
-
 def drop_printed(evidence: Evidence) -> Finding:
-    table = printed("taxonomy_depth_collapse")
+    table = printed("taxonomy_depth_collapse").set_index("layers")
     drops = table["random_init"] - table["AE"]
-    told = ", ".join(f"{layers}: {drop:.2f}" for layers, drop in zip(table["layers"], drops, strict=True))
-    return exactly(bool((drops > 0).all()), PRINTED, f"random minus AE by layers: {told}")
+    numbers = ", ".join(f"{layers}: {drop:.2f}" for layers, drop in drops.items())
+    return exactly(bool((drops > 0).all()), PRINTED, f"random minus AE by layers: {numbers}")
 
 
 def drop_over_depths(setting: Setting) -> Estimates:
     """Two to five layers as pairs, for which one seed of each is enough."""
-    found = setting.rows("encoder_collapse")
-    if found.empty:
+    rows = setting.rows("encoder_collapse")
+    if rows.empty:
         return {}
-    accuracies = found[found["layers"] > 1].groupby(["objectives", "layers"])["linear"].mean().unstack("objectives")
-    drops = (accuracies.get("random") - accuracies["AE"]).dropna() if "AE" in accuracies else Series(dtype=float)
+    accuracies = rows[rows["layers"] > 1].pivot_table("linear", "layers", "objectives")
+    accuracies = accuracies.reindex(columns=["random", "AE"])
+    drops = (accuracies["random"] - accuracies["AE"]).dropna()
     return {"random minus AE": paired(drops, "depths") if len(drops) == len(DEPTHS) - 1 else None}
 
 
@@ -170,16 +161,13 @@ def same_in_both_tables(evidence: Evidence) -> Finding:
 
 def fractions_of_the_test_split(evidence: Evidence) -> Finding:
     """Whether each printed accuracy is a number of correct samples over all, rounded to two digits."""
-    printed_values = printed("taxonomy")["UCLA"]
-
-    def matching(samples: int) -> int:
-        possible = {round(100 * correct / samples, 2) for correct in range(samples + 1)}
-        return sum(round(value, 2) in possible for value in printed_values)
-
-    nearby = max(matching(samples) for samples in range(TEST_SAMPLES - 5, TEST_SAMPLES + 5))
-    told = f"{matching(TEST_SAMPLES)} of {len(printed_values)} values are k/{TEST_SAMPLES}"
-    return exactly(matching(TEST_SAMPLES) == len(printed_values), PRINTED,
-                   f"{told}, at most {nearby} with {TEST_SAMPLES - 5} to {TEST_SAMPLES + 4} samples")
+    values = printed("taxonomy")["UCLA"]
+    around = range(TEST_SAMPLES - 5, TEST_SAMPLES + 5)
+    matching = {samples: (100 * (values * samples / 100).round() / samples).round(2).eq(values.round(2)).sum()
+                for samples in around}
+    numbers = f"{matching[TEST_SAMPLES]} of {len(values)} values are k/{TEST_SAMPLES}"
+    return exactly(matching[TEST_SAMPLES] == len(values), PRINTED,
+                   f"{numbers}, at most {max(matching.values())} with {around[0]} to {around[-1]} samples")
 
 
 def printed_attraction(evidence: Evidence) -> Finding:
@@ -194,37 +182,21 @@ def printed_attraction(evidence: Evidence) -> Finding:
                    f"of {least[0]} degrees, with a product in place of the plus at {least[1]}")
 
 
-def _means(setting: Setting) -> Series:
-    """Accuracies of the trained objectives, means over seeds; none if there are no cells."""
-    found = setting.rows("taxonomy")
-    if found.empty:
-        return Series(dtype=float)
-    return found[found["objectives"] != "random"].groupby("objectives")["linear"].mean()
-
-
-@functools.cache
-def _nine_rows() -> DataFrame:
-    return glm.coefficients(glm.fit(printed("taxonomy"), "UCLA"))
-
-
 def statistic(evidence: Evidence) -> str:
-    table = _nine_rows().set_index("term")
+    t = nine_rows()["t"]
     without = glm.leave_one_out(printed("taxonomy"), "UCLA").query("term == 'AD'")["t"]
-    t = {term: f"{table.loc[term, 't']:.3f}" for term in glm.TERMS}
-    return (f"nine rows, UCLA: AD t = {t['AD']}, CD t = {t['CD']}; without one of the rows AD's t lies between "
+    return (f"nine rows, UCLA: AD t = {t['AD']:.3f}, CD t = {t['CD']:.3f}; without one of the rows AD's t lies between "
             f"{without.min():.2f} and {without.max():.2f}; corrected for four tests AD has "
-            f"p = {table.loc['AD', 'p_corrected']:.2f}")
+            f"p = {nine_rows().loc['AD', 'p_corrected']:.2f}")
 
 
 def earlier_numbers(evidence: Evidence) -> str:
     """UCLA values that the repository had before its released model."""
-    values, history = printed("taxonomy")["UCLA"], printed("taxonomy_repo_history")
-    known = history[history["UCLA_linear"].isin(values)]
-    told = ", ".join(f"{row.UCLA_linear:g}" for row in known.itertuples())
-    setting = _paper_cells(evidence)
-    ours = {name: setting.values("taxonomy", objectives=name) for name in ("AD", "CE", "AE+CE+AD", "AD+CD")}
-    here = ", ".join(f"{name} {each.mean():.1f}" for name, each in ours.items() if len(each))
-    return f"{len(known)} printed values stand there: {told}" + (f"; with one recipe here: {here}" if here else "")
+    values = printed("taxonomy_repo_history")["UCLA_linear"]
+    known = values[values.isin(printed("taxonomy")["UCLA"])]
+    ours = Series({name: _ours(evidence, name) for name in ("AD", "CE", "AE+CE+AD", "AD+CD")}).dropna()
+    here = f"; with one recipe here: {_listed(ours, '.1f')}" if len(ours) else ""
+    return f"{len(known)} printed values stand there: {', '.join(f'{value:g}' for value in known)}{here}"
 
 
 def ntu_numbers(evidence: Evidence) -> str:
@@ -232,154 +204,157 @@ def ntu_numbers(evidence: Evidence) -> str:
     history = printed("taxonomy_repo_history").drop_duplicates("components_equivalent").set_index("model_name_in_repo")
     models = {"Moco-AE + latent similarity (MocoPlusAE)": "AE+CE+AD", "Moco-AE (MocoPlusAE sim=0)": "CE+AD",
               "Moco (MocoV2)": "CE", "TD_Con (TDCon)": "AD+CD"}
-    told = [f"{name} {history.loc[model, 'NTU_xsub_linear']:.2f} against {values[name]:.2f}"
-            for model, name in models.items()]
-    return f"repository against supplement: {', '.join(told)}; not trained here on NTU RGB+D"
+    numbers = [f"{name} {history.loc[model, 'NTU_xsub_linear']:.2f} against {values[name]:.2f}"
+               for model, name in models.items()]
+    return f"repository against supplement: {', '.join(numbers)}; not trained here on NTU RGB+D"
 
 
 def transcription(evidence: Evidence) -> str:
     row, history = glm.printed_by_objective().loc["CE+CD"], printed("taxonomy_repo_history")
     nearest = history["UCLA_1nn"].dropna().iloc[0]
     same = abs(100 * nearest - row["UCLA"]) < 0.01 and (history["NTU_xsub_linear"] == row["NTU_1layer"]).any()
-    ours = _paper_cells(evidence).values("taxonomy", objectives="CE+CD")
-    here = f"; trained here CE+CD has {ours.mean():.2f} on NW-UCLA" if len(ours) else ""
+    ours = _ours(evidence, "CE+CD")
+    here = "" if np.isnan(ours) else f"; trained here CE+CD has {ours:.2f} on NW-UCLA"
     return f"both numbers {'are' if same else 'are not'} in the repository{here}"
 
 
 def one_layer(evidence: Evidence) -> str:
-    setting = evidence.setting("ucla", "paper", "encoder_collapse")
-    ours, random = (setting.values("encoder_collapse", objectives=name, layers=1) for name in ("AE", "random"))
-    return f"trained here {ours.mean():.1f}, random initialisation {random.mean():.1f}" if len(ours) else ""
+    ours, random = (_ours(evidence, name, "encoder_collapse", layers=1) for name in ("AE", "random"))
+    return "" if np.isnan(ours) else f"trained here {ours:.1f}, random initialisation {random:.1f}"
 
 
 def spread(evidence: Evidence) -> str:
     """The spread of the embedding under AE alone, as a share of that at random initialisation, by depth."""
-    told = []
+    numbers = []
     for setting in evidence.settings("encoder_collapse"):
-        shares = []
-        for layers in range(1, 6):
-            random, trained = (setting.values("encoder_collapse", "embedding_spread", objectives=name, layers=layers)
-                               for name in ("random", "AE"))
-            shares += [f"{100 * trained.mean() / random.mean():.1f}"] if len(trained) and len(random) else []
-        if shares:
-            told.append(f"{setting}: {', '.join(shares)} % with one layer and more")
-    return f"embedding spread, of that at random initialisation: {'; '.join(told)}" if told else ""
+        trained, random = (
+            Series({depth: setting.values("encoder_collapse", "embedding_spread", objectives=name, layers=depth).mean()
+                    for depth in DEPTHS}) for name in ("AE", "random")
+        )
+        shares = (100 * trained / random).dropna()
+        if len(shares):
+            numbers.append(f"{setting}: {', '.join(f'{share:.1f}' for share in shares)} % with one layer and more")
+    return f"embedding spread, of that at random initialisation: {'; '.join(numbers)}" if numbers else ""
 
 
 def three_layers(evidence: Evidence) -> str:
+    """Accuracies by learning rate, of the newest version of the quick recipe that trained such encoders at its own."""
     rates = {"0.05": {"learning_rate": 0.05}, "9e-4": {"learning_rate": 0.0009}, "1e-3": {}}
-    for setting in evidence.settings("taxonomy"):
-        random, told = setting.values("taxonomy", departing={"layers": 3}, objectives="random"), []
-        trained = setting.values("taxonomy", departing={"layers": 3}, objectives="CE")
-        if (setting.dataset, setting.preset) != ("ucla", "quick") or random.empty or trained.empty:
-            continue
-        for name in ("CE", "AD"):
-            values = {rate: setting.values("taxonomy", departing={"layers": 3} | changes, objectives=name)
-                      for rate, changes in rates.items()}
-            at = ", ".join(f"{each.mean():.1f} at {rate}" for rate, each in values.items() if len(each))
-            told += [f"{name} {at}"]
-        return f"ucla, quick recipe, three layers: {'; '.join(told)}; random {random.mean():.1f}"
+    for setting in _ucla(evidence, "quick"):
+        means = {name: Series({
+            rate: setting.values("taxonomy", departing={"layers": 3} | changes, objectives=name).mean()
+            for rate, changes in rates.items()
+        }).dropna() for name in ("CE", "AD", "random")}
+        if "1e-3" in means["CE"] and "1e-3" in means["random"]:
+            said = [f"{name} {', '.join(f'{value:.1f} at {rate}' for rate, value in means[name].items())}"
+                    for name in ("CE", "AD")]
+            return f"ucla, quick recipe, three layers: {'; '.join(said)}; random {means['random']['1e-3']:.1f}"
     return ""
 
 
 def noise(evidence: Evidence) -> str:
     """CD with both dictionaries, and how far its decoded sequences have grown."""
-    setting = _paper_cells(evidence)
-    live, frozen = (setting.values("taxonomy", "decoded_scale", departing=each, objectives="CD")
-                    for each in ({}, FROZEN))
-    told = departing("taxonomy", **FROZEN)(evidence)
-    if not told or live.empty or frozen.empty:
-        return told
-    return f"{told}; CD decodes sequences {live.mean():.0f} times as large as the data, with noise {frozen.mean():.1f}"
+    live, frozen = (_ours(evidence, "CD", measure="decoded_scale", departing=changes) for changes in ({}, FROZEN))
+    numbers = departing("taxonomy", **FROZEN)(evidence)
+    if not numbers or np.isnan([live, frozen]).any():
+        return numbers
+    return f"{numbers}; CD decodes sequences {live:.0f} times as large as the data, with noise {frozen:.1f}"
 
 
 def exchanged(evidence: Evidence) -> str:
     """What speaks for two printed cells having changed places, and what against it."""
     table = glm.printed_by_objective()
     gaps = table.loc[HIGH, glm.COLUMNS] - table.loc[LOW, glm.COLUMNS]
-    told = [f"{HIGH} minus {LOW}, printed: {', '.join(f'{name} {gap:+.1f}' for name, gap in gaps.items())}"]
-    told += [*_gaps_here(evidence), *_nearest_exchanges(evidence)]
+    sentences = [f"{HIGH} minus {LOW}, printed: {_listed(gaps, '+.1f')}", *_gaps_here(evidence)]
+    sentences += _nearest_exchanges(evidence)
     for column in glm.COLUMNS:
-        values, expected = table[column], _additive(column)
-        kept, moved = (sum((sides[name] - expected[name]) ** 2 for name in expected)
-                       for sides in (values, _exchange(values, LOW, HIGH)))
-        told.append(f"a sum of terms fitted to the other 13 rows of {column} misses the two by squares of {kept:.0f} "
-                    f"as printed, {moved:.0f} exchanged")
-    moved = printed("taxonomy").set_index(table.index)
-    moved = moved.assign(UCLA=_exchange(table["UCLA"], LOW, HIGH))
-    t = glm.coefficients(glm.fit(moved, "UCLA")).set_index("term").loc["AD", "t"]
-    told.append(f"exchanged, AD's t in the nine rows is {t:.3f}, not the printed one")
-    return "; ".join(told)
-
-
-def highest(evidence: Evidence) -> str:
-    """Our numbers beside the highest printed ones of NW-UCLA."""
-    values, setting = glm.printed_by_objective()["UCLA"], _paper_cells(evidence)
-    ours = {name: setting.values("taxonomy", objectives=name).mean() for name in values.index[values >= TOP]}
-    differences = Series(ours, dtype=float).dropna() - values[values >= TOP]
-    if differences.isna().any():
-        return ""
-    below = int((differences < 0).sum())
-    p = stats.binomtest(below, len(differences)).pvalue
-    return (f"ucla, paper recipe: {below} of {len(differences)} are below the print; ours minus printed "
-            f"{differences.min():+.1f} to {differences.max():+.1f} points; two-sided sign test, p = {p:.3f}")
-
-
-def _paper_cells(evidence: Evidence) -> Setting:
-    """Of the paper's recipe on NW-UCLA."""
-    return evidence.setting("ucla", "paper", "taxonomy")
+        terms = glm.fit(table, column, [name for name in glm.OBJECTIVES if name not in (LOW, HIGH)]).params
+        expected = Series({name: terms[["const", *name.split("+")]].sum() for name in (LOW, HIGH)})
+        kept, moved = (((values[expected.index] - expected) ** 2).sum()
+                       for values in (table[column], _exchange(table[column], LOW, HIGH)))
+        sentences.append(f"a sum of terms fitted to the other 13 rows of {column} misses the two by squares of "
+                         f"{kept:.0f} as printed, {moved:.0f} exchanged")
+    fitted = glm.fit(table.assign(UCLA=_exchange(table["UCLA"], LOW, HIGH)), "UCLA")
+    sentences.append(f"exchanged, AD's t in the nine rows is {fitted.tvalues['AD']:.3f}, not the printed one")
+    return "; ".join(sentences)
 
 
 def _gaps_here(evidence: Evidence) -> list[str]:
     """The accuracies of the two objectives apart, by setting and dictionary."""
-    told = []
-    for setting in evidence.settings("taxonomy"):
-        for departure in ({}, FROZEN):
-            sides = [setting.values("taxonomy", departing=departure, objectives=name) for name in (HIGH, LOW)]
-            if manifest.plain(setting.dataset) == "ucla" and all(map(len, sides)):
-                version = f"version {setting.rows('taxonomy')['version'].iloc[0]}"
-                recipe = ", ".join(filter(None, (f"{setting.preset} recipe", version, in_words(departure))))
-                told.append(f"{setting.dataset}, {recipe}: {sides[0].mean() - sides[1].mean():+.1f}")
-    return told
+    sentences = []
+    for setting, departure in itertools.product(_ucla(evidence), ({}, FROZEN)):
+        high, low = (setting.values("taxonomy", departing=departure, objectives=name) for name in (HIGH, LOW))
+        if len(high) and len(low):
+            version = f"version {setting.rows('taxonomy')['version'].iloc[0]}"
+            recipe = ", ".join(filter(None, (f"{setting.preset} recipe", version, in_words(departure))))
+            sentences.append(f"{setting.dataset}, {recipe}: {high.mean() - low.mean():+.1f}")
+    return sentences
 
 
 def _nearest_exchanges(evidence: Evidence) -> list[str]:
     """Which exchange of two printed cells leaves the least sum of squares to our column, by setting."""
-    values, told = glm.printed_by_objective()["UCLA"], []
-    for setting in evidence.settings("taxonomy"):
-        ours = Series({name: setting.values("taxonomy", objectives=name).mean() for name in values.index})
-        if manifest.plain(setting.dataset) == "ucla" and ours.notna().all():
-            nearest = min(itertools.combinations(values.index, 2),
-                          key=lambda pair: ((ours - _exchange(values, *pair)) ** 2).sum())
-            squares = [((ours - each) ** 2).sum() for each in (values, _exchange(values, *nearest))]
-            told.append(f"of the 105 exchanges that of {' and '.join(nearest)} comes closest to our column, "
-                        f"{setting.preset} recipe (squares {squares[0]:.0f} to {squares[1]:.0f})")
-    return told
-
-
-def _additive(column: str) -> dict[str, float]:
-    """What a sum of terms that is fitted to the other thirteen rows of a printed column says of the two."""
-    others = [name for name in glm.objectives_of("all") if name not in (LOW, HIGH)]
-    terms = glm.fit(printed("taxonomy"), column, others).params
-    return {name: terms[["const", *name.split("+")]].sum() for name in (LOW, HIGH)}
+    values, sentences = glm.printed_by_objective()["UCLA"], []
+    for setting in _ucla(evidence):
+        ours = _means(setting).reindex(values.index)
+        if ours.notna().all():
+            squares = Series({" and ".join(pair): ((ours - _exchange(values, *pair)) ** 2).sum()
+                              for pair in itertools.combinations(values.index, 2)})
+            now = ((ours - values) ** 2).sum()
+            sentences.append(f"of the 105 exchanges that of {squares.idxmin()} comes closest to our column, "
+                             f"{setting.preset} recipe (squares {now:.0f} to {squares.min():.0f})")
+    return sentences
 
 
 def _exchange(values: Series, first: str, second: str) -> Series:
     return values.rename({first: second, second: first})[values.index]
 
 
+def _ucla(evidence: Evidence, *presets: str) -> list[Setting]:
+    """The settings on NW-UCLA, of all presets or some."""
+    return [setting for setting in evidence.settings("taxonomy")
+            if manifest.plain(setting.dataset) == "ucla" and (not presets or setting.preset in presets)]
+
+
+def highest(evidence: Evidence) -> str:
+    """Our numbers beside the highest printed ones of NW-UCLA."""
+    values = glm.printed_by_objective()["UCLA"].loc[lambda column: column >= TOP]
+    gaps = Series({name: _ours(evidence, name) for name in values.index}) - values
+    if gaps.isna().any():
+        return ""
+    short = int((gaps < 0).sum())
+    return (f"ucla, paper recipe: {short} of {len(gaps)} are below the print; ours minus printed {gaps.min():+.1f} to "
+            f"{gaps.max():+.1f} points; two-sided sign test, p = {stats.binomtest(short, len(gaps)).pvalue:.3f}")
+
+
+def _listed(values: Series, digits: str) -> str:
+    return ", ".join(f"{name} {value:{digits}}" for name, value in values.items())
+
+
+def _means(setting: Setting) -> Series:
+    """Accuracies of the trained objectives, means over seeds; none if there are no cells."""
+    rows = setting.rows("taxonomy")
+    if rows.empty:
+        return Series(dtype=float)
+    return rows[rows["objectives"] != "random"].groupby("objectives")["linear"].mean()
+
+
+def _ours(evidence: Evidence, name: str, table: str = "taxonomy", *, measure: str = "linear",
+          departing: Mapping[str, object] | None = None, **fields: object) -> float:
+    """Our mean over seeds of an objective, by the paper's recipe on NW-UCLA; NaN where there is none."""
+    setting = evidence.setting("ucla", "paper", table)
+    return setting.values(table, measure, departing, objectives=name, **fields).mean()
+
+
 def _here(table: str, compare: Callable[[Setting], Estimates], judge=above, *, numbers: bool = False) -> Check:
     """A check of our cells of what the paper compares; what a reader has added to it is no evidence."""
-    def of_the_paper(setting: Setting) -> Estimates:
-        return compare(setting.among("objectives", METHODS))
-
-    return measured((table,), of_the_paper, judge, datasets=("ucla",), numbers=numbers)
+    return measured((table,), lambda setting: compare(setting.among("objectives", METHODS)), judge,
+                    datasets=("ucla",), numbers=numbers)
 
 
 def _against(name: str, others: list[str], called: str, *, other_first: bool = False, shared: bool = False) -> Check:
     """An objective against each other one of some, or each of these against it."""
-    sides = {called.format(other): ({"objectives": name}, {"objectives": other}) for other in others if other != name}
-    sides = {called: pair[::-1] if other_first else pair for called, pair in sides.items()}
+    pairs = {called.format(other): ({"objectives": name}, {"objectives": other}) for other in others if other != name}
+    sides = {what: pair[::-1] if other_first else pair for what, pair in pairs.items()}
     return _here("taxonomy", differences("taxonomy", sides, shared=shared))
 
 
@@ -388,6 +363,17 @@ def _depths(pairs: dict[str, tuple[tuple[str, int], tuple[str, int]]]) -> Check:
     sides = {name: tuple({"layers": depth, "objectives": objective} for objective, depth in pair)
              for name, pair in pairs.items()}
     return _here("encoder_collapse", differences("encoder_collapse", sides))
+
+
+def _depths_printed(name: str, column: str, scatter: str) -> Check:
+    """Our accuracies by depth against a printed column."""
+
+    def compare(setting: Setting) -> Estimates:
+        values = printed("taxonomy_depth_collapse").set_index("layers")[column]
+        return {f"layers {depth}": setting.from_printed(
+            "encoder_collapse", value, of=scatter, layers=depth, objectives=name) for depth, value in values.items()}
+
+    return _here("encoder_collapse", compare, one_more_run, numbers=True)
 
 
 CLAIMS = claims("taxonomy", "taxonomy", {
@@ -399,11 +385,11 @@ CLAIMS = claims("taxonomy", "taxonomy", {
     "T6": _here("taxonomy", cd_lowers_here),
     "T7": functools.partial(extreme_printed, name=glm.BEST, columns=["UCLA"]),
     "T8": functools.partial(extreme_printed, name=glm.BEST, columns=glm.COLUMNS),
-    "T9": _against(glm.BEST, glm.objectives_of("all"), "over {}"),
+    "T9": _against(glm.BEST, glm.OBJECTIVES, "over {}"),
     "T10": _here("taxonomy", column_here, one_more_run, numbers=True),
     "T11": fractions_of_the_test_split,
-    "T12": _here("encoder_collapse", functools.partial(depth_row, method="random"), one_more_run, numbers=True),
-    "T13": _here("encoder_collapse", functools.partial(depth_row, method="AE"), one_more_run, numbers=True),
+    "T12": _depths_printed("random", "random_init", "random"),
+    "T13": _depths_printed("AE", "AE", "trained"),
     "T14": drop_printed,
     "T15": _depths({f"layers {depth}": (("random", depth), ("AE", depth)) for depth in DEPTHS}),
     "T16": _here("encoder_collapse", drop_over_depths),
@@ -414,7 +400,7 @@ CLAIMS = claims("taxonomy", "taxonomy", {
     "T21": _here("taxonomy", mixing_here, below),
     "T22": functools.partial(extreme_printed, name="AE", columns=["UCLA"]),
     "T23": functools.partial(extreme_printed, name="AE", columns=glm.COLUMNS),
-    "T24": _against("AE", glm.objectives_of("all"), "{} over it", other_first=True, shared=True),
+    "T24": _against("AE", glm.OBJECTIVES, "{} over it", other_first=True, shared=True),
     "T25": single_terms_printed,
     "T26": _against("CD", glm.TERMS, "{} over CD", other_first=True, shared=True),
 }, TEST_SAMPLES=TEST_SAMPLES)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +13,7 @@ from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.data import Sequences, SkeletonSet
 from repro.skeleton.pretrain import VERSION, Pretrainer, augment
-from repro.skeleton.recipe import OBJECTIVES, PRESETS, SkeletonRecipe
+from repro.skeleton.recipe import OBJECTIVES, SkeletonRecipe
 from repro.skeleton.study import SKELETONS, data_of, restored
 from repro.table import train
 
@@ -24,13 +23,6 @@ FIRST = "first look"          # in the place of a preset
 APART = "explore"             # folder of these runs below REPRO_RUNS, where neither tables nor figures look for cells
 MOST = 1500                   # sequences shown of a data set: all of NW-UCLA, a sample of NTU RGB+D
 CAMERA_FRAMES = ("raw", "authors")  # pipelines that leave a recording as its camera saw it
-
-
-class Reference(NamedTuple):
-    """The frame of reference of a pipeline: which coordinate is the vertical, and the unit in words."""
-
-    up: int
-    units: str
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,8 +50,7 @@ class ExploredRun:
     @torch.no_grad()
     def decoded(self, sequence: Tensor) -> Tensor:
         """What the decoder makes of the readout of a sequence, (T, D) -> (T, D), on the CPU."""
-        readout = self._readouts(sequence[None])
-        return self.pretrainer.model.decode(readout, len(sequence))[0].float().cpu()
+        return self.pretrainer.model.decode(self._readouts(sequence[None]), len(sequence))[0].float().cpu()
 
     @torch.no_grad()
     def embedded(self, sequences: Tensor) -> Tensor:
@@ -86,28 +77,29 @@ def cells(
 
     Args:
         dataset, preset, seeds, protocol, pipeline, subset, device: as for the taxonomy's `repro.run_table`.
-        objectives: a comma list of objectives of the taxonomy, or "auto": those finished with this preset and these
-            seeds; on real data, if there are none and the preset is "auto" too, whatever is finished; else CE+AD and
-            AD. On embedded data with the quick recipe these are trained for a "first look" alone: for fewer epochs at
-            a higher rate, and apart from the cells of tables.
+        objectives: a comma list of objectives of the taxonomy, or "auto": what is finished with these seeds and this
+            preset ("auto": any but smoke runs); else CE+AD and AD. On embedded data with the quick recipe these are
+            trained for a "first look" alone: for fewer epochs, and apart from the cells of tables.
 
     Raises:
         ValueError, FileNotFoundError: as `repro.table.Table.cells`.
     """
-    data = {"protocol": protocol, "pipeline": pipeline, "subset": subset}
-    listed = functools.partial(TABLES["taxonomy"].cells, dataset, preset=preset, seeds=seeds, device=device, **data)
+    asked = ",".join(FIRST_OBJECTIVES) if objectives == "auto" else objectives
+    planned = TABLES["taxonomy"].cells(dataset, preset=preset, seeds=seeds, device=device, objectives=asked,
+                                       protocol=protocol, pipeline=pipeline, subset=subset)
     if objectives != "auto":
-        return listed(objectives=objectives)
-    store, every = Store(manifest.runs_root()), listed(objectives="all")
-    usual = [cell for name in FIRST_OBJECTIVES for cell in every if cell.recipe.objectives == name]
-    finished = [cell for cell in (*usual, *every) if store.run(cell).result is not None]
-    if not finished and preset == "auto" and not manifest.embedded(dataset):
-        found = [each for each in finished_runs(data_of(usual[0].recipe), store) if each["preset"] != "smoke"]
-        recipe_of = SkeletonRecipe.from_dict
-        finished = [SKELETONS.cell(recipe_of(each["recipe"]), each["seed"], each["preset"]) for each in found]
-    if finished or usual[0].preset != "quick" or not manifest.embedded(dataset):
-        return list({cell.key: cell for cell in finished or usual}.values())
-    return [_first_look(cell) for cell in usual]
+        return planned
+    planned.sort(key=lambda cell: FIRST_OBJECTIVES.index(cell.recipe.objectives))
+    finished = [
+        SKELETONS.cell(SkeletonRecipe.from_dict(cell["recipe"]), cell["seed"], cell["preset"])
+        for cell in finished_runs(data_of(planned[0].recipe), Store(manifest.runs_root()))
+        if cell["seed"] in {cell.seed for cell in planned}
+        and (cell["preset"] != "smoke" if preset == "auto" else cell["preset"] == preset)
+    ]
+    if finished or planned[0].preset != "quick" or not manifest.embedded(dataset):
+        return finished or planned
+    return [dataclasses.replace(cell, preset=FIRST, recipe=cell.recipe.replace(**FIRST_LOOK), changes={})
+            for cell in planned]
 
 
 def available(planned: list[Cell], device: torch.device) -> dict[str, tuple[dict, Store]]:
@@ -119,22 +111,17 @@ def available(planned: list[Cell], device: torch.device) -> dict[str, tuple[dict
     Raises:
         ValueError: if all have lost their weights.
     """
-    root = manifest.runs_root()
-    apart = planned[0].preset == FIRST
-    engine = "inline" if apart else "auto"  # these take as long as workers to start
-    store = Store(root / APART if apart else root)
-    pool = pool_of(engine, "auto", planned, device)
-    run_cells(planned, functools.partial(train, study=SKELETONS, device=device), store, pool=pool)
+    usual, apart = Store(manifest.runs_root()), Store(manifest.runs_root() / APART)
+    first_look = planned[0].preset == FIRST  # which takes as long as workers to start
+    pool = pool_of("inline" if first_look else "auto", "auto", planned, device)
+    run_cells(planned, functools.partial(train, study=SKELETONS, device=device), apart if first_look else usual,
+              pool=pool)
     data = data_of(planned[0].recipe)
-    found = {
-        cell["key"]: (cell, place)
-        for place in (Store(root / APART), Store(root)) for cell in finished_runs(data, place)
-    }
-    if not found:
+    listed = {cell["key"]: (cell, store) for store in (apart, usual) for cell in finished_runs(data, store)}
+    if not listed:
         raise ValueError(f"no checkpoint.pt is left in the folders of {planned[0].label} and others in "
-                         f"{store.root}; delete these folders, to train the runs again")
-    first = {cell.key: found[cell.key] for cell in planned if cell.key in found}
-    return first | found
+                         f"{usual.root}; delete these folders, to train the runs again")
+    return {cell.key: listed[cell.key] for cell in planned if cell.key in listed} | listed
 
 
 def finished_runs(data: SkeletonSet, store: Store) -> list[dict]:
@@ -144,26 +131,17 @@ def finished_runs(data: SkeletonSet, store: Store) -> list[dict]:
         if cell["study"] == SKELETONS.name and (cell["digest"], cell["version"]) == (data.digest, VERSION)
         and (store.folder(cell["key"]) / "checkpoint.pt").exists()
     ]
-    return sorted(usable, key=lambda cell: (
-        cell["preset"], OBJECTIVES.index(cell["recipe"]["objectives"]), _called(cell), cell["seed"]
-    ))
+    order = list(dict.fromkeys([*FIRST_OBJECTIVES, *OBJECTIVES]))
+    return sorted(usable, key=lambda cell: (cell["preset"], order.index(cell["recipe"]["objectives"]), label(cell)))
 
 
 def label(cell: dict) -> str:
-    """How a finished cell is called in a list of them."""
-    return f"{_called(cell)}, seed {cell['seed']}, {cell['preset']}"
-
-
-def _called(cell: dict) -> str:
-    """Objectives, and what departs from the preset."""
-    return ", ".join(filter(None, (cell["recipe"]["objectives"], in_words(_changes(cell)))))
-
-
-def _changes(cell: dict) -> dict:
-    """The fields in which a finished cell departs from its preset; the first edition does not say them."""
-    if cell["changes"] is not None or cell["preset"] not in PRESETS:
-        return cell["changes"] or {}
-    return SKELETONS.changes(SkeletonRecipe.from_dict(cell["recipe"]), cell["preset"])
+    """How a finished cell is called in a list of them: objectives, what departs from the preset, seed and preset."""
+    recipe, changes = cell["recipe"], cell["changes"]
+    if changes is None:  # in the first edition
+        changes = SKELETONS.changes(SkeletonRecipe.from_dict(recipe), cell["preset"])
+    parts = (recipe["objectives"], in_words(changes), f"seed {cell['seed']}", cell["preset"])
+    return ", ".join(filter(None, parts))
 
 
 def load_run(cell: dict, store: Store, shown: SkeletonSet, device: torch.device) -> ExploredRun:
@@ -181,15 +159,13 @@ def load_run(cell: dict, store: Store, shown: SkeletonSet, device: torch.device)
 
 def part_of(data: SkeletonSet, most: int = MOST) -> SkeletonSet:
     """The data set, or of a larger one `most` sequences drawn with a fixed seed, in their order."""
-    count = len(data.lengths)
-    if count <= most:
+    if len(data.lengths) <= most:
         return data
-    index = torch.randperm(count, generator=torch.Generator().manual_seed(0))[:most].sort().values
-    starts = data.lengths.cumsum(0) - data.lengths
-    rows = [torch.arange(start, start + length)
-            for start, length in zip(starts[index].tolist(), data.lengths[index].tolist(), strict=True)]
+    index = torch.randperm(len(data.lengths), generator=torch.Generator().manual_seed(0))[:most].sort().values
+    frames = torch.cat([sequence for number, sequence in enumerate(data.frames.split(data.lengths.tolist()))
+                        if number in set(index.tolist())])
     columns = {name: getattr(data, name)[index] for name in ("lengths", "labels", "train", "test", "views", "subjects")}
-    return dataclasses.replace(data, frames=data.frames[torch.cat(rows)], **columns)
+    return dataclasses.replace(data, frames=frames, **columns)
 
 
 def sequence_of(data: SkeletonSet, index: int) -> Tensor:
@@ -199,20 +175,12 @@ def sequence_of(data: SkeletonSet, index: int) -> Tensor:
 
 def augmented(sequence: Tensor, recipe: SkeletonRecipe, seed: int) -> Tensor:
     """Two independent views of a sequence (T, D), as training makes them: (2, T, D)."""
-    generator = torch.Generator().manual_seed(seed)
-    pair = sequence.expand(2, -1, -1)
-    lengths = torch.full((2,), len(sequence))
-    return augment(pair, lengths, flip=recipe.flip, shear=recipe.shear, generator=generator)
+    generator, lengths = torch.Generator().manual_seed(seed), torch.full((2,), len(sequence))
+    return augment(sequence.expand(2, -1, -1), lengths, flip=recipe.flip, shear=recipe.shear, generator=generator)
 
 
-def reference(recipe: SkeletonRecipe) -> Reference:
-    """The frame of reference that the recipe's pipeline leaves its sequences in."""
+def reference(recipe: SkeletonRecipe) -> tuple[int, str]:
+    """The frame of reference of the recipe's pipeline: which coordinate is the vertical, and the unit in words."""
     pipeline = "authors" if (recipe.dataset, recipe.pipeline) == ("ntu", "default") else recipe.pipeline
     scaled = pipeline in ("default", "predict_cluster")
-    return Reference(1 if pipeline in CAMERA_FRAMES else 2, "scaled to [-1, 1]" if scaled else "m")
-
-
-def _first_look(cell: Cell) -> Cell:
-    """The cell, trained for fewer epochs and kept apart."""
-    recipe = cell.recipe.replace(**FIRST_LOOK)
-    return dataclasses.replace(cell, preset=FIRST, recipe=recipe, changes={})
+    return 1 if pipeline in CAMERA_FRAMES else 2, "scaled to [-1, 1]" if scaled else "m"

@@ -1,8 +1,14 @@
-"""The taxonomy's figures, each drawn from one table of stored results or one log."""
+"""The taxonomy's figures: each is drawn from one table of stored results, one log, or linear models of either.
+
+All of them raise ValueError if these are empty, or mix presets, data sets, or what else a figure shows one of.
+"""
 
 import itertools
+import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,14 +16,17 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.papers.taxonomy import agreement, glm_figures
-from repro.papers.taxonomy.glm import printed_by_objective
-from repro.report.redraw import Drawing
+from repro.data.disk import write_atomically
+from repro.papers.taxonomy.glm import BEST, MEAN, TERMS, forest, printed_by_objective, specification_curve, usual_cells
+from repro.report.logs import slug, untrained
+from repro.report.printed import printed
+from repro.report.redraw import Drawing, captioned, versions_in_words
 from repro.report.style import (
     BLUE,
     COLUMN,
@@ -25,24 +34,44 @@ from repro.report.style import (
     GREY,
     INK,
     PALE,
+    PURPLE,
     VERMILLION,
     comparable,
+    departures_in_words,
     draw_ours,
     draw_published,
     forbidden,
     heading,
+    in_order,
     legend_above,
     names_down,
     only,
     origin,
     panels,
+    save,
     seeds_in_words,
     seeds_named,
     settled,
     styled,
     words,
 )
-from repro.skeleton.terms import PRINTED
+from repro.skeleton.study import SKELETONS
+
+CAPTIONS = {
+    "glm_specifications": "t of the four terms in linear models of the printed accuracies, for every natural choice of "
+    "rows and column, ordered by that of AD; filled where the one-tailed p is below 0.05. The printed statistic, which "
+    "the text gives for CD, is that of AD in the eight unmixed rows and AE+CE+AD, on NW-UCLA (grey).",
+    "glm_forest": "What each of the four terms adds to the accuracy (percentage points, 95 % interval of a linear "
+    "model), in our results and in the printed ones.",
+}
+LOOKS = {"AD": (VERMILLION, "D"), "CD": (BLUE, "o"), "CE": (GREEN, "s"), "AE": (PURPLE, "^")}
+SOURCES = {"ours": (BLUE, "o", BLUE), "printed": (VERMILLION, "D", "white")}
+NINE = ("unmixed+best", "UCLA")  # rows and column of the model whose AD has the printed t
+SHORT = {
+    "all": "15, all", "unmixed": "8, unmixed", "unmixed encoder": "11, encoder unmixed",
+    "unmixed decoder": "11, decoder unmixed", NINE[0]: f"8 + {BEST}",
+    "NTU_1layer": "NTU", "NTU_3layer": "NTU, 3 layers", "NTU_1024units": "NTU, 1,024 units", MEAN: "mean",
+}
 
 
 @styled()
@@ -55,15 +84,11 @@ def taxonomy(table: DataFrame) -> Figure:
     Args:
         table: one row per subset: objectives ("AE+CE", or "random"), AE, CE, AD, CD (0 or 1), ours, std, n_seeds,
             published, preset, dataset; accuracies in percent.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
     """
     title = heading(table)
-    embedded = manifest.embedded(only(table, "dataset"))
     random = table["objectives"] == "random"
     table = pd.concat([table[random], table[~random].sort_values(["ours", "published"])])
-    heights = [3.4, *([2.2] if embedded else []), 1.3]
+    heights = [3.4, *([2.2] if manifest.embedded(only(table, "dataset")) else []), 1.3]
     figure, (top, *middle, bottom) = panels(
         title, 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
 
@@ -76,9 +101,35 @@ def taxonomy(table: DataFrame) -> Figure:
     top.grid(axis="y")
     legend_above(top, columns=3)
     for axes in middle:
-        _apart(axes, table["objectives"])
+        values = printed_by_objective()["UCLA"].reindex(table["objectives"])
+        marks = {"color": VERMILLION, "marker": "D", "markerfacecolor": "none", "linestyle": "none"}
+        axes.plot(values.to_numpy(), label="UCLA", **marks)
+        axes.margins(y=0.15)
+        axes.set_ylabel("printed\naccuracy (%)")
+        axes.grid(axis="y")
+        legend_above(axes, columns=2)
     _membership(bottom, table["objectives"])
     return settled(figure)
+
+
+def _membership(axes: Axes, objectives: Series) -> None:
+    """Objectives as dots, filled where a term is present, those of one joined by a line; first the printed terms."""
+    parts = [[] if name == "random" else name.split("+") for name in objectives]
+    terms = list(dict.fromkeys([*TERMS, *itertools.chain(*parts)]))
+    for column, names in enumerate(parts):
+        present = [place for place, term in enumerate(terms) if term in names]
+        absent = [place for place, term in enumerate(terms) if term not in names]
+        axes.plot([column] * len(absent), absent, marker="o", color=PALE, linestyle="none")
+        axes.plot([column] * len(present), present, marker="o", color=INK)
+    axes.set(xlim=(-0.6, len(parts) - 0.4), xticks=[])
+    _choices_down(axes, terms)
+
+
+def _choices_down(axes: Axes, names: Sequence[str]) -> None:
+    """Names from the top to the bottom, without a frame."""
+    axes.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.4, -0.6), xticks=[])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
 
 
 @styled()
@@ -114,12 +165,8 @@ def encoder_collapse(table: DataFrame) -> Figure:
             linear_standardised (percent; shown where there is one), embedding_spread (dimensionless: standard
             deviation of the unit-length embedding, root mean square over its d coordinates, times sqrt(d); 1 isotropic,
             0 collapsed), preset, dataset.
-
-    Raises:
-        ValueError: if the table is empty or mixes presets or data sets.
     """
-    title = heading(table)
-    figure, (top, bottom) = panels(title, 3.3, 2, grid="y", sharex=True, height_ratios=[3, 2])
+    figure, (top, bottom) = panels(heading(table), 3.3, 2, grid="y", sharex=True, height_ratios=[3, 2])
     table = table.assign(published=comparable(table)).sort_values("layers")
     for name, colour, marker in (("random", BLUE, "o"), ("AE", VERMILLION, "s")):
         rows = table[table["objectives"] == name]
@@ -128,8 +175,8 @@ def encoder_collapse(table: DataFrame) -> Figure:
         draw_ours(top, rows["layers"], rows, colour, marker, f"{name}, ours", line="-")
         draw_published(top, rows["layers"], rows["published"], colour, marker, f"{name}, printed", line="--")
         if rows["linear_standardised"].notna().any():  # what the printed probe does not find
-            looks = {"color": colour, "marker": ".", "linestyle": ":"}
-            top.plot(rows["layers"], rows["linear_standardised"], label=f"{name}, standardised", **looks)
+            top.plot(rows["layers"], rows["linear_standardised"], label=f"{name}, standardised", color=colour,
+                     marker=".", linestyle=":")
         bottom.plot(rows["layers"], rows["embedding_spread"], color=colour, marker=marker)
     top.set_ylabel("linear probe\naccuracy (%)")
     legend_above(top, columns=2)
@@ -151,39 +198,27 @@ def along_training(log: DataFrame) -> Figure:
     Args:
         log: one row per cell, epoch and measure: objectives, entry, seed, epoch (from 1), measure ("linear", and
             "linear_best", the best of the probe's epochs on the test split), value (percent), preset, dataset.
-
-    Raises:
-        ValueError: if the log is empty or mixes presets or data sets.
     """
-    printed = only(log, "dataset") == "ucla" and only(log, "preset") == "paper"
-    names = sorted(log["entry"].unique(), key=lambda name: (name.count("+"), name))
-    columns = min(3, len(names))
-    rows = -(-len(names) // columns)
+    is_printed = only(log, "dataset") == "ucla" and only(log, "preset") == "paper"
     counts = log.groupby("entry")["seed"].nunique()
     fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""
     bands = f"mean \N{PLUS-MINUS SIGN} std of {fewest}{counts.max()} seeds"
     title = origin(log, bands if counts.max() > 1 else seeds_named(log))
-    figure, stack = panels(title, 0.85 + 0.95 * rows, rows, columns, grid="y", sharex=True, sharey=True)
+    figure, places = _panel_each(log["entry"], title, 0.85, min(3, len(counts)), sharey=True)
     looks = {"linear": (BLUE, "-", "last epoch of the probe"), "linear_best": (GREEN, "--", "best epoch on test")}
-    for name, axes in zip(names, stack, strict=False):
+    for name, axes in places.items():
         entry = log[log["entry"] == name]
         for measure, (colour, line, label) in looks.items():
-            chosen = entry[entry["measure"] == measure]
-            seaborn.lineplot(
-                chosen, x="epoch", y="value", errorbar="sd", color=colour, linestyle=line, label=label, legend=False,
-                ax=axes,
-            )
-        if printed and (entry["objectives"] == name).all():  # it departs in nothing
+            seaborn.lineplot(entry[entry["measure"] == measure], x="epoch", y="value", errorbar="sd", color=colour,
+                             linestyle=line, label=label, legend=False, ax=axes)
+        if is_printed and (entry["objectives"] == name).all():  # it departs in nothing
             value = printed_by_objective()["UCLA"].get(name, np.nan)
             axes.axhline(value, color=VERMILLION, linestyle=":", linewidth=0.9, label="printed")
         axes.set_title(name.replace(", ", "\n"), loc="left")
         axes.set(xlabel="epoch", ylabel="accuracy (%)")
         axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
         axes.label_outer()
-    for axes in stack[len(names):]:
-        axes.set_visible(False)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return settled(figure)
 
 
@@ -195,17 +230,11 @@ def sequence_contrast(log: DataFrame) -> Figure:
         log: one row per epoch and run: epoch, CD (nats, mean over the epoch), objectives, td_queue ("live", or
             "frozen_noise", the released code's dictionary, which is never refreshed), seed, sequence_dictionary (K, its
             entries), dataset and preset.
-
-    Raises:
-        ValueError: if the log is empty or mixes presets, data sets or dictionaries of several sizes.
     """
-    entries = only(log, "sequence_dictionary")
-    names = sorted(log["objectives"].unique(), key=lambda name: (name.count("+"), name))
-    rows = -(-len(names) // 2)
-    title = origin(log, f"one run each, {seeds_named(log)}")
-    figure, stack = panels(title, 0.75 + 0.95 * rows, rows, 2, grid="y", sharex=True, sharey="row")
+    entries, title = only(log, "sequence_dictionary"), origin(log, f"one run each, {seeds_named(log)}")
+    figure, places = _panel_each(log["objectives"], title, 0.75, 2, sharey="row")
     looks = {"live": (BLUE, "-", "refreshed"), "frozen_noise": (VERMILLION, "--", "never refreshed")}
-    for axes, name in zip(stack, names, strict=False):
+    for name, axes in places.items():
         for dictionary, (colour, line, label) in looks.items():
             run = log[(log["objectives"] == name) & (log["td_queue"] == dictionary)].sort_values("epoch")
             axes.plot(run["epoch"], run["CD"], color=colour, linestyle=line, label=label)
@@ -214,11 +243,29 @@ def sequence_contrast(log: DataFrame) -> Figure:
         axes.set(xlabel="epoch", ylabel="CD (nats)")
         axes.set_ylim(bottom=0)
         axes.label_outer()
-    for axes in stack[len(names):]:  # an odd number of objectives leaves one empty
-        axes.set_visible(False)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, title="dictionary of decoded sequences")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3,
+                  title="dictionary of decoded sequences")
     return settled(figure)
+
+
+def _panel_each(
+    names: Collection[str], title: str, height: float, columns: int, **options: bool | str
+) -> tuple[Figure, dict[str, Axes]]:
+    """Panels by name, those of fewest terms first, `height` inches of title and legend; none is drawn in vain."""
+    ordered = sorted(set(names), key=lambda name: (name.count("+"), name))
+    rows = -(-len(ordered) // columns)
+    figure, stack = panels(title, height + 0.95 * rows, rows, columns, grid="y", sharex=True, **options)
+    for axes in stack[len(ordered):]:
+        axes.set_visible(False)
+    return figure, dict(zip(ordered, stack, strict=False))
+
+
+def of_one_recipe(log: DataFrame) -> DataFrame:
+    """Rows of cells that depart from their preset in nothing, of the preset with most of them (paper if equal)."""
+    log = log[log["entry"] == log["objectives"]]
+    covered = log.groupby("preset")["entry"].nunique()
+    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
+    return log[log["preset"] == best]
 
 
 @styled()
@@ -234,70 +281,174 @@ def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]]
         bones: pairs of joints to connect.
         frames: poses per row; a shorter sequence shows each of its frames once.
     """
-    rows = [_front(sequence, frames) for sequence in sequences.values()]
-    width, height = 1.15 * np.concatenate([poses.reshape(-1, 2) for poses in rows]).max(0)
+    strips = []
+    for sequence in sequences.values():
+        poses = np.asarray(sequence).reshape(len(sequence), -1, 3)[:, :, [0, 2]]
+        poses = poses[np.linspace(0, len(poses) - 1, min(frames, len(poses))).round().astype(int)]
+        middle = (poses.min(1, keepdims=True) + poses.max(1, keepdims=True))[:, :, :1] / 2
+        strips.append(poses - np.concatenate([middle, np.full_like(middle, poses[:, :, 1].min())], axis=2))
+    width, height = 1.15 * np.concatenate([poses.reshape(-1, 2) for poses in strips]).max(0)
     step = max(2 * width, 0.6 * height)
-    figure = Figure(figsize=(COLUMN, COLUMN), layout="constrained")
-    axes = figure.subplots()
-    for row, poses in enumerate(rows):
+    figure, (axes,) = panels("", COLUMN)
+    for row, poses in enumerate(strips):
         placed = poses + [[[step * column, -height * row]] for column in range(len(poses))]
         segments = placed[:, np.asarray(bones)].reshape(-1, 2, 2)
         axes.add_collection(LineCollection(segments, colors=INK, linewidths=0.7, capstyle="round"))
-    axes.update_datalim([(-step / 2, height * (1 - len(rows))), (step * (frames - 0.5), height)])
+    axes.update_datalim([(-step / 2, height * (1 - len(strips))), (step * (frames - 0.5), height)])
     axes.margins(0)
-    names = [textwrap.fill(action, 12) for action in sequences]
-    axes.set(xticks=[], yticks=height * (0.45 - np.arange(len(rows))), yticklabels=names)
+    axes.set(xticks=[], yticks=height * (0.45 - np.arange(len(strips))), xlabel="time \N{RIGHTWARDS ARROW}",
+             yticklabels=[textwrap.fill(action, 12) for action in sequences])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel("time \N{RIGHTWARDS ARROW}")
     figure.draw_without_rendering()
     scale = COLUMN * axes.get_position().width / (step * frames)  # inches per unit of length
-    figure.set_figheight(scale * height * len(rows) + 0.25)
+    figure.set_figheight(scale * height * len(strips) + 0.25)
     axes.set_aspect("equal", adjustable="datalim")
     return settled(figure)
 
 
-def _front(sequence: ArrayLike, frames: int) -> np.ndarray:
-    """(T, joints, 3) or (T, joints * 3) -> (at most frames, joints, 2): across, centred in each pose, and up from 0."""
-    poses = np.asarray(sequence).reshape(len(sequence), -1, 3)[:, :, [0, 2]]
-    poses = poses[np.linspace(0, len(poses) - 1, min(frames, len(poses))).round().astype(int)]
-    across, up = poses[:, :, 0], poses[:, :, 1]
-    middle = (across.min(1, keepdims=True) + across.max(1, keepdims=True)) / 2
-    return np.stack([across - middle, up - up.min()], axis=-1)
+@styled()
+def specifications(curve: DataFrame) -> Figure:
+    """t of the four terms for every choice of rows and column, ordered by that of AD; below, which choice it is.
+
+    Args:
+        curve: of `glm.specification_curve`.
+    """
+    ranks = curve[curve["term"] == "AD"].sort_values("t")[["rows", "column"]].reset_index(drop=True)
+    places = ranks.reset_index(names="place")
+    curve = curve.merge(places, on=["rows", "column"])
+    title = f"{len(places)} linear models of the printed accuracies"
+    figure, stack = panels(title, 5.4, 3, grid="y", sharex=True, height_ratios=[14, 11, 5])
+    nine = places.set_index(["rows", "column"]).loc[NINE, "place"]
+    for axes in stack:
+        axes.axvline(nine, color=PALE, linewidth=3)
+
+    top, claimed = stack[0], printed("taxonomy_glm_claim")["t"].item()
+    top.axhline(0, color=GREY, linewidth=0.6)
+    top.axhline(claimed, color=INK, linestyle="--", linewidth=0.8)
+    small = {"markersize": 2.8, "linestyle": "none"}
+    for term, (colour, marker) in LOOKS.items():
+        rows = curve[curve["term"] == term]
+        for face, some in (("white", rows["p_one_tailed"] >= 0.05), (colour, rows["p_one_tailed"] < 0.05)):
+            top.plot(rows["place"][some], rows["t"][some], color=colour, marker=marker, markerfacecolor=face,
+                     markeredgewidth=0.6, **small)
+    top.set_ylabel("t of the term")
+    for axes, choice, what in zip(stack[1:], ("rows", "column"), ("rows of Table 1", "its column"), strict=True):
+        values = in_order(curve[choice], ())
+        axes.plot(ranks[choice].map(values.index), color=INK, marker=".", markersize=3, linestyle="none")
+        _choices_down(axes, [SHORT.get(name, name.replace("unmixed+", "8 + ")) for name in values])
+        axes.set_title(what, loc="left")
+    stack[2].set_xlabel("models, by the t of AD")
+
+    keys = [Line2D([], [], color=colour, marker=marker, linestyle="none", label=term)
+            for term, (colour, marker) in LOOKS.items()]
+    keys.append(Line2D([], [], color=INK, linestyle="--", label=f"printed, t = {claimed}"))
+    keys += [Line2D([], [], color=INK, marker="o", label=label, markerfacecolor=face, **small)
+             for label, face in (("p < 0.05", INK), ("p \u2265 0.05", "white"))]
+    keys.append(Line2D([], [], color=PALE, linewidth=3, label="9 rows, UCLA"))
+    figure.legend(handles=keys, loc="outside lower center", ncols=4)
+    return settled(figure)
 
 
-def _apart(axes: Axes, objectives: Series) -> None:
-    """The accuracies printed of objectives on NW-UCLA in an axes of their own."""
-    values = printed_by_objective()["UCLA"].reindex(objectives)
-    marks = {"color": VERMILLION, "marker": "D", "markerfacecolor": "none", "linestyle": "none"}
-    axes.plot(values.to_numpy(), label="UCLA", **marks)
-    axes.margins(y=0.15)
-    axes.set_ylabel("printed\naccuracy (%)")
-    axes.grid(axis="y")
-    legend_above(axes, columns=2)
+@styled()
+def effects(table: DataFrame) -> Figure:
+    """What each term adds to the accuracy, with its 95 % interval; a panel for each row set.
+
+    On embedded data the printed effects, which belong to other data, have panels of their own.
+
+    Args:
+        table: of `glm.forest`.
+    """
+    panel_rows = [rows for _, rows in table.groupby("rows", sort=False)]
+    if manifest.embedded(table["dataset"].iloc[0]):
+        panel_rows = [rows[rows["source"] == source] for rows in panel_rows for source in SOURCES]
+    figure, stack = panels(origin(table), 1.0 + 1.25 * len(panel_rows), len(panel_rows), grid="x", sharex=True)
+    for axes, panel in zip(stack, panel_rows, strict=True):
+        axes.axvline(0, color=GREY, linewidth=0.6)
+        sources = in_order(panel["source"], SOURCES)
+        for place, source in enumerate(sources):
+            colour, marker, face = SOURCES[source]
+            rows = panel[panel["source"] == source]
+            y = rows["term"].map(TERMS.index) + (place - (len(sources) - 1) / 2) * 0.32
+            axes.hlines(y, rows["low"], rows["high"], color=colour, linewidth=0.8)
+            axes.plot(rows["estimate"], y, color=colour, marker=marker, markerfacecolor=face, linestyle="none")
+        said = [f"{row.source.capitalize()}: {row.statement}" for row in panel.drop_duplicates("source").itertuples()]
+        names_down(axes, TERMS)
+        axes.set_title("\n".join(textwrap.fill(text, 60) for text in said), loc="left")
+    stack[-1].set_xlabel("added to the accuracy (percentage points)")
+    keys = [Line2D([], [], color=colour, marker=marker, markerfacecolor=face, linestyle="-", label=source)
+            for source, (colour, marker, face) in SOURCES.items() if (table["source"] == source).any()]
+    figure.legend(handles=keys, loc="outside lower center", ncols=2)
+    return settled(figure)
 
 
-def _membership(axes: Axes, objectives: Series) -> None:
-    """Objectives as dots, filled where a term is present, those of one joined by a line; first the printed terms."""
-    parts = [[] if name == "random" else name.split("+") for name in objectives]
-    terms = list(dict.fromkeys([*PRINTED, *itertools.chain(*parts)]))
-    for column, names in enumerate(parts):
-        present = [place for place, term in enumerate(terms) if term in names]
-        absent = [place for place, term in enumerate(terms) if term not in names]
-        axes.plot([column] * len(absent), absent, marker="o", color=PALE, linestyle="none")
-        axes.plot([column] * len(present), present, marker="o", color=INK)
-    limits = {"xlim": (-0.6, len(parts) - 0.4), "ylim": (len(terms) - 0.4, -0.6)}
-    axes.set(**limits, yticks=range(len(terms)), yticklabels=terms, xticks=[])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+def redraw_models(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
+    """Draw the figures of the linear models, and the tables behind them; returns the files written.
+
+    Args:
+        cells: by table the finished cells that stand in it; smoke runs are passed over.
+        folder: gets `glm_specifications`, of the printed numbers alone, and `glm_forest_<dataset>` for every data set
+            whose cells have the nine objectives of the paper's main tables.
+    """
+    curve = _rounded(specification_curve())
+    caption, provenance = CAPTIONS["glm_specifications"], {"printed": "taxonomy.csv"}
+    written = _write(folder / "glm_specifications", curve, specifications(curve), caption, provenance)
+    trained = cells["taxonomy"][cells["taxonomy"]["preset"] != "smoke"]
+    for dataset in sorted(set(trained["dataset"])):
+        ours = usual_cells(trained, dataset)
+        table = _rounded(forest(ours)) if len(ours) else DataFrame(columns=["source"])
+        if (table["source"] == "ours").any():
+            provenance = {"cells": list(ours["key"]), "seeds": sorted(int(seed) for seed in set(ours["seed"]))}
+            provenance |= {"dataset": dataset, "preset": only(table, "preset"), "printed": "taxonomy.csv"}
+            caption = " ".join(filter(None, (CAPTIONS["glm_forest"], versions_in_words(ours, SKELETONS.version))))
+            written += _write(folder / f"glm_forest_{slug(dataset)}", table, effects(table),
+                              captioned(caption, provenance), provenance)
+    return written
 
 
-def of_one_recipe(log: DataFrame) -> DataFrame:
-    """Rows of cells that depart from their preset in nothing, of the preset with most of them (paper if equal)."""
-    log = log[log["entry"] == log["objectives"]]
-    covered = log.groupby("preset")["entry"].nunique()
-    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
-    return log[log["preset"] == best]
+def _rounded(table: DataFrame) -> DataFrame:
+    """Five digits, which are the same wherever the models are fitted.
+
+    Least squares differ in their last bits from processor to processor. Estimates from numbers of two decimals often
+    end in a 5 right behind the fifth digit, 26.1425, where these bits would decide. So nine digits come first, and a 5
+    at the end of them goes to the even digit.
+    """
+    return table.map(lambda value: float(f"{Decimal(f'{value:.9g}'):.5g}") if isinstance(value, float) else value)
+
+
+def _write(stem: Path, table: DataFrame, figure: Figure, caption: str, provenance: dict) -> list[Path]:
+    write_atomically(stem.with_suffix(".csv"), lambda path: table.to_csv(path, index=False))
+    return [stem.with_suffix(".csv"), *save(figure, stem, caption, provenance)]
+
+
+def agreement(table: DataFrame) -> str:
+    """How far a table agrees with the printed column, in three sentences; random initialisation is left out.
+
+    Spearman's correlation with it; the standard deviation s between seeds in points, pooled over the objectives
+    (weights: seeds - 1); and which objectives stand further from it than twice s sqrt(1 + 1/n), the farthest first:
+    our mean of n seeds has the variance s^2 / n and the printed number, taken for one run, s^2.
+
+    Args:
+        table: rows of a table, as `run_table` returns them.
+    """
+    table = table[~untrained(table, ["objectives"])]
+    compared = table[["ours", "published"]].notna().all(axis=1).sum()
+    if not compared:
+        return "Nothing is compared: no printed number belongs to this data."
+    recipe = ", ".join([f"{only(table, 'preset').capitalize()} recipe", *departures_in_words(table)])
+    correlation = table["ours"].corr(table["published"], method="spearman")
+    order = f"{recipe}: Spearman's correlation with the printed column is {correlation:.2f} ({compared} objectives)."
+    freedom = (table["n_seeds"] - 1).where(table["std"].notna(), 0)
+    if not freedom.any():
+        return f"{order} One seed says nothing about how far numbers scatter."
+    deviation = math.sqrt((table["std"] ** 2 * freedom).sum() / freedom.sum())
+    distances = (table["difference"] / (deviation * (1 + 1 / table["n_seeds"]) ** 0.5)).abs()
+    apart = table.loc[distances[distances > 2].sort_values(ascending=False).index]
+    names = [f"{row.objectives} ({row.difference:+.1f})" for row in apart.itertuples()]
+    pooled = f"pooled over {(freedom > 0).sum()} objectives, {freedom.sum()} degrees of freedom"
+    names = ", ".join([f"{len(names)} of {compared} objectives", *names])
+    return (f"{order} The standard deviation between seeds is {deviation:.1f} points. From one printed run more than "
+            f"two standard deviations ({pooled}) away: {names}.")
 
 
 FIGURES = {
@@ -305,13 +456,13 @@ FIGURES = {
         taxonomy,
         "Linear-probe accuracy of objectives, with the terms that each is the sum of: those of the paper are "
         "attractive or contrastive (A, C), of encoder or decoder (E, D).",
-        summary=agreement.summary,
-        repeated=PRINTED,
+        summary=agreement,
+        repeated=tuple(TERMS),
     ),
     "taxonomy_variants": Drawing(
         taxonomy_variants,
         "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed value.",
-        repeated=PRINTED,
+        repeated=tuple(TERMS),
     ),
     "encoder_collapse": Drawing(
         encoder_collapse,
@@ -331,4 +482,4 @@ FIGURES = {
         "dictionary of noise that the released code never refreshes.",
     ),
 }
-FURTHER = (glm_figures.redraw,)
+FURTHER = (redraw_models,)

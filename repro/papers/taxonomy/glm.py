@@ -1,10 +1,13 @@
 """Which of the four terms matters: linear models of the taxonomy's accuracies, printed ones and ours.
 
     accuracy = constant + AE + CE + AD + CD, each 1 where the objective has the term and 0 where it has not
+
+Seeds of ours are replicates of an objective, and no rows of their own.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,29 +17,50 @@ from pandas import DataFrame, Series
 from pandas.io.formats.style import Styler
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
+from repro.data import manifest
+from repro.papers.taxonomy.tables import TABLES, with_terms
 from repro.recipe import choose
+from repro.report.logs import stored
 from repro.report.printed import printed
+from repro.skeleton.recipe import METHODS
+from repro.skeleton.study import SKELETONS
+from repro.skeleton.terms import PRINTED
+from repro.table import require_one_recipe
 
-TERMS = ["AE", "CE", "AD", "CD"]
+TERMS = [*PRINTED]
+SPACES = (("AE", "CE"), ("AD", "CD"))  # attraction and contrast of the encoder, and of the decoder
 COLUMNS = ["UCLA", "NTU_1layer", "NTU_3layer", "NTU_1024units"]
 MEAN = "mean of columns"
-SUBSETS = DataFrame([row for row in itertools.product((0, 1), repeat=4) if any(row)], columns=TERMS)
+MEASURES = ("linear", "linear_standardised", "linear_unseen", "knn1")  # of a cell, in percent
+BESIDE = {"ucla": "UCLA", "ntu": "NTU_1layer"}  # the printed column of a data set's usual setting
 BEST = "AE+CE+AD"  # what the paper calls its best model
-MODELS = ("OLS", "GLM")
+MODELS = {"OLS": sm.OLS, "GLM": sm.GLM}
 CORRECTIONS = ("bonferroni", "sidak", "holm", "holm-sidak", "simes-hochberg", "hommel", "fdr_bh", "fdr_by")
 
 
-def _mixed(table: DataFrame, *pair: str) -> Series:
-    return table[list(pair)].all(axis=1)
+def names(table: DataFrame) -> Series:
+    """The objective of every row, its terms in the order AE, CE, AD, CD: "AE+CE"; "random" has none."""
+    bits = table[TERMS].astype(bool).to_numpy()
+    return Series(["+".join(np.array(TERMS)[row]) or "random" for row in bits], table.index, dtype=object)
 
 
-ROW_SETS: dict[str, Callable[[DataFrame], Series]] = {
-    "all": lambda table: table[TERMS].any(axis=1),
-    "unmixed": lambda table: table[TERMS].any(axis=1) & ~_mixed(table, "AE", "CE") & ~_mixed(table, "AD", "CD"),
-    "unmixed+best": lambda table: ROW_SETS["unmixed"](table) | (names(table) == BEST),
-    "unmixed encoder": lambda table: table[TERMS].any(axis=1) & ~_mixed(table, "AE", "CE"),
-    "unmixed decoder": lambda table: table[TERMS].any(axis=1) & ~_mixed(table, "AD", "CD"),
+SUBSETS = DataFrame([row for row in itertools.product((0, 1), repeat=4) if any(row)], columns=TERMS)
+OBJECTIVES = names(SUBSETS).tolist()
+
+
+def mixed(objective: str) -> list[tuple[str, str]]:
+    """The spaces in which an objective both attracts and contrasts."""
+    return [space for space in SPACES if set(space) <= set(objective.split("+"))]
+
+
+ROW_SETS = {
+    "all": OBJECTIVES,
+    "unmixed": [name for name in OBJECTIVES if not mixed(name)],
+    "unmixed+best": [name for name in OBJECTIVES if not mixed(name) or name == BEST],
+    "unmixed encoder": [name for name in OBJECTIVES if SPACES[0] not in mixed(name)],
+    "unmixed decoder": [name for name in OBJECTIVES if SPACES[1] not in mixed(name)],
 }
 
 
@@ -70,16 +94,15 @@ def fit(
     """
     choose("model", model, MODELS)
     choose("intercept", intercept, (True, False))
-    chosen = selected(table, outcome, rows)
-    if chosen.index.has_duplicates:
-        repeated = sorted(set(chosen.index[chosen.index.duplicated()]))
-        raise ValueError(f"{', '.join(repeated)} have several rows; give their means, see `glm_ours`")
-    design = design_of(chosen, intercept)
-    if not identifiable(design.to_numpy()):
-        told = ", ".join(chosen.index)
-        raise ValueError(f"rows={rows!r} ({told}) do not tell {', '.join(design)} apart with a row to spare; add rows")
-    family = {"OLS": sm.OLS, "GLM": sm.GLM}[model]
-    return family(chosen[outcome], design).fit()
+    data = selected(table, outcome, rows)
+    if data.index.has_duplicates:
+        repeated = sorted(set(data.index[data.index.duplicated()]))
+        raise ValueError(f"{', '.join(repeated)} have several rows; give their means, see `glm.means`")
+    design = _design(data, intercept)
+    if not _identifiable(design):
+        raise ValueError(f"rows={rows!r} ({', '.join(data.index)}) do not tell {', '.join(design)} apart with a row to "
+                         "spare; add rows")
+    return MODELS[model](data[outcome], design).fit()
 
 
 def selected(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best") -> DataFrame:
@@ -89,42 +112,34 @@ def selected(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixe
         raise ValueError(f"the table has no column {', '.join(missing)}; its columns are {', '.join(table)}")
     if not table[TERMS].isin([0, 1]).all(axis=None):
         raise ValueError(f"{', '.join(TERMS)} should be 0 or 1 in every row")
-    found = table[[*TERMS, outcome]].set_axis(names(table)).astype(dict.fromkeys(TERMS, float))
-    wanted = objectives_of(rows)
-    absent = [name for name in wanted if name not in found.index]
+    data = table[[*TERMS, outcome]].set_axis(names(table))
+    objectives = objectives_of(rows)
+    absent = [name for name in objectives if name not in data.index]
     if absent:
         raise ValueError(f"rows={rows!r} need {', '.join(absent)}, which the table lacks; run them or choose others")
-    found = found[found.index.isin(wanted)]
-    empty = found.index[pd.to_numeric(found[outcome], errors="coerce").isna()]
+    data = data[data.index.isin(objectives)].apply(pd.to_numeric, errors="coerce").astype(float)
+    empty = data.index[data[outcome].isna()]
     if len(empty):
         raise ValueError(f"{outcome} has no number for {', '.join(empty)}; choose other rows or another column")
-    return found.astype(float)
-
-
-def names(table: DataFrame) -> Series:
-    """The objective of every row, its terms in the order AE, CE, AD, CD: "AE+CE"; "random" has none."""
-    bits = table[TERMS].astype(bool).to_numpy()
-    return Series(["+".join(np.array(TERMS)[row]) or "random" for row in bits], table.index, dtype=object)
+    return data
 
 
 def objectives_of(rows: str | Sequence[str]) -> list[str]:
     """The objectives of a row set, or those of a list, each once."""
-    known = names(SUBSETS)
     if isinstance(rows, str) and rows in ROW_SETS:
-        return known[ROW_SETS[rows](SUBSETS)].tolist()
-    parts = rows.split(",") if isinstance(rows, str) else rows
-    ordered = ["+".join(term for term in TERMS if term in str(part).strip().split("+")) for part in parts]
-    for part, name in zip(parts, ordered, strict=True):
-        if sorted(name.split("+")) != sorted(str(part).strip().split("+")):
-            choose("rows", part, (*ROW_SETS, *known))
-    return list(dict.fromkeys(ordered))
+        return ROW_SETS[rows]
+    by_terms = {frozenset(name.split("+")): name for name in OBJECTIVES}
+    parts = [str(part).strip() for part in (rows.split(",") if isinstance(rows, str) else rows)]
+    objectives = [by_terms.get(frozenset(part.split("+"))) or choose("rows", part, (*ROW_SETS, *OBJECTIVES))
+                  for part in parts]
+    return list(dict.fromkeys(objectives))
 
 
 def coefficients(results: Any, *, correction: str | None = "holm", freedom: int | None = None) -> DataFrame:
     """The four terms of a fitted model.
 
     Args:
-        results: of `fit`, or `Replicated.results`.
+        results: of `fit`, or another model of statsmodels with these terms.
         correction: how the four one-tailed p are corrected, a name in `CORRECTIONS`, of statsmodels' `multipletests`;
             None leaves them as they are.
         freedom: degrees of freedom of t; those of the results by default (infinitely many for a GLM).
@@ -137,56 +152,46 @@ def coefficients(results: Any, *, correction: str | None = "holm", freedom: int 
     df = freedom or (results.df_resid if results.use_t else np.inf)
     estimate, error = results.params[TERMS], results.bse[TERMS]
     t, reach = estimate / error, stats.t.ppf(0.975, df) * error
-    upper = stats.t.sf(t, df)
-    table = DataFrame({"term": TERMS, "estimate": estimate, "error": error, "low": estimate - reach})
-    table = table.assign(high=estimate + reach, t=t, df=df, p_one_tailed=upper, p_two_tailed=2 * stats.t.sf(abs(t), df))
+    table = DataFrame({
+        "term": TERMS, "estimate": estimate, "error": error, "low": estimate - reach, "high": estimate + reach,
+        "t": t, "df": df, "p_one_tailed": stats.t.sf(t, df), "p_two_tailed": 2 * stats.t.sf(abs(t), df),
+    }).reset_index(drop=True)
     if correction is not None:
-        table["p_corrected"] = multipletests(upper, method=correction)[1]
-    return table.reset_index(drop=True)
+        table["p_corrected"] = multipletests(table["p_one_tailed"], method=correction)[1]
+    return table
 
 
 def shown(table: DataFrame) -> Styler:
     """The terms, as `coefficients` gives them, for a notebook: points to two digits, t (of a GLM z) to three."""
     statistic = "t" if np.isfinite(table["df"]).all() else "z"
-    named = {"estimate": "points", "error": "standard error", "low": "95 % from", "high": "95 % to", "t": statistic}
-    named |= {name: name.replace("_", " ", 1).replace("_", "-") for name in table if name.startswith("p_")}
+    headings = {"estimate": "points", "error": "standard error", "low": "95 % from", "high": "95 % to", "t": statistic}
+    headings |= {name: name.replace("_", " ", 1).replace("_", "-") for name in table if name.startswith("p_")}
     digits = {"points": 2, "standard error": 2, "95 % from": 2, "95 % to": 2, statistic: 3, "df": 0}
-    formats = {name: f"{{:.{digits.get(name, 4)}f}}" for name in table.rename(columns=named) if name != "term"}
-    return table.rename(columns=named).style.hide(axis="index").format(formats)
+    table = table.rename(columns=headings)
+    formats = {name: f"{{:.{digits.get(name, 4)}f}}" for name in table.columns.drop("term")}
+    return table.style.hide(axis="index").format(formats)
 
 
 def printed_by_objective() -> DataFrame:
-    """The printed table by objective: "AE+CE"."""
+    """The printed table by objective, "AE+CE", with one more column, the mean of the four."""
     table = printed("taxonomy")
-    return table.set_index(names(table))
-
-
-def printed_columns() -> DataFrame:
-    """The printed table with one more column, the mean of the four."""
-    table = printed("taxonomy")
-    return table.assign(**{MEAN: table[COLUMNS].mean(axis=1)})
-
-
-def natural_row_sets() -> dict[str, Sequence[str]]:
-    """Row sets one might have meant: those of `ROW_SETS`, and the unmixed rows with each other one."""
-    unmixed = objectives_of("unmixed")
-    others = [name for name in objectives_of("all") if name not in (*unmixed, BEST)]
-    return {name: objectives_of(name) for name in ROW_SETS} | {f"unmixed+{name}": [*unmixed, name] for name in others}
+    return table.set_index(names(table)).assign(**{MEAN: table[COLUMNS].mean(axis=1).to_numpy()})
 
 
 def specification_curve() -> DataFrame:
     """The printed table's terms under every natural choice of rows and column, by OLS with a constant.
 
+    Natural rows are those of `ROW_SETS`, and the unmixed ones with each other one.
+
     Returns:
-        The columns of `coefficients`, uncorrected, after rows (as in `natural_row_sets`), n_rows and column.
+        The columns of `coefficients`, uncorrected, after rows (as in `ROW_SETS`, or "unmixed+AE+CE"), n_rows, column.
     """
-    table, parts = printed_columns(), []
-    for label, rows in natural_row_sets().items():
-        for column in (*COLUMNS, MEAN):
-            found = coefficients(fit(table, column, rows), correction=None)
-            parts.append(found.assign(rows=label, n_rows=len(rows), column=column))
-    curve = pd.concat(parts, ignore_index=True)
-    return curve[["rows", "n_rows", "column", *curve.columns.drop(["rows", "n_rows", "column"])]]
+    table, unmixed = printed_by_objective(), ROW_SETS["unmixed"]
+    others = [name for name in OBJECTIVES if name not in ROW_SETS["unmixed+best"]]
+    row_sets = ROW_SETS | {f"unmixed+{name}": [*unmixed, name] for name in others}
+    parts = {(name, len(rows), column): coefficients(fit(table, column, rows), correction=None)
+             for name, rows in row_sets.items() for column in (*COLUMNS, MEAN)}
+    return pd.concat(parts, names=["rows", "n_rows", "column"]).droplevel(-1).reset_index()
 
 
 def leave_one_out(
@@ -199,16 +204,13 @@ def leave_one_out(
         The columns of `coefficients`, uncorrected, after left_out, the objective; rows whose absence leaves the terms
         indistinguishable, or no degree of freedom, do not appear.
     """
-    chosen, parts = selected(table, outcome, rows), []
-    for name in chosen.index:
-        others = chosen.drop(name)
-        if identifiable(design_of(others, intercept).to_numpy()):
-            results = fit(table, outcome, list(others.index), intercept=intercept, model=model)
+    data, parts = selected(table, outcome, rows), [DataFrame()]
+    for name in data.index:
+        others = data.drop(name)
+        if _identifiable(_design(others, intercept)):
+            results = fit(table, outcome, [*others.index], intercept=intercept, model=model)
             parts.append(coefficients(results, correction=None).assign(left_out=name))
-    if not parts:
-        return DataFrame(columns=["left_out"])
-    found = pd.concat(parts, ignore_index=True)
-    return found[["left_out", *found.columns.drop("left_out")]]
+    return pd.concat(parts, ignore_index=True)
 
 
 def every_subset(table: DataFrame, outcome: str) -> DataFrame:
@@ -217,28 +219,177 @@ def every_subset(table: DataFrame, outcome: str) -> DataFrame:
     Returns:
         One row per choice that tells the terms apart: n_rows, then t of AE, CE, AD, CD.
     """
-    chosen = selected(table, outcome, "all")
-    design, values = design_of(chosen, True).to_numpy(), chosen[outcome].to_numpy()
-    bits = np.arange(2 ** len(chosen))[:, None] >> np.arange(len(chosen)) & 1
-    bits = bits[bits.sum(1) > len(TERMS) + 1].astype(float)                                      # (choices, rows)
-    gram = np.einsum("cr,ri,rj->cij", bits, design, design)                              # (choices, 5, 5)
-    apart = np.linalg.matrix_rank(gram) == design.shape[1]
-    bits, gram = bits[apart], gram[apart]
-    moments = (bits * values) @ design                                                   # (choices, 5)
-    inverse = np.linalg.inv(gram)
-    estimates = np.einsum("cij,cj->ci", inverse, moments)
-    residual = (bits * (values - estimates @ design.T) ** 2).sum(1)
-    variance = residual / (bits.sum(1) - design.shape[1])
+    data = selected(table, outcome, "all")
+    design, values = _design(data, True).to_numpy(), data[outcome].to_numpy()
+    rows = np.arange(2 ** len(data))[:, None] >> np.arange(len(data)) & 1
+    rows = rows[rows.sum(1) > len(TERMS) + 1].astype(float)                              # (choices, rows)
+    gram = np.einsum("cr,ri,rj->cij", rows, design, design)                              # (choices, 5, 5)
+    distinct = np.linalg.matrix_rank(gram) == design.shape[1]
+    rows, inverse = rows[distinct], np.linalg.inv(gram[distinct])
+    estimates = np.einsum("cij,cj->ci", inverse, (rows * values) @ design)               # (choices, 5)
+    residual = (rows * (values - estimates @ design.T) ** 2).sum(1)
+    variance = residual / (rows.sum(1) - design.shape[1])
     errors = np.sqrt(variance[:, None] * np.diagonal(inverse, axis1=1, axis2=2))
-    return DataFrame(estimates[:, 1:] / errors[:, 1:], columns=TERMS).assign(n_rows=bits.sum(1).astype(int))
+    return DataFrame(estimates[:, 1:] / errors[:, 1:], columns=TERMS).assign(n_rows=rows.sum(1).astype(int))
 
 
-def design_of(chosen: DataFrame, intercept: bool) -> DataFrame:
+def _design(data: DataFrame, intercept: bool) -> DataFrame:
     """The terms, after a column const of ones where there is an intercept."""
-    terms = chosen[TERMS]
-    return sm.add_constant(terms, has_constant="add") if intercept else terms
+    return sm.add_constant(data[TERMS], has_constant="add") if intercept else data[TERMS]
 
 
-def identifiable(design: np.ndarray) -> bool:
+def _identifiable(design: DataFrame) -> bool:
     """Whether the rows tell the columns apart, and are more than these."""
-    return len(design) > design.shape[1] == np.linalg.matrix_rank(design)
+    return len(design) > design.shape[1] == np.linalg.matrix_rank(design.to_numpy())
+
+
+def analysis(
+    dataset: str = "ucla",
+    *,
+    preset: str = "auto",
+    seeds: str | int = "all",
+    results: str = "printed",
+    column: str = "auto",
+    rows: str | Sequence[str] = "unmixed+best",
+    intercept: bool = True,
+    model: str = "OLS",
+    correction: str = "holm",
+) -> tuple[DataFrame, DataFrame, str]:
+    """One linear model of printed numbers or ours: its `coefficients`, those of `leave_one_out`, and it in words.
+
+    Args:
+        dataset, preset, seeds: which of our cells, as for `our_results`.
+        results: "printed", or "ours": their means over seeds.
+        column: of the printed table or, of ours, a measure: "linear", "linear_standardised", "linear_unseen" or
+            "knn1"; "auto" is UCLA, or linear.
+        rows, intercept, model: as for `fit`.
+        correction: as for `coefficients`.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do, or there are no such cells.
+    """
+    choose("results", results, ("printed", "ours"))
+    columns = (*COLUMNS, MEAN) if results == "printed" else MEASURES
+    outcome = columns[0] if choose("column", column, ("auto", *columns)) == "auto" else column
+    table, source = printed_by_objective(), "printed numbers"
+    ours = our_results(dataset, preset=preset, seeds=seeds)
+    if results == "ours":
+        if ours.empty:
+            raise ValueError(f"no cells of the taxonomy are stored for {dataset}, preset {preset}, seeds {seeds}; run "
+                             "them")
+        table = means(ours)
+        source = f"our means over seeds on {ours['dataset'].iloc[0]}, {ours['preset'].iloc[0]} recipe"
+    fitted = fit(table, outcome, rows, intercept=intercept, model=model)
+    without = leave_one_out(table, outcome, rows, intercept=intercept, model=model)
+    source += f", {outcome}, {int(fitted.nobs)} rows, {model}, {'with' if intercept else 'without'} constant"
+    return coefficients(fitted, correction=correction), without, source
+
+
+def our_results(dataset: str = "ucla", *, preset: str = "auto", seeds: str | int = "all") -> DataFrame:
+    """Our cells of the taxonomy's table in its usual setting, from figures/cells.csv and REPRO_RUNS; see `usual_cells`.
+
+    Args:
+        dataset, preset, seeds: as for `repro.report.logs.stored`, errors too.
+    """
+    cells = stored(manifest.plain(dataset), preset=preset, seeds=seeds)
+    return usual_cells(TABLES["taxonomy"].select(SKELETONS.tidy(cells)), dataset)
+
+
+def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
+    """Those of the table's cells that depart from it in nothing, of one preset and version of the training.
+
+    These are the ones that cover most objectives; of equal ones the paper's, then the newest.
+
+    Args:
+        cells: that stand in the taxonomy's table; what is returned of them has AE, CE, AD, CD (0 or 1) too.
+        dataset: label of their data set.
+
+    Raises:
+        MixedSeeds: if seeds of one objective are of several recipes or data; the message names them.
+    """
+    usual = ~cells["departures"].map(bool) & ~cells["setting"].map(bool) & cells["objectives"].isin(METHODS)
+    cells = cells[usual & (cells["dataset"] == dataset)]
+    covered = cells.groupby(["preset", "version"])["objectives"].nunique()
+    if len(covered):
+        preset, version = max(covered.index, key=lambda at: (covered[at], at[0] == "paper", at[1]))
+        cells = cells[(cells["preset"] == preset) & (cells["version"] == version)].reset_index(drop=True)
+        require_one_recipe(cells, SKELETONS)
+    return with_terms(cells)
+
+
+def means(table: DataFrame) -> DataFrame:
+    """The mean over seeds of every objective, for `fit`; a measure that some seed lacks has none there."""
+    measures = [name for name in MEASURES if name in table]
+    grouped = table.groupby(["objectives", *TERMS], sort=False)[measures]
+    return grouped.mean().where(grouped.count().eq(grouped.size(), axis=0)).reset_index()
+
+
+def replicated(
+    table: DataFrame, outcome: str = "linear", rows: str | Sequence[str] = "unmixed+best"
+) -> tuple[DataFrame, str]:
+    """The four terms from several seeds: a random intercept for every objective.
+
+    What separates the terms is the number n of objectives, so that the coefficients keep its degrees of freedom, n - 5.
+    Least squares on the means over seeds takes the model's place where seeds are few (fewer beyond the first of an
+    objective than there are objectives), or objectives differ no more than their seeds do: it would take these for
+    rows.
+
+    Args:
+        table: one row per objective and seed, as of `our_results`.
+        outcome: one of its measures.
+        rows: as for `fit`, errors too.
+
+    Returns:
+        Its `coefficients`; and what was fitted and what that rests on, in words.
+    """
+    data, plain = selected(table, outcome, rows), fit(means(table), outcome, rows)
+    count = data.index.nunique()
+    runs, repeats = f"{count} objectives, {len(data)} runs", len(data) - count
+    model = _random_intercepts(data, outcome) if repeats >= count else None
+    if model is not None:
+        between, within = float(model.cov_re.iloc[0, 0]) ** 0.5, float(model.scale) ** 0.5
+        spread = f"beyond the terms objectives deviate by {between:.1f} points, seeds by {within:.1f}"
+        statement = f"{runs}, a random intercept for each objective; {spread}."
+        return coefficients(model, freedom=int(plain.df_resid)), statement
+    why = f", {repeats} of them repeats, too few for a random intercept"
+    if repeats >= count:
+        why = "; objectives differ no more than seeds, which a random intercept would take for rows"
+    return coefficients(plain), f"{runs}{why}; least squares on the means over seeds."
+
+
+def _random_intercepts(data: DataFrame, outcome: str) -> Any | None:
+    """Results of `MixedLM`; None if it does not converge, or leaves no variance between objectives."""
+    model = sm.MixedLM(data[outcome], _design(data, True), groups=data.index.to_numpy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        try:
+            results = model.fit(reml=True)
+        except (ConvergenceWarning, np.linalg.LinAlgError):
+            return None
+    return results if results.converged and results.cov_re.iloc[0, 0] > 1e-6 * results.scale else None
+
+
+def forest(table: DataFrame) -> DataFrame:
+    """The terms in our results beside those in the printed ones, for the nine rows and for all fifteen.
+
+    Args:
+        table: of `our_results`, of one preset and data set.
+
+    Returns:
+        The columns of `coefficients`, after rows, source ("ours" or "printed"), statement (what was fitted), preset
+        and dataset; rows of ours are missing where an objective has not been run.
+    """
+    preset, dataset, version = table.iloc[0][["preset", "dataset", "version"]]
+    column, parts = BESIDE.get(manifest.plain(dataset), "UCLA"), {}
+    training = "" if version == SKELETONS.version else f"version {version} of the training, "
+    for rows in ("unmixed+best", "all"):
+        fitted = fit(printed_by_objective(), column, rows)
+        said = f"{column}, {int(fitted.nobs)} objectives, least squares."
+        parts[rows, "printed", said] = coefficients(fitted)
+        if set(ROW_SETS[rows]) <= set(table["objectives"]):
+            ours, statement = replicated(table, "linear", rows)
+            parts[rows, "ours", training + statement] = ours
+    effects = pd.concat(parts, names=["rows", "source", "statement"]).droplevel(-1).reset_index()
+    effects.insert(3, "preset", preset)
+    effects.insert(4, "dataset", dataset)
+    return effects

@@ -5,13 +5,14 @@ from pandas import DataFrame
 
 from repro.data import manifest
 from repro.papers.taxonomy.tables import TABLES
-from repro.report.logs import Log, by_epoch, fullest, labels, lines_of, named, progress
+from repro.report.logs import Log, by_epoch, fullest, labels, lines_of, named
 from repro.run.export import rows_of
 from repro.run.store import Cell, Store
 from repro.skeleton.study import ALONG, SKELETONS
 
 FROZEN = {"td_queue": "frozen_noise"}  # of a cell whose dictionary of decoded sequences is never refreshed
-CONTRASTED = ("objectives", "td_queue")  # which tell the runs of the contrast of decoders apart
+CONTRASTED = ["objectives", "td_queue"]  # which tell the runs of the contrast of decoders apart
+CALLED = ["objectives", "entry", "version"]
 
 
 def along_training(cells: list[Cell]) -> DataFrame:
@@ -22,21 +23,19 @@ def along_training(cells: list[Cell]) -> DataFrame:
         entry (with what departs from the preset), version, and of the cell key, seed, dataset and preset.
     """
     store = Store(manifest.runs_root())
-    found = TABLES["taxonomy"].select(SKELETONS.tidy(rows_of(cells, store)))
-    return _along_training(store, found.assign(entry=labels(found)))
+    rows = TABLES["taxonomy"].select(SKELETONS.tidy(rows_of(cells, store)))
+    return _along_training(store, rows.assign(entry=labels(rows)))
 
 
 def _along_training(store: Store, cells: DataFrame) -> DataFrame:
-    """What was measured along training, one row per epoch and measure, in percent with two decimals."""
-    parts = []
+    parts = [DataFrame()]
     for cell in cells.to_dict("records"):
         path = store.folder(cell["key"]) / "probes.jsonl"
         if path.exists():
             rows = lines_of(path, ("step", *ALONG)).melt("step", var_name="measure").round(2)
-            steps = cell["cost"]["steps"] / cell["epochs"]
-            rows.insert(0, "epoch", (rows.pop("step") / steps).round().astype(int))
-            parts.append(named(rows.assign(**{name: cell[name] for name in ("objectives", "entry", "version")}), cell))
-    return pd.concat(parts, ignore_index=True) if parts else DataFrame()
+            rows.insert(0, "epoch", (rows.pop("step") * cell["epochs"] / cell["cost"]["steps"]).round().astype(int))
+            parts.append(named(rows.assign(**{name: cell[name] for name in CALLED}), cell))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _newest_rows(*logs: DataFrame) -> DataFrame:
@@ -49,41 +48,32 @@ def _newest_rows(*logs: DataFrame) -> DataFrame:
 def _contrasting_decoders(cells: DataFrame) -> DataFrame:
     """Cells of the paper's recipe with CD, and those which depart from it only in keeping the first dictionary."""
     contrasting = cells["objectives"].str.split("+").map(lambda terms: "CD" in terms)
-    chosen = cells[contrasting & (cells["preset"] == "paper") & cells["changes"].isin([{}, FROZEN])]
-    return chosen.sort_values([*CONTRASTED, "seed", "finished"])
+    cells = cells[contrasting & (cells["preset"] == "paper") & cells["changes"].isin([{}, FROZEN])]
+    return cells.sort_values([*CONTRASTED, "seed", "finished"])
 
 
 def _contrast_by_epoch(store: Store, cells: DataFrame) -> DataFrame:
     """CD along training (nats, mean over the epoch, four digits) and the entries of its dictionary."""
-    parts = []
-    for cell in cells.to_dict("records"):
-        path = progress(store, cell["key"])
-        if path:
-            means = by_epoch(path, cell, ["CD"])
-            fields = {name: cell[name] for name in ("sequence_dictionary", *CONTRASTED)}
-            parts.append(named(means.assign(**fields), cell))
-    if not parts:
-        return DataFrame()
-    log = pd.concat(parts)
-    return _first_seeds(log.assign(CD=log["CD"].map(lambda value: float(f"{value:.4g}"))))
+    log = by_epoch(["CD"], ["sequence_dictionary", *CONTRASTED], store, cells)
+    return log if log.empty else _first_seeds(log.assign(CD=log["CD"].map(lambda value: float(f"{value:.4g}"))))
 
 
 def _first_seeds(*logs: DataFrame) -> DataFrame:
     """The first seed of every objective with either dictionary, from the last of the logs that has it."""
     rows = pd.concat(logs).drop_duplicates([*CONTRASTED, "seed", "epoch"], keep="last")
-    rows = rows[rows["seed"] == rows.groupby([*CONTRASTED])["seed"].transform("min")]
+    rows = rows[rows["seed"] == rows.groupby(CONTRASTED)["seed"].transform("min")]
     return rows.sort_values([*CONTRASTED, "epoch"], ignore_index=True)
 
 
 LOGS = {
     "along_training": Log(
-        "taxonomy", fullest, _along_training, ("epoch", "measure", "value", "objectives", "entry", "version"),
+        "taxonomy", fullest, _along_training, ("epoch", "measure", "value", *CALLED),
         texts=("measure", "objectives", "entry"),
         join=_newest_rows,
     ),
     "sequence_contrast": Log(
         "taxonomy", _contrasting_decoders, _contrast_by_epoch, ("epoch", "CD", "sequence_dictionary", *CONTRASTED),
-        texts=CONTRASTED,
+        texts=tuple(CONTRASTED),
         join=_first_seeds,
     ),
 }

@@ -16,8 +16,7 @@ SETTINGS = {"temperature": 0.2, "key_temperature": 0.07, "weight": 0.3}
 
 def features(keys=12, d=5):
     generator = torch.Generator().manual_seed(0)
-    query, key, negatives = (normalize(torch.randn(count, d, generator=generator)) for count in (1, 1, keys))
-    return query, key, negatives
+    return [normalize(torch.randn(count, d, generator=generator)) for count in (1, 1, keys)]
 
 
 def softmax(values):
@@ -43,33 +42,16 @@ def by_hand(query, key, negatives, temperature, key_temperature, weight):
     }
 
 
-@pytest.mark.parametrize("settings", [
-    SETTINGS, SETTINGS | {"weight": 0.0}, SETTINGS | {"weight": 1.0}, SETTINGS | {"temperature": 0.01},
-    SETTINGS | {"key_temperature": 1.0},
-], ids=str)
-def test_distributions_are_those_of_the_definitions(settings):
-    given = features()
-    table = distributions(*given, torch.zeros(12, dtype=torch.bool), **settings)
+@pytest.mark.parametrize("changes", [
+    {}, {"weight": 0.0}, {"weight": 1.0}, {"temperature": 0.01}, {"key_temperature": 1.0}], ids=str)
+def test_distributions_are_those_of_the_definitions_and_losses_their_cross_entropies(changes):
+    given, settings = features(), SETTINGS | changes
+    nearest = (given[2] @ given[1][0]).argmax()
+    table = distributions(*given, torch.arange(12) == nearest, **settings)
     for name, expected in by_hand(*given, **settings).items():
         np.testing.assert_allclose(table[name], expected, rtol=1e-5, atol=1e-12, err_msg=name)
-    for name in ("sce_target", "sce_prediction", "ressl_target", "ressl_prediction"):
-        assert table[name].sum() == pytest.approx(1)
-
-
-def test_keys_of_the_same_action_are_known_by_their_similarity():
-    query, key, negatives = features()
-    nearest = (negatives @ key[0]).argmax()
-    table = distributions(query, key, negatives, torch.arange(12) == nearest, **SETTINGS)
     assert table["kind"].tolist() == ["positive key", "same action", *["another action"] * 11]
-    assert table["similarity"][1:].is_monotonic_decreasing
-
-
-@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
-def test_losses_are_cross_entropies_of_the_distributions(weight):
-    given, settings = features(), SETTINGS | {"weight": weight}
-    table = distributions(*given, torch.zeros(12, dtype=torch.bool), **settings)
-    found = losses(*given, **settings)
-    keys = table[1:]
+    found, keys, weight = losses(*given, **settings), table[1:], settings["weight"]
     assert found["SCE"] == pytest.approx(-(table["sce_target"] * np.log(table["sce_prediction"])).sum())
     assert found["InfoNCE"] == pytest.approx(-np.log(table["sce_prediction"][0]))
     assert found["ReSSL"] == pytest.approx(-(keys["ressl_target"] * np.log(keys["ressl_prediction"])).sum())
@@ -89,8 +71,7 @@ def test_the_figure_shows_the_table():
     table = distributions(*given, torch.arange(40) < 4, **SETTINGS)
     figure = target_distributions(table, losses(*given, **SETTINGS), SETTINGS["weight"])
     for axes, name in zip(figure.axes, ("sce", "ressl"), strict=True):
-        heights = [bar.get_height() for bar in axes.patches]
-        np.testing.assert_allclose(heights, table[f"{name}_target"])
+        np.testing.assert_allclose([bar.get_height() for bar in axes.patches], table[f"{name}_target"])
         np.testing.assert_allclose(axes.lines[0].get_ydata(), table[f"{name}_prediction"])
         assert [bar.get_facecolor() for bar in axes.patches] == [to_rgba(COLOURS[kind]) for kind in table["kind"]]
     figure.draw_without_rendering()

@@ -22,10 +22,12 @@ from repro.papers.taxonomy.explored_runs import (
 )
 from repro.papers.taxonomy.tables import TABLES
 from repro.run.store import Store, write_json
+from repro.skeleton.pretrain import augment
 from repro.skeleton.recipe import paper
 from repro.skeleton.study import data_of
 
 CPU = torch.device("cpu")
+FINISHED = ["CE+AD, seed 0, smoke", "CE+AD, seed 1, smoke", "CE, select=best_on_test, seed 0, smoke"]
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +42,9 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def runs(finished, tmp_path, monkeypatch):
     """A copy of them as REPRO_RUNS."""
-    root = tmp_path / "runs"
-    shutil.copytree(finished, root)
-    monkeypatch.setenv("REPRO_RUNS", str(root))
-    return root
-
-
-@pytest.fixture(scope="module")
-def data():
-    return data_of(TABLES["taxonomy"].cells(preset="smoke", objectives="random")[0].recipe)
+    shutil.copytree(finished, tmp_path / "runs")
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    return tmp_path / "runs"
 
 
 @pytest.fixture
@@ -56,13 +52,16 @@ def nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
 
 
+@pytest.fixture(scope="module")
+def data():
+    return data_of(TABLES["taxonomy"].cells(preset="smoke", objectives="random")[0].recipe)
+
+
 def test_without_finished_runs_a_first_look_is_planned_apart_from_tables(nothing):
-    first, second = cells()
-    assert (first.recipe.objectives, second.recipe.objectives) == ("CE+AD", "AD")
-    for cell in (first, second):
-        assert (cell.preset, cell.changes) == ("first look", {})
-        usual, = TABLES["taxonomy"].cells(objectives=cell.recipe.objectives)
-        changed = {name for name, value in cell.recipe.to_dict().items() if usual.recipe.to_dict()[name] != value}
+    for cell, name in zip(cells(), ("CE+AD", "AD"), strict=True):
+        usual, = TABLES["taxonomy"].cells(objectives=name)
+        assert (cell.recipe.objectives, cell.preset, cell.changes) == (name, "first look", {})
+        changed = {field for field, value in cell.recipe.to_dict().items() if usual.recipe.to_dict()[field] != value}
         assert changed == {"epochs"} and cell.key != usual.key
     assert len(cells(seeds="3,4")) == 4
 
@@ -72,11 +71,8 @@ def test_without_finished_runs_a_first_look_is_planned_apart_from_tables(nothing
     ({"preset": "paper"}, "paper", ["CE+AD", "AD"]),
 ], ids=str)
 def test_otherwise_the_cells_are_those_of_the_table(nothing, given, preset, expected):
-    found = cells(**given)
-    assert [cell.recipe.objectives for cell in found] == expected
-    assert {(cell.study, cell.preset) for cell in found} == {("skeletons", preset)}
     listed = TABLES["taxonomy"].cells(**({"objectives": ",".join(expected)} | given))
-    assert [cell.key for cell in found] == [cell.key for cell in listed]
+    assert [(cell.key, cell.preset) for cell in cells(**given)] == [(cell.key, preset) for cell in listed]
 
 
 def test_what_is_asked_of_the_data_is_taken_also_where_it_is_the_usual_of_other_data(nothing, monkeypatch):
@@ -89,99 +85,81 @@ def test_what_is_asked_of_the_data_is_taken_also_where_it_is_the_usual_of_other_
         assert (cell.recipe.protocol, cell.recipe.pipeline) == (expected, "default")
 
 
-def test_what_is_finished_is_looked_into(runs):
-    assert [(cell.label, cell.seed) for cell in cells(preset="smoke", seeds="0,1")] == [("CE+AD", 0), ("CE+AD", 1)]
-    assert [cell.label for cell in cells(preset="smoke", seeds="2")] == ["CE+AD", "AD"]
-    assert cells()[0].preset == "first look"                            # nothing of the quick preset is finished
+def test_what_is_finished_is_looked_into_before_anything_is_trained(runs, monkeypatch):
+    def listed(**asked):
+        return [(cell.label, cell.seed, cell.preset) for cell in cells(**asked)]
 
-
-def test_on_real_data_whatever_is_finished_comes_before_hours_of_training(runs, monkeypatch):
+    assert listed(preset="smoke", seeds="0,1") == [
+        ("CE+AD", 0, "smoke"), ("CE+AD", 1, "smoke"), ("CE, select=best_on_test", 0, "smoke")]
+    assert listed(preset="smoke", seeds="2") == [("CE+AD", 2, "smoke"), ("AD", 2, "smoke")]
+    assert listed()[0][2] == "first look"  # nothing but smoke runs is finished
     monkeypatch.setattr(explored_runs.manifest, "embedded", lambda name: False)
-    assert [(cell.label, cell.preset) for cell in cells()] == [("CE+AD", "paper"), ("AD", "paper")]
-    described = next(iter(sorted((runs / "cells").glob("*/recipe.json"))))
+    assert listed() == [("CE+AD", 0, "paper"), ("AD", 0, "paper")]
+    described = runs / "cells" / finished_runs(data_of(cells()[0].recipe), Store(runs))[0]["key"] / "recipe.json"
     write_json(described, json.loads(described.read_text()) | {"preset": "quick"})
-    found, = cells()
-    assert (found.key, found.preset) == (described.parent.name, "quick")
-    assert [cell.preset for cell in cells(preset="paper")] == ["paper", "paper"]
-
-
-def test_runs_without_weights_cannot_be_looked_into(runs):
-    for path in runs.glob("*/*/checkpoint.pt"):
-        path.unlink()
-    with pytest.raises(ValueError, match=r"no checkpoint\.pt is left .* delete these folders"):
-        available(cells(preset="smoke"), CPU)
+    assert [(cell.key, cell.preset) for cell in cells()] == [(described.parent.name, "quick")]
+    assert {preset for *_, preset in listed(preset="paper")} == {"paper"}
 
 
 def test_finished_runs_are_those_on_the_same_data_with_weights(runs, data):
-    store = Store(runs)
-    found = finished_runs(data, store)
-    assert [label(cell) for cell in found] == [
-        "CE, select=best_on_test, seed 0, smoke", "CE+AD, seed 0, smoke", "CE+AD, seed 1, smoke",
-    ]
-    folder = runs / "cells"
-    (folder / found[0]["key"] / "checkpoint.pt").unlink()
-    described = folder / found[1]["key"] / "recipe.json"
-    write_json(described, json.loads(described.read_text()) | {"digest": "of other data"})
-    described = folder / found[2]["key"] / "recipe.json"
-    write_json(described, json.loads(described.read_text()) | {"version": 0})
-    assert finished_runs(data, store) == []
+    found = finished_runs(data, Store(runs))
+    assert [label(cell) for cell in found] == FINISHED
+    assert label(found[2] | {"changes": None}) == FINISHED[2]  # as the first edition stored it
+    first, second, third = (runs / "cells" / cell["key"] for cell in found)
+    (first / "checkpoint.pt").unlink()
+    write_json(second / "recipe.json", json.loads((second / "recipe.json").read_text()) | {"digest": "of other data"})
+    write_json(third / "recipe.json", json.loads((third / "recipe.json").read_text()) | {"version": 0})
+    assert finished_runs(data, Store(runs)) == []
+    with pytest.raises(ValueError, match=r"no checkpoint\.pt is left .* delete these folders"):
+        available(cells(preset="smoke", objectives="CE+AD"), CPU)
 
 
 def test_a_first_look_is_trained_once_and_stays_out_of_the_tables(runs, data, monkeypatch):
     monkeypatch.setattr(explored_runs, "FIRST_LOOK", {"epochs": 1, "batch": 512, "units": 16, "probe_epochs": 1})
     monkeypatch.setattr(explored_runs, "FIRST_OBJECTIVES", ("AD",))
-    before = Store(runs).finished()
-    planned = cells()
+    before, planned = Store(runs).finished(), cells()
     listed = available(planned, CPU)
-    assert Store(runs).finished() == before
+    assert Store(runs).finished() == before and next(iter(listed)) == planned[0].key
     labels = [label(cell) for cell, _ in listed.values()]
-    assert labels == ["AD, seed 0, first look", "CE, select=best_on_test, seed 0, smoke", "CE+AD, seed 0, smoke",
-                      "CE+AD, seed 1, smoke"]
-    assert next(iter(listed)) == planned[0].key
+    assert labels[0] == "AD, seed 0, first look" and sorted(labels[1:]) == sorted(FINISHED)
     result = runs / APART / "cells" / planned[0].key / "result.json"
     written = result.stat().st_mtime_ns
-    assert list(available(cells(), CPU)) == list(listed)
-    assert result.stat().st_mtime_ns == written
+    assert list(available(cells(), CPU)) == list(listed) and result.stat().st_mtime_ns == written
     for cell, store in listed.values():
         assert len(load_run(cell, store, data, CPU).readouts) == len(data.lengths)
 
 
+def part_of_state(state, part, inputs):
+    """A GRU with the weights of one in a checkpoint."""
+    gru = torch.nn.GRU(inputs, 16, batch_first=True)
+    gru.load_state_dict({name.removeprefix(part): value for name, value in state.items() if name.startswith(part)})
+    return gru
+
+
+@torch.no_grad()
 def test_a_loaded_run_has_the_weights_that_were_stored(runs, data):
-    store = Store(runs)
-    cell = finished_runs(data, store)[1]
-    run = load_run(cell, store, data, CPU)
-    assert run.label == "CE+AD, seed 0, smoke" and run.result == cell["result"]
+    cell = finished_runs(data, Store(runs))[0]
+    run = load_run(cell, Store(runs), data, CPU)
+    assert run.label == FINISHED[0] and run.result == cell["result"]
     state = torch.load(runs / "cells" / cell["key"] / "checkpoint.pt", weights_only=True)["learner"]["model"]
-    gru = torch.nn.GRU(60, 16, batch_first=True)
-    gru.load_state_dict({name.removeprefix("encoder.gru."): value for name, value in state.items()
-                         if name.startswith("encoder.gru.")})
     index = int(data.lengths.argmin())
     sequence = sequence_of(data, index)
     assert len(sequence) == data.lengths[index] and sequence.equal(data.sequences[index, : len(sequence)])
-    with torch.no_grad():
-        readout = gru(sequence[None])[1][0, 0]
+    readout = part_of_state(state, "encoder.gru.", 60)(sequence[None])[1][0, 0]
     torch.testing.assert_close(run.readouts[index], readout)
     head = state["head.weight"] @ readout + state["head.bias"]
     torch.testing.assert_close(run.embedded(sequence[None])[0], head / head.norm())
     torch.testing.assert_close(run.embeddings[index], head / head.norm())
-
-    decoder = torch.nn.GRU(16, 16, batch_first=True)
-    decoder.load_state_dict({name.removeprefix("decoder.gru."): value for name, value in state.items()
-                             if name.startswith("decoder.gru.")})
-    with torch.no_grad():
-        states = decoder(readout.expand(1, len(sequence), -1))[0][0]
+    states = part_of_state(state, "decoder.gru.", 16)(readout.expand(1, len(sequence), -1))[0][0]
     expected = states @ state["decoder.output.weight"].T + state["decoder.output.bias"]
     torch.testing.assert_close(run.decoded(sequence), expected)
 
 
 def test_a_run_chosen_on_the_test_split_has_the_weights_that_were_chosen(runs, data):
-    store = Store(runs)
-    cell = finished_runs(data, store)[0]
-    path = runs / "cells" / cell["key"] / "checkpoint.pt"
-    chosen = torch.load(path, weights_only=True)["learner"]
-    run = load_run(cell, store, data, CPU)
-    expected = chosen["weights"] if chosen["best"] >= 0 else chosen["model"]
-    for name, value in run.pretrainer.model.state_dict().items():
+    cell = finished_runs(data, Store(runs))[2]
+    stored = torch.load(runs / "cells" / cell["key"] / "checkpoint.pt", weights_only=True)["learner"]
+    expected = stored["weights"] if stored["best"] >= 0 else stored["model"]
+    for name, value in load_run(cell, Store(runs), data, CPU).pretrainer.model.state_dict().items():
         assert value.equal(expected[name])
 
 
@@ -189,29 +167,20 @@ def test_a_large_set_is_sampled_and_a_small_one_is_not(data):
     assert part_of(data, len(data.lengths)) is data
     part = part_of(data, 7)
     assert len(part.lengths) == 7 and len(part.frames) == int(part.lengths.sum())
-    wanted = {data.sequences[row, : data.lengths[row]].numpy().tobytes(): row for row in range(len(data.lengths))}
-    rows = [wanted[sequence_of(part, number).numpy().tobytes()] for number in range(7)]
+    places = {data.sequences[row, : data.lengths[row]].numpy().tobytes(): row for row in range(len(data.lengths))}
+    rows = [places[sequence_of(part, number).numpy().tobytes()] for number in range(7)]
     assert rows == sorted(rows)
     for name in ("labels", "views", "subjects", "train", "test"):
         assert getattr(part, name).equal(getattr(data, name)[rows])
 
 
-def test_views_are_reversed_or_not_and_sheared(data):
-    sequence = sequence_of(data, 5)
-    recipe = TABLES["taxonomy"].cells(objectives="CE")[0].recipe
-    first, second = augmented(sequence, recipe, seed=0)
-    assert not first.equal(second) and augmented(sequence, recipe, seed=0)[0].equal(first)
-    assert not augmented(sequence, recipe, seed=1)[0].equal(first)
-    for view in (first, second):
-        points, fits = view.reshape(-1, 3).double(), []
-        for source in (sequence, sequence.flip(0)):
-            joints = source.reshape(-1, 3).double()
-            matrix = torch.linalg.lstsq(joints, points).solution.T
-            fits.append((float((joints @ matrix.T - points).abs().max()), matrix))
-        error, matrix = min(fits, key=lambda fit: fit[0])
-        assert error < 1e-5
-        torch.testing.assert_close(matrix.diagonal(), torch.ones(3, dtype=torch.float64), atol=1e-5, rtol=0)
-        assert 0.1 < (matrix - torch.eye(3)).abs().max() <= 1
+def test_two_views_are_drawn_as_training_draws_them(data):
+    sequence, recipe = sequence_of(data, 5), paper("synthetic", "CE")
+    pair = augmented(sequence, recipe, seed=0)
+    lengths, generator = torch.full((2,), len(sequence)), torch.Generator().manual_seed(0)
+    options = {"flip": recipe.flip, "shear": recipe.shear, "generator": generator}
+    assert pair.equal(augment(torch.stack([sequence, sequence]), lengths, **options)) and not pair[0].equal(pair[1])
+    assert not augmented(sequence, recipe, seed=1)[0].equal(pair[0])
     still = dataclasses.replace(recipe, flip=0.0, shear=0.0)
     torch.testing.assert_close(augmented(sequence, still, seed=0)[1], sequence)
 

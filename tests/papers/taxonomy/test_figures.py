@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 import torch
 from drawn import assert_legible, lines
+from made_up_cells import placed, skeleton
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from pandas import DataFrame
 from PIL import Image
+from scipy.stats import spearmanr
 
-from repro.papers.taxonomy import figures
+from repro.papers.taxonomy import figures, glm
 from repro.recipe import in_words
 from repro.report import style
 from repro.report.printed import printed
@@ -23,45 +25,32 @@ from repro.skeleton.recipe import SUBSETS
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
 BONES = [(0, 1), (1, 2), (1, 3)]
+NAN = math.nan
 
 
-def taxonomy_table(n_seeds=3, preset="paper", dataset="ucla") -> DataFrame:
+def taxonomy_table(dataset="ucla") -> DataFrame:
     subsets = DataFrame(list(itertools.product((0, 1), repeat=4)), columns=OBJECTIVES)
     names = ["+".join(name for name in OBJECTIVES if row[name]) or "random" for _, row in subsets.iterrows()]
     ours = np.random.default_rng(0).permutation(np.linspace(40.0, 90.0, 16))
-    return subsets.assign(
-        objectives=names,
-        ours=ours,
-        std=1.5 if n_seeds > 1 else np.nan,
-        n_seeds=n_seeds,
-        published=ours + 3,
-        difference=-3.0,
-        preset=preset,
-        dataset=dataset,
-    ).sample(frac=1, random_state=0)
+    rows = subsets.assign(objectives=names, ours=ours, std=1.5, n_seeds=3, published=ours + 3,
+                          difference=-3.0, preset="paper", dataset=dataset)
+    return rows.sample(frac=1, random_state=0)
 
 
 def depth_table(dataset="ucla") -> DataFrame:
     rows = DataFrame(list(itertools.product(range(1, 6), ("random", "AE"))), columns=["layers", "objectives"])
-    random = rows["objectives"] == "random"
+    random, layers = rows["objectives"] == "random", rows["layers"]
     return rows.assign(
-        ours=np.where(random, 50 + rows["layers"], 50 - 4 * rows["layers"]),
-        std=1.0,
-        n_seeds=3,
-        published=np.where(random, 52 + rows["layers"], 51 - 4 * rows["layers"]),
-        difference=-2.0,
-        linear_standardised=60 + rows["layers"],
-        embedding_spread=np.where(random, 0.5, 0.1 ** rows["layers"]),
-        preset="paper",
-        dataset=dataset,
-    )
+        ours=np.where(random, 50 + layers, 50 - 4 * layers), published=np.where(random, 52 + layers, 51 - 4 * layers),
+        std=1.0, n_seeds=3, difference=-2.0, linear_standardised=60 + layers,
+        embedding_spread=np.where(random, 0.5, 0.1**layers), preset="paper", dataset=dataset)
 
 
 def variants_table(dataset="ucla") -> DataFrame:
     rows = taxonomy_table(dataset=dataset).iloc[[3, 5, 9, 9]]
     departures = [{"td_queue": "frozen_noise"}, {"select": "best_on_test"}, {"learning_rate": 0.05},
                   {"ad_input": "augmented"}]
-    return rows.assign(departures=departures, usual=[70.0, 60.0, np.nan, 50.0], preset=["paper", "quick"] * 2)
+    return rows.assign(departures=departures, usual=[70.0, 60.0, NAN, 50.0], preset=["paper", "quick"] * 2)
 
 
 def contrast_log(names=(("CE+CD", "live"), ("CD", "live"), ("CD", "frozen_noise")), dataset="ucla") -> DataFrame:
@@ -77,23 +66,18 @@ def sequence(length=12) -> torch.Tensor:
 
 FIGURES = {
     "taxonomy": lambda: figures.taxonomy(taxonomy_table()),
-    "taxonomy, quick, one seed": lambda: figures.taxonomy(taxonomy_table(n_seeds=1, preset="quick")),
     "taxonomy, embedded": lambda: figures.taxonomy(taxonomy_table(dataset="synthetic")),
-    "taxonomy, three rows": lambda: figures.taxonomy(taxonomy_table().iloc[:3]),
-    "taxonomy, one row": lambda: figures.taxonomy(taxonomy_table().iloc[:1]),
-    "taxonomy, not run": lambda: figures.taxonomy(taxonomy_table().assign(ours=np.nan, std=np.nan, n_seeds=0)),
+    "taxonomy, one row, not run": lambda: figures.taxonomy(taxonomy_table().iloc[:1].assign(ours=NAN, n_seeds=0)),
     "variants": lambda: figures.taxonomy_variants(variants_table()),
     "variants, one row, embedded": lambda: figures.taxonomy_variants(variants_table("synthetic").iloc[:1]),
     "collapse": lambda: figures.encoder_collapse(depth_table()),
-    "collapse, embedded": lambda: figures.encoder_collapse(depth_table("synthetic")),
-    "collapse, one row": lambda: figures.encoder_collapse(depth_table().iloc[:1]),
-    "collapse, spread unknown": lambda: figures.encoder_collapse(depth_table().assign(embedding_spread=np.nan)),
-    "contrast": lambda: figures.sequence_contrast(contrast_log()),
+    "collapse, one row, embedded": lambda: figures.encoder_collapse(depth_table("synthetic").iloc[:1]),
+    "collapse, spread unknown": lambda: figures.encoder_collapse(depth_table().assign(embedding_spread=NAN)),
     "contrast, every objective": lambda: figures.sequence_contrast(
-        contrast_log([(name, queue) for name in SUBSETS if "CD" in name for queue in ("live", "frozen_noise")])
-    ),
+        contrast_log([(name, queue) for name in SUBSETS if "CD" in name for queue in ("live", "frozen_noise")])),
     "contrast, one run, embedded": lambda: figures.sequence_contrast(contrast_log([("CD", "live")], "synthetic")),
     "poses": lambda: figures.pose_strip({"pick up with two hands": sequence(), "throw": sequence(3)}, BONES),
+    "poses, many": lambda: figures.pose_strip({f"{number} walk around": sequence() for number in range(9)}, BONES),
 }
 
 
@@ -102,15 +86,34 @@ def test_no_text_overlaps_or_leaves_the_figure(name):
     assert_legible(FIGURES[name]())
 
 
-def test_taxonomy_plots_the_table_random_first_then_sorted():
+def test_taxonomy_plots_the_table_random_first_then_sorted_what_was_not_run_last():
     table = taxonomy_table()
+    table.loc[table["objectives"].isin(["CE", "AE+CD"]), ["ours", "std", "n_seeds"]] = [NAN, NAN, 0]
+    random, others = (table[(table["objectives"] == "random") == first] for first in (True, False))
+    expected = pd.concat([random, others.sort_values(["ours", "published"])])
     figure = figures.taxonomy(table)
-    random = table[table["objectives"] == "random"]
-    others = table[table["objectives"] != "random"].sort_values("ours")
     found = lines(figure, 0)
-    np.testing.assert_array_equal(found["ours"], [*random["ours"], *others["ours"]])
-    np.testing.assert_array_equal(found["printed"], [*random["published"], *others["published"]])
+    np.testing.assert_array_equal(found["ours"], expected["ours"])
+    np.testing.assert_array_equal(found["printed"], expected["published"])
     assert set(found["random initialisation"]) == set(random["ours"])
+    filled = {(int(x), int(y)) for line in figure.axes[-1].lines if line.get_color() == style.INK
+              for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
+    assert filled == {(int(x), int(y)) for x, y in np.argwhere(expected[OBJECTIVES].to_numpy() == 1)}
+    assert [label.get_text() for label in figure.axes[-1].get_yticklabels()] == OBJECTIVES
+
+
+def test_error_bars_are_one_standard_deviation_with_ends_outside_the_markers_where_there_are_several_seeds():
+    table = taxonomy_table()
+    table.loc[table.index[3:], ["std", "n_seeds"]] = [NAN, 1]
+    axes = figures.taxonomy(table).axes[0]
+    expected = np.sort([*(table["ours"][:3] - 1.5), *(table["ours"][:3] + 1.5)])
+    bars = [segment for group in axes.collections for segment in group.get_segments()]
+    ends = np.array([float(y) for bar in bars for _, y in bar])
+    np.testing.assert_allclose(np.sort(ends[~np.isnan(ends)]), expected)
+    caps = [line for line in axes.lines if line.get_marker() == "_"]
+    found = np.concatenate([np.asarray(line.get_ydata(), float) for line in caps])
+    np.testing.assert_allclose(np.sort(found[~np.isnan(found)]), expected)
+    assert all(line.get_markersize() > 4 for line in caps)
 
 
 def test_variants_plot_the_table_by_objective():
@@ -125,81 +128,27 @@ def test_variants_plot_the_table_by_objective():
     assert names == [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()]
 
 
-@pytest.mark.parametrize(
-    ("dataset", "presets", "warning"),
-    [
-        ("ucla", ["paper"], None),
-        ("ucla", ["paper", "quick"], "only the paper recipe is a reproduction"),
-        ("ucla", ["quick"], "quick recipe: not a reproduction"),
-        ("ntu (subset)", ["paper"], "not the official data: not a reproduction"),
-        ("ntu (subset)", ["paper", "quick"], "not the official data: not a reproduction"),
-        ("synthetic", ["paper"], "embedded data: not comparable with the printed numbers"),
-    ],
-)
+@pytest.mark.parametrize(("dataset", "presets", "warning"), [
+    ("ucla", ["paper"], []),
+    ("ucla", ["paper", "quick"], ["only the paper recipe is a reproduction"]),
+    ("ucla", ["quick"], ["quick recipe: not a reproduction"]),
+    ("ntu (subset)", ["paper", "quick"], ["not the official data: not a reproduction"]),
+    ("synthetic", ["paper"], ["embedded data: not comparable with the printed numbers"]),
+])
 def test_variants_say_what_may_not_be_concluded(dataset, presets, warning):
     table = variants_table(dataset).assign(preset=presets * (4 // len(presets)))
-    assert figures.taxonomy_variants(table).get_suptitle().split("\n")[1:] == ([warning] if warning else [])
+    assert figures.taxonomy_variants(table).get_suptitle().split("\n")[1:] == warning
 
 
-def test_taxonomy_error_bars_are_one_standard_deviation():
-    table = taxonomy_table()
-    bars = [segment for group in figures.taxonomy(table).axes[0].collections for segment in group.get_segments()]
-    ends = sorted((float(low), float(high)) for (_, low), (_, high) in bars)
-    np.testing.assert_allclose(ends, sorted(zip(table["ours"] - 1.5, table["ours"] + 1.5, strict=True)))
-
-
-def test_taxonomy_membership_matches_the_columns_above():
-    table = taxonomy_table()
-    figure = figures.taxonomy(table)
-    filled = {
-        (int(x), int(y))
-        for line in figure.axes[-1].lines
-        if line.get_color() == style.INK
-        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
-    }
-    order = table.set_index("ours").loc[lines(figure, 0)["ours"], OBJECTIVES].to_numpy()
-    assert filled == {(int(x), int(y)) for x, y in np.argwhere(order == 1)}
-    assert [label.get_text() for label in figure.axes[-1].get_yticklabels()] == OBJECTIVES
-
-
-def test_printed_markers_need_printed_values_and_comparable_data():
-    unprinted = taxonomy_table().assign(published=np.nan)
-    assert "printed" not in lines(figures.taxonomy(unprinted), 0)
-    assert "printed" not in lines(figures.taxonomy(taxonomy_table(dataset="synthetic")), 0)
-    embedded = figures.encoder_collapse(depth_table("synthetic").assign(linear_standardised=np.nan))
+def test_printed_values_need_comparable_data_and_stand_apart_on_others():
+    assert "printed" not in lines(figures.taxonomy(taxonomy_table().assign(published=NAN)), 0)
+    embedded = figures.encoder_collapse(depth_table("synthetic").assign(linear_standardised=NAN))
     assert set(lines(embedded, 0)) == {"random, ours", "AE, ours"}
-
-
-def test_printed_numbers_shown_apart_follow_the_order_of_ours():
-    table = taxonomy_table(dataset="synthetic")
-    numbers = printed("taxonomy")
+    table, numbers = taxonomy_table(dataset="synthetic"), printed("taxonomy").set_index(OBJECTIVES)["UCLA"]
     figure = figures.taxonomy(table)
+    assert "printed" not in lines(figure, 0)
     order = table.set_index("ours").loc[lines(figure, 0)["ours"], OBJECTIVES]
-    expected = [numbers.set_index(OBJECTIVES)["UCLA"].get(tuple(row), np.nan) for row in order.to_numpy()]
-    np.testing.assert_array_equal(lines(figure, 1)["UCLA"], expected)
-
-
-def test_rows_without_results_come_last_and_keep_their_printed_value():
-    table = taxonomy_table()
-    table.loc[table["objectives"].isin(["CE", "AE+CD"]), ["ours", "std", "n_seeds"]] = [np.nan, np.nan, 0]
-    found = lines(figures.taxonomy(table), 0)
-    assert np.isnan(found["ours"][-2:]).all() and np.isfinite(found["ours"][:-2]).all()
-    assert np.isfinite(found["printed"]).all()
-
-
-@pytest.mark.parametrize(
-    ("changes", "title"),
-    [
-        ({}, "ucla, paper recipe, mean \N{PLUS-MINUS SIGN} std of 3 seeds"),
-        ({"n_seeds": 1, "preset": "quick"}, "ucla, 1 seed\nquick recipe: not a reproduction"),
-        (
-            {"n_seeds": 1, "preset": "quick", "dataset": "synthetic"},
-            "synthetic, quick recipe, 1 seed\nembedded data: not comparable with the printed numbers",
-        ),
-    ],
-)
-def test_title_says_what_the_numbers_are(changes, title):
-    assert figures.taxonomy(taxonomy_table(**changes)).get_suptitle() == title
+    np.testing.assert_array_equal(lines(figure, 1)["UCLA"], [numbers.get(tuple(row), NAN) for row in order.to_numpy()])
 
 
 @pytest.mark.parametrize(("counts", "words", "caption"), [
@@ -209,37 +158,20 @@ def test_title_says_what_the_numbers_are(changes, title):
     ([1, 1, 1, 1], "1 seed", None),
 ])
 def test_seeds_in_words(counts, words, caption):
-    table = pd.DataFrame({"ours": [1.0, 2.0, 3.0, 4.0, np.nan], "n_seeds": [*counts, 0]})
+    table = pd.DataFrame({"ours": [1.0, 2.0, 3.0, 4.0, NAN], "n_seeds": [*counts, 0]})
     assert seeds_in_words(table) == words
     assert caption in spread_in_words(table) if caption else spread_in_words(table) == ""
 
 
-def test_one_sees_which_points_are_of_several_seeds():
-    """By ends of error bars outside the markers, at the deviation from the mean; others have none."""
-    table = taxonomy_table()
-    table.loc[table.index[3:], ["std", "n_seeds"]] = [np.nan, 1]
-    axes = figures.taxonomy(table).axes[0]
-    ends = [line for line in axes.lines if line.get_marker() == "_"]
-    found = np.concatenate([np.asarray(line.get_ydata(), float) for line in ends])
-    found = np.sort(found[~np.isnan(found)])
-    assert all(line.get_markersize() > 4 for line in ends)
-    np.testing.assert_allclose(found, np.sort([*(table["ours"][:3] - 1.5), *(table["ours"][:3] + 1.5)]))
-
-
 def test_encoder_collapse_plots_the_table():
-    table = depth_table().sample(frac=1, random_state=1)
-    figure = figures.encoder_collapse(table)
+    figure = figures.encoder_collapse(depth_table().sample(frac=1, random_state=1))
     found = lines(figure, 0)
     np.testing.assert_array_equal(found["random, ours"], [51, 52, 53, 54, 55])
     np.testing.assert_array_equal(found["AE, printed"], [47, 43, 39, 35, 31])
-    for method in ("random", "AE"):
-        np.testing.assert_array_equal(found[f"{method}, standardised"], [61, 62, 63, 64, 65])
+    np.testing.assert_array_equal(found["random, standardised"], [61, 62, 63, 64, 65])
     np.testing.assert_array_equal(figure.axes[1].lines[1].get_ydata(), 0.1 ** np.arange(1, 6))
     assert figure.axes[1].get_yscale() == "log"
-
-
-def test_spread_is_linear_from_zero_when_it_varies_little_or_vanishes():
-    for spread in (0.4, np.where(depth_table()["objectives"] == "AE", 0.0, 0.5)):
+    for spread in (0.4, np.where(depth_table()["objectives"] == "AE", 0.0, 0.5)):  # varies little, or vanishes
         axes = figures.encoder_collapse(depth_table().assign(embedding_spread=spread)).axes[1]
         assert axes.get_yscale() == "linear" and axes.get_ylim()[0] == 0
 
@@ -256,17 +188,14 @@ def test_the_contrast_is_plotted_by_objective_the_frozen_dictionary_dashed():
     styles = {line.get_label(): line.get_linestyle() for line in figure.axes[0].lines}
     assert (styles["refreshed"], styles["never refreshed"]) == ("-", "--")
     assert figure.get_suptitle() == "ucla, paper recipe, one run each, seed 0"
-
-
-def test_dictionaries_of_several_sizes_have_no_common_chance():
-    log = contrast_log()
-    log.loc[log["objectives"] == "CD", "sequence_dictionary"] = 128
+    log = contrast_log().assign(sequence_dictionary=[640] * 3 + [128] * 6)
     with pytest.raises(ValueError, match=r"one sequence_dictionary; this table has \[128, 640\]"):
         figures.sequence_contrast(log)
 
 
 def test_poses_stand_upright_in_time_order_at_one_scale():
     figure = figures.pose_strip({"long": sequence(11), "short": sequence(3).reshape(3, -1)}, BONES, frames=6)
+    figure.draw_without_rendering()
     axes = figure.axes[0]
     rows = [np.array(group.get_segments()) for group in axes.collections if isinstance(group, LineCollection)]
     assert [len(row) for row in rows] == [6 * len(BONES), 3 * len(BONES)]
@@ -277,6 +206,112 @@ def test_poses_stand_upright_in_time_order_at_one_scale():
     assert rows[1].max(axis=(0, 1))[1] < rows[0].min(axis=(0, 1))[1]
     box = axes.get_window_extent()
     np.testing.assert_allclose(np.ptp(axes.get_xlim()) / box.width, np.ptp(axes.get_ylim()) / box.height)
+
+
+@pytest.fixture(scope="module")
+def curve():
+    return glm.specification_curve()
+
+
+def test_the_curve_marks_the_printed_statistic_and_its_model_and_fills_what_is_significant(curve):
+    figure = figures.specifications(curve)
+    top, rows, columns = figure.axes
+    assert any(set(line.get_ydata()) == {2.394} for line in top.lines)
+    assert [len(axes.get_yticks()) for axes in (rows, columns)] == [11, 5]
+    assert [label.get_text() for label in rows.get_yticklabels()][2:6:3] == ["8 + AE+CE+AD", "8 + AD+CD"]
+    marked, = {axes.lines[0].get_xdata()[0] for axes in figure.axes}
+    assert dict(zip(rows.lines[-1].get_xdata(), rows.lines[-1].get_ydata(), strict=True))[marked] == 2
+    shown = [line for line in top.lines if line.get_marker() != "None"]
+    filled = [line for line in shown if line.get_markerfacecolor() != "white"]
+    significant = curve.loc[curve["p_one_tailed"] < 0.05, "t"]
+    assert sum(len(line.get_xdata()) for line in shown) == len(curve) == 220 > len(significant) > 0
+    np.testing.assert_allclose(np.sort(np.concatenate([line.get_ydata() for line in filled])), np.sort(significant))
+    ad = np.concatenate([np.array(line.get_xydata()) for line in shown if line.get_color() == style.VERMILLION])
+    assert (np.diff(ad[ad[:, 0].argsort(), 1]) >= 0).all()
+
+
+def cells(dataset="ucla", preset="paper", count=1):
+    return [skeleton(name, 50.0 + 7 * place % 31 + seed, dataset=dataset, preset=preset, seed=seed)
+            for seed in range(count) for place, name in enumerate(["random", *glm.OBJECTIVES])]
+
+
+@pytest.mark.parametrize(("dataset", "preset", "panels"), [("ucla", "paper", 2), ("synthetic", "quick", 4)])
+def test_effects_of_embedded_data_stand_apart(dataset, preset, panels):
+    table = glm.forest(glm.usual_cells(placed(*cells(dataset, preset, 2))["taxonomy"], dataset))
+    figure = figures.effects(table)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert len(titles) == panels and ("not comparable" in figure.get_suptitle()) == (dataset == "synthetic")
+    assert {("Ours" in title and "Printed" in title) for title in titles} == {dataset == "ucla"}
+    estimates = np.concatenate([line.get_xdata() for axes in figure.axes for line in axes.lines[1:]])
+    np.testing.assert_allclose(np.sort(estimates), np.sort(table["estimate"]))
+
+
+def test_files_of_models_name_their_cells_and_departing_cells_are_passed_over(tmp_path):
+    rows = placed(*cells(), *cells("synthetic", "quick"), skeleton("CE", dataset="ntu", layers=3),
+                  *cells("ntu", "smoke"))
+    written = figures.redraw_models(rows, tmp_path)
+    stems = ("glm_specifications", "glm_forest_ucla", "glm_forest_synthetic")
+    assert {path.name for path in written} == {
+        f"{stem}.{ending}" for stem, ending in itertools.product(stems, ("csv", "svg", "png"))}
+    source = json.loads(Image.open(tmp_path / "glm_forest_ucla.png").text["Source"])
+    keys = rows["taxonomy"].loc[rows["taxonomy"]["dataset"] == "ucla", "key"]
+    assert set(source["cells"]) == set(keys) and (source["preset"], source["printed"]) == ("paper", "taxonomy.csv")
+    assert {path.stem for path in figures.redraw_models(placed(), tmp_path)} == {"glm_specifications"}
+
+
+def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, curve):
+    """Among the curve's numbers are 26.1425 and others that end in a 5 behind the fifth digit."""
+    files = []
+    for factor in (1 - 1e-14, 1, 1 + 1e-14):
+        fitted = curve.map(lambda value, by=factor: value * by if isinstance(value, float) else value)
+        monkeypatch.setattr(figures, "specification_curve", lambda fitted=fitted: fitted)
+        files.append([path.read_bytes() for path in figures.redraw_models(placed(), tmp_path)])
+    assert files[0] == files[1] == files[2]
+    written = pd.read_csv(tmp_path / "glm_specifications.csv")
+    for name in written.select_dtypes("float"):
+        assert written[name].to_numpy() == pytest.approx(curve[name].to_numpy(), rel=5.001e-5)
+
+
+def compared(ours, published, std=1.0, n_seeds=3):
+    rows = DataFrame({"objectives": ["random", "AE", "CE", "AD", "AE+CE"][: len(ours)], "ours": ours})
+    rows = rows.assign(published=published, std=std, n_seeds=n_seeds, preset="paper")
+    return rows.assign(difference=rows["ours"] - rows["published"])
+
+
+@pytest.mark.parametrize(("ours", "published"), [
+    ([99.0, 50, 60, 60, 80], [1.0, 55, 50, 70, 72]), ([0.0, 1, 2, 3, 4], [9.0, 10, 20, 30, 40]),
+    ([1.0, 50, NAN, 70, 60], [1.0, 20, 30, NAN, 10]),
+])
+def test_agreement_in_order_is_scipys_correlation_without_random_and_what_is_missing(ours, published):
+    known = [pair for pair in list(zip(ours, published, strict=True))[1:] if not np.isnan(pair).any()]
+    expected = spearmanr(*zip(*known, strict=True)).statistic
+    assert f"column is {expected:.2f} ({len(known)} objectives)" in figures.agreement(compared(ours, published))
+
+
+def test_the_deviation_is_that_of_the_residuals_of_trained_objectives():
+    """Of three seeds and of two: sqrt((2 x 1 + 1 x 4) / 3); random initialisation and single seeds do not count."""
+    rows = compared([50.0, 60, 70, 80], [50.0, 61, 71, 81], std=[3.0, 1.0, 2.0, NAN], n_seeds=[9, 3, 2, 1])
+    text = figures.agreement(rows)
+    assert "is 1.4 points." in text and "(pooled over 2 objectives, 3 degrees of freedom)" in text
+    single = figures.agreement(compared([50.0, 60, 70], [1.0, 2, 3], std=NAN, n_seeds=1))
+    assert single.endswith("One seed says nothing about how far numbers scatter.")
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 4, 10**6])
+def test_a_mean_of_more_seeds_is_judged_more_strictly(seeds):
+    """One entry of n seeds among others whose deviation is 2: two deviations are 4 sqrt(1 + 1/n) points."""
+    for beyond, count in ((1e-3, 1), (-1e-3, 0)):
+        ours = 50 + 4 * math.sqrt(1 + 1 / seeds) + beyond
+        rows = compared([1.0, 60, ours], [1.0, 60, 50], [9.0, 2.0, 2.0 if seeds > 1 else NAN], [3, 3, seeds])
+        assert f"away: {count} of 2 objectives" in figures.agreement(rows)
+
+
+def test_agreement_in_words():
+    assert "no printed number" in figures.agreement(compared([50.0, 60], [NAN, NAN]))
+    text = figures.agreement(compared([90.0, 50.1, 50, 50, 51], [50.0, 52.4, 52.32, 41, 50]))
+    assert text.startswith("Paper recipe: ") and text.endswith("away: 2 of 4 objectives, AD (+9.0), CE (-2.3).")
+    away = compared([50.0, 60, 70], [50.0, 61, 80]).assign(departures="head=mlp", preset="quick")
+    assert figures.agreement(away).startswith("Quick recipe, head=mlp: ")
 
 
 def test_last_bits_of_a_layout_leave_no_trace():
@@ -290,23 +325,17 @@ def test_last_bits_of_a_layout_leave_no_trace():
 
 def test_files_are_identical_when_nothing_changed_and_carry_their_origin(tmp_path):
     provenance = {"cells": ["a1", "b2"], "seeds": [0, 1], "preset": "paper", "dataset": "ucla"}
-    first = figures.taxonomy(taxonomy_table())
-    svg, png = style.save(first, tmp_path / "new" / "taxonomy_ucla", "Accuracy \N{EN DASH} by subset.", provenance)
-    written = svg.read_bytes(), png.read_bytes()
-    assert (svg.name, png.name) == ("taxonomy_ucla.svg", "taxonomy_ucla.png")
-
-    style.save(first, tmp_path / "new" / "taxonomy_ucla", "Accuracy \N{EN DASH} by subset.", provenance)
-    assert (svg.read_bytes(), png.read_bytes()) == written
+    caption, written, first = "Accuracy \N{EN DASH} by subset.", [], figures.taxonomy(taxonomy_table())
     with matplotlib.rc_context({"font.size": 20, "lines.linewidth": 5, "svg.hashsalt": "other"}):
-        again = figures.taxonomy(taxonomy_table())
-        style.save(again, tmp_path / "new" / "taxonomy_ucla", "Accuracy \N{EN DASH} by subset.", provenance)
+        for figure in (first, first, figures.taxonomy(taxonomy_table())):
+            svg, png = style.save(figure, tmp_path / "new" / "taxonomy_ucla", caption, provenance)
+            written.append((svg.read_bytes(), png.read_bytes()))
         assert matplotlib.rcParams["font.size"] == 20
-    assert (svg.read_bytes(), png.read_bytes()) == written
-
+    assert (svg.name, png.name) == ("taxonomy_ucla.svg", "taxonomy_ucla.png")
+    assert written[0] == written[1] == written[2]
     image = Image.open(png)
-    assert image.text["Description"] == "Accuracy \N{EN DASH} by subset."
-    assert json.loads(image.text["Source"]) == provenance
+    assert image.text["Description"] == caption and json.loads(image.text["Source"]) == provenance
     assert round(image.info["dpi"][0]) == 300 and image.width == int(style.COLUMN * 300)
     tags = {element.tag.rpartition("}")[2]: element for element in ElementTree.parse(svg).iter()}
-    assert tags["description"].text == "Accuracy \N{EN DASH} by subset." and "date" not in tags
+    assert tags["description"].text == caption and "date" not in tags
     assert json.loads(" ".join(tags["source"].itertext())) == provenance

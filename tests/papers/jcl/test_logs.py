@@ -1,0 +1,80 @@
+"""Similarity and variance of augmentations, beside all pairs and coordinates written out; what is kept of cells."""
+
+import functools
+
+import made_up_images
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+import repro
+from repro.image.augment import normalisation, strong
+from repro.image.model import ImageModel
+from repro.image.recipe import paper
+from repro.papers.jcl import logs
+from repro.report.histograms import similarity_and_variance
+
+RECIPE = paper("digits", "moco", size=10, resize=10, precision="float32", channels_last=False)
+
+
+@pytest.fixture(autouse=True)
+def tiny(tmp_path, monkeypatch):
+    made_up_images.use_tiny_trunk(monkeypatch)
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    torch.manual_seed(0)
+
+
+def written_out(model, data, images, augmentations, seed, batch):
+    """Cosines of all pairs and variances of all coordinates, an image at a time, from the same draws."""
+    members = data.pretrain.nonzero().flatten()
+    drawn = members[torch.randperm(len(members), generator=torch.Generator().manual_seed(seed))[:images]]
+    generator, view, rows = torch.Generator().manual_seed(seed), strong(10, normalisation("digits")), []
+    for part in drawn.split(max(1, batch // augmentations)):
+        views = [view(data.images[part], generator) for _ in range(augmentations)]
+        for place in range(len(part)):
+            with torch.no_grad():
+                z = torch.stack([normalize(model.features(pictures)[place].double(), dim=0) for pictures in views])
+            cosines = [float(a @ b) for a in z for b in z]
+            variances = [float(((column - column.mean()) ** 2).mean()) for column in z.T]
+            rows.append((sum(cosines) / len(cosines), sum(variances) / len(variances)))
+    return rows
+
+
+@pytest.mark.parametrize(("images", "augmentations", "batch"), [(6, 4, 8), (7, 1, 3), (500, 2, 256), (3, 4, 2)])
+def test_features_of_a_batch_at_a_time_give_all_pairs_and_coordinates(monkeypatch, images, augmentations, batch):
+    monkeypatch.setattr(logs, "BATCH", batch)
+    model = ImageModel("resnet18", False, "moco_v2", 16).eval()
+    data = made_up_images.made_up(train=20, test=3, unlabeled=5)
+    parts = list(logs.features(model, RECIPE, data, images, augmentations, seed=3))
+    assert max(part.shape[:2].numel() for part in parts) <= max(batch, augmentations)
+    assert not any(part.requires_grad for part in parts)
+    found = torch.cat([torch.stack(similarity_and_variance(part), dim=1) for part in parts])
+    assert len(found) == min(images, int(data.pretrain.sum()))
+    np.testing.assert_allclose(found, written_out(model, data, images, augmentations, 3, batch), rtol=0, atol=1e-7)
+
+
+def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
+    settings = {"preset": "smoke", "seeds": "0,1"}
+    table = repro.run_table("similarity_variance", "digits", device="cpu", **settings)
+    assert table[["method", "keys"]].to_numpy().tolist() == [["jcl", 9], ["moco", 1]]
+    assert len(list(tmp_path.glob("cells/*/similarity.csv"))) == 4  # for `repro results export`
+    monkeypatch.setattr(logs, "features", functools.partial(pytest.fail, "computed again"))
+    found = logs.similarities(repro.TABLES["similarity_variance"].cells("digits", **settings), "cpu")
+    assert (set(found["dataset"]), set(found["preset"])) == ({"digits"}, {"smoke"})
+    assert found.groupby(["model", "seed"])["d"].agg(["count", "first"]).to_dict("index") == {
+        (model, seed): {"count": 64, "first": 12} for model in ("JCL", "MoCo v2") for seed in (0, 1)}
+    assert found["similarity"].between(0, 1).all()
+    assert ((1 - found["similarity"]) / 12).tolist() == pytest.approx(found["variance"].tolist())
+
+
+def test_the_bound_of_the_cell_with_most_keys_is_kept(tmp_path, monkeypatch):
+    settings = {"preset": "smoke", "keys": "2,5", "strength": "3", "temperature": "0.3"}
+    repro.run_table("positive_keys", "digits", device="cpu", **settings)
+    path, = tmp_path.glob("cells/*/sampled_keys.csv")
+    assert '"keys": 5' in (path.parent / "recipe.json").read_text()
+    monkeypatch.setattr(logs, "resumed", functools.partial(pytest.fail, "computed again"))
+    found = logs.sampled_keys(repro.TABLES["positive_keys"].cells("digits", **settings), "cpu")
+    assert found["keys"].tolist() == [2**power for power in range(13)]
+    assert found["inside"].iloc[-1] == pytest.approx(found["closed_form"].iloc[-1], abs=0.02)
+    assert (found["inside"] <= found["closed_form"] + 3 * found["inside_std"]).all()
