@@ -119,7 +119,7 @@ def main(checkpoints, *words):
         small(patch)
         patch.setattr(fit, "_save", save_and_die)
         if os.environ["RANK"] != "0":
-            for module, name in ((store, "write_atomically"), (fit, "write_atomically"), (fit, "_append")):
+            for module, name in ((store, "write_atomically"), (fit, "write_atomically"), (fit, "naming")):
                 patch.setattr(module, name, refuse)
         patch.setattr(sys, "argv", ["repro", *words])
         cli.main()
