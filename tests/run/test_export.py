@@ -134,7 +134,7 @@ DAMAGES = {
     ("it has the columns", lambda text: text.replace("digest,version", "version,digest", 1)),
     ("it has the columns", lambda text: text.replace("key,", "key,key,", 1)),
     ("it has the columns", lambda text: ""), ("'utf-8' codec", lambda text: "\udcff"),
-], ids=lambda value: str(value)[:30])
+], ids=lambda value: value if isinstance(value, str) else "")
 def test_a_damaged_file_is_named_with_its_line_and_left(store, tmp_path, damage, message):
     path = tmp_path / "cells.csv"
     finish(store, "CE", linear=50.0)
