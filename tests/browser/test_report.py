@@ -22,7 +22,7 @@ def report(tmp_path_factory):
     notebooks = {"made": made_up_report.notebook(), "failed": made_up_report.notebook(error=True)}
     made_up_report.write_notebooks(folder / "notebooks", **notebooks)
     figures = manifest.project_root() / "figures"
-    checked = (made_up_report.claims(), made_up_report.evidence())
+    checked = (made_up_report.claims(), made_up_report.discrepancies())
     known = papers.titles(), papers.drawings(), papers.named()
     return build(folder / "site", figures, folder / "notebooks", *checked, *known).parent
 

@@ -54,7 +54,7 @@ def site(tmp_path_factory):
     """A report of the committed figures and a made-up notebook, claims and discrepancies; the second in its place."""
     folder = tmp_path_factory.mktemp("site")
     made_up_report.write_notebooks(folder / "notebooks", made=made_up_report.notebook())
-    checked = made_up_report.claims(), made_up_report.evidence()
+    checked = made_up_report.claims(), made_up_report.discrepancies()
     first = build(folder / "report", FIGURES, folder / "notebooks", *NONE).with_name("left_over.html")
     first.write_text("old")
     build(folder / "report", FIGURES, folder / "notebooks", *checked, *PAPERS)
