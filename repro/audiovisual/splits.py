@@ -6,7 +6,7 @@ AudioSet. A line that is not as it should be is refused with its file and number
 and not there by its name (FileNotFoundError).
 """
 
-import io
+import csv
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -209,19 +209,23 @@ def _words(texts: Texts, file: str, pattern: str, should: str) -> DataFrame:
     return rows.join(words.str.extract(f"^(?:{pattern})$"))
 
 
+def _values(line: str) -> list[str]:
+    """The values of one line of a table, none where a quotation in it does not end."""
+    try:
+        return next(csv.reader([line], strict=True, skipinitialspace=True))
+    except csv.Error:
+        return []
+
+
 def _table(texts: Texts, file: str, patterns: Mapping[str, str]) -> DataFrame:
     """The lines of a table below its header and their columns, of which some should match patterns."""
     rows = _lines(texts, file)
-    try:
-        table = pd.read_csv(io.StringIO("\n".join(rows.text)), dtype=str, keep_default_na=False, index_col=False,
-                            skipinitialspace=True)
-    except ValueError as error:
-        raise ValueError(f"{file}: {str(error).strip()}; fetch it again") from error
-    missing = [column for column in patterns if column not in table]
-    if missing or len(table) != len(rows) - 1:  # a quotation mark too many makes one value of several lines
-        what = f"lacks the columns {', '.join(missing)}" if missing else "has a value of several lines"
-        raise ValueError(f"{file} {what}; fetch it again")
-    table = rows[1:].reset_index(drop=True).join(table)
+    values = [_values(line) for line in rows.text]
+    header = values[0] if values else []
+    if wrong := [column for column in patterns if header.count(column) != 1]:
+        raise ValueError(f"{file} lacks the columns {', '.join(wrong)}, or has them twice; fetch it again")
+    _require(Series([len(line) == len(header) for line in values]), rows, f"a line of {len(header)} values")
+    table = rows[1:].reset_index(drop=True).join(DataFrame(values[1:], columns=header))
     for column, pattern in patterns.items():
         _require(table[column].str.fullmatch(pattern), table, f"a line in which {column} is of the form {pattern}")
     return table

@@ -331,8 +331,8 @@ def check_parts(values: Mapping[str, Any], parts: Mapping[str, type | tuple[type
 
 def _number(text: str) -> float | int:
     value = int(text) if text.removeprefix("-").isdecimal() else float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is not a finite number")
     if isinstance(value, int) and abs(value) >= 2**63:
         raise ValueError(f"{reprlib.repr(text)} is too large")
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
     return value
