@@ -155,8 +155,8 @@ def data_download(name: Annotated[str, Argument(help="a data set with automatic 
     """
     for path in present.download(name):
         print(path)
-    if manifest.embedded(name):
-        print(f"{name} is embedded and needs no download")
+    if manifest.bundled(name):
+        print(f"{name} is bundled and needs no download")
 
 
 @data_app.command("import")

@@ -344,7 +344,7 @@ class Table:
             ValueError: as `recipes`.
         """
         if dataset is None:
-            dataset = next((name for name in self.datasets if not manifest.embedded(name)), self.datasets[0])
+            dataset = next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         by_row = self._recipes_by_row(dataset, preset, variant, fields)
         asked = [name for name, value in fields.items() if value != "auto"]
@@ -495,7 +495,7 @@ class Table:
         table = first[columns].map(lambda value: "none" if value is None else value).reset_index(drop=True)
         table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
         table["n_seeds"] = table["n_seeds"].astype(int)
-        bundled = manifest.embedded(dataset)
+        bundled = manifest.bundled(dataset)
         table["published"] = math.nan if bundled else [self.printed(row) for row in first.itertuples()]
         comparable = preset == "paper" and dataset == manifest.plain(dataset)
         undeparted = [comparable and not departures for departures in first["departures"]]
@@ -652,7 +652,7 @@ def resolved(preset: str, dataset: str) -> str:
     """
     if choose("preset", preset, ("auto", "paper", "quick", "smoke")) != "auto":
         return preset
-    return "quick" if manifest.embedded(dataset) else "paper"
+    return "quick" if manifest.bundled(dataset) else "paper"
 
 
 def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:

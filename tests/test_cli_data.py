@@ -14,7 +14,7 @@ def test_data_list_without_data(repro, tmp_path):
     lines = out.splitlines()
     states = {line.split()[0]: line.split()[1] for line in lines if not line.startswith(" ")}
     assert sorted(states) == manifest.names()
-    assert states["synthetic"] == "embedded" and states["ucla"] == "missing"
+    assert states["synthetic"] == "bundled" and states["ucla"] == "missing"
     path = tmp_path / "data" / "nw_ucla" / "all_sqe.zip"
     below = [line.strip() for line in lines[lines.index(next(line for line in lines if line.startswith("ucla"))) + 1 :]]
     assert below[0] == str(path)
@@ -66,8 +66,8 @@ def test_an_empty_path_is_not_the_current_folder(repro, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["digits", "synthetic", "multidigits"])
-def test_embedded_data_need_no_download(repro, tmp_path, name):
-    assert repro("data", "download", name) == (0, f"{name} is embedded and needs no download\n", "")
+def test_bundled_data_need_no_download(repro, tmp_path, name):
+    assert repro("data", "download", name) == (0, f"{name} is bundled and needs no download\n", "")
     assert not (tmp_path / "data").exists()
 
 

@@ -40,7 +40,7 @@ from repro.data import manifest
         (["image_methods", "--momentum", "2"], "momentum=2.0 should be between 0 and 1"),
         (["image_methods", "--variant", "four_key"], "variant='four_key' is not one of: none, swapped_views, "),
         (["image_methods", "--dataset", "cifar10", "--subset"], "run `repro data import cifar10 FILE`"),
-        *(([table, "--subset"], "is embedded and whole; leave --subset out")
+        *(([table, "--subset"], "is bundled and whole; leave --subset out")
           for table in ("image_methods", "taxonomy", "transfer")),
         (["image_methods", "--sampler", "ohem"], "category_diversity have it"),
         (["temperature_grid", "--temperature", "0.1,0.10"], "temperature='0.1,0.10' names 0.1 twice; name it once"),

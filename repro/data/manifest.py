@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-ACCESS = ("automatic", "form", "derived", "embedded")
+ACCESS = ("automatic", "form", "derived", "bundled")
 PACKAGE = Path(str(files("repro"))).resolve()
 
 Loaded = TypeVar("Loaded")
@@ -160,10 +160,10 @@ class Manifest:
         name: what users type; also the file's stem.
         title: one line for people.
         access: `automatic` (can be downloaded), `form` (asked for by hand), `derived` (made from another data set) or
-            `embedded` (part of this package).
-        source: home page; for embedded data, its module.
+            `bundled` (part of this package).
+        source: home page; for bundled data, its module.
         licence: terms as far as known.
-        files: the archives, none for embedded data.
+        files: the archives, none for bundled data.
         splits: protocols by name.
         images: what its pictures are, of an image data set, which has one split.
     """
@@ -183,7 +183,7 @@ class Manifest:
             raise ValueError(f"splits are {', '.join(self.splits) or 'none'}; images have one")
         if self.images and self.images.size and None in map(self.expect.get, ("train", "test")):
             raise ValueError(f"expect is {self.expect}; declare how many images there are for train and test")
-        places = 0 if self.access == "embedded" else 1 if self.images and self.images.size else 2
+        places = 0 if self.access == "bundled" else 1 if self.images and self.images.size else 2
         if self.images and len(self.files) != places:
             raise ValueError(f"files are {len(self.files)}; images of one size lie in one archive or folder, of various"
                              " sizes in two folders, train and val, and those that come with the package in none")
@@ -282,15 +282,15 @@ def plain(label: str) -> str:
     return label.partition(" (")[0]
 
 
-def embedded(label: str) -> bool:
+def bundled(label: str) -> bool:
     """Whether the data set of a label, "digits" or "cifar10 (my_copy.npz)", comes with the package."""
-    return load_manifest(plain(label)).access == "embedded"
+    return load_manifest(plain(label)).access == "bundled"
 
 
 def check_subset(name: str, subset: bool) -> None:
     """Raise ValueError if a part is asked for of a data set that comes with the package, which is always whole."""
-    if subset and embedded(name):
-        raise ValueError(f"subset={subset!r} is not for {name}, which is embedded and whole; leave --subset out")
+    if subset and bundled(name):
+        raise ValueError(f"subset={subset!r} is not for {name}, which is bundled and whole; leave --subset out")
 
 
 def load_manifest(name: str) -> Manifest:
@@ -357,7 +357,7 @@ def _made(kind: Any, value: Any, where: str) -> Any:
 def image_sets() -> dict[str, Manifest]:
     """The declared image data sets by name, those that come with the package first; raises as `load_manifest`."""
     declared = [entry for name in names() if (entry := load_manifest(name)).images]
-    return {entry.name: entry for entry in sorted(declared, key=lambda entry: entry.access != "embedded")}
+    return {entry.name: entry for entry in sorted(declared, key=lambda entry: entry.access != "bundled")}
 
 
 def location(archive: Archive, root: Path) -> Path | None:

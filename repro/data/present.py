@@ -14,7 +14,7 @@ SECONDS = 60                  # without a word from the server
 def status() -> list[dict[str, str]]:
     """One row per declared data set: name, title, access, state, path, next_step, copy.
 
-    States: "embedded"; "present", names and sizes are as declared; "found", there is nothing declared to compare with;
+    States: "bundled"; "present", names and sizes are as declared; "found", there is nothing declared to compare with;
     "differs", a part, damaged or another packing; "missing". Contents are not read, loading a data set does that.
     The copy is the file that `repro data import` took in last, "" if none.
     """
@@ -109,8 +109,8 @@ def download(name: str) -> list[Path]:
 
 def _state(declared: Manifest, root: Path) -> tuple[str, str]:
     """State of a data set, and what to do next."""
-    if declared.access == "embedded":
-        return "embedded", ""
+    if declared.access == "bundled":
+        return "bundled", ""
     paths = [manifest.location(archive, root) for archive in declared.files]
     if None in paths:
         path = root / declared.files[paths.index(None)].name

@@ -20,7 +20,7 @@ from repro.image.readers import PARTS, Files, Pictures
 from repro.recipe import choose
 
 COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
-    name for name, declared in DATASETS.items() if declared.images.size and declared.access != "embedded"
+    name for name, declared in DATASETS.items() if declared.images.size and declared.access != "bundled"
 )
 
 
@@ -74,7 +74,7 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
     declared = DATASETS[choose("dataset", name, DATASETS)]
     manifest.check_subset(name, subset)
     root = manifest.data_root() if root is None else Path(root)
-    if declared.access == "embedded":
+    if declared.access == "bundled":
         return _image_set(name, *_official(declared, root))
     if declared.images.size is None:
         return _left_in_files(declared, root, subset)

@@ -176,8 +176,8 @@ def origin(table: DataFrame, details: str = "") -> str:
 def forbidden(table: DataFrame) -> str:
     """What a table's data set and presets forbid to conclude, or nothing."""
     dataset, presets = only(table, "dataset"), set(table["preset"])
-    if manifest.embedded(dataset):
-        return "embedded data: not comparable with the printed numbers"
+    if manifest.bundled(dataset):
+        return "bundled data: not comparable with the printed numbers"
     if "paper" not in presets:
         return f"{' and '.join(sorted(presets))} recipe: not a reproduction"
     if dataset != manifest.plain(dataset):
@@ -187,7 +187,7 @@ def forbidden(table: DataFrame) -> str:
 
 def comparable(table: DataFrame) -> pd.Series:
     """The printed values, NaN on data that come with the package."""
-    return table["published"] * np.nan if manifest.embedded(table["dataset"].iloc[0]) else table["published"]
+    return table["published"] * np.nan if manifest.bundled(table["dataset"].iloc[0]) else table["published"]
 
 
 def seeds_in_words(table: DataFrame) -> str:

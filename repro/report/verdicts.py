@@ -44,7 +44,7 @@ def level_of(dataset: str, preset: str, changed: bool = False) -> str:
     Raises:
         ValueError: if there is no such data set.
     """
-    if manifest.embedded(dataset):
+    if manifest.bundled(dataset):
         return EMBEDDED
     return PAPER if preset == "paper" and dataset == manifest.plain(dataset) and not changed else QUICK
 

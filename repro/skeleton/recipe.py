@@ -213,7 +213,7 @@ def paper(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
 
 
 def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
-    """A size for two CPU cores: minutes for the embedded data's table, an hour or more for NW-UCLA's.
+    """A size for two CPU cores: minutes for the bundled data's table, an hour or more for NW-UCLA's.
 
     NTU RGB+D's recordings are seen twice each by a small model; what that costs has not been measured.
     """

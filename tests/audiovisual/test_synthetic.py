@@ -59,7 +59,7 @@ def test_what_is_made_is_kept_by_redundancy(tmp_path, monkeypatch):
     assert digests == [*digests[:3], digests[2], digests[1], digests[0]] and len(set(digests)) == 3
     assert len(asked) == 3 * len(PARTS)
     name = synthetic.load(0.25, 5).name
-    assert name == "synthetic (redundancy 0.25)" and manifest.embedded(name) and synthetic.load(0.25, 5).window == 5
+    assert name == "synthetic (redundancy 0.25)" and manifest.bundled(name) and synthetic.load(0.25, 5).window == 5
     for path in (tmp_path / "prepared").glob("*.npz"):
         path.write_bytes(path.read_bytes()[:-500])
     assert synthetic.load(0.5).digest == digests[0] and len(asked) == 4 * len(PARTS)

@@ -188,7 +188,7 @@ def _listed(
 
 @contextlib.contextmanager
 def _light_data(folder: Path) -> Iterator[None]:
-    """One folder for all inputs, so that embedded data are made once; no clips, which take the longest, are made."""
+    """One folder for all inputs, so that bundled data are made once; no clips, which take the longest, are made."""
     os.environ["REPRO_RUNS"], os.environ["REPRO_DATA"] = str(folder.parent / "runs"), str(folder.parent / "data")
     load = study._load
 
@@ -201,7 +201,7 @@ def _light_data(folder: Path) -> Iterator[None]:
 
 @functools.cache
 def blank(clips: int = 2000, frames: int = 8) -> Clips:
-    """As many clips as the embedded ones, in the dark and silent."""
+    """As many clips as the bundled ones, in the dark and silent."""
     there, offsets = torch.ones(clips, dtype=torch.bool), torch.arange(clips + 1)
     labels = torch.arange(clips) % 10
     return Clips(

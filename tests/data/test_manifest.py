@@ -48,7 +48,7 @@ def project(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", manifest.names())
 def test_committed_manifest_is_complete(name):
     loaded = manifest.load_manifest(name)
-    assert bool(loaded.files) == (loaded.access != "embedded")
+    assert bool(loaded.files) == (loaded.access != "bundled")
     counted = {"test"} if name == "imagenet100" else {"train", "test"}  # nobody prints how many it trains on
     assert all(set(split.expect) >= counted for split in loaded.splits.values())
 
@@ -94,7 +94,7 @@ SPLIT = {"train": {}, "test": {}, "expect": {}}
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"licens": "MIT"}, "field='licens' is not one of: .*did you mean 'licence'"),
-    ({"access": "free"}, "access='free' is not one of: automatic, form, derived, embedded"),
+    ({"access": "free"}, "access='free' is not one of: automatic, form, derived, bundled"),
     ({"name": "stuff"}, "name is 'stuff', the file's own is 'things'"),
     ({"title": None}, "title is None, expected str"), ({"title": " "}, "title is ' ', expected str"),
     ({"licence": 3}, "licence is 3, expected str"), ({"files": None}, "files is None, expected tuple"),
@@ -141,7 +141,7 @@ def test_images_of_impossible_kinds_are_named(project, change, message):
     ({"files": []}, "files are 0; images of one size lie in one archive or folder"),
     ({"images": {name: value for name, value in IMAGES.items() if name not in ("size", "reader")}},
      "files are 1; images .* of various sizes in two folders, train and val"),
-    ({"access": "embedded"}, "files are 1; images .* those that come with the package in none"),
+    ({"access": "bundled"}, "files are 1; images .* those that come with the package in none"),
     ({"splits": {}}, "splits are none; images have one"),
     ({"splits": {"one": SPLIT | {"expect": {"train": 2, "test": None}}}}, "declare how many images"),
 ])
@@ -164,10 +164,10 @@ def test_what_is_no_yaml_of_ours_is_named(project, tmp_path, text):
 def test_image_sets_are_those_that_say_so_bundled_ones_first(project, tmp_path):
     project(declared())
     assert manifest.image_sets() == {}
-    for name, access, files in (("a", "form", [{"name": "a.zip"}]), ("b", "embedded", [])):
+    for name, access, files in (("a", "form", [{"name": "a.zip"}]), ("b", "bundled", [])):
         values = of_images() | {"name": name, "access": access, "files": files}
         (tmp_path / "data_manifests" / f"{name}.yaml").write_text(yaml.safe_dump(values))
-    assert [(name, found.access) for name, found in manifest.image_sets().items()] == [("b", "embedded"), ("a", "form")]
+    assert [(name, found.access) for name, found in manifest.image_sets().items()] == [("b", "bundled"), ("a", "form")]
 
 
 @pytest.mark.parametrize(("access", "step"), [

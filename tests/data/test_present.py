@@ -34,7 +34,7 @@ COUNTS = {"members": 3, "bytes": 10246}
 
 
 def test_nothing_and_embedded(state):
-    assert state(None, access="embedded") == ("embedded", "")
+    assert state(None, access="bundled") == ("bundled", "")
     kind, step = state(**COUNTS)
     assert kind == "missing" and step.startswith("ask for things.zip at https://example.org")
 

@@ -74,7 +74,7 @@ TINY = {
 
 
 def make_data(root: Path) -> None:
-    """Write the files of all three below a folder of real data: recordings and clips made up, and embedded digits."""
+    """Write the files of all three below a folder of real data: recordings and clips made up, and bundled digits."""
     _make_recordings(root / "ntu" / "nturgb+d_skeletons")
     _make_clips(root / "ucf101")
     digits = load_digits()

@@ -47,8 +47,8 @@ def cifar(folders, monkeypatch):
     return write_tar(path, contents, "cifar-10-batches-py"), images, labels
 
 
-def test_of_embedded_images_there_is_no_part():
-    with pytest.raises(ValueError, match="subset=True is not for digits, which is embedded and whole; leave --subset"):
+def test_of_bundled_images_there_is_no_part():
+    with pytest.raises(ValueError, match="subset=True is not for digits, which is bundled and whole; leave --subset"):
         data.load("digits", subset=True)
 
 

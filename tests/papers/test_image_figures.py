@@ -166,7 +166,7 @@ def test_ours_and_printed_share_colours_in_a_reproduction_alone():
 def test_titles_say_what_the_numbers_are_and_mixed_tables_are_refused(draw, table):
     assert draw(table()).get_suptitle() == "cifar10, paper recipe, mean \N{PLUS-MINUS SIGN} std of 3 seeds"
     embedded = draw(table("quick", "digits", 1)).get_suptitle()
-    assert embedded.endswith("embedded data: not comparable with the printed numbers")
+    assert embedded.endswith("bundled data: not comparable with the printed numbers")
     with pytest.raises(ValueError, match="one preset"):
         draw(pd.concat([table(), table("quick")]))
     with pytest.raises(ValueError, match="one dataset"):
@@ -221,7 +221,7 @@ def test_sampled_keys_plots_the_table_with_standard_errors_and_keeps_the_means_a
     np.testing.assert_array_equal(found["mean inside the logarithm"], table["inside"])
     np.testing.assert_array_equal(found["mean of $M$ InfoNCE losses"], table["outside"])
     assert set(found["closed form (Eq. M.8)"]) == {0.88}
-    assert figure.get_suptitle().startswith("digits, quick recipe, seed 2\nembedded data")
+    assert figure.get_suptitle().startswith("digits, quick recipe, seed 2\nbundled data")
     assert figure.get_suptitle().endswith("JCL, $M'$ = 5, $\\lambda$ = 4, $\\tau$ = 0.2")
     low, high = axes.get_ylim()
     assert 0.85 < low < 0.86 and 0.88 < high < 0.89 and axes.get_xscale() == "log"

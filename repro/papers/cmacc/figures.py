@@ -201,7 +201,7 @@ def transfer(table: DataFrame) -> Figure:
 
 def _printed_rows(dataset: str, target: str) -> DataFrame:
     """What Tables 4 to 6 print for a target, each number once: pretrain_set, accuracy, kind; of a part, nothing."""
-    column, whole = NAMES.get(target), dataset == manifest.plain(dataset) and not manifest.embedded(dataset)
+    column, whole = NAMES.get(target), dataset == manifest.plain(dataset) and not manifest.bundled(dataset)
     parts = [merged(number)[["method", "pretrain_set", column]].set_axis(["kind", "pretrain_set", "accuracy"], axis=1)
              for number, targets in COMPARISONS.items() if column in targets and whole]
     rows = pd.concat(parts).dropna() if parts else DataFrame({"kind": [], "pretrain_set": [], "accuracy": []})

@@ -208,7 +208,7 @@ def merged(number: int, table: DataFrame | None = None) -> DataFrame:
             our rows pretrain_size is the number of clips trained on, and source says where they come from.
     """
     rows = comparison(number)
-    if table is not None and not manifest.embedded(table["dataset"].iloc[0]):
+    if table is not None and not manifest.bundled(table["dataset"].iloc[0]):
         ours = _ours(table, number).reindex(columns=rows.columns).dropna(subset=list(COMPARISONS[number]), how="all")
         rows = pd.concat([rows, ours]) if len(ours) else rows
     order = list(dict.fromkeys([NOWHERE, *rows["pretrain_set"]]))

@@ -87,7 +87,7 @@ def temperature_grid(table: DataFrame) -> Figure:
 
     The best cell of each row of several is framed; where the best of a printed row is not among the key temperatures
     that were run, the title says where it is. Cells in which both temperatures agree are dashed, missing ones hatched.
-    Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on embedded data.
+    Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on bundled data.
     ReSSL has colours of its own, because a collapse would leave no difference between those of SCE; how far its
     embeddings and SCE's spread where both temperatures agree is in its title.
 

@@ -18,7 +18,7 @@ from repro.skeleton.study import SKELETONS, data_of, restored
 from repro.table import train
 
 FIRST_OBJECTIVES = ("CE+AD", "AD")  # looked at where nothing is finished
-FIRST_LOOK = {"epochs": 3}  # of the quick recipe for embedded data: seconds instead of minutes
+FIRST_LOOK = {"epochs": 3}  # of the quick recipe for bundled data: seconds instead of minutes
 FIRST = "first look"          # in the place of a preset
 APART = "explore"             # folder of these runs below REPRO_RUNS, where neither tables nor figures look for cells
 MOST = 1500                   # sequences shown of a data set: all of NW-UCLA, a sample of NTU RGB+D
@@ -78,7 +78,7 @@ def cells(
     Args:
         dataset, preset, seeds, protocol, pipeline, subset, device: as for the taxonomy's `repro.run_table`.
         objectives: a comma list of objectives of the taxonomy, or "auto": what is finished with these seeds and this
-            preset ("auto": any but smoke runs); else CE+AD and AD. On embedded data with the quick recipe these are
+            preset ("auto": any but smoke runs); else CE+AD and AD. On bundled data with the quick recipe these are
             trained for a "first look" alone: for fewer epochs, and apart from the cells of tables.
 
     Raises:
@@ -96,7 +96,7 @@ def cells(
         if cell["seed"] in {cell.seed for cell in planned}
         and (cell["preset"] != "smoke" if preset == "auto" else cell["preset"] == preset)
     ]
-    if finished or planned[0].preset != "quick" or not manifest.embedded(dataset):
+    if finished or planned[0].preset != "quick" or not manifest.bundled(dataset):
         return finished or planned
     return [dataclasses.replace(cell, preset=FIRST, recipe=cell.recipe.replace(**FIRST_LOOK), changes={})
             for cell in planned]

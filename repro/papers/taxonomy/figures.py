@@ -79,7 +79,7 @@ def taxonomy(table: DataFrame) -> Figure:
     """Linear-probe accuracy of every subset of the four objectives; the dots below say which objectives it has.
 
     Random initialisation, the empty subset, comes first and continues as a dashed line; the others follow in the order
-    of our accuracy. Printed values stand beside ours, on embedded data in a panel of their own.
+    of our accuracy. Printed values stand beside ours, on bundled data in a panel of their own.
 
     Args:
         table: one row per subset: objectives ("AE+CE", or "random"), AE, CE, AD, CD (0 or 1), ours, std, n_seeds,
@@ -88,7 +88,7 @@ def taxonomy(table: DataFrame) -> Figure:
     title = heading(table)
     random = table["objectives"] == "random"
     table = pd.concat([table[random], table[~random].sort_values(["ours", "published"])])
-    heights = [3.4, *([2.2] if manifest.embedded(only(table, "dataset")) else []), 1.3]
+    heights = [3.4, *([2.2] if manifest.bundled(only(table, "dataset")) else []), 1.3]
     figure, (top, *middle, bottom) = panels(
         title, 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
 
@@ -354,13 +354,13 @@ def specifications(curve: DataFrame) -> Figure:
 def effects(table: DataFrame) -> Figure:
     """What each term adds to the accuracy, with its 95 % interval; a panel for each row set.
 
-    On embedded data the printed effects, which belong to other data, have panels of their own.
+    On bundled data the printed effects, which belong to other data, have panels of their own.
 
     Args:
         table: of `glm.forest`.
     """
     panel_rows = [rows for _, rows in table.groupby("rows", sort=False)]
-    if manifest.embedded(table["dataset"].iloc[0]):
+    if manifest.bundled(table["dataset"].iloc[0]):
         panel_rows = [rows[rows["source"] == source] for rows in panel_rows for source in SOURCES]
     figure, stack = panels(origin(table), 1.0 + 1.25 * len(panel_rows), len(panel_rows), grid="x", sharex=True)
     for axes, panel in zip(stack, panel_rows, strict=True):

@@ -29,7 +29,7 @@ def printed_settings(dataset: str) -> Sequence[Fields]:
 
     On NW-UCLA, where it prints none of them, such encoders are set out likewise.
     """
-    return () if manifest.embedded(dataset) else ({"layers": 3}, {"units": 1024})
+    return () if manifest.bundled(dataset) else ({"layers": 3}, {"units": 1024})
 
 
 def with_terms(cells: DataFrame) -> DataFrame:

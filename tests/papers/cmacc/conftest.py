@@ -20,4 +20,4 @@ def any_data(monkeypatch):
     monkeypatch.setattr(study, "data_of", named)
     monkeypatch.setattr(study, "target_of", lambda recipe, name, split: Named(f"{name} {split}"))
     monkeypatch.setattr(study, "members", lambda recipe, data: None)
-    monkeypatch.setattr(manifest, "embedded", lambda label: label in ("synthetic", "multidigits"))
+    monkeypatch.setattr(manifest, "bundled", lambda label: label in ("synthetic", "multidigits"))

@@ -93,7 +93,7 @@ def test_what_is_finished_is_looked_into_before_anything_is_trained(runs, monkey
         ("CE+AD", 0, "smoke"), ("CE+AD", 1, "smoke"), ("CE, select=best_on_test", 0, "smoke")]
     assert listed(preset="smoke", seeds="2") == [("CE+AD", 2, "smoke"), ("AD", 2, "smoke")]
     assert listed()[0][2] == "first look"  # nothing but smoke runs is finished
-    monkeypatch.setattr(explored_runs.manifest, "embedded", lambda name: False)
+    monkeypatch.setattr(explored_runs.manifest, "bundled", lambda name: False)
     assert listed() == [("CE+AD", 0, "paper"), ("AD", 0, "paper")]
     described = runs / "cells" / finished_runs(data_of(cells()[0].recipe), Store(runs))[0]["key"] / "recipe.json"
     write_json(described, json.loads(described.read_text()) | {"preset": "quick"})

@@ -133,7 +133,7 @@ def test_variants_plot_the_table_by_objective():
     ("ucla", ["paper", "quick"], ["only the paper recipe is a reproduction"]),
     ("ucla", ["quick"], ["quick recipe: not a reproduction"]),
     ("ntu (subset)", ["paper", "quick"], ["not the official data: not a reproduction"]),
-    ("synthetic", ["paper"], ["embedded data: not comparable with the printed numbers"]),
+    ("synthetic", ["paper"], ["bundled data: not comparable with the printed numbers"]),
 ])
 def test_variants_say_what_may_not_be_concluded(dataset, presets, warning):
     table = variants_table(dataset).assign(preset=presets * (4 // len(presets)))
@@ -236,7 +236,7 @@ def cells(dataset="ucla", preset="paper", count=1):
 
 
 @pytest.mark.parametrize(("dataset", "preset", "panels"), [("ucla", "paper", 2), ("synthetic", "quick", 4)])
-def test_effects_of_embedded_data_stand_apart(dataset, preset, panels):
+def test_effects_of_bundled_data_stand_apart(dataset, preset, panels):
     table = glm.forest(glm.usual_cells(placed(*cells(dataset, preset, 2))["taxonomy"], dataset))
     figure = figures.effects(table)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
