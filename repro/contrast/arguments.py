@@ -66,14 +66,14 @@ def magnitudes(tensors: Mapping[str, Tensor], *scalars: Tensor) -> list[float]:
     return values
 
 
-def moderate(name: str, tensor: Tensor) -> Tensor:
-    """The tensor, in float32 divided by its largest magnitude if products of four values could leave its range.
-
-    Raises:
-        NonFinite: if a value is not finite.
-    """
-    size, = magnitudes({name: tensor})
+def moderate(tensor: Tensor, size: float) -> Tensor:
+    """The tensor, in float32 divided by its largest magnitude if products of four values could leave its range."""
     return tensor if tensor.dtype == torch.float64 or size == 0 or 1e-4 < size < 1e4 else tensor / size
+
+
+def moderated(tensors: Mapping[str, Tensor]) -> list[Tensor]:
+    """`moderate` of each tensor, for all of which the host waits once; raises NonFinite as `magnitudes`."""
+    return [moderate(tensor, size) for tensor, size in zip(tensors.values(), magnitudes(tensors), strict=True)]
 
 
 def query_norms(queries: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ import functools
 import torch
 from torch import Tensor
 
-from repro.contrast.arguments import moderate, query_norms
+from repro.contrast.arguments import moderated, query_norms
 
 
 class Embeddings:
@@ -57,7 +57,7 @@ def gradients(
     `keys` are the candidates, of moderate size: a common factor of all rows changes no choice.
     """
     b = second_factor(candidates, queries, query_inputs, temperature)
-    return Embeddings(keys, moderate("the factor b of the gradients", b))
+    return Embeddings(keys, *moderated({"the factor b of the gradients": b}))
 
 
 def normalised_gradients(
@@ -74,9 +74,8 @@ def normalised_gradients(
     norms = query_norms(queries)                                                         # (M, 1)
     classes = queries / norms
     residuals, _ = pseudo_labelled(candidates @ (classes / temperature).T)
-    weights = moderate("the posterior's residual", residuals.div_(norms.T))              # (P, M) g
     inputs = torch.cat([query_inputs, torch.ones_like(query_inputs[:, :1])], dim=1)
-    inputs = moderate("query_inputs", inputs)                                            # (M, e + 1)
+    weights, inputs = moderated({"the posterior's residual": residuals.div_(norms.T), "query_inputs": inputs})
     basis = _in_basis(inputs)
     b = weights @ basis.T
     similarities = keys @ classes.T                                                      # (P, M)

@@ -22,6 +22,7 @@ from repro.contrast.arguments import (
     check_temperatures,
     magnitudes,
     moderate,
+    moderated,
     query_norms,
     raised,
 )
@@ -157,7 +158,7 @@ def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, genera
     _check_count(n_select, rows=len(a), admissible=len(a))
     with torch.no_grad(), torch.autocast(a.device.type, enabled=False):
         factors = raised(*([a] if b is None else [a, b]))
-        embeddings = Embeddings(*map(moderate, "ab", factors))
+        embeddings = Embeddings(*moderated(dict(zip("ab", factors, strict=False))))
         return seeds(embeddings, torch.ones(len(a), dtype=torch.bool, device=a.device), n_select, generator)
 
 
@@ -217,7 +218,7 @@ def select(
         raise TypeError(f"generator={generator!r} should be a torch.Generator on the device of the candidates")
     given = _checked(candidates, queries, query_inputs, temperature)
     free = _admissible(candidates, excluded)
-    *_, admissible = magnitudes(given, free.sum())
+    size, _, _, admissible = magnitudes(given, free.sum())
     _check_count(n_select, rows=len(free), admissible=int(admissible))
     candidates, queries, query_inputs = raised(*given.values())
     if strategy == "fifo":
@@ -225,7 +226,7 @@ def select(
     if strategy == "random":
         return uniformly(free, n_select, generator)
     with torch.autocast(candidates.device.type, enabled=False):
-        keys = moderate("candidates", candidates)
+        keys = moderate(candidates, size)
         if strategy == "feature":
             return seeds(Embeddings(keys), free, n_select, generator)
         if strategy in ("gradient", "active"):

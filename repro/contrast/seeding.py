@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from repro.contrast.arguments import moderate
+from repro.contrast.arguments import moderated
 from repro.contrast.embeddings import Embeddings
 
 _PASSES = 1000  # of k-means, more than it needs; rounding might let it run in circles
@@ -62,7 +62,7 @@ def released(
     share = torch.softmax((classes / temperature) @ candidates.T, dim=1)                 # (M, P)
     share.diagonal().sub_(1)
     gradients = share.T @ (classes / (len(classes) * temperature))                       # (P, d)
-    points = Embeddings(moderate("the gradient of the candidates", gradients))
+    points = Embeddings(*moderated({"the gradient of the candidates": gradients}))
     starts = seeds(points, free, n_select, generator, squared=False)
     central = _nearest_to_means(points.factors[0].T, starts, free)
     rest = free.index_fill(0, central, False)

@@ -162,8 +162,8 @@ def part_of(data: SkeletonSet, most: int = MOST) -> SkeletonSet:
     if len(data.lengths) <= most:
         return data
     index = torch.randperm(len(data.lengths), generator=torch.Generator().manual_seed(0))[:most].sort().values
-    frames = torch.cat([sequence for number, sequence in enumerate(data.frames.split(data.lengths.tolist()))
-                        if number in set(index.tolist())])
+    sequences = data.frames.split(data.lengths.tolist())
+    frames = torch.cat([sequences[number] for number in index.tolist()])
     columns = {name: getattr(data, name)[index] for name in ("lengths", "labels", "train", "test", "views", "subjects")}
     return dataclasses.replace(data, frames=frames, **columns)
 
