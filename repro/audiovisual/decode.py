@@ -1,23 +1,20 @@
 """A recording as a clip: its pictures, ten per second, its sound at the same times, and what is odd about it.
 
-*Which files.* The kind is told by the first bytes, never by the name, and no other demuxer of FFmpeg is tried: a
-playlist that calls itself `.mp4` cannot have other files or addresses opened. Whatever is wrong with a file is a
-ValueError that says why.
+*Which files.* The contents tell the kind, never the name, and no other demuxer of FFmpeg is tried: a playlist that
+calls itself `.mp4` cannot have other files or addresses opened. What is wrong with a file is a ValueError that says so.
 
 *Which pictures.* The clip begins when its first picture is shown, and its picture k is the one on the screen at k / 10
-s, that is the last whose presentation time is at or before then; there are as many as there are such times until the
-last one ends. Of a recording with 25 per second these are 0, 2, 5, 7, 10, ...; of one with 5 per second each twice; of
-one with varying rate whatever was on the screen. Pictures are never counted, and times are exact fractions.
+s, that is the last whose presentation time is at or before then, until the last one ends. Of a recording with 25 per
+second these are 0, 2, 5, 7, 10, ...; of one with 5 each twice. Times are exact fractions.
 
 *Their size.* A picture is scaled, keeping its shape, until it covers a frame of `size` x (4/3 size) pixels, and its
-middle is kept. Of the 4:3 recordings of UCF101 and HMDB51 nothing is lost, of 16:9 an eighth at each side. With the
-default of 128 a training crop of 112 x 112 has room to move, and ten seconds take 6.5 MB; a crop of 224 wants 256, four
-times as much.
+middle is kept: of 16:9 recordings an eighth at each side is lost. With the default of 128 a training crop of 112 x 112
+has room to move, and ten seconds take 6.5 MB; a crop of 224 wants 256, four times as much.
 
 *Sound.* The mean of the channels, resampled to 16 kHz by FFmpeg. Row r is centred at r / 100 s of the clip: librosa's
 `melspectrogram` (power, 80 bands up to 8 kHz, Hann windows of 64 ms every 10 ms, zeros beyond the ends), then the
-natural logarithm of 1e-6 + x. Where pictures have no sound, for instance because it starts later, there is silence, ln
-1e-6. Source: CM-ACC prints LibROSA and 80 bands; sampling rate, window, hop and logarithm are assumed.
+natural logarithm of 1e-6 + x. Where pictures have no sound there is silence, ln 1e-6. Source: CM-ACC prints LibROSA and
+80 bands; sampling rate, window, hop and logarithm are assumed.
 """
 
 import contextlib
@@ -32,10 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 LONGEST = 120                 # seconds of a clip; a file that lasts longer was not cut to one
-SIGNATURES = (                # place, bytes found there, FFmpeg's name for the kind
-    (8, b"AVI ", "avi"), (8, b"WAVE", "wav"), (0, b"OggS", "ogg"), (0, b"\x1aE\xdf\xa3", "matroska"),
-    *((4, box, "mp4") for box in (b"ftyp", b"moov", b"mdat", b"free", b"wide")),
-)
+KINDS = "avi,mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,wav,ogg"    # FFmpeg's names of what is read
 EMPTY_RIFF = (0, 2**32 - 1)   # what is written for a size by programs that cannot go back to correct it
 VIEW = 16                     # frames of the paper's views; a shorter clip repeats, which is noted
 TOLERANCE = 0.5               # seconds by which lengths may differ without a note
@@ -94,17 +88,15 @@ def decode(contents: bytes, *, needs: str, size: int, listed: float) -> Clip:
     Raises:
         ValueError: if it is truncated, damaged, without what it needs, or no clip.
     """
-    refuse_cut(contents)
+    announced = int.from_bytes(contents[4:8], "little") if contents[:4] == b"RIFF" else 0   # AVI and WAV
+    if announced not in EMPTY_RIFF and announced + 8 > len(contents) + 1:  # some count a last byte of padding
+        raise ValueError(f"truncated: {len(contents):,} of {announced + 8:,} bytes")
     with opened(contents) as container:
         seconds = (container.duration or 0) / 10**6
-        pictures = _first(container, "video")
-        announced = pictures.frames if pictures and container.format.name == "avi" else 0  # MP4 counts hidden ones too
     track = read_sound(contents)
     if needs == "video":
-        frames, start, end, decoded = read_pictures(contents, size)
+        frames, start, end = read_pictures(contents, size)
         count = len(frames)
-        if (announced - decoded) * (end - start) > TOLERANCE * decoded:
-            raise ValueError(f"damaged: {decoded:,} of {announced:,} pictures can be decoded")
     elif track is None:
         raise ValueError("holds no sound that can be decoded; truncated?")
     else:
@@ -113,27 +105,16 @@ def decode(contents: bytes, *, needs: str, size: int, listed: float) -> Clip:
     lasts = max(end, track.end) - min(start, track.start) if track else end - start
     if seconds - lasts > TOLERANCE:
         raise ValueError(f"truncated: lasts {float(lasts):.2f} s, announces {seconds:.2f} s")
-    heard = track is not None and min(end, track.end) > max(start, track.start)
-    mel = log_mel(aligned(track, start, count) if heard else np.empty(0, dtype=np.float32))
-    return Clip(frames, mel, tuple(_notes(track, heard, start, end, count, listed)))
-
-
-def _notes(
-    track: Track | None, heard: bool, start: Fraction, end: Fraction, count: int, listed: float
-) -> Iterator[str]:
-    """What is odd about a clip of `count` frames: its sound, or its length."""
-    seconds = float(end - start)
-    begins, stops = (float(track.start - start), float(track.end - start)) if track else (0.0, 0.0)
-    if track is None:
-        yield "no sound"
-    elif not heard:
-        yield f"no sound: it runs from {begins:.2f} to {stops:.2f} s, outside of its pictures"
-    elif begins > TOLERANCE or abs(stops - seconds) > TOLERANCE:
-        yield f"sound from {max(0.0, begins):.2f} to {stops:.2f} s, pictures to {seconds:.2f} s"
+    notes, samples = [], np.empty(0, dtype=np.float32)
+    if track and min(end, track.end) > max(start, track.start):
+        samples = aligned(track, start, count)
+    else:
+        notes.append("no sound")
     if count < VIEW:
-        yield f"{count} frames, a view has {VIEW}"
-    if abs(seconds - listed) > TOLERANCE:
-        yield f"lasts {seconds:.2f} s, {listed:.2f} s are listed"
+        notes.append(f"{count} frames, a view has {VIEW}")
+    if abs(end - start - listed) > TOLERANCE:
+        notes.append(f"lasts {float(end - start):.2f} s, {listed:.2f} s are listed")
+    return Clip(frames, log_mel(samples), tuple(notes))
 
 
 @contextlib.contextmanager
@@ -145,30 +126,12 @@ def opened(contents: bytes) -> Iterator[Any]:
     """
     import av
 
-    kinds = [kind for place, signature, kind in SIGNATURES if contents[place:].startswith(signature)]
-    if not kinds:
-        raise ValueError("is no AVI, MP4, Matroska, WAV or Ogg file" if contents[:16].strip(b"\0") else "is empty")
+    options = {"format_whitelist": KINDS}
     try:
-        with av.open(io.BytesIO(contents), format=kinds[0], metadata_errors="replace") as container:  # of any encoding
+        with av.open(io.BytesIO(contents), options=options, metadata_errors="replace") as container:  # of any encoding
             yield container
     except av.error.FFmpegError as error:
-        raise ValueError(f"damaged {kinds[0]} ({error.strerror})") from error
-
-
-def refuse_cut(contents: bytes) -> None:
-    """Raise ValueError if a file ends before it says it does: AVI and WAV announce their size, Ogg marks its last page.
-
-    MP4 and Matroska cut short show when they are opened or decoded.
-    """
-    if contents[:4] == b"RIFF":
-        announced = int.from_bytes(contents[4:8], "little")
-        if announced not in EMPTY_RIFF and announced + 8 > len(contents) + 1:  # some count a last byte of padding
-            raise ValueError(f"truncated: {len(contents):,} of {announced + 8:,} bytes")
-    if contents[:4] == b"OggS":
-        page = contents[contents.rfind(b"OggS") :]
-        sizes = page[27 : 27 + page[26]] if len(page) > 27 else b""
-        if not sizes or not page[5] & 4 or len(page) < 27 + len(sizes) + sum(sizes):
-            raise ValueError("truncated: its last page is missing")
+        raise ValueError(f"damaged, or no AVI, MP4, Matroska, WAV or Ogg file ({error.strerror})") from error
 
 
 def _refuse_long(seconds: float | Fraction) -> None:
@@ -176,28 +139,18 @@ def _refuse_long(seconds: float | Fraction) -> None:
         raise ValueError(f"lasts {float(seconds):,.0f} s, a clip at most {LONGEST}; cut it to its segment")
 
 
-def _first(container: Any, kind: str) -> Any:
-    """The first stream of a kind, "video" or "audio", that can be decoded."""
-    streams = (stream for stream in getattr(container.streams, kind) if stream.codec_context is not None)
-    return next(streams, None)
-
-
 def _decoded(container: Any, kind: str) -> Iterator[Any]:
-    """The frames of the first stream of a kind, as the decoder gives them; none without a stream.
+    """The frames of the first stream of a kind, "video" or "audio", that can be decoded; none without a stream.
 
     Raises:
         ValueError: if a frame is damaged or has no time stamp.
     """
-    stream = _first(container, kind)
-    if stream is None:
-        return
-    stream.codec_context.thread_count = 1  # files are read side by side, in processes
-    for frame in container.decode(stream):
-        if frame.is_corrupt:
-            raise ValueError(f"damaged {kind} at {float(frame.time or 0):.2f} s; truncated?")
-        if frame.pts is None:
-            raise ValueError(f"a frame of its {kind} has no time stamp")
-        yield frame
+    for stream in [stream for stream in getattr(container.streams, kind) if stream.codec_context is not None][:1]:
+        stream.codec_context.thread_count = 1  # files are read side by side, in processes
+        for frame in container.decode(stream):
+            if frame.is_corrupt or frame.pts is None:
+                raise ValueError(f"damaged {kind} at {float(frame.time or 0):.2f} s; truncated?")
+            yield frame
 
 
 # Pictures
@@ -208,8 +161,8 @@ def width(size: int) -> int:
     return size * 4 // 3
 
 
-def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fraction, int]:
-    """Decode the pictures of a file: (F, size, 4/3 size, 3) uint8, and start, end and number as `shown`.
+def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fraction]:
+    """Decode the pictures of a file: (F, size, 4/3 size, 3) uint8, with start and end as `shown`.
 
     Raises:
         ValueError: if there are none, one of them is damaged, or the file is no clip.
@@ -218,32 +171,33 @@ def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fra
         usual = 1 / Fraction(next((stream.average_rate for stream in container.streams.video), None) or RATE)
         timed = ((frame.pts * frame.time_base, frame.duration * frame.time_base if frame.duration else usual, frame)
                  for frame in _decoded(container, "video"))
-        frames, start, end, count = shown(in_order(timed), _fitter(size))
+        frames, start, end = shown(in_order(timed), _fitter(size))
     if not frames:
         raise ValueError("holds no pictures that can be decoded; truncated?")
-    return np.stack(frames), start, end, count
+    return np.stack(frames), start, end
 
 
 def shown(
     timed: Iterable[tuple[Fraction, Fraction, Picture]], convert: Callable[[Picture], Any]
-) -> tuple[list, Fraction, Fraction, int]:
+) -> tuple[list, Fraction, Fraction]:
     """Choose pictures by the rule above, of presentation times that do not fall, durations in seconds, and pictures.
 
-    Returns the chosen ones, one per tenth of a second, each converted once; the time of the first picture, the end of
-    the last, their number.
+    Returns the chosen ones, one per tenth of a second, each converted once; the time of the first picture and the end
+    of the last.
 
     Raises:
         ValueError: if they last longer than a clip may.
     """
-    pictures, start, end, count = [], Fraction(0), Fraction(0), 0
+    pictures: list[Any] = []
+    start, end = None, Fraction(0)
     for (time, duration, picture), following in itertools.pairwise(itertools.chain(timed, [None])):
-        start = start if count else time
-        end, count = following[0] if following else time + duration, count + 1
+        start = time if start is None else start
+        end = following[0] if following else time + duration
         _refuse_long(end - start)
         missing = math.ceil((end - start) * RATE) - len(pictures)
         if missing > 0:
             pictures += [convert(picture)] * missing
-    return pictures, start, end, count
+    return pictures, start or Fraction(0), end
 
 
 def in_order(timed: Iterable[tuple[Fraction, Fraction, Picture]]) -> Iterator[tuple[Fraction, Fraction, Picture]]:
@@ -290,7 +244,7 @@ def read_sound(contents: bytes) -> Track | None:
     Where time stamps jump ahead there is silence; where they jump back the later sound counts.
 
     Raises:
-        ValueError: if it is damaged, or the file is no clip.
+        ValueError: if it is damaged, changes its form on the way, or the file is no clip.
     """
     import av
 
@@ -306,23 +260,18 @@ def read_sound(contents: bytes) -> Track | None:
             stamped = round((frame.time - float(start)) * rate)
             if abs(stamped - here) > JUMP * rate:
                 here = max(0, stamped)
-            try:
-                channels = [part.to_ndarray() for part in converter.resample(frame)]
-            except ValueError as error:
-                raise ValueError("the rate, channels or format of its sound change on the way") from error
-            for part in channels:
+            for part in converter.resample(frame):
                 with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found when all is read
-                    blocks.append((here, part.mean(axis=0)))
-                here += part.shape[1]
+                    blocks.append((here, part.to_ndarray().mean(axis=0)))
+                here += part.samples
             _refuse_long(here / rate)
     if not any(len(block) for _, block in blocks):
         return None
     samples = np.zeros(max(place + len(block) for place, block in blocks), dtype=np.float32)
     for place, block in blocks:
         samples[place : place + len(block)] = block
-    loud = np.flatnonzero(~(np.abs(samples) <= LOUDEST))  # or not a number
-    if len(loud):
-        raise ValueError(f"a sample of its sound, at {loud[0] / rate:.2f} s, is {samples[loud[0]]:g}; full scale is 1")
+    if not np.abs(samples).max() <= LOUDEST:  # or not a number
+        raise ValueError(f"its sound has samples that are not finite or above {LOUDEST}; full scale is 1")
     return Track(samples, rate, start)
 
 

@@ -2,12 +2,12 @@
 
 A list is found by its name, however deep below the data set's folder it lies. Clips are known by a name that their file
 has too: its stem for UCF101, HMDB51 and Kinetics, fold, recording and take for ESC-50, the first 11 characters for
-AudioSet. A line that is not as it should be is refused with its file and number (ValueError), and a list that is needed
-and not there by its name (FileNotFoundError).
+AudioSet. A line that is not as it should be is refused by its number (ValueError), a list that is not there by its name
+(FileNotFoundError).
 """
 
 import csv
-import re
+import itertools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -48,16 +48,14 @@ class Layout(NamedTuple):
 
 def ucf101(texts: Texts) -> Listing:
     """`classInd.txt`, `trainlist01.txt`, `testlist01.txt` and so on to 03, with either kind of line end."""
-    numbers = _words(texts, "classInd.txt", rf"(?P<number>{NUMBER}) (?P<kind>\S+)", "a number and a class")
-    classes, lists = _classes(numbers), []
-    numbers = dict(zip(numbers.kind, numbers.number.astype(int), strict=True))
-    for column in ("list1", "list2", "list3"):
-        for part, number in (("train", rf" (?P<number>{NUMBER})"), ("test", "")):
-            file = f"{part}{column[:-1]}0{column[-1]}.txt"
-            rows = _words(texts, file, rf"(?P<kind>\S+)/(?P<name>[^/\s]+)\.avi{number}", "CLASS/CLIP.avi, as announced")
-            stated = rows.number.astype(int) if part == "train" else rows.kind.map(numbers)
-            _require(rows.kind.isin(classes) & (stated == rows.kind.map(numbers)), rows, "of a class of classInd.txt")
-            lists.append(rows.assign(column=column, value=part))
+    rows = _words(texts, "classInd.txt", rf"(?P<number>{NUMBER}) (?P<kind>\S+)", "a number and a class")
+    classes, lists = _classes(rows), []
+    for number in "123":
+        for part in ("train", "test"):
+            rows = _words(texts, f"{part}list0{number}.txt", rf"(?P<kind>\S+)/(?P<name>[^/\s]+)\.avi( {NUMBER})?",
+                          "CLASS/CLIP.avi, as announced")
+            _require(rows.kind.isin(classes), rows, "of a class of classInd.txt")
+            lists.append(rows.assign(column=f"list{number}", value=part))
     return _selected(lists, classes, "")
 
 
@@ -67,24 +65,23 @@ def hmdb51(texts: Texts) -> Listing:
     if not classes:
         raise FileNotFoundError("none of its lists such as brush_hair_test_split1.txt is there")
     lists = []
-    for kind in classes:
-        for number in "123":
-            rows = _words(texts, f"{kind}_test_split{number}.txt", r"(?P<name>\S+)\.avi (?P<value>[012])",
-                          "CLIP.avi and 0, 1 or 2")
-            lists.append(rows.assign(kind=kind, column=f"id{number}", value=rows.value.astype(int)))
+    for kind, number in itertools.product(classes, "123"):
+        rows = _words(texts, f"{kind}_test_split{number}.txt", r"(?P<name>\S+)\.avi (?P<value>[012])",
+                      "CLIP.avi and 0, 1 or 2")
+        lists.append(rows.assign(kind=kind, column=f"id{number}", value=rows.value.astype(int)))
     return _selected(lists, classes, 0)
 
 
 def esc50(texts: Texts) -> Listing:
     """`esc50.csv`. ESC-10 are the clips whose column `esc10` is true; their labels are those of ESC-50."""
-    rows = _table(texts, "esc50.csv", {"filename": r".+\.wav", "fold": NUMBER, "target": NUMBER, "category": ".+",
-                                       "esc10": "(?i:true|false)"})
+    rows = _table(texts, "esc50.csv", {"filename": rf"{ESC_CLIP}.*\.wav", "fold": NUMBER, "target": NUMBER,
+                                       "category": ".+", "esc10": "(?i:true|false)"})
     rows = rows.rename(columns={"target": "number", "category": "kind"})
-    rows["name"] = rows.filename.str.removesuffix(".wav").str.extract(f"^({ESC_CLIP})", expand=False)
-    _require(rows.name.notna() & ~rows.name.duplicated(), rows, "a clip that is not listed before")
-    classes = _classes(rows)
-    clips = rows.assign(fold=rows.fold.astype(int), esc10=rows.esc10.str.lower() == "true", seconds=5.0)
-    return _listing(clips, classes, ["fold", "esc10"])
+    clips = rows.assign(
+        name=rows.filename.str.removesuffix(".wav").str.extract(f"^({ESC_CLIP})", expand=False),
+        fold=rows.fold.astype(int), esc10=rows.esc10.str.lower() == "true", seconds=5.0,
+    )
+    return _listing(clips, _classes(rows), ["fold", "esc10"])
 
 
 def kinetics(texts: Texts, only: tuple[str, ...] | None = None) -> Listing:
@@ -94,11 +91,9 @@ def kinetics(texts: Texts, only: tuple[str, ...] | None = None) -> Listing:
     its first class and part, in that order of the lists. Only clips of some classes belong to the set, by default all.
     """
     patterns = {"youtube_id": ".*", "time_start": SECONDS, "time_end": SECONDS}
-    lists = [_table(texts, f"{part}.csv", patterns).assign(part=part)
-             for part in ("train", "val", "test") if f"{part}.csv" in texts]
-    if not lists:
-        raise FileNotFoundError("none of its lists train.csv, val.csv, test.csv is there")
-    rows = _lasting(pd.concat(lists, ignore_index=True).rename(columns={"time_start": "start", "time_end": "end"}))
+    rows = _together({f"{part}.csv": part for part in ("train", "val", "test")}, texts,
+                     lambda file: _table(texts, file, patterns).rename(columns={"time_start": "start",
+                                                                               "time_end": "end"}))
     rows["kind"] = rows.label.fillna("").str.strip() if "label" in rows else ""
     rows["name"] = [f"{clip}_{int(start):06d}_{int(end):06d}"
                     for clip, start, end in zip(rows.youtube_id, rows.start, rows.end, strict=True)]
@@ -119,22 +114,12 @@ def kinetics_sound(texts: Texts) -> Listing:
 def audioset(texts: Texts) -> Listing:
     """`balanced_train_segments.csv`, `unbalanced_train_segments.csv` and `eval_segments.csv`, those that are there.
 
-    Three lines that begin with #, then `YTID, start_seconds, end_seconds, "labels"`. A segment has several labels, and
+    Lines that begin with #, then `YTID, start_seconds, end_seconds, "labels"`. A segment has several labels, and
     pre-training uses none: there are no classes here.
     """
-    lists = []
-    for file in filter(texts.get, AUDIOSET_LISTS):
-        rows = _words(texts, file, rf'(?P<name>\S{{11}}), (?P<start>{SECONDS}), (?P<end>{SECONDS}), "[^"]*"|#.*',
-                      'a YTID, start, end and "labels"')
-        announced = re.search(r"num_segs=(\d+)", texts[file])
-        rows = rows[rows.name.notna()].assign(part=AUDIOSET_LISTS[file])
-        if announced and int(announced[1]) != len(rows):
-            raise ValueError(f"{file} has {len(rows):,} segments and announces {int(announced[1]):,}; fetch it again")
-        lists.append(rows)
-    if not lists:
-        raise FileNotFoundError(f"none of its lists {', '.join(AUDIOSET_LISTS)} is there")
-    rows = _lasting(pd.concat(lists, ignore_index=True))
-    _require(~rows.name.duplicated(), rows, "of a recording that is not listed before")
+    pattern = rf'(?P<name>\S{{11}}), (?P<start>{SECONDS}), (?P<end>{SECONDS}), "[^"]*"|#.*'
+    rows = _together(AUDIOSET_LISTS, texts,
+                     lambda file: _words(texts, file, pattern, 'a YTID, start, end and "labels"').dropna())
     return _listing(rows.assign(kind=""), (), ["part"])
 
 
@@ -151,19 +136,16 @@ LAYOUTS = {
 
 def check(name: str, listing: Listing) -> None:
     """Raise ValueError unless the lists of a data set name as many clips and classes as its manifest declares."""
-    advice = "fetch the official lists, or accept these: --subset"
     for key, split in load_manifest(name).splits.items():
         counts = {part: int(mask.sum()) for part, mask in split.masks(listing.clips).items()}
         counts |= {"unused": len(listing.clips) - sum(counts.values()), "classes": len(listing.classes)}
-        check_counts(f"{name}, {key}, by its lists", counts, split.expect, advice)
-    without = sorted(set(range(len(listing.classes))) - set(listing.clips.label))
-    if without:
-        raise ValueError(f"{name}: the lists have no clip of {', '.join(listing.classes[label] for label in without)}; "
-                         f"{advice}")
+        check_counts(f"{name}, {key}, by its lists", counts, split.expect,
+                     "fetch the official lists, or accept these: --subset")
 
 
 def _listing(rows: DataFrame, classes: tuple[str, ...], columns: list[str]) -> Listing:
     """The listing of rows with a `name`, its class as `kind`, "" where there is none, and columns of splits."""
+    _require(~rows.name.duplicated(), rows, "of a clip that is not listed before")
     numbers = {kind: number for number, kind in enumerate(classes)} | {"": -1}
     rows = rows.assign(label=rows.kind.map(numbers).astype(np.int64), seconds=rows.get("seconds", np.nan))
     return Listing(rows.set_index("name")[["label", "seconds", *columns]].sort_index(), classes)
@@ -172,32 +154,32 @@ def _listing(rows: DataFrame, classes: tuple[str, ...], columns: list[str]) -> L
 def _selected(lists: list[DataFrame], classes: tuple[str, ...], unlisted: object) -> Listing:
     """The listing of lists of clips with a `kind` and the `value` that a column of splits has there."""
     rows = pd.concat(lists, ignore_index=True)
-    new = ~rows.duplicated(["name", "column"]) & (rows.kind == rows.groupby("name").kind.transform("first"))
-    _require(new, rows, "a clip that is not listed before in this split, or of another class")
+    _require(~rows.duplicated(["name", "column"]), rows, "of a clip that is not listed before in this split")
     columns = rows.pivot(index="name", columns="column", values="value").fillna(unlisted).astype(type(unlisted))
     kinds = rows.drop_duplicates("name").set_index("name").kind
     return _listing(columns.assign(kind=kinds).reset_index(), classes, list(columns))
 
 
-def _classes(rows: DataFrame) -> tuple[str, ...]:
-    """The classes `kind` in the order of their `number`."""
-    pairs = rows.assign(number=rows.number.astype(int)).drop_duplicates(["number", "kind"])
-    _require(~pairs.number.duplicated() & ~pairs.kind.duplicated(), pairs, "a class with one number, no other's")
-    return tuple(pairs.sort_values("number").kind)
-
-
-def _lasting(rows: DataFrame) -> DataFrame:
-    """The rows with `start` and `end` as numbers, and the `seconds` between them."""
-    rows = rows.astype({"start": float, "end": float})
+def _together(parts: Mapping[str, str], texts: Texts, read: Callable[[str], DataFrame]) -> DataFrame:
+    """The rows of those lists that are there, with their `part`, `start` and `end` as numbers, and `seconds`."""
+    lists = [read(file).assign(part=part) for file, part in parts.items() if file in texts]
+    if not lists:
+        raise FileNotFoundError(f"none of its lists {', '.join(parts)} is there")
+    rows = pd.concat(lists, ignore_index=True).astype({"start": float, "end": float})
     _require(rows.start < rows.end, rows, "of a clip that ends after its start")
     return rows.assign(seconds=rows.end - rows.start)
+
+
+def _classes(rows: DataFrame) -> tuple[str, ...]:
+    """The classes `kind` in the order of their `number`."""
+    return tuple(rows.assign(number=rows.number.astype(int)).drop_duplicates("kind").sort_values("number").kind)
 
 
 def _lines(texts: Texts, file: str) -> DataFrame:
     """The lines of a list that are not blank: file, line, text."""
     if file not in texts:
         raise FileNotFoundError(f"its list {file} is not there")
-    lines = [(file, number, text.strip()) for number, text in enumerate(texts[file].split("\n"), 1) if text.strip()]
+    lines = [(file, number, text.strip()) for number, text in enumerate(texts[file].splitlines(), 1) if text.strip()]
     return DataFrame(lines, columns=["file", "line", "text"])
 
 
@@ -209,18 +191,10 @@ def _words(texts: Texts, file: str, pattern: str, should: str) -> DataFrame:
     return rows.join(words.str.extract(f"^(?:{pattern})$"))
 
 
-def _values(line: str) -> list[str]:
-    """The values of one line of a table, none where a quotation in it does not end."""
-    try:
-        return next(csv.reader([line], strict=True, skipinitialspace=True))
-    except csv.Error:
-        return []
-
-
 def _table(texts: Texts, file: str, patterns: Mapping[str, str]) -> DataFrame:
     """The lines of a table below its header and their columns, of which some should match patterns."""
     rows = _lines(texts, file)
-    values = [_values(line) for line in rows.text]
+    values = [next(csv.reader([line], skipinitialspace=True)) for line in rows.text]
     header = values[0] if values else []
     if wrong := [column for column in patterns if header.count(column) != 1]:
         raise ValueError(f"{file} lacks the columns {', '.join(wrong)}, or has them twice; fetch it again")
