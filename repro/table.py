@@ -59,7 +59,7 @@ class Data(Protocol):
 
 
 def nothing(*about: Any) -> Any:
-    """Of a study that has nothing to check, to notice or to add."""
+    """Of a study that has nothing to check or to add."""
     return ()
 
 
@@ -79,7 +79,6 @@ class Study:
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
-        notice: of a recipe, a line that users read before it is trained, if any.
         check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
         constants: of a recipe, what no field of it holds: (name, value, source).
     """
@@ -94,7 +93,6 @@ class Study:
     probe: Callable[[Any], dict[str, float]] | None = None
     version: int
     evaluation: int
-    notice: Callable[[Any], str] = nothing
     check: Callable[[Any, torch.device], None] = nothing
     constants: Callable[[Any], Rows] = nothing
 
@@ -585,8 +583,6 @@ def run_table(
     cells = table.cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
     where, store = devices.resolve(device), Store(manifest.runs_root())
     pool = pool_of(engine, workers, cells, where)
-    for line in dict.fromkeys(filter(None, (table.study.notice(cell.recipe) for cell in cells))):
-        tqdm.write(line, file=sys.stderr)
     missing = any(store.run(cell).result is None for cell in cells)
     if missing and cells[0].recipe.precision == "auto" and devices.first():
         tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)

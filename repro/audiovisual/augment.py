@@ -23,10 +23,7 @@ def at_random(view: Tensor, size: int, greyscale: float, *, generator: torch.Gen
     Returns:
         Of clips (n, 3, F, size, size) float32.
 
-    Raises:
-        ValueError: if the frames are smaller than the crop.
-
-    Source: CM-ACC, Sec. 4; the probability of a flip is assumed.
+    Source: CM-ACC, Sec. 4.
     """
     if view.ndim == 5:
         chance = torch.rand(4, len(view), generator=generator, device=generator.device).to(view.device)
@@ -46,9 +43,7 @@ def centred(view: Tensor, size: int) -> Tensor:
 
 def cropped(clips: Tensor, rows: Tensor, columns: Tensor, flip: Tensor, grey: Tensor, size: int) -> Tensor:
     """Clips as `at_random` makes them, by first row and column of each (n,), and whether to flip and grey it (n,)."""
-    count, channels, frames, height, width = clips.shape
-    if min(height, width) < size:
-        raise ValueError(f"size={size} exceeds the frames of {height} x {width} pixels; lower it")
+    count, channels, frames, _, width = clips.shape
     side = torch.arange(size, device=clips.device)
     rows = rows.unsqueeze(1) + side                                                                       # (n, size)
     columns = columns.unsqueeze(1) + torch.where(flip.unsqueeze(1), side.flip(0), side)
@@ -62,11 +57,8 @@ def cropped(clips: Tensor, rows: Tensor, columns: Tensor, flip: Tensor, grey: Te
 def warped(pictures: Tensor, *, generator: torch.Generator) -> Tensor:
     """Pictures (n, H, W) float32, each changed by a small random affine map of its own, zero beyond their edges.
 
-    To the identity's four entries independent uniform numbers of up to 0.2 are added, which turn, shear and scale by up
-    to some 11 degrees and 20 percent; the shift is up to 15 percent of half a side along each axis.
-
-    Args:
-        generator: on any device; draws 6 n numbers.
+    To the identity's entries uniform numbers of up to 0.2 are added, which turn, shear and scale by up to some 11
+    degrees and 20 percent; the shift is up to 15 percent of half a side. The generator, on any device, draws 6 n.
     """
     if not len(pictures):
         return pictures

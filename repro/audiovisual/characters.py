@@ -5,9 +5,7 @@
 
 The printed set gives every cell an alphabet of its own and draws all pairs uniformly. Options make of it a set with
 fewer or more categories, redundant, or with frequent and rare ones; and they say which views of a pair training sees.
-
-A grid of n characters has floor(sqrt(n)) rows and as few columns as hold them; 5 and 7 characters leave the last cell
-empty. x and y share the characters and nothing else: I(x; y) is the sum of the logarithms of the alphabets' sizes.
+x and y share the characters and nothing else: I(x; y) is the sum of the logarithms of the alphabets' sizes.
 
 Source: CM-ACC, Fig. 3a; Ozair et al. 2019.
 """
@@ -54,9 +52,7 @@ class Drawings(NamedTuple):
 
 
 def digits() -> Drawings:
-    """The 1,797 digits of scikit-learn, 8 x 8 pixels.
-
-    Of the drawings of each digit, in their order, 16 of 20 are for training, 2 for validation and 2 held out.
+    """The 1,797 digits of scikit-learn, 8 x 8 pixels; in their order 16 of 20 are for training, 2 for validation.
 
     Source: the test half of the UCI set `optdigits` (Alpaydin and Kaynak 1998).
     """
@@ -107,11 +103,10 @@ def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Draw
 
 
 def area_average(picture: np.ndarray, side: int) -> np.ndarray:
-    """A picture of 0 and 1 in `side` x `side` pixels, each the mean over the rectangle that it covers.
+    """A picture of 0 and 1 in `side` x `side` pixels, each 255 times the mean over the rectangle that it covers.
 
-    A pixel on the border of two rectangles counts in both, by the share of it that lies in each, so that no stroke is
-    missed and none is given more weight than another. The means times 255 are rounded; all sums are of whole numbers:
-    every machine gives the same.
+    A pixel on the border of two rectangles counts in both by its shares. All sums are of whole numbers: every machine
+    gives the same.
     """
     sums = picture
     for length in picture.shape:  # a rectangle is `length` parts high when every pixel is cut into `side` of them
@@ -123,9 +118,9 @@ def area_average(picture: np.ndarray, side: int) -> np.ndarray:
 class Characters:
     """Pairs of grids, composed from their drawings whenever they are asked for.
 
-    The pairs fall into four lots. New pairs of drawings known from training are `test`; `held_out` is a second test,
-    whose drawings nothing else shows, as is `validation`, to choose settings by. Labels and lots stay on the CPU, the
-    other tensors are on the device of the set.
+    The pairs fall into four lots: `test` are new pairs of drawings known from training; `held_out`, a second test, and
+    `validation`, to choose settings by, show drawings of their own. Labels and lots stay on the CPU, the other tensors
+    are on the device of the set.
     """
 
     name: str                                  # of the data set
@@ -170,17 +165,16 @@ class Characters:
         return torch.ones(len(self.labels), dtype=torch.bool)
 
     def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
-        """One grid of each item of `index` (m,): as drawn for its pair, or as `redrawn` and `augmented` say.
+        """One grid of each item of `index` (m,), x as "video" or y as "audio": as drawn for its pair, or drawn anew.
 
-        Modality "video" is x, "audio" is y. A grid is (1, rows * cell, columns * cell) float32 in [0, 1], on the device
-        of the set; the index is on the CPU, the generator on any device.
+        A grid is (1, rows * cell, columns * cell) float32 in [0, 1], on the device of the set; the index is on the CPU,
+        the generator on any device.
         """
         return self._shown(self._drawn(modality, index, generator), generator if self.augmented else None)
 
     def pair(self, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """x and y of each item, as `view` gives them."""
-        x, y = (self.view(modality, index, generator) for modality in MODALITIES)
-        return x, y
+        return self.view("video", index, generator), self.view("audio", index, generator)
 
     def twins(self, modality: str, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Two grids of each item, the first as `view` gives it. Of the second, `other_view` says:
@@ -188,10 +182,7 @@ class Characters:
         - "affine": the same drawings, every cell changed by `augment.warped`. It needs no labels.
         - "drawing": the same characters in other drawings of the same part, for an item always the same ones (unless
           the set is redrawn).
-        - "characters": the same characters in other drawings of the same part, drawn anew every time. Who knows that
-          drawings show the same character knows its label.
-
-        Every cell's other drawing is drawn uniformly, and independently of the other cells.
+        - "characters": likewise, drawn anew every time. Who knows that two show the same character knows its label.
         """
         other = drawn = self._drawn(modality, index, generator)
         if self.other_view != "affine":
@@ -205,8 +196,7 @@ class Characters:
         return shown, self._shown(other, generator if changed else None)
 
     def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
-        """The grid of each item as drawn for its pair, (m, windows, 1, height, width); a grid has no time, so every
-        window is the same."""
+        """The grid of each item as drawn for its pair, (m, windows, 1, height, width); all windows are the same."""
         shown = self._shown(self._drawn(modality, index))
         return shown.unsqueeze(1).expand(-1, windows, -1, -1, -1)
 
@@ -241,38 +231,26 @@ class Characters:
 
 
 def _numbers(like: Tensor, generator: torch.Generator) -> Tensor:
-    """Random whole numbers, so large that what they leave when divided is as good as uniform; where they are drawn."""
+    """Random whole numbers, so large that what they leave when divided is as good as uniform."""
     return torch.randint(2**62, like.shape, generator=generator, device=generator.device)
 
 
 def grid(cells: int) -> tuple[int, int]:
-    """Rows and columns of a grid: (1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (2, 3), (2, 4), (2, 4), (3, 3) from 1 to 9.
-
-    The fewest pixels that are not a long strip; a grid of one size for all would make one character cost as nine.
-    """
+    """Rows and columns of a grid: the fewest pixels that are no long strip; of 5 and 7 the last cell is empty."""
     rows = math.isqrt(cells)
     return rows, math.ceil(cells / rows)
 
 
 def load(
-    name: str,
-    root: str | Path | None = None,
-    *,
-    characters: int = 9,
-    pairs: int = 50_000,
-    categories: int = 0,
-    distinct: int = 0,
-    frequency: str = "balanced",
-    redrawn: bool = False,
-    view: str = "affine",
-    augmented: bool = False,
-    test_pairs: int = 10_000,
+    name: str, root: str | Path | None = None, *, characters: int = 9, pairs: int = 50_000, categories: int = 0,
+    distinct: int = 0, frequency: str = "balanced", redrawn: bool = False, view: str = "affine",
+    augmented: bool = False, test_pairs: int = 10_000,
 ) -> Characters:
     """Load pairs of grids.
 
-    The drawings of a character are split: of 20, in the order of the source, 16 for training, 2 for validation, 2 held
-    out. Omniglot's 20 drawings are by 20 people, and within an alphabet the number stands for the person (it explains
-    about a third of the variance of height and of ink), so that held-out drawings are by people nobody trained on.
+    Of 20 drawings of a character, in the order of the source, 16 are for training, 2 for validation, 2 held out.
+    Omniglot's 20 drawings are by 20 people, and within an alphabet the number stands for the person (it explains about
+    a third of the variance of height and of ink), so that held-out drawings are by people nobody trained on.
 
     Pairs are drawn uniformly and may repeat, but no pair of `test` is among the training pairs (unless these are
     redrawn). What makes training pairs redundant or some of them rare leaves the other lots as they are.
@@ -375,7 +353,7 @@ def _zipf(amount: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _renew(labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: list[bytes]) -> None:
-    """Replace the pairs that are among those seen by newly drawn ones."""
+    """Replace the pairs that are among those seen, in place, by newly drawn ones."""
     known, again = set(seen), np.arange(len(labels))
     for _ in range(ROUNDS):
         again = again[[key in known for key in _keys(drawn[:, again])]]
@@ -387,5 +365,4 @@ def _renew(labels: np.ndarray, drawn: np.ndarray, draw: Draw, seen: list[bytes])
 
 
 def _keys(drawn: np.ndarray) -> list[bytes]:
-    """What tells pairs of drawings (2, n, cells) apart."""
     return [pair.tobytes() for pair in drawn.transpose(1, 0, 2)]

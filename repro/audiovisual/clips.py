@@ -58,12 +58,9 @@ class Clips:
         return self._lengths((modality,), torch.arange(len(self))) > 0
 
     def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
-        """A window of each item, its start uniform among those possible.
+        """A window of each item of `index` (m,) int64, its start uniform among those possible.
 
-        Args:
-            modality: "video" or "audio".
-            index: (m,) int64 on the CPU; an item may be there several times, each with a window of its own.
-            generator: of the CPU; draws m numbers.
+        Index and generator, which draws m numbers, are on the CPU.
 
         Returns:
             Where the set is: (m, 3, window, H, W) uint8, or (m, bands, window * rows_per_frame) float32.
@@ -84,11 +81,7 @@ class Clips:
         return self.view(modality, index, generator), self.view(modality, index, generator)
 
     def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
-        """Windows without randomness: one in the middle, or several evenly spread from the first to the last.
-
-        Returns:
-            (m, windows, ...) with the remaining axes of `view`.
-        """
+        """(m, windows, ...) as of `view`: one window in the middle, or several, from the first to the last, evenly."""
         lengths = self._lengths((modality,), index, needed=True)
         latest = (lengths - self.window).clamp(min=0)[:, None]
         starts = latest // 2 if windows == 1 else latest * torch.arange(windows) // (windows - 1)
@@ -103,8 +96,7 @@ class Clips:
         return dataclasses.replace(self, frames=self.frames.to(device), mel=self.mel.to(device), streamed=False)
 
     def _lengths(self, modalities: tuple[str, ...], index: Tensor, needed: bool = False) -> Tensor:
-        """(m,) whole frames for which the items of `index` (m,) have all modalities, at least 1 where they are needed.
-        """
+        """(m,) whole frames for which items (m,) have all modalities, at least 1 where they are needed."""
         shortest = torch.full((len(index),), 2**62)
         for modality in modalities:
             video = choose("modality", modality, MODALITIES) == "video"

@@ -13,16 +13,13 @@ def expected_categories(shares: ArrayLike, draws: int, population: float = math.
 
         sum_c 1 - prod_{i < M} (1 - p_c N / (N - i)),   of infinitely many items sum_c 1 - (1 - p_c)^M
 
-    A category's factor is the share of the others among the N - i items that are left; the product is the
-    hypergeometric probability of drawing none.
-
     Args:
         shares: (C,) share p_c of every category among the items, from 0 to 1; those of no category are left out.
         draws: M, from 0.
-        population: N, items there are; infinite by default, where it makes no difference whether draws are replaced.
+        population: N, items there are.
 
     Returns:
-        From 0 to min(C, M); C (1 - (1 - 1/C)^M) for C categories that are equally frequent among infinitely many items.
+        From 0 to min(C, M).
 
     Raises:
         ValueError: if draws exceed the population.
@@ -36,11 +33,7 @@ def expected_categories(shares: ArrayLike, draws: int, population: float = math.
 
 
 def uniform_draws(categories: Sequence[int] = (101, 51), draws: Sequence[int] = (32, 64, 128)) -> DataFrame:
-    """Distinct categories among M uniform draws from equally frequent ones.
-
-    Args:
-        categories: C; UCF101 has 101, of which about half have sound.
-        draws: M; by default those of CM-ACC's Figs. 2 and 4.
+    """Distinct categories among M uniform draws (Figs. 2 and 4) from C equally frequent ones (of UCF101, half audible).
 
     Returns:
         One row per pair: categories, draws, expected, and this in percent of the categories and of the draws.

@@ -26,15 +26,8 @@ Pairs = Clips | Characters  # items with two modalities, "video" and "audio", an
 
 
 def load(
-    name: str,
-    root: str | Path | None = None,
-    *,
-    window: int = 16,
-    size: int = 112,
-    split: str | None = None,
-    subset: bool = False,
-    redundancy: float = 0.5,
-    **grids: Any,
+    name: str, root: str | Path | None = None, *, window: int = 16, size: int = 112, split: str | None = None,
+    subset: bool = False, redundancy: float = 0.5, **grids: Any,
 ) -> Pairs:
     """Load a data set.
 
@@ -49,7 +42,6 @@ def load(
         **grids: options of grids of characters, see `characters.load`.
 
     Raises:
-        TypeError: if another set is given an option of grids of characters, or there is no such option.
         ValueError: if the name is unknown, an option is not among those allowed, or the files are damaged.
         FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared, naming the
             command that does it.
@@ -66,10 +58,7 @@ def load(
 
 
 def stored_size(size: int) -> int:
-    """Height of the stored pictures that a crop of `size` pixels is taken of: 64 for 56, 128 for 112, 256 for 224.
-
-    So a crop shows the same share of a picture, 58 %, at every resolution.
-    """
+    """Height of the stored pictures that a crop of `size` pixels, always 58 % of one, is taken of: 256 for 224."""
     return max(SIZES[0], size * ROOM[0] // ROOM[1])
 
 
@@ -86,9 +75,8 @@ def of_split(prepared: Prepared, split: str, window: int) -> Clips:
 def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
     """Indices of the pairs to train with: those of its training part with every modality that any item has.
 
-    Supervised training, which has an encoder and a classifier for each modality on its own, takes all that are labelled
-    and have the first modality; what lacks the other one counts in the first alone. Of more than `recipe.clips` so many
-    are drawn, in every cell the same ones of the same candidates.
+    Supervised training takes all that are labelled and have the first modality. Of more than `recipe.clips` so many are
+    drawn, in every cell the same ones of the same candidates.
 
     Raises:
         ValueError: if the data lacks what the method needs, has too few pairs for batch, dictionary and pool, or

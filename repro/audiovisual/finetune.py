@@ -18,15 +18,12 @@ OPTIMISER = torch.optim.Adam
 
 
 class FineTuner(Gatherer):
-    """A learner with a trained encoder of one modality and a new linear classifier.
+    """A learner with a copy of a trained encoder, with plain batch normalisation, and a new linear classifier.
 
     Args:
         recipe: whose `finetune_...` fields say how.
-        trunk: the encoder; copied, with plain batch normalisation.
         data: labelled recordings, whose windows are of `recipe.finetune_window` frames.
-        modality: "video" or "audio".
-        seed: of classifier, order and views.
-        device: where to train.
+        modality: "video" or "audio", of the encoder `trunk`.
         target, split: what the encoder is judged on, and in which of its splits, from 1.
 
     Raises:

@@ -26,8 +26,7 @@ Size = int | tuple[int, ...]  # of all axes, or of each
 def r3d18(width: int, channels: int, groups: int) -> nn.Sequential:
     """3D-ResNet-18: clips (N, channels, F, H, W) to features (N, width); 33.2 million parameters at width 512.
 
-    Where a stage begins, the shortcut is a 1x1x1 convolution ("type B"). Differs from torchvision's network of this
-    name by the stem, 7x7x7 with max-pooling.
+    Differs from torchvision's network of this name by the stem, 7x7x7 with max-pooling.
 
     Source: Hara et al. 2018; CM-ACC, released code.
     """
@@ -38,8 +37,7 @@ def r3d18(width: int, channels: int, groups: int) -> nn.Sequential:
 def r2plus1d18(width: int, channels: int, groups: int) -> nn.Sequential:
     """R(2+1)D-18: as `r3d18`, but no max-pooling, and every convolution in space, then in time: see `_factorised`.
 
-    Torchvision's network of this name has 31.3 million parameters, not 33.2, because there the first channels of a
-    stage, which are fewer, determine the channels in the middle of a block's second convolution too.
+    Torchvision's network of this name has fewer channels in the middle of a stage's second convolution.
 
     Source: Tran et al. 2018; CM-ACC, Table 4.
     """
@@ -52,8 +50,8 @@ def r2plus1d18(width: int, channels: int, groups: int) -> nn.Sequential:
 def audio18(width: int, channels: int, groups: int) -> nn.Sequential:
     """ResNet-18 with one-dimensional kernels: log-mel sound (N, bands, T) to features (N, width).
 
-    The bands are the channels of the first convolution. The paper is silent on batch normalisation of every band before
-    it and on the Xavier-normal start; the code's stages without stride, leaky ReLU and biases are no ResNet-18's.
+    Of the released code it has batch normalisation of every band before it and the Xavier-normal start, on which the
+    paper is silent; the code's stages without stride, leaky ReLU and biases are no ResNet-18's.
 
     Source: CM-ACC; its released code in an early state.
     """
@@ -63,15 +61,13 @@ def audio18(width: int, channels: int, groups: int) -> nn.Sequential:
 
 
 def small_video(width: int, channels: int, groups: int) -> nn.Sequential:
-    """Four convolutions over what moves in small clips (N, channels, F, H, W): the first in space alone, the others
-    also in time, half the resolution after each. 1.9 million multiplications for 8 frames of 24 pixels at width 128."""
+    """Four convolutions over what moves in small clips (N, channels, F, H, W), the first in space alone."""
     widths = (width // 16, width // 8, width // 4, width)
     return _initialised(Moving(), *_halving(3, groups, (1, 5, 5), (1, 2, 2), channels, widths), Mean())
 
 
 def small_audio(width: int, channels: int, groups: int) -> nn.Sequential:
-    """Four convolutions for short sounds (N, bands, T), 0.5 million multiplications for 64 rows of 32 bands at width
-    128; every band is normalised first, and each convolution halves the resolution."""
+    """Four convolutions for short sounds (N, bands, T); every band is normalised first."""
     widths = (width // 4, width // 2, width // 2, width)
     return _initialised(GhostBatchNorm1d(channels, groups), *_halving(1, groups, 5, 2, channels, widths), Mean())
 
@@ -79,9 +75,8 @@ def small_audio(width: int, channels: int, groups: int) -> nn.Sequential:
 def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
     """Four convolutions and a layer that reads where things are, for pictures (N, channels, H, W) of characters.
 
-    Each convolution halves the resolution; one position of the last map sees 33 pixels, a character. The map is
-    averaged within 3 x 3 regions, so that up to nine characters remain apart for a linear probe. About a million
-    multiplications for a character of 32 pixels at width 512.
+    One position of the last map sees 33 pixels, a character; it is averaged within 3 x 3 regions, so that up to nine
+    characters remain apart for a linear probe.
     """
     widths = (width // 32, width // 16, width // 8, width // 4)
     read = nn.Linear(REGIONS**2 * widths[-1], width, bias=False)
@@ -125,10 +120,7 @@ CONVOLUTIONS = {  # by the number of axes
 
 
 class Block(nn.Module):
-    """Two convolutions `wide` beside a shortcut, convolved with kernel 1 only where channels or resolution change.
-
-    Source: He et al. 2016.
-    """
+    """Two convolutions `wide` beside a shortcut, convolved with kernel 1 only where channels or resolution change."""
 
     def __init__(
         self, wide: Callable[..., nn.Module], axes: int, groups: int, inputs: int, outputs: int, stride: int
@@ -147,7 +139,7 @@ class Block(nn.Module):
 
 
 class Moving(nn.Module):
-    """Clips (N, C, F, H, W) less their mean frame: without what stands still, which says nothing about a motion."""
+    """Clips (N, C, F, H, W) less their mean frame, which says nothing about a motion."""
 
     def forward(self, clips: Tensor) -> Tensor:
         return clips - clips.mean(2, keepdim=True)
@@ -173,10 +165,7 @@ def _layers(axes: int, groups: int, kernel: Size, inputs: int, outputs: int, str
 
 
 def _factorised(groups: int, inputs: int, outputs: int, stride: int) -> nn.Sequential:
-    """A convolution in space and one in time, with about as many parameters as the 3x3x3 convolution they replace.
-
-    Source: Tran et al. 2018, section 3.5, for the channels in the middle.
-    """
+    """A convolution in space and one in time, with about as many parameters as the 3x3x3 convolution they replace."""
     middle = 27 * inputs * outputs // (9 * inputs + 3 * outputs)
     in_space = _layers(3, groups, (1, 3, 3), inputs, middle, (1, stride, stride))
     return nn.Sequential(*in_space, _convolution(3, (3, 1, 1), middle, outputs, (stride, 1, 1)))
@@ -221,8 +210,7 @@ class Encoder(nn.Module):
         trunk: one of `TRUNKS`; the functions of these names describe them.
         width: C, size of the features, a multiple of 32, to which other layers are in proportion (the papers' 512).
         channels: of the inputs: colours of a video or picture, mel bands of sound; by default the usual ones.
-        groups: of ghost batch normalisation, to which samples i mod groups belong while the encoder trains, all
-            processes together; 1 is plain batch normalisation.
+        groups: of ghost batch normalisation, to which samples i mod groups belong in training; 1 is the plain one.
 
     Raises:
         ValueError: if the trunk is another one, or width or groups are not such numbers.
@@ -242,11 +230,7 @@ class Encoder(nn.Module):
         return [layer for layer in self.layers.modules() if isinstance(layer, (nn.Linear, Convolution))][-1]
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Pooled features (N, C), in the precision they are computed in.
-
-        Args:
-            inputs: (N, channels, F, H, W) clips, (N, channels, T) sounds or (N, channels, H, W) pictures, as the trunk
-                takes them, normalised, of any length and size, in any memory format.
+        """Pooled features (N, C), in the precision they are computed in, of inputs as the trunk takes them.
 
         Raises:
             ValueError: if the encoder trains and N is no multiple of the groups.
@@ -274,8 +258,7 @@ class Encoder(nn.Module):
 def _pooled_inputs(layer: nn.Module, maps: Tensor) -> Tensor:
     """What a layer's output averaged over all positions is linear in: its inputs (N, e), averaged over them.
 
-    At least float32; of a convolution with k elements e = C k, in the order of its weights, and h with W h the mean of
-    what it makes of the maps (N, C, ...).
+    At least float32; of a convolution with k elements e = C k, in the order of its weights.
     """
     maps = maps.to(torch.promote_types(maps.dtype, torch.float32))
     if isinstance(layer, nn.Linear):
@@ -287,17 +270,13 @@ def _pooled_inputs(layer: nn.Module, maps: Tensor) -> Tensor:
 
 
 class Towers(nn.Module):
-    """The encoders of the two modalities and the layer that makes their features comparable.
+    """The encoders of the two modalities, `trunks`, and the layers that make their features comparable, `heads`.
 
     Args:
         video, audio: encoders of the first and the second modality.
-        embedding: d, size of the embeddings (512 is assumed: the paper gives none).
+        embedding: d, size of the embeddings.
         extra_layer: whether a fully connected layer follows each encoder. Without it the features are the embeddings,
             and d is their width.
-
-    Attributes:
-        trunks: the encoders by modality.
-        heads: the extra layers by modality, Linear(C, d), or Identity without them.
 
     Source: CM-ACC; Table 1 has rows with and without the extra layer.
     """
@@ -311,16 +290,11 @@ class Towers(nn.Module):
     def forward(self, modality: str, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Embeddings (N, d), not normalised, and the inputs (N, e) of the last layer, theta_last of the paper.
 
-        Both are at least float32. On the inputs rests the gradient embedding by which negatives are selected. The extra
-        layer is exact: embedding = W h + b for every row h of its inputs, which are the features. Without it theta_last
-        is the last layer of the encoder, in front of normalisation, nonlinearity and pooling. A pooled convolution is
-        linear in its pooled inputs, so that these are h, and the gradient k (sum_j r_j h_j)' keeps the form of the
-        paper's Eq. 5. What stands behind the layer lets the gradient pass as it is (assumed): taken along, distances
-        would cost as many times more as there are channels.
-
-        Args:
-            modality: "video" or "audio".
-            inputs: as an `Encoder` takes them.
+        Both are at least float32. On the inputs h rests the gradient embedding by which negatives are selected: with
+        the extra layer embedding = W h + b. Without it theta_last is the last layer of the encoder, in front of
+        normalisation, nonlinearity and pooling. A pooled convolution is linear in its pooled inputs, so that the
+        gradient k (sum_j r_j h_j)' keeps the form of the paper's Eq. 5. What stands behind the layer lets the gradient
+        pass as it is (assumed): taken along, distances would cost as many times more as there are channels.
         """
         trunk, head = self.trunks[modality], self.heads[modality]
         extra_layer = isinstance(head, nn.Linear)
@@ -333,12 +307,8 @@ class Towers(nn.Module):
 def crossed(towers: Towers) -> Towers:
     """The same encoders with their extra layers exchanged: what the crossed momentum encoder copies and follows.
 
-    The result shares all parameters with `towers`; nothing is copied, and it may be made anew for every update:
-
-        keys = MomentumEncoder(crossed(towers), momentum)       copies: FC(h_a) = FC(f_v), FC(h_v) = FC(f_a)
-        keys.update(crossed(towers))                            h_v <- f_v, h_a <- f_a, FC(h_a) <- FC(f_v), ...
-
-    where f are the query encoders, h the key encoders and <- is their exponential moving average.
+    All parameters are shared with `towers`. With f the encoders of queries, h those of keys and <- their exponential
+    moving average: h_v <- f_v, h_a <- f_a, FC(h_a) <- FC(f_v), FC(h_v) <- FC(f_a).
 
     Source: CM-ACC, momentum update of the extra layer.
     """

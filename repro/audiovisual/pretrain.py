@@ -30,10 +30,7 @@ OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
 class Gatherer(Learner):
     """A learner whose next batch, of data that are streamed, a thread gathers while the device trains.
 
-    Its state is as if none had been: until a batch is taken, the streams it was drawn from count as they were before.
-
-    Attributes:
-        gathering: the streams that `_gathered_batch` draws from.
+    Until a batch is taken, the streams `gathering`, which `_gathered_batch` draws from, count as they were before it.
     """
 
     recipe: AudioVisualRecipe
@@ -77,13 +74,9 @@ class Gatherer(Learner):
 
 
 class Pretrainer(Gatherer):
-    """Pre-training of the towers by the method of a recipe.
+    """Pre-training of the towers by the method of a recipe; `method="scratch"` gives untrained towers and no steps.
 
-    Args:
-        recipe: hyper-parameters; `method="scratch"` gives untrained towers and no steps.
-        data: the pairs. SMoCo and supervised training also take sets with one modality.
-        seed: of initialisation, order, views and selection. Equal seeds start from equal weights on every device.
-        device: where to train.
+    Equal seeds start from equal weights on every device.
 
     Attributes:
         modalities: those the data has and the method trains, in the order of `MODALITIES`.
@@ -91,7 +84,7 @@ class Pretrainer(Gatherer):
             negatives selected in this step come from, for both modalities.
 
     Raises:
-        ValueError: if the data lacks what the method needs, or has too few pairs for batch, dictionary and pool.
+        ValueError: as `members`.
 
     Source: CM-ACC, Algorithms 2 and 4.
     """
@@ -158,7 +151,7 @@ class Pretrainer(Gatherer):
         return torch.stack([values[name] for name in self.terms]).detach()
 
     def _supervised(self, index: Tensor, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The cross-entropy of labels, for each modality; of grids the mean over cells, of y too that of x's labels."""
+        """The cross-entropy of labels, for each modality; of grids the mean over cells."""
         losses = {}
         for modality, view in views.items():
             labels = self.data.labels[self._having(modality, index)].to(self.device, non_blocking=True)
@@ -169,7 +162,7 @@ class Pretrainer(Gatherer):
         return self._descended(losses)
 
     def _within_modalities(self, index: Tensor, views: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
-        """SMoCo: two views of one modality are query and key, for each modality on its own."""
+        """SMoCo: two views of one modality are query and key."""
         items, losses, keys = index.to(self.device, non_blocking=True), {}, {}
         for modality, (first, second) in views.items():
             embedding, _ = self._outputs(modality, self._augmented(first))
@@ -201,8 +194,8 @@ class Pretrainer(Gatherer):
     def _loss(self, modality: str, items: Tensor, embedding: Tensor, key: Tensor) -> Tensor:
         """InfoNCE of the queries' embeddings (N, d) with keys (N, d) and the dictionary of a modality.
 
-        Earlier keys of a query's own item, one of `items` (N,), are no negatives; where the recipe keeps them, of XMoCo
-        the key that has just entered still is none: it is the positive.
+        Earlier keys of a query's own item are no negatives; where the recipe keeps them, of XMoCo the key that has just
+        entered still is none: it is the positive.
         """
         entries = self.entries[modality]
         if self.recipe.own_excluded:
@@ -261,13 +254,10 @@ class Pretrainer(Gatherer):
         return torch.cat([self._keys(modality, self._augmented(view), shuffle=False) for view in views])
 
     def _outputs(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
-        """Of the queries' towers: embeddings (N, d), unfinished, and the inputs (N, e) of the last layer."""
         with self.autocast():
             return self.towers(modality, view)
 
     def _keys(self, modality: str, view: Tensor, *, shuffle: bool = True) -> Tensor:
-        """The momentum encoder's embeddings (N, d), made of the batch in random order if the recipe says so."""
-
         def encode(view: Tensor) -> Tensor:
             with self.autocast():
                 embedding, _ = self.keys(modality, view)
@@ -301,11 +291,11 @@ class Pretrainer(Gatherer):
         self.entries[modality].enqueue(items.unsqueeze(1))
 
     def _leader(self) -> nn.Module:
-        """What the momentum encoder follows: with an extra layer, that of the other modality (not in SMoCo)."""
+        """What the momentum encoder follows."""
         return crossed(self.towers) if self.crosses and self.recipe.extra_layer else self.towers
 
     def _gathered_batch(self) -> tuple[Tensor, dict[str, Any]]:
-        """Indices (N,) of the next batch and its views by modality, two each of SMoCo, none of what an item lacks."""
+        """Indices (N,) of the next batch and its views by modality, two each of SMoCo."""
         index = self.order.take()
         if self.crosses:
             return index, dict(zip(MODALITIES, self.data.pair(index, self.view_generator), strict=True))

@@ -107,13 +107,13 @@ def both(first: Callable[[Any], bool], second: Callable[[Any], bool]) -> Callabl
 
 
 def on_grids(recipe: Any) -> bool:
-    """Whether a recipe is on grids of characters, which are probed."""
+    """Whether a recipe is on grids of characters, which are probed; others are on clips, which are fine-tuned on."""
     return recipe.dataset in CHARACTERS
 
 
 def on_clips(recipe: Any) -> bool:
-    """Whether a recipe is on clips, which are fine-tuned on."""
-    return recipe.dataset not in CHARACTERS
+    """The opposite."""
+    return not on_grids(recipe)
 
 
 trains, contrasts, selects = of("supervised", *SELF_SUPERVISED), of(*SELF_SUPERVISED), of("cmacc")
@@ -130,7 +130,7 @@ class AudioVisualRecipe(Recipe):
     clips: int = setting(0, "assumed: pre-trained on so many, drawn at random once; 0, on all", least=0,
                          used=trains_on_clips)
     redundancy: float = setting(0.0, "assumed: near-duplicates and rare categories among the bundled clips", least=0,
-                                used=both(trains, lambda recipe: recipe.dataset == "synthetic"))
+                                most=0.999, used=both(trains, lambda recipe: recipe.dataset == "synthetic"))
     characters: int = setting(1, f"{PAPER}, Fig. 3a: cells of a grid, from 1 to 9", least=1, most=9, used=on_grids)
     pairs: int = setting(50_000, f"{PAPER}, Fig. 3a", least=1, used=on_grids)
     categories: int = setting(
@@ -201,21 +201,16 @@ class AudioVisualRecipe(Recipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         manifest.check_subset(self.dataset, self.subset)
-        if not self.redundancy < 1:
-            raise ValueError(f"redundancy={self.redundancy} should be between 0 and 1, and less than 1")
         if self.batch % self.groups:
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
-        for name, value in (("dictionary", self.dictionary), ("pool", self.pool)):
-            if value % self.batch:
-                near = max(1, round(value / self.batch)) * self.batch
-                raise ValueError(f"{name}={value} should be a multiple of batch={self.batch}, the number of items that "
-                                 f"are encoded at a time; take {near}")
+        for name in ("dictionary", "pool"):
+            if getattr(self, name) % self.batch:
+                raise ValueError(f"{name}={getattr(self, name)} should be a multiple of batch={self.batch}, the number "
+                                 "of items that are encoded at a time")
 
     @classmethod
     def parse(cls, name: str, given: Any) -> list[Any]:
-        """See `Recipe.parse`. A value of `targets` is a list of `TARGETS` itself: "ucf101+esc50,hmdb51" are two values,
-        the first stored as "ucf101,esc50".
-        """
+        """See `Recipe.parse`; "ucf101+esc50,hmdb51" are two values of `targets`, the first stored as "ucf101,esc50"."""
         if name != "targets":
             return super().parse(name, given)
         parts = (parse_names(name, str(part).replace("+", ","), TARGETS) for part in swept(given))
@@ -229,13 +224,12 @@ class AudioVisualRecipe(Recipe):
 def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """The printed and released values for a data set and a method; `changes` replace fields.
 
-    Dictionary and pool follow the batch, 30 and 300 times as many, unless given. That they do in Table 3 is assumed:
-    the paper prints K = 30 * 128 and N = 300 * 128 alone.
+    Dictionary and pool follow the batch, 30 and 300 times as many, unless given; for other batches than 128 assumed.
     """
     choose("dataset", dataset, DATA)
     choose("method", method, METHODS)
     values = {name: value for name, (value, _) in DATA[dataset].items()} | changes
-    if "batch" in values:  # assumed
+    if "batch" in values:
         values = {"dictionary": 30 * values["batch"], "pool": 300 * values["batch"]} | values
     return AudioVisualRecipe(dataset=dataset, method=method).replace(**values)
 

@@ -29,7 +29,7 @@ EVALUATION = 1  # raise when `measure` measures more, or otherwise
 class Sets(NamedTuple):
     """The pairs a recipe is pre-trained on, and its targets, recordings to fine-tune on, by name and split.
 
-    The name is that of the pairs, and says so if they, or a target, are a part of a distribution; the digest is of all.
+    The name is that of the pairs, and says if anything is a part of a distribution; the digest is of all.
     """
 
     name: str
@@ -43,15 +43,11 @@ def load(recipe: AudioVisualRecipe) -> Sets:
 
     Raises:
         ValueError: if the data are too few for the recipe, or it could not end for another reason.
-        FileNotFoundError: if a data set is not there, saying how to get it or, of a target, to do without.
+        FileNotFoundError: if a data set is not there, saying how to get it.
     """
-    pairs, targets = data_of(recipe), {}
+    pairs = data_of(recipe)
     members(recipe, pairs)
-    for name, split in targets_of(recipe):
-        try:
-            targets[name, split] = target_of(recipe, name, split)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{error}; or choose other targets than {name}") from error
+    targets = {(name, split): target_of(recipe, name, split) for name, split in targets_of(recipe)}
     sets = [pairs, *targets.values()]
     digests = dict.fromkeys(each.digest for each in sets)
     digest = pairs.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
@@ -67,14 +63,11 @@ def data_of(recipe: AudioVisualRecipe) -> Pairs:
     Raises:
         ValueError: if the recipe then asks for several splits, whose training parts differ.
     """
-    same = [(TARGETS[name], split) for name, split in targets_of(recipe) if TARGETS[name].dataset == recipe.dataset]
-    own = {target.splits[split - 1] for target, split in same}
+    own = {TARGETS[name].splits[split - 1] for name, split in targets_of(recipe)
+           if TARGETS[name].dataset == recipe.dataset}
     if len(own) > 1:
-        raise ValueError(
-            f"split={recipe.split} would test on recordings of {recipe.dataset} that are pre-trained on, which are "
-            f"those of one split's training part; choose one target of this set, and a split from 1 to "
-            f"{len(same[0][0].splits)}"
-        )
+        raise ValueError(f"split={recipe.split} would test on recordings of {recipe.dataset} that are pre-trained on; "
+                         "choose one target of this set, and one split")
     return _data(recipe, recipe.dataset, recipe.window, next(iter(own), None))
 
 
@@ -109,21 +102,10 @@ def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:
     return targets
 
 
-def trained_on(recipe: AudioVisualRecipe) -> str:
-    """How many clips the recipe pre-trains on, in words; nothing of characters, and of encoders from scratch."""
-    if recipe.dataset in CHARACTERS or recipe.method == "scratch":
-        return ""
-    data = data_of(recipe)
-    return f"{data.name}: {recipe.method} takes {len(members(recipe, data)):,} of {int(data.pretrain.sum()):,} clips"
-
-
 def learners(
     recipe: AudioVisualRecipe, data: Sets, seed: int, device: torch.device
 ) -> Iterator[Pretrainer | FineTuner]:
-    """What `fit` trains for a recipe: the pretrainer, then, of its encoders as they are by then, every fine-tuning.
-
-    Fine-tunings leave no checkpoint: a cell that is measured again repeats them, and trains no encoder anew.
-    """
+    """What `fit` trains for a recipe: the pretrainer, then, of its encoders as they are by then, every fine-tuning."""
     pretrainer = Pretrainer(recipe, data.pairs, seed, device)
     yield pretrainer
     for (name, split), recordings in data.targets.items():
@@ -136,9 +118,8 @@ def measure(learner: Pretrainer | FineTuner) -> dict[str, float]:
     """What a trained learner says of the encoders.
 
     Returns:
-        Of a fine-tuning, by the name of its target, the accuracy in percent. Of the pretrainer "trained_on", how many
-        pairs, or recordings with the one modality that is needed, were pre-trained on; of CM-ACC what `coverage` says,
-        and of grids of characters what `probe_characters` says.
+        Of a fine-tuning, by the name of its target, the accuracy in percent. Of the pretrainer "trained_on", the pairs
+        pre-trained on; of CM-ACC what `coverage` says, of grids of characters what `probe_characters` says.
     """
     if isinstance(learner, FineTuner):
         return {learner.target: learner.accuracy()}
@@ -156,9 +137,7 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
 
     Returns:
         categories_video, categories_audio: distinct categories, mean over all steps; items of none do not count.
-        expected: the same of the sampler "random", in closed form: of as many uniform draws from the pool, without
-            replacement, see `expected_categories`. What a dictionary excludes was drawn as uniformly, which changes
-            nothing unless a pair is in a pool twice.
+        expected: the same of uniform draws from the pool, without replacement, see `expected_categories`.
     """
     pairs, recipe = len(pretrainer.members), pretrainer.recipe
     frequencies = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount()[: pretrainer.kinds]
@@ -170,7 +149,7 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
 
 
 def probe_characters(pretrainer: Pretrainer) -> dict[str, float]:
-    """Linear probes of every cell's character on the frozen encoder of x; they draw from streams of their own.
+    """Linear probes of every cell's character on the frozen encoder of x.
 
     Returns:
         linear: accuracy in percent on new pairs of the drawings trained on, the mean over cells.
@@ -204,24 +183,23 @@ def _features(pretrainer: Pretrainer, lot: Tensor) -> Tensor:
 
 def constants(recipe: AudioVisualRecipe) -> Rows:
     """See `repro.table.Study`."""
-    assumed = "assumed: usual for Kinetics"
     rows = [optimiser(pretrain.OPTIMISER, PAPER)] if recipe.method != "scratch" else []
     if recipe.dataset in CHARACTERS:
-        return [
-            *rows,
+        rows += [
             ("affine.turn", augment.TURN, "assumed: most by which an entry of the map departs from the identity's"),
             ("affine.shift", augment.SHIFT, "assumed: largest shift of a cell, in halves of its side"),
         ]
-    return [
-        *rows,
-        *([optimiser(finetune.OPTIMISER, "assumed: of fine-tuning")] if recipe.targets else []),
+        return rows
+    rows += [optimiser(finetune.OPTIMISER, "assumed: of fine-tuning")] if recipe.targets else []
+    rows += [
         ("flip", augment.FLIP, "assumed: probability; the paper names the augmentation alone"),
-        ("normalisation.mean", augment.MEAN, assumed),
-        ("normalisation.std", augment.DEVIATION, assumed),
+        ("normalisation.mean", augment.MEAN, "assumed: usual for Kinetics"),
+        ("normalisation.std", augment.DEVIATION, "assumed: usual for Kinetics"),
     ]
+    return rows
 
 
 CLIPS = Study(
     name="clips", recipe=AudioVisualRecipe, presets=PRESETS, variants=VARIANTS, load=load, learners=learners,
-    measure=measure, probe=along, version=VERSION, evaluation=EVALUATION, notice=trained_on, constants=constants,
+    measure=measure, probe=along, version=VERSION, evaluation=EVALUATION, constants=constants,
 )

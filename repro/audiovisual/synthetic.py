@@ -6,31 +6,27 @@ network was trained on the result. SI units unless said otherwise; x runs to the
 corner of the box. Functions take n scenes at once: columns (n, ...), as `draw` makes them.
 
 *Motion*, the class. Each coordinate of a disc's centre has a constant acceleration between events: an impact, the end
-of a slide, the floor reached. An impact returns the disc at its material's restitution times the speed; a surface that
-drives it, a springy floor, a hand or a shaken wall, at that surface's own speed at least. Impacts are frictionless. A
-camera held askew does not show that a slope is one, and a wheel's pegs pass a clapper while its bearing slows it down.
+of a slide, the floor reached. An impact, without friction, returns the disc at its material's restitution times the
+speed, and at least at the speed of what drives it: a springy floor, a hand, a shaken wall. The pegs of a wheel pass a
+clapper while its bearing slows it down.
 
-*Picture.* A camera of 24 x 24 pixels, 10 frames per second, sees the whole box. The disc is painted in two halves, so
-that its turning is visible, and polished materials show a highlight. Paint, clutter on the back wall, light, camera and
-the grain of its sensor are drawn anew for every scene and say nothing about material or motion.
+*Picture.* A camera of 24 x 24 pixels, 10 frames per second, held askew, sees the whole box. The disc has two halves, so
+that its turning is visible, and polished ones a highlight. Paint, clutter, light, camera and grain say nothing.
 
-*Sound.* Every impact excites the bending modes of a free circular plate (`resonances`) by the change of speed; soft
-discs, whose contacts last longer, sound dull. A disc that rolls or slides is driven by the grains of the floor in
-proportion to its speed; a rolling one is uneven, loudest once a turn, when its first half is below. What rang before
-the clip begins still rings. Gain, the room's noise and the exact tuning of the modes differ between scenes. So loudness
-and timing follow the motion, pitch size and material, and decay the material.
+*Sound.* Every impact excites the bending modes of a free circular plate (`resonances`) by the change of speed. A disc
+that rolls or slides is driven by the grains of the floor in proportion to its speed; a rolling one is loudest once a
+turn. What rang before the clip begins still rings. So loudness and timing follow the motion, pitch size and material,
+and decay the material; gain, the room's noise and the tuning of the modes differ between scenes.
 
-*Categories.* 10 motions x 10 materials make 100 categories; category = 10 * label + material. `train` and `test`, with
-labels for probes, have 10 scenes of every category each, and are the same whatever the redundancy.
+*Categories*: 10 motions x 10 materials; category = 10 * label + material. `train` and `test`, for probes, have 10
+scenes of each, whatever the redundancy.
 
-*Redundancy* r in [0, 1) describes the 2,000 clips of `pretrain`. Frequencies of categories fall as rank^-r, over ranks
-drawn once; and in each category a fraction r of the clips, but never the last one, are near-duplicates of another: the
-same disc, box, camera and motion, beginning up to 0.2 s later, in other light, at a gain up to 2 dB apart, with other
-noise. r = 0 means 20 scenes of each category and no near-duplicate; the default, 0.5, means 997 near-duplicates, and
-108 clips of the most frequent category against 11 of the rarest.
+*Redundancy* r in [0, 1) describes `pretrain`. Frequencies of categories fall as rank^-r, over ranks drawn once; and in
+each category a fraction r of the clips, but never the last one, are near-duplicates of another: the same disc, box,
+camera and motion, up to 0.2 s later, in other light and noise, at a gain up to 2 dB apart. r = 0 means 20 scenes of
+each category; the default, 0.5, 997 near-duplicates, and 108 clips of the most frequent category against 11.
 
-Pixels are whole numbers and log-mel is rounded to 1/256, far coarser than the last bits of a sine, which makes the
-data the same on every machine.
+Pixels are whole numbers and log-mel is rounded to 1/256, which makes the data the same on every machine.
 """
 
 import functools
@@ -114,24 +110,17 @@ MOTIONS = {
 
 
 def load(redundancy: float = 0.5, window: int = 8) -> Clips:
-    """All clips, from a prepared file if this code has made them before; the same every time.
+    """All clips, seen through windows of so many frames, from a prepared file if this code has made them before.
 
-    2,000 clips for pre-training, of a redundancy in [0, 1), 1,000 to train and 1,000 to test probes; 20 frames of 24 x
-    24 pixels each, with 4 rows of 32 mel bands per frame, seen through windows of so many frames. Another redundancy
-    than the default shows in the name.
-
-    Raises:
-        ValueError: if `redundancy` is not in [0, 1).
+    2,000 for pre-training, 1,000 to train and 1,000 to test probes; 20 frames of 24 x 24 pixels each, with 4 rows of 32
+    mel bands per frame. Another redundancy than the default shows in the name.
     """
-    if not 0 <= redundancy < 1:
-        raise ValueError(f"redundancy={redundancy!r} should be a number from 0 up to, not including, 1")
     code = pathlib.Path(__file__).read_bytes() + repr(float(redundancy)).encode()
     path = manifest.prepared_root() / f"synthetic-clips-{hashlib.sha256(code).hexdigest()[:16]}.npz"
     arrays = made_once(path, functools.partial(make, redundancy))
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     name = "synthetic" if redundancy == 0.5 else f"synthetic (redundancy {redundancy:g})"
-    sizes = {"rows_per_frame": ROWS_PER_FRAME, "window": window}
-    return Clips(name, npz.digest(arrays), tuple(MOTIONS), **tensors, **sizes)
+    return Clips(name, npz.digest(arrays), tuple(MOTIONS), **tensors, rows_per_frame=ROWS_PER_FRAME, window=window)
 
 
 def make(redundancy: float) -> dict[str, np.ndarray]:
@@ -171,8 +160,7 @@ def pictures(items: Sequence[int]) -> np.ndarray:
 
 
 def cast(part: str, redundancy: float) -> Scenes:
-    """The scenes of a part, near-duplicates after the distinct ones; `origin` is the row that one repeats, or its own.
-    """
+    """The scenes of a part, near-duplicates last; `origin` is the row that one repeats, or its own."""
     clips, distinct = shares(part, redundancy)
     rng = _generator(part, 0)
     scenes = draw(np.repeat(np.arange(len(clips)), distinct), rng)
@@ -251,7 +239,6 @@ def _lighting(n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def _generator(part: str, number: int) -> np.random.Generator:
-    """The source of randomness `number` of a part."""
     return np.random.Generator(np.random.PCG64([SEED, PARTS.index(part), number]))
 
 
@@ -382,7 +369,7 @@ def film(scenes: Scenes, movement: Movement, noise: np.ndarray) -> np.ndarray:
 
 
 def _places(scenes: Scenes) -> np.ndarray:
-    """Where in the box the camera's pixels look, (2, n, 1, H, W) m."""
+    """(2, n, 1, H, W) m in the box where the camera's pixels look."""
     steps = (np.arange(SIZE) + 0.5) / SIZE * 2 - 1
     half, tilt = (scenes[name][:, None, None, None] for name in ("half_width", "tilt"))
     shift_right, shift_up = scenes["shift"].T[..., None, None, None]

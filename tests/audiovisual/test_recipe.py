@@ -58,14 +58,14 @@ def test_quick_recipes_have_unit_embeddings_and_renewed_keys_and_variants_undo_b
     ({"batch": 0}, "batch=0 should be between 1 and 14316557"),
     ({"batch": 2**24}, "batch=16777216 should be between 1 and 14316557"),  # the pool has 300 times as many
     ({"batch": 100, "groups": 3}, "batch=100 should be a multiple of groups=3"),
-    ({"dictionary": 100}, "dictionary=100 should be a multiple of batch=128, .* take 128"),
+    ({"dictionary": 100}, "dictionary=100 should be a multiple of batch=128"),
     ({"temperature": 0.0}, "temperature=0.0 should be at least 1e-06"),
     ({"momentum": 1.5}, "momentum=1.5 should be between 0 and 1"),
     ({"characters": 10}, "characters=10 should be between 1 and 9"),
     ({"split": 6}, "split=6 should be between 0 and 5"),
     ({"size": 449}, "size=449 should be between 1 and 448"),  # more than the largest pictures that can be stored leave
-    ({"redundancy": 1.0}, "redundancy=1.0 should be between 0 and 1, and less than 1"),
-    ({"redundancy": -0.1}, "redundancy=-0.1 should be at least 0"),
+    ({"redundancy": 1.0}, "redundancy=1.0 should be between 0 and 0.999"),
+    ({"redundancy": -0.1}, "redundancy=-0.1 should be between 0 and 0.999"),
     ({"clips": -1}, "clips=-1 should be at least 0"),
     ({"sampler": "active"}, "sampler=.active. is not one of: gradient, feature"),
 ])

@@ -114,12 +114,6 @@ def test_what_surrounds_a_disc_says_nothing_about_it():
         assert np.abs(by_motion - column.mean()).max() < 4 * column.std() / 10, name
 
 
-@pytest.mark.parametrize("redundancy", [-0.1, 1.0, float("nan")])
-def test_an_impossible_redundancy_raises(redundancy):
-    with pytest.raises(ValueError, match=r"redundancy=.* should be a number from 0 up to, not including, 1"):
-        synthetic.load(redundancy)
-
-
 # Discs
 
 

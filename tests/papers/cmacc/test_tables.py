@@ -164,7 +164,7 @@ def untrained(any_data, runs, monkeypatch):
     ("ohem_vs_active", {"dataset": "multidigits", "view": "drawing"}, "view='drawing' changes nothing of cmacc; smoco"),
     ("ohem_vs_active", {"sampler": "random", "posterior_temperature": 0.3}, "posterior_temperature=0.3 changes noth"),
     ("dictionary_size", {"method": "scratch"}, "method='scratch' is not one of: smoco, xmoco, cmacc"),
-    ("dictionary_size", {"dictionary": "9"}, "dictionary=9 should be a multiple of batch=16, .* take 16"),
+    ("dictionary_size", {"dictionary": "9"}, "dictionary=9 should be a multiple of batch=16"),
     ("transfer", {"clips": 9, "method": "scratch"}, "clips=9 changes nothing of scratch; supervised, smoco"),
     ("transfer", {"split": 2}, "split=2 should be at most 1, of synthetic_video, or 0 for their mean"),
     ("transfer", {"dataset": "multidigits", "split": 2}, "split=2 changes nothing of cmacc"),
@@ -186,7 +186,7 @@ def test_missing_data_of_targets_are_missed_beforehand(untrained, monkeypatch, t
     if table == "category_diversity":  # which has none
         assert len(cells_of(table, "kinetics700")) == 12
         return
-    with pytest.raises(FileNotFoundError, match="ucf101 is not there; or choose other targets than ucf101"):
+    with pytest.raises(FileNotFoundError, match="ucf101 is not there"):
         run_table(table, "kinetics700")
 
 

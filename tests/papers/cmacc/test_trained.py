@@ -71,13 +71,6 @@ def test_a_small_table_from_end_to_end(trained, small, table):
         assert result["cost"]["steps"] == (0 if cell.recipe.method == "scratch" else 2)
 
 
-def test_how_many_clips_are_trained_on_is_said_once_before(trained, small, monkeypatch, capsys):
-    monkeypatch.setenv("REPRO_RUNS", str(trained[0]))
-    run_table("cross_modal", engine="inline", **SMOKE, **CHOICES["cross_modal"])
-    lines = [line for line in capsys.readouterr().err.splitlines() if "clips" in line]
-    assert lines == [f"synthetic: {method} takes 30 of 30 clips" for method in ("supervised", "cmacc")]
-
-
 @pytest.mark.parametrize(("table", "without", "choices", "message"), [
     ("dictionary_size", [], {"dictionary": "8,1024"}, "dictionary=1024 may hold all but 0 candidates of pool=24"),
     ("ohem_vs_active", [], {"batch": "64"}, "batch=64 exceeds the 30 training pairs of synthetic"),
