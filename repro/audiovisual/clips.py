@@ -9,7 +9,6 @@ from torch import Tensor
 
 from repro.audiovisual import MODALITIES
 from repro.data.manifest import check_labels
-from repro.recipe import choose
 from repro.run.device import fits
 
 PARTS = ("pretrain", "train", "test")
@@ -58,15 +57,12 @@ class Clips:
         return self._lengths((modality,), torch.arange(len(self))) > 0
 
     def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
-        """A window of each item of `index` (m,) int64, its start uniform among those possible.
+        """A window of each item of `index` (m,) int64, all of which have the modality, its start uniform.
 
         Index and generator, which draws m numbers, are on the CPU.
 
         Returns:
             Where the set is: (m, 3, window, H, W) uint8, or (m, bands, window * rows_per_frame) float32.
-
-        Raises:
-            ValueError: if an item lacks the modality, named.
         """
         view, = self._at_random((modality,), index, generator)
         return view
@@ -82,7 +78,7 @@ class Clips:
 
     def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
         """(m, windows, ...) as of `view`: one window in the middle, or several, from the first to the last, evenly."""
-        lengths = self._lengths((modality,), index, needed=True)
+        lengths = self._lengths((modality,), index)
         latest = (lengths - self.window).clamp(min=0)[:, None]
         starts = latest // 2 if windows == 1 else latest * torch.arange(windows) // (windows - 1)
         repeated = (column.repeat_interleave(windows) for column in (index, lengths))
@@ -95,22 +91,15 @@ class Clips:
             return dataclasses.replace(self, streamed=True)
         return dataclasses.replace(self, frames=self.frames.to(device), mel=self.mel.to(device), streamed=False)
 
-    def _lengths(self, modalities: tuple[str, ...], index: Tensor, needed: bool = False) -> Tensor:
-        """(m,) whole frames for which items (m,) have all modalities, at least 1 where they are needed."""
-        shortest = torch.full((len(index),), 2**62)
-        for modality in modalities:
-            video = choose("modality", modality, MODALITIES) == "video"
-            first, unit = (self.first_frame, 1) if video else (self.first_row, self.rows_per_frame)
-            lengths = (first[index + 1] - first[index]) // unit
-            if needed and not lengths.all():
-                item = int(index[lengths == 0][0])
-                raise ValueError(f"{self.name}: item {item} has no {modality}; choose among has({modality!r})")
-            shortest = shortest.minimum(lengths)
-        return shortest
+    def _lengths(self, modalities: tuple[str, ...], index: Tensor) -> Tensor:
+        """(m,) whole frames for which the items of `index` (m,) have all modalities."""
+        units = {"video": (self.first_frame, 1), "audio": (self.first_row, self.rows_per_frame)}
+        lengths = [(first[index + 1] - first[index]) // unit for first, unit in map(units.__getitem__, modalities)]
+        return torch.stack(lengths).amin(0)
 
     def _at_random(self, modalities: tuple[str, ...], index: Tensor, generator: torch.Generator) -> list[Tensor]:
         """The same random window of all modalities."""
-        lengths = self._lengths(modalities, index, needed=True)
+        lengths = self._lengths(modalities, index)
         possible = (lengths - self.window).clamp(min=0) + 1
         starts = (torch.rand(len(lengths), dtype=torch.float64, generator=generator) * possible).long()
         return [self._windows(modality, index, lengths, starts) for modality in modalities]

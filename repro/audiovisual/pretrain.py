@@ -59,18 +59,10 @@ class Gatherer(Learner):
             self.coming = self.worker.submit(self._gathered_batch), before
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Learner.state_dict`."""
         if self.coming is None:
             return super().state_dict()
         wait([self.coming[0]])
         return super().state_dict() | self.coming[1]
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `Learner.load_state_dict`."""
-        if self.coming is not None:
-            wait([self.coming[0]])
-            self.coming = None
-        super().load_state_dict(state)
 
 
 class Pretrainer(Gatherer):

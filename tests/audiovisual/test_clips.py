@@ -91,14 +91,6 @@ def test_pairs_are_aligned(clips):
     assert starts == {(0, start) for start in range(6)} | {(1, 0), (2, 0), (5, 0), (5, 1), (6, 0)}
 
 
-def test_a_generator_determines_the_views(clips):
-    index = torch.tensor(BOTH * 8)
-    for make in (clips.pair, lambda index, random: clips.twins("video", index, random)):
-        first, same, other = (make(index, generator(seed)) for seed in (3, 3, 4))
-        assert all(torch.equal(*views) for views in zip(first, same, strict=True))
-        assert not all(torch.equal(*views) for views in zip(first, other, strict=True))
-
-
 @pytest.mark.parametrize("modality", ["video", "audio"])
 @pytest.mark.parametrize("count", [1, 2, 3, 6])
 def test_centred_windows_are_evenly_spread(clips, modality, count):
@@ -111,15 +103,8 @@ def test_centred_windows_are_evenly_spread(clips, modality, count):
 
 
 @pytest.mark.parametrize(("modality", "item"), [("video", 3), ("audio", 4)])
-def test_an_item_without_a_modality_is_named(clips, modality, item):
+def test_who_has_a_modality(clips, modality, item):
     assert clips.has(modality).tolist() == [number != item for number in range(7)]
-    index = torch.tensor([0, item, 1])
-    for ask in (lambda: clips.view(modality, index, generator()), lambda: clips.pair(index, generator()),
-                lambda: clips.centred(modality, index)):
-        with pytest.raises(ValueError, match=f"made up: item {item} has no {modality}"):
-            ask()
-    with pytest.raises(ValueError, match="modality='vidio' is not one of: video, audio; did you mean 'video'"):
-        clips.view("vidio", index, generator())
 
 
 def test_no_items_and_no_pictures_at_all(clips):

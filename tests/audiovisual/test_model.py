@@ -77,25 +77,6 @@ def test_one_frame_and_odd_lengths(trunk, shape):
     assert features.shape == (2, 32) and features.isfinite().all()
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("trunk", ["r3d18", "small_video", "small_image"])
-def test_channels_last_gives_the_same_features_and_normalisation_keeps_it(trunk, groups):
-    layout = torch.channels_last if trunk == "small_image" else torch.channels_last_3d
-    network, batch, remains = encoder(trunk, groups=groups), inputs(trunk, 8), []
-    last = copy.deepcopy(network).to(memory_format=layout)
-
-    def compare(part, given, output):  # torch itself leaves the layout in some convolutions
-        if given[0].is_contiguous(memory_format=layout):
-            remains.append(output.is_contiguous(memory_format=layout))
-
-    for part in last.modules():
-        if isinstance(part, (nn.BatchNorm2d, nn.BatchNorm3d)):
-            part.register_forward_hook(compare)
-    features = last(batch.contiguous(memory_format=layout))
-    torch.testing.assert_close(features, network(batch), rtol=1e-3, atol=1e-3)
-    assert len(remains) >= 4 and all(remains)
-
-
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("kernel", [3, 5])
 @pytest.mark.parametrize("axes", [1, 2, 3])
@@ -113,13 +94,13 @@ def test_convolutions_of_a_single_position_or_of_such_frames_are_torchs(axes, ke
 
 
 @pytest.mark.parametrize(("trunk", "width", "shape"), [
-    ("small_image", 32, (1, 8, 8)), ("r3d18", 512, (3, 4, 8, 8)), ("r2plus1d18", 512, (3, 4, 8, 8)),
+    ("small_image", 32, (1, 8, 8)), ("r3d18", 256, (3, 4, 8, 8)), ("r2plus1d18", 256, (3, 4, 8, 8)),
 ])
 def test_bfloat16_gradients_of_small_inputs_are_finite_and_repeat_themselves(trunk, width, shape):
     """Their last convolutions see one position, or frames of one."""
     network, made = Encoder(trunk, width, channels=shape[0]), []
     pictures = torch.rand(16, *shape, generator=torch.Generator().manual_seed(0))
-    for _ in range(10):
+    for _ in range(5):
         unset = [torch.full((size,), float("nan")) for size in (1000, 73728)]  # memory that is used again
         del unset
         network.zero_grad()
@@ -169,13 +150,6 @@ def test_item_i_trains_in_group_i_mod_groups(trunk):
 def test_encoders_that_do_not_exist(change, message):
     with torch.device("meta"), pytest.raises(ValueError, match=message):
         Encoder(**({"trunk": "small_audio", "width": 32} | change))
-
-
-def test_a_training_batch_that_the_groups_do_not_divide_raises():
-    network = encoder("small_video", groups=4)
-    with pytest.raises(ValueError, match=r"6 samples .* a multiple of groups=4"):
-        network(inputs("small_video", 6))
-    assert network.eval()(inputs("small_video", 6)).shape == (6, 32)
 
 
 @pytest.mark.parametrize("groups", [1, 2])

@@ -41,13 +41,6 @@ def test_no_loop_over_samples_candidates_or_entries(method, sampler):
     assert max(counts) - min(counts) <= 2
 
 
-@pytest.mark.parametrize("sampler", ["gradient", "feature"])
-def test_a_loop_over_the_selected_alone(sampler):
-    first, larger, more = (counted("cmacc", *sizes, sampler=sampler).count
-                           for sizes in ((8, 16, 64), (8, 32, 128), (16, 16, 64)))
-    assert first == larger and 0 < more - first < 2 * 8 * 40  # some thirty operations each
-
-
 @pytest.mark.parametrize("sampler", ["gradient", "feature", "random", "ohem"])
 def test_nothing_is_materialised_beyond_factors_and_similarities(sampler):
     """Gradients of 120 candidates would be 120 * 32 * 32 numbers; the largest maps of clips are 8 * 2 * 4 * 4 * 4."""
