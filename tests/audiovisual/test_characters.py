@@ -87,19 +87,6 @@ def test_other_drawings_are_drawn_uniformly_and_independently():
     assert chisquare(list(Counter(map(tuple, other.tolist())).values())).pvalue > 1e-3
 
 
-def test_characters_and_drawings_are_drawn_uniformly():
-    data = digits(pairs=20_000)
-    train = lot_of(data, "train")
-    joint = torch.bincount(data.labels[train] @ torch.tensor([10, 1]), minlength=100)
-    assert chisquare(joint).pvalue > 1e-3                    # of both cells together
-    for place in range(2):
-        nines = data.pairs[place, train][(data.labels[train] + place) % 10 == 9]
-        part = data.first[nines[0]], data.count[nines[0]]
-        assert chisquare(torch.bincount(nines - part[0], minlength=part[1])).pvalue > 1e-3
-    x, y = data.pairs[:, train, 0] - data.first[data.pairs[:, train, 0]]
-    assert abs(np.corrcoef(x, y)[0, 1]) < 0.03               # the drawing of y does not depend on that of x
-
-
 def test_test_pairs_are_new(omniglot):
     omniglot(FILES)
     data = characters.load("multiomniglot", characters=1, pairs=100, test_pairs=60)

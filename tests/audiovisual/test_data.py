@@ -122,18 +122,6 @@ def test_baselines_take_one_modality(method, missing):
     assert method == "scratch" or trace(fast, 2).isfinite().all()
 
 
-def test_supervision_by_grids_takes_all_training_pairs_and_learns_every_cell():
-    fast = learner("supervised", "multidigits", epochs=40)
-    assert torch.equal(fast.members, fast.data.train.nonzero().flatten())
-    losses = trace(fast, 120)[:, 0]
-    assert losses[:3].mean() > 2 and losses[-9:].mean() < 0.6          # of two modalities; ln 4 and ln 3 by chance
-    fast.towers.eval()
-    for name in MODALITIES:
-        logits = fast.classifiers[name](fast.towers.trunks[name](fast.data.centred(name, fast.members)[:, 0]))
-        for cell, part in enumerate(logits.split(fast.data.sizes, dim=1)):
-            assert (part.argmax(1) == fast.data.labels[fast.members, cell]).float().mean() > 0.9
-
-
 def test_frames_smaller_than_the_crop_are_refused():
     with pytest.raises(ValueError, match="size=12 exceeds the frames of synthetic, 9 x 10 pixels; lower it"):
         members(tiny("smoco", size=12), made_up())

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 from made_clips import mp4_with_sound, ogg, silent_avi, tone, wav, write
-from made_up_pairs import tiny
 from ucf101_files import LISTS, SILENT, assert_same, loaded, ready
 
-from repro.audiovisual import data, decode, prepare, study
+from repro.audiovisual import data, decode, prepare
 from repro.data import archives, manifest
 
 ESC = ("filename,fold,target,category,esc10\n1-7-A-0.wav,1,0,dog,True\n2-8-A-1.wav,2,1,cat,False\n"
@@ -86,19 +85,6 @@ def test_what_is_prepared_is_not_decoded_again_but_for_another_size(distribution
     assert again == first.names.tolist()
 
 
-def test_what_is_prepared_anew_takes_effect_in_a_live_process(distribution, monkeypatch):
-    read, load = [], data.load
-    monkeypatch.setattr(study, "load_set", lambda *names, **options: read.append(names) or load(*names, **options))
-    recipe = tiny("cmacc", "ucf101", size=21, subset=True, targets="hmdb51")
-    for count in (3, 5):
-        root = distribution(dict(sorted(SILENT.items())[:count]))
-        monkeypatch.setenv("REPRO_DATA", str(root))
-        ready(root, subset=True)
-        assert len(study.data_of(recipe).labels) == count
-        assert study.data_of(recipe) is study.data_of(recipe)
-    assert len(read) == 2
-
-
 # Missing, there twice, bad
 
 
@@ -128,15 +114,6 @@ def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution):
         loaded(root)
 
 
-def test_lists_that_are_not_the_official_ones_make_a_subset(distribution):
-    lists = {name: "".join(line for line in text.splitlines(keepends=True) if "v_e" not in line)
-             for name, text in LISTS.items()}
-    root = distribution(lists=lists)
-    with pytest.raises(ValueError, match=r"ucf101, split1, by its lists: .*train 2, .*; expected .*train 3.*--subs"):
-        ready(root)
-    assert len(ready(root, subset=True).names) == 4
-
-
 def test_a_clip_or_a_list_that_is_there_twice(distribution):
     root = distribution()
     distribution({"Other/v_a.mp4": mp4_with_sound(1.0)})
@@ -164,12 +141,6 @@ def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(distributi
     assert ready(root, subset=True, skip_bad=True).names.tolist() == ["v_b", "v_d", "v_e"]
     distribution()
     assert ready(root).names.tolist() == ["v_a", "v_b", "v_c", "v_d", "v_e"]
-
-
-def test_nothing_usable_is_an_error(distribution):
-    root = distribution({"Any/v_a.avi": b"nothing at all", "Any/v_c.avi": b""})
-    with pytest.raises(ValueError, match=r"(?s)2 files cannot be used .*none of its files is usable"):
-        ready(root, subset=True, skip_bad=True)
 
 
 # Other data sets

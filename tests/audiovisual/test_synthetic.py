@@ -168,17 +168,6 @@ def test_pictures_show_the_disc_where_it_is(motion):
     np.testing.assert_allclose(found, from_camera(few, centre) - few["shift"].T[..., None], atol=0.01)
 
 
-def test_rolling_discs_do_not_slip_and_wheels_slow_down():
-    rolled, seconds = scenes("rolled", start=0.0), np.broadcast_to(np.arange(0, 2, 0.01), (4, 200))
-    angle = synthetic.turned(rolled, movement := synthetic.move(rolled), seconds)
-    along = movement.across.at(seconds)[0] - rolled["x"][:, None]
-    np.testing.assert_allclose(angle, -along / rolled["radius"][:, None], atol=1e-12)
-    wheel = scenes("spun", start=0.0, spin=-4.5)
-    angle = synthetic.turned(wheel, synthetic.move(wheel), seconds)
-    np.testing.assert_allclose(angle[:, -1], -(4.5**2) / (2 * synthetic.BEARING), rtol=1e-12)
-    np.testing.assert_allclose(np.diff(angle[:, :100], 2), synthetic.BEARING / 100**2, rtol=1e-6)
-
-
 def heard(few, seed=1):
     movement = synthetic.move(few)
     return synthetic.record(few, movement, rng(seed), rng(seed + 1)), movement
