@@ -197,7 +197,7 @@ def test_rates_out_of_range_are_refused(rate):
 
 @pytest.mark.parametrize("contents", [
     b"", bytes(100), b"<html>not found</html>", b"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nother.ts\n",
-    b"RIFF\x10\0\0\0AVI ", b"\0\0\0\x18ftypisom" + bytes(20), wav(),
+    b"RIFF\x10\0\0\0AVI ", b"\0\0\0\x18ftypisom" + bytes(20), wav(), write("nut", [grey(9)], [0], codec="ffv1"),
 ])
 def test_files_of_another_kind_are_refused(contents):
     with pytest.raises(ValueError, match=r"no AVI, MP4, Matroska, WAV or Ogg file|holds no pictures"):
