@@ -68,15 +68,6 @@ def test_nothing_waits_for_the_device():
             frames.max().item()
 
 
-@pytest.mark.parametrize(("shape", "format"), [
-    ((2, 3, 4, 5), torch.channels_last), ((2, 3, 2, 4, 5), torch.channels_last_3d), ((2, 3, 4), torch.contiguous_format)
-])
-def test_channels_last_changes_the_memory_format_alone(shape, format):
-    rows = torch.rand(shape)
-    moved = augment.channels_last(rows)
-    assert moved.equal(rows) and moved.is_contiguous(memory_format=format)
-
-
 def slowly_warped(picture, entries):
     """Every pixel is what lies where the map takes its middle, between the four pixels around, zero beyond the edge."""
     height, width = picture.shape

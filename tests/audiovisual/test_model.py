@@ -122,25 +122,6 @@ def test_one_item_has_the_features_it_has_in_a_batch(trunk):
     assert network(batch[:0]).shape == (0, 32)
 
 
-@pytest.mark.parametrize("trunk", TRUNKS)
-def test_item_i_trains_in_group_i_mod_groups(trunk):
-    batch = inputs(trunk, 6, dtype=torch.float64)
-    ghost, plain = encoder(trunk, groups=2).double(), encoder(trunk).double()
-
-    def statistics(network):
-        return torch.cat([value for name, value in network.named_buffers() if "running" in name])
-
-    apart, running = torch.empty(len(batch), 32, dtype=torch.float64), []
-    for group in range(2):
-        alone = copy.deepcopy(plain)
-        apart[group::2] = alone(batch[group::2])
-        running.append(statistics(alone))
-    features = ghost(batch)
-    torch.testing.assert_close(features, apart)
-    torch.testing.assert_close(statistics(ghost), torch.stack(running).mean(0))
-    assert not torch.allclose(plain(batch), features)
-
-
 @pytest.mark.parametrize(("change", "message"), [
     ({"trunk": "r3d34"}, "trunk='r3d34' is not one of: r3d18, r2plus1d18, .*; did you mean 'r3d18'"),
     ({"width": 500}, "width=500 should be a multiple of 32"),

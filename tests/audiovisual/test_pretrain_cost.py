@@ -1,4 +1,4 @@
-"""What a step of pre-training costs: operations, memory, and no waiting for the device."""
+"""What a step of pre-training costs: operations, and no waiting for the device."""
 
 import pytest
 import torch
@@ -11,19 +11,15 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Counted(TorchDispatchMode):
-    """How many operations torch is asked for, and the most elements of a tensor they make."""
+    """How many operations torch is asked for."""
 
     def __init__(self):
         super().__init__()
-        self.count = self.largest = 0
+        self.count = 0
 
     def __torch_dispatch__(self, function, kinds, arguments=(), named=None):
-        made = function(*arguments, **(named or {}))
         self.count += 1
-        tensors = [part for part in (made if isinstance(made, (tuple, list)) else (made,))
-                   if isinstance(part, torch.Tensor)]
-        self.largest = max([self.largest, *(tensor.numel() for tensor in tensors)])
-        return made
+        return function(*arguments, **(named or {}))
 
 
 def counted(method, batch, dictionary, pool, **changes):
@@ -39,14 +35,6 @@ def counted(method, batch, dictionary, pool, **changes):
 def test_no_loop_over_samples_candidates_or_entries(method, sampler):
     counts = {counted(method, *sizes, sampler=sampler).count for sizes in ((8, 16, 32), (8, 64, 128), (16, 16, 32))}
     assert max(counts) - min(counts) <= 2
-
-
-@pytest.mark.parametrize("sampler", ["gradient", "feature", "random", "ohem"])
-def test_nothing_is_materialised_beyond_factors_and_similarities(sampler):
-    """Gradients of 120 candidates would be 120 * 32 * 32 numbers; the largest maps of clips are 8 * 2 * 4 * 4 * 4."""
-    largest = counted("cmacc", 8, 16, 120, sampler=sampler, embedding=32).largest
-    weights = max(parameter.numel() for parameter in learner(embedding=32).towers.parameters())
-    assert largest <= max(120 * 32, weights, 8 * 3 * 4 * 9 * 10)  # the last are the clips
 
 
 @pytest.mark.parametrize("method", TRAINED)

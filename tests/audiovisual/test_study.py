@@ -202,14 +202,3 @@ def test_a_cell_is_its_training_and_the_mean_of_its_fine_tunings_and_their_cost(
     assert_equal_states(pretrainer.towers.state_dict(), before)
     assert cost["steps"] == (0 if method == "scratch" else 4)
     assert [path.relative_to(run.folder).as_posix() for path in run.folder.rglob("*.pt")] == ["checkpoint.pt"]
-
-
-def test_a_cell_that_is_evaluated_again_trains_no_encoder_anew(store, monkeypatch):
-    """Its fine-tunings, which left no checkpoint, are made again, and come to what they came to."""
-    cell = small_cell()
-    before, _ = trained(store, cell)
-    monkeypatch.setattr(Pretrainer, "step", lambda _: pytest.fail("an encoder was trained again"))
-    again = dataclasses.replace(cell, evaluation=cell.evaluation + 1)
-    assert store.run(cell).result is not None and store.run(again).result is None
-    result, _ = trained(store, again)
-    assert result == before | {"evaluation": again.evaluation}
