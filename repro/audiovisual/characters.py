@@ -281,9 +281,7 @@ def load(
     else:
         drawings = omniglot(manifest.data_root() if root is None else Path(root))
     if categories > len(drawings.names):
-        raise ValueError(
-            f"categories={categories} should be at most {len(drawings.names)}, the characters there are; choose fewer"
-        )
+        raise ValueError(f"categories={categories} should be at most {len(drawings.names)}, the characters there are")
     sizes = np.array([categories] if categories else drawings.sizes[:characters])       # of alphabets, then of cells
     counts, starts = drawings.counts[:sizes.sum()], sizes.cumsum() - sizes
     cells = np.zeros(characters, np.int64) if len(sizes) == 1 else np.arange(characters)

@@ -15,18 +15,13 @@ def expected_categories(shares: ArrayLike, draws: int, population: float = math.
 
     Args:
         shares: (C,) share p_c of every category among the items, from 0 to 1; those of no category are left out.
-        draws: M, from 0.
+        draws: M, from 0 to the population.
         population: N, items there are.
 
     Returns:
         From 0 to min(C, M).
-
-    Raises:
-        ValueError: if draws exceed the population.
     """
     shares = np.asarray(shares, np.float64)
-    if draws > population:
-        raise ValueError(f"draws={draws} should be at most population={population}; draw fewer")
     left = 1 - np.arange(draws) / population                                          # (M,) of the items, as a share
     missed = np.prod(np.clip(1 - shares[:, None] / left, 0, None), axis=1)                                      # (C,)
     return float((1 - missed).sum())

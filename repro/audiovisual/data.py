@@ -97,18 +97,14 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
     height, width = data.frames.shape[1:3] if isinstance(data, Clips) and len(data.frames) else (recipe.size,) * 2
     if min(height, width) < recipe.size:
         raise ValueError(f"size={recipe.size} exceeds the frames of {data.name}, {height} x {width} pixels; lower it")
-    limit = f" (clips={recipe.clips})" if recipe.clips else ""
     if recipe.method != "scratch" and recipe.batch > len(pairs):
-        raise ValueError(
-            f"batch={recipe.batch} exceeds the {len(pairs)} training pairs of {data.name}{limit}; lower it"
-        )
+        raise ValueError(f"batch={recipe.batch} exceeds the {len(pairs)} training pairs of {data.name}; lower it")
     if recipe.method == "cmacc":
         spare = max(0, min(recipe.pool, len(pairs)) - recipe.dictionary) * max(1, recipe.pool // len(pairs))
         if spare < recipe.batch:
-            raise ValueError(
-                f"dictionary={recipe.dictionary} may hold all but {spare} candidates of pool={recipe.pool}, drawn from "
-                f"{len(pairs)} pairs{limit}, and batch={recipe.batch} are selected; choose a smaller dictionary"
-            )
+            raise ValueError(f"dictionary={recipe.dictionary} may hold all but {spare} candidates of "
+                             f"pool={recipe.pool}, drawn from {len(pairs)} pairs, and batch={recipe.batch} are "
+                             "selected; choose a smaller dictionary")
     return pairs
 
 

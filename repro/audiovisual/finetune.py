@@ -46,10 +46,8 @@ class FineTuner(Gatherer):
         usable = data.has(modality) & (data.labels >= 0)
         self.members, self.tested = ((usable & part).nonzero().flatten() for part in (data.train, data.test))
         if len(self.members) < 2 or not len(self.tested):
-            raise ValueError(
-                f"{data.name} has {len(self.members)} training and {len(self.tested)} test recordings with {modality} "
-                "and a label; at least two and one are needed"
-            )
+            raise ValueError(f"{data.name} has {len(self.members)} training and {len(self.tested)} test recordings "
+                             f"with {modality} and a label; at least two and one are needed")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.classifier = nn.Linear(trunk.width, len(data.classes)).to(device)
@@ -73,9 +71,8 @@ class FineTuner(Gatherer):
         self.trunk.train()
         index, view = self._next_batch()
         self._begin_next_batch()
-        view = augment.at_random(
-            view.to(self.device, non_blocking=True), self.recipe.size, 0.0, generator=self.generator
-        )
+        view = view.to(self.device, non_blocking=True)
+        view = augment.at_random(view, self.recipe.size, 0.0, generator=self.generator)
         loss = cross_entropy(self._logits(view), self.data.labels[index].to(self.device, non_blocking=True))
         self.optimiser.zero_grad()
         loss.backward()

@@ -20,7 +20,7 @@ FORMAT = 1                    # raise when the same files would be prepared othe
 
 
 class Prepared(NamedTuple):
-    """The clips of a data set, decoded; arrays are mapped from their files, and like `Clips` has them."""
+    """The clips of a data set, decoded; arrays, laid out as those of `Clips`, are mapped from their files."""
 
     name: str                                          # of the data set; of a part of it, `ucf101 (subset)`
     digest: str                                        # hex sha256 of all that a training can depend on

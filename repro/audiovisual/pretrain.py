@@ -90,7 +90,6 @@ class Pretrainer(Gatherer):
         super().__init__(recipe, data, seed, device)
         method = recipe.method
         self.modalities, self.members = modalities_of(data), members(recipe, data)
-        self.present = {modality: data.has(modality) for modality in self.modalities}
         contrasted = self.modalities if method in SELF_SUPERVISED else ()
         selected = MODALITIES if method == "cmacc" else ()
         self.terms = (*contrasted, "loss", *(f"categories_{modality}" for modality in selected))
@@ -299,7 +298,7 @@ class Pretrainer(Gatherer):
 
     def _having(self, modality: str, index: Tensor) -> Tensor:
         """Those of a batch with the modality, as many as can be normalised: in groups of one size, of two at least."""
-        items, groups = index[self.present[modality][index]], self.recipe.groups
+        items, groups = index[self.data.has(modality)[index]], self.recipe.groups
         if len(items) == len(index):
             return index
         return items[: len(items) // groups * groups] if len(items) >= 2 * groups else items[:0]

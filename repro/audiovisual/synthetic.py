@@ -160,7 +160,7 @@ def pictures(items: Sequence[int]) -> np.ndarray:
 
 
 def cast(part: str, redundancy: float) -> Scenes:
-    """The scenes of a part, near-duplicates last; `origin` is the row that one repeats, or its own."""
+    """The scenes of a part, near-duplicates last."""
     clips, distinct = shares(part, redundancy)
     rng = _generator(part, 0)
     scenes = draw(np.repeat(np.arange(len(clips)), distinct), rng)
@@ -170,8 +170,7 @@ def cast(part: str, redundancy: float) -> Scenes:
     copies["start"] = copies["start"] + rng.uniform(0, LATER, len(copied))
     copies |= _lighting(len(copied), rng)
     copies["gain"] = copies["gain"] * 10 ** (rng.uniform(-2, 2, len(copied)) / 20)
-    together = {name: np.concatenate([column, copies[name]]) for name, column in scenes.items()}
-    return together | {"origin": np.concatenate([np.arange(distinct.sum()), origin])}
+    return {name: np.concatenate([column, copies[name]]) for name, column in scenes.items()}
 
 
 def shares(part: str, redundancy: float) -> tuple[np.ndarray, np.ndarray]:
