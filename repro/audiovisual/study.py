@@ -49,9 +49,9 @@ def load(recipe: AudioVisualRecipe) -> Sets:
     members(recipe, pairs)
     targets = {(name, split): target_of(recipe, name, split) for name, split in targets_of(recipe)}
     sets = [pairs, *targets.values()]
-    digests = dict.fromkeys(each.digest for each in sets)
+    digests = dict.fromkeys(data.digest for data in sets)
     digest = pairs.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
-    partial = "(subset)" not in pairs.name and any("(subset)" in each.name for each in sets)
+    partial = "(subset)" not in pairs.name and any("(subset)" in data.name for data in sets)
     return Sets(f"{pairs.name} (subset)" if partial else pairs.name, digest, pairs, targets)
 
 

@@ -119,7 +119,6 @@ def test_other_lists_are_refused_by_name(read, texts, message):
     (splits.ucf101, {"classInd.txt": "1 A"}, r"its list trainlist01\.txt is not there"),
     (splits.hmdb51, {}, "none of its lists such as brush_hair_test_split1.txt"),
     (splits.hmdb51, {"run_test_split1.txt": "a.avi 1"}, "run_test_split2.txt is not there"),
-    (splits.esc50, {}, "its list esc50.csv is not there"),
     (splits.kinetics, {}, "none of its lists train.csv, val.csv, test.csv is there"),
     (splits.audioset, {}, "none of its lists balanced_train_segments.csv"),
 ])

@@ -25,10 +25,14 @@ SHARES = {"small_video": (1 / 16, 1 / 8, 1 / 4, 1), "small_audio": (1 / 4, 1 / 2
           "small_image": (1 / 32, 1 / 16, 1 / 8, 1 / 4)}
 
 
-class Lambda(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.forward = function
+class Mean(nn.Module):
+    def forward(self, maps):
+        return maps.flatten(2).mean(2)
+
+
+class Moving(nn.Module):
+    def forward(self, clips):
+        return torch.stack([frame - sum(clips.unbind(2)) / clips.shape[2] for frame in clips.unbind(2)], 2)
 
 
 def plain(trunk, channels, width):
@@ -41,12 +45,8 @@ def plain(trunk, channels, width):
             kernel, stride, padding = (1, 5, 5), (1, 2, 2), (0, 2, 2)
         layer = convolution(inputs, outputs, kernel, stride, padding, bias=False)
         stages.append(nn.Sequential(layer, normalisation(outputs), nn.ReLU()))
-    average = Lambda(lambda maps: maps.flatten(2).mean(2))
-    if trunk == "small_video":
-        return nn.Sequential(Lambda(lambda clips: torch.stack([frame - sum(clips.unbind(2)) / clips.shape[2]
-                                                              for frame in clips.unbind(2)], 2)), *stages, average)
-    if trunk == "small_audio":
-        return nn.Sequential(nn.BatchNorm1d(channels), *stages, average)
+    if trunk in ("small_video", "small_audio"):
+        return nn.Sequential(Moving() if trunk == "small_video" else nn.BatchNorm1d(channels), *stages, Mean())
     read = nn.Linear(9 * widths[-1], width, bias=False)
     return nn.Sequential(*stages, nn.AdaptiveAvgPool2d(3), nn.Flatten(), read, nn.BatchNorm1d(width), nn.ReLU())
 
@@ -62,14 +62,12 @@ class Slow:
     def __init__(self, fast, seed=3):
         recipe, data = self.recipe, self.data = fast.recipe, fast.data
         self.modalities = [name for name in MODALITIES if data.has(name).any()]
-        self.trunks, self.heads, self.classifiers = nn.ModuleDict(), nn.ModuleDict(), nn.ModuleDict()
+        self.trunks, self.classifiers = nn.ModuleDict(), copy.deepcopy(fast.classifiers)
         for name in self.modalities:
             trunk = fast.towers.trunks[name]
             self.trunks[name] = plain(trunk.name, trunk.channels, recipe.width)
             self.trunks[name].load_state_dict(trunk.layers.state_dict())
-            self.heads[name] = copy.deepcopy(fast.towers.heads[name])
-            if recipe.method == "supervised":
-                self.classifiers[name] = copy.deepcopy(fast.classifiers[name])
+        self.heads = nn.ModuleDict({name: copy.deepcopy(fast.towers.heads[name]) for name in self.modalities})
         crosses = recipe.method in ("xmoco", "cmacc") and recipe.extra_layer
         self.leaders = {name: self.heads[OTHER[name] if crosses else name] for name in self.modalities}
         self.key_trunks = {name: copy.deepcopy(self.trunks[name]) for name in self.modalities}
@@ -254,8 +252,7 @@ def assert_same_training(fast, slow, steps):
     for name in slow.modalities:
         pairs = [(fast.towers.trunks[name].layers, slow.trunks[name]), (fast.towers.heads[name], slow.heads[name]),
                  (fast.keys.twin.trunks[name].layers, slow.key_trunks[name]),
-                 (fast.keys.twin.heads[name], slow.key_heads[name])]
-        pairs += [(fast.classifiers[name], slow.classifiers[name])] if slow.classifiers else []
+                 (fast.keys.twin.heads[name], slow.key_heads[name]), (fast.classifiers, slow.classifiers)]
         for mine, other in pairs:
             for (part, own), value in zip(mine.state_dict().items(), other.state_dict().values(), strict=True):
                 if fast.recipe.groups == 1 or not ("running" in part or "tracked" in part):  # slow groups move these
