@@ -53,7 +53,7 @@ def ucf101(texts: Texts) -> Listing:
     for number in "123":
         for part in ("train", "test"):
             rows = _words(texts, f"{part}list0{number}.txt", rf"(?P<kind>\S+)/(?P<name>[^/\s]+)\.avi( {NUMBER})?",
-                          "CLASS/CLIP.avi, as announced")
+                          "CLASS/CLIP.avi")
             _require(rows.kind.isin(classes), rows, "of a class of classInd.txt")
             lists.append(rows.assign(column=f"list{number}", value=part))
     return _selected(lists, classes, "")
