@@ -16,10 +16,10 @@ import ast
 import contextlib
 import csv
 import functools
+import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -30,12 +30,13 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+import pytest
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
 WHOLE = "repro/contrast/"
 UNREAD = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info")
-PYTEST = ("-m", "pytest", "-xq", "-n0", "-pno:cacheprovider", "--timeout=180")
+PYTEST = ("-xq", "-n0", "-pno:cacheprovider", "--timeout=180")
 SWAPPED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
@@ -135,14 +136,34 @@ def killed(module: str, changed: str) -> bool:
         copy = Path(scratch) / "repro"
         shutil.copytree(ROOT, copy, ignore=UNREAD)
         (copy / module).write_text(changed)
-        environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
-                                    "TMPDIR": scratch, "REPRO_RUNS": f"{scratch}/runs"}
-        tests = subprocess.Popen([sys.executable, *PYTEST, *tests_of(module)], cwd=copy, env=environment,
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        status = tests.wait()
+        tests = processes().Process(target=run_tests, args=(copy, tests_of(module)))
+        tests.start()
+        tests.join()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(tests.pid, signal.SIGKILL)  # what they have left running
-        return status != 0
+        return tests.exitcode != 0
+
+
+@functools.cache
+def processes() -> multiprocessing.context.ForkServerContext:
+    """Begins processes that have imported what takes longest, and nothing of the package."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torchvision", "pandas", "scipy.stats", "pytest"])
+    return context
+
+
+def run_tests(copy: Path, files: list[str]) -> None:
+    """Run the tests of a copy of the checkout and end with their status, in a process of its own."""
+    os.setsid()
+    os.chdir(copy)
+    os.environ |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
+                   "TMPDIR": str(copy.parent), "REPRO_RUNS": str(copy.parent / "runs")}
+    tempfile.tempdir = str(copy.parent)
+    sys.path.insert(0, str(copy))
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    sys.exit(pytest.main([*PYTEST, *files]))
 
 
 def main() -> None:
