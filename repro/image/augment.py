@@ -68,12 +68,7 @@ class RandomView:
 
         Returns:
             (N, 3, size, size) float32, normalised; of a `ShiftedView` (N, 3, H, W).
-
-        Raises:
-            TypeError: if the images are neither uint8 nor floating point.
-            ValueError: if the images have another shape.
         """
-        _check_images(images)
         return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
 
 
@@ -204,15 +199,14 @@ class CentredView:
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
-        """The view of every image (N, 3, H, W): (N, 3, size, size) float32, normalised. See `View`.
+        """The view of every image (N, 3, H, W), uint8 or in [0, 1]: (N, 3, size, size) float32, normalised.
 
         Raises:
-            TypeError, ValueError: as `View`; or if images of floating point are not all in [0, 1].
+            ValueError: if images are of another type, or of floating point and not all in [0, 1].
         """
-        _check_images(images)
-        if images.is_floating_point() and not (images.min() >= 0 and images.max() <= 1):
-            raise ValueError(f"images run from {images.min():g} to {images.max():g}; give floating point in [0, 1], or "
-                             "uint8 (0 to 255)")
+        if images.dtype != torch.uint8 and not (images.is_floating_point() and 0 <= images.min() <= images.max() <= 1):
+            raise ValueError(f"images are {images.dtype} from {images.min():g} to {images.max():g}; give floating point"
+                             " in [0, 1], or uint8 (0 to 255)")
         sides = self.sides(*images.shape[2:])
         resized = interpolate(as_float(images), sides, mode="bilinear", antialias=True)
         top, left = (round((side - self.size) / 2) for side in sides)
@@ -316,13 +310,3 @@ def _uniform(*shape: int, bounds: tuple[float, float], generator: torch.Generato
     """float32 of the given shape, uniform between the bounds, on the generator's device."""
     least, largest = bounds
     return least + (largest - least) * torch.rand(shape, generator=generator, device=generator.device)
-
-
-def _check_images(images: Tensor) -> None:
-    """Raise unless the images are (N, 3, H, W) of uint8 or floating point."""
-    if not isinstance(images, Tensor):
-        raise TypeError(f"images are {type(images).__name__}; give a tensor (N, 3, H, W): torch.from_numpy")
-    if images.ndim != 4 or images.shape[1] != 3 or images.numel() == 0:
-        raise ValueError(f"images have shape {tuple(images.shape)}; they should be (N, 3, H, W), all sizes >= 1")
-    if images.dtype != torch.uint8 and not images.is_floating_point():
-        raise TypeError(f"images are {images.dtype}; give uint8 (0 to 255) or floating point in [0, 1]")

@@ -35,8 +35,10 @@ def learners(recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.devic
 
 
 def check(recipe: ImageRecipe, device: torch.device) -> None:
-    """Raise ValueError unless the processes of the group can share the recipe's batch."""
+    """Raise ValueError unless the processes of the group can share the batch, and the probe can be trained."""
     check_shared(recipe)
+    if recipe.probe_view == "shifted" and DATASETS[recipe.dataset].images.size is None:
+        raise ValueError(f"probe_view='shifted' needs images of one size; for {recipe.dataset} take crop or centred")
 
 
 def constants(recipe: ImageRecipe) -> Rows:
@@ -158,7 +160,7 @@ def _accuracies(learner: Pretrainer) -> tuple[dict[str, float], Tensor]:
 
 
 def _augmented(learner: Pretrainer) -> Callable[[], Tensor]:
-    """What makes features of the training split, its images augmented anew, each time it is called."""
+    """Makes features of the training split, its images augmented anew, each time it is called."""
     index, view = learner.data.train.nonzero().flatten(), augment.probe_view(learner.recipe)
     generator = torch.Generator(learner.device).manual_seed(learner.seed)
     epoch = iter(range(learner.recipe.probe_epochs))

@@ -13,7 +13,6 @@ from made_up_images import made_up
 from PIL import Image
 from slow_images import Slow, assert_same_training
 from states import assert_equal_states, resumed_anywhere
-from torch.nn.functional import normalize
 from tqdm import tqdm
 
 from repro.contrast.dictionary import unit_noise
@@ -212,17 +211,6 @@ def test_without_warm_up_the_learning_rate_is_torchs_cosine(schedule, every):
             torchs.step()
 
 
-def test_steps_take_the_rate_of_the_schedule():
-    fast = learner(epochs=3, warmup=1, learning_rate=0.2)
-    before, rates = copy.deepcopy(fast.model.state_dict()), []
-    for _ in range(6):
-        fast.step()
-        rates.append(fast.optimiser.param_groups[0]["lr"])
-        if len(rates) == 1:  # at rate zero
-            assert all(torch.equal(own, before[name]) for name, own in fast.model.named_parameters())
-    assert rates == pytest.approx([0, 0.2, 0.2, *(0.1 + 0.1 * math.cos(math.pi * k / 4) for k in (1, 2, 3))])
-
-
 @pytest.mark.parametrize(("ramp", "expected"), [(True, [2, 2, 4, 4, 6, 6]), (False, [6] * 6)])
 def test_the_strength_is_ramped_by_epoch(ramp, expected):
     fast, strengths = learner("jcl", strength=6.0, ramp=ramp), []
@@ -273,23 +261,6 @@ def test_every_epoch_is_a_permutation_without_its_rest(method):
     assert len({frozenset(shown) for shown in epochs}) > 1  # another rest is dropped
 
 
-def test_query_and_keys_show_the_same_images():
-    fast = learner("jcl", data=numbered(24), query_view="weak", key_view="weak", keys=3, shuffle=False)
-    queries, keys = watched(fast.model), watched(fast.keys.twin)
-    trace(fast, 3)
-    assert [numbers(key) for key in keys] == [3 * numbers(query) for query in queries] and len(keys) == 3
-
-
-@pytest.mark.parametrize(("query_view", "key_view"), [("strong", "weak"), ("weak", "strong")])
-def test_views_go_where_the_recipe_says(query_view, key_view):
-    """Weak views keep green and blue black; some strong ones of a coloured image are grey."""
-    fast = learner("moco", data=numbered(20), query_view=query_view, key_view=key_view, batch=20)
-    seen = {query_view: watched(fast.model), key_view: watched(fast.keys.twin)}
-    trace(fast, 3)
-    for kind, views in seen.items():
-        assert (torch.cat(views)[:, 1:] == -1).all() == (kind == "weak")
-
-
 # ---------------------------------------------------------------------------------------------- features, neighbours
 
 
@@ -312,15 +283,6 @@ def test_features_of_random_views_follow_their_generator(view):
     assert torch.equal(first, fast.features(index, view, generator=torch.Generator().manual_seed(1)))
     views = view(fast.data.images[index], torch.Generator().manual_seed(1))
     torch.testing.assert_close(first, fast.model.eval().features(views))
-
-
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_features_and_embeddings_are_float32(precision):
-    fast = learner("sce", precision=precision)
-    features = fast.features(torch.arange(29))
-    embedded = fast.embed(features)
-    assert features.dtype == embedded.dtype == torch.float32
-    torch.testing.assert_close(embedded, normalize(fast.model.head(features), dim=1))
 
 
 @pytest.mark.parametrize("method", ["sce", "supervised"])
@@ -365,14 +327,6 @@ def test_bfloat16_channels_last_is_close_to_float32(network, method):
         assert not torch.equal(values, others)
         torch.testing.assert_close(others[:-1], values[:-1], rtol=0, atol=0.1)
     assert {value.dtype for value in rounded.model.state_dict().values()} == {torch.float32, torch.int64}
-
-
-@pytest.mark.parametrize("method", ["moco", "supervised"])
-def test_channels_last_is_a_matter_of_layout_alone(method):
-    rows, channels = (learner(method, channels_last=last) for last in (False, True))
-    torch.testing.assert_close(trace(rows, 4), trace(channels, 4), rtol=1e-4, atol=1e-5)
-    for own, other in zip(rows.model.parameters(), channels.model.parameters(), strict=True):
-        torch.testing.assert_close(own, other, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize(("method", "term"), [("moco", "loss"), ("sce", "InfoNCE"), ("supervised", "loss")])
@@ -443,9 +397,3 @@ def test_a_training_goes_on_in_the_precision_it_was_begun_in(asked, begun, monke
         evaluated.load_weights(kept)
         assert resumed.precision == evaluated.precision == begun
         assert torch.equal(resumed.step(), expected)
-
-
-def test_another_kind_of_device_is_refused_in_words():
-    state = learner().state_dict() | {"generator": torch.zeros(16, dtype=torch.uint8)}  # the size of CUDA's
-    with pytest.raises(ValueError, match="of a run on another kind of device than cpu"):
-        learner().load_state_dict(state)
