@@ -26,14 +26,6 @@ def test_everybody_does_everything_before_every_camera(loaded):
     assert loaded.digest == BUNDLED
 
 
-def test_lengths_spread_like_those_of_nw_ucla():
-    generated = synthetic.generate()
-    lengths, views = generated["lengths"], generated["views"]
-    assert lengths.min() >= 11 and lengths.max() <= 150 and 31 <= np.median(lengths) <= 40
-    assert 0.15 < (lengths > 50).mean() < 0.3
-    assert np.median(lengths[views == 1]) > 1.2 * np.median(lengths[views == 2])
-
-
 @pytest.mark.parametrize("code", performers.ACTIONS)
 def test_bones_keep_their_lengths_and_the_lower_foot_stands_still_on_the_floor(code):
     rng = np.random.default_rng(code)
