@@ -15,18 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from repro.image import DATASETS
-from repro.image.operations import (
-    HUE,
-    Normalisation,
-    as_float,
-    colour_jitter,
-    gaussian_blur,
-    greyscale,
-    normalise,
-    resized_crop,
-    shifted_crop,
-)
+from repro.image import DATASETS, operations
+from repro.image.operations import HUE, Normalisation, as_float, normalise, resized_crop, shifted_crop
 from repro.image.recipe import MOCO, SCE, ImageRecipe, contrasts
 from repro.recipe import Rows
 
@@ -60,14 +50,11 @@ class RandomView:
     """A view that draws parameters for every image, `draw`, and then applies them to all, `apply`."""
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """An independent view of every image.
+        """An independent view of every image, (N, 3, size, size) float32, normalised; of a `ShiftedView` (N, 3, H, W).
 
         Args:
             images: (N, 3, H, W), uint8 or floating point in [0, 1].
             generator: on the device of the images.
-
-        Returns:
-            (N, 3, size, size) float32, normalised; of a `ShiftedView` (N, 3, H, W).
         """
         return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
 
@@ -77,28 +64,19 @@ class View(RandomView):
     """Random resized crop and flip, then colour jitter, greyscale and blur by their probabilities, then normalisation.
 
     `strong` and `weak` make the papers' two.
-
-    Attributes:
-        size: pixels of a side of the view.
-        normalisation: mean and standard deviation to normalise by.
-        scale: least and largest share of the image's area that a crop has.
-        ratio: least and largest width over height of a crop, around 1.
-        flip, jitter, greyscale, blur: probabilities in [0, 1].
-        strength: largest change, 0 to 1, of brightness, contrast and saturation as factors around 1; and of hue in
-            turns, 0 to 0.5.
-        sigma: least and largest standard deviation of the blur, in pixels of the view, above 0.
     """
 
-    size: int
+    size: int                                    # pixels of a side of the view
     normalisation: Normalisation
-    scale: tuple[float, float] = (0.2, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    flip: float = 0.5
+    scale: tuple[float, float] = (0.2, 1.0)      # least and largest share of the image's area that a crop has
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)  # least and largest width over height of a crop, around 1
+    flip: float = 0.5                            # probability in [0, 1], like `jitter`, `greyscale` and `blur`
     jitter: float = 0.0
-    strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
+    strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)  # largest change of brightness, contrast and
+    #                                              saturation, factors around 1; and of hue in turns, at most 0.5
     greyscale: float = 0.0
     blur: float = 0.0
-    sigma: tuple[float, float] = (0.1, 2.0)
+    sigma: tuple[float, float] = (0.1, 2.0)      # least and largest standard deviation of the blur, pixels of the view
 
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Draws:
         """Parameters of one view of each of `count` images of height x width pixels."""
@@ -118,11 +96,11 @@ class View(RandomView):
         """The view of images (N, 3, H, W) that the draws describe: (N, 3, size, size) float32, normalised."""
         view = resized_crop(as_float(images), draws.boxes, draws.flipped, self.size)
         if self.jitter > 0:
-            view = colour_jitter(view, draws.factors, draws.order)
+            view = operations.colour_jitter(view, draws.factors, draws.order)
         if self.greyscale > 0:
-            view = greyscale(view, draws.grey)
+            view = operations.greyscale(view, draws.grey)
         if self.blur > 0:
-            view = gaussian_blur(view, draws.sigma)
+            view = operations.gaussian_blur(view, draws.sigma)
         return normalise(view, self.normalisation)
 
 
@@ -149,16 +127,12 @@ def probe(size: int, normalisation: Normalisation) -> View:
 class ShiftedView(RandomView):
     """Random crop of the image padded with black, and flip: what SCE's linear evaluation trains on but on ImageNet.
 
-    Attributes:
-        normalisation: mean and standard deviation to normalise by.
-        padding: pixels on every side, at least 0, where the crop is the whole image. SCE's supplement, section D, has
-            4 for small images (CIFAR) and none for medium ones (STL10, Tiny-ImageNet).
-        flip: probability in [0, 1].
+    Its supplement, section D, pads small images (CIFAR) by 4 pixels and medium ones (STL10, Tiny-ImageNet) by none.
     """
 
     normalisation: Normalisation
-    padding: int = 4
-    flip: float = 0.5
+    padding: int = 4    # pixels on every side; with 0 the crop is the whole image
+    flip: float = 0.5   # probability in [0, 1]
 
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Shifts:
         """Parameters of one view of each of `count` images, whose size does not matter."""
@@ -176,22 +150,17 @@ class ShiftedView(RandomView):
 class CentredView:
     """Resizing, then a central crop: what linear evaluation tests on, without randomness.
 
-    Attributes:
-        size: pixels of a side of the view.
-        normalisation: mean and standard deviation to normalise by.
-        resize: pixels of the shorter side before the crop, at least `size` (on ImageNet 256 for 224; SCE on small and
-            medium images the size itself, at which an image of that size stays as it is).
-        square: whether the longer side gets as many pixels, whatever becomes of the proportions. SCE's supplement,
-            section D, has 256 x 256; the released codes keep the proportions.
+    On ImageNet 256 pixels are cropped to 224: SCE's supplement, section D, resizes to 256 x 256, the released codes
+    keep the proportions. An image of the size itself stays as it is.
 
     Raises:
         ValueError: if the sizes are not 1 <= size <= resize.
     """
 
-    size: int
+    size: int             # pixels of a side of the view
     normalisation: Normalisation
-    resize: int
-    square: bool = False
+    resize: int           # pixels of the shorter side before the crop
+    square: bool = False  # whether the longer side gets as many, whatever becomes of the proportions
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= self.resize:
@@ -218,11 +187,7 @@ class CentredView:
 
 
 def draw_boxes(
-    heights: Tensor,
-    widths: Tensor,
-    *,
-    scale: tuple[float, float],
-    ratio: tuple[float, float],
+    heights: Tensor, widths: Tensor, *, scale: tuple[float, float], ratio: tuple[float, float],
     generator: torch.Generator,
 ) -> Tensor:
     """Crops of random area and aspect ratio, anywhere in images of the given sizes.

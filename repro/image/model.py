@@ -61,9 +61,6 @@ def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
             (11.17 million parameters for ResNet-18).
         groups: of ghost batch normalisation, in consecutive parts of the batch; 1 is plain batch normalisation.
 
-    Raises:
-        ValueError: if the name is another one or `groups` is not positive.
-
     Source: He et al. 2016; SCE supplement for the small stem, of all its data sets but ImageNet.
     """
     import torchvision  # which takes as long to import as torch, and whoever only reads results needs it not
@@ -87,13 +84,9 @@ def projection_head(name: str, features: int, projection: int) -> nn.Sequential:
     "moco_v2", also JCL's, has as many hidden units as features; "sce" too, with batch normalisation, in all processes
     over the whole batch even where the trunk has ghost groups.
 
-    Raises:
-        ValueError: if the name is another one.
-
     Source: Chen et al. 2020 (MoCo v2); SCE supplement, for ResNet-18.
     """
-    choose("head", name, HEADS)
-    if name == "sce":
+    if choose("head", name, HEADS) == "sce":
         first = [nn.Linear(features, features, bias=False), WholeBatchNorm1d(features)]
     else:
         first = [nn.Linear(features, features)]
@@ -104,15 +97,10 @@ class ImageModel(nn.Module):
     """Trunk and projection head; the momentum encoder is a twin of the whole.
 
     Args:
-        name: of the trunk, "resnet18" or "resnet50".
-        small: whether the trunk has the stem for small images.
-        head: "moco_v2" or "sce", see `projection_head`.
-        projection: d, size of the embedding (MoCo v2 and JCL 128; SCE 256, its released configuration 128; ReSSL 512).
+        name, small: of `trunk`.
+        head, projection: of `projection_head`; d is 128 of MoCo v2 and JCL, 256 of SCE (128 in its released code).
         groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains, all
             processes together.
-
-    Raises:
-        ValueError: if a name is not among these or `groups` is not positive.
     """
 
     def __init__(self, name: str, small: bool, head: str, projection: int, groups: int = 1) -> None:

@@ -54,10 +54,8 @@ class Pretrainer(Learner):
     In a process group every process holds the same state and works on its share of each batch, row j of process r being
     row j * processes + r of the whole; the result is that of one process with the same ghost groups.
 
-    Args:
-        recipe: hyper-parameters; `method="random"` gives the untrained model and no steps.
-        data: the set; what fits into the device's memory goes there once.
-        seed: of initialisation, order and views. Equal seeds start from equal weights on every device.
+    What fits into the device's memory goes there once; equal seeds start from equal weights on every device;
+    `method="random"` gives the untrained model and no steps.
 
     Attributes:
         terms: names of what `step` returns. For SCE the three parts of its loss, in nats:

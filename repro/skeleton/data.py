@@ -31,8 +31,7 @@ class Sequences:
     """Sequences of unequal length, laid end to end on a device; batches of them are padded when they are asked for.
 
     Args:
-        frames: (sum of lengths, D), the frames of the first sequence, then those of the second, and so on. May be
-            mapped from a file: on the CPU nothing is copied.
+        frames: (sum of lengths, D), sequence after sequence; may be mapped from a file, of which nothing is copied.
         lengths: (n,) int64 on the CPU, at least 1 each.
         device: where the frames stay and batches are made.
     """

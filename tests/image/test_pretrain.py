@@ -1,8 +1,6 @@
 """Pre-training on made-up images: its steps held against the slow ones of `slow_images`, and relations of methods."""
 
 import copy
-import dataclasses
-import itertools
 import math
 
 import numpy as np
@@ -13,7 +11,6 @@ from made_up_images import made_up
 from PIL import Image
 from slow_images import Slow, assert_same_training
 from states import assert_equal_states, resumed_anywhere
-from tqdm import tqdm
 
 from repro.contrast.dictionary import unit_noise
 from repro.image import augment, pretrain
@@ -22,7 +19,6 @@ from repro.image.data import load
 from repro.image.pretrain import Pretrainer, learning_rate
 from repro.image.recipe import VARIANTS, paper
 from repro.run import device
-from repro.run.fit import NonFiniteLoss, fit
 
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
 
@@ -220,46 +216,6 @@ def test_the_strength_is_ramped_by_epoch(ramp, expected):
     assert strengths == pytest.approx(expected)
 
 
-# ---------------------------------------------------------------------------------------------- images and views
-
-
-def numbered(count, **parts):
-    """Images of one colour each, whose red says which image it is; of no part but these."""
-    images = torch.zeros(count, 3, 10, 10, dtype=torch.uint8)
-    images[:, 0] = torch.arange(count, dtype=torch.uint8)[:, None, None] * 5
-    place = torch.arange(count)
-    parts = {"pretrain": place >= 0, "train": place > 3, "test": place < 4} | parts
-    return dataclasses.replace(made_up(), images=images, labels=place % 3, **parts)
-
-
-def watched(module):
-    """The inputs of a module's calls, as they come."""
-    seen = []
-    module.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    return seen
-
-
-def numbers(views):
-    """Which of the numbered images weak views show."""
-    return ((views[:, 0].mean((1, 2)) * 0.5 + 0.5) * 255 / 5).round().int().tolist()
-
-
-@pytest.mark.parametrize("method", ["moco", "supervised"])
-def test_every_epoch_is_a_permutation_without_its_rest(method):
-    even = torch.arange(42) % 2 == 0
-    data = numbered(42, pretrain=even, train=~even, test=even & (torch.arange(42) < 4))
-    fast = learner(method, data=data, query_view="weak", key_view="weak")
-    members, epochs = set(range(0 if method == "moco" else 1, 42, 2)), []
-    queries = watched(fast.model if method == "moco" else fast.model.trunk)
-    for _ in range(3):
-        queries.clear()
-        trace(fast, fast.steps_per_epoch)
-        epochs.append(list(itertools.chain(*(numbers(views) for views in queries if len(views) == 8))))
-    for shown in epochs:
-        assert len(shown) == len(set(shown)) == 16 and set(shown) < members
-    assert len({tuple(shown) for shown in epochs}) == 3
-    assert len({frozenset(shown) for shown in epochs}) > 1  # another rest is dropped
-
 
 # ---------------------------------------------------------------------------------------------- features, neighbours
 
@@ -327,13 +283,6 @@ def test_bfloat16_channels_last_is_close_to_float32(network, method):
         assert not torch.equal(values, others)
         torch.testing.assert_close(others[:-1], values[:-1], rtol=0, atol=0.1)
     assert {value.dtype for value in rounded.model.state_dict().values()} == {torch.float32, torch.int64}
-
-
-@pytest.mark.parametrize(("method", "term"), [("moco", "loss"), ("sce", "InfoNCE"), ("supervised", "loss")])
-def test_a_training_that_diverges_names_the_term(tmp_path, method, term):
-    fast = learner(method, learning_rate=1e30)
-    with pytest.raises(NonFiniteLoss, match=rf"^{term} is (nan|inf) at step [2-6]; lower the learning rate"):
-        fit(fast, tmp_path, tqdm(disable=True), checkpoint_seconds=0)
 
 
 # ---------------------------------------------------------------------------------------------- taken up again

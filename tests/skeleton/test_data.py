@@ -127,20 +127,6 @@ def test_sets_that_contradict_themselves_are_refused():
 # ---------------------------------------------------------------------------------------------- pipelines
 
 
-@pytest.mark.parametrize(("length", "seed"), [(1, 0), (2, 1), (37, 2)])
-def test_view_transform_against_the_slow_one(length, seed):
-    frames = body(length, seed)
-    np.testing.assert_allclose(pipelines.view_invariant(frames), slow_view_invariant(frames), rtol=0, atol=1e-12)
-
-
-def test_view_transform_is_a_reflection():
-    frames = body(2)
-    frames[1, :3] = frames[0, 0] + np.eye(3)                 # images of the axes: the rows of R
-    rotation = pipelines.view_invariant(frames)[1, :3]
-    assert np.linalg.det(rotation) == pytest.approx(-1, abs=1e-12)
-    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
-
-
 @pytest.mark.parametrize(("joint", "message"), [(1, "joints 0 and 1 coincide"), (12, "do not lie across the spine")])
 def test_view_transform_without_a_frame_of_reference(joint, message):
     frames = body(3)

@@ -103,31 +103,6 @@ def test_bfloat16_products_stay_close_to_float32():
         assert (mine.grad - other.grad).norm() < 0.03 * other.grad.norm()
 
 
-@pytest.mark.parametrize("lengths", [[3, 7, 1, 7, 2], [150, 106], [200, 57]], ids=str)
-def test_products_in_bfloat16_take_few_sizes_and_change_nothing(lengths, monkeypatch):
-    packing, sizes, linear = Packing(torch.tensor(lengths)), [], nn.functional.linear
-
-    def recorded(rows, weight, bias):
-        sizes.append(len(rows))
-        return linear(rows, weight, bias)
-
-    def gradients():
-        ours, _ = pair(6, 8, 2, torch.float32)
-        torch.manual_seed(1)
-        inputs = torch.randn(sum(lengths), 6, requires_grad=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            states = ours(inputs, packing=packing)
-        states.square().sum().backward()
-        return [states, inputs.grad, *(parameter.grad for parameter in ours.parameters())]
-
-    monkeypatch.setattr("torch.nn.functional.linear", recorded)
-    blocks = gradients()
-    assert set(sizes) == {-(-sum(lengths) // 256) * 256}
-    monkeypatch.setattr("repro.skeleton.model.BLOCK", 1)
-    for mine, other in zip(blocks, gradients(), strict=True):
-        torch.testing.assert_close(mine, other, rtol=0.02, atol=0.02 * other.abs().max().item())
-
-
 # ---------------------------------------------------------------------------------------------- sizes and beginnings
 
 

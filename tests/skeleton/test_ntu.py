@@ -290,7 +290,7 @@ def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution):
     ntu.prepare(subset=True)
     loaded = data.load("ntu", subset=True)
     assert loaded.name == "ntu (subset)" and len(loaded.lengths) == 4
-    with pytest.raises(ValueError, match=r"batch=32 exceeds the 3 training sequences of ntu \(subset\); .* such as 2"):
+    with pytest.raises(ValueError, match=r"batch=32 exceeds the 3 training sequences of ntu \(subset\)"):
         Pretrainer(paper("ntu", "CE"), loaded, 0, CPU)
 
 
