@@ -63,7 +63,8 @@ class RandomView:
 class View(RandomView):
     """Random resized crop and flip, then colour jitter, greyscale and blur by their probabilities, then normalisation.
 
-    `strong` and `weak` make the papers' two.
+    `strong` and `weak` make the papers' two. `strength` is the largest change of brightness, contrast and saturation,
+    factors around 1, and of hue in turns, at most 0.5.
     """
 
     size: int                                    # pixels of a side of the view
@@ -72,8 +73,7 @@ class View(RandomView):
     ratio: tuple[float, float] = (3 / 4, 4 / 3)  # least and largest width over height of a crop, around 1
     flip: float = 0.5                            # probability in [0, 1], like `jitter`, `greyscale` and `blur`
     jitter: float = 0.0
-    strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)  # largest change of brightness, contrast and
-    #                                              saturation, factors around 1; and of hue in turns, at most 0.5
+    strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
     greyscale: float = 0.0
     blur: float = 0.0
     sigma: tuple[float, float] = (0.1, 2.0)      # least and largest standard deviation of the blur, pixels of the view

@@ -130,13 +130,15 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
     labels = data.labels[data.train].unique()[:8]  # of a part, some classes may have no image
     places = [int((data.train & (data.labels == label)).nonzero()[0]) for label in labels]
     recipe, plain = paper(dataset, "sce"), Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-    augmented = {"weak view": augment.weak(recipe.size, plain), "strong view": augment.strong(recipe.size, plain)}
-    centred = augment.CentredView(recipe.size, plain, recipe.resize)
-    source = batches_of(data, [centred, *augmented.values()], torch.device("cpu"))
-    (pictures, *others), = source.batches(torch.tensor(places), batch=len(places), seed=(0,))
-    generator = torch.Generator().manual_seed(0)
-    shown = zip(augmented, source.views[1:], others, strict=True)
-    return {"image": source.views[0](pictures)} | {name: view(images, generator) for name, view, images in shown}
+    views = {
+        "image": augment.CentredView(recipe.size, plain, recipe.resize),
+        "weak view": augment.weak(recipe.size, plain),
+        "strong view": augment.strong(recipe.size, plain),
+    }
+    source, generator = batches_of(data, list(views.values()), torch.device("cpu")), torch.Generator().manual_seed(0)
+    batch, = source.batches(torch.tensor(places), batch=len(places), seed=(0,))
+    shown = zip(views, source.views, batch, strict=True)
+    return {name: view(images, *[generator] * (name != "image")) for name, view, images in shown}
 
 
 def _accuracies(learner: Pretrainer) -> tuple[dict[str, float], Tensor]:

@@ -1,8 +1,10 @@
 """Image sets from made-up files in the official layouts: arrays of small images, and ImageNet left in its files."""
 
+import contextlib
 import dataclasses
 import hashlib
 import io
+import os
 import pickle
 import tarfile
 from pathlib import Path
@@ -17,7 +19,7 @@ from sklearn.datasets import load_digits
 from torchvision import datasets
 
 from repro.data.manifest import Archive
-from repro.image import DATASETS, data
+from repro.image import DATASETS, data, readers
 from repro.image.readers import PARTS
 
 pytestmark = pytest.mark.usefixtures("folders")
@@ -209,8 +211,15 @@ def listed(found):
     return list(zip(names, [found.classes[label] for label in found.labels], found.train.tolist(), strict=True))
 
 
-def test_a_part_of_imagenet_stays_in_its_files(imagenet):
-    before, found = sorted(imagenet.rglob("*")), data.load("imagenet", subset=True)
+def test_a_part_of_imagenet_stays_in_its_files_whose_order_on_the_disk_does_not_matter(imagenet, monkeypatch):
+    @contextlib.contextmanager
+    def backwards(folder, scandir=os.scandir):
+        with scandir(folder) as entries:
+            yield sorted(entries, key=lambda entry: entry.name, reverse=True)
+
+    before = sorted(imagenet.rglob("*"))
+    monkeypatch.setattr(readers.os, "scandir", backwards)
+    found = data.load("imagenet", subset=True)
     assert listed(found) == [(name, name.split("/")[1], name.startswith("train")) for name in sorted(IMAGES)]
     assert found.classes == tuple(sorted((*LISTED, "n00000000"))) and found.labels.dtype == torch.int64
     hundred = data.load("imagenet100", subset=True)  # in the printed order

@@ -11,10 +11,12 @@ from made_up_images import made_up
 from PIL import Image
 from slow_images import Slow, assert_same_training
 from states import assert_equal_states, resumed_anywhere
+from torchvision.transforms.v2.functional import pil_to_tensor
 
 from repro.contrast.dictionary import unit_noise
 from repro.image import augment, pretrain
 from repro.image.augment import CentredView, ShiftedView
+from repro.image.batches import centred
 from repro.image.data import load
 from repro.image.pretrain import Pretrainer, learning_rate
 from repro.image.recipe import VARIANTS, paper
@@ -216,7 +218,6 @@ def test_the_strength_is_ramped_by_epoch(ramp, expected):
     assert strengths == pytest.approx(expected)
 
 
-
 # ---------------------------------------------------------------------------------------------- features, neighbours
 
 
@@ -326,6 +327,10 @@ def test_images_in_files_are_trained_on_and_taken_up_again_within_an_epoch(image
     assert undisturbed.steps_per_epoch == 5 and not torch.equal(losses[0], losses[5])
     again.load_state_dict(states[3])
     assert all(torch.equal(again.step(), expected) for expected in losses[3:])
+    small = [pil_to_tensor(centred(imagenet.images.read(place), augment.centred_view(recipe))) for place in (3, 22)]
+    view = CentredView(10, augment.normalisation("imagenet"), resize=10)
+    expected = again.model.eval().features(view(torch.stack(small)))
+    torch.testing.assert_close(again.features(torch.tensor([3, 22])), expected)
     assert_equal_states(again.model.state_dict(), undisturbed.model.state_dict())
 
 
