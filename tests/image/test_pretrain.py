@@ -1,6 +1,7 @@
 """Pre-training on made-up images: its steps held against the slow ones of `slow_images`, and relations of methods."""
 
 import copy
+import dataclasses
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from image_learners import CPU, DIGITS, TRAINED, by_name, in_float64, learner, tiny, trace
 from made_up_images import made_up
 from PIL import Image
+from sklearn.neighbors import KNeighborsClassifier
 from slow_images import Slow, assert_same_training
 from states import assert_equal_states, resumed_anywhere
 from torchvision.transforms.v2.functional import pil_to_tensor
@@ -250,6 +252,15 @@ def test_looking_at_the_nearest_neighbour_never_changes_training(method, monkeyp
     states = [fast.state_dict() for fast in (watching, blind)]
     assert states[0].pop("knn1") != states[1].pop("knn1")
     assert_equal_states(*states)
+
+
+def test_the_nearest_neighbour_of_a_test_image_is_a_training_image():
+    data = made_up(test=30)
+    fast = learner(data=dataclasses.replace(data, labels=torch.arange(50) % 3))  # which nobody could guess
+    train, test = ((fast.features(split.nonzero().flatten()), fast.data.labels[split])
+                   for split in (fast.data.train, fast.data.test))
+    known = KNeighborsClassifier(1, metric="cosine").fit(*train)
+    assert by_name(fast, fast.step())["knn1"] == pytest.approx(100 * known.score(*test))
 
 
 def test_the_nearest_neighbour_is_measured_ten_times():
