@@ -15,18 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from repro.image import DATASETS
-from repro.image.operations import (
-    HUE,
-    Normalisation,
-    as_float,
-    colour_jitter,
-    gaussian_blur,
-    greyscale,
-    normalise,
-    resized_crop,
-    shifted_crop,
-)
+from repro.image import DATASETS, operations
+from repro.image.operations import HUE, Normalisation, as_float, normalise, resized_crop, shifted_crop
 from repro.image.recipe import MOCO, SCE, ImageRecipe, contrasts
 from repro.recipe import Rows
 
@@ -60,20 +50,12 @@ class RandomView:
     """A view that draws parameters for every image, `draw`, and then applies them to all, `apply`."""
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """An independent view of every image.
+        """An independent view of every image, (N, 3, size, size) float32, normalised; of a `ShiftedView` (N, 3, H, W).
 
         Args:
             images: (N, 3, H, W), uint8 or floating point in [0, 1].
             generator: on the device of the images.
-
-        Returns:
-            (N, 3, size, size) float32, normalised; of a `ShiftedView` (N, 3, H, W).
-
-        Raises:
-            TypeError: if the images are neither uint8 nor floating point.
-            ValueError: if the images have another shape.
         """
-        _check_images(images)
         return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
 
 
@@ -81,29 +63,20 @@ class RandomView:
 class View(RandomView):
     """Random resized crop and flip, then colour jitter, greyscale and blur by their probabilities, then normalisation.
 
-    `strong` and `weak` make the papers' two.
-
-    Attributes:
-        size: pixels of a side of the view.
-        normalisation: mean and standard deviation to normalise by.
-        scale: least and largest share of the image's area that a crop has.
-        ratio: least and largest width over height of a crop, around 1.
-        flip, jitter, greyscale, blur: probabilities in [0, 1].
-        strength: largest change, 0 to 1, of brightness, contrast and saturation as factors around 1; and of hue in
-            turns, 0 to 0.5.
-        sigma: least and largest standard deviation of the blur, in pixels of the view, above 0.
+    `strong` and `weak` make the papers' two. `strength` is the largest change of brightness, contrast and saturation,
+    factors around 1, and of hue in turns, at most 0.5.
     """
 
-    size: int
+    size: int                                    # pixels of a side of the view
     normalisation: Normalisation
-    scale: tuple[float, float] = (0.2, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    flip: float = 0.5
+    scale: tuple[float, float] = (0.2, 1.0)      # least and largest share of the image's area that a crop has
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)  # least and largest width over height of a crop, around 1
+    flip: float = 0.5                            # probability in [0, 1], like `jitter`, `greyscale` and `blur`
     jitter: float = 0.0
     strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
     greyscale: float = 0.0
     blur: float = 0.0
-    sigma: tuple[float, float] = (0.1, 2.0)
+    sigma: tuple[float, float] = (0.1, 2.0)      # least and largest standard deviation of the blur, pixels of the view
 
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Draws:
         """Parameters of one view of each of `count` images of height x width pixels."""
@@ -123,11 +96,11 @@ class View(RandomView):
         """The view of images (N, 3, H, W) that the draws describe: (N, 3, size, size) float32, normalised."""
         view = resized_crop(as_float(images), draws.boxes, draws.flipped, self.size)
         if self.jitter > 0:
-            view = colour_jitter(view, draws.factors, draws.order)
+            view = operations.colour_jitter(view, draws.factors, draws.order)
         if self.greyscale > 0:
-            view = greyscale(view, draws.grey)
+            view = operations.greyscale(view, draws.grey)
         if self.blur > 0:
-            view = gaussian_blur(view, draws.sigma)
+            view = operations.gaussian_blur(view, draws.sigma)
         return normalise(view, self.normalisation)
 
 
@@ -154,16 +127,12 @@ def probe(size: int, normalisation: Normalisation) -> View:
 class ShiftedView(RandomView):
     """Random crop of the image padded with black, and flip: what SCE's linear evaluation trains on but on ImageNet.
 
-    Attributes:
-        normalisation: mean and standard deviation to normalise by.
-        padding: pixels on every side, at least 0, where the crop is the whole image. SCE's supplement, section D, has
-            4 for small images (CIFAR) and none for medium ones (STL10, Tiny-ImageNet).
-        flip: probability in [0, 1].
+    Its supplement, section D, pads small images (CIFAR) by 4 pixels and medium ones (STL10, Tiny-ImageNet) by none.
     """
 
     normalisation: Normalisation
-    padding: int = 4
-    flip: float = 0.5
+    padding: int = 4    # pixels on every side; with 0 the crop is the whole image
+    flip: float = 0.5   # probability in [0, 1]
 
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Shifts:
         """Parameters of one view of each of `count` images, whose size does not matter."""
@@ -181,22 +150,17 @@ class ShiftedView(RandomView):
 class CentredView:
     """Resizing, then a central crop: what linear evaluation tests on, without randomness.
 
-    Attributes:
-        size: pixels of a side of the view.
-        normalisation: mean and standard deviation to normalise by.
-        resize: pixels of the shorter side before the crop, at least `size` (on ImageNet 256 for 224; SCE on small and
-            medium images the size itself, at which an image of that size stays as it is).
-        square: whether the longer side gets as many pixels, whatever becomes of the proportions. SCE's supplement,
-            section D, has 256 x 256; the released codes keep the proportions.
+    On ImageNet 256 pixels are cropped to 224: SCE's supplement, section D, resizes to 256 x 256, the released codes
+    keep the proportions. An image of the size itself stays as it is.
 
     Raises:
         ValueError: if the sizes are not 1 <= size <= resize.
     """
 
-    size: int
+    size: int             # pixels of a side of the view
     normalisation: Normalisation
-    resize: int
-    square: bool = False
+    resize: int           # pixels of the shorter side before the crop
+    square: bool = False  # whether the longer side gets as many, whatever becomes of the proportions
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= self.resize:
@@ -204,15 +168,14 @@ class CentredView:
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
-        """The view of every image (N, 3, H, W): (N, 3, size, size) float32, normalised. See `View`.
+        """The view of every image (N, 3, H, W), uint8 or in [0, 1]: (N, 3, size, size) float32, normalised.
 
         Raises:
-            TypeError, ValueError: as `View`; or if images of floating point are not all in [0, 1].
+            ValueError: if images are of another type, or of floating point and not all in [0, 1].
         """
-        _check_images(images)
-        if images.is_floating_point() and not (images.min() >= 0 and images.max() <= 1):
-            raise ValueError(f"images run from {images.min():g} to {images.max():g}; give floating point in [0, 1], or "
-                             "uint8 (0 to 255)")
+        if images.dtype != torch.uint8 and not (images.is_floating_point() and 0 <= images.min() <= images.max() <= 1):
+            raise ValueError(f"images are {images.dtype} from {images.min():g} to {images.max():g}; give floating point"
+                             " in [0, 1], or uint8 (0 to 255)")
         sides = self.sides(*images.shape[2:])
         resized = interpolate(as_float(images), sides, mode="bilinear", antialias=True)
         top, left = (round((side - self.size) / 2) for side in sides)
@@ -224,11 +187,7 @@ class CentredView:
 
 
 def draw_boxes(
-    heights: Tensor,
-    widths: Tensor,
-    *,
-    scale: tuple[float, float],
-    ratio: tuple[float, float],
+    heights: Tensor, widths: Tensor, *, scale: tuple[float, float], ratio: tuple[float, float],
     generator: torch.Generator,
 ) -> Tensor:
     """Crops of random area and aspect ratio, anywhere in images of the given sizes.
@@ -316,13 +275,3 @@ def _uniform(*shape: int, bounds: tuple[float, float], generator: torch.Generato
     """float32 of the given shape, uniform between the bounds, on the generator's device."""
     least, largest = bounds
     return least + (largest - least) * torch.rand(shape, generator=generator, device=generator.device)
-
-
-def _check_images(images: Tensor) -> None:
-    """Raise unless the images are (N, 3, H, W) of uint8 or floating point."""
-    if not isinstance(images, Tensor):
-        raise TypeError(f"images are {type(images).__name__}; give a tensor (N, 3, H, W): torch.from_numpy")
-    if images.ndim != 4 or images.shape[1] != 3 or images.numel() == 0:
-        raise ValueError(f"images have shape {tuple(images.shape)}; they should be (N, 3, H, W), all sizes >= 1")
-    if images.dtype != torch.uint8 and not images.is_floating_point():
-        raise TypeError(f"images are {images.dtype}; give uint8 (0 to 255) or floating point in [0, 1]")

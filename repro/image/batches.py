@@ -44,7 +44,7 @@ class Streamed:
 
     Args:
         files: the images.
-        views: what each image is wanted in.
+        views: what each image is wanted in; no `ShiftedView`.
         device: to train on.
         workers: processes, at least 1; None takes one for each core that this process may use, shared with the other
             processes that `torchrun` has started on this machine.
@@ -52,9 +52,6 @@ class Streamed:
     Attributes:
         views: what is left to do on the device to the batches, in the order of `views`: the same views less the crop,
             which of a batch made here is the identity.
-
-    Raises:
-        TypeError: if a view is neither a `View` nor a `CentredView`.
     """
 
     def __init__(
@@ -146,11 +143,8 @@ def centred(picture: Image.Image, view: CentredView) -> Image.Image:
 
 def _left_to_do(view: View | CentredView) -> View | CentredView:
     """The view for pictures that are its crop already."""
-    if isinstance(view, View):
-        return dataclasses.replace(view, scale=(1, 1), ratio=(1, 1))
-    if isinstance(view, CentredView):
-        return dataclasses.replace(view, resize=view.size)
-    raise TypeError(f"{view} cannot be streamed; give a View or a CentredView")
+    whole = {"scale": (1, 1), "ratio": (1, 1)} if isinstance(view, View) else {"resize": view.size}
+    return dataclasses.replace(view, **whole)
 
 
 def batches_of(
@@ -158,8 +152,3 @@ def batches_of(
 ) -> Resident | Streamed:
     """Batches of a data set, resident unless its images stay in files."""
     return (Streamed if isinstance(data.images, Files) else Resident)(data.images, views, device)
-
-
-def on_device(data: ImageSet, device: torch.device) -> ImageSet:
-    """The data set with its images on the device, unless they stay in files."""
-    return data if isinstance(data.images, Files) else dataclasses.replace(data, images=data.images.to(device))

@@ -1,12 +1,13 @@
 """Image data sets: official distributions, or a user's own copies that `repro data import` has taken in."""
 
+import dataclasses
 import hashlib
 import math
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,33 +25,22 @@ COPIED = tuple(               # data sets that copies are taken in of; others co
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Images ready for training.
+    """Images ready for training; raises ValueError if a label has no class, or parts overlap.
 
-    Attributes:
-        name: the data set's name; what is not the official distribution says so: "cifar10 (my_copy.npz)", the file
-            that was taken in, or "imagenet (subset)".
-        images: (n, 3, H, W) uint8, red, green, blue. Of ImageNet, whose images have various sizes and are too many for
-            memory, the `Files` to read them from.
-        labels: (n,) int64 in 0..len(classes) - 1, or -1 where there is none.
-        pretrain: (n,) bool, for self-supervised training: the unlabeled images if there are any, else `train`.
-        train, test: (n,) bool, of the linear probe.
-        classes: names of the classes.
-        digest: hex sha256 of images, labels and parts; of ImageNet of the classes, and of the files' paths and sizes.
-
-    Raises:
-        ValueError: if a label has no class, or parts overlap.
+    What is not the official distribution says so in its name: "cifar10 (my_copy.npz)", the file that was taken in, or
+    "imagenet (subset)".
     """
 
     name: str
-    images: Tensor | Files
-    labels: Tensor
-    pretrain: Tensor
-    train: Tensor
-    test: Tensor
-    classes: tuple[str, ...]
-    digest: str
+    images: Tensor | Files    # (n, 3, H, W) uint8, red, green, blue; of ImageNet, too many for memory, in their files
+    labels: Tensor            # (n,) int64 in 0..len(classes) - 1, or -1 where there is none
+    pretrain: Tensor          # (n,) bool, for self-supervised training: unlabeled images if there are any, else `train`
+    train: Tensor             # (n,) bool, of the linear probe
+    test: Tensor              # (n,) bool
+    classes: tuple[str, ...]  # their names
+    digest: str               # hex sha256 of images, labels and parts; of ImageNet of classes, paths and sizes
 
     def __post_init__(self) -> None:
         manifest.check_labels(self.name, self.labels, len(self.classes), self.train, self.test, least=-1)
@@ -75,19 +65,19 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
     manifest.check_subset(name, subset)
     root = manifest.data_root() if root is None else Path(root)
     if declared.access == "bundled":
-        return _image_set(name, *_official(declared, root))
+        return _image_set(name, _official(declared, root))
     if declared.images.size is None:
         return _left_in_files(declared, root, subset)
     if not subset:
         path, = manifest.require(declared, root)
         status = path.stat()
         made_of = f"{path} {status.st_size} {status.st_mtime_ns}"
-        return _image_set(name, *_made_once(declared, made_of, lambda: _official(declared, path)))
+        return _image_set(name, _made_once(declared, made_of, lambda: _official(declared, path)))
     copy = manifest.copy_of(name)
     if copy is None:
         raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
     try:
-        return _image_set(f"{name} ({copy.stem})", *_pictures(npz.read(copy)))
+        return _image_set(f"{name} ({copy.stem})", _stored(npz.read(copy)))
     except npz.DAMAGED as error:
         raise ValueError(f"{copy} is damaged ({error}); run `repro data import {name} FILE` again") from error
 
@@ -99,19 +89,15 @@ def take_in(name: str, path: Path) -> ImageSet:
         name: of the data set, one of `COPIED`; copies of those of various sizes stay where they are.
         path: an `.npz` with x_train, y_train, x_test and y_test; or a folder, zip or tar archive of class folders,
             `train/<class>/*.png` and `test/<class>/*.png` (JPEG too); or, of Tiny-ImageNet, its own layout. Classes
-            may be missing; class_names in an `.npz` are those of the whole data set.
+            may be missing.
 
     Raises:
-        ValueError: if the name is unknown, the file has none of these forms, or its pictures or classes are those of
-            another data set or too many, naming what is wrong.
+        ValueError: if the name is unknown, the file has none of these forms, its pictures have another size, or there
+            are too many pictures or classes.
         FileNotFoundError: if there is no such file.
     """
-    declared = DATASETS.get(name)
-    if declared and declared.images.size is None:
-        places = " and ".join(f"{manifest.data_root() / folder.name}" for folder in declared.files)
-        raise ValueError(f"{name} is not taken in: its pictures stay in class folders in {places}; put yours there, "
-                         f"and pass --subset (subset=True) if they are a part of {name}")
     choose("dataset", name, COPIED)
+    declared = DATASETS[name]
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     if path.suffix == ".npz":
@@ -119,7 +105,6 @@ def take_in(name: str, path: Path) -> ImageSet:
     elif path.is_dir() or zipfile.is_zipfile(path) or tarfile.is_tarfile(path):
         read = readers.tiny_imagenet if declared.images.reader == "tiny_imagenet" else readers.class_folders
         pictures = read(path, declared)
-        readers.check_classes(path, pictures.classes, declared)
     else:
         raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
                          "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
@@ -129,7 +114,7 @@ def take_in(name: str, path: Path) -> ImageSet:
             raise ValueError(f"{path} holds no image for {part}; add some")
     copy = manifest.imported(name) / f"{path.name}.npz"
     with alone(copy.parent.with_suffix(".lock")):
-        write_atomically(copy, lambda temporary: npz.write(temporary, _arrays(pictures, _digest(pictures))))
+        write_atomically(copy, lambda temporary: npz.write(temporary, vars(_hashed(pictures))))
         for other in copy.parent.iterdir():  # another copy, or what a kill has left of one
             if other != copy:
                 other.unlink()
@@ -151,31 +136,24 @@ def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> Ima
     folder = manifest.require(declared, root)[0].parent
     folders = readers.present_folders(folder, declared.images.names)
     times = "".join(f"{folder} {folder.stat().st_mtime_ns}\n" for folder in folders)
-    pictures, digest = _made_once(declared, times, lambda: readers.listing(folder, folders))
+    pictures = _made_once(declared, times, lambda: readers.listing(folder, folders))
     if not subset:
         _check_official(declared, folder, pictures, "accept it with subset=True")
-    return _image_set(f"{declared.name} (subset)" if subset else declared.name, pictures, digest, folder)
+    return _image_set(f"{declared.name} (subset)" if subset else declared.name, pictures, folder)
 
 
-def _made_once(
-    declared: manifest.Manifest, made_of: str, make: Callable[[], tuple[Pictures, str]]
-) -> tuple[Pictures, str]:
-    """Pictures and their digest, made once of what a text says."""
+def _made_once(declared: manifest.Manifest, made_of: str, make: Callable[[], Pictures]) -> Pictures:
+    """Pictures, made once of what a text says."""
     version = hashlib.sha256(made_of.encode()).hexdigest()[:16]
-    path = manifest.prepared_root() / f"{declared.name}-{version}.npz"
-    return _pictures(made_once(path, lambda: _arrays(*make())))
+    return _stored(made_once(manifest.prepared_root() / f"{declared.name}-{version}.npz", lambda: vars(make())))
 
 
-def _official(declared: manifest.Manifest, path: Path) -> tuple[Pictures, str]:
-    """The official distribution and its digest.
-
-    Raises:
-        ValueError: if it has other numbers of images than declared.
-    """
+def _official(declared: manifest.Manifest, path: Path) -> Pictures:
+    """The official distribution; raises ValueError if it has other numbers of images than declared."""
     reader = choose(f"data_manifests/{declared.name}.yaml: reader", declared.images.reader, readers.READERS)
     pictures = readers.READERS[reader](path, declared)
     _check_official(declared, path, pictures, f"take a part of it in with `repro data import {declared.name} FILE`")
-    return pictures, _digest(pictures)
+    return _hashed(pictures)
 
 
 def _check_official(declared: manifest.Manifest, path: Path, pictures: Pictures, otherwise: str) -> None:
@@ -190,26 +168,22 @@ def _check_official(declared: manifest.Manifest, path: Path, pictures: Pictures,
                           f"complete it from {declared.source}, or {otherwise}")
 
 
-def _arrays(pictures: Pictures, digest: str) -> dict[str, np.ndarray]:
-    return {name: np.asarray(value) for name, value in {**vars(pictures), "digest": digest}.items()}
+def _hashed(pictures: Pictures) -> Pictures:
+    digest = hashlib.sha256(f"{pictures.images.shape} {pictures.classes}".encode())
+    for array in (pictures.images, pictures.labels, pictures.part):
+        digest.update(np.ascontiguousarray(array))
+    return dataclasses.replace(pictures, digest=digest.hexdigest())
 
 
-def _pictures(arrays: Mapping[str, np.ndarray]) -> tuple[Pictures, str]:
-    images, labels, part, classes, digest = (arrays[name] for name in ("images", "labels", "part", "classes", "digest"))
-    return Pictures(images, labels, part, tuple(map(str, classes))), str(digest)
+def _stored(arrays: Mapping[str, Any]) -> Pictures:
+    images, labels, part, classes, digest = (arrays[field.name] for field in dataclasses.fields(Pictures))
+    return Pictures(images, labels, part, tuple(map(str, classes)), str(digest))
 
 
-def _image_set(name: str, pictures: Pictures, digest: str, folder: Path | None = None) -> ImageSet:
+def _image_set(name: str, pictures: Pictures, folder: Path | None = None) -> ImageSet:
     """The set of these pictures, whose images are files below `folder` if there is one."""
     train, test, unlabeled = (torch.from_numpy(pictures.part == place) for place in range(len(PARTS)))
     images = Files(folder, pictures.images) if folder else torch.from_numpy(pictures.images)
     pretrain = unlabeled if unlabeled.any() else train
     labels = torch.from_numpy(pictures.labels)
-    return ImageSet(name, images, labels, pretrain, train, test, pictures.classes, digest)
-
-
-def _digest(pictures: Pictures) -> str:
-    digest = hashlib.sha256(f"{pictures.images.shape} {pictures.classes}".encode())
-    for array in (pictures.images, pictures.labels, pictures.part):
-        digest.update(np.ascontiguousarray(array))
-    return digest.hexdigest()
+    return ImageSet(name, images, labels, pretrain, train, test, pictures.classes, pictures.digest)

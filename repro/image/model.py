@@ -24,13 +24,11 @@ class TrimmedConv2d(nn.Conv2d):
     The result is the same: such taps multiply zeros only, and their gradient is zero. The last stage of a ResNet with
     the stem for large images sees an image of 32 pixels as a map of 1 x 1, where eight of nine taps go.
 
-    Padding other than zeros, named padding and dilation are computed whole.
+    Not for other padding than zeros, nor for dilation.
     """
 
     def forward(self, images: Tensor) -> Tensor:
         """Maps (N, out, H', W') of images (N, in, H, W)."""
-        if self.padding_mode != "zeros" or isinstance(self.padding, str) or self.dilation != (1, 1):
-            return super().forward(images)
         sizes = zip(images.shape[-2:], self.kernel_size, self.stride, self.padding, strict=True)
         (rows, row_padding), (columns, column_padding) = (trimmed(*axis) for axis in sizes)
         padding = (row_padding, column_padding)
@@ -63,9 +61,6 @@ def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
             (11.17 million parameters for ResNet-18).
         groups: of ghost batch normalisation, in consecutive parts of the batch; 1 is plain batch normalisation.
 
-    Raises:
-        ValueError: if the name is another one or `groups` is not positive.
-
     Source: He et al. 2016; SCE supplement for the small stem, of all its data sets but ImageNet.
     """
     import torchvision  # which takes as long to import as torch, and whoever only reads results needs it not
@@ -89,13 +84,9 @@ def projection_head(name: str, features: int, projection: int) -> nn.Sequential:
     "moco_v2", also JCL's, has as many hidden units as features; "sce" too, with batch normalisation, in all processes
     over the whole batch even where the trunk has ghost groups.
 
-    Raises:
-        ValueError: if the name is another one.
-
     Source: Chen et al. 2020 (MoCo v2); SCE supplement, for ResNet-18.
     """
-    choose("head", name, HEADS)
-    if name == "sce":
+    if choose("head", name, HEADS) == "sce":
         first = [nn.Linear(features, features, bias=False), WholeBatchNorm1d(features)]
     else:
         first = [nn.Linear(features, features)]
@@ -106,15 +97,10 @@ class ImageModel(nn.Module):
     """Trunk and projection head; the momentum encoder is a twin of the whole.
 
     Args:
-        name: of the trunk, "resnet18" or "resnet50".
-        small: whether the trunk has the stem for small images.
-        head: "moco_v2" or "sce", see `projection_head`.
-        projection: d, size of the embedding (MoCo v2 and JCL 128; SCE 256, its released configuration 128; ReSSL 512).
+        name, small: of `trunk`.
+        head, projection: of `projection_head`; d is 128 of MoCo v2 and JCL, 256 of SCE (128 in its released code).
         groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains, all
             processes together.
-
-    Raises:
-        ValueError: if a name is not among these or `groups` is not positive.
     """
 
     def __init__(self, name: str, small: bool, head: str, projection: int, groups: int = 1) -> None:
@@ -131,13 +117,8 @@ class ImageModel(nn.Module):
             images: (N, 3, H, W) normalised, in any memory format; N is a multiple of the groups while the trunk trains.
 
         Raises:
-            TypeError: if the images are integers.
-            ValueError: if they have another shape, or N is not such a multiple.
+            ValueError: if N is not such a multiple.
         """
-        if images.ndim != 4 or images.shape[1] != 3:
-            raise ValueError(f"images have shape {tuple(images.shape)}; it should be (N, 3, H, W)")
-        if not images.is_floating_point():
-            raise TypeError(f"images have the type {images.dtype}; convert them to float32 and normalise them first")
         if not self.trunk.training:
             return self.trunk(images)
         groups = groups_here(self.groups, len(images))
@@ -179,7 +160,7 @@ def load(path: Path) -> ImageModel:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is not in the safetensors format, not a whole model as `save` writes it, or not finite.
+        ValueError: if it is not a whole model as `save` writes it, or not finite.
     """
     architecture, weights = _read(path, "architecture")
     try:
@@ -204,7 +185,7 @@ def load_view(path: Path) -> CentredView:
         mean, std = (tuple(map(float, seen.pop(name))) for name in Normalisation._fields)
         if len(mean) != 3 or len(std) != 3 or not all(map(math.isfinite, mean + std)) or min(std) <= 0:
             raise ValueError(f"mean={mean}, std={std} should be three finite numbers each, std above 0")
-        if not type(seen["size"]) is type(seen["resize"]) is int or type(seen.get("square", False)) is not bool:
+        if [type(seen.get(name, False)) for name in ("size", "resize", "square")] != [int, int, bool]:
             raise ValueError(f"{seen} should have whole numbers of pixels, and true or false for square")
         return CentredView(normalisation=Normalisation(mean, std), **seen)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:

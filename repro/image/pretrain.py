@@ -1,5 +1,6 @@
 """Pre-training on images with MoCo v2, ReSSL, SCE or JCL; supervised training and random initialisation beside them."""
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -21,9 +22,10 @@ from repro.contrast.momentum import (
 )
 from repro.contrast.objectives import ceil, info_nce, jcl, ressl, sce, vanilla
 from repro.image.augment import CentredView, ShiftedView, View, centred_view, training_views
-from repro.image.batches import batches_of, on_device
+from repro.image.batches import batches_of
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
+from repro.image.readers import Files
 from repro.image.recipe import ImageRecipe
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
@@ -52,11 +54,8 @@ class Pretrainer(Learner):
     In a process group every process holds the same state and works on its share of each batch, row j of process r being
     row j * processes + r of the whole; the result is that of one process with the same ghost groups.
 
-    Args:
-        recipe: hyper-parameters; `method="random"` gives the untrained model and no steps.
-        data: the set; what fits into the device's memory goes there once.
-        seed: of initialisation, order and views. Equal seeds start from equal weights on every device.
-        device: where to train.
+    What fits into the device's memory goes there once; equal seeds start from equal weights on every device;
+    `method="random"` gives the untrained model and no steps.
 
     Attributes:
         terms: names of what `step` returns. For SCE the three parts of its loss, in nats:
@@ -76,7 +75,9 @@ class Pretrainer(Learner):
     kept = ("knn1",)
 
     def __init__(self, recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> None:
-        super().__init__(recipe, on_device(data, device), seed, device)
+        if not isinstance(data.images, Files):
+            data = dataclasses.replace(data, images=data.images.to(device))
+        super().__init__(recipe, data, seed, device)
         self.memory_format = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.terms = (*(("InfoNCE", "ReSSL", "Ceil") if recipe.method == "sce" else ()), "loss", "knn1")
         self.members = (data.train if recipe.method == "supervised" else data.pretrain).nonzero().flatten()
@@ -227,10 +228,10 @@ class Pretrainer(Learner):
 
     def _nearest_neighbour(self) -> float:
         """Accuracy in percent on the test split, of neighbours in the training split."""
-        labels = self.data.labels.to(self.device)
-        train, test = (split.nonzero().flatten() for split in (self.data.train, self.data.test))
-        features = self.features(train), self.features(test)
-        return nearest_neighbour(features[0], labels[train.to(self.device)], features[1], labels[test.to(self.device)])
+        parts = []
+        for split in (self.data.train, self.data.test):
+            parts += [self.features(split.nonzero().flatten()), self.data.labels[split].to(self.device)]
+        return nearest_neighbour(*parts)
 
     @torch.no_grad()
     def features(

@@ -1,6 +1,5 @@
 """Image data sets in their official layouts, and copies people have of them: as arrays, or as files left in folders."""
 
-import functools
 import hashlib
 import io
 import itertools
@@ -19,7 +18,6 @@ from tqdm.auto import tqdm
 
 from repro.data import archives, npz
 from repro.data.manifest import Manifest
-from repro.image import DATASETS
 from repro.recipe import choose
 
 PARTS = ("train", "test", "unlabeled")
@@ -37,32 +35,21 @@ warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 millio
 
 @dataclass(frozen=True)
 class Pictures:
-    """Images of one size, or the files of images of any size.
+    """Images of one size, or the files of images of any size."""
 
-    Attributes:
-        images: (n, 3, H, W) uint8, red, green, blue; or (n,) bytes, paths below the data set's folder.
-        labels: (n,) int64, the class from 0; -1 where there is none.
-        part: (n,) int64, place in `PARTS`.
-        classes: their names, in the order of the labels.
-    """
-
-    images: np.ndarray
-    labels: np.ndarray
-    part: np.ndarray
-    classes: tuple[str, ...]
+    images: np.ndarray        # (n, 3, H, W) uint8, red, green, blue; or (n,) bytes, paths below the data set's folder
+    labels: np.ndarray        # (n,) int64, the class from 0; -1 where there is none
+    part: np.ndarray          # (n,) int64, place in `PARTS`
+    classes: tuple[str, ...]  # their names, in the order of the labels
+    digest: str = ""          # hex sha256, once `repro.image.data` has computed it
 
 
 @dataclass(frozen=True, eq=False)
 class Files:
-    """Pictures of any size in the files below a folder.
-
-    Attributes:
-        root: the folder.
-        names: (n,) bytes, the files' paths below it, in one array because objects for a million of them are large.
-    """
+    """Pictures of any size in the files below a folder."""
 
     root: Path
-    names: np.ndarray
+    names: np.ndarray         # (n,) bytes, the files' paths below it: objects for a million of them would be large
 
     def __len__(self) -> int:
         return len(self.names)
@@ -79,8 +66,8 @@ READERS: dict[str, Callable[[Path, Manifest], Pictures]] = {}
 def reader(read: Callable[[Path, Manifest], Pictures]) -> Callable[[Path, Manifest], Pictures]:
     """Decorates a function that manifests may name as their reader.
 
-    It takes the path of the official distribution, the archive or the folder it unpacks to, and the manifest. Pictures
-    of a data set, or of a copy of a part of it, are no others than declared and no more of them.
+    It takes the path of the official distribution, the archive or the folder it unpacks to, and the manifest, and
+    raises ValueError if files are missing, damaged or no such distribution.
     """
     READERS[read.__name__] = read
     return read
@@ -103,56 +90,45 @@ def digits(path: Path, declared: Manifest) -> Pictures:
 
 @reader
 def cifar10(path: Path, declared: Manifest) -> Pictures:
-    """CIFAR-10 from its archive of Python pickles or the folder it unpacks to; checksums are checked.
-
-    Raises:
-        ValueError: if a file is missing or not the official one.
-    """
-    return _cifar(path, "CIFAR10")
+    """CIFAR-10 from its archive of Python pickles or the folder it unpacks to."""
+    return _of_torchvision(path, "CIFAR10", (True, False), "targets")
 
 
 @reader
 def cifar100(path: Path, declared: Manifest) -> Pictures:
     """CIFAR-100, likewise."""
-    return _cifar(path, "CIFAR100")
-
-
-def _cifar(path: Path, name: str) -> Pictures:
-    from torchvision import datasets  # late: it takes as long to import as torch
-
-    kind = getattr(datasets, name)
-    with archives.unpacked(path) as root:
-        halves = [_official(path, lambda train=train: kind(root, train=train)) for train in (True, False)]
-    images = _coloured(np.concatenate([half.data for half in halves]))
-    labels = np.concatenate([half.targets for half in halves])
-    part = np.repeat([0, 1], [len(half.data) for half in halves])
-    return Pictures(images, labels.astype(np.int64), part, tuple(halves[0].classes))
+    return _of_torchvision(path, "CIFAR100", (True, False), "targets")
 
 
 @reader
 def stl10(path: Path, declared: Manifest) -> Pictures:
-    """STL-10 from its archive of binary files or the folder it unpacks to; checksums are checked.
+    """STL-10 from its archive of binary files or the folder it unpacks to."""
+    return _of_torchvision(path, "STL10", PARTS, "labels")
 
-    Raises:
-        ValueError: if a file is missing or not the official one.
-    """
-    from torchvision import datasets
 
-    with archives.unpacked(path) as root:
-        parts = [_official(path, lambda split=split: datasets.STL10(root, split=split)) for split in PARTS]
-    part = np.repeat([0, 1, 2], [len(split.data) for split in parts])
-    labels = np.concatenate([split.labels for split in parts]).astype(np.int64)
-    return Pictures(np.concatenate([split.data for split in parts]), labels, part, tuple(parts[0].classes))
+def _of_torchvision(path: Path, name: str, splits: Sequence[Any], labels: str) -> Pictures:
+    """What torchvision reads, which checks the files' checksums; `splits` are its arguments for `PARTS`."""
+    from torchvision import datasets  # late: it takes as long to import as torch
+
+    try:
+        with archives.unpacked(path) as root:
+            parts = [getattr(datasets, name)(root, split) for split in splits]
+    except RuntimeError as error:
+        raise ValueError(f"{path} is not the official distribution, or damaged; fetch it again") from error
+    images = np.concatenate([part.data for part in parts])
+    return Pictures(
+        images if images.shape[1] == 3 else _coloured(images),
+        np.concatenate([getattr(part, labels) for part in parts]).astype(np.int64),
+        np.repeat(np.arange(len(parts)), [len(part.data) for part in parts]),
+        tuple(parts[0].classes),
+    )
 
 
 @reader
 def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
     """Tiny-ImageNet from its archive or folder: `train/<class>/images/`, `val/images/` and `val/val_annotations.txt`.
 
-    The validation images are for test; classes are WordNet ids, sorted.
-
-    Raises:
-        ValueError: if the archive is damaged, an image has no class or another size, or there are too many.
+    The validation images are for test; classes are WordNet ids, sorted. Raises ValueError as `class_folders`.
     """
     annotations = b"".join(text for _, text in _files(path, lambda place: place.name == "val_annotations.txt"))
     validation = {name: wnid for name, wnid, *_ in map(str.split, annotations.decode().splitlines())}
@@ -169,13 +145,11 @@ def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
 def class_folders(path: Path, declared: Manifest) -> Pictures:
     """Images in class folders, `train/<class>/` and `test/<class>/` (or `val/`), from a folder, zip or tar archive.
 
-    Args:
-        path: of the folder or archive.
-        declared: classes of which no names are declared are the folders, sorted.
+    Classes of which no names are declared are the folders, sorted.
 
     Raises:
         ValueError: if the archive is damaged, a folder is no class, an image has another size or cannot be read, or
-            there are too many.
+            there are too many images or classes.
     """
     def folder(place: PurePosixPath) -> str:
         if len(place.parts) != 3:
@@ -198,10 +172,7 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
             label has no class.
     """
     arrays = _npz(path, declared)
-    if "class_names" in arrays:
-        names = tuple(map(str, arrays["class_names"].ravel()))
-        check_classes(path, names, declared, whole=True)
-    parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in ("train", "test")]
+    parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in PARTS[:2]]
     for images, labels in parts:
         if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
             shape = f"{images.dtype} {images.shape}"
@@ -237,19 +208,6 @@ def read_rgb(file: Path | BinaryIO, name: str) -> Image.Image:
         raise ValueError(f"{name} cannot be read as a picture ({error}); fetch it again or leave it out") from error
 
 
-def check_classes(path: Path, names: tuple[str, ...], declared: Manifest, *, whole: bool = False) -> None:
-    """Raise ValueError unless classes may be those of a data set; some of numbered ones may be missing, unless `whole`.
-    """
-    known, count = declared.images.names, declared.images.count
-    others = [other.images.names for other in DATASETS.values() if other.images.size]
-    another = not known and any(set(names) <= set(other) for other in others)
-    if another or len(names) > count or (known and names != known) or (whole and len(names) != count):
-        shown = f", {names[0]} to {names[-1]}" if names else ""
-        expected = f"{count} of {declared.name}{': ' if known else ''}{', '.join(known)}"
-        raise ValueError(f"{path} has {len(names):,} classes{shown}, expected the {expected}; take it in as the data "
-                         f"set it is a copy of, or bring it into the form of {declared.name}")
-
-
 def present_folders(root: Path, classes: Sequence[str]) -> list[Path]:
     """The folders `train/<class>`, then `val/<class>`, that there are of the classes; of none given, all, sorted."""
     folders = []
@@ -259,62 +217,56 @@ def present_folders(root: Path, classes: Sequence[str]) -> list[Path]:
     return folders
 
 
-def listing(root: Path, folders: Sequence[Path]) -> tuple[Pictures, str]:
-    """The list of the pictures in class folders, and a digest of it. No picture is read.
+def listing(root: Path, folders: Sequence[Path]) -> Pictures:
+    """The list of the pictures in class folders. No picture is read.
 
     Args:
         root: of `train` and `val`.
         folders: as `present_folders` gives them; those without a picture are passed over.
 
     Returns:
-        Pictures by part, class and name, with their paths for images; and the hex sha256 over the classes in the order
-        of the labels and over the sorted paths with their sizes.
+        Pictures by part, class and name, with their paths for images; the digest is over the classes in the order of
+        the labels and over the sorted paths with their sizes.
 
     Raises:
         ValueError: if `train` and `val` do not have the same classes, or no picture.
     """
     with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
         listed = list(tqdm(pool.map(_listed, folders), total=len(folders), desc=f"listing {root}", unit="folder"))
-    filled = [folder for folder, (names, _) in zip(folders, listed, strict=True) if len(names)]
-    train, val = ([folder.name for folder in filled if folder.parent == root / place] for place in PLACES)
+    filled = [folder for folder, files in zip(folders, listed, strict=True) if files]
+    train, val = ([folder.name for folder in filled if folder.parent.name == place] for place in PLACES)
     if train != val or not train:
         odd = ", ".join(sorted(set(train) ^ set(val))[:3]) or "none"
         raise ValueError(
             f"{root} has pictures of {len(train)} classes in train/<class>/ and of {len(val)} in val/<class>/; both "
             f"need the same ones, at least one; in one alone: {odd}; put every picture into the folder of its class"
         )
-    names, sizes = map(np.concatenate, zip(*listed, strict=True))
-    counts = [len(names) for names, _ in listed if len(names)]
-    labels = np.repeat(np.tile(np.arange(len(train)), len(PLACES)), counts)
-    part = np.repeat(np.repeat(np.arange(len(PLACES)), len(train)), counts)
+    names, sizes = zip(*itertools.chain.from_iterable(listed), strict=True)
+    names, sizes = np.array(names, dtype="S"), np.array(sizes, dtype="<i8")
+    counts = [len(files) for files in listed if files]
+    part, labels = (np.repeat(values.ravel(), counts) for values in np.indices((len(PLACES), len(train))))
     order, digest = names.argsort(), hashlib.sha256(f"{names.dtype} {tuple(train)}".encode())
     digest.update(names[order])
     digest.update(sizes[order])
-    return Pictures(names, labels, part, tuple(train)), digest.hexdigest()
+    return Pictures(names, labels, part, tuple(train), digest.hexdigest())
 
 
-def _listed(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Paths (n,) bytes, from two folders above on, and sizes (n,) of the pictures in a folder, sorted by name."""
+def _listed(folder: Path) -> list[tuple[bytes, int]]:
+    """(path from two folders above on, size) of the pictures in a folder, sorted."""
     with os.scandir(folder) as entries:
-        files = sorted((entry.name, entry.stat().st_size) for entry in entries
-                       if entry.name.lower().endswith(PICTURES) and not entry.name.startswith("."))
-    names = [os.fsencode(f"{folder.parent.name}/{folder.name}/{name}") for name, _ in files]
-    return np.array(names, dtype="S"), np.array([size for _, size in files], dtype="<i8")
+        return sorted((os.fsencode(f"{folder.parent.name}/{folder.name}/{entry.name}"), entry.stat().st_size)
+                      for entry in entries if entry.name.lower().endswith(PICTURES) and not entry.name.startswith("."))
 
 
 def _npz(path: Path, declared: Manifest) -> dict[str, np.ndarray]:
-    """The images, labels and names of the classes of an `.npz`, which announces no more than a data set has."""
+    """The images and labels of an `.npz`, which announces no more than a data set has."""
     required, most = ("x_train", "y_train", "x_test", "y_test"), _most(declared) * (3 * declared.images.size**2 + 8)
     try:
         with open(path, "rb") as opened, np.load(opened) as file:
             announced = sum(member.file_size for member in file.zip.infolist())
             if announced > most + SLACK:
                 raise ValueError(f"it unpacks to {announced:,} bytes, at most {most + SLACK:,} are read")
-            if missing := [name for name in required if name not in file.files]:
-                raise ValueError(f"it lacks {', '.join(missing)}")
-            arrays = {name: file[name] for name in (*required, "class_names") if name in file.files}
-        if odd := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
-            raise ValueError(f"{', '.join(odd)} should be arrays")
+            arrays = {name: np.asarray(file[name]) for name in required}
     except UNREADABLE as error:
         raise ValueError(f"{path} is not an .npz of images and labels: {error}") from error
     return arrays
@@ -324,24 +276,30 @@ def _by_class(
     path: Path, declared: Manifest, class_of: Callable[[PurePosixPath], str], accept: Callable[[PurePosixPath], bool]
 ) -> Pictures:
     """Accepted pictures by part, class and name, decoded a few at a time; classes without declared names are theirs."""
+    def decoded(file: tuple[PurePosixPath, bytes]) -> tuple[int, str, str, np.ndarray]:
+        place, contents = file
+        image = np.asarray(read_rgb(io.BytesIO(contents), f"{path}: {place}"))
+        _check_size(f"{path}: {place}", image.shape[:2], declared)
+        return int(place.parts[0] != "train"), class_of(place), f"{place}", image.transpose(2, 0, 1)
+
     rows = []
     files = _files(path, lambda place: place.suffix.lower() in PICTURES and accept(place))
     with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image") as progress:
         while few := list(itertools.islice(files, AT_ONCE)):
-            for place, image in pool.map(functools.partial(_picture, path, declared), few):
-                rows.append((place.parts[0] != "train", class_of(place), f"{place}", image))
+            rows += pool.map(decoded, few)
             progress.update(len(few))
             _check_count(path, len(rows), declared)
     if not rows:
         raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
-    rows.sort(key=lambda row: row[:3])
-    names = declared.images.names or tuple(sorted({name for _, name, _, _ in rows}))
-    numbers = {name: number for number, name in enumerate(names)}
-    for _, name, place, _ in rows:
-        if name not in numbers:
-            choose(f"{path}: class of {place}", name, names)
-    labels = np.array([numbers[name] for _, name, _, _ in rows], dtype=np.int64)
-    return Pictures(np.stack([image for *_, image in rows]), labels, np.array([int(test) for test, *_ in rows]), names)
+    part, kinds, _, images = zip(*sorted(rows, key=lambda row: row[:3]), strict=True)
+    names = declared.images.names or tuple(sorted(set(kinds)))
+    if len(names) > declared.images.count:
+        raise ValueError(f"{path} has {len(names):,} classes, {names[0]} to {names[-1]}, expected the "
+                         f"{declared.images.count} of {declared.name}; take it in as the data set it is a copy of")
+    for name in sorted({*kinds} - {*names}):
+        choose(f"{path}: class", name, names)
+    labels = np.array([names.index(name) for name in kinds], dtype=np.int64)
+    return Pictures(np.stack(images), labels, np.array(part), names)
 
 
 def _files(path: Path, accept: Callable[[PurePosixPath], bool]) -> Iterator[tuple[PurePosixPath, bytes]]:
@@ -358,13 +316,6 @@ def _files(path: Path, accept: Callable[[PurePosixPath], bool]) -> Iterator[tupl
 
     for name, data in archives.contents(path, lambda name: bool(place(name).parts) and accept(place(name))):
         yield place(name), data
-
-
-def _picture(path: Path, declared: Manifest, file: tuple[PurePosixPath, bytes]) -> tuple[PurePosixPath, np.ndarray]:
-    place, data = file
-    image = np.asarray(read_rgb(io.BytesIO(data), f"{path}: {place}"))
-    _check_size(f"{path}: {place}", image.shape[:2], declared)
-    return place, image.transpose(2, 0, 1)
 
 
 def _check_size(name: str, shape: tuple[int, ...], declared: Manifest) -> None:
@@ -389,11 +340,3 @@ def _coloured(images: np.ndarray) -> np.ndarray:
     if images.ndim == 3:
         return np.repeat(images[:, None], 3, axis=1)
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
-
-
-def _official(path: Path, read: Callable) -> Any:
-    """What torchvision reads, its complaint about missing or other files turned into ours."""
-    try:
-        return read()
-    except RuntimeError as error:
-        raise ValueError(f"{path} is not the official distribution, or damaged; fetch it again") from error

@@ -35,8 +35,10 @@ def learners(recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.devic
 
 
 def check(recipe: ImageRecipe, device: torch.device) -> None:
-    """Raise ValueError unless the processes of the group can share the recipe's batch."""
+    """Raise ValueError unless the processes of the group can share the batch, and the probe can be trained."""
     check_shared(recipe)
+    if recipe.probe_view == "shifted" and DATASETS[recipe.dataset].images.size is None:
+        raise ValueError(f"probe_view='shifted' needs images of one size; for {recipe.dataset} take crop or centred")
 
 
 def constants(recipe: ImageRecipe) -> Rows:
@@ -128,13 +130,15 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
     labels = data.labels[data.train].unique()[:8]  # of a part, some classes may have no image
     places = [int((data.train & (data.labels == label)).nonzero()[0]) for label in labels]
     recipe, plain = paper(dataset, "sce"), Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-    augmented = {"weak view": augment.weak(recipe.size, plain), "strong view": augment.strong(recipe.size, plain)}
-    centred = augment.CentredView(recipe.size, plain, recipe.resize)
-    source = batches_of(data, [centred, *augmented.values()], torch.device("cpu"))
-    (pictures, *others), = source.batches(torch.tensor(places), batch=len(places), seed=(0,))
-    generator = torch.Generator().manual_seed(0)
-    shown = zip(augmented, source.views[1:], others, strict=True)
-    return {"image": source.views[0](pictures)} | {name: view(images, generator) for name, view, images in shown}
+    views = {
+        "image": augment.CentredView(recipe.size, plain, recipe.resize),
+        "weak view": augment.weak(recipe.size, plain),
+        "strong view": augment.strong(recipe.size, plain),
+    }
+    source, generator = batches_of(data, list(views.values()), torch.device("cpu")), torch.Generator().manual_seed(0)
+    batch, = source.batches(torch.tensor(places), batch=len(places), seed=(0,))
+    shown = zip(views, source.views, batch, strict=True)
+    return {name: view(images, *[generator] * (name != "image")) for name, view, images in shown}
 
 
 def _accuracies(learner: Pretrainer) -> tuple[dict[str, float], Tensor]:
@@ -158,7 +162,7 @@ def _accuracies(learner: Pretrainer) -> tuple[dict[str, float], Tensor]:
 
 
 def _augmented(learner: Pretrainer) -> Callable[[], Tensor]:
-    """What makes features of the training split, its images augmented anew, each time it is called."""
+    """Makes features of the training split, its images augmented anew, each time it is called."""
     index, view = learner.data.train.nonzero().flatten(), augment.probe_view(learner.recipe)
     generator = torch.Generator(learner.device).manual_seed(learner.seed)
     epoch = iter(range(learner.recipe.probe_epochs))

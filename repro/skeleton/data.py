@@ -31,8 +31,7 @@ class Sequences:
     """Sequences of unequal length, laid end to end on a device; batches of them are padded when they are asked for.
 
     Args:
-        frames: (sum of lengths, D), the frames of the first sequence, then those of the second, and so on. May be
-            mapped from a file: on the CPU nothing is copied.
+        frames: (sum of lengths, D), sequence after sequence; may be mapped from a file, of which nothing is copied.
         lengths: (n,) int64 on the CPU, at least 1 each.
         device: where the frames stay and batches are made.
     """
@@ -74,40 +73,21 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class SkeletonSet:
-    """A data set ready for training.
-
-    Attributes:
-        name: the data set's name.
-        frames: (sum of lengths, D) float32, the frames of all sequences one after the other: x, y, z of joint 0, then
-            of joint 1, ...
-        lengths: (n,) int64, frames of each sequence, at least 1.
-        labels: (n,) int64 in 0..len(actions) - 1.
-        train, test: (n,) bool.
-        views, subjects: (n,) int64, the camera and the person, from 1.
-        actions: names of the classes.
-        bones: pairs of joints to connect in a drawing.
-        digest: hex sha256 of frames (padded for `synthetic` and `ucla`), lengths, labels, train and test.
-
-    Raises:
-        ValueError: if frames are not those of the lengths, a label has no class, or parts overlap.
-    """
+    """A data set ready for training; raises ValueError if a label has no class, or parts overlap."""
 
     name: str
-    frames: Tensor
-    lengths: Tensor
-    labels: Tensor
-    train: Tensor
-    test: Tensor
-    views: Tensor
-    subjects: Tensor
-    actions: tuple[str, ...]
-    bones: tuple[tuple[int, int], ...]
-    digest: str
+    frames: Tensor                      # (sum of lengths, D) float32, sequence after sequence: x, y, z of joint 0, ...
+    lengths: Tensor                     # (n,) int64, frames of each sequence, at least 1
+    labels: Tensor                      # (n,) int64 in 0..len(actions) - 1
+    train: Tensor                       # (n,) bool
+    test: Tensor                        # (n,) bool
+    views: Tensor                       # (n,) int64, the camera, from 1
+    subjects: Tensor                    # (n,) int64, the person, from 1
+    actions: tuple[str, ...]            # names of the classes
+    bones: tuple[tuple[int, int], ...]  # pairs of joints to connect in a drawing
+    digest: str                         # hex sha256 of frames (but for `ntu` padded), lengths, labels, train and test
 
     def __post_init__(self) -> None:
-        rows, shape = int(self.lengths.sum()), tuple(self.frames.shape)
-        if len(shape) != 2 or shape[0] != rows:
-            raise ValueError(f"frames have shape {shape}, expected ({rows}, D): all sequences, no padding")
         check_labels(self.name, self.labels, len(self.actions), self.train, self.test)
 
     @functools.cached_property
@@ -227,10 +207,8 @@ def _of_prepared(name: str, prepared: ntu.Prepared, split: manifest.Split) -> Sk
     """NTU RGB+D, split; raises ValueError if nothing is left to train or to test."""
     columns = ntu.columns(prepared.names)
     masks = split.masks(columns)
-    for part, mask in masks.items():
-        if not mask.any():
-            raise ValueError(f"{name}: none of its {len(mask)} recordings belongs to {part}; add some, "
-                             "or choose another protocol")
+    if empty := [part for part, mask in masks.items() if not mask.any()]:
+        raise ValueError(f"{name}: none of its recordings belongs to {empty[0]}; add some, or choose another protocol")
     arrays = {"lengths": prepared.lengths, **columns, **masks}
     hashed = npz.digest({key: arrays[key] for key in ("lengths", "labels", "train", "test")})
     digest = hashlib.sha256(f"{prepared.digest} {hashed}".encode()).hexdigest()

@@ -14,18 +14,13 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from repro.recipe import choose
-
 BLOCK = 256  # rows: for a product in bfloat16, oneDNN compiles and keeps a kernel for every size it meets
 
 
 class Packing:
     """The valid frames of a padded batch as rows: frame by frame, and in each frame the longest sequence first.
 
-    Args:
-        lengths: (N,) int64 on the CPU, at least 1 each.
-
-    Attributes:
+    Attributes, of lengths (N,) int64 on the CPU, at least 1 each:
         sizes: for every frame, the number of sequences that have it: N first, never growing.
         order: (N,) the sequences from the longest to the shortest: a frame's rows are the first of them.
         sequence, frame: (R,) where a row lies in the padded batch (N, T, ...); R is the sum of the lengths.
@@ -246,11 +241,9 @@ class SkeletonModel(nn.Module):
 
     Args:
         features: D, coordinates per frame (60 for NW-UCLA, 150 for NTU RGB+D).
-        units: H, hidden units of both GRUs; even if the encoder is bidirectional.
-        layers: of both GRUs.
+        units, layers: of both GRUs; H units, an even number if the encoder is bidirectional.
         projection: size of the embedding the contrastive and attractive encoder terms compare.
         head: "linear" (H to projection) or "mlp" (H to H, ReLU, H to projection).
-        bidirectional: whether the encoder reads sequences both ways.
         decoder_input: what is decoded, "readout" or "embedding".
     """
 
@@ -259,8 +252,7 @@ class SkeletonModel(nn.Module):
         decoder_input: str = "readout",
     ) -> None:
         super().__init__()
-        choose("head", head, ("linear", "mlp"))
-        self.decoder_input = choose("decoder_input", decoder_input, ("readout", "embedding"))
+        self.decoder_input = decoder_input
         encoder = BidirectionalEncoder if bidirectional else Encoder
         decoded = units if decoder_input == "readout" else projection
         self.encoder = _from_own_draws(lambda: encoder(features, units, layers))

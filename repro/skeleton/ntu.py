@@ -44,20 +44,12 @@ BONES = (                     # of Kinect v2, hip centre first
 
 @dataclass(frozen=True, eq=False)
 class Bodies:
-    """What a file says about the bodies in view.
+    """What a file says about the bodies in view: a row per body and frame, as in the file."""
 
-    Attributes:
-        frames: number of frames, with a body or without.
-        joints: (n, 25, 3) float32, metres in the camera's frame of reference: a row per body and frame, as in the file.
-        frame: (n,) int64, from 0.
-        body: (n,) int64, which body: 0 for the id that the file names first, 1 for the next one, ...; a frame may have
-            an id twice.
-    """
-
-    frames: int
-    joints: np.ndarray
-    frame: np.ndarray
-    body: np.ndarray
+    frames: int               # with a body or without
+    joints: np.ndarray        # (n, 25, 3) float32, metres in the camera's frame of reference
+    frame: np.ndarray         # (n,) int64, from 0
+    body: np.ndarray          # (n,) int64: 0 for the id that the file names first, ...; a frame may have an id twice
 
 
 def columns(names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -82,30 +74,19 @@ def parse(contents: bytes) -> Bodies:
     """
     words, number = iter(contents.split()), 0
     joints, frame, body, order = [], [], [], {}
-
-    def whole(what: str) -> int:
-        """The next word, a whole number."""
-        word = next(words, b"")
-        if not word.isdigit() or len(word) > 20:
-            text = word[:40].decode(errors="replace")
-            raise ValueError(f"frame {number} should have {what}, found {text!r}; truncated or damaged?")
-        return int(word)
-
-    frames = whole("the number of frames before it")
-    for number in range(frames):
-        for _ in range(whole("a number of bodies")):
-            identity, _ = whole("the id of a body"), list(islice(words, 9))
-            if (count := whole(f"{JOINTS} joints")) != JOINTS:
-                raise ValueError(f"frame {number} should have {JOINTS} joints, found {count}")
-            values = list(islice(words, 12 * JOINTS))
-            if len(values) < 12 * JOINTS:
-                raise ValueError(f"ends within the joints of frame {number}; truncated?")
-            try:
+    try:
+        frames = int(next(words))
+        for number in range(frames):
+            for _ in range(int(next(words))):
+                identity, _, count = int(next(words)), list(islice(words, 9)), int(next(words))
+                values = list(islice(words, 12 * JOINTS))
+                if count != JOINTS or len(values) < 12 * JOINTS:
+                    raise ValueError(f"{count} joints, {len(values)} values instead of {JOINTS} of 12")
                 joints.append([list(map(float, values[axis::12])) for axis in range(3)])
-            except ValueError as error:
-                raise ValueError(f"frame {number}: a coordinate is no number ({error})") from error
-            frame.append(number)
-            body.append(order.setdefault(identity, len(order)))
+                frame.append(number)
+                body.append(order.setdefault(identity, len(order)))
+    except (ValueError, StopIteration) as error:
+        raise ValueError(f"frame {number} is truncated or damaged: {str(error) or 'it ends':.200}") from error
     if next(words, None):
         raise ValueError(f"goes on after its {frames} frames")
     with np.errstate(over="ignore"):
@@ -216,23 +197,14 @@ PIPELINES = {"authors": authors, "predict_cluster": predict_cluster}
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The usable recordings of the distribution after a pipeline.
+    """The usable recordings of the distribution after a pipeline."""
 
-    Attributes:
-        frames: (sum of lengths, D) float32, mapped from its file.
-        lengths: (n,) int64.
-        names: (n,) text such as `S001C001P001R001A001`, sorted.
-        digest: hex sha256 of the frames.
-        bad: reasons by name for files that could not be used and were skipped.
-        left_out: how many files are none of NTU RGB+D 60, or listed as having no usable skeleton.
-    """
-
-    frames: np.ndarray
-    lengths: np.ndarray
-    names: np.ndarray
-    digest: str
-    bad: dict[str, str]
-    left_out: int
+    frames: np.ndarray        # (sum of lengths, D) float32, mapped from its file
+    lengths: np.ndarray       # (n,) int64
+    names: np.ndarray         # (n,) text such as `S001C001P001R001A001`, sorted
+    digest: str               # hex sha256 of the frames
+    bad: dict[str, str]       # reasons by name for files that could not be used and were skipped
+    left_out: int             # files that are none of NTU RGB+D 60, or listed as having no usable skeleton
 
 
 def prepare(
@@ -264,12 +236,7 @@ def prepare(
 
 
 def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
-    """What `prepare` made of the distribution below `root`.
-
-    Raises:
-        FileNotFoundError: if the distribution is not there or was not prepared, naming the command that does it.
-        ValueError: if the distribution is not the official one, or what was prepared is damaged.
-    """
+    """What `prepare` made of the distribution below `root`; raises as it does, or names its command."""
     _, items, left_out = _distribution(root, subset)
     options = (" --subset" if subset else "") + (f" --pipeline {pipeline}" if pipeline != "authors" else "")
     command = f"run `repro data prepare ntu{options}`"
@@ -288,11 +255,10 @@ def describe(made: Prepared) -> list[str]:
     lines = [f"{len(made.names):,} recordings with {len(made.frames):,} frames of {made.frames.shape[1]} "
              f"coordinates, {made.lengths.min()} to {made.lengths.max()} frames each"]
     for protocol, split in manifest.load_manifest("ntu").splits.items():
-        counts = {part: int(mask.sum()) for part, mask in split.masks(columns(made.names)).items()}
-        declared = f"a subset, {split.kept['train']:,} / {split.kept['test']:,} are declared"
-        verdict = "as declared" if counts == split.kept else declared
-        lines.append(f"{protocol}: {counts['train']:,} train / {counts['test']:,} test, {verdict}")
-    lines += [f"left out: {made.left_out:,} files that are none of NTU RGB+D 60 or have no usable skeleton"]
+        counts = [f"{mask.sum():,} {part} of {split.kept[part]:,}"
+                  for part, mask in split.masks(columns(made.names)).items()]
+        lines.append(f"{protocol}: {' / '.join(counts)} declared")
+    lines.append(f"left out: {made.left_out:,} files that are none of NTU RGB+D 60 or have no usable skeleton")
     return [*lines, *prepared.described("files cannot be used", made.bad), f"sha256 of the frames {made.digest}"]
 
 

@@ -36,21 +36,13 @@ HABIT = np.array((3, 4, 6, 3, 2, 4, 4, 6, 7, 4, 4, 6, 7, 2, 2, 2, 2))          #
 
 @dataclass(frozen=True)
 class Action:
-    """An action at a normal tempo.
-
-    Attributes:
-        seconds: duration.
-        postures: (moment in 0..1, degrees by channel); channels not named stand at rest.
-        gait: (moment in 0..1, how much of a step is taken: 0 standing, 1 walking).
-        swing: how much the arms swing while walking.
-        turning: degrees the body turns during the action, standard deviation over takes.
-    """
+    """An action at a normal tempo; moments run from 0 to 1."""
 
     seconds: float
-    postures: tuple[tuple[float, dict[str, float]], ...]
-    gait: tuple[tuple[float, float], ...] = ((0, 0), (1, 0))
-    swing: float = 1.0
-    turning: float = 10.0
+    postures: tuple[tuple[float, dict[str, float]], ...]      # moment, degrees by channel; the others stand at rest
+    gait: tuple[tuple[float, float], ...] = ((0, 0), (1, 0))  # moment, how much of a step is taken: 1 is walking
+    swing: float = 1.0                                        # of the arms while walking
+    turning: float = 10.0                                     # degrees of the body, standard deviation over takes
 
 
 def arm(side: str, *degrees: float) -> dict[str, float]:

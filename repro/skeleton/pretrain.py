@@ -27,11 +27,8 @@ class Pretrainer(Learner):
     With `select="best_on_test"` it also looks at the test split every `select_every` epochs and remembers the weights
     of the best 1-NN accuracy there: the released code's selection, kept to measure what it is worth.
 
-    Args:
-        recipe: hyper-parameters; `objectives="random"` gives the untrained model and no steps.
-        data: the set; its frames go to the device once.
-        seed: of initialisation, order and augmentation. Equal seeds start from equal weights on every device.
-        device: where to train.
+    The frames go to the device once; equal seeds start from equal weights on every device; `objectives="random"` gives
+    the untrained model and no steps.
 
     Attributes:
         best, weights: the largest accuracy so far, percent, -1 before the first look, and the model's weights then.
@@ -53,8 +50,7 @@ class Pretrainer(Learner):
         self.train = data.train.nonzero().flatten()
         if trains(recipe) and recipe.batch > len(self.train):
             available = f"{len(self.train)} training sequences of {data.name}"
-            fits = 1 << (len(self.train).bit_length() - 1)
-            raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch, such as {fits}")
+            raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
         longest, features = int(data.lengths.max()), data.frames.shape[1]
         initialisation, noise, sequences, order, views = seeds(seed, 5)
         with torch.random.fork_rng(devices=[]):
@@ -122,11 +118,8 @@ class Pretrainer(Learner):
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """What the objective needs of a model by input: embeddings (N, projection), and decoded sequences (N, T, D).
 
-        Args:
-            model: no layer of it normalises over the batch, so several inputs go through together exactly.
-            inputs: (N, T, D) each.
-            cpu_lengths: (N,), on the CPU, where the device need not be waited for.
-            least: frames that are decoded of shorter sequences; (N, `least`, D) if T is less.
+        Inputs (N, T, D) go through together, exactly: no layer normalises over the batch. At least `least` frames are
+        decoded.
         """
         if not inputs:
             return {}, {}

@@ -51,9 +51,7 @@ def constants(recipe: SkeletonRecipe) -> Rows:
 def restored(described: dict, store: Store, device: torch.device) -> Pretrainer:
     """The learner of a finished cell, as `Store.finished` describes it, with its last weights, to evaluate anywhere.
 
-    Raises:
-        ValueError: if it cannot be evaluated as it was trained, saying why.
-        OSError: if its data or its checkpoint are not here.
+    Raises ValueError or OSError if it cannot be evaluated as it was trained, saying why.
     """
     if described["version"] != VERSION:
         raise ValueError(f"it was trained by version {described['version']} of the pretrainer, this one is {VERSION}")

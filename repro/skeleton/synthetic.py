@@ -1,19 +1,13 @@
 """Synthetic skeletons: a kinematic model of people, cameras and a depth sensor, in the layout of NW-UCLA.
 
-Ten people perform the ten actions of NW-UCLA four times each, before three cameras. The camera coordinates that come
-out take the path of real recordings (`repro.skeleton.data`). Every number here and in `performers` was set from
-anatomy, the physics of the sensor or summary statistics of NW-UCLA, before any network was trained on the result.
-Nearest neighbours among the flattened sequences of the default pipeline, cameras 1 and 2 against 3, are of the same
-class for 73 % of the test recordings here and 73 % in NW-UCLA (66 % without those that it repeats between cameras).
+Ten people perform the ten actions of NW-UCLA four times each, before three cameras. What comes out takes the path of
+real recordings (`repro.skeleton.data`). Every number here and in `performers` was set from anatomy, the physics of the
+sensor or summary statistics of NW-UCLA, before any network was trained on the result. Nearest neighbours among the
+sequences of the default pipeline, cameras 1 and 2 against 3, are of the same class for 73 % here and in NW-UCLA.
 
-*The clip.* An annotator cuts each camera's film by hand: some standing about remains, or part of the action is cut off.
-One take in eight is broken off early. The recording computers have frame rates of their own and lose a frame at times.
-
-*The sensor.* Depth errors grow with the square of the distance (Khoshelham & Elberink 2012); a joint is fitted to many
-pixels, which leaves a fifth of a pixel's error. The tracker errs by fast jitter, largest at the hands, and by a slow
-drift that adds up along a limb. Both are up to three times as large for joints hidden behind the trunk, and a hidden
-shoulder or hip is placed too close to the other one. A tracker that has only just found a body still converges during
-the first frames. Coordinates are rounded to six decimals, as in NW-UCLA's files: the same on every machine.
+Depth errors grow with the square of the distance (Khoshelham & Elberink 2012); a joint is fitted to many pixels, which
+leaves a fifth of a pixel's error. The tracker errs by fast jitter, largest at the hands, and by a slow drift that adds
+up along a limb, both more for joints behind the trunk; a hidden shoulder or hip is placed too close to the other one.
 """
 
 import numpy as np

@@ -16,23 +16,14 @@ PRINTED = ("AE", "CE", "AD", "CD")  # attractive or contrastive, encoder or deco
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """What a step has computed for the losses of its terms.
+    """What a step has computed for the losses of its terms."""
 
-    Attributes:
-        clean: (N, T, D) untransformed sequences, with padding.
-        lengths: (N,) their valid frames.
-        embedded: (N, projection), of unit length, of each input that a term needs embedded.
-        decoded: (N, T, D), of each that a term needs decoded.
-        dictionary: (K, projection) earlier embeddings of keys.
-        sequence_dictionary: (K', T', D) earlier decoded keys.
-    """
-
-    clean: "Tensor"
-    lengths: "Tensor"
-    embedded: Mapping[str, "Tensor"]
-    decoded: Mapping[str, "Tensor"]
-    dictionary: "Tensor"
-    sequence_dictionary: "Tensor"
+    clean: "Tensor"                   # (N, T, D) untransformed sequences, with padding
+    lengths: "Tensor"                 # (N,) their valid frames
+    embedded: Mapping[str, "Tensor"]  # (N, projection), of unit length, of each input that a term needs embedded
+    decoded: Mapping[str, "Tensor"]   # (N, T, D), of each that a term needs decoded
+    dictionary: "Tensor"              # (K, projection) earlier embeddings of keys
+    sequence_dictionary: "Tensor"     # (K', T', D) earlier decoded keys
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,9 +26,9 @@ from repro.image.study import data_of
 from repro.run import fit, store
 from repro.run.device import from_first
 
-UNSHUFFLED, SHIFTED = ("sce", "vanilla"), ("moco", "jcl")  # the other methods shuffle, their probe sees crops
+UNSHUFFLED, SHIFTED = ("sce",), ("moco", "jcl")  # the other methods shuffle, their probe sees crops
 CHOICES = {"groups": 2, "batch": 256, "epochs": 2, "dictionary": 300, "warmup": 0, "projection": 16, "momentum": 0.9,
-           "precision": "float32", "channels_last": False, "probe_epochs": 10, "probe_learning_rate": 3.0,
+           "precision": "float32", "channels_last": False, "probe_epochs": 4, "probe_learning_rate": 3.0,
            "probe_momentum": 0.0}
 
 

@@ -71,8 +71,6 @@ def test_a_shifted_view_is_a_shifted_crop_normalised():
     draws = ShiftedView(CIFAR10).draw(16, 32, 32, generator(5))
     expected = normalise(shifted_crop(as_float(images), *draws), CIFAR10)
     assert torch.equal(ShiftedView(CIFAR10)(images, generator=generator(5)), expected)
-    still = ShiftedView(CIFAR10, padding=0, flip=0)(images, generator=generator())
-    assert torch.equal(still, normalise(as_float(images), CIFAR10))
 
 
 @pytest.mark.parametrize(("height", "width"), [(300, 401), (224, 224), (40, 30)])
@@ -114,24 +112,9 @@ def test_few_or_tiny_images(shape, size):
     assert ShiftedView(CIFAR10)(images, generator=generator()).shape == shape
 
 
-@pytest.mark.parametrize(("images", "error", "message"), [
-    *((torch.zeros(shape), ValueError, r"images have shape \(.*should be \(N, 3, H, W\)")
-      for shape in ((3, 32, 32), (2, 1, 32, 32), (2, 32, 32, 3), (0, 3, 32, 32), (2, 3, 0, 32))),
-    *((torch.zeros(2, 3, 8, 8, dtype=dtype), TypeError, f"images are {dtype}; give uint8")
-      for dtype in (torch.int64, torch.bool)),
-    (torch.zeros(2, 3, 8, 8).numpy(), TypeError, "images are ndarray; give a tensor"),
-])
-def test_what_is_no_batch_of_images_is_refused(images, error, message):
-    for view in (strong(32, CIFAR10), ShiftedView(CIFAR10)):
-        with pytest.raises(error, match=message):
-            view(images, generator=generator())
-    with pytest.raises(error, match=message):
-        CentredView(32, CIFAR10, resize=32)(images)
-
-
-@pytest.mark.parametrize("value", [255.0, -0.1, math.nan])
-def test_floating_point_outside_of_its_range_is_refused(value):
-    with pytest.raises(ValueError, match=r"images run from .*; give floating point in \[0, 1\], or uint8"):
+@pytest.mark.parametrize("value", [255.0, -0.1, math.nan, 1, True])
+def test_what_is_neither_uint8_nor_in_its_range_is_refused(value):
+    with pytest.raises(ValueError, match=r"images are torch\..* from .*; give floating point in \[0, 1\], or uint8"):
         CentredView(8, CIFAR10, resize=8)(torch.full((2, 3, 8, 8), value))
 
 
@@ -169,18 +152,6 @@ def test_boxes_are_distributed_as_those_of_torchvision(height, width, scale):
         agree(function(*ours.T), function(*theirs.T))
 
 
-def test_boxes_are_uniform_in_area_and_in_the_logarithm_of_the_ratio():
-    # A quarter of the image at most: every candidate fits, and the first one is taken.
-    size = 2000
-    boxes = draw_boxes(*sides(5000, size, size), scale=(0.05, 0.25), ratio=(0.5, 2.0), generator=generator())
-    top, left, height, width = boxes.double().T
-    parts = torch.stack([height * width / size**2, (width / height).log2(), top / (size - height),
-                         left / (size - width)])
-    for part, (least, length) in zip(parts, ((0.05, 0.2), (-1, 2), (0, 1), (0, 1)), strict=True):
-        assert stats.kstest(part, stats.uniform(least, length).cdf).pvalue > 1e-3
-    assert (torch.corrcoef(parts) - torch.eye(4)).abs().max() < 5 / math.sqrt(5000)
-
-
 @pytest.mark.parametrize(("height", "width"), [(8, 64), (64, 8), (1, 30)])
 def test_boxes_that_never_fit_become_the_central_one_of_torchvision(height, width):
     params = v2.RandomResizedCrop(8, (0.9, 1.0)).make_params([torch.empty(3, height, width, device="meta")])
@@ -189,18 +160,15 @@ def test_boxes_that_never_fit_become_the_central_one_of_torchvision(height, widt
     assert torch.equal(boxes, expected.expand(50, 4))
 
 
-def test_boxes_of_images_of_different_sizes():
-    heights, widths = (torch.randint(1, 600, (5000,), generator=generator(seed)) for seed in (1, 2))
-    boxes = draw_boxes(heights, widths, scale=(0.08, 1.0), ratio=RATIO, generator=generator(3))
-    top, left, height, width = boxes.T
-    assert boxes.dtype == torch.int64 and torch.minimum(top, left).min() >= 0
-    assert torch.minimum(height, width).min() >= 1
-    assert (top + height <= heights).all() and (left + width <= widths).all()
+def test_boxes_of_images_of_different_sizes_lie_in_them_and_are_those_of_each_size_alone():
     large, small = sides(3000, 300, 400), sides(3000, 40, 60)
     mixed = [torch.stack(pair, dim=1).flatten() for pair in zip(large, small, strict=True)]
-    both = draw_boxes(*mixed, scale=(0.2, 1.0), ratio=RATIO, generator=generator(4))
-    for ours, own in ((both[::2], large), (both[1::2], small)):
-        alone = draw_boxes(*own, scale=(0.2, 1.0), ratio=RATIO, generator=generator(5))
+    boxes = draw_boxes(*mixed, scale=(0.2, 1.0), ratio=RATIO, generator=generator(4))
+    top, left, height, width = boxes.T
+    assert boxes.dtype == torch.int64 and torch.stack([top, left, height - 1, width - 1]).min() >= 0
+    assert (top + height <= mixed[0]).all() and (left + width <= mixed[1]).all()
+    for ours, own in ((boxes[::2], (300, 400)), (boxes[1::2], (40, 60))):
+        alone = draw_boxes(*sides(3000, *own), scale=(0.2, 1.0), ratio=RATIO, generator=generator(5))
         for first, second in zip(ours.T, alone.T, strict=True):
             agree(first, second)
 

@@ -13,7 +13,7 @@ from slow_operations import IMAGENET
 from torchvision.transforms import v2
 
 from repro.image import operations
-from repro.image.augment import CentredView, ShiftedView, View, draw_boxes
+from repro.image.augment import CentredView, View, draw_boxes
 from repro.image.batches import Streamed, cropped
 from repro.image.readers import Files
 
@@ -114,11 +114,6 @@ def test_an_error_in_a_worker_reaches_the_caller_and_ends_them(pictures):
     with pytest.raises(ValueError, match=r"^\S*gone\.JPEG cannot be read as a picture"):
         next(made)
     assert multiprocessing.active_children() == []
-
-
-def test_what_cannot_be_streamed_is_refused(pictures):
-    with pytest.raises(TypeError, match=r"ShiftedView.*give a View or a CentredView"):
-        Streamed(pictures, [ShiftedView(IMAGENET)], CPU)
 
 
 SCRIPT = """

@@ -16,17 +16,14 @@ from slow_operations import (
     pictures,
     sides,
 )
-from torchvision.models import ResNet18_Weights
 from torchvision.transforms.v2 import functional
 
-from repro.image import DATASETS
-from repro.image.augment import View, draw_boxes, normalisation
+from repro.image.augment import View, draw_boxes
 from repro.image.operations import (
     as_float,
     colour_jitter,
     gaussian_blur,
     greyscale,
-    normalise,
     resized_crop,
     shift_hue,
     shifted_crop,
@@ -47,13 +44,6 @@ def test_resized_crop_is_that_of_torchvision(height, width, size):
     flipped = torch.arange(8) % 2 == 1
     expected = each(cropped, images, boxes, flipped, [size] * 8)
     assert_near(resized_crop(images, boxes, flipped, size), expected, 1e-6)
-
-
-def test_a_crop_of_everything_is_the_image():
-    images = as_float(pictures(5))
-    boxes, upright = torch.tensor([0, 0, 32, 32]).expand(5, 4), torch.zeros(5, dtype=torch.bool)
-    assert torch.equal(resized_crop(images, boxes, upright, 32), images)
-    assert torch.equal(resized_crop(images, boxes, ~upright, 32), images.flip(3))
 
 
 def test_shifted_crop_is_a_crop_of_the_padded_image():
@@ -93,14 +83,6 @@ def test_hue_of_almost_grey_pixels_is_finite_and_stays_almost_grey():
     assert_near(shift_hue(grey, torch.tensor([0.5, -0.1, 0.3, 0.1])), grey, 1e-6)
 
 
-def test_neutral_parameters_leave_images_as_they_are():
-    images = as_float(pictures(24))
-    neutral = torch.tensor([1.0, 1.0, 1.0, 0.0]).repeat(24, 1)
-    assert_near(colour_jitter(images, neutral, ORDERS), images, 1e-6)
-    assert torch.equal(greyscale(images, torch.zeros(24, dtype=torch.bool)), images)
-    assert torch.equal(gaussian_blur(images, torch.zeros(24)), images)
-
-
 def test_greyscale_is_that_of_torchvision():
     images = as_float(pictures(6))
     chosen = torch.tensor([True, False, True, True, False, True])
@@ -113,11 +95,3 @@ def test_blur_is_that_of_torchvision_with_a_kernel_of_23_or_the_largest_that_fit
     sigma = torch.tensor([0.1, 2.0, 0.0, 1e-4, 0.5, 1.0])
     images = as_float(pictures(6, height, width))
     assert_near(gaussian_blur(images, sigma), each(blurred, images, sigma), 2e-6)
-
-
-def test_normalisation_is_that_of_torchvision():
-    images = as_float(pictures())
-    for each_of in map(normalisation, DATASETS):
-        assert torch.equal(normalise(images, each_of), functional.normalize(images, *map(list, each_of)))
-    released = ResNet18_Weights.DEFAULT.transforms()
-    assert (released.mean, released.std) == tuple(map(list, IMAGENET))

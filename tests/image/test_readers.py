@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,12 @@ from image_files import declared, pixels, png, same_as, zipped
 from packed import write_folder, write_tar
 
 from repro.data import manifest
-from repro.image import DATASETS, data, readers, study
+from repro.image import data, readers, study
 from repro.image.recipe import smoke
 from tests.campaigns import mutations
 
 REAL = manifest.data_root()
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-NUMBERED = [f"class {number}" for number in range(100)]
 pytestmark = pytest.mark.usefixtures("folders")
 
 
@@ -56,7 +56,7 @@ def test_a_copy_as_arrays(folders):
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
-        ("cifar10", {"y_test": None}, "lacks y_test"),
+        ("cifar10", {"y_test": None}, "bad.npz is not an .npz of images and labels: .*y_test"),
         ("cifar10", {"x_train": pixels(5).astype(float)}, "images are float64"),
         ("cifar10", {"x_train": pixels(5)[..., :2]}, r"images are uint8 \(5, 32, 32, 2\)"),
         ("cifar10", {"y_train": np.arange(4)}, r"5 images have labels int64 \(4,\)"),
@@ -67,15 +67,9 @@ def test_a_copy_as_arrays(folders):
         ("cifar10", {"x_train": np.array([{}] * 5)}, "Object arrays cannot be loaded"),
         ("cifar10", {"x_test": pixels(0), "y_test": np.zeros(0, int)}, r"bad\.npz holds no image for test; add some"),
         ("cifar10", {"x_train": pixels(0), "y_train": np.zeros(0, int)}, "holds no image for train; add some"),
-        ("cifar10", {"class_names": NUMBERED}, "100 classes, class 0 to class 99, .*the 10 of cifar10: airplane, auto"),
-        ("cifar100", {"class_names": CIFAR10}, "10 classes, airplane to truck, .*the 100 of cifar100"),
-        ("cifar100", {"class_names": NUMBERED[:99]}, "99 classes, .*the 100 of cifar100"),
         ("cifar100", {"y_test": np.array([0, 100])}, "labels run from 0 to 100, expected 0 to 99"),
         ("cifar100", {"y_test": np.array([0, 2**62])}, "labels run from 0 to .*, expected 0 to 99"),
-        ("cifar100", {"class_names": np.array([{}])}, "Object arrays"),
         ("stl10", {}, r"bad\.npz has 32 x 32 pixels, expected 96 x 96; take it in as the data set it is a copy of"),
-        ("stl10", {"x_train": pixels(5, 96), "x_test": pixels(2, 96), "class_names": CIFAR10},
-         "airplane to truck, expected the 10 of stl10"),
         ("tiny_imagenet", {}, "expected 64 x 64"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -94,13 +88,6 @@ def test_classes_that_have_numbers_may_have_no_image(folders, name, side, most):
     assert len(found.classes) == most
 
 
-def test_class_names_of_the_whole_data_set_are_accepted(folders):
-    path = saved(folders / "mine.npz", arrays(class_names=NUMBERED))
-    assert data.take_in("cifar100", path).labels.tolist() == [0, 1, 2, 3, 4, 9, 0]
-    path = saved(folders / "mine.npz", arrays(class_names=CIFAR10))
-    assert data.take_in("cifar10", path).classes == CIFAR10
-
-
 def npy(header, values=b""):
     """A file of NumPy with a description of its own."""
     described = header.encode() + b"\n"
@@ -111,9 +98,9 @@ HUGE = "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 4, 4, 3)}"
 
 
 @pytest.mark.parametrize("contents", [
-    b"no array", npy("{'descr'"), npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), npy(HUGE % 2**40),
+    npy("{'descr'"), npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), npy(HUGE % 2**40),
     npy(HUGE % 2**70), npy(HUGE % -1), npy("["), npy(HUGE % 5, bytes(3)),
-], ids=["text", "cut", "object", "huge", "larger", "negative", "bracket", "short"])
+], ids=["cut", "object", "huge", "larger", "negative", "bracket", "short"])
 def test_arrays_that_numpy_cannot_read_are_refused_by_name(folders, contents):
     path = saved(folders / "mine.npz", arrays())
     with zipfile.ZipFile(path) as archive:
@@ -121,12 +108,6 @@ def test_arrays_that_numpy_cannot_read_are_refused_by_name(folders, contents):
     path.write_bytes(mutations.zipped([*(members | {"x_train.npy": contents}).items()]))
     with pytest.raises(ValueError, match=r"mine\.npz is not an \.npz of images and labels: ."):
         data.take_in("cifar10", path)
-
-
-def test_a_fault_of_the_program_is_not_blamed_on_the_file(folders, monkeypatch):
-    monkeypatch.setattr(np, "load", lambda file: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        data.take_in("cifar10", saved(folders / "mine.npz", arrays()))
 
 
 def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
@@ -142,24 +123,6 @@ def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
                 data.take_in("cifar10", path)
 
 
-@pytest.mark.parametrize("form", ["folder", "zip", "tar.xz"])
-def test_more_images_than_the_data_set_has_are_refused(folders, monkeypatch, form):
-    names = [f"{part}/cat/{number}.png" for part in ("train", "test") for number in range(4)]
-    path = packed(folders / f"mine.{form}", dict.fromkeys(names, png(pixels(1)[0])))
-    declared(monkeypatch, "cifar10", train=5, test=3)
-    assert len(data.take_in("cifar10", path).images) == 8
-    declared(monkeypatch, "cifar10", train=5, test=2)
-    with pytest.raises(ValueError, match=rf"mine\.{form} holds more images than the 7 of the data set; leave some out"):
-        data.take_in("cifar10", path)
-
-
-def test_copies_are_taken_in_of_these_and_hold_at_most_what_is_published():
-    sizes = {name: (declared.images.size, declared.images.count, declared.expect["train"] + declared.expect["test"])
-             for name, declared in DATASETS.items() if name in data.COPIED}
-    assert sizes == sizes | {"cifar10": (32, 10, 60_000), "cifar100": (32, 100, 60_000), "stl10": (96, 10, 13_000),
-                             "tiny_imagenet": (64, 200, 110_000)}
-
-
 @pytest.mark.parametrize("damage", [lambda content: content[:-30], lambda content: b"", lambda content: b"x" * 99,
                                     lambda content: content.replace(b"labels", b"lapels")])
 def test_a_copy_that_was_damaged_since_is_named_with_the_command_that_mends_it(folders, damage):
@@ -170,6 +133,15 @@ def test_a_copy_that_was_damaged_since_is_named_with_the_command_that_mends_it(f
     with pytest.raises(ValueError, match=rf"{kept} is damaged .*; run `repro data import cifar10 FILE` again"):
         data.load("cifar10", subset=True)
     assert data.take_in("cifar10", original).digest == before
+
+
+def test_more_images_than_the_data_set_has_are_refused(folders, monkeypatch):
+    names = [f"{part}/cat/{number}.png" for part in ("train", "test") for number in range(4)]
+    path = zipped(folders / "mine.zip", dict.fromkeys(names, png(pixels(1)[0])))
+    for most, refused in ((3, False), (2, True)):
+        declared(monkeypatch, "cifar10", train=5, test=most)
+        with pytest.raises(ValueError, match="more images than the 7 of") if refused else nullcontext():
+            assert len(data.take_in("cifar10", path).images) == 8
 
 
 @pytest.mark.parametrize("form", ["folder", "zip", "tar.xz"])
@@ -203,8 +175,6 @@ PICTURE = png(pixels(1)[0])
         ("cifar10", {"cat/0.png": PICTURE}, "does not lie in train/<class>/"),
         ("cifar10", {"train/cat/0.txt": b""}, "holds no image"),
         ("cifar10", {"train/cat/0.png": PICTURE}, r"bad\.zip holds no image for test; add some"),
-        ("cifar100", dict.fromkeys(("train/cat/0.png", "train/dog/0.png"), PICTURE),
-         "2 classes, cat to dog, expected the 100 of cifar100"),
         ("cifar100", {f"train/{number:03}/0.png": PICTURE for number in range(101)}, "101 classes, 000 to 100"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -8,13 +8,11 @@ import pytest
 
 from repro.image import DATASETS, augment
 from repro.image.augment import CentredView, ShiftedView
-from repro.image.recipe import DATA, METHODS, PRESETS, SELF_SUPERVISED, ImageRecipe, paper, quick
+from repro.image.recipe import DATA, METHODS, PRESETS, ImageRecipe, paper
 from repro.recipe import setting
 from repro.report.printed import as_printed
 
 SMALL, MEDIUM, ABLATION = ("cifar10", "cifar100"), ("stl10", "tiny_imagenet"), ("imagenet100", "imagenet")
-SIZES = {"digits": 8, "cifar10": 32, "cifar100": 32, "stl10": 96, "tiny_imagenet": 64, "imagenet100": 224,
-         "imagenet": 224}
 PRINTED_NAMES = {"CIFAR10": "cifar10", "CIFAR100": "cifar100", "STL10": "stl10", "Tiny-IN": "tiny_imagenet"}
 
 
@@ -65,25 +63,6 @@ def test_sce_has_its_best_temperatures():
     for row in best.itertuples():
         recipe = paper(PRINTED_NAMES[row.dataset], "sce")
         assert (recipe.temperature, recipe.key_temperature) == (float(row.tau), float(row.tau_m))
-
-
-@pytest.mark.parametrize("dataset", ["digits", *ABLATION])
-def test_without_a_printed_best_sce_has_the_temperatures_of_the_released_code(dataset):
-    assert differing(paper(dataset, "sce"), {"temperature": 0.1, "key_temperature": 0.05}) == {}
-
-
-# Released code, resnet18_cifar10.yaml, and the supplement's text, for what its table does not print.
-SCE_ELSEWHERE = {
-    "weight": 0.5, "masked_positive": True, "keys": 1, "query_view": "strong", "key_view": "weak", "schedule": "step",
-    "groups": 1, "probe_view": "shifted", "probe_epochs": 100, "probe_batch": 256, "probe_learning_rate": 30.0,
-    "probe_momentum": 0.9, "select": "last", "subset": False,
-}
-
-
-@pytest.mark.parametrize("dataset", SMALL + MEDIUM)
-def test_what_sce_does_not_print_is_that_of_its_text_and_code(dataset):
-    size = SIZES[dataset]
-    assert differing(paper(dataset, "sce"), SCE_ELSEWHERE | {"size": size, "resize": size}) == {}
 
 
 def test_what_is_evaluated_on():
@@ -139,30 +118,12 @@ def test_jcl_on_imagenet_has_the_values_of_the_released_script():
     assert differing(paper("imagenet", "jcl"), expected) == {}
 
 
-@pytest.mark.parametrize("dataset", ABLATION)
-def test_what_jcl_does_not_print_is_that_of_its_text_and_code(dataset):
-    expected = {
-        "groups": 8, "shuffle": True, "size": 224, "resize": 256, "warmup": 0, "schedule": "epoch", "ramp": True,
-        "head": "moco_v2", "projection": 128, "query_view": "strong", "probe_view": "crop", "probe_momentum": 0.9,
-    }
-    assert [differing(paper(dataset, method), expected) for method in SELF_SUPERVISED] == 5 * [{}]
-
-
-# ---------------------------------------------------------------------------------------------- methods
-
-
 @pytest.mark.parametrize("preset", list(PRESETS))
 def test_without_a_size_a_data_set_has_the_recipe_of_imagenet100(monkeypatch, preset):
     monkeypatch.delitem(DATA, "imagenet")
     for method in METHODS:
         mine, theirs = (PRESETS[preset](name, method, strength=4.0) for name in ("imagenet", "imagenet100"))
         assert mine.unlike(theirs) == {"dataset": "imagenet"}
-
-
-@pytest.mark.parametrize("dataset", ["digits", "cifar10", "stl10", "tiny_imagenet"])
-def test_a_quick_recipe_scales_the_learning_rate_with_the_batch(dataset):
-    printed, small = (preset(dataset, "sce") for preset in (paper, quick))
-    assert small.learning_rate / small.batch == pytest.approx(printed.learning_rate / printed.batch)
 
 
 # ---------------------------------------------------------------------------------------------- sources
@@ -178,28 +139,14 @@ def test_every_value_of_a_papers_recipe_has_a_source(dataset):
                                          "assumed", "the images"}, sources
 
 
-def test_a_changed_value_says_so_and_what_it_was():
-    rows = {name: source for name, _, source in paper("stl10", "sce", momentum=0.5, epochs=7).described()}
-    assert rows["momentum"] == "chosen here (default 0.996)"
-    assert rows["epochs"] == "chosen here (default 200)"
-    assert rows["dictionary"] == "SCE supplement"
-    back = {name: source for name, _, source in paper("stl10", "sce", momentum=0.99).described()}
-    assert back["momentum"] == "chosen here (default 0.996)"  # the default of another data set is a choice here
-
-
 # ---------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"dataset": "cifar"}, ValueError, r"dataset='cifar' is not one of: digits, .*; did you mean 'cifar10'"),
         ({"method": "simclr"}, ValueError, "method='simclr' is not one of: random, supervised, moco, "),
-        ({"probe_view": "strong"}, ValueError, "probe_view='strong' is not one of: shifted, crop, centred"),
-        ({"batch": 0}, ValueError, "batch=0 should be at least 1"),
         ({"temperature": 0.0}, ValueError, "temperature=0.0 should be at least 1e-06"),
-        ({"temperature": float("nan")}, ValueError, "temperature=nan should be finite"),
-        ({"weight": 1.5}, ValueError, "weight=1.5 should be between 0 and 1"),
         ({"keys": 2}, ValueError, "keys=2 needs the method jcl or vanilla; sce has one key a query"),
         ({"size": 32, "resize": 16}, ValueError, "resize=16 should be at least size=32"),
         ({"size": 16, "small": False}, ValueError, "size=16 with small=False needs precision=float32, or small=True"),

@@ -71,12 +71,6 @@ def test_the_last_row_is_what_the_cell_reports(train, every, epochs):
     assert rows[-1] == {"step": 12} | {name: result[name] for name in ALONG}
 
 
-def test_a_curve_is_of_the_last_epoch_of_the_probe_where_the_cell_reports_the_best(train):
-    recipe = tiny("AE+CE", **SMALL, probe_every=1)
-    (usual, _), (best, _) = train(recipe, "last"), train(recipe.replace(select="best_on_test"), "best")
-    assert probes(best) == probes(usual)
-
-
 def kill(train, recipe, step, monkeypatch):
     """Train a recipe in the folder "killed" up to so many steps, less one."""
     take, taken = Pretrainer.step, []

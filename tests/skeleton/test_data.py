@@ -1,8 +1,6 @@
 """NW-UCLA from its files to sequences: a small distribution in its format, and the real one where it is; batches."""
 
 import dataclasses
-import threading
-import time
 import zipfile
 
 import numpy as np
@@ -14,7 +12,7 @@ from ucla_files import body, recording, slow_view_invariant
 
 from repro.data import manifest
 from repro.run import device
-from repro.skeleton import PIPELINES, data, pipelines
+from repro.skeleton import data, pipelines
 from repro.skeleton.data import Sequences
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
@@ -82,12 +80,6 @@ def test_folder_and_archive_give_the_same_set(distribution):
     assert data.load("ucla", distribution()).digest == data.load("ucla", distribution(unpacked=True)).digest
 
 
-def test_digest_follows_contents_and_pipeline(distribution):
-    root = distribution()
-    digests = {data.load("ucla", root, pipeline=pipeline).digest for pipeline in PIPELINES}
-    assert len(digests) == 4 and data.load("ucla", root).digest in digests
-
-
 @pytest.mark.parametrize(("name", "options", "error", "message"), [
     ("ucla", {"pipline": "raw"}, TypeError, "pipline"),
     ("ucla", {"subset": True}, ValueError, "subset=True is not one of: False"),
@@ -124,53 +116,15 @@ def test_other_counts_than_declared_are_refused(distribution, counts, message):
         data.load("ucla", distribution(**counts))
 
 
-def test_parsed_once_even_by_several_at_a_time_and_nothing_is_written_below_the_data_root(distribution, monkeypatch):
-    root, parsed, digests = distribution(), [], []
-    before = sorted(root.rglob("*"))
-
-    def slowly(members, parse=data.parse_ucla):
-        parsed.append(members)
-        time.sleep(0.2)
-        return parse(members)
-
-    monkeypatch.setattr(data, "parse_ucla", slowly)
-    threads = [threading.Thread(target=lambda: digests.append(data.load("ucla", root).digest)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(parsed) == 1 and len(digests) == 3 and len(set(digests)) == 1
-    assert sorted(root.rglob("*")) == before
-    stored, = (manifest.runs_root() / "prepared").glob("ucla-*.npz")
-    stored.write_bytes(stored.read_bytes()[:1000])
-    assert data.load("ucla", root).digest == digests[0] and len(parsed) == 2
-
-
 def test_sets_that_contradict_themselves_are_refused():
     made = made_up()
     with pytest.raises(ValueError, match="made-up: label 3 should be from 0 to 2"):
         dataclasses.replace(made, labels=made.labels + 1)
     with pytest.raises(ValueError, match="made-up: 3 samples are for train and for test, the first of them 5"):
         dataclasses.replace(made, train=torch.ones_like(made.train))
-    with pytest.raises(ValueError, match=r"frames have shape \(21, 12, 6\), expected \(.*, D\)"):
-        dataclasses.replace(made, frames=made.sequences)
 
 
 # ---------------------------------------------------------------------------------------------- pipelines
-
-
-@pytest.mark.parametrize(("length", "seed"), [(1, 0), (2, 1), (37, 2)])
-def test_view_transform_against_the_slow_one(length, seed):
-    frames = body(length, seed)
-    np.testing.assert_allclose(pipelines.view_invariant(frames), slow_view_invariant(frames), rtol=0, atol=1e-12)
-
-
-def test_view_transform_is_a_reflection():
-    frames = body(2)
-    frames[1, :3] = frames[0, 0] + np.eye(3)                 # images of the axes: the rows of R
-    rotation = pipelines.view_invariant(frames)[1, :3]
-    assert np.linalg.det(rotation) == pytest.approx(-1, abs=1e-12)
-    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
 
 
 @pytest.mark.parametrize(("joint", "message"), [(1, "joints 0 and 1 coincide"), (12, "do not lie across the spine")])
@@ -239,11 +193,6 @@ def test_parts_of_similar_length(frames, expected):
     assert [part.tolist() for part in found] == expected
 
 
-def test_nothing_is_copied_on_the_cpu():
-    frames, lengths = numbered([2, 2])
-    assert Sequences(frames, lengths).frames.data_ptr() == frames.data_ptr()
-
-
 # ---------------------------------------------------------------------------------------------- NW-UCLA itself
 
 REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
@@ -280,17 +229,6 @@ def test_real_counts_lengths_and_digest(ucla):
     assert loaded.sequences.isfinite().all() and loaded.sequences.abs().max() == 1
     assert loaded.labels.unique().tolist() == list(range(10)) and loaded.subjects.unique().tolist() == [*range(1, 11)]
     assert loaded.digest.startswith("140e1d68448e")
-
-
-@real
-def test_real_joints_are_those_of_kinect(ucla):
-    recordings, _ = ucla
-    x, y, _ = np.median(recordings["frames"] - recordings["frames"][:, :1], axis=0).T
-    assert y[1] > 0 and y[2] > y[1] and y[3] > y[2]            # spine, shoulder centre, head
-    for hip in (12, 16):
-        assert 0 > y[hip] > y[hip + 1] > y[hip + 2] > y[hip + 3]
-    for left, right in ((4, 8), (12, 16)):                     # facing the camera, the left side is at its right, x < 0
-        assert x[left] < 0 < x[right]
 
 
 @real

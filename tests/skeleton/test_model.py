@@ -90,12 +90,6 @@ def test_packed_constant_input_equals_the_input_repeated(lengths):
     compare(ours, theirs, ours(inputs, packing=packing), expected, inputs, copies)
 
 
-def test_equal_lengths_packed_are_the_batch_to_the_last_bit():
-    ours, _ = pair(4, 5, 1, torch.float32)
-    inputs, packing = torch.randn(6, 3, 4), Packing(torch.tensor([6, 6, 6]))
-    assert torch.equal(ours(inputs.flatten(0, 1), packing=packing).view(6, 3, 5), ours(inputs))
-
-
 def test_bfloat16_products_stay_close_to_float32():
     ours, theirs = pair(20, 64, 1, torch.float32)
     inputs = torch.randn(30, 8, 20)
@@ -107,38 +101,6 @@ def test_bfloat16_products_stay_close_to_float32():
     exact.square().mean().backward()
     for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert (mine.grad - other.grad).norm() < 0.03 * other.grad.norm()
-
-
-@pytest.mark.parametrize("lengths", [[3, 7, 1, 7, 2], [150, 106], [200, 57]], ids=str)
-def test_products_in_bfloat16_take_few_sizes_and_change_nothing(lengths, monkeypatch):
-    packing, sizes, linear = Packing(torch.tensor(lengths)), [], nn.functional.linear
-
-    def recorded(rows, weight, bias):
-        sizes.append(len(rows))
-        return linear(rows, weight, bias)
-
-    def gradients():
-        ours, _ = pair(6, 8, 2, torch.float32)
-        torch.manual_seed(1)
-        inputs = torch.randn(sum(lengths), 6, requires_grad=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            states = ours(inputs, packing=packing)
-        states.square().sum().backward()
-        return [states, inputs.grad, *(parameter.grad for parameter in ours.parameters())]
-
-    monkeypatch.setattr("torch.nn.functional.linear", recorded)
-    blocks = gradients()
-    assert set(sizes) == {-(-sum(lengths) // 256) * 256}
-    monkeypatch.setattr("repro.skeleton.model.BLOCK", 1)
-    for mine, other in zip(blocks, gradients(), strict=True):
-        torch.testing.assert_close(mine, other, rtol=0.02, atol=0.02 * other.abs().max().item())
-
-
-def test_huge_inputs_saturate_and_stay_finite():
-    ours, _ = pair(4, 5, 1, torch.float32)
-    inputs = torch.full((5, 2, 4), 1e30, requires_grad=True)
-    ours(inputs).sum().backward()
-    assert ours(inputs).isfinite().all() and inputs.grad.isfinite().all()
 
 
 # ---------------------------------------------------------------------------------------------- sizes and beginnings
@@ -166,15 +128,6 @@ def test_encoder_weights_are_xavier_uniform_and_the_decoder_keeps_the_defaults_o
             if parameter.dim() == 2:
                 assert parameter.abs().max() > 0.97 * bound
                 assert parameter.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
-
-
-@pytest.mark.parametrize(("kinds", "message"), [
-    ({"head": "bilinear"}, "head='bilinear' is not one of: linear, mlp"),
-    ({"head": "mlp", "decoder_input": "key"}, "decoder_input='key' is not one of: readout, embedding"),
-])
-def test_unknown_kinds_are_refused(kinds, message):
-    with pytest.raises(ValueError, match=message):
-        SkeletonModel(6, 10, 1, 4, **kinds)
 
 
 # ---------------------------------------------------------------------------------------------- readouts, sequences

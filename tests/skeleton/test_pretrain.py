@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from made_up_skeletons import CPU, FEATURES, FRAMES, TINY, learner, made_up, terms_of, tiny
+from made_up_skeletons import CPU, FEATURES, TINY, learner, made_up, terms_of, tiny
 from scipy import stats
 from sklearn.neighbors import KNeighborsClassifier
 from slow_skeletons import SlowStep, slow_decoding, slow_embedding, slow_readout, slow_view
@@ -131,23 +131,6 @@ def test_a_step_is_adam_after_clipping_the_norm_over_all_parameters():
         torch.testing.assert_close(own, other, rtol=1e-3, atol=1e-4)
 
 
-REACHED = {"AE": {"encoder", "head"}, "CE": {"encoder", "head"}, "AD": {"encoder", "decoder"},
-           "CD": {"encoder", "decoder"}}
-
-
-@pytest.mark.parametrize("objectives", [*TERMS, "AE+CD"])
-def test_gradients_reach_the_parts_a_term_uses_and_no_others(objectives):
-    fast = learner(objectives)
-    before = copy.deepcopy(fast.model.state_dict())
-    fast.step()
-    expected = set().union(*(REACHED[term] for term in terms_of(objectives)))
-    for name, parameter in fast.model.named_parameters():
-        reached = parameter.grad is not None and bool((parameter.grad != 0).any())
-        assert reached == (name.split(".")[0] in expected) != torch.equal(parameter, before[name]), name
-    constants = [*fast.keys.parameters(), fast.dictionary.entries, fast.sequence_dictionary.entries]
-    assert all(not constant.requires_grad and constant.grad is None for constant in constants)
-
-
 @pytest.mark.parametrize("changes", [{}, {"bidirectional": True, "units": 8}], ids=str)
 def test_a_step_reads_no_value(changes, meta, monkeypatch):
     fast = learner(ALL, **changes)
@@ -162,20 +145,6 @@ def test_a_step_reads_no_value(changes, meta, monkeypatch):
     monkeypatch.setattr(fast, "_view", lambda clean, lengths: clean * clean.max().item())
     with pytest.raises(RuntimeError, match="meta"):
         fast.step()
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-@pytest.mark.parametrize("changes", [{}, {"bidirectional": True, "units": 8}], ids=str)
-def test_a_step_on_cuda_does_not_wait_for_the_device(changes):
-    fast = Pretrainer(tiny(ALL, **changes), made_up(), 0, torch.device("cuda"))
-    fast.step()  # cuDNN prepares itself
-    mode = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        losses = torch.stack([fast.step() for _ in range(2 * fast.steps_per_epoch)])
-    finally:
-        torch.cuda.set_sync_debug_mode(mode)
-    assert losses.isfinite().all()
 
 
 @pytest.mark.parametrize(("objectives", "layers", "packed"), [("AE+CE", 1, True), (ALL, 2, True), (ALL, 1, False)])
@@ -250,11 +219,6 @@ def test_dictionaries_hold_the_keys_of_the_step_and_move_only_where_used(objecti
         assert int(dictionary.pointer) == (8 if fast.recipe.has(name) else 0)
 
 
-@pytest.mark.parametrize(("crop", "frames"), [(8, 8), (None, FRAMES), (FRAMES + 5, FRAMES)])
-def test_entries_of_the_sequence_dictionary_are_as_long_as_the_crop_or_the_data(crop, frames):
-    assert learner("CD", td_crop=crop).sequence_dictionary.entries.shape == (9, frames, FEATURES)
-
-
 # ---------------------------------------------------------------------------------------------- order, seeds, states
 
 
@@ -317,26 +281,16 @@ def test_a_loss_that_is_not_finite_stops_the_training_naming_term_and_step(objec
 
 
 def test_no_two_streams_begin_with_equal_draws():
-    """Those of the cell's own seed neither, from which they are spawned: as on a CPU all of them once did."""
+    """Nor with those of the cell's own seed, from which they are spawned."""
     fast = learner(ALL, seed=3)
     starts = [fast.generator.initial_seed(), fast.order_generator.initial_seed(), 3]
     assert len(set(starts)) == 3
-    entries, sequences = fast.dictionary.entries, fast.sequence_dictionary.entries
     for start in starts:
-        assert not same_signs(entries, torch.randn(entries.shape, generator=generator(start)))
-        assert not same_signs(sequences, torch.randn(sequences.shape, generator=generator(start)))
+        assert not torch.equal(fast.dictionary.entries, unit_noise(11, 5, generator=generator(start)))
+        assert not torch.equal(fast.sequence_dictionary.entries, sequence_noise(9, 8, 6, generator=generator(start)))
         torch.manual_seed(start)
         model = SkeletonModel(FEATURES, TINY["units"], 1, TINY["projection"], "linear")
-        for (name, own), other in zip(fast.model.named_parameters(), model.parameters(), strict=True):
-            assert not torch.equal(own, other), name
-    assert not same_signs(entries, sequences)  # of equal draws, each over a norm
-    alike = unit_noise(11, 5, generator=generator(7)), sequence_noise(9, 8, 6, generator=generator(7))
-    assert same_signs(*alike)
-
-
-def same_signs(first, second, count=32):
-    """Whether two tensors begin with equal signs; torch draws the last numbers of a tensor otherwise than the first."""
-    return torch.equal(first.flatten()[:count].sign(), second.flatten()[:count].sign())
+        assert not torch.equal(fast.model.head.weight, model.head.weight)
 
 
 # ---------------------------------------------------------------------------------------------- features
@@ -351,17 +305,6 @@ def test_readouts_of_any_chunk_are_the_encoders():
         torch.testing.assert_close(readouts[index], expected)
         torch.testing.assert_close(embeddings[index], slow_embedding(fast.model, expected))
     torch.testing.assert_close(fast.features(data, frames=30)[0], readouts)
-
-
-def test_the_attractive_encoder_alone_collapses_and_contrast_does_not():
-    data, shares = made_up(60), {}
-    for objectives in ("AE", "AE+CE"):
-        fast = learner(objectives, data=data, batch=16, units=16, dictionary=64)
-        before = fast.features(data)[1].var(0).sum()
-        for _ in range(60):
-            fast.step()
-        shares[objectives] = (fast.features(data)[1].var(0).sum() / before).sqrt()
-    assert shares["AE"] < 0.2 and shares["AE+CE"] > 0.5
 
 
 @pytest.mark.parametrize("frames", [1, 30, 12800])

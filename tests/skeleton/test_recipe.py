@@ -125,12 +125,3 @@ def test_a_sum_of_terms_leaves_unused_what_all_of_them_do(objectives):
 def test_what_is_used_may_depend_on_other_fields_that_are_asked_for(objectives, name, asked):
     recipe = tiny(objectives)
     assert recipe.uses(name, **asked) == recipe.replace(**asked).uses(name) == (objectives != "random")
-
-
-@pytest.mark.parametrize(("name", "users"), [
-    ("ema_head_twice", [method for method in METHODS if "CE" in method]),
-    ("td_queue", [method for method in METHODS if "CD" in method]),
-    ("epochs", list(SUBSETS)), ("layers", list(METHODS)), ("select_every", []),
-])
-def test_who_uses_a_field(name, users):
-    assert tiny("CE").users(name) == users

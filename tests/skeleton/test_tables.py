@@ -2,7 +2,6 @@
 
 import functools
 import json
-import math
 
 import pandas as pd
 import pytest
@@ -11,8 +10,6 @@ from made_up_skeletons import stand_in
 from stored_cells import refuse
 
 from repro import run_table
-from repro.data import manifest
-from repro.run.device import has_bfloat16
 from repro.skeleton import study
 from repro.skeleton.recipe import METHODS
 from repro.table import find
@@ -35,17 +32,6 @@ def test_the_sixteen_rows():
     assert {(cell.study, cell.dataset, cell.preset, cell.seed) for cell in found} == {
         ("skeletons", "synthetic", "quick", 0)}
     assert all(cell.label == cell.recipe.objectives and cell.changes == {} for cell in found)
-
-
-def test_depths_and_methods_of_the_collapse():
-    found = find("encoder_collapse").cells("synthetic", layers="3,1", seeds="4,2")
-    assert [(cell.seed, cell.recipe.layers, cell.recipe.objectives) for cell in found] == [
-        (seed, layers, method) for seed in (4, 2) for layers in (3, 1) for method in ("random", "AE")]
-    assert [cell.label for cell in found[:4]] == ["random, layers=3", "AE, layers=3", "random", "AE"]
-
-
-def test_the_order_of_terms_does_not_matter():
-    assert [cell.label for cell in cells("CE+AE, CD+AD+CE+AE,random")] == ["AE+CE", "AE+CE+AD+CD", "random"]
 
 
 @pytest.mark.parametrize(("name", "choices"), [("taxonomy", {}), ("encoder_collapse", {"layers": 1})])
@@ -84,14 +70,6 @@ def test_impossible_values_are_refused_before_anything_is_made(table, choices, m
     with pytest.raises(ValueError, match=message):
         run_table(table, "synthetic", preset="smoke", **choices)
     assert not runs.exists()
-
-
-@pytest.mark.parametrize("table", ["taxonomy", "encoder_collapse"])
-def test_missing_real_data_say_where_to_get_them_and_where_to_put_them(table, folders):
-    with pytest.raises(FileNotFoundError) as raised:
-        run_table(table, "ucla", preset="smoke")
-    assert manifest.load_manifest("ucla").source in str(raised.value)
-    assert str(folders / "data" / "nw_ucla" / "all_sqe.zip") in str(raised.value)
 
 
 # ---------------------------------------------------------------------------------------------- end to end
@@ -137,20 +115,6 @@ def test_a_small_table(trained):
     assert found["AE+CE", 0][1]["linear"] != found["AE+CE", 1][1]["linear"]
 
 
-def test_results_hold_finite_numbers_and_text_and_the_cost(trained):
-    accuracies = {f"{name}{part}" for name in ("linear", "linear_standardised", "knn1") for part in ("", "_unseen")}
-    for (name, _), (_, result) in stored(trained[0]).items():
-        cost = result.pop("cost")
-        assert result.pop("evaluation") == study.EVALUATION
-        assert set(result) == {*accuracies, "linear_best", "embedding_spread", "readout_spread", "select"}
-        assert result.pop("select") == "last" and all(math.isfinite(value) for value in result.values())
-        assert all(0 <= result[accuracy] <= 100 for accuracy in accuracies)
-        assert 0 < result["readout_spread"] < 1 and 0 < result["embedding_spread"] <= 1
-        assert cost["steps"] == (0 if name == "random" else 2)
-        assert {"seconds", "finished", "commit", "device", "torch"} <= set(cost)
-        assert cost["precision"] == ("bfloat16" if has_bfloat16() else "float32")  # smoke asks for none
-
-
 def test_a_second_call_trains_nothing(trained, monkeypatch):
     folder, table = trained
     monkeypatch.setenv("REPRO_RUNS", str(folder))
@@ -160,16 +124,6 @@ def test_a_second_call_trains_nothing(trained, monkeypatch):
     assert shared["ours"].item() == stored(folder)["random", 0][1]["linear"]
     with pytest.raises(AssertionError, match="a cell was trained"):
         smoke(objectives="CD")
-
-
-def test_a_small_collapse(runs):
-    table = smoke("encoder_collapse", layers="2,1", seeds="0")
-    assert list(table.columns) == ["layers", "objectives", *TAIL]
-    rows = list(zip(table["layers"], table["objectives"], strict=True))
-    assert rows == [(layers, method) for layers in (1, 2) for method in ("random", "AE")]
-    assert table[["published", "difference", "std"]].isna().all(axis=None)
-    assert table[TAIL[7:]].notna().all(axis=None)
-    assert set(stored(runs)) == {(name, 0) for name in ("random", "AE", "random, layers=2", "AE, layers=2")}
 
 
 def test_best_on_test_end_to_end_and_the_same_cell_elsewhere_gives_the_same_result(trained, runs):
