@@ -122,15 +122,11 @@ def test_what_a_manifest_may_not_say_is_named(project, change, message):
 @pytest.mark.parametrize(("change", "message"), [
     ({"side": 32}, "images: field='side' is not one of: classes, mean, "),
     ({"source": "left out"}, "images: missing source; the fields are classes, mean"),
-    ({"size": "32"}, "size is '32', expected"), ({"size": 0}, "size should be at least 1"),
-    ({"classes": 0}, "classes and size should be at least 1"), ({"classes": []}, "classes and size should be at least"),
+    ({"size": "32"}, "size is '32', expected"), ({"reader": ""}, "reader is '', expected"),
     ({"classes": [0, 1]}, "classes is 0, expected str"), ({"classes": True}, "classes is True, expected"),
-    ({"classes": ["cat", "cat"]}, "no class be there twice"), ({"mean": 0.5}, "mean is 0.5, expected"),
-    ({"mean": [0.5, 0.5]}, r"images\.mean is \(0.5, 0.5\), expected three numbers"),
-    ({"mean": [0.5, 0.5, 127]}, "blue, up to 1"), ({"mean": [0.5, -0.5, 0]}, "mean is -0.5, expected"),
+    ({"mean": 0.5}, "mean is 0.5, expected"), ({"mean": [0.5, -0.5, 0]}, "mean is -0.5, expected"),
     ({"mean": [0.5, float("nan"), 0]}, "mean is nan, expected"), ({"mean": [0.5, True, 0]}, "mean is True, expected"),
-    ({"deviation": [0.5, 0, 0.5]}, "deviations above 0"), ({"reader": ""}, "reader is '', expected"),
-    ({"reader": "left out"}, "size and reader go together"), ({"size": "left out"}, "size and reader go together"),
+    ({"reader": "left out"}, "of one size have a reader"), ({"size": "left out"}, "of one size have a reader"),
 ])
 def test_images_of_impossible_kinds_are_named(project, change, message):
     with pytest.raises(ValueError, match=rf"things\.yaml: .*{message}"):
@@ -138,12 +134,12 @@ def test_images_of_impossible_kinds_are_named(project, change, message):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"files": []}, "files are 0; images of one size lie in one archive or folder"),
+    ({"files": []}, "files are 0; images of one size have a reader and lie in one archive"),
     ({"images": {name: value for name, value in IMAGES.items() if name not in ("size", "reader")}},
      "files are 1; images .* of various sizes in two folders, train and val"),
-    ({"access": "bundled"}, "files are 1; images .* those that come with the package in none"),
-    ({"splits": {}}, "splits are none; images have one"),
-    ({"splits": {"one": SPLIT | {"expect": {"train": 2, "test": None}}}}, "declare how many images"),
+    ({"access": "bundled"}, "files are 1; images .* bundled ones in none"),
+    ({"splits": {}}, "images have one split"),
+    ({"splits": {"one": SPLIT | {"expect": {"train": 2, "test": None}}}}, "the numbers for train and test to expect"),
 ])
 def test_images_without_what_goes_with_them_are_refused(project, change, message):
     with pytest.raises(ValueError, match=message):
