@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -18,10 +17,8 @@ from repro.run import device as devices
 from repro.run.store import Store, owner, read_description, read_result, trained
 
 SHOWN = ("torch", "torchvision", "numpy", "pandas", "scikit-learn", "statsmodels", "matplotlib", "jupyterlab")
-FEW = 2**30                        # bytes left on a disk that are worth a word
 LISTED = 5                         # unfinished cells that are named
 KEY = re.compile(r"[0-9a-f]{16}")  # the folder of a cell
-QUIET = 3600                       # seconds; what has not changed for so long is not being written
 
 
 class Problem(str):
@@ -36,16 +33,11 @@ def examined(say: Callable[[str], None]) -> int:
         say(f"{title}:")
         try:
             for line in look():
-                if isinstance(line, Problem):
-                    problems.append(line)
-                else:
-                    say(f"  {line}")
+                problems.append(line) if isinstance(line, Problem) else say(f"  {line}")
         except OSError as error:
             remedy = "give yourself the right to read it, or point REPRO_DATA and REPRO_RUNS elsewhere"
             problems.append(f"{error}; {remedy}")
-    say(f"problems: {len(problems)}")
-    for problem in problems:
-        say(f"  {problem}")
+    say("\n  ".join([f"problems: {len(problems)}", *problems]))
     return len(problems)
 
 
@@ -71,9 +63,6 @@ def _folders() -> Iterator[str]:
     yield f"REPRO_DATA: {data}{'' if os.path.isdir(data) else ', not there; bundled data need none'}"
     free = shutil.disk_usage(next(folder for folder in (runs, *runs.parents) if os.path.exists(folder))).free
     yield f"REPRO_RUNS: {runs}{'' if os.path.isdir(runs) else ', not there yet'}, {free / 1e9:.1f} GB free"
-    if free < FEW:
-        yield Problem(f"the disk of {runs} has {free / 2**20:.0f} MiB left; free some room, or point REPRO_RUNS at "
-                      "another disk; a run that finds the disk full stops and goes on later")
     try:
         Store(runs).require_writable()
     except OSError as error:
@@ -102,22 +91,15 @@ def _data() -> Iterator[str]:
 
 
 def examined_runs(root: Path) -> Iterator[str]:
-    """How many cells a folder of runs holds, how far those are that have no result, and what is wrong with others.
-
-    Changes nothing. The folder may be missing.
-    """
-    below = [folder for pattern in ("*/*", "*/*/*") for folder in sorted(root.glob(pattern))]  # deeper: the explorer's
+    """How many cells a folder of runs holds, how far those are that have no result, and which are damaged."""
     cells: dict[str, list[Path]] = {"finished": [], "being trained": [], "unfinished": []}
-    for folder in below:
-        if KEY.fullmatch(folder.name) and folder.is_dir() and not TEMPORARY.fullmatch(folder.parents[1].name):
+    for folder in sorted(root.glob("*/*")):
+        if KEY.fullmatch(folder.name) and not TEMPORARY.fullmatch(folder.parent.name):
             if (folder / "result.json").exists():
                 cells["finished"].append(folder)
             elif (folder / "recipe.json").exists():  # otherwise it was refused as it began
                 cells["being trained" if _held(folder) else "unfinished"].append(folder)
-    problems = [*filter(None, map(_damage, cells["finished"]))]
-    counts = {state: len(folders) for state, folders in cells.items()}
-    counts["finished"] -= len(problems)
-    yield f"cells: {', '.join(f'{count} {state}' for state, count in counts.items())}"
+    yield f"cells: {', '.join(f'{len(folders)} {state}' for state, folders in cells.items())}"
     for state in ("being trained", "unfinished"):
         for folder in cells[state][:LISTED]:
             yield f"{state}: {folder}: {trained(folder):.0%} trained; {owner(folder)} has it or had it last"
@@ -125,10 +107,12 @@ def examined_runs(root: Path) -> Iterator[str]:
             yield f"{state}: and {len(cells[state]) - LISTED} more"
     if cells["unfinished"]:
         yield "an unfinished cell goes on when the command that began it is given again"
-    yield from problems
-    for path in sorted(path for depth in range(4) for path in root.glob("*/" * depth + ".*")):
-        if TEMPORARY.fullmatch(path.name) and path.exists() and time.time() - path.stat().st_mtime > QUIET:
-            yield Problem(f"{path} was left by a process that was killed while it wrote; delete it")
+    for folder in cells["finished"]:
+        try:
+            read_result(folder / "result.json")
+            read_description(folder / "recipe.json")
+        except ValueError as error:
+            yield Problem(error)
 
 
 def _held(folder: Path) -> bool:
@@ -140,13 +124,3 @@ def _held(folder: Path) -> bool:
             return False
     except (filelock.Timeout, PermissionError):
         return True
-
-
-def _damage(folder: Path) -> Problem | None:
-    """What is wrong with the files of a finished cell, if anything."""
-    try:
-        read_result(folder / "result.json")
-        key = read_description(folder / "recipe.json")["key"]
-    except ValueError as error:
-        return Problem(error)
-    return None if key == folder.name else Problem(f"{folder} holds the cell {key}; move it to the folder of that name")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 LARGEST = 2**28               # bytes that are held in memory: of a file, or of all that are read together
+TOO_LARGE = "has {:,} bytes, at most {:,} are read"
 CORRUPT = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, UnicodeDecodeError, EOFError,
            NotImplementedError)                                                # what a damaged zip raises
 DAMAGED = (*CORRUPT, tarfile.TarError, OSError, ValueError, RuntimeError)      # RuntimeError: it is encrypted
@@ -43,11 +44,12 @@ class Entry:
         Raises:
             ValueError: if it is too large or cannot be read, or the archive is damaged there.
         """
-        check_size(self.size)
+        if self.size > LARGEST:
+            raise ValueError(TOO_LARGE.format(self.size, LARGEST))
         try:
             if self.root.is_dir():
                 return (self.root / self.name).read_bytes()
-            with open_zip_once(self.root).open(self.name) as file:
+            with _zip(self.root, stamp(self.root)).open(self.name) as file:
                 contents = file.read(self.size + 1)  # with one more, `zipfile` looks at the checksum
             if len(contents) != self.size:
                 raise zipfile.BadZipFile(f"{len(contents):,} of {self.size:,} bytes")
@@ -58,22 +60,6 @@ class Entry:
             raise ValueError(f"cannot be read ({error})") from error
 
 
-def check_size(size: int) -> None:
-    """Raise ValueError if a file has more bytes than are read."""
-    if size > LARGEST:
-        raise ValueError(f"has {size:,} bytes, at most {LARGEST:,} are read")
-
-
-def open_zip_once(path: Path) -> zipfile.ZipFile:
-    """A zip archive, opened once per process while it stays the same: a list of 56,880 members takes a while.
-
-    Raises:
-        ValueError: if it is truncated or damaged where it lists its members.
-        OSError: if it cannot be opened.
-    """
-    return _opened(path, stamp(path))
-
-
 def stamp(path: Path) -> tuple[int, ...]:
     """What changes when a file is exchanged, or an entry of a folder: times, size and number."""
     status = path.stat()
@@ -81,7 +67,8 @@ def stamp(path: Path) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=4)
-def _opened(path: Path, _version: tuple[int, ...]) -> zipfile.ZipFile:
+def _zip(path: Path, _stamp: tuple[int, ...]) -> zipfile.ZipFile:
+    """A zip archive, opened once while it stays the same: a list of 56,880 members takes a while."""
     with naming_damage(path):
         archive = zipfile.ZipFile(path)
         if not all(member.filename for member in archive.infolist()):
@@ -102,9 +89,7 @@ def naming_damage(path: Path) -> Iterator[None]:
 
 
 def entries(path: Path) -> list[Entry]:
-    """The files in a folder or zip archive, however deep, sorted by name; hidden ones and `__MACOSX` are passed over.
-
-    Links are followed.
+    """The files in a folder or zip archive, however deep, sorted by name, but hidden ones and `__MACOSX`.
 
     Raises:
         ValueError: if the archive is damaged, or a member leads out of it.
@@ -145,10 +130,8 @@ def contents(path: Path, accept: Callable[[str], bool]) -> Iterator[tuple[str, b
     with naming_damage(path), tarfile.open(path) as archive:
         for member in archive:
             if member.isfile() and _visible(member.name) and accept(member.name):
-                try:
-                    check_size(member.size)
-                except ValueError as error:
-                    raise ValueError(f"{member.name} {error}") from error
+                if member.size > LARGEST:
+                    raise ValueError(f"{member.name} {TOO_LARGE.format(member.size, LARGEST)}")
                 yield member.name, archive.extractfile(member).read()
 
 
@@ -184,7 +167,7 @@ def _files(folder: Path) -> Iterator[Entry]:
 
 
 def _members(path: Path) -> Iterator[Entry]:
-    for info in open_zip_once(path).infolist():
+    for info in _zip(path, stamp(path)).infolist():
         if info.filename.startswith("/") or "\\" in info.filename or ".." in PurePosixPath(info.filename).parts:
             raise ValueError(f"{path}: its member {info.filename!r} leads out of the archive; it is no official "
                              "distribution, move it away")

@@ -161,9 +161,6 @@ class Manifest:
 
     def __post_init__(self) -> None:
         choose("access", self.access, ACCESS)
-        for archive in self.files:
-            if archive.url and not (archive.url.startswith("https://") and archive.md5):
-                raise ValueError(f"{archive.url} should be fetched over https:// and have an md5; declare both")
         if (images := self.images) is None:
             return
         if len(self.splits) != 1 or (images.size is not None and None in map(self.expect.get, ("train", "test"))):
@@ -222,7 +219,7 @@ def copy_of(name: str) -> Path | None:
 
 
 def read_once(maxsize: int) -> Callable[[Callable[..., Loaded]], Callable[..., Loaded]]:
-    """Decorates `load(name, root, ...)` of data sets: `maxsize` are kept per process while their files stay the same."""
+    """Decorates `load(name, root, ...)` of data sets: so many are kept per process while their files stay the same."""
     def decorate(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
         cached = functools.lru_cache(maxsize)(lambda _version, *values, **options: load(*values, **options))
 
@@ -286,6 +283,9 @@ def _declared(path: Path, _changed: int) -> Manifest:
     """`load_manifest` of a file, read again when that has changed: rows of tables ask for theirs one by one."""
     try:
         declared = _made(Manifest, yaml.safe_load(path.read_text(encoding="utf-8")), "")
+        for archive in declared.files:
+            if archive.url and not (archive.url.startswith("https://") and archive.md5):
+                raise ValueError(f"{archive.url} should be fetched over https:// and have an md5; declare both")
         if declared.name != path.stem:
             raise ValueError(f"name is {declared.name!r}, the file's own is {path.stem!r}; make them agree")
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -294,7 +294,7 @@ def _declared(path: Path, _changed: int) -> Manifest:
 
 
 def _made(kind: Any, value: Any, where: str) -> Any:
-    """A value of YAML, reached through the fields of `where`, as its field declares it: dataclass, mapping, tuple, ..."""
+    """A value of YAML, reached through the fields of `where`, as the type that its field declares."""
     if isinstance(kind, types.UnionType):  # of None, or of a number and a tuple
         alternatives = typing.get_args(kind)
         if value is None and types.NoneType in alternatives:
@@ -313,7 +313,8 @@ def _made(kind: Any, value: Any, where: str) -> Any:
         return {_made(str, name, where): _made(inner[1], entry, f"{below}{name}") for name, entry in value.items()}
     if origin is tuple and isinstance(value, list):
         return tuple(_made(inner[0], entry, where) for entry in value)
-    number = type(value) in ((int, float) if kind is float else (int,)) and kind in (int, float) and 0 <= value < math.inf
+    plain = type(value) is kind or (kind is float and type(value) is int)
+    number = plain and kind in (int, float) and 0 <= value < math.inf
     if number or (type(value) is kind and (kind is list or (kind is str and value.strip()))):
         return value
     expected = f"{getattr(kind, '__name__', kind)}, not empty or negative"

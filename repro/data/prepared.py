@@ -119,8 +119,8 @@ def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, work
         places = [parts / f"{number:07d}-{item.entry.size}.npz" for number, item in enumerate(items)]
         bad = _make_missing(path, items, places, make, workers)
         if len(bad) == len(items) or (bad and not skip_bad):
-            advice = "none of its files is usable" if len(bad) == len(items) else "or leave them out: --skip-bad --subset"
-            raise ValueError("\n".join([*described("files cannot be used", bad), f"fetch them again, {advice}"]))
+            rest = "or leave them out: --skip-bad --subset" if len(bad) < len(items) else "none of its files is usable"
+            raise ValueError("\n".join([*described("files cannot be used", bad), f"fetch them again, {rest}"]))
         _join(path, items, places, bad)
         shutil.rmtree(parts)
         return read(path, items)
@@ -139,7 +139,8 @@ def read(path: Path, items: Sequence[Item]) -> Arrays:
         *records, end = map(json.loads, lines)
         if end["index"] != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
             raise ValueError("it has changed")
-        if [(record["name"], record["bytes"]) for record in records] != [(item.name, item.entry.size) for item in items]:
+        files = [(item.name, item.entry.size) for item in items]
+        if [(record["name"], record["bytes"]) for record in records] != files:
             raise FileNotFoundError(f"{index} is of files that have changed since")
         arrays = {name: _mapped(_file(path, name), **about) for name, about in end["arrays"].items()}
     except (ValueError, KeyError, TypeError) as error:

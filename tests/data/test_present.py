@@ -39,12 +39,6 @@ def test_nothing_and_embedded(state):
     assert kind == "missing" and step.startswith("ask for things.zip at https://example.org")
 
 
-def test_what_lies_beside_a_missing_archive_is_named(state, tmp_path):
-    write_zip(tmp_path / "data" / "box" / "part.npz")
-    kind, step = state(**COUNTS)
-    assert kind == "missing" and step.endswith("(there, but not official: part.npz)")
-
-
 @pytest.mark.parametrize("make", [lambda box: write_zip(box / "things.zip"), lambda box: write_folder(box / "things")])
 def test_complete_however_packed(state, tmp_path, make):
     make(tmp_path / "data" / "box")
