@@ -54,7 +54,6 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
     else:
         cells, names = find(table).cells, find(table).parameters
     settings, store = _checked(namespace, names), Store(manifest.runs_root())
-    store.require_usable()
     planned = cells(**settings)
     finished = sum(store.run(cell).result is not None for cell in planned)
     _print_environment(settings)

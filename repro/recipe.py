@@ -52,11 +52,12 @@ def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
     if isinstance(value, bool) or not text.isdecimal():
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
     digits = text.lstrip("0") or "0"
-    if len(digits) > len(str(LARGEST)) or int(digits) > LARGEST:
+    number = int(digits) if len(digits) <= len(str(LARGEST)) else LARGEST + 1  # Python reads no number of any length
+    if number > LARGEST:
         raise ValueError(f"{parameter}={value!r} should be at most {LARGEST}")
-    if int(digits) < least:
+    if number < least:
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
-    return int(digits)
+    return number
 
 
 def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
@@ -91,7 +92,7 @@ def swept(given: Any) -> list[Any]:
 
 
 def distinct(parameter: str, value: Any, items: Iterable[Any]) -> list[Any]:
-    """The items of a list that a user has given as `value`; one there twice is more likely a slip than meant.
+    """The items of a list that a user has given as `value`.
 
     Raises:
         ValueError: naming the parameter, the value and the item that is there twice; also if there is none.
@@ -214,7 +215,7 @@ class Recipe:
     def uses(self, name: str, **asked: Any) -> bool:
         """Whether training or evaluation would depend on a field if those `asked` for had their values.
 
-        The values need not go together with the method, as they must in a recipe: this says which of them concern it.
+        The values need not go together, as they must in a recipe.
         """
         supposed = copy.copy(self)
         for field, value in asked.items():
@@ -237,11 +238,9 @@ class Recipe:
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
     def described(self, sources: Mapping[str, str] | None = None, chosen: Collection[str] = ()) -> Rows:
-        """(field, value, source) for every field; a value says so that left the paper's default.
+        """(field, value, source) for every field; `sources` are of values that something else decides than the recipe.
 
-        Args:
-            sources: of values that something else decides than the data set's recipe, by field.
-            chosen: fields whose values a user has asked for.
+        A value that left the paper's default, or is among the fields `chosen` by a user, says so.
         """
         rows, particular = [], self.particular()
         for field in dataclasses.fields(self):

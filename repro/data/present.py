@@ -1,6 +1,5 @@
 """Which declared data sets are here, whether they are what their manifests declare, and fetching those that are not."""
 
-import hashlib
 from pathlib import Path
 
 from repro.data import manifest
@@ -46,23 +45,11 @@ def difference(archive: Archive, path: Path) -> str | None:
 
 
 def verdict(declared: Manifest, root: Path) -> str:
-    """What reading a data set that is present shows, in words.
-
-    Raises:
-        ValueError: if it is damaged or not the declared one.
-    """
-    if any(archive.digest for archive in declared.files):
-        manifest.verified_members(declared, root)
-        return "verified: every file is as declared"
-    archives = [(archive, root / archive.name) for archive in declared.files if archive.md5]
-    if not archives or not all(path.is_file() for _, path in archives):
+    """What reading a data set that is present shows, in words; raises ValueError if it is not the declared one."""
+    if not any(archive.digest for archive in declared.files):
         return "names and sizes are as declared; loading checks the contents"
-    for archive, path in archives:
-        with open(path, "rb") as file:
-            md5 = hashlib.file_digest(file, "md5").hexdigest()
-        if md5 != archive.md5:
-            raise ValueError(f"{path} has the md5 {md5}, declared is {archive.md5}; {_again(declared)}")
-    return "verified: the archive is the official one"
+    manifest.verified_members(declared, root)
+    return "verified: every file is as declared"
 
 
 def download(name: str) -> list[Path]:

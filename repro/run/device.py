@@ -73,8 +73,7 @@ def threads(count: int) -> Iterator[None]:
 def full_precision() -> Iterator[None]:
     """Let float32 be float32 in products of matrices and in cuDNN's convolutions and recurrent layers inside the block.
 
-    By default cuDNN rounds the factors of their products to TF32, ten bits of mantissa; an environment variable,
-    TORCH_ALLOW_TF32_CUBLAS_OVERRIDE, lets cuBLAS do so too.
+    By default cuDNN rounds the factors of their products to TF32, ten bits of mantissa; cuBLAS may be told to.
     """
     before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     torch.backends.cudnn.allow_tf32 = False
@@ -136,12 +135,6 @@ def precision_of(recipe: Recipe, device: torch.device) -> str:
     return "bfloat16" if has_bfloat16() else "float32"
 
 
-def precision_in_words(recipe: Recipe, device: torch.device) -> str:
-    """What matrix products are computed in where the recipe asks for nothing, and why."""
-    lacks = "" if device.type == "cuda" or has_bfloat16() else ": this processor has no instructions for bfloat16"
-    return f"matrix products in {precision_of(recipe, device)}{lacks}"
-
-
 def has_bfloat16() -> bool:
     """Whether this processor multiplies matrices in bfloat16 and torch may let it: see ATEN_CPU_CAPABILITY."""
     able = torch.cpu.get_capabilities()
@@ -157,7 +150,9 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 
 def hardware(device: torch.device) -> dict[str, str | int]:
     """What a measured time depends on: device name, cores, versions."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
+    name = _from_proc("/proc/cpuinfo", "model name", platform.processor() or platform.machine())
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name(device)
     return {"device": name, "cores": cores(), "python": platform.python_version(), "torch": torch.__version__}
 
 
@@ -186,7 +181,7 @@ def peak_mb(device: torch.device) -> int:
     """The most memory in MiB since `begin`: what tensors took of a GPU, or this process; 0 where nobody tells."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated() // 2**20
-    return int(_told_by_linux("/proc/self/status", "VmHWM", "0 kB").split()[0]) // 2**10
+    return int(_from_proc("/proc/self/status", "VmHWM", "0 kB").split()[0]) // 2**10
 
 
 @functools.cache
@@ -202,14 +197,10 @@ def commit() -> str:
         return "unknown"
 
 
-def _processor() -> str:
-    return _told_by_linux("/proc/cpuinfo", "model name", platform.processor() or platform.machine())
-
-
-def _told_by_linux(path: str, name: str, otherwise: str) -> str:
-    """The value of a name in a file of /proc."""
+def _from_proc(path: str, name: str, default: str) -> str:
+    """The value of a name in a file of /proc, which Linux has."""
     try:
         with open(path) as lines:
             return next(line.split(":", 1)[1].strip() for line in lines if line.startswith(name))
     except (OSError, StopIteration):
-        return otherwise
+        return default

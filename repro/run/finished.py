@@ -1,6 +1,5 @@
 """What finished cells leave in their folders: the state of their learner, and what was computed from it once."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ def checkpoint(key: str, store: Store) -> dict[str, Any]:
         ValueError: if the key is that of no finished cell.
         FileNotFoundError: if the cell's checkpoint is not there.
     """
-    folder = store.folder(key, math.inf)
+    folder = store.folder(key)
     if not (folder / "result.json").exists():
         raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
                          "cells of figures/cells.csv have no weights here until `repro run` has trained them")

@@ -85,9 +85,8 @@ def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.dev
     """Take a few steps of everything that is trained for the run's cell, in the place of training it.
 
     Returns:
-        A result with nothing but a cost. Of that: steps, of the first learner, whose progress is logged; seconds, what
-        they will take; seconds_after, what those of the other learners will take; peak_mb, memory of the process, on
-        CUDA of the device, so far in this cell.
+        A result with nothing but a cost: steps and forecast seconds of the first learner, whose progress is logged;
+        seconds_after, of the others; peak_mb, memory of the process, on CUDA of the device, so far in this cell.
     """
     devices.begin(device)
     with devices.threads(run.cell.recipe.threads), devices.full_precision():

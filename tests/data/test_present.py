@@ -88,20 +88,6 @@ def test_reading_shows_what_names_and_sizes_do_not(state, tmp_path):
         present.verdict(manifest.load_manifest("things"), tmp_path / "data")
 
 
-def test_an_archive_without_counts_is_known_by_its_checksum(state, tmp_path):
-    path = tmp_path / "data" / "box" / "things.tar.gz"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"12345")
-    fields = {"access": "automatic", "url": "https://example.org/a", "size": 5}
-    fields |= {"md5": hashlib.md5(b"12345").hexdigest()}
-    assert state("things.tar.gz", **fields)[0] == "present"
-    things = manifest.load_manifest("things")
-    assert present.verdict(things, tmp_path / "data").startswith("verified")
-    path.write_bytes(b"1234x")
-    with pytest.raises(ValueError, match=r"has the md5 .*; move it away and run `repro data download things`"):
-        present.verdict(things, tmp_path / "data")
-
-
 # ---------------------------------------------------------------------------------------------- downloads
 
 CONTENTS = b"an archive" * 100
