@@ -510,7 +510,7 @@ FIXED = table({"method": "plain", "depth": 3}, {"method": "both", "weight": 2.0,
 def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_come_from():
     rows = described(FIXED)
     assert [*rows] == [*TOY.fields, "views"] and rows["views"] == (2, "paper")
-    assert rows["method"] == ("both", "Table 1") and rows["weight"] == (2.0, "Table 1")
+    assert rows["method"] == ("both", "fixed by this table") and rows["weight"] == (2.0, "fixed by this table")
     assert rows["depth"] == (1, "paper")  # which that row leaves to the preset
     assert rows["dataset"] == ("ucla", "paper") and rows["batch"] == (8, "paper")
     assert described(FIXED, "synthetic", "auto")["dataset"][0] == "synthetic"
@@ -520,13 +520,11 @@ def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_com
             FIXED.described(**choices)
 
 
-def test_described_credits_the_paper_with_what_a_row_has_in_its_recipe_alone():
-    sizes = table({"method": "heavy", "depth": by_preset(paper=(2, 4), quick=(2,)),
-                   "weight": by_preset(paper=2.0, quick=2.0, smoke=7.0)})
+def test_described_says_what_the_table_varies_and_fixes():
+    sizes = table({"method": "heavy", "depth": by_preset(paper=(2, 4), quick=(2,)), "weight": 2.0})
     rows = described(sizes)
-    assert (rows["method"], rows["depth"]) == (("heavy", "Table 1"), (2, "varied by this table"))
-    assert described(sizes, preset="quick")["weight"] == (2.0, "Table 1")
-    assert described(sizes, preset="smoke")["weight"] == (7.0, "chosen here (default 1.0)")
+    assert (rows["method"], rows["depth"]) == (("heavy", "fixed by this table"), (2, "varied by this table"))
+    assert described(sizes, preset="quick")["weight"] == (2.0, "fixed by this table")
 
 
 def test_described_says_what_is_asked_for_and_what_is_of_a_variant():
@@ -645,7 +643,7 @@ def test_of_several_settings_the_first_is_drawn(monkeypatch, capsys):
     capsys.readouterr()
     drawn = draw("methods", rows)
     assert drawn[["method", "batch", "weight"]].values.tolist() == [["plain", 4, 1.0], ["heavy", 4, 2.0]]
-    assert "first of several settings, batch=4, weight=2.0; give" in capsys.readouterr().out
+    assert "drawn is the first of several settings; give" in capsys.readouterr().out
     pd.testing.assert_frame_equal(draw("methods", rows[rows["batch"] == 4].iloc[:2]), drawn)
     assert capsys.readouterr().out == ""
     both = pd.concat([drawn, drawn.assign(dataset="synthetic")])

@@ -1,13 +1,9 @@
 """Data sets as declared in data_manifests/: where they come from, where they lie, and whether they are complete."""
 
 import functools
-import math
 import os
-import reprlib
-import types
-import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -271,8 +267,8 @@ def load_manifest(name: str) -> Manifest:
     """Read data_manifests/<name>.yaml.
 
     Raises:
-        ValueError: if no such data set is declared, its file misses a field, has one that does not exist, is of another
-            type or impossible, naming the file and the field.
+        ValueError: if no such data set is declared, or its file misses a field or has one that does not exist, naming
+            file and field.
     """
     path = shipped("data_manifests") / f"{choose('dataset', name, names())}.yaml"
     return _declared(path, path.stat().st_mtime_ns)
@@ -282,43 +278,21 @@ def load_manifest(name: str) -> Manifest:
 def _declared(path: Path, _changed: int) -> Manifest:
     """`load_manifest` of a file, read again when that has changed: rows of tables ask for theirs one by one."""
     try:
-        declared = _made(Manifest, yaml.safe_load(path.read_text(encoding="utf-8")), "")
-        for archive in declared.files:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        files = tuple(Archive(**fields) for fields in values["files"])
+        splits = {name: Split(**fields) for name, fields in values["splits"].items()}
+        images = {name: tuple(value) if isinstance(value, list) else value
+                  for name, value in (values.get("images") or {}).items()}
+        parts = {"files": files, "splits": splits, "images": Images(**images) if images else None}
+        declared = Manifest(**values | parts)
+        for archive in files:
             if archive.url and not (archive.url.startswith("https://") and archive.md5):
                 raise ValueError(f"{archive.url} should be fetched over https:// and have an md5; declare both")
         if declared.name != path.stem:
             raise ValueError(f"name is {declared.name!r}, the file's own is {path.stem!r}; make them agree")
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise ValueError(f"{path}: {error}; mend it, or restore it from version control") from error
     return declared
-
-
-def _made(kind: Any, value: Any, where: str) -> Any:
-    """A value of YAML, reached through the fields of `where`, as the type that its field declares."""
-    if isinstance(kind, types.UnionType):  # of None, or of a number and a tuple
-        alternatives = typing.get_args(kind)
-        if value is None and types.NoneType in alternatives:
-            return None
-        kind = next(other for other in alternatives if (typing.get_origin(other) is tuple) == isinstance(value, list))
-    origin, inner, below = typing.get_origin(kind), typing.get_args(kind), f"{where}: " if where else ""
-    if is_dataclass(kind) and isinstance(value, dict):
-        known = {entry.name: entry.default is MISSING and entry.default_factory is MISSING for entry in fields(kind)}
-        for name in value:
-            choose(f"{below}field", name, known)
-        if missing := [name for name, required in known.items() if required and name not in value]:
-            raise ValueError(f"{below}missing {', '.join(missing)}; the fields are {', '.join(known)}")
-        hints = typing.get_type_hints(kind)
-        return kind(**{name: _made(hints[name], entry, f"{below}{name}") for name, entry in value.items()})
-    if origin is Mapping and isinstance(value, dict):
-        return {_made(str, name, where): _made(inner[1], entry, f"{below}{name}") for name, entry in value.items()}
-    if origin is tuple and isinstance(value, list):
-        return tuple(_made(inner[0], entry, where) for entry in value)
-    plain = type(value) is kind or (kind is float and type(value) is int)
-    number = plain and kind in (int, float) and 0 <= value < math.inf
-    if number or (type(value) is kind and (kind is list or (kind is str and value.strip()))):
-        return value
-    expected = f"{getattr(kind, '__name__', kind)}, not empty or negative"
-    raise ValueError(f"{where or 'the file'} is {reprlib.repr(value)}, expected {expected}")
 
 
 def image_sets() -> dict[str, Manifest]:

@@ -37,9 +37,8 @@ def fits(size: int, device: torch.device) -> bool:
     """Whether `size` bytes of data may live on the device: on CUDA in half of what is free; the rest is to train in."""
     if device.type != "cuda":
         return True
-    free, _ = torch.cuda.mem_get_info(device)
-    kept_by_torch = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return size <= (free + kept_by_torch) // 2
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # which torch holds
+    return size <= (torch.cuda.mem_get_info(device)[0] + unused) // 2
 
 
 def gpu_places(most: int) -> int:
@@ -71,10 +70,7 @@ def threads(count: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def full_precision() -> Iterator[None]:
-    """Let float32 be float32 in products of matrices and in cuDNN's convolutions and recurrent layers inside the block.
-
-    By default cuDNN rounds the factors of their products to TF32, ten bits of mantissa; cuBLAS may be told to.
-    """
+    """Let float32 be float32 in products of matrices and in cuDNN's layers inside the block, and not TF32."""
     before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     torch.backends.cudnn.allow_tf32 = False
     torch.set_float32_matmul_precision("highest")

@@ -28,13 +28,8 @@ def plan(
 ) -> str:
     """Cells, steps, time and memory of each recipe of a table, and the time of all with the processes chosen, as text.
 
-    Nothing is kept: the steps are taken in a scratch folder, by the processes that would train.
-
-    Args:
-        cells: of the table.
-        learners: what is trained for a cell, one after the other.
-        store: where the cells are, finished, begun or not.
-        device, pool: to train with, see `repro.run.engine.run_cells`.
+    Nothing is kept: the steps are taken in a scratch folder, by the processes that would train. `learners` are what is
+    trained for a cell, one after the other.
 
     Raises:
         NonFiniteLoss, ChildProcessError: as `complete`, if a recipe does not get through its first steps.
