@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
-import filelock
 import torch
 
 from repro.data import manifest, present
-from repro.data.disk import TEMPORARY, acquire
+from repro.data.disk import TEMPORARY
 from repro.run import device as devices
 from repro.run.store import Store, owner, read_description, read_result, trained
 
@@ -92,35 +91,18 @@ def _data() -> Iterator[str]:
 
 def examined_runs(root: Path) -> Iterator[str]:
     """How many cells a folder of runs holds, how far those are that have no result, and which are damaged."""
-    cells: dict[str, list[Path]] = {"finished": [], "being trained": [], "unfinished": []}
-    for folder in sorted(root.glob("*/*")):
-        if KEY.fullmatch(folder.name) and not TEMPORARY.fullmatch(folder.parent.name):
-            if (folder / "result.json").exists():
-                cells["finished"].append(folder)
-            elif (folder / "recipe.json").exists():  # otherwise it was refused as it began
-                cells["being trained" if _held(folder) else "unfinished"].append(folder)
-    yield f"cells: {', '.join(f'{len(folders)} {state}' for state, folders in cells.items())}"
-    for state in ("being trained", "unfinished"):
-        for folder in cells[state][:LISTED]:
-            yield f"{state}: {folder}: {trained(folder):.0%} trained; {owner(folder)} has it or had it last"
-        if len(cells[state]) > LISTED:
-            yield f"{state}: and {len(cells[state]) - LISTED} more"
-    if cells["unfinished"]:
+    folders = [folder for folder in sorted(root.glob("*/*"))
+               if KEY.fullmatch(folder.name) and not TEMPORARY.fullmatch(folder.parent.name)]
+    finished = [folder for folder in folders if (folder / "result.json").exists()]
+    begun = [folder for folder in folders if folder not in finished and (folder / "recipe.json").exists()]
+    yield f"cells: {len(finished)} finished, {len(begun)} unfinished"
+    for folder in begun[:LISTED]:
+        yield f"unfinished: {folder}: {trained(folder):.0%} trained; {owner(folder)} has it or had it last"
+    if begun:
         yield "an unfinished cell goes on when the command that began it is given again"
-    for folder in cells["finished"]:
+    for folder in finished:
         try:
             read_result(folder / "result.json")
             read_description(folder / "recipe.json")
         except ValueError as error:
             yield Problem(error)
-
-
-def _held(folder: Path) -> bool:
-    """Whether a process trains the cell of a folder, or nobody can tell, as the lock is another user's alone."""
-    if not (folder / "lock").exists():
-        return False
-    try:
-        with acquire(folder / "lock"):
-            return False
-    except (filelock.Timeout, PermissionError):
-        return True

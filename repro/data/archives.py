@@ -109,7 +109,7 @@ def members(path: Path) -> list[tuple[str, bytes]]:
     """
     outer, total = f"{path.name if path.is_dir() else path.stem}/", sum(entry.size for entry in entries(path))
     if total > LARGEST:
-        raise ValueError(f"{path} unpacks to {total:,} bytes, at most {LARGEST:,} are read; fetch it again")
+        raise ValueError(f"{path} {TOO_LARGE.format(total, LARGEST)}; fetch it again")
     return sorted((name.removeprefix(outer), data) for name, data in contents(path, lambda name: True))
 
 

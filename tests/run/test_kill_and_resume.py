@@ -16,7 +16,7 @@ from repro.run.fit import load_checkpoint
 
 # Brings cells to their results as a table would, with a checkpoint after every report, on small data of its own. All
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways, the third
-# prints and diverges, the fourth kills its process. Each process of the nursery trains cells by seed with a number of
+# prints and kills its process. Each process of the nursery trains cells by seed with a number of
 # workers and writes its table as JSON, after what it says. Instead of the number there may be the address of a dask
 # scheduler, which another process is ("scheduler"), and others its workers ("worker", its address); they write down
 # their own. A file "hold" in the folder keeps cells from being trained.
@@ -40,8 +40,7 @@ EPOCHS = int(os.environ["EPOCHS"])
 SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
          "epochs": EPOCHS, "probe_epochs": 3, "probe_batch": 16, "threads": 1}
 OTHER = {"select": "best_on_test", "select_every": 2, "head": "mlp", "ema_head_twice": True, "precision": "bfloat16"}
-BAD = {"learning_rate": 1e30}
-RECIPES = [paper("synthetic", "AE+CE+AD+CD", **SMALL | changes) for changes in ({}, OTHER, BAD, {})]
+RECIPES = [paper("synthetic", "AE+CE+AD+CD", **SMALL | changes) for changes in ({}, OTHER, {})]
 
 
 @functools.cache
@@ -73,7 +72,6 @@ def train_and_remember(run, progress):
     remember(f"trains {run.cell.seed}")
     if run.cell.seed == 2:
         print("words " * 50_000)  # more than a pipe holds
-    if run.cell.seed == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
         time.sleep(0.001)
@@ -117,7 +115,7 @@ def work(root, what, rest="1"):
 def warm_up():
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
 """
-EPOCHS = 20  # of 3 steps; each ends with a report, a line of progress and a checkpoint
+EPOCHS = 10  # of 3 steps; each ends with a report, a line of progress and a checkpoint
 
 
 class Small(Nursery):
@@ -228,10 +226,10 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
         assert table[str(seed)] == cell["result"]["linear"]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
     draw = random.Random(seed)
-    lines = sorted([EPOCHS, *draw.sample(range(1, 2 * EPOCHS - 10), 3)])  # at EPOCHS the first cell is nearly complete
+    lines = sorted([EPOCHS, *draw.sample(range(1, 2 * EPOCHS - 5), 3)])  # at EPOCHS the first cell is nearly complete
     moments = [(count, round(draw.uniform(0, 0.05), 3)) for count in lines]
     message = f"killed after these lines of progress and seconds: {moments}"
     resumed = []
@@ -255,13 +253,13 @@ def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
     assert said == [] and "damaged" not in "".join(path.read_text() for path in tmp_path.glob("*.err")), message
 
 
-def test_ten_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery, undisturbed):
+def test_four_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery, undisturbed):
     (tmp_path / "hold").touch()
-    asking = [nursery.start(tmp_path, "01") for _ in range(10)]
-    until(lambda: sum(map(bool, (waited(tmp_path, pid) for pid in asking))) == 8)
+    asking = [nursery.start(tmp_path, "01") for _ in range(4)]
+    until(lambda: sum(map(bool, (waited(tmp_path, pid) for pid in asking))) == 2)
     (tmp_path / "hold").unlink()
     ended = {pid: nursery.end(tmp_path, pid) for pid in asking}
-    assert [table for _, table in ended.values()] == [undisturbed[1]] * 10
+    assert [table for _, table in ended.values()] == [undisturbed[1]] * 4
     assert_same(outcome(tmp_path), undisturbed[0], "shared")
     assert len(set(events(tmp_path, "trains"))) == len(events(tmp_path, "trains")) == 2
     assert events(tmp_path, "resumes") == []
@@ -327,41 +325,27 @@ def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery
     assert events(tmp_path, "resumes")
 
 
-@pytest.mark.parametrize("seconds", [0.01, 0.3])
-def test_ctrl_c_given_twice_leaves_no_worker_behind(tmp_path, nursery, seconds):
+def test_ctrl_c_given_twice_leaves_no_worker_behind(tmp_path, nursery):
     (tmp_path / "hold").touch()
     pid = nursery.start(tmp_path, "01", 2)
     until(lambda: len(events(tmp_path, "trains")) == 2)
     os.kill(pid, signal.SIGINT)
-    time.sleep(seconds)
+    time.sleep(0.05)
     os.kill(pid, signal.SIGINT)  # it has a status to ask for, even if it has ended
     until(lambda: not is_alive(pid) and not any(map(is_alive, events(tmp_path, "trains"))), seconds=3)
     nursery.status(pid)
 
 
-def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undisturbed):
-    pid = nursery.start(tmp_path, "20", 2)
-    until(lambda: not is_alive(pid))
-    assert nursery.status(pid) == 1
-    errors = (tmp_path / f"{pid}.err").read_text()
-    assert "Fatal Python error" not in errors
-    (failed,) = [line for line in errors.splitlines() if "select=last, seed 2: " in line]
-    assert failed.startswith("  AE+CE+AD+CD, select=last, seed 2: AE is nan at step ")
-    assert "NonFiniteLoss: 1 of 2 cells failed, the others are done:\n" in errors
-    assert pid not in events(tmp_path, "trains")  # the workers told what happened
-    assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that diverges")
-
-
 def test_a_cell_that_kills_its_process_is_tried_twice_and_named_while_the_others_are_done(
     tmp_path, nursery, undisturbed
 ):
-    pid = nursery.start(tmp_path, "30", 2)
+    pid = nursery.start(tmp_path, "20", 2)
     assert nursery.status(pid) == 1
     errors = (tmp_path / f"{pid}.err").read_text()
-    assert ("ChildProcessError: 1 of 2 cells failed, the others are done:\n  AE+CE+AD+CD, select=last, seed 3: its "
+    assert ("ChildProcessError: 1 of 2 cells failed, the others are done:\n  AE+CE+AD+CD, select=last, seed 2: its "
             "process was lost (perhaps for want of memory, unless it says why above) (tried twice)\n") in errors
-    assert pid not in events(tmp_path, "trains")
-    assert (tmp_path / "events.txt").read_text().count(" trains 3\n") == 2
+    assert "Fatal Python error" not in errors and pid not in events(tmp_path, "trains")
+    assert (tmp_path / "events.txt").read_text().count(" trains 2\n") == 2
     assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that kills its process")
 
 
