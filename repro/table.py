@@ -19,7 +19,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -440,7 +440,7 @@ class Table:
             also: further fields that tell rows apart.
 
         Raises:
-            MixedSeeds: if seeds of one row are of several recipes or data; the message names them.
+            ValueError: if seeds of one row are of several recipes or data; the message names them.
         """
         require_one_recipe(cells, self.study)
         rows = self.arrange(self.with_versions(cells))
@@ -484,10 +484,6 @@ def require_parameter(name: str, allowed: Sequence[str]) -> None:
         others = [other for other, table in _tables().items() if name in table.study.fields]
         hint = f"; {', '.join(others)} have it" if others else closest(name, allowed)
         raise TypeError(f"parameter={name!r} is not one of: {', '.join(allowed)}{hint}")
-
-
-class MixedSeeds(ValueError):
-    """Seeds of one row come from different recipes or data."""
 
 
 def _tables() -> dict[str, Table]:
@@ -634,41 +630,21 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     return nearest
 
 
-def without_mixed(
-    tables: Iterable[Table], cells: Mapping[str, DataFrame]
-) -> tuple[dict[str, DataFrame], list[str]]:
-    """Of `standing`, the cells of every table, data set and preset whose seeds can be averaged, and a line for each of
-    the others.
-    """
-    averaged, left_out = {}, []
-    for table in tables:
-        parts = [cells[table.name][:0]]
-        for (dataset, preset), rows in cells[table.name].groupby(["dataset", "preset"]):
-            try:
-                require_one_recipe(rows, table.study)
-            except MixedSeeds as error:
-                left_out.append(f"{table.name} on {dataset}, {preset} recipe: {error}")
-            else:
-                parts.append(rows)
-        averaged[table.name] = pd.concat(parts).sort_index()
-    return averaged, left_out
-
-
 def require_one_recipe(cells: DataFrame, study: Study) -> None:
-    """Raise MixedSeeds if cells that should differ in their seed alone differ in data or recipe.
+    """Raise ValueError if cells that should differ in their seed alone differ in data or recipe, naming them.
 
     The precision follows from the kind of device where none is asked for.
     """
     compared = [name for name in ("digest", *study.fields) if name in cells and name not in ("precision", "dataset")]
-    alike = [cells["version"].astype(str), cells["named"], cells["changes"].map(str)]
-    for (_, method, _), seeds in cells.groupby(alike, sort=False):
+    alike = [cells["dataset"], cells["preset"], cells["version"], cells["named"], cells["changes"].map(str)]
+    for (dataset, preset, _, method, _), seeds in cells.groupby(alike, sort=False):
         mixed = [name for name in compared if len(seeds) > 1 and len({*map(repr, seeds[name])}) > 1]
         if mixed:
             called = ", ".join(filter(None, (method, in_words(seeds["changes"].iloc[0]))))
-            raise MixedSeeds(
-                f"seeds {', '.join(map(str, seeds['seed']))} of {called} differ in {', '.join(mixed)} (cells "
-                f"{', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a "
-                "row of figures/cells.csv or a folder of that name in REPRO_RUNS"
+            raise ValueError(
+                f"on {dataset}, {preset} recipe, seeds {', '.join(map(str, seeds['seed']))} of {called} differ in "
+                f"{', '.join(mixed)} (cells {', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, "
+                "or delete the others, a row of figures/cells.csv or a folder of that name in REPRO_RUNS"
             )
 
 

@@ -17,7 +17,6 @@ from repro.recipe import setting
 from repro.run.store import Store
 from repro.table import (
     AS_PRESET,
-    MixedSeeds,
     Table,
     by_preset,
     draw,
@@ -25,7 +24,6 @@ from repro.table import (
     finished,
     plan_table,
     standing,
-    without_mixed,
 )
 
 PRINTED = {("plain", 1): 60.0, ("heavy", 1): 70.0, ("heavy", 3): 75.0}
@@ -434,25 +432,10 @@ def test_seeds_of_other_recipes_or_data_are_not_averaged(change, named):
     odd = json.loads(rows[2]["recipe"]) | change.get("recipe", {})
     rows[2] |= change | {"recipe": json.dumps(odd)}
     keys = ", ".join(row["key"] for row in rows)
-    message = rf"^seeds 0, 1, 2 of heavy differ in {named} \(cells {keys}\); they cannot be averaged: run all"
-    with pytest.raises(MixedSeeds, match=message):
+    message = rf"^on ucla, paper recipe, seeds 0, 1, 2 of heavy differ in {named} \(cells {keys}\); they cannot be"
+    with pytest.raises(ValueError, match=message):
         laid_out(SWEEP, *rows, stored("plain"))
     assert len(laid_out(SWEEP, rows[0], rows[2] | {"version": 2})) == 2  # versions are not averaged anyway
-
-
-def test_what_cannot_be_averaged_is_left_out_by_table_data_set_and_preset():
-    assert without_mixed([SWEEP], standing([SWEEP], frame()))[1] == []
-    rows = [stored(method, seed=seed, preset=preset) for preset in ("paper", "quick") for method in ("plain", "heavy")
-            for seed in range(2)]
-    cells = standing([SWEEP], frame(*rows))
-    kept, left_out = without_mixed([SWEEP], cells)
-    pd.testing.assert_frame_equal(kept["made_up"], cells["made_up"])
-    assert left_out == []
-    rows[5]["digest"] = "another"  # of plain, quick
-    kept, (line,) = without_mixed([SWEEP], standing([SWEEP], frame(*rows)))
-    assert set(kept["made_up"]["key"]) == {row["key"] for row in rows[:4]}
-    assert line.startswith("made_up on ucla, quick recipe: seeds 0, 1 of plain differ in digest")
-    assert all(row["key"] in line for row in rows[4:6]) and not any(row["key"] in line for row in rows[:4])
 
 
 def test_versions_that_are_not_the_same_everywhere_are_shown():

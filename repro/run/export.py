@@ -107,7 +107,8 @@ def _checked(line: int, row: list[str]) -> list[str]:
             continue
         try:
             value = parse_json(values[name])
-            check_parts(value, {"metrics": dict.fromkeys(value, MEASURED), "cost": {"finished": str}}.get(name, {}))
+            parts: dict[str, Any] = {"metrics": dict.fromkeys(value, MEASURED), "cost": {"finished": str}}
+            check_parts(value, parts.get(name, {}))
         except ValueError as error:
             raise ValueError(f"line {line}: {name}: {error}") from error
     return row
