@@ -300,13 +300,10 @@ class Table:
         return [dataclasses.replace(cell, seed=seed) for seed in numbers for cell in cells]
 
     def recipes(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Recipe]:
-        """The recipes of the rows with every combination of the fields asked for, equal ones once.
+        """The recipes of the rows with every combination of the fields asked for, equal ones once; raises as `cells`.
 
         A row whose training or evaluation does not use a field keeps it as its preset has it, so that it is the usual
         cell.
-
-        Raises:
-            ValueError: as `cells`.
         """
         return [*self._recipes_by_row(dataset, preset, variant, fields)]
 
@@ -318,9 +315,6 @@ class Table:
 
         The recipe is the first of those that use most of what is asked for, and then most fields. Arguments as for
         `run_table`, but the data set is by default the first that does not come with the package.
-
-        Raises:
-            ValueError: as `recipes`.
         """
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
@@ -491,11 +485,7 @@ def _tables() -> dict[str, Table]:
 
 
 def find(name: str) -> Table:
-    """A table by name, of whichever paper.
-
-    Raises:
-        ValueError: if there is none of that name; the message has those there are.
-    """
+    """A table by name, of whichever paper; ValueError names those there are."""
     return _tables()[choose("table", name, _tables())]
 
 
@@ -583,11 +573,8 @@ def draw(name: str, rows: DataFrame) -> Any:
     are otherwise alike are drawn, and a printed line says so.
 
     Args:
-        name: of the table.
+        name: of the table; ValueError if it has no figure of its own.
         rows: as `run_table` returns them.
-
-    Raises:
-        ValueError: if there is no such table, or it has no figure of its own.
     """
     table, drawings = find(name), importlib.import_module("repro.papers").drawings()
     choose("name", name, [known for known in _tables() if known in drawings])
@@ -598,11 +585,7 @@ def draw(name: str, rows: DataFrame) -> Any:
 
 
 def resolved(preset: str, dataset: str) -> str:
-    """The preset with "auto" resolved: paper on real data, quick on those that come with the package.
-
-    Raises:
-        ValueError: if there is no such preset.
-    """
+    """The preset with "auto" resolved: paper on real data, quick on those that come with the package."""
     if choose("preset", preset, ("auto", "paper", "quick", "smoke")) != "auto":
         return preset
     return "quick" if manifest.bundled(dataset) else "paper"

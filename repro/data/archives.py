@@ -41,8 +41,7 @@ class Entry:
     def read(self) -> bytes:
         """The contents; of a member of an archive as many bytes as it announces, whatever it would unpack to.
 
-        Raises:
-            ValueError: if it is too large or cannot be read, or the archive is damaged there.
+        ValueError if it is too large or cannot be read, or the archive is damaged there.
         """
         if self.size > LARGEST:
             raise ValueError(TOO_LARGE.format(self.size, LARGEST))
@@ -91,9 +90,7 @@ def naming_damage(path: Path) -> Iterator[None]:
 def entries(path: Path) -> list[Entry]:
     """The files in a folder or zip archive, however deep, sorted by name, but hidden ones and `__MACOSX`.
 
-    Raises:
-        ValueError: if the archive is damaged, or a member leads out of it.
-        OSError: if it cannot be opened.
+    ValueError if the archive is damaged, or a member leads out of it.
     """
     files = _files(path) if path.is_dir() else _members(path)
     return sorted((entry for entry in files if _visible(entry.name)), key=lambda entry: entry.name)
@@ -102,10 +99,8 @@ def entries(path: Path) -> list[Entry]:
 def members(path: Path) -> list[tuple[str, bytes]]:
     """(name, contents) of the files in a folder or zip archive, sorted by name.
 
-    A leading folder named as the archive is left out of the names, so that a zip and what it unpacks to agree.
-
-    Raises:
-        ValueError: as `contents`, or if all files together are too large.
+    A leading folder named as the archive is left out of the names, so that a zip and what it unpacks to agree. Raises
+    as `contents`, also if all files together are too large.
     """
     outer, total = f"{path.name if path.is_dir() else path.stem}/", sum(entry.size for entry in entries(path))
     if total > LARGEST:
@@ -116,8 +111,7 @@ def members(path: Path) -> list[tuple[str, bytes]]:
 def contents(path: Path, accept: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     """(name, contents) of the files in a folder, zip or tar archive whose names `accept` takes, one by one.
 
-    Raises:
-        ValueError: if it is no archive, or damaged, naming the file if it is known, or an accepted file is too large.
+    ValueError if it is no archive, or damaged, naming the file if it is known, or an accepted file is too large.
     """
     if path.is_dir() or zipfile.is_zipfile(path):
         for entry in entries(path):
@@ -139,8 +133,7 @@ def contents(path: Path, accept: Callable[[str], bool]) -> Iterator[tuple[str, b
 def unpacked(path: Path) -> Iterator[Path]:
     """The folder that holds what a tar archive, or the folder it unpacks to, holds; `tarfile` keeps members inside.
 
-    Raises:
-        ValueError: if the archive is damaged, or a member leads out of it.
+    ValueError if the archive is damaged, or a member leads out of it.
     """
     if path.is_dir():
         yield path.parent

@@ -80,8 +80,7 @@ class Split:
     def masks(self, columns: "Mapping[str, np.ndarray]") -> "dict[str, np.ndarray]":
         """Which samples are "train" and which "test", (n,) bool each: those whose columns all have declared values.
 
-        Raises:
-            ValueError: if there is no column or no such one, or a sample is both.
+        ValueError if there is no column or no such one, or a sample is both.
         """
         import numpy as np  # which takes a third of the time of commands that only list data sets
 
@@ -264,12 +263,7 @@ def check_subset(name: str, subset: bool) -> None:
 
 
 def load_manifest(name: str) -> Manifest:
-    """Read data_manifests/<name>.yaml.
-
-    Raises:
-        ValueError: if no such data set is declared, or its file misses a field or has one that does not exist, naming
-            file and field.
-    """
+    """Read data_manifests/<name>.yaml; ValueError names the data sets there are, or the file and its wrong field."""
     path = shipped("data_manifests") / f"{choose('dataset', name, names())}.yaml"
     return _declared(path, path.stat().st_mtime_ns)
 
@@ -309,8 +303,7 @@ def location(archive: Archive, root: Path) -> Path | None:
 def require(manifest: Manifest, root: Path) -> list[Path]:
     """Where the files of a data set lie below `root`, in the manifest's order.
 
-    Raises:
-        FileNotFoundError: naming the page, the archive and where to put it, and a copy that was taken in instead.
+    FileNotFoundError names the page, the archive and where to put it, and a copy that was taken in instead.
     """
     paths = [location(archive, root) for archive in manifest.files]
     if None in paths:
@@ -325,12 +318,7 @@ def require(manifest: Manifest, root: Path) -> list[Path]:
 
 
 def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
-    """The members of every file of a data set, each file checked against the manifest.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged, or its members, bytes or digest are not those of the manifest.
-    """
+    """The members of every file of a data set; raises as `require`, and ValueError if one is not as declared."""
     gathered = []
     for archive, path in zip(manifest.files, require(manifest, root), strict=True):
         contents = members(path)
@@ -359,10 +347,7 @@ def next_step(manifest: Manifest, path: Path) -> str:
 def check_labels(name: str, labels: "Tensor", classes: int, train: "Tensor", test: "Tensor", least: int = 0) -> None:
     """Raise ValueError if one of `labels`, (n,) int64, is not in `least`..`classes`-1, or a sample of both parts.
 
-    Args:
-        name: of the data set.
-        train, test: (n,) bool.
-        least: -1 where samples may have no label.
+    The parts are (n,) bool; `least` is -1 where samples may have no label.
     """
     wrong = labels[(labels < least) | (labels >= classes)]
     if len(wrong):

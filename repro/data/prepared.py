@@ -129,9 +129,7 @@ def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, work
 def read(path: Path, items: Sequence[Item]) -> Arrays:
     """What `build` made of the same items.
 
-    Raises:
-        FileNotFoundError: if it was not made, or not to the end, or files have changed since.
-        ValueError: if a file of it is damaged.
+    FileNotFoundError if it was not made to the end or files have changed since, ValueError if a file is damaged.
     """
     index = path.with_suffix(".jsonl")
     lines = index.read_bytes().splitlines(keepends=True)
@@ -161,10 +159,7 @@ def described(what: str, reasons: Mapping[str, str]) -> list[str]:
 
 
 def made_once(path: Path, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The arrays of an `.npz`; if it is not there or damaged they are made first.
-
-    Processes that ask at the same time wait for the one that makes them. What killed ones left half-written goes.
-    """
+    """The arrays of an `.npz`; if it is not there or damaged they are made first, by one process at a time."""
     with contextlib.suppress(*npz.DAMAGED):
         return npz.read(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -262,8 +257,7 @@ def _file(path: Path, array: str) -> Path:
 def _mapped(path: Path, dtype: str, shape: Sequence[int], sha256: str) -> np.ndarray:
     """The array of a file, mapped into memory, of which it takes none before it is read.
 
-    Raises:
-        ValueError: if it is not the array that was written; of a large one the contents are not looked at.
+    ValueError if it is not the array that was written; of a large one the contents are not looked at.
     """
     with open(path, "rb") as file:
         np.lib.format.read_magic(file)

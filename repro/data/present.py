@@ -58,9 +58,7 @@ def download(name: str) -> list[Path]:
     A file takes its place once its checksum is right; what lies there already is never replaced.
 
     Raises:
-        ValueError: if the data set cannot be fetched automatically, saying how to obtain it; what lies there differs
-            from what is declared; or the server sends something else.
-        OSError: if the server cannot be reached, or the disk is full.
+        ValueError: if it cannot be fetched automatically, what lies there is not as declared, or what the server sends.
     """
     import pooch
 

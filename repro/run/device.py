@@ -20,11 +20,7 @@ SHARE_OF_A_GPU = 6 * 2**30  # bytes, of each process on it; half of them are the
 
 
 def resolve(device: str) -> torch.device:
-    """The torch device for "auto" (CUDA if there is one, else the CPU), "cpu" or "cuda".
-
-    Raises:
-        ValueError: if the name is another one, or "cuda" is asked for on a machine without it.
-    """
+    """The torch device for "auto" (CUDA if there is one, else the CPU), "cpu" or "cuda"; ValueError for others."""
     choose("device", device, ("auto", "cpu", "cuda"))
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("device='cuda' but torch finds no CUDA device here; use device='cpu' or 'auto'")
@@ -83,10 +79,7 @@ def full_precision() -> Iterator[None]:
 
 @contextlib.contextmanager
 def process_group(device: torch.device) -> Iterator[None]:
-    """Join the other processes that `torchrun` has started, inside the block; without torchrun do nothing.
-
-    On CUDA every process takes the device of its own number.
-    """
+    """Join the other processes of `torchrun`, if any, inside the block; on CUDA each takes the device of its number."""
     if not distributed.is_available() or not distributed.is_torchelastic_launched():
         yield
         return
@@ -121,8 +114,8 @@ def from_first(make: Callable[[], Any]) -> Any:
 def precision_of(recipe: Recipe, device: torch.device) -> str:
     """What matrix products are computed in: "float32" or "bfloat16".
 
-    That is what the recipe asks for. Where it asks for nothing ("auto"), on a GPU what is usual for such networks, on a
-    CPU bfloat16 if it has instructions for it; imitated, it takes two to ten times as long as float32.
+    Where the recipe asks for nothing ("auto"), on a GPU what is usual for such networks, on a CPU bfloat16 if it has
+    instructions for it; imitated, it takes two to ten times as long as float32.
     """
     if recipe.precision != "auto":
         return recipe.precision

@@ -70,11 +70,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def started(self, most: int) -> Iterator[Executor]:
-        """The workers as they are; of a lost one the cluster gives the cell to another.
-
-        Raises:
-            OSError: if nobody answers at the address, or the scheduler is lost.
-        """
+        """The workers as they are; of a lost one the cluster gives the cell to another. OSError without a scheduler."""
         with self._connected() as client:
             if not client.nthreads():
                 tqdm.write(f"no worker has joined {self.address} yet", file=sys.stderr)
@@ -127,11 +123,7 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
 
 
 def scheduler_address(workers: str | int) -> str | None:
-    """The address of a scheduler, as it is given or as dask's configuration has it; None where there is none.
-
-    Raises:
-        ValueError: if dask.distributed is not installed, with the command that does it, or for half an address.
-    """
+    """The address of a scheduler, as it is given or as dask's configuration has it; None where there is none."""
     if importlib.util.find_spec("distributed") is None:
         raise ValueError("engine='dask' needs dask.distributed; install it with: pip install '.[cluster]'")
     if "://" in str(workers):
@@ -245,11 +237,8 @@ def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Clus
 def train_in_worker(cell: Cell, train: Train, store: Store) -> Exception | None:
     """What a worker does, which shows no progress: whoever started it does.
 
-    Returns:
-        The error of a cell that diverges, or of a disk that is full or may not be written: another try would end alike.
-
-    Raises:
-        ChildProcessError: for any other error.
+    Returns the error of a cell that diverges, or of a disk that is full or may not be written: another try would end
+    alike. Any other is raised as ChildProcessError.
     """
     try:
         with ONE_CELL, tqdm(disable=True) as steps:

@@ -30,11 +30,7 @@ def rows_of(cells: Sequence[Cell], store: Store) -> DataFrame:
 
 
 def read_cells(path: Path) -> DataFrame:
-    """The exported cells of `path`, none if it does not exist.
-
-    Raises:
-        ValueError: if the file is damaged or has other columns than ours; with the line, if a value is none of ours.
-    """
+    """The exported cells of `path`, none if it does not exist; ValueError if it is damaged, naming the line."""
     if not path.exists():
         return DataFrame(columns=COLUMNS)
     try:
@@ -50,10 +46,7 @@ def read_cells(path: Path) -> DataFrame:
 
 
 def everything(finished: DataFrame | None = None) -> DataFrame:
-    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, of which `finished` are those if they are read.
-
-    Where the package is installed the former are two files: the one that comes with it and that of the current folder.
-    """
+    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, of which `finished` are those if they are read."""
     exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
     if manifest.checkout() is None:
         exported = merged(read_cells(manifest.shipped("figures") / "cells.csv"), exported)
@@ -82,8 +75,7 @@ def export(finished: DataFrame, path: Path) -> DataFrame:
 def whole_lines(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """The lines of a CSV file, opened with `newline=""`, its header first, each with its number.
 
-    Raises:
-        ValueError: if a line has more or fewer values than the header, or a quotation does not end.
+    ValueError if a line has more or fewer values than the header, or a quotation does not end.
     """
     reader = csv.reader(text, strict=True)
     try:

@@ -15,12 +15,7 @@ from repro.run.store import Cell, Store
 
 
 def checkpoint(key: str, store: Store) -> dict[str, Any]:
-    """The state of a finished cell's learner.
-
-    Raises:
-        ValueError: if the key is that of no finished cell.
-        FileNotFoundError: if the cell's checkpoint is not there.
-    """
+    """The state of a finished cell's learner; ValueError if the cell is not there, FileNotFoundError without checkpoint."""
     folder = store.folder(key)
     if not (folder / "result.json").exists():
         raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
@@ -55,11 +50,7 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
 
 
 def read_table(path: Path) -> DataFrame:
-    """A file that `kept` has made.
-
-    Raises:
-        ValueError: if it is damaged; the message names it.
-    """
+    """A file that `kept` has made; ValueError names it if it is damaged."""
     try:
         return pd.read_csv(path)
     except ValueError as error:

@@ -29,11 +29,7 @@ def plan(
     """Cells, steps, time and memory of each recipe of a table, and the time of all with the processes chosen, as text.
 
     Nothing is kept: the steps are taken in a scratch folder, by the processes that would train. `learners` are what is
-    trained for a cell, one after the other.
-
-    Raises:
-        NonFiniteLoss, ChildProcessError: as `complete`, if a recipe does not get through its first steps.
-        ValueError: in a process group, whose processes take all steps together.
+    trained for a cell, one after the other. Raises as `complete`, if a recipe does not get through its first steps.
     """
     if devices.grouped():
         raise ValueError("a plan is made by one process; leave out torchrun")

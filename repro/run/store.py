@@ -196,11 +196,7 @@ class Store:
         return max(folders, key=rank)
 
     def finished(self) -> list[dict[str, Any]]:
-        """Description and result of every complete cell, ordered by key.
-
-        Raises:
-            ValueError: if a stored file is damaged or of another version that wrote other parts; the message names it.
-        """
+        """Description and result of every complete cell, ordered by key; raises as `read_description`."""
         folders = map(self.folder, sorted({path.parent.name for path in self.root.glob("*/*/result.json")}))
         return [read_description(folder / "recipe.json") | {"result": read_result(folder / "result.json")}
                 for folder in folders]
@@ -242,8 +238,7 @@ def write_json(path: Path, value: Any) -> None:
 def read_description(path: Path) -> dict[str, Any]:
     """The content of a `recipe.json`, as `Cell.describe` gives it; `changes` is None where the first edition wrote it.
 
-    Raises:
-        ValueError: if the file is damaged or lacks one of the parts; the message names it.
+    ValueError names the file if it is damaged or lacks one of the parts.
     """
     def check(description: dict[str, Any]) -> None:
         study = FIRST_EDITION.get(str(description.get("table")))
@@ -272,11 +267,7 @@ def _read(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]
 
 
 def parse_json(text: str) -> dict[str, Any]:
-    """The object that a text of ours holds.
-
-    Raises:
-        ValueError: if it is no JSON object, or a number in it is not finite or beyond 64 bits, which we never write.
-    """
+    """The object that a text of ours holds; ValueError if none, or a number in it not finite or beyond 64 bits."""
     try:
         value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number)
     except RecursionError as error:
