@@ -15,7 +15,7 @@ from repro.run.store import Cell, Store
 
 
 def checkpoint(key: str, store: Store) -> dict[str, Any]:
-    """The state of a finished cell's learner; ValueError if the cell is not there, FileNotFoundError without checkpoint."""
+    """The state of a finished cell's learner; ValueError if there is no such cell, FileNotFoundError if no state of it."""
     folder = store.folder(key)
     if not (folder / "result.json").exists():
         raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
