@@ -15,7 +15,7 @@ from repro.run.store import Cell, Store
 
 
 def checkpoint(key: str, store: Store) -> dict[str, Any]:
-    """The state of a finished cell's learner; ValueError if there is no such cell, FileNotFoundError if no state of it."""
+    """The state of a finished cell's learner; ValueError if there is no such cell, FileNotFoundError if it has none."""
     folder = store.folder(key)
     if not (folder / "result.json").exists():
         raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
