@@ -56,6 +56,8 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
     settings, store = _checked(namespace, names), Store(manifest.runs_root())
     planned = cells(**settings)
     finished = sum(store.run(cell).result is not None for cell in planned)
+    if finished < len(planned):
+        store.require_writable()
     _print_environment(settings)
     display(Planned(len(planned), planned[0].preset, planned[0].dataset, finished))
     return settings

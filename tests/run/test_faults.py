@@ -114,7 +114,9 @@ def test_where_runs_cannot_be_written_nothing_is_begun(tmp_path, nursery):
     (tmp_path / "runs").mkdir()
     with read_only(tmp_path / "runs"):
         error = failed(nursery, tmp_path, "skeleton")
-    assert re.search(rf"\(give yourself the right to write there, .*\): '{tmp_path}/runs/\S*'$", error)
+    assert re.fullmatch(rf"repro: {tmp_path}/runs, the folder of runs, cannot be written \((Read-only file system|"
+                        r"Permission denied)\); make room or give yourself the right to write there, or point "
+                        r"REPRO_RUNS at another folder", error)
     assert list((tmp_path / "runs").iterdir()) == []
 
 
