@@ -54,10 +54,9 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
     else:
         cells, names = find(table).cells, find(table).parameters
     settings, store = _checked(namespace, names), Store(manifest.runs_root())
+    store.require_usable()
     planned = cells(**settings)
     finished = sum(store.run(cell).result is not None for cell in planned)
-    if finished < len(planned):
-        store.require_writable()
     _print_environment(settings)
     display(Planned(len(planned), planned[0].preset, planned[0].dataset, finished))
     return settings

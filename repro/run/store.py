@@ -175,6 +175,11 @@ class Store:
             raise OSError(f"{self.root}, the folder of runs, cannot be written ({error.strerror}); make room or give "
                           "yourself the right to write there, or point REPRO_RUNS at another folder") from error
 
+    def require_usable(self) -> None:
+        """As `require_writable`, unless there are finished cells: these may be read where nothing can be written."""
+        if not any(self.root.glob("*/*/result.json")):
+            self.require_writable()
+
     def run(self, cell: Cell) -> Run:
         """The run of a cell."""
         return Run(self.folder(cell.key), cell)

@@ -169,6 +169,8 @@ def test_a_folder_that_cannot_be_written_is_named(store, monkeypatch, code):
         store.require_writable()
     message = str(raised.value)
     assert message.startswith(f"{store.root}, ") and os.strerror(code) in message and "REPRO_RUNS" in message
+    store.run(CELL).finish(RESULT)
+    store.require_usable()
 
 
 # first edition
