@@ -14,7 +14,6 @@ import functools
 import glob
 import hashlib
 import json
-import logging
 import math
 import mmap
 import shutil
@@ -40,7 +39,6 @@ NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" el
 
 Record = dict[str, Any]
 Make = Callable[["Item"], tuple[Mapping[str, np.ndarray], Mapping[str, Any]]]
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -165,11 +163,8 @@ def made_once(path: Path, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[
     path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.with_name(f"{path.name}.lock")):
         _remove_abandoned(path)
-        try:
-            return npz.read(path)  # another process may have been first
-        except npz.DAMAGED as error:
-            if path.exists():
-                log.warning("%s is damaged (%s); making it again", path, error)
+        with contextlib.suppress(*npz.DAMAGED):
+            return npz.read(path)  # another process was first
         made = dict(make())
         write_atomically(path, lambda temporary: npz.write(temporary, made))
         return made
@@ -216,17 +211,18 @@ def _join(path: Path, items: Sequence[Item], places: Sequence[Path], bad: Mappin
     parts = [place for item, place in zip(items, places, strict=True) if item.name not in bad]
     records = [_about(item) | {"reason": bad[item.name]} if item.name in bad else
                json.loads(str(_stored(place, "record"))) for item, place in zip(items, places, strict=True)]
-    names = next(record["rows"] for record in records if not record["reason"])
-    arrays = {name: _join_array(_file(path, name), name, parts) for name in names}
+    usable = [record for record in records if not record["reason"]]
+    arrays = {name: _join_array(_file(path, name), name, parts, int(first_rows(usable, name)[-1]))
+              for name in usable[0]["rows"]}
     lines = "".join(json.dumps(record) + "\n" for record in records)
     end = json.dumps({"arrays": arrays, "index": hashlib.sha256(lines.encode()).hexdigest()}) + "\n"
     write_atomically(path.with_suffix(".jsonl"), lambda temporary: temporary.write_text(lines + end))
 
 
-def _join_array(path: Path, name: str, parts: Sequence[Path]) -> dict[str, Any]:
+def _join_array(path: Path, name: str, parts: Sequence[Path], rows: int) -> dict[str, Any]:
     """Write one array of all items; returns its type, its shape, and the hex sha256 of its contents."""
     digest, first = hashlib.sha256(), _stored(parts[0], name)
-    shape = (sum(len(_stored(part, name)) for part in parts), *first.shape[1:])
+    shape = (rows, *first.shape[1:])
 
     def write(temporary: Path) -> None:
         header = {"descr": first.dtype.str, "fortran_order": False, "shape": shape}

@@ -245,13 +245,12 @@ def test_where_nothing_can_be_written_the_folder_is_named(items, tmp_path, monke
 # ------------------------------------------------------------------------------------------------ made once
 
 
-def test_it_is_made_where_it_is_missing_or_damaged(tmp_path, caplog):
+def test_it_is_made_where_it_is_missing_or_damaged(tmp_path):
     path, values = tmp_path / "new" / "it[1].npz", [{"x": np.arange(3)}]
     made_once(path, values.pop)
     np.testing.assert_array_equal(made_once(path, values.pop)["x"], np.arange(3))  # the list is empty: it was read
     path.write_bytes(path.read_bytes()[:-9])
     assert made_once(path, lambda: {"y": np.zeros(2)}).keys() == npz.read(path).keys() == {"y"}
-    assert f"{path} is damaged" in caplog.text and "making it again" in caplog.text
 
 
 def test_what_a_killed_process_left_goes_with_the_next_making_and_nothing_else(tmp_path):
