@@ -268,8 +268,6 @@ def results_weights(
     from repro.image.study import trained_model
 
     path = output or Path(f"{key}.safetensors")
-    if not path.parent.is_dir():
-        raise ValueError(f"output={path} is in a folder that is not there; make it, or choose another")
     recipes = {table.study.name: table.study.recipe for table in papers.tables().values()}
     model, made_by = trained_model(key, Store(manifest.runs_root()), recipes)
     save(path, model, made_by.to_dict(), centred_view(made_by))

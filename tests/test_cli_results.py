@@ -51,12 +51,6 @@ def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypat
                      "category_diversity": ["categories_audio", "21.00", "cmacc,", "targets="]}
 
 
-def test_weights_are_not_written_into_a_folder_that_is_not_there(repro, tmp_path):
-    path = tmp_path / "nowhere" / "encoder.safetensors"
-    status, _, err = repro("results", "weights", "0123456789abcdef", "--output", str(path))
-    assert status == 2 and f"output={path} is in a folder that is not there" in err and not path.parent.exists()
-
-
 def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, monkeypatch):
     """Named is what its recipes are named by."""
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)

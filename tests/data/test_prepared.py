@@ -131,6 +131,9 @@ def test_an_array_too_large_to_hash_is_taken_at_its_size(items, monkeypatch):
     path.write_bytes(path.read_bytes()[:-1] + b"!")
     monkeypatch.setattr(prepared, "HASHED", 5)
     assert prepared.read(path.with_name("form"), things).arrays["rows"].tobytes() == b"abchellox!"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="damaged"):
+        prepared.read(path.with_name("form"), things)
 
 
 def test_more_than_memory_holds_can_be_mapped(tmp_path):

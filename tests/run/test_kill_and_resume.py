@@ -267,22 +267,6 @@ def test_four_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery
     assert all(", select=last, seed 0, in " in line or ", select=best_on_test, " in line for line in said)
 
 
-def test_a_process_says_for_whom_it_waits_and_takes_over_when_that_one_is_killed(tmp_path, nursery, undisturbed):
-    cells, expected = only_first(undisturbed)
-    one = nursery.start(tmp_path, "0")
-    until(lambda: progress_lines(tmp_path) >= EPOCHS // 2)
-    os.kill(one, signal.SIGSTOP)  # so that it cannot finish before it is killed
-    two = nursery.start(tmp_path, "0")
-    until(lambda: waited(tmp_path, two))
-    nursery.kill(one)
-    (waiting,), table = nursery.end(tmp_path, two)
-    assert waiting.startswith(f"waiting for process {one} on ")
-    assert table == expected
-    assert_same(outcome(tmp_path), cells, "taken over")
-    assert events(tmp_path, "trains") == [one, two]
-    assert events(tmp_path, "resumes") == [two]
-
-
 def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_up_for(tmp_path, nursery, undisturbed):
     (tmp_path / "hold").touch()
     first = nursery.start(tmp_path, "01", 2)
