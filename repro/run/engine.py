@@ -149,18 +149,13 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Local 
 
     Raises:
         NonFiniteLoss, ChildProcessError: as `complete`.
-        KeyboardInterrupt: having said how to go on.
     """
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and first():
         store.require_writable()
         what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
         tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
-    try:
-        complete(cells, train, store, pool)
-    except KeyboardInterrupt:
-        tqdm.write(f"asked for again, the table goes on from the last checkpoints in {store.root}", file=sys.stderr)
-        raise
+    complete(cells, train, store, pool)
 
 
 def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cluster | None) -> None:

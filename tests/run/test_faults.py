@@ -58,8 +58,7 @@ def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery
     assert nursery.status(pid) == 130 and time.monotonic() - began < 2
     *said, last = (tmp_path / f"{pid}.err").read_text().splitlines()
     assert last == "repro: stopped; nothing finished is lost, give the same command again to go on"
-    where = f"asked for again, the table goes on from the last checkpoints in {tmp_path / 'runs'}"
-    assert (said[-1] == where) == (phase != "preparation") and not any("Traceback" in line for line in said)
+    assert not any("Traceback" in line for line in said)
     assert differences(finished(nursery, tmp_path, modality), undisturbed.outcome) == []
 
 

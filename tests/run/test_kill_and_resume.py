@@ -293,7 +293,7 @@ def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_u
     assert len(events(tmp_path, "resumes")) == 3 and len(events(tmp_path, "trains")) == 5
 
 
-def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery, undisturbed):
+def test_ctrl_c_stops_within_two_seconds_and_the_table_goes_on(tmp_path, nursery, undisturbed):
     pid = nursery.start(tmp_path, "01", 2)
     until(lambda: half_done(tmp_path))
     trainers = events(tmp_path, "trains")
@@ -302,7 +302,6 @@ def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery
     nursery.status(pid)
     assert time.monotonic() - began < 2 and not any(map(is_alive, trainers))
     errors = (tmp_path / f"{pid}.err").read_text()
-    assert f"asked for again, the table goes on from the last checkpoints in {tmp_path}\n" in errors
     assert errors.count("Traceback") == 1 and errors.endswith("KeyboardInterrupt\n")  # here no command catches it
     assert nursery.end(tmp_path, nursery.start(tmp_path, "01"))[1] == undisturbed[1]
     assert_same(outcome(tmp_path), undisturbed[0], "after Ctrl-C")
