@@ -144,6 +144,6 @@ class Learner(abc.ABC):
 
 def _moved(value: Any, device: torch.device) -> Any:
     """The value with all its tensors on the device."""
-    if isinstance(value, dict):
-        return {name: _moved(part, device) for name, part in value.items()}
+    if isinstance(value, dict):  # of the same kind, as an undisturbed run saves it
+        return type(value)((name, _moved(part, device)) for name, part in value.items())
     return value.to(device) if isinstance(value, Tensor) else value
