@@ -70,22 +70,18 @@ def _folders() -> Iterator[str]:
 
 def _data() -> Iterator[str]:
     """Every data set that is here, read where that can be checked; a line for those that are missing."""
-    missing = []
-    for row in present.status():
-        name, next_step = row["name"], row["next_step"]
-        if row["state"] == "missing":
-            missing.append(name)
-        elif row["state"] == "differs":
-            yield f"{name}: differs from what is declared"
-            yield Problem(next_step)
-        elif row["state"] == "present":
+    rows = present.status()
+    for name, state, next_step in ((row["name"], row["state"], row["next_step"]) for row in rows):
+        if state == "present":
             try:
-                yield f"{name}: {present.verdict(manifest.load_manifest(name), manifest.data_root())}"
+                state = present.verdict(manifest.load_manifest(name), manifest.data_root())
             except (ValueError, OSError) as error:
-                yield f"{name}: cannot be used"
-                yield Problem(error)
-        else:
-            yield ", ".join(filter(None, (f"{name}: {row['state']}", next_step)))
+                state, next_step = "cannot be used", f"{error}"
+        if state != "missing":
+            yield f"{name}: {state}"
+        if state in ("differs", "cannot be used"):
+            yield Problem(next_step)
+    missing = [row["name"] for row in rows if row["state"] == "missing"]
     yield f"missing: {', '.join(missing) or 'none'}; `repro data list` says how to get them"
 
 

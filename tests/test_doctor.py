@@ -58,7 +58,7 @@ def test_damaged_data_are_named(tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(b"half a download")
     count, lines = examined()
-    assert count == 1 and "  ucla: differs from what is declared" in lines
+    assert count == 1 and "  ucla: differs" in lines
     assert lines[-1].startswith(f"  {path} is truncated or damaged") and "fetch it again from https://" in lines[-1]
 
 
