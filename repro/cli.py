@@ -94,6 +94,7 @@ def run(
     choose("table", table, papers.lines())
     fields = _further(context.args)
     choices = fields | {"preset": preset, "seeds": seeds, "device": device, "variant": variant}
+    Store(manifest.runs_root()).require_usable()
 
     from repro.run import device as devices
     from repro.table import plan_table, run_table

@@ -115,7 +115,7 @@ def work(root, what, rest="1"):
 def warm_up():
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
 """
-EPOCHS = 10  # of 3 steps; each ends with a report, a line of progress and a checkpoint
+EPOCHS = 20  # of 3 steps; each ends with a report, a line of progress and a checkpoint
 
 
 class Small(Nursery):
@@ -229,7 +229,7 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
     draw = random.Random(seed)
-    lines = sorted([EPOCHS, *draw.sample(range(1, 2 * EPOCHS - 5), 3)])  # at EPOCHS the first cell is nearly complete
+    lines = sorted([EPOCHS, *draw.sample(range(1, 2 * EPOCHS - 10), 3)])  # at EPOCHS the first cell is nearly complete
     moments = [(count, round(draw.uniform(0, 0.05), 3)) for count in lines]
     message = f"killed after these lines of progress and seconds: {moments}"
     resumed = []
