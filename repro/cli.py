@@ -54,12 +54,9 @@ def main() -> None:
     except (ValueError, TypeError, OSError, FloatingPointError, MemoryError) as error:
         if debug:
             traceback.print_exc()
-        message, status = f"{error}", 2
-        if isinstance(error, MemoryError):
-            what = f"out of memory ({error})" if message else "out of memory"
-            message, status = f"{what}; end other programs, or go on where there is more memory", 1
-        print(f"repro: {message}", file=sys.stderr)
-        sys.exit(status)
+        memory = isinstance(error, MemoryError)
+        print(f"repro: {'out of memory ' * memory}{error}", file=sys.stderr)
+        sys.exit(1 if memory else 2)
 
 
 @app.command(context_settings=FREE, add_help_option=False)
@@ -140,11 +137,9 @@ def data_list() -> None:
     """
     for row in present.status():
         print(f"{row['name']:<12} {row['state']:<9} {row['title']}")
-        for line in (row["path"], row["next_step"]):
-            if line:
-                print(f"{'':<23}{line}")
-        if row["copy"]:
-            print(f"{'':<23}{row['copy']} has been taken in; --subset takes it")
+        copy = f"{row['copy']} has been taken in; --subset takes it" if row["copy"] else ""
+        for line in filter(None, (row["path"], row["next_step"], copy)):
+            print(f"{'':<23}{line}")
 
 
 @data_app.command("download")
@@ -168,19 +163,14 @@ def data_import(
 
     An .npz holds x_train, y_train, x_test and y_test: uint8 images (n, height, width, 3) and class numbers. Class
     folders are train/CLASS/*.png and test/CLASS/*.png, or JPEG. Tiny-ImageNet may keep its own layout. One copy of a
-    data set is kept at a time: another one replaces it. Your file stays as it is.
+    data set is kept at a time: another one replaces it.
 
     Example: repro data import cifar10 my_cifar.npz
     """
     from repro.image.data import describe, take_in
 
-    if not file.strip():  # as a Path it would be the current folder
-        raise ValueError(f"file={file!r} names no file; give an .npz, or class folders as a folder, zip or tar archive")
     Store(manifest.runs_root()).require_writable()
-    before = manifest.copy_of(name)
     print(describe(take_in(name, Path(file))))
-    if before not in (None, manifest.copy_of(name)):
-        print(f"replaces {name} ({before.stem})")
 
 
 @data_app.command("prepare")
@@ -199,24 +189,24 @@ def data_prepare(
     if name in manifest.names() and name not in PREPARED.split(" | "):
         raise ValueError(f"{name} needs no command: it is prepared when it is loaded; this is for {PREPARED}")
     choose("dataset", name, PREPARED.split(" | "))
-    own, other = ("pipeline", "size") if name == "ntu" else ("size", "pipeline")
-    given = {option: value for option, value in {"pipeline": pipeline, "size": size}.items() if value is not None}
-    if other in given:
-        raise ValueError(f"{name} has no option --{other}; its options are --{own}")
-    given |= {"size": parse_number("size", size, least=8)} if size is not None else {}
     from repro.run.device import cores
 
     count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
     shared = {"subset": subset, "skip_bad": skip_bad, "workers": count}
+    own, other = ("pipeline", "size") if name == "ntu" else ("size", "pipeline")
+    if (pipeline if other == "pipeline" else size) is not None:
+        raise ValueError(f"{name} has no option --{other}; its options are --{own}")
     Store(manifest.runs_root()).require_writable()
     if name == "ntu":
         from repro.skeleton import ntu
 
-        print("\n".join(ntu.describe(ntu.prepare(**given, **shared))))
+        shared |= {"pipeline": pipeline} if pipeline else {}
+        print("\n".join(ntu.describe(ntu.prepare(**shared))))
         return
     from repro.audiovisual import prepare  # numpy alone at first, decoders where they are used
 
-    print("\n".join(prepare.describe(prepare.prepare(name, **given, **shared))))
+    shared |= {"size": parse_number("size", size, least=8)} if size else {}
+    print("\n".join(prepare.describe(prepare.prepare(name, **shared))))
 
 
 @results_app.command("list")
@@ -235,12 +225,12 @@ def results_list() -> None:
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
         metrics.pop("evaluation", None)  # its version
         numbers = {name: value for name, value in metrics.items() if not isinstance(value, str)}
-        target, *_ = recipe.get("targets", "").split(",")
+        target = recipe.get("targets", "").partition(",")[0]
         measure = next((name for name in ("linear", target, *numbers) if name in numbers), "")
-        named = recipe.get(named_by.get(cell.study), "")
-        called = ", ".join(filter(None, (named, in_words(json.loads(cell.changes) or {}))))
+        called = [recipe.get(named_by.get(cell.study), ""), in_words(json.loads(cell.changes) or {})]
         where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6} version {cell.version}"
-        print(f"{where}  seed {cell.seed}  {measure:<16} {numbers.get(measure, math.nan):6.2f}  {called}")
+        number = f"{measure:<16} {numbers.get(measure, math.nan):6.2f}"
+        print(f"{where}  seed {cell.seed}  {number}  {', '.join(filter(None, called))}")
 
 
 @results_app.command("export")
@@ -255,12 +245,10 @@ def results_export() -> None:
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
-        before = len(read_cells(path))
-        finished = finished_cells(store)
-        cells = export(finished, path)
-        left_out = sum(finished["preset"] == "smoke")
-        smoke = f"; left out, of smoke runs: {left_out}" if left_out else ""
-        print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{smoke}")
+        before, finished = len(read_cells(path)), finished_cells(store)
+        cells, smoke = export(finished, path), sum(finished["preset"] == "smoke")
+        left_out = f"; left out, of smoke runs: {smoke}" if smoke else ""
+        print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{left_out}")
         for log in papers.export_logs(finished, store, path.parent):
             print(log)
 
@@ -281,8 +269,6 @@ def results_weights(
     from repro.image.study import trained_model
 
     path = output or Path(f"{key}.safetensors")
-    if not path.parent.is_dir():
-        raise ValueError(f"output={path} is in a folder that is not there; make it, or choose another")
     recipes = {table.study.name: table.study.recipe for table in papers.tables().values()}
     model, made_by = trained_model(key, Store(manifest.runs_root()), recipes)
     save(path, model, made_by.to_dict(), centred_view(made_by))

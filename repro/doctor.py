@@ -4,24 +4,20 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
-import filelock
 import torch
 
 from repro.data import manifest, present
-from repro.data.disk import TEMPORARY, acquire
+from repro.data.disk import TEMPORARY
 from repro.run import device as devices
 from repro.run.store import Store, owner, read_description, read_result, trained
 
 SHOWN = ("torch", "torchvision", "numpy", "pandas", "scikit-learn", "statsmodels", "matplotlib", "jupyterlab")
-FEW = 2**30                        # bytes left on a disk that are worth a word
 LISTED = 5                         # unfinished cells that are named
 KEY = re.compile(r"[0-9a-f]{16}")  # the folder of a cell
-QUIET = 3600                       # seconds; what has not changed for so long is not being written
 
 
 class Problem(str):
@@ -36,16 +32,11 @@ def examined(say: Callable[[str], None]) -> int:
         say(f"{title}:")
         try:
             for line in look():
-                if isinstance(line, Problem):
-                    problems.append(line)
-                else:
-                    say(f"  {line}")
+                problems.append(line) if isinstance(line, Problem) else say(f"  {line}")
         except OSError as error:
             remedy = "give yourself the right to read it, or point REPRO_DATA and REPRO_RUNS elsewhere"
             problems.append(f"{error}; {remedy}")
-    say(f"problems: {len(problems)}")
-    for problem in problems:
-        say(f"  {problem}")
+    say("\n  ".join([f"problems: {len(problems)}", *problems]))
     return len(problems)
 
 
@@ -71,9 +62,6 @@ def _folders() -> Iterator[str]:
     yield f"REPRO_DATA: {data}{'' if os.path.isdir(data) else ', not there; bundled data need none'}"
     free = shutil.disk_usage(next(folder for folder in (runs, *runs.parents) if os.path.exists(folder))).free
     yield f"REPRO_RUNS: {runs}{'' if os.path.isdir(runs) else ', not there yet'}, {free / 1e9:.1f} GB free"
-    if free < FEW:
-        yield Problem(f"the disk of {runs} has {free / 2**20:.0f} MiB left; free some room, or point REPRO_RUNS at "
-                      "another disk; a run that finds the disk full stops and goes on later")
     try:
         Store(runs).require_writable()
     except OSError as error:
@@ -82,71 +70,35 @@ def _folders() -> Iterator[str]:
 
 def _data() -> Iterator[str]:
     """Every data set that is here, read where that can be checked; a line for those that are missing."""
-    missing = []
-    for row in present.status():
-        name, next_step = row["name"], row["next_step"]
-        if row["state"] == "missing":
-            missing.append(name)
-        elif row["state"] == "differs":
-            yield f"{name}: differs from what is declared"
-            yield Problem(next_step)
-        elif row["state"] == "present":
+    rows = present.status()
+    for name, state, next_step in ((row["name"], row["state"], row["next_step"]) for row in rows):
+        if state == "present":
             try:
-                yield f"{name}: {present.verdict(manifest.load_manifest(name), manifest.data_root())}"
+                state = present.verdict(manifest.load_manifest(name), manifest.data_root())
             except (ValueError, OSError) as error:
-                yield f"{name}: cannot be used"
-                yield Problem(error)
-        else:
-            yield ", ".join(filter(None, (f"{name}: {row['state']}", next_step)))
+                state, next_step = "cannot be used", f"{error}"
+        if state != "missing":
+            yield f"{name}: {state}"
+        if state in ("differs", "cannot be used"):
+            yield Problem(next_step)
+    missing = [row["name"] for row in rows if row["state"] == "missing"]
     yield f"missing: {', '.join(missing) or 'none'}; `repro data list` says how to get them"
 
 
 def examined_runs(root: Path) -> Iterator[str]:
-    """How many cells a folder of runs holds, how far those are that have no result, and what is wrong with others.
-
-    Changes nothing. The folder may be missing.
-    """
-    below = [folder for pattern in ("*/*", "*/*/*") for folder in sorted(root.glob(pattern))]  # deeper: the explorer's
-    cells: dict[str, list[Path]] = {"finished": [], "being trained": [], "unfinished": []}
-    for folder in below:
-        if KEY.fullmatch(folder.name) and folder.is_dir() and not TEMPORARY.fullmatch(folder.parents[1].name):
-            if (folder / "result.json").exists():
-                cells["finished"].append(folder)
-            elif (folder / "recipe.json").exists():  # otherwise it was refused as it began
-                cells["being trained" if _held(folder) else "unfinished"].append(folder)
-    problems = [*filter(None, map(_damage, cells["finished"]))]
-    counts = {state: len(folders) for state, folders in cells.items()}
-    counts["finished"] -= len(problems)
-    yield f"cells: {', '.join(f'{count} {state}' for state, count in counts.items())}"
-    for state in ("being trained", "unfinished"):
-        for folder in cells[state][:LISTED]:
-            yield f"{state}: {folder}: {trained(folder):.0%} trained; {owner(folder)} has it or had it last"
-        if len(cells[state]) > LISTED:
-            yield f"{state}: and {len(cells[state]) - LISTED} more"
-    if cells["unfinished"]:
+    """How many cells a folder of runs holds, how far those are that have no result, and which are damaged."""
+    folders = [folder for folder in sorted(root.glob("*/*"))
+               if KEY.fullmatch(folder.name) and not TEMPORARY.fullmatch(folder.parent.name)]
+    finished = [folder for folder in folders if (folder / "result.json").exists()]
+    begun = [folder for folder in folders if folder not in finished and (folder / "recipe.json").exists()]
+    yield f"cells: {len(finished)} finished, {len(begun)} unfinished"
+    for folder in begun[:LISTED]:
+        yield f"unfinished: {folder}: {trained(folder):.0%} trained; {owner(folder)} has it or had it last"
+    if begun:
         yield "an unfinished cell goes on when the command that began it is given again"
-    yield from problems
-    for path in sorted(path for depth in range(4) for path in root.glob("*/" * depth + ".*")):
-        if TEMPORARY.fullmatch(path.name) and path.exists() and time.time() - path.stat().st_mtime > QUIET:
-            yield Problem(f"{path} was left by a process that was killed while it wrote; delete it")
-
-
-def _held(folder: Path) -> bool:
-    """Whether a process trains the cell of a folder, or nobody can tell, as the lock is another user's alone."""
-    if not (folder / "lock").exists():
-        return False
-    try:
-        with acquire(folder / "lock"):
-            return False
-    except (filelock.Timeout, PermissionError):
-        return True
-
-
-def _damage(folder: Path) -> Problem | None:
-    """What is wrong with the files of a finished cell, if anything."""
-    try:
-        read_result(folder / "result.json")
-        key = read_description(folder / "recipe.json")["key"]
-    except ValueError as error:
-        return Problem(error)
-    return None if key == folder.name else Problem(f"{folder} holds the cell {key}; move it to the folder of that name")
+    for folder in finished:
+        try:
+            read_result(folder / "result.json")
+            read_description(folder / "recipe.json")
+        except ValueError as error:
+            yield Problem(error)

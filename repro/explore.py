@@ -33,11 +33,7 @@ KEYS = 40                     # sequences that stand for the dictionary
 class Explorer:
     """The views of `notebooks/explore.ipynb`, each made when it is first asked for; all but `selection` share a choice.
 
-    Args:
-        **settings: as for `explored_runs.cells`. What is missing of these cells is trained.
-
-    Raises:
-        ValueError, FileNotFoundError: as `explored_runs.cells`.
+    Settings, errors as for `explored_runs.cells`. What is missing of these cells is trained.
     """
 
     def __init__(self, **settings: str) -> None:
@@ -61,9 +57,9 @@ class Choice(traitlets.HasTraits):
         device: where to compute.
 
     Attributes:
-        current: keys of both runs and number of the sequence; views are told when it changes.
+        current: keys of both runs and number of the sequence in the data; views are told when it changes.
         left, right, action, sequence: the widgets. `sequence` counts within the action.
-        about: of how many the sequence is, who performs it before which camera, and why a run could not be loaded.
+        about: of how many the sequence is, and who performs it before which camera.
     """
 
     current = traitlets.Tuple()
@@ -105,16 +101,8 @@ class Choice(traitlets.HasTraits):
         self._settle()
 
     def _settle(self, change: object = None) -> None:
-        """Tell the views what is chosen now, unless a run cannot be loaded."""
-        index, keys = self._members()[self.sequence.value], (self.left.value, self.right.value)
-        try:
-            for key in keys:
-                self.load(key)
-        except (ValueError, OSError) as error:
-            if not self.current:  # there is nothing to go on with
-                raise
-            self.about.value = f"<b>{html.escape(str(error))}</b>"
-            return
+        """Tell the views what is chosen now."""
+        index = self._members()[self.sequence.value]
         part = "training" if self.data.train[index] else "test" if self.data.test[index] else "neither"
         action = html.escape(self.data.actions[self.action.value])
         self.about.value = (
@@ -122,7 +110,7 @@ class Choice(traitlets.HasTraits):
             f"person {self.data.subjects[index]}, camera {self.data.views[index]}, "
             f"{self.data.lengths[index]} frames, {part} split"
         )
-        self.current = (*keys, index)
+        self.current = (self.left.value, self.right.value, index)
 
 
 class View(widgets.VBox):
@@ -152,7 +140,6 @@ class View(widgets.VBox):
 
     def draw(self, change: object = None) -> None:
         """Put what is chosen into the picture."""
-        raise NotImplementedError
 
     def show(self, figure: Figure) -> None:
         """Put a figure into the picture."""

@@ -19,11 +19,7 @@ EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", typ
 
 
 def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
-    """Return `value` if it is one of `allowed`.
-
-    Raises:
-        ValueError: naming the parameter, the value, the allowed values and the closest of them.
-    """
+    """`value` if it is one of `allowed`; else ValueError names the parameter, the value, these and the closest one."""
     allowed = list(allowed)
     if any(type(value) is type(option) and value == option for option in allowed):
         return value
@@ -43,28 +39,21 @@ def in_words(changes: Mapping[str, Any]) -> str:
 
 
 def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
-    """A whole number from `least` to `LARGEST`, given as an integer or as text.
-
-    Raises:
-        ValueError: naming the parameter and the value.
-    """
+    """A whole number from `least` to `LARGEST`, given as an integer or as text; else ValueError names the two."""
     text = str(value).strip()
     if isinstance(value, bool) or not text.isdecimal():
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
     digits = text.lstrip("0") or "0"
-    if len(digits) > len(str(LARGEST)) or int(digits) > LARGEST:
+    number = int(digits) if len(digits) <= len(str(LARGEST)) else LARGEST + 1  # Python reads no number of any length
+    if number > LARGEST:
         raise ValueError(f"{parameter}={value!r} should be at most {LARGEST}")
-    if int(digits) < least:
+    if number < least:
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
-    return int(digits)
+    return number
 
 
 def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
-    """Distinct whole numbers of a comma list such as "0,1,2", in the order given.
-
-    Raises:
-        ValueError: naming the parameter, the value and the form expected, or the number that is there twice.
-    """
+    """Distinct whole numbers of a comma list such as "0,1,2", in its order; raises as `parse_number`, `distinct`."""
     try:
         numbers = [parse_number(parameter, part, least=least) for part in str(value).split(",")]
     except ValueError as error:
@@ -74,11 +63,7 @@ def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
 
 
 def parse_names(parameter: str, value: Any, allowed: Iterable[str]) -> list[str]:
-    """Distinct names of a comma list such as "moco,sce", in the order given.
-
-    Raises:
-        ValueError: as `choose`, or naming the one that is there twice.
-    """
+    """Distinct names of a comma list such as "moco,sce", in its order; raises as `choose` and `distinct`."""
     allowed = list(allowed)
     return distinct(parameter, value, (choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
 
@@ -91,11 +76,7 @@ def swept(given: Any) -> list[Any]:
 
 
 def distinct(parameter: str, value: Any, items: Iterable[Any]) -> list[Any]:
-    """The items of a list that a user has given as `value`; one there twice is more likely a slip than meant.
-
-    Raises:
-        ValueError: naming the parameter, the value and the item that is there twice; also if there is none.
-    """
+    """The items of a list that a user has given as `value`; ValueError if there is none, or names one that is twice."""
     items = list(items)
     if not items:
         raise ValueError(f"{parameter}={value!r} names nothing; leave it out, or name what there should be")
@@ -178,8 +159,7 @@ class Recipe:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """A recipe from stored values; a field that came later has the value of the earlier behaviour.
 
-        Raises:
-            TypeError: if `values` names a field that does not exist; the message lists the fields.
+        TypeError lists the fields if `values` names one that does not exist.
         """
         names = [field.name for field in dataclasses.fields(cls)]
         for name in values:
@@ -212,10 +192,7 @@ class Recipe:
         return json.dumps(keyed, sort_keys=True)
 
     def uses(self, name: str, **asked: Any) -> bool:
-        """Whether training or evaluation would depend on a field if those `asked` for had their values.
-
-        The values need not go together with the method, as they must in a recipe: this says which of them concern it.
-        """
+        """Whether training or evaluation would depend on a field if those `asked` for had their values, fit or not."""
         supposed = copy.copy(self)
         for field, value in asked.items():
             object.__setattr__(supposed, field, value)
@@ -230,18 +207,15 @@ class Recipe:
     def parse(cls, name: str, given: Any) -> list[Any]:
         """The values of a field that are asked for: one, a list of them, or as text "10,30,150", which sweeps.
 
-        Raises:
-            ValueError: naming the field and the value, if it is of another kind or there twice.
+        ValueError names the field and a value of another kind or there twice.
         """
         kinds = _types(typing.get_type_hints(cls)[name])
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
     def described(self, sources: Mapping[str, str] | None = None, chosen: Collection[str] = ()) -> Rows:
-        """(field, value, source) for every field; a value says so that left the paper's default.
+        """(field, value, source) for every field; `sources` are of values that something else decides than the recipe.
 
-        Args:
-            sources: of values that something else decides than the data set's recipe, by field.
-            chosen: fields whose values a user has asked for.
+        A value that left the paper's default, or is among the fields `chosen` by a user, says so.
         """
         rows, particular = [], self.particular()
         for field in dataclasses.fields(self):

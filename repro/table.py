@@ -5,12 +5,9 @@
     row     a product of fields, such as {"method": ("moco", "sce"), "temperature": 0.2}, which is two recipes
     table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
 
-`run_table` goes four steps. `Table.cells` lists the cells of the rows, fields that are asked for in the place of
-theirs. `train` brings those that are missing to their result. `Table.select` says where a finished cell stands: in
-which row, and in which fields it departs from it. `Table.laid_out` puts the mean over seeds beside the printed number.
-
-Whoever draws or judges trains nothing and goes the last two steps: `Study.tidy` makes a frame of stored cells, and
-`standing` says which of them are those of which table.
+`run_table` lists the cells of the rows (`Table.cells`), trains those that are missing (`train`), finds where each
+stands (`Table.select`) and puts means over seeds beside printed numbers (`Table.laid_out`). Whoever draws or judges
+begins with stored cells: `Study.tidy` makes a frame of them, `standing` says which are those of which table.
 """
 
 import contextlib
@@ -22,8 +19,8 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import torch
@@ -46,18 +43,6 @@ CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every 
 AS_PRESET = ()  # a row's field that names rows and may be swept, and has the preset's value unless it is asked for
 
 
-class Data(Protocol):
-    """What a study trains on.
-
-    Attributes:
-        name: of the data set, with the part or copy it is: "ntu (subset)".
-        digest: hash of what is trained and measured on.
-    """
-
-    name: str
-    digest: str
-
-
 def nothing(*about: Any) -> Any:
     """Of a study that has nothing to check or to add."""
     return ()
@@ -73,7 +58,8 @@ class Study:
         presets: by name ("paper", "quick", "smoke"), what makes a recipe of a data set, a value of `recipe.named_by`
             and further fields.
         variants: named bundles of fields, where paper and released code disagree.
-        load: the data of a recipe, cached by content; raises FileNotFoundError saying where to get them.
+        load: the data of a recipe, cached by content, with `name` (of the data set, and of the part or copy it is) and
+            `digest`; raises FileNotFoundError saying where to get them.
         learners: of a recipe, its data, a seed and a device, what `fit` trains, one after the other.
         measure: finite numbers and texts that a trained learner gives; of what several learners measure, the mean.
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
@@ -87,7 +73,7 @@ class Study:
     recipe: type[Recipe]
     presets: Mapping[str, Callable[..., Any]]
     variants: Mapping[str, Fields]
-    load: Callable[[Any], Data]
+    load: Callable[[Any], Any]
     learners: Callable[[Any, Any, int, torch.device], Iterator[Learner]]
     measure: Callable[[Any], Measures]
     probe: Callable[[Any], dict[str, float]] | None = None
@@ -130,8 +116,7 @@ class Study:
         """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
 
         What is trained stands in `named`, whatever field of the recipe names it. Of equal changes, version and seed the
-        one that finished last. A field of the recipe that is also the name of a measure, or of what else is known of a
-        cell, keeps the latter's value.
+        one that finished last. A measure goes before a field of its name.
 
         Raises:
             ValueError: if there is no such recipe or preset; the message names the cell.
@@ -174,8 +159,7 @@ def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> di
     """Train the run's cell to its end, from its checkpoints if there are any, and measure it.
 
     Returns:
-        The content of `result.json`: what `study.measure` gives, and "cost", whose seconds are those of the first
-        learner.
+        The content of `result.json`: what `study.measure` gives, and "cost", with the seconds of the first learner.
 
     Raises:
         ValueError: as `Cell.require`, and if the recipe does not suit the data.
@@ -294,8 +278,7 @@ class Table:
     ) -> list[Cell]:
         """The cells behind the table, seed by seed, so that one killed half-way has whole columns. Trains nothing.
 
-        Args:
-            dataset, preset, seeds, device, variant, fields: as for `run_table`.
+        Arguments as for `run_table`.
 
         Raises:
             TypeError: if there is no such field; the message names those there are.
@@ -315,13 +298,10 @@ class Table:
         return [dataclasses.replace(cell, seed=seed) for seed in numbers for cell in cells]
 
     def recipes(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Recipe]:
-        """The recipes of the rows with every combination of the fields asked for, equal ones once.
+        """The recipes of the rows with every combination of the fields asked for, equal ones once; raises as `cells`.
 
         A row whose training or evaluation does not use a field keeps it as its preset has it, so that it is the usual
         cell.
-
-        Raises:
-            ValueError: as `cells`.
         """
         return [*self._recipes_by_row(dataset, preset, variant, fields)]
 
@@ -329,37 +309,24 @@ class Table:
         self, dataset: str | None = None, preset: str = "paper", variant: str = "none", *, every: bool = False,
         **fields: Any,
     ) -> Rows:
-        """What the table trains: (name, value, source) of the fields that a recipe of it uses.
+        """What the table trains: (name, value, source) of the fields that a recipe of it uses, or of `every` field.
 
-        The recipe is the first of those that use most of what is asked for, and then most fields.
-
-        Args:
-            dataset: by default the first that does not come with the package.
-            preset, variant, fields: as for `recipes`; "auto" as for `cells`.
-            every: the fields that the recipe does not use too.
-
-        Raises:
-            ValueError: as `recipes`.
+        The recipe is the first of those that use most of what is asked for, and then most fields. Arguments as for
+        `run_table`, but the data set is by default the first that does not come with the package.
         """
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         by_row = self._recipes_by_row(dataset, preset, variant, fields)
-        asked = [name for name, value in fields.items() if value != "auto"]
-        bundle = self.study.variants.get(variant, {})
+        bundle, asked = self.study.variants.get(variant, {}), [name for name in fields if fields[name] != "auto"]
 
         def fields_used(recipe: Recipe) -> tuple[int, int]:
             return sum(map(recipe.uses, {*asked, *bundle})), sum(map(recipe.uses, self.study.fields))
 
         recipe = max(by_row, key=fields_used)
-        row, of_paper = (self._rows(dataset, name)[by_row[recipe]] for name in (preset, "paper"))
-        sources = {}
-        for name, value in row.items():
-            if isinstance(value, tuple) and value != AS_PRESET:
-                sources[name] = "varied by this table"
-            elif value == of_paper[name] != AS_PRESET:  # what a small preset alone fixes is no word of the paper's
-                sources[name] = self.place
-        sources |= dict.fromkeys(bundle, f"variant {variant}")
+        row = self._rows(dataset, preset)[by_row[recipe]].items()
+        sources = {name: "varied by this table" if isinstance(value, tuple) else "fixed by this table"
+                   for name, value in row if value != AS_PRESET} | dict.fromkeys(bundle, f"variant {variant}")
         sources = {name: source for name, source in sources.items() if recipe.uses(name) and name not in asked}
         rows = recipe.described(sources, chosen=[name for name in asked if recipe.uses(name)])
         return [*(row for row in rows if every or recipe.uses(row[0])), *self.study.constants(recipe)]
@@ -393,8 +360,7 @@ class Table:
     ) -> tuple[dict[Any, int], set[str]]:
         """Every combination of the values of a row, of a bundle and of what is asked for, the later before the former.
 
-        Returns:
-            The recipes with the number of the first row that each is of, and the fields that any of them uses.
+        Returns the recipes with the number of the first row that each is of, and the fields that any of them uses.
         """
         make, named = self.study.presets[preset], self.study.recipe.named_by
         recipes: dict[Any, int] = {}
@@ -414,10 +380,7 @@ class Table:
         return recipes, used
 
     def select(self, cells: DataFrame) -> DataFrame:
-        """Those of finished cells that are of the table's methods and data sets, in the order of its rows.
-
-        Args:
-            cells: of `Study.tidy`.
+        """Those of finished cells (of `Study.tidy`) that are of the table's methods and data sets, in its rows' order.
 
         Returns:
             With `departures` by name and value from the nearest row of the table, but for what that sweeps; `setting`,
@@ -433,11 +396,8 @@ class Table:
     def _place(
         self, cell: Fields, candidates: Callable[[str, str, str], list[tuple[int, Fields, Fields]]]
     ) -> dict[str, Any] | None:
-        """Where a finished cell stands: in the row that it departs from least, and then from fewest fixed values.
-
-        Returns:
-            `departures`, `setting` and what the row is called; `rank`, by which places are sorted, is the number of the
-            row, then where in its sweeps. None for a cell that is not of the table.
+        """Where a finished cell stands, None if it is not of the table: in the row that it departs from least, and then
+        from fewest fixed values; `rank`, by which places are sorted, is the row's number, then where in its sweeps.
         """
         dataset = manifest.plain(cell["dataset"])
         if dataset not in self.datasets:
@@ -465,17 +425,14 @@ class Table:
         return candidates
 
     def laid_out(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
-        """Our numbers beside the printed ones, a row for what seeds have in common.
+        """Our numbers beside the printed ones, a row for what seeds have in common; see `run_table`.
 
         Args:
             cells: of `select`, of one preset and data set.
             also: further fields that tell rows apart.
 
-        Returns:
-            See `run_table`.
-
         Raises:
-            MixedSeeds: if seeds of one row are of several recipes or data; the message names them.
+            ValueError: if seeds of one row are of several recipes or data; the message names them.
         """
         require_one_recipe(cells, self.study)
         rows = self.arrange(self.with_versions(cells))
@@ -521,20 +478,12 @@ def require_parameter(name: str, allowed: Sequence[str]) -> None:
         raise TypeError(f"parameter={name!r} is not one of: {', '.join(allowed)}{hint}")
 
 
-class MixedSeeds(ValueError):
-    """Seeds of one row come from different recipes or data."""
-
-
 def _tables() -> dict[str, Table]:
     return importlib.import_module("repro.papers").tables()  # above this module: found when they are asked for
 
 
 def find(name: str) -> Table:
-    """A table by name, of whichever paper.
-
-    Raises:
-        ValueError: if there is none of that name; the message has those there are.
-    """
+    """A table by name, of whichever paper; ValueError names those there are."""
     return _tables()[choose("table", name, _tables())]
 
 
@@ -561,8 +510,7 @@ def run_table(
         engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
             "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
             Workers import the script that starts them, which calls this below `if __name__ == "__main__":` therefore.
-        workers: number of worker processes, or the address of dask's scheduler; "auto": the cores this process may use
-            over the recipe's threads, or what fits on the GPUs, see `repro.run.engine.pool_of`.
+        workers: number of worker processes, or the address of dask's scheduler; "auto" as `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
@@ -572,8 +520,8 @@ def run_table(
         ours (mean over seeds), std (sample standard deviation, NaN below two seeds), n_seeds, published, difference
         (ours - published, NaN where these are not comparable: on data that come with the package, parts and copies,
         with another preset than the paper's, with departures), preset, dataset; last the means of the table's measures.
-        Accuracies in percent. Seeds of a row are of one version of the training, the newest; those of an earlier one
-        are a row of their own, whose departures name it.
+        Accuracies in percent. Seeds of a row are of the newest version of the training; those of an earlier one are a
+        row of their own, whose departures name it.
 
     Raises:
         TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
@@ -585,7 +533,7 @@ def run_table(
     pool = pool_of(engine, workers, cells, where)
     missing = any(store.run(cell).result is None for cell in cells)
     if missing and cells[0].recipe.precision == "auto" and devices.first():
-        tqdm.write(devices.precision_in_words(cells[0].recipe, where), file=sys.stderr)
+        tqdm.write(f"matrix products in {devices.precision_of(cells[0].recipe, where)}", file=sys.stderr)
     run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool)
     table.after(cells, device)
     finished = table.select(table.study.tidy(rows_of(cells, store)))
@@ -605,11 +553,10 @@ def plan_table(
 
 
 def finished() -> DataFrame:
-    """Every finished cell, exported or in REPRO_RUNS: a row each.
+    """Every finished cell, exported or in REPRO_RUNS, a row each.
 
-    Returns:
-        Provenance (key, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field and value
-        from its preset, measures and recipe fields as columns; those of other studies are empty.
+    Columns are provenance (key, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field
+    and value from its preset, measures and recipe fields; those of other studies are empty.
     """
     cells, studies = everything(), {table.study.name: table.study for table in _tables().values()}
     return pd.concat([study.tidy(cells) for study in studies.values()], ignore_index=True)
@@ -622,44 +569,29 @@ def draw(name: str, rows: DataFrame) -> Any:
     are otherwise alike are drawn, and a printed line says so.
 
     Args:
-        name: of the table.
+        name: of the table; ValueError if it has no figure of its own.
         rows: as `run_table` returns them.
-
-    Raises:
-        ValueError: if there is no such table, or it has no figure of its own.
     """
     table, drawings = find(name), importlib.import_module("repro.papers").drawings()
     choose("name", name, [known for known in _tables() if known in drawings])
-    own, rows = [*(table.columns or table.shown), "preset", "dataset"], rows.reset_index(drop=True)
-    first = rows.drop_duplicates(own)
+    first = rows.drop_duplicates([*(table.columns or table.shown), "preset", "dataset"], ignore_index=True)
     if len(first) < len(rows):
-        others = [column for column in rows.loc[:, :"ours"] if column not in (*own, "departures", "ours")]
-        several = rows.groupby(own, dropna=False)[others].transform("nunique", dropna=False) > 1
-        values = {column: first.loc[several[column], column].iloc[0] for column in others if several[column].any()}
-        print(f"drawn is the first of several settings, {in_words(values)}; give draw the rows of another to see it")
-    return drawings[name].draw(first.reset_index(drop=True))
+        print("drawn is the first of several settings; give draw the rows of another to see it")
+    return drawings[name].draw(first)
 
 
 def resolved(preset: str, dataset: str) -> str:
-    """The preset with "auto" resolved: paper on real data, quick on those that come with the package.
-
-    Raises:
-        ValueError: if there is no such preset.
-    """
+    """The preset with "auto" resolved: paper on real data, quick on those that come with the package."""
     if choose("preset", preset, ("auto", "paper", "quick", "smoke")) != "auto":
         return preset
     return "quick" if manifest.bundled(dataset) else "paper"
 
 
 def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:
-    """By table, the finished cells that stand in it: those that depart from it in nothing, or from no other in less.
+    """By table, those of stored cells of all studies that depart from it in nothing, or from no other table in less.
 
     Of a data set and preset a table has none if all of them are among the more that another table has there: that one
     was run.
-
-    Args:
-        tables: of all papers.
-        cells: stored ones, of all studies.
     """
     tidy = {study.name: study.tidy(cells) for study in {table.study.name: table.study for table in tables}.values()}
     selected = {table.name: table.select(tidy[table.study.name]) for table in tables}
@@ -677,44 +609,21 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     return nearest
 
 
-def without_mixed(
-    tables: Iterable[Table], cells: Mapping[str, DataFrame]
-) -> tuple[dict[str, DataFrame], list[str]]:
-    """The cells of every table, data set and preset whose seeds can be averaged, and a line for each of the others.
-
-    Args:
-        tables: whose cells they are.
-        cells: of `standing`.
-    """
-    averaged, left_out = {}, []
-    for table in tables:
-        parts = [cells[table.name][:0]]
-        for (dataset, preset), rows in cells[table.name].groupby(["dataset", "preset"]):
-            try:
-                require_one_recipe(rows, table.study)
-            except MixedSeeds as error:
-                left_out.append(f"{table.name} on {dataset}, {preset} recipe: {error}")
-            else:
-                parts.append(rows)
-        averaged[table.name] = pd.concat(parts).sort_index()
-    return averaged, left_out
-
-
 def require_one_recipe(cells: DataFrame, study: Study) -> None:
-    """Raise MixedSeeds if cells that should differ in their seed alone differ in data or recipe.
+    """Raise ValueError if cells that should differ in their seed alone differ in data or recipe, naming them.
 
     The precision follows from the kind of device where none is asked for.
     """
     compared = [name for name in ("digest", *study.fields) if name in cells and name not in ("precision", "dataset")]
-    alike = [cells["version"].astype(str), cells["named"], cells["changes"].map(str)]
-    for (_, method, _), seeds in cells.groupby(alike, sort=False):
+    alike = [cells["dataset"], cells["preset"], cells["version"], cells["named"], cells["changes"].map(str)]
+    for (dataset, preset, _, method, _), seeds in cells.groupby(alike, sort=False):
         mixed = [name for name in compared if len(seeds) > 1 and len({*map(repr, seeds[name])}) > 1]
         if mixed:
             called = ", ".join(filter(None, (method, in_words(seeds["changes"].iloc[0]))))
-            raise MixedSeeds(
-                f"seeds {', '.join(map(str, seeds['seed']))} of {called} differ in {', '.join(mixed)} (cells "
-                f"{', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a "
-                "row of figures/cells.csv or a folder of that name in REPRO_RUNS"
+            raise ValueError(
+                f"on {dataset}, {preset} recipe, seeds {', '.join(map(str, seeds['seed']))} of {called} differ in "
+                f"{', '.join(mixed)} (cells {', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, "
+                "or delete the others, a row of figures/cells.csv or a folder of that name in REPRO_RUNS"
             )
 
 
@@ -750,8 +659,8 @@ def _mean(groups: Any) -> list[Any]:
 
 def _changing_nothing(what: str, names: Sequence[str], recipes: Sequence[Recipe]) -> ValueError:
     """The error of fields that change none of the recipes: who uses them, unless these values stand already."""
-    methods = list(dict.fromkeys(getattr(recipe, recipe.named_by) for recipe in recipes))
-    users = list(dict.fromkeys(user for name in names for user in recipes[0].users(name)))
-    others = users and not set(users) & set(methods)
+    methods = dict.fromkeys(getattr(recipe, recipe.named_by) for recipe in recipes)
+    users = dict.fromkeys(user for name in names for user in recipes[0].users(name))
+    others = bool(users) and users.keys().isdisjoint(methods)
     hint = f"{', '.join(users)} use it: leave it out, or choose these too" if others else "leave it out"
     return ValueError(f"{what} changes nothing of {', '.join(methods)}; {hint}")

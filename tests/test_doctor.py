@@ -1,13 +1,8 @@
 """`repro doctor` on broken folders: what it says, that it says what to do, and that it changes nothing."""
 
-import contextlib
 import dataclasses
-import json
 import os
-import shutil
 import sys
-import time
-from types import SimpleNamespace
 
 import disks
 import pytest
@@ -15,11 +10,10 @@ from one_cell import CELL, first_edition
 
 from repro import doctor
 from repro.data import manifest
-from repro.doctor import LISTED, QUIET, Problem, examined_runs
+from repro.doctor import LISTED, Problem, examined_runs
 from repro.run.store import Store
 
 SECTIONS = ["versions:", "devices:", "folders:", "data:", "runs:"]
-LEFTOVER = ".result.json.0123456789abcdef"
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +32,7 @@ def finished(runs):
 def examined():
     """(number of problems, lines)"""
     lines = []
-    return doctor.examined(lines.append), lines
+    return doctor.examined(lines.append), "\n".join(lines).splitlines()
 
 
 def found(runs):
@@ -64,7 +58,7 @@ def test_damaged_data_are_named(tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(b"half a download")
     count, lines = examined()
-    assert count == 1 and "  ucla: differs from what is declared" in lines
+    assert count == 1 and "  ucla: differs" in lines
     assert lines[-1].startswith(f"  {path} is truncated or damaged") and "fetch it again from https://" in lines[-1]
 
 
@@ -76,12 +70,6 @@ def test_data_with_the_right_names_and_sizes_are_read(monkeypatch):
     monkeypatch.setattr(manifest, "verified_members", refuse)
     count, lines = examined()
     assert count and "  ucla: cannot be used" in lines and "  ucla has another digest; fetch it again" in lines
-
-
-def test_a_disk_that_is_nearly_full_is_a_problem(monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**6))
-    count, lines = examined()
-    assert count == 1 and "REPRO_RUNS at another disk" in lines[-1]
 
 
 def test_a_folder_of_runs_that_cannot_be_written(runs):
@@ -110,9 +98,9 @@ def test_sound_cells_of_both_editions_are_counted(runs, finished):
     with Store(runs).run(refused).claim():
         pass  # as it began: nothing was trained
     (count, unfinished, _), problems = found(runs)
-    assert count == "cells: 2 finished, 0 being trained, 1 unfinished" and problems == []
+    assert count == "cells: 2 finished, 1 unfinished" and problems == []
     assert unfinished.startswith(f"unfinished: {folder}: 0% trained")
-    assert found(runs / "missing") == (["cells: 0 finished, 0 being trained, 0 unfinished"], [])
+    assert found(runs / "missing") == (["cells: 0 finished, 0 unfinished"], [])
 
 
 @pytest.mark.parametrize("content", [b"", b'{"linear": 50.0, "co', b"\xff\xfe\x80"])
@@ -120,7 +108,7 @@ def test_sound_cells_of_both_editions_are_counted(runs, finished):
 def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name, content):
     (finished.folder / name).write_bytes(content)
     (count,), (problem,) = found(runs)
-    assert count.startswith("cells: 0 finished") and problem.startswith(f"{finished.folder / name} cannot be read")
+    assert count.startswith("cells: 1 finished") and problem.startswith(f"{finished.folder / name} cannot be read")
     assert "delete recipe.json and result.json there" in problem
     for part in ("recipe.json", "result.json"):
         (finished.folder / part).unlink(missing_ok=True)
@@ -128,46 +116,20 @@ def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name, con
     assert found(runs)[1] == [] and Store(runs).finished()[0]["result"]["linear"] == 50.0
 
 
-def test_a_cell_in_the_folder_of_another(runs, finished):
-    described = CELL.describe() | {"key": "fedcba9876543210"}
-    (finished.folder / "recipe.json").write_text(json.dumps(described))
-    assert found(runs)[1] == [f"{finished.folder} holds the cell fedcba9876543210; move it to the folder of that name"]
-
-
-def test_cells_that_are_being_trained_are_told_from_those_that_wait_and_a_few_are_named(runs):
-    with contextlib.ExitStack() as held:
-        for seed in range(LISTED + 2):
-            run = Store(runs).run(dataclasses.replace(CELL, seed=seed))
-            held.enter_context(run.claim())
+def test_a_few_unfinished_cells_are_named(runs):
+    for seed in range(LISTED + 2):
+        run = Store(runs).run(dataclasses.replace(CELL, seed=seed))
+        with run.claim():
             run.begin()
-            (run.folder / "progress.jsonl").write_text('{"step": 3, "of": 4}')
-        (count, *lines, more), problems = found(runs)
-        assert count == f"cells: 0 finished, {LISTED + 2} being trained, 0 unfinished" and problems == []
-        assert len(lines) == LISTED and more == "being trained: and 2 more"
-        assert all(line.startswith("being trained: ") for line in lines)
-        assert all(f": 75% trained; process {os.getpid()} on " in line for line in lines)
-    assert found(runs)[0][0] == f"cells: 0 finished, 0 being trained, {LISTED + 2} unfinished"
+        (run.folder / "progress.jsonl").write_text('{"step": 3, "of": 4}')
+    (count, *lines, _), problems = found(runs)
+    assert count == f"cells: 0 finished, {LISTED + 2} unfinished" and problems == []
+    assert len(lines) == LISTED
+    assert all(f": 75% trained; process {os.getpid()} on " in line for line in lines)
 
 
-@pytest.mark.parametrize("place", ["", "prepared", "prepared/ntu-0123456789abcdef", f"cells/{CELL.key}/ucf101-1"])
-def test_temporary_files_are_named_after_an_hour(runs, place):
-    folder = runs / place
-    folder.mkdir(parents=True)
-    for name in (LEFTOVER, ".mine"):
-        (folder / name).touch()
-    assert found(runs)[1] == []  # somebody may be writing it
-    for name in (LEFTOVER, ".mine"):
-        os.utime(folder / name, (0, time.time() - QUIET - 60))
-    problem, = found(runs)[1]
-    assert problem.startswith(f"{folder / LEFTOVER} was left by a process") and problem.endswith("delete it")
-
-
-@pytest.mark.parametrize(("name", "inside"), [
-    (".report.0123456789abcdef", "index.html"), (".plan-ab_9zzzz", "taxonomy/0123456789abcdef/result.json"),
-])
-def test_the_half_of_a_report_or_plan_counts_no_cells(runs, name, inside):
-    (runs / name / inside).parent.mkdir(parents=True)
-    (runs / name / inside).touch()
-    os.utime(runs / name, (0, 0))
-    (count, *_), (problem,) = found(runs)
-    assert count.startswith("cells: 0 finished") and problem.startswith(f"{runs / name} was left")
+def test_a_plan_that_was_killed_counts_no_cells(runs):
+    result = runs / ".plan-ab_9zzzz" / "0123456789abcdef" / "result.json"
+    result.parent.mkdir(parents=True)
+    result.touch()
+    assert found(runs)[1] == []

@@ -6,7 +6,6 @@ import itertools
 import ipywidgets
 import numpy as np
 import pytest
-import torch
 from ntu_files import FIRST, body, recording, text
 from PIL import Image
 from smoke_runs import smoke_runs
@@ -15,7 +14,6 @@ from repro import explore
 from repro.papers.cmacc import selection_steps
 from repro.papers.taxonomy.explored_runs import augmented, sequence_of
 from repro.report.views import neighbours
-from repro.run.store import Store
 from repro.skeleton import ntu
 
 
@@ -205,30 +203,6 @@ def test_selection_step_by_step(explorer, monkeypatch):
     for strategy, each in steps.items():
         expected = selection_steps.order(strategy, pool, seed=7)
         assert each.chosen.equal(expected) and len(each.chosen) == view.drawn.max
-
-
-def test_a_run_that_cannot_be_loaded_is_named_and_the_picture_stays(explorer, monkeypatch):
-    view, choice = explorer.skeletons, explorer.choice
-    broken = choice.right.options[2][1]
-    load = choice.load
-
-    def fail(key):
-        if key == broken:
-            raise ValueError("there is no checkpoint of step 2, its last")
-        return load(key)
-
-    monkeypatch.setattr(choice, "load", fail)
-    assert not changed(view, lambda: setattr(choice.right, "value", broken))
-    assert "no checkpoint of step 2" in choice.about.value
-    assert changed(view, lambda: setattr(choice.sequence, "value", 2)) is False
-    choice.right.value = choice.right.options[1][1]
-    assert "no checkpoint" not in choice.about.value
-
-
-def test_without_any_run_that_can_be_loaded_it_raises(settings, explorer, tmp_path):
-    runs = {key: (cell, Store(tmp_path)) for key, (cell, _) in explorer.choice.available.items()}
-    with pytest.raises(ValueError, match="is not that of a finished cell in "):
-        explore.Choice(explorer.choice.data, runs, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("name", ["skeletons", "embeddings", "targets", "selection"])

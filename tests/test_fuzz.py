@@ -12,7 +12,7 @@ import pytest
 from tests.campaigns import fuzz, processes
 from tests.helpers import broken_kinds
 
-EACH = 7
+EACH = 8
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited and measured as on Linux")
 
 

@@ -145,7 +145,7 @@ def test_any_object_of_finite_numbers_is_read_as_it_was_written(value):
 def test_an_object_is_refused_for_one_number_wherever_it_is(value, name, wrong, depth):
     for _ in range(depth):
         wrong = [None, wrong]
-    with pytest.raises(ValueError, match=r"is not a finite number|is too large"):
+    with pytest.raises(ValueError, match=r"is not a finite number"):
         parse_json(json.dumps(value | {name: wrong}))
 
 

@@ -17,7 +17,6 @@ from repro.recipe import setting
 from repro.run.store import Store
 from repro.table import (
     AS_PRESET,
-    MixedSeeds,
     Table,
     by_preset,
     draw,
@@ -25,7 +24,6 @@ from repro.table import (
     finished,
     plan_table,
     standing,
-    without_mixed,
 )
 
 PRINTED = {("plain", 1): 60.0, ("heavy", 1): 70.0, ("heavy", 3): 75.0}
@@ -434,25 +432,10 @@ def test_seeds_of_other_recipes_or_data_are_not_averaged(change, named):
     odd = json.loads(rows[2]["recipe"]) | change.get("recipe", {})
     rows[2] |= change | {"recipe": json.dumps(odd)}
     keys = ", ".join(row["key"] for row in rows)
-    message = rf"^seeds 0, 1, 2 of heavy differ in {named} \(cells {keys}\); they cannot be averaged: run all"
-    with pytest.raises(MixedSeeds, match=message):
+    message = rf"^on ucla, paper recipe, seeds 0, 1, 2 of heavy differ in {named} \(cells {keys}\); they cannot be"
+    with pytest.raises(ValueError, match=message):
         laid_out(SWEEP, *rows, stored("plain"))
     assert len(laid_out(SWEEP, rows[0], rows[2] | {"version": 2})) == 2  # versions are not averaged anyway
-
-
-def test_what_cannot_be_averaged_is_left_out_by_table_data_set_and_preset():
-    assert without_mixed([SWEEP], standing([SWEEP], frame()))[1] == []
-    rows = [stored(method, seed=seed, preset=preset) for preset in ("paper", "quick") for method in ("plain", "heavy")
-            for seed in range(2)]
-    cells = standing([SWEEP], frame(*rows))
-    kept, left_out = without_mixed([SWEEP], cells)
-    pd.testing.assert_frame_equal(kept["made_up"], cells["made_up"])
-    assert left_out == []
-    rows[5]["digest"] = "another"  # of plain, quick
-    kept, (line,) = without_mixed([SWEEP], standing([SWEEP], frame(*rows)))
-    assert set(kept["made_up"]["key"]) == {row["key"] for row in rows[:4]}
-    assert line.startswith("made_up on ucla, quick recipe: seeds 0, 1 of plain differ in digest")
-    assert all(row["key"] in line for row in rows[4:6]) and not any(row["key"] in line for row in rows[:4])
 
 
 def test_versions_that_are_not_the_same_everywhere_are_shown():
@@ -510,7 +493,7 @@ FIXED = table({"method": "plain", "depth": 3}, {"method": "both", "weight": 2.0,
 def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_come_from():
     rows = described(FIXED)
     assert [*rows] == [*TOY.fields, "views"] and rows["views"] == (2, "paper")
-    assert rows["method"] == ("both", "Table 1") and rows["weight"] == (2.0, "Table 1")
+    assert rows["method"] == ("both", "fixed by this table") and rows["weight"] == (2.0, "fixed by this table")
     assert rows["depth"] == (1, "paper")  # which that row leaves to the preset
     assert rows["dataset"] == ("ucla", "paper") and rows["batch"] == (8, "paper")
     assert described(FIXED, "synthetic", "auto")["dataset"][0] == "synthetic"
@@ -520,13 +503,11 @@ def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_com
             FIXED.described(**choices)
 
 
-def test_described_credits_the_paper_with_what_a_row_has_in_its_recipe_alone():
-    sizes = table({"method": "heavy", "depth": by_preset(paper=(2, 4), quick=(2,)),
-                   "weight": by_preset(paper=2.0, quick=2.0, smoke=7.0)})
+def test_described_says_what_the_table_varies_and_fixes():
+    sizes = table({"method": "heavy", "depth": by_preset(paper=(2, 4), quick=(2,)), "weight": 2.0})
     rows = described(sizes)
-    assert (rows["method"], rows["depth"]) == (("heavy", "Table 1"), (2, "varied by this table"))
-    assert described(sizes, preset="quick")["weight"] == (2.0, "Table 1")
-    assert described(sizes, preset="smoke")["weight"] == (7.0, "chosen here (default 1.0)")
+    assert (rows["method"], rows["depth"]) == (("heavy", "fixed by this table"), (2, "varied by this table"))
+    assert described(sizes, preset="quick")["weight"] == (2.0, "fixed by this table")
 
 
 def test_described_says_what_is_asked_for_and_what_is_of_a_variant():
@@ -645,7 +626,7 @@ def test_of_several_settings_the_first_is_drawn(monkeypatch, capsys):
     capsys.readouterr()
     drawn = draw("methods", rows)
     assert drawn[["method", "batch", "weight"]].values.tolist() == [["plain", 4, 1.0], ["heavy", 4, 2.0]]
-    assert "first of several settings, batch=4, weight=2.0; give" in capsys.readouterr().out
+    assert "drawn is the first of several settings; give" in capsys.readouterr().out
     pd.testing.assert_frame_equal(draw("methods", rows[rows["batch"] == 4].iloc[:2]), drawn)
     assert capsys.readouterr().out == ""
     both = pd.concat([drawn, drawn.assign(dataset="synthetic")])

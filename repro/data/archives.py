@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 LARGEST = 2**28               # bytes that are held in memory: of a file, or of all that are read together
+TOO_LARGE = "has {:,} bytes, at most {:,} are read"
 CORRUPT = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, UnicodeDecodeError, EOFError,
            NotImplementedError)                                                # what a damaged zip raises
 DAMAGED = (*CORRUPT, tarfile.TarError, OSError, ValueError, RuntimeError)      # RuntimeError: it is encrypted
@@ -40,14 +41,14 @@ class Entry:
     def read(self) -> bytes:
         """The contents; of a member of an archive as many bytes as it announces, whatever it would unpack to.
 
-        Raises:
-            ValueError: if it is too large or cannot be read, or the archive is damaged there.
+        ValueError if it is too large or cannot be read, or the archive is damaged there.
         """
-        check_size(self.size)
+        if self.size > LARGEST:
+            raise ValueError(TOO_LARGE.format(self.size, LARGEST))
         try:
             if self.root.is_dir():
                 return (self.root / self.name).read_bytes()
-            with open_zip_once(self.root).open(self.name) as file:
+            with _zip(self.root, stamp(self.root)).open(self.name) as file:
                 contents = file.read(self.size + 1)  # with one more, `zipfile` looks at the checksum
             if len(contents) != self.size:
                 raise zipfile.BadZipFile(f"{len(contents):,} of {self.size:,} bytes")
@@ -58,22 +59,6 @@ class Entry:
             raise ValueError(f"cannot be read ({error})") from error
 
 
-def check_size(size: int) -> None:
-    """Raise ValueError if a file has more bytes than are read."""
-    if size > LARGEST:
-        raise ValueError(f"has {size:,} bytes, at most {LARGEST:,} are read")
-
-
-def open_zip_once(path: Path) -> zipfile.ZipFile:
-    """A zip archive, opened once per process while it stays the same: a list of 56,880 members takes a while.
-
-    Raises:
-        ValueError: if it is truncated or damaged where it lists its members.
-        OSError: if it cannot be opened.
-    """
-    return _opened(path, stamp(path))
-
-
 def stamp(path: Path) -> tuple[int, ...]:
     """What changes when a file is exchanged, or an entry of a folder: times, size and number."""
     status = path.stat()
@@ -81,7 +66,8 @@ def stamp(path: Path) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=4)
-def _opened(path: Path, _version: tuple[int, ...]) -> zipfile.ZipFile:
+def _zip(path: Path, _stamp: tuple[int, ...]) -> zipfile.ZipFile:
+    """A zip archive, opened once while it stays the same: a list of 56,880 members takes a while."""
     with naming_damage(path):
         archive = zipfile.ZipFile(path)
         if not all(member.filename for member in archive.infolist()):
@@ -102,13 +88,9 @@ def naming_damage(path: Path) -> Iterator[None]:
 
 
 def entries(path: Path) -> list[Entry]:
-    """The files in a folder or zip archive, however deep, sorted by name; hidden ones and `__MACOSX` are passed over.
+    """The files in a folder or zip archive, however deep, sorted by name, but hidden ones and `__MACOSX`.
 
-    Links are followed.
-
-    Raises:
-        ValueError: if the archive is damaged, or a member leads out of it.
-        OSError: if it cannot be opened.
+    ValueError if the archive is damaged, or a member leads out of it.
     """
     files = _files(path) if path.is_dir() else _members(path)
     return sorted((entry for entry in files if _visible(entry.name)), key=lambda entry: entry.name)
@@ -117,22 +99,19 @@ def entries(path: Path) -> list[Entry]:
 def members(path: Path) -> list[tuple[str, bytes]]:
     """(name, contents) of the files in a folder or zip archive, sorted by name.
 
-    A leading folder named as the archive is left out of the names, so that a zip and what it unpacks to agree.
-
-    Raises:
-        ValueError: as `contents`, or if all files together are too large.
+    A leading folder named as the archive is left out of the names, so that a zip and what it unpacks to agree. Raises
+    as `contents`, also if all files together are too large.
     """
     outer, total = f"{path.name if path.is_dir() else path.stem}/", sum(entry.size for entry in entries(path))
     if total > LARGEST:
-        raise ValueError(f"{path} unpacks to {total:,} bytes, at most {LARGEST:,} are read; fetch it again")
+        raise ValueError(f"{path} {TOO_LARGE.format(total, LARGEST)}; fetch it again")
     return sorted((name.removeprefix(outer), data) for name, data in contents(path, lambda name: True))
 
 
 def contents(path: Path, accept: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     """(name, contents) of the files in a folder, zip or tar archive whose names `accept` takes, one by one.
 
-    Raises:
-        ValueError: if it is no archive, or damaged, naming the file if it is known, or an accepted file is too large.
+    ValueError if it is no archive, or damaged, naming the file if it is known, or an accepted file is too large.
     """
     if path.is_dir() or zipfile.is_zipfile(path):
         for entry in entries(path):
@@ -145,10 +124,8 @@ def contents(path: Path, accept: Callable[[str], bool]) -> Iterator[tuple[str, b
     with naming_damage(path), tarfile.open(path) as archive:
         for member in archive:
             if member.isfile() and _visible(member.name) and accept(member.name):
-                try:
-                    check_size(member.size)
-                except ValueError as error:
-                    raise ValueError(f"{member.name} {error}") from error
+                if member.size > LARGEST:
+                    raise ValueError(f"{member.name} {TOO_LARGE.format(member.size, LARGEST)}")
                 yield member.name, archive.extractfile(member).read()
 
 
@@ -156,8 +133,7 @@ def contents(path: Path, accept: Callable[[str], bool]) -> Iterator[tuple[str, b
 def unpacked(path: Path) -> Iterator[Path]:
     """The folder that holds what a tar archive, or the folder it unpacks to, holds; `tarfile` keeps members inside.
 
-    Raises:
-        ValueError: if the archive is damaged, or a member leads out of it.
+    ValueError if the archive is damaged, or a member leads out of it.
     """
     if path.is_dir():
         yield path.parent
@@ -184,7 +160,7 @@ def _files(folder: Path) -> Iterator[Entry]:
 
 
 def _members(path: Path) -> Iterator[Entry]:
-    for info in open_zip_once(path).infolist():
+    for info in _zip(path, stamp(path)).infolist():
         if info.filename.startswith("/") or "\\" in info.filename or ".." in PurePosixPath(info.filename).parts:
             raise ValueError(f"{path}: its member {info.filename!r} leads out of the archive; it is no official "
                              "distribution, move it away")

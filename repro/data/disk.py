@@ -44,12 +44,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 def acquire(path: Path, timeout: float = 0) -> contextlib.AbstractContextManager[object]:
     """Hold the lock at a path until the context ends, or the process, however it ends.
 
-    Args:
-        path: of the lock.
-        timeout: seconds to wait for who holds it; -1 for as long as it takes.
-
     Raises:
-        filelock.Timeout: if another process still holds it then.
+        filelock.Timeout: if another process still holds it after so many seconds; -1 waits for as long as it takes.
         OSError: as `naming`, also if the file system has no locks; a file instead of one would outlive its process.
     """
     with naming(path):
@@ -75,9 +71,6 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
     Args:
         path: what is written, unless the error names something else.
         temporary: where it is written at first.
-
-    Raises:
-        OSError: as inside the block; if the disk is full or may not be written, with the remedy.
     """
     try:
         yield

@@ -1,13 +1,9 @@
 """Data sets as declared in data_manifests/: where they come from, where they lie, and whether they are complete."""
 
 import functools
-import math
 import os
-import reprlib
-import types
-import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,13 +27,10 @@ Loaded = TypeVar("Loaded")
 class Archive:
     """One archive of a data set; the folder it unpacks to is accepted in its place.
 
-    `bytes`, `members` and `digest` describe the contents, so that packing the same files again changes none of them.
-
     Attributes:
         name: path below the data root, such as `nw_ucla/all_sqe.zip`; unpacked, `nw_ucla/all_sqe`. A name without a
             suffix is that of a folder, for data used unpacked alone.
-        members: number of files; this and what follows is None if nobody could tell us.
-        bytes: sum of the sizes of the unpacked members.
+        members, bytes: number of unpacked files and their bytes, however packed; None, as what follows, if unknown.
         digest: hex sha256 over the sorted members (`content_digest`).
         folder: what it unpacks to, beside it, where that is not named as the archive.
         url, md5, size: of data sets with automatic access, where the archive itself can be fetched, its hex md5 and
@@ -87,8 +80,7 @@ class Split:
     def masks(self, columns: "Mapping[str, np.ndarray]") -> "dict[str, np.ndarray]":
         """Which samples are "train" and which "test", (n,) bool each: those whose columns all have declared values.
 
-        Raises:
-            ValueError: if there is no column or no such one, or a sample is both.
+        ValueError if there is no column or no such one, or a sample is both.
         """
         import numpy as np  # which takes a third of the time of commands that only list data sets
 
@@ -117,9 +109,6 @@ class Images:
         size: height and width in pixels; None where they vary, and the pictures stay in their files, those of the
             class folders `train` and `val` that the manifest names.
         reader: what makes arrays of the official files, one of `repro.image.readers.READERS`; with a size alone.
-
-    Raises:
-        ValueError: if a number is impossible, a class is there twice, or a size has no reader.
     """
 
     classes: int | tuple[str, ...]
@@ -128,18 +117,6 @@ class Images:
     source: str
     size: int | None = None
     reader: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("mean", "deviation"):
-            value = getattr(self, name)
-            if len(value) != 3 or max(value) > 1 or (name == "deviation" and 0 in value):
-                raise ValueError(f"images.{name} is {reprlib.repr(value)}, expected three numbers, of red, green and "
-                                 "blue, up to 1, and deviations above 0")
-        if not self.count or self.size == 0 or len(set(self.names)) < len(self.names):
-            raise ValueError("images: classes and size should be at least 1, and no class be there twice")
-        if (self.size is None) != (self.reader is None):
-            raise ValueError("images: size and reader go together; declare both, or neither for pictures that stay in "
-                             "their files")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -179,14 +156,14 @@ class Manifest:
 
     def __post_init__(self) -> None:
         choose("access", self.access, ACCESS)
-        if self.images and len(self.splits) != 1:
-            raise ValueError(f"splits are {', '.join(self.splits) or 'none'}; images have one")
-        if self.images and self.images.size and None in map(self.expect.get, ("train", "test")):
-            raise ValueError(f"expect is {self.expect}; declare how many images there are for train and test")
-        places = 0 if self.access == "bundled" else 1 if self.images and self.images.size else 2
-        if self.images and len(self.files) != places:
-            raise ValueError(f"files are {len(self.files)}; images of one size lie in one archive or folder, of various"
-                             " sizes in two folders, train and val, and those that come with the package in none")
+        if (images := self.images) is None:
+            return
+        if len(self.splits) != 1 or (images.size is not None and None in map(self.expect.get, ("train", "test"))):
+            raise ValueError("images have one split, and those of one size the numbers for train and test to expect")
+        places = 0 if self.access == "bundled" else 1 if images.size else 2
+        if (images.size is None) != (images.reader is None) or len(self.files) != places:
+            raise ValueError(f"files are {len(self.files)}; images of one size have a reader and lie in one archive or "
+                             "folder, of various sizes in two folders, train and val, and bundled ones in none")
 
     @property
     def expect(self) -> Mapping[str, int | None]:
@@ -232,20 +209,14 @@ def imported(name: str) -> Path:
 
 
 def copy_of(name: str) -> Path | None:
-    """The copy of a data set that `repro data import` took in last, if there is one; its stem is its file's name."""
+    """The copy of a data set that `repro data import` took in, if there is one; its stem is its file's name."""
     return max(imported(name).glob("*.npz"), key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
 def read_once(maxsize: int) -> Callable[[Callable[..., Loaded]], Callable[..., Loaded]]:
-    """Decorates `load(name, root, ...)` of data sets: each is read once per process while its files stay the same.
-
-    Args:
-        maxsize: how many are kept; those read last.
-    """
+    """Decorates `load(name, root, ...)` of data sets: so many are kept per process while their files stay the same."""
     def decorate(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
-        @functools.lru_cache(maxsize)
-        def cached(_version: tuple, *values: Any, **options: Any) -> Loaded:
-            return load(*values, **options)
+        cached = functools.lru_cache(maxsize)(lambda _version, *values, **options: load(*values, **options))
 
         @functools.wraps(load)
         def read(name: str, root: Path, *values: Any, **options: Any) -> Loaded:
@@ -260,9 +231,7 @@ def read_once(maxsize: int) -> Callable[[Callable[..., Loaded]], Callable[..., L
 def version(name: str, root: Path) -> tuple[tuple[Path, tuple[int, ...]], ...]:
     """What changes when the files behind a data set are exchanged: their places and stamps; no contents are read.
 
-    That is the archives or folders below `root`, with the folders in these, the lists of splits, and the arrays that
-    `repro data import` and `repro data prepare` have made. Not noticed is a file in a folder that is overwritten in its
-    place, or comes or goes further down than in these.
+    That is its archives, or folders and the folders in these, the lists of splits, and what was imported or prepared.
     """
     declared = (*load_manifest(name).files, Archive(name=f"splits/{name}.zip"))
     paths = [path for archive in declared if (path := location(archive, root))]
@@ -294,12 +263,7 @@ def check_subset(name: str, subset: bool) -> None:
 
 
 def load_manifest(name: str) -> Manifest:
-    """Read data_manifests/<name>.yaml.
-
-    Raises:
-        ValueError: if no such data set is declared, its file misses a field, has one that does not exist, is of another
-            type or impossible, naming the file and the field.
-    """
+    """Read data_manifests/<name>.yaml; ValueError names the data sets there are, or the file and its wrong field."""
     path = shipped("data_manifests") / f"{choose('dataset', name, names())}.yaml"
     return _declared(path, path.stat().st_mtime_ns)
 
@@ -308,50 +272,21 @@ def load_manifest(name: str) -> Manifest:
 def _declared(path: Path, _changed: int) -> Manifest:
     """`load_manifest` of a file, read again when that has changed: rows of tables ask for theirs one by one."""
     try:
-        declared = _made(Manifest, yaml.safe_load(path.read_text(encoding="utf-8")), "")
-        for archive in declared.files:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        files = tuple(Archive(**fields) for fields in values["files"])
+        splits = {name: Split(**fields) for name, fields in values["splits"].items()}
+        images = {name: tuple(value) if isinstance(value, list) else value
+                  for name, value in (values.get("images") or {}).items()}
+        parts = {"files": files, "splits": splits, "images": Images(**images) if images else None}
+        declared = Manifest(**values | parts)
+        for archive in files:
             if archive.url and not (archive.url.startswith("https://") and archive.md5):
                 raise ValueError(f"{archive.url} should be fetched over https:// and have an md5; declare both")
         if declared.name != path.stem:
             raise ValueError(f"name is {declared.name!r}, the file's own is {path.stem!r}; make them agree")
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise ValueError(f"{path}: {error}; mend it, or restore it from version control") from error
     return declared
-
-
-def _made(kind: Any, value: Any, where: str) -> Any:
-    """A value of YAML as what a field declares; texts are not empty, numbers neither negative nor infinite.
-
-    Args:
-        kind: the type: a dataclass, a text, a number, a list as it is, or mappings, tuples and unions of these.
-        value: as YAML has it.
-        where: the fields that lead to it.
-    """
-    if isinstance(kind, types.UnionType):
-        others = [other for other in typing.get_args(kind) if typing.get_origin(other) is tuple]
-        if value is None and types.NoneType in typing.get_args(kind):
-            return None
-        kind = others[0] if others and isinstance(value, list) else typing.get_args(kind)[0]
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    below = f"{where}: " if where else ""
-    if is_dataclass(kind) and isinstance(value, dict):
-        known = {entry.name: entry.default is MISSING and entry.default_factory is MISSING for entry in fields(kind)}
-        for name in value:
-            choose(f"{below}field", name, known)
-        if missing := [name for name, required in known.items() if required and name not in value]:
-            raise ValueError(f"{below}missing {', '.join(missing)}; the fields are {', '.join(known)}")
-        hints = typing.get_type_hints(kind)
-        return kind(**{name: _made(hints[name], entry, f"{below}{name}") for name, entry in value.items()})
-    if origin is Mapping and isinstance(value, dict):
-        return {_made(str, name, where): _made(inner[1], entry, f"{below}{name}") for name, entry in value.items()}
-    if origin is tuple and isinstance(value, list):
-        return tuple(_made(inner[0], entry, where) for entry in value)
-    text = kind is str and isinstance(value, str) and value.strip()
-    number = type(value) is int or (kind is float and type(value) is float)
-    if text or (kind in (int, float) and number and 0 <= value < math.inf) or (kind is list and type(value) is list):
-        return value
-    expected = f"{getattr(kind, '__name__', kind)}, not empty or negative"
-    raise ValueError(f"{where or 'the file'} is {reprlib.repr(value)}, expected {expected}")
 
 
 def image_sets() -> dict[str, Manifest]:
@@ -368,8 +303,7 @@ def location(archive: Archive, root: Path) -> Path | None:
 def require(manifest: Manifest, root: Path) -> list[Path]:
     """Where the files of a data set lie below `root`, in the manifest's order.
 
-    Raises:
-        FileNotFoundError: naming the page, the archive and where to put it, and a copy that was taken in instead.
+    FileNotFoundError names the page, the archive and where to put it, and a copy that was taken in instead.
     """
     paths = [location(archive, root) for archive in manifest.files]
     if None in paths:
@@ -384,12 +318,7 @@ def require(manifest: Manifest, root: Path) -> list[Path]:
 
 
 def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
-    """The members of every file of a data set, each file checked against the manifest.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged, or its members, bytes or digest are not those of the manifest.
-    """
+    """The members of every file of a data set; raises as `require`, and ValueError if one is not as declared."""
     gathered = []
     for archive, path in zip(manifest.files, require(manifest, root), strict=True):
         contents = members(path)
@@ -416,17 +345,9 @@ def next_step(manifest: Manifest, path: Path) -> str:
 
 
 def check_labels(name: str, labels: "Tensor", classes: int, train: "Tensor", test: "Tensor", least: int = 0) -> None:
-    """Make sure that labels have classes and that nothing is trained and tested on.
+    """Raise ValueError if one of `labels`, (n,) int64, is not in `least`..`classes`-1, or a sample of both parts.
 
-    Args:
-        name: of the data set.
-        labels: (n,) int64.
-        classes: how many there are; some may have no sample.
-        train, test: (n,) bool.
-        least: the smallest label: -1 where samples may have none.
-
-    Raises:
-        ValueError: if a label is out of range, or a sample is in both parts.
+    The parts are (n,) bool; `least` is -1 where samples may have no label.
     """
     wrong = labels[(labels < least) | (labels >= classes)]
     if len(wrong):

@@ -18,11 +18,7 @@ def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a file, which shows damage in any of them.
-
-    Raises:
-        DAMAGED: if it is missing or damaged.
-    """
+    """All arrays of a file, which shows damage in any of them: `DAMAGED`, also if it is missing."""
     with open(path, "rb") as file, np.load(file) as stored:  # given a path, load would leave a damaged file open
         return {name: stored[name] for name in stored.files}
 

@@ -5,25 +5,19 @@
         <form>.jsonl            the index, written last
         <form>.parts/           a file per item, until then
 
-What is there is done: a preparation that was killed goes on with the items that have no part. A file whose size has
-changed is read again, and so are all others once they were joined; one whose contents alone change is not noticed,
-delete the folder to have all read again. NumPy alone.
+What is there is done: a preparation that was killed goes on with the items that have no part. Once joined, all files
+are read again if the size of one has changed; delete the folder where contents alone have. NumPy alone.
 """
 
 import contextlib
 import functools
 import glob
 import hashlib
-import io
 import json
-import logging
 import math
 import mmap
-import os
-import re
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,12 +34,11 @@ from repro.data.parallel import run_jobs
 LAYOUT = 3                    # raise when the files are written otherwise
 CHUNK = 16                    # items that a process makes before it reports
 SHOWN = 20                    # files named in a message
-HASHED = 2**32                # bytes of an array that is hashed whenever it is read; of a larger one the size counts
+HASHED = 2**32                # bytes of an array that is hashed whenever it is read
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)  # else no more than memory holds
 
 Record = dict[str, Any]
 Make = Callable[["Item"], tuple[Mapping[str, np.ndarray], Mapping[str, Any]]]
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -97,9 +90,7 @@ def folder_of(name: str, version: int, items: Iterable[Item]) -> Path:
 
 
 def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, workers: int) -> Arrays:
-    """Make the arrays of all items, or what of them is missing; files that could not be used are tried again.
-
-    Processes that ask at the same time wait for one another.
+    """Make the arrays of all items, or what of them is missing; processes that ask meanwhile wait.
 
     Args:
         path: of the arrays, without endings, in the folder that `folder_of` gives.
@@ -117,19 +108,17 @@ def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, work
     parts = path.with_suffix(".parts")
     with alone(path.with_suffix(".lock")):
         _remove_abandoned(path)
-        made = None
         with contextlib.suppress(FileNotFoundError, ValueError):  # not there, or damaged since
             made = read(path, items)
-        if made:
-            still_bad = {item.name: reason for item in items if item.name in made.bad and (reason := _try(item, make))}
-            if len(still_bad) == len(made.bad):
-                _refuse(still_bad, len(items), skip_bad)
+            if skip_bad or not made.bad:
                 shutil.rmtree(parts, ignore_errors=True)  # left by a kill after the index
                 return made
         parts.mkdir(exist_ok=True)
         places = [parts / f"{number:07d}-{item.entry.size}.npz" for number, item in enumerate(items)]
         bad = _make_missing(path, items, places, make, workers)
-        _refuse(bad, len(items), skip_bad)
+        if len(bad) == len(items) or (bad and not skip_bad):
+            rest = "or leave them out: --skip-bad --subset" if len(bad) < len(items) else "none of its files is usable"
+            raise ValueError("\n".join([*described("files cannot be used", bad), f"fetch them again, {rest}"]))
         _join(path, items, places, bad)
         shutil.rmtree(parts)
         return read(path, items)
@@ -138,22 +127,19 @@ def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, work
 def read(path: Path, items: Sequence[Item]) -> Arrays:
     """What `build` made of the same items.
 
-    Raises:
-        FileNotFoundError: if it was not made, or not to the end, or files have changed since.
-        ValueError: if a file of it is damaged.
+    FileNotFoundError if it was not made to the end or files have changed since, ValueError if a file is damaged.
     """
     index = path.with_suffix(".jsonl")
     lines = index.read_bytes().splitlines(keepends=True)
     try:
-        end = json.loads(lines[-1])
+        *records, end = map(json.loads, lines)
         if end["index"] != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
             raise ValueError("it has changed")
-        records = [json.loads(line) for line in lines[:-1]]
-        expected = [(item.name, item.entry.size) for item in items]
-        if [(record["name"], record["bytes"]) for record in records] != expected:
+        files = [(item.name, item.entry.size) for item in items]
+        if [(record["name"], record["bytes"]) for record in records] != files:
             raise FileNotFoundError(f"{index} is of files that have changed since")
-        arrays = {name: _mapped(_file(path, name), about) for name, about in end["arrays"].items()}
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+        arrays = {name: _mapped(_file(path, name), **about) for name, about in end["arrays"].items()}
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{index} or its arrays are damaged ({error})") from error
     return Arrays(records, arrays, {name: about["sha256"] for name, about in end["arrays"].items()})
 
@@ -164,31 +150,21 @@ def first_rows(records: Sequence[Record], array: str) -> np.ndarray:
 
 
 def described(what: str, reasons: Mapping[str, str]) -> list[str]:
-    """How many files there are reasons for, by kind, and the first of them; nothing if there are none."""
-    if not reasons:
-        return []
-    kinds = Counter(re.sub(r"\b\d[\d,.]*", "N", reason.partition(":")[0]) for reason in reasons.values())
-    counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(5))
+    """How many files there are reasons for, and the first of them; nothing if there are none."""
     shown = [f"  {name}: {reasons[name]}" for name in sorted(reasons)[:SHOWN]]
     rest = [f"  and {len(reasons) - SHOWN:,} more"] if len(reasons) > SHOWN else []
-    return [f"{len(reasons):,} {what} ({counts}):", *shown, *rest]
+    return [f"{len(reasons):,} {what}:", *shown, *rest] if reasons else []
 
 
 def made_once(path: Path, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The arrays of an `.npz`; if it is not there or damaged they are made first.
-
-    Processes that ask at the same time wait for the one that makes them. What killed ones left half-written goes.
-    """
+    """The arrays of an `.npz`; if it is not there or damaged they are made first, by one process at a time."""
     with contextlib.suppress(*npz.DAMAGED):
         return npz.read(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.with_name(f"{path.name}.lock")):
         _remove_abandoned(path)
-        try:
-            return npz.read(path)  # another process may have been first
-        except npz.DAMAGED as error:
-            if path.exists():
-                log.warning("%s is damaged (%s); making it again", path, error)
+        with contextlib.suppress(*npz.DAMAGED):
+            return npz.read(path)  # another process was first
         made = dict(make())
         write_atomically(path, lambda temporary: npz.write(temporary, made))
         return made
@@ -230,23 +206,6 @@ def make_parts(items: Sequence[tuple[Item, Path]], make: Make) -> tuple[int, dic
     return len(items), bad
 
 
-def _try(item: Item, make: Make) -> str | None:
-    """Why a file cannot be used, None if it can."""
-    try:
-        make(item)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def _refuse(bad: Mapping[str, str], count: int, skip_bad: bool) -> None:
-    """Raise ValueError if there are files that cannot be used, unless they may be left out and some are left."""
-    if len(bad) == count or (bad and not skip_bad):
-        text = "\n".join(described("files cannot be used", bad))
-        advice = "none of its files is usable" if len(bad) == count else "or leave them out: --skip-bad --subset"
-        raise ValueError(f"{text}\nfetch them again, {advice}".lstrip())
-
-
 def _join(path: Path, items: Sequence[Item], places: Sequence[Path], bad: Mapping[str, str]) -> None:
     """Write the arrays of all items, an item in memory at a time, and then the index."""
     parts = [place for item, place in zip(items, places, strict=True) if item.name not in bad]
@@ -255,34 +214,27 @@ def _join(path: Path, items: Sequence[Item], places: Sequence[Path], bad: Mappin
     usable = [record for record in records if not record["reason"]]
     arrays = {name: _join_array(_file(path, name), name, parts, int(first_rows(usable, name)[-1]))
               for name in usable[0]["rows"]}
-    lines = "".join(json.dumps(record) + "\n" for record in records).encode()
-    end = json.dumps({"arrays": arrays, "index": hashlib.sha256(lines).hexdigest()}) + "\n"
-    write_atomically(path.with_suffix(".jsonl"), lambda temporary: temporary.write_bytes(lines + end.encode()))
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    end = json.dumps({"arrays": arrays, "index": hashlib.sha256(lines.encode()).hexdigest()}) + "\n"
+    write_atomically(path.with_suffix(".jsonl"), lambda temporary: temporary.write_text(lines + end))
 
 
 def _join_array(path: Path, name: str, parts: Sequence[Path], rows: int) -> dict[str, Any]:
     """Write one array of all items; returns its type, its shape, and the hex sha256 of its contents."""
     digest, first = hashlib.sha256(), _stored(parts[0], name)
-    about = {"dtype": first.dtype.str, "shape": [rows, *first.shape[1:]]}
+    shape = (rows, *first.shape[1:])
 
     def write(temporary: Path) -> None:
+        header = {"descr": first.dtype.str, "fortran_order": False, "shape": shape}
         with open(temporary, "wb") as file:  # not mapped: there a full disk would end the process without a word
-            file.write(_header(about))
+            np.lib.format.write_array_header_1_0(file, header)
             for part in parts:
                 contents = _stored(part, name).tobytes()
                 digest.update(contents)
                 file.write(contents)
 
     write_atomically(path, write)
-    return about | {"sha256": digest.hexdigest()}
-
-
-def _header(about: Mapping[str, Any]) -> bytes:
-    """The beginning of the `.npy` file of an array."""
-    header = io.BytesIO()
-    described = {"descr": about["dtype"], "fortran_order": False, "shape": tuple(about["shape"])}
-    np.lib.format.write_array_header_1_0(header, described)
-    return header.getvalue()
+    return {"dtype": first.dtype.str, "shape": shape, "sha256": digest.hexdigest()}
 
 
 def _about(item: Item) -> Record:
@@ -298,22 +250,22 @@ def _file(path: Path, array: str) -> Path:
     return path.with_name(f"{path.name}.{array}.npy")
 
 
-def _mapped(path: Path, about: Mapping[str, Any]) -> np.ndarray:
+def _mapped(path: Path, dtype: str, shape: Sequence[int], sha256: str) -> np.ndarray:
     """The array of a file, mapped into memory, of which it takes none before it is read.
 
-    Raises:
-        ValueError: if it is not the array that was written.
+    ValueError if it is not the array that was written; of a large one the contents are not looked at.
     """
-    kind, count, header = np.dtype(about["dtype"]), math.prod(about["shape"]), _header(about)
-    size = count * kind.itemsize
     with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size != len(header) + size or file.read(len(header)) != header:
-            raise ValueError(f"{path} is not as it was written")
+        np.lib.format.read_magic(file)
+        header, size = np.lib.format.read_array_header_1_0(file), math.prod(shape) * np.dtype(dtype).itemsize
+        start = file.tell()
+        if header != (tuple(shape), False, np.dtype(dtype)):
+            raise ValueError(f"{path.name} is not as it was written")
         # Read, not mapped: all that is read through the map would stay in this process.
-        if size <= HASHED and about["sha256"] != hashlib.file_digest(file, "sha256").hexdigest():
+        if size <= HASHED and sha256 != hashlib.file_digest(file, "sha256").hexdigest():
             raise ValueError(f"the contents of {path.name} have changed")
         mapped = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE | NO_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-    return np.frombuffer(mapped, kind, count, len(header)).reshape(about["shape"])
+    return np.frombuffer(mapped, dtype, math.prod(shape), start).reshape(shape)
 
 
 def _remove_abandoned(path: Path) -> None:

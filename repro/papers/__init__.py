@@ -10,7 +10,6 @@ import functools
 import importlib
 import importlib.util
 import pkgutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,23 +101,20 @@ def discrepancies() -> "list[Discrepancy]":
 def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "Evidence":
     """What verdicts rest on: finished cells, and the logs in figures/.
 
-    A table's cells on a data set, by one preset, whose seeds cannot be averaged are no evidence; stderr says so.
-
     Args:
         dataset, preset, seeds: which cells, as for `repro.report.logs.stored`.
 
     Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do.
+        ValueError: if a parameter has a value that does not exist, naming those that do; or seeds cannot be averaged.
     """
     from repro.data import manifest
     from repro.report.evidence import Evidence
     from repro.report.logs import stored
-    from repro.table import standing, without_mixed
+    from repro.table import require_one_recipe, standing
 
     cells = standing(tables().values(), stored(dataset, preset=preset, seeds=seeds))
-    cells, left_out = without_mixed(tables().values(), cells)
-    for line in left_out:
-        print(f"repro: left out of the evidence: {line}", file=sys.stderr)
+    for table in tables().values():
+        require_one_recipe(cells[table.name], table.study)
     return Evidence(cells, manifest.project_root() / "figures")
 
 

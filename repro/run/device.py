@@ -20,11 +20,7 @@ SHARE_OF_A_GPU = 6 * 2**30  # bytes, of each process on it; half of them are the
 
 
 def resolve(device: str) -> torch.device:
-    """The torch device for "auto" (CUDA if there is one, else the CPU), "cpu" or "cuda".
-
-    Raises:
-        ValueError: if the name is another one, or "cuda" is asked for on a machine without it.
-    """
+    """The torch device for "auto" (CUDA if there is one, else the CPU), "cpu" or "cuda"; ValueError for others."""
     choose("device", device, ("auto", "cpu", "cuda"))
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("device='cuda' but torch finds no CUDA device here; use device='cpu' or 'auto'")
@@ -37,9 +33,8 @@ def fits(size: int, device: torch.device) -> bool:
     """Whether `size` bytes of data may live on the device: on CUDA in half of what is free; the rest is to train in."""
     if device.type != "cuda":
         return True
-    free, _ = torch.cuda.mem_get_info(device)
-    kept_by_torch = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return size <= (free + kept_by_torch) // 2
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # which torch holds
+    return size <= (torch.cuda.mem_get_info(device)[0] + unused) // 2
 
 
 def gpu_places(most: int) -> int:
@@ -71,11 +66,7 @@ def threads(count: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def full_precision() -> Iterator[None]:
-    """Let float32 be float32 in products of matrices and in cuDNN's convolutions and recurrent layers inside the block.
-
-    By default cuDNN rounds the factors of their products to TF32, ten bits of mantissa; an environment variable,
-    TORCH_ALLOW_TF32_CUBLAS_OVERRIDE, lets cuBLAS do so too.
-    """
+    """Let float32 be float32 in products of matrices and in cuDNN's layers inside the block, and not TF32."""
     before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     torch.backends.cudnn.allow_tf32 = False
     torch.set_float32_matmul_precision("highest")
@@ -88,10 +79,7 @@ def full_precision() -> Iterator[None]:
 
 @contextlib.contextmanager
 def process_group(device: torch.device) -> Iterator[None]:
-    """Join the other processes that `torchrun` has started, inside the block; without torchrun do nothing.
-
-    On CUDA every process takes the device of its own number.
-    """
+    """Join the other processes of `torchrun`, if any, inside the block; on CUDA each takes the device of its number."""
     if not distributed.is_available() or not distributed.is_torchelastic_launched():
         yield
         return
@@ -126,20 +114,14 @@ def from_first(make: Callable[[], Any]) -> Any:
 def precision_of(recipe: Recipe, device: torch.device) -> str:
     """What matrix products are computed in: "float32" or "bfloat16".
 
-    That is what the recipe asks for. Where it asks for nothing ("auto"), on a GPU what is usual for such networks, on a
-    CPU bfloat16 if it has instructions for it; imitated, it takes two to ten times as long as float32.
+    Where the recipe asks for nothing ("auto"), on a GPU what is usual for such networks, on a CPU bfloat16 if it has
+    instructions for it; imitated, it takes two to ten times as long as float32.
     """
     if recipe.precision != "auto":
         return recipe.precision
     if device.type == "cuda":
         return recipe.gpu_precision
     return "bfloat16" if has_bfloat16() else "float32"
-
-
-def precision_in_words(recipe: Recipe, device: torch.device) -> str:
-    """What matrix products are computed in where the recipe asks for nothing, and why."""
-    lacks = "" if device.type == "cuda" or has_bfloat16() else ": this processor has no instructions for bfloat16"
-    return f"matrix products in {precision_of(recipe, device)}{lacks}"
 
 
 def has_bfloat16() -> bool:
@@ -157,7 +139,9 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 
 def hardware(device: torch.device) -> dict[str, str | int]:
     """What a measured time depends on: device name, cores, versions."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
+    name = _from_proc("/proc/cpuinfo", "model name", platform.processor() or platform.machine())
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name(device)
     return {"device": name, "cores": cores(), "python": platform.python_version(), "torch": torch.__version__}
 
 
@@ -186,7 +170,7 @@ def peak_mb(device: torch.device) -> int:
     """The most memory in MiB since `begin`: what tensors took of a GPU, or this process; 0 where nobody tells."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated() // 2**20
-    return int(_told_by_linux("/proc/self/status", "VmHWM", "0 kB").split()[0]) // 2**10
+    return int(_from_proc("/proc/self/status", "VmHWM", "0 kB").split()[0]) // 2**10
 
 
 @functools.cache
@@ -202,14 +186,10 @@ def commit() -> str:
         return "unknown"
 
 
-def _processor() -> str:
-    return _told_by_linux("/proc/cpuinfo", "model name", platform.processor() or platform.machine())
-
-
-def _told_by_linux(path: str, name: str, otherwise: str) -> str:
-    """The value of a name in a file of /proc."""
+def _from_proc(path: str, name: str, default: str) -> str:
+    """The value of a name in a file of /proc, which Linux has."""
     try:
         with open(path) as lines:
             return next(line.split(":", 1)[1].strip() for line in lines if line.startswith(name))
     except (OSError, StopIteration):
-        return otherwise
+        return default

@@ -32,12 +32,7 @@ Train = Callable[[Run, tqdm], dict[str, Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Local:
-    """Worker processes of this machine; on CUDA they take turns with its GPUs, and each sees one.
-
-    Attributes:
-        workers: how many there are at most.
-        device: "cpu" or "cuda".
-    """
+    """So many worker processes of this machine; on CUDA they take turns with its GPUs, and each sees one."""
 
     workers: int
     device: str
@@ -57,11 +52,9 @@ class Local:
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """Workers of a dask cluster that see the same REPRO_RUNS and REPRO_DATA. dask is imported when it is used.
+    """Workers of a dask cluster, by the address of its scheduler, that see the same REPRO_RUNS and REPRO_DATA.
 
-    Attributes:
-        address: of its scheduler.
-        device: "cpu" or "cuda"; a cell on CUDA takes one unit of the resource "GPU".
+    A cell on CUDA takes one unit of the resource "GPU". dask is imported when it is used.
     """
 
     address: str
@@ -77,11 +70,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def started(self, most: int) -> Iterator[Executor]:
-        """The workers as they are; of a lost one the cluster gives the cell to another.
-
-        Raises:
-            OSError: if nobody answers at the address, or the scheduler is lost.
-        """
+        """The workers as they are; of a lost one the cluster gives the cell to another. OSError without a scheduler."""
         with self._connected() as client:
             if not client.nthreads():
                 tqdm.write(f"no worker has joined {self.address} yet", file=sys.stderr)
@@ -114,17 +103,15 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
         device: to train on.
 
     Raises:
-        ValueError: if a name is not one of these, `workers` neither a whole number of at least 1 nor an address, dask
-            is asked for and not installed, an engine other than "inline" in a process group, or several workers there
-            or with "inline".
+        ValueError: if the two are not of these, do not go together, or dask is asked for and not installed; in a
+            process group, which trains as one, for another engine than "inline".
     """
     choose("engine", engine, ("auto", "inline") if grouped() else ENGINES)
     if "://" in str(workers) and engine != "dask":
         raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
     if grouped() or engine == "inline":
         if workers != "auto" and parse_number("workers", workers, least=1) > 1:
-            alone = "under torchrun" if grouped() else "with engine 'inline'"
-            raise ValueError(f"workers={workers} are not started {alone}; leave them out, or choose engine 'local'")
+            raise ValueError(f"workers={workers} are not started by engine 'inline' or torchrun; leave them out")
         return None
     if engine == "dask" and (address := scheduler_address(workers)):
         return Cluster(address, device.type)
@@ -136,11 +123,7 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
 
 
 def scheduler_address(workers: str | int) -> str | None:
-    """The address of a scheduler, as it is given or as dask's configuration has it; None where there is none.
-
-    Raises:
-        ValueError: if dask.distributed is not installed, with the command that does it, or for half an address.
-    """
+    """The address of a scheduler, as it is given or as dask's configuration has it; None where there is none."""
     if importlib.util.find_spec("distributed") is None:
         raise ValueError("engine='dask' needs dask.distributed; install it with: pip install '.[cluster]'")
     if "://" in str(workers):
@@ -166,27 +149,22 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Local 
 
     Raises:
         NonFiniteLoss, ChildProcessError: as `complete`.
-        KeyboardInterrupt: having said how to go on.
     """
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and first():
         store.require_writable()
         what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
         tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
-    try:
-        complete(cells, train, store, pool)
-    except KeyboardInterrupt:
-        tqdm.write(f"asked for again, the table goes on from the last checkpoints in {store.root}", file=sys.stderr)
-        raise
+    complete(cells, train, store, pool)
 
 
 def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cluster | None) -> None:
-    """Bring every cell to its result; arguments as for `run_cells`.
+    """Bring every cell to its result without a word; arguments as for `run_cells`.
 
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
         ChildProcessError: the same where processes of the pool were lost or ended with an error, twice at the same
-            cell; what was lost once has been made up for.
+            cell.
     """
     failed: dict[str, Exception] = {}
 
@@ -211,7 +189,8 @@ def _train_here(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, 
     failed: dict[str, Exception] = {}
     runs = [store.run(cell) for cell in cells]
     bar = functools.partial(tqdm, disable=not first())
-    with _bar_of(runs, "cells", bar) as done, bar(unit="step", leave=False) as steps:
+    with bar(total=len(runs), desc="cells", unit="cell") as done, bar(unit="step", leave=False) as steps:
+        _show(done, runs)
         for run in runs:
             steps.set_description(f"{run.cell}")
             if error := _settle(run, functools.partial(train, run, steps)):
@@ -228,7 +207,7 @@ def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Clus
     failed: dict[str, Exception] = {}
     lost: set[str] = set()
     runs = [store.run(cell) for cell in cells]
-    with pool.started(len(cells)) as executor, _bar_of(runs, f"cells, {pool}") as bar:
+    with pool.started(len(cells)) as executor, tqdm(total=len(runs), desc=f"cells, {pool}", unit="cell") as bar:
 
         def submitted(cell: Cell) -> Future[Exception | None]:
             return executor.submit(train_in_worker, cell, train, store)
@@ -253,11 +232,8 @@ def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Clus
 def train_in_worker(cell: Cell, train: Train, store: Store) -> Exception | None:
     """What a worker does, which shows no progress: whoever started it does.
 
-    Returns:
-        The error of a cell that diverges, or of a disk that is full or may not be written: another try would end alike.
-
-    Raises:
-        ChildProcessError: for any other error.
+    Returns the error of a cell that diverges, or of a disk that is full or may not be written: another try would end
+    alike. Any other is raised as ChildProcessError.
     """
     try:
         with ONE_CELL, tqdm(disable=True) as steps:
@@ -289,18 +265,10 @@ def _settle(run: Run, train: Callable[[], dict[str, Any]]) -> NonFiniteLoss | No
     return None
 
 
-def _bar_of(runs: Sequence[Run], title: str, bar: Callable[..., tqdm] = tqdm) -> tqdm:
-    return bar(total=len(runs), desc=title, unit="cell", initial=_finished(runs))
-
-
 def _show(bar: tqdm, runs: Sequence[Run]) -> None:
-    bar.n = _finished(runs)  # adding differences would leave a residue of rounding to be seen
-    bar.refresh()
-
-
-def _finished(runs: Sequence[Run]) -> float:
     """Finished cells, and what is trained of the others, whoever does it."""
-    return round(sum(trained(run.folder) for run in runs), 2)
+    bar.n = round(sum(trained(run.folder) for run in runs), 2)  # differences would leave a residue of rounding
+    bar.refresh()
 
 
 def _named(cell: Cell, error: BaseException) -> Exception:

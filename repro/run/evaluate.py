@@ -21,11 +21,8 @@ def linear_probe(
 ) -> list[float]:
     """Test accuracy of a linear classifier after every epoch, in percent; the last entry is the one to report.
 
-    It is the exact mean over the test samples (the released taxonomy code averages batch means instead).
-
-    Args:
-        test_labels: (m,).
-        train_features, train_labels, test_features, settings: as for `linear_predictions`.
+    It is the exact mean over the test samples, with labels (m,) (the released taxonomy code averages batch means
+    instead). All else is as for `linear_predictions`.
     """
     predictions = linear_predictions(train_features, train_labels, test_features, **settings)
     return [percent(predicted == test_labels) for predicted in predictions]

@@ -24,21 +24,13 @@ def finished_cells(store: Store) -> DataFrame:
 
 
 def rows_of(cells: Sequence[Cell], store: Store) -> DataFrame:
-    """The rows of those of these cells that are finished, in their order, with the changes they say of themselves.
-
-    Raises:
-        ValueError: as `Store.run`, if a result is damaged.
-    """
+    """The rows of those of these cells that are finished, in their order; raises ValueError if a result is damaged."""
     done = [run for run in map(store.run, cells) if (run.folder / "result.json").exists()]
     return DataFrame([_row(run.cell.describe() | {"result": run.read()}) for run in done], columns=COLUMNS)
 
 
 def read_cells(path: Path) -> DataFrame:
-    """The exported cells of `path`, none if it does not exist.
-
-    Raises:
-        ValueError: if the file is damaged or has other columns than ours; with the line, if a value is none of ours.
-    """
+    """The exported cells of `path`, none if it does not exist; ValueError if it is damaged, naming the line."""
     if not path.exists():
         return DataFrame(columns=COLUMNS)
     try:
@@ -54,10 +46,7 @@ def read_cells(path: Path) -> DataFrame:
 
 
 def everything(finished: DataFrame | None = None) -> DataFrame:
-    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, of which `finished` are those if they are read.
-
-    Where the package is installed the former are two files: the one that comes with it and that of the current folder.
-    """
+    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, of which `finished` are those if they are read."""
     exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
     if manifest.checkout() is None:
         exported = merged(read_cells(manifest.shipped("figures") / "cells.csv"), exported)
@@ -65,10 +54,7 @@ def everything(finished: DataFrame | None = None) -> DataFrame:
 
 
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
-    """Both sets of cells, each key once, of the newest evaluation, of equal ones the one that finished last.
-
-    In a fixed order.
-    """
+    """Both sets of cells in a fixed order: of a key the newest evaluation, of equal ones the one that finished last."""
     cells = pd.concat([exported, finished], ignore_index=True)
     age = DataFrame({
         "evaluation": cells["metrics"].map(json.loads).map(evaluation_of),
@@ -87,13 +73,9 @@ def export(finished: DataFrame, path: Path) -> DataFrame:
 
 
 def whole_lines(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a CSV file, its header first, each with its number; of an empty file, an empty header.
+    """The lines of a CSV file, opened with `newline=""`, its header first, each with its number.
 
-    Args:
-        text: of the file, opened with `newline=""`.
-
-    Raises:
-        ValueError: if a line has more or fewer values than the header, or a quotation does not end.
+    ValueError if a line has more or fewer values than the header, or a quotation does not end.
     """
     reader = csv.reader(text, strict=True)
     try:
@@ -117,10 +99,8 @@ def _checked(line: int, row: list[str]) -> list[str]:
             continue
         try:
             value = parse_json(values[name])
-            if name == "metrics":
-                check_parts(value, dict.fromkeys(value, MEASURED))
-            if name == "cost":
-                check_parts(value, {"finished": str})
+            parts: dict[str, Any] = {"metrics": dict.fromkeys(value, MEASURED), "cost": {"finished": str}}
+            check_parts(value, parts.get(name, {}))
         except ValueError as error:
             raise ValueError(f"line {line}: {name}: {error}") from error
     return row
@@ -134,6 +114,6 @@ def _row(cell: dict[str, Any]) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"the cost of {cell['key']} is damaged ({error}); delete result.json there "
                          "and run the table again") from error
-    encoded = {"changes": cell["changes"], "recipe": cell["recipe"], "metrics": metrics, "cost": cost}
-    encoded = {name: json.dumps(value, sort_keys=True) for name, value in encoded.items()}
-    return {name: (cell | encoded | {"commit": cost["commit"]})[name] for name in COLUMNS}
+    texts = {"changes": cell["changes"], "recipe": cell["recipe"], "metrics": metrics, "cost": cost}
+    texts = {name: json.dumps(value, sort_keys=True) for name, value in texts.items()}
+    return {name: (cell | texts | {"commit": cost["commit"]})[name] for name in COLUMNS}

@@ -1,6 +1,5 @@
 """What finished cells leave in their folders: the state of their learner, and what was computed from it once."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,8 @@ from repro.run.store import Cell, Store
 
 
 def checkpoint(key: str, store: Store) -> dict[str, Any]:
-    """The state of a finished cell's learner.
-
-    Raises:
-        ValueError: if the key is that of no finished cell.
-        FileNotFoundError: if the cell's checkpoint is not there.
-    """
-    folder = store.folder(key, math.inf)
+    """The state of a finished cell's learner; ValueError if there is no such cell, FileNotFoundError if it has none."""
+    folder = store.folder(key)
     if not (folder / "result.json").exists():
         raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
                          "cells of figures/cells.csv have no weights here until `repro run` has trained them")
@@ -56,11 +50,7 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
 
 
 def read_table(path: Path) -> DataFrame:
-    """A file that `kept` has made.
-
-    Raises:
-        ValueError: if it is damaged; the message names it.
-    """
+    """A file that `kept` has made; ValueError names it if it is damaged."""
     try:
         return pd.read_csv(path)
     except ValueError as error:

@@ -13,11 +13,10 @@ from repro.run.device import autocast, precision_of
 
 
 def seeds(seed: int, count: int, of: str = "") -> list[int]:
-    """So many seeds of a cell's streams, spawned from its own: unlike numbers, so that no two streams are alike.
+    """`count` seeds of a cell's streams, spawned from its own, so that no two streams are alike.
 
     Args:
-        seed: of the cell.
-        count: how many.
+        seed, count: of the cell; how many.
         of: what they are for, where others have taken theirs: a subclass need not know how many its learner has.
     """
     return np.random.SeedSequence(seed, spawn_key=tuple(of.encode())).generate_state(count).tolist()
@@ -55,11 +54,10 @@ class ShuffledBatches:
         return index
 
     def get_state(self) -> Tensor:
-        """Where in the epoch it is; the generator has a state of its own."""
+        """Where in the epoch it is, to go on from by `set_state`; the generator has a state of its own."""
         return self.rest.clone()
 
     def set_state(self, state: Tensor) -> None:
-        """Go on from a state of `get_state`."""
         self.rest = state
 
 
@@ -117,7 +115,7 @@ class Learner(abc.ABC):
         return state | {name: getattr(self, name) for name in (*self.kept, "taken", "precision")}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state of `state_dict`, on a device of the same kind; raises as the two below."""
+        """Continue from a state of `state_dict`, on a device of the same kind; raises as `load_weights`."""
         self.load_weights(state)
         self.load_streams({name: state[name] for name in self.streams})
 
@@ -139,23 +137,13 @@ class Learner(abc.ABC):
         self.precision = state.get("precision", asked)
 
     def load_streams(self, states: Mapping[str, Any]) -> None:
-        """Set some streams, by name, to states that they had.
-
-        Raises:
-            ValueError: if a generator is of another kind of device.
-        """
+        """Set some streams, by name, to states that they had; RuntimeError if one is of another kind of device."""
         for name, state in states.items():
-            stream = getattr(self, name)
-            if isinstance(stream, torch.Generator) and state.numel() != stream.get_state().numel():
-                raise ValueError(
-                    f"the checkpoint is of a run on another kind of device than {stream.device.type}, whose random "
-                    "numbers differ; continue it there, or delete its folder"
-                )
-            stream.set_state(state)
+            getattr(self, name).set_state(state)
 
 
 def _moved(value: Any, device: torch.device) -> Any:
     """The value with all its tensors on the device."""
-    if isinstance(value, dict):
-        return {name: _moved(part, device) for name, part in value.items()}
+    if isinstance(value, dict):  # of the same kind, as an undisturbed run saves it
+        return type(value)((name, _moved(part, device)) for name, part in value.items())
     return value.to(device) if isinstance(value, Tensor) else value

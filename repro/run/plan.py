@@ -28,17 +28,8 @@ def plan(
 ) -> str:
     """Cells, steps, time and memory of each recipe of a table, and the time of all with the processes chosen, as text.
 
-    Nothing is kept: the steps are taken in a scratch folder, by the processes that would train.
-
-    Args:
-        cells: of the table.
-        learners: what is trained for a cell, one after the other.
-        store: where the cells are, finished, begun or not.
-        device, pool: to train with, see `repro.run.engine.run_cells`.
-
-    Raises:
-        NonFiniteLoss, ChildProcessError: as `complete`, if a recipe does not get through its first steps.
-        ValueError: in a process group, whose processes take all steps together.
+    Nothing is kept: the steps are taken in a scratch folder, by the processes that would train. `learners` are what is
+    trained for a cell, one after the other. Raises as `complete`, if a recipe does not get through its first steps.
     """
     if devices.grouped():
         raise ValueError("a plan is made by one process; leave out torchrun")
@@ -85,9 +76,8 @@ def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.dev
     """Take a few steps of everything that is trained for the run's cell, in the place of training it.
 
     Returns:
-        A result with nothing but a cost. Of that: steps, of the first learner, whose progress is logged; seconds, what
-        they will take; seconds_after, what those of the other learners will take; peak_mb, memory of the process, on
-        CUDA of the device, so far in this cell.
+        A result with nothing but a cost: steps and forecast seconds of the first learner, whose progress is logged;
+        seconds_after, of the others; peak_mb, memory of the process, on CUDA of the device, so far in this cell.
     """
     devices.begin(device)
     with devices.threads(run.cell.recipe.threads), devices.full_precision():

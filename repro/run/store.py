@@ -53,8 +53,8 @@ class Cell:
         dataset: name of the data set, with the part or copy it is.
         digest: hash of the prepared data.
         version: that of the training, raised when its results change.
-        evaluation: that of what is measured afterwards; a result of an earlier one is measured again from the
-            checkpoint. It stands with the result and not in the key, as nothing has to be trained again for it.
+        evaluation: that of what is measured afterwards; stands with the result and not in the key: a result of an
+            earlier one is measured again from the checkpoint, nothing is trained again.
         changes: the fields in which the recipe departs from its preset, as that was when it was made.
     """
 
@@ -81,18 +81,13 @@ class Cell:
     @property
     def label(self) -> str:
         """What people are told it is: what is trained, and what departs from the preset: "AE, layers=3"."""
-        method = getattr(self.recipe, self.recipe.named_by)
-        return ", ".join(filter(None, [method, in_words(self.changes)]))
+        return ", ".join(filter(None, [getattr(self.recipe, self.recipe.named_by), in_words(self.changes)]))
 
     def __str__(self) -> str:
         return f"{self.label}, seed {self.seed}"
 
     def require(self, digest: str) -> None:
-        """Make sure that the data at hand are those the cell was declared on.
-
-        Raises:
-            ValueError: if their digest is another one, because the files were exchanged in the meantime.
-        """
+        """Raise ValueError if the data at hand have another digest than those the cell was declared on."""
         if digest != self.digest:
             raise ValueError(
                 f"{self.dataset} has changed since this cell was asked for (digest {digest[:12]} instead of "
@@ -113,11 +108,7 @@ class Run:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """The stored result, None while the cell is not complete, or is to be evaluated again.
-
-        Raises:
-            ValueError: if `result.json` is damaged; the message names it.
-        """
+        """The stored result, None while the cell is not complete, or is to be evaluated again; raises as `read`."""
         if not (self.folder / "result.json").exists():
             return None
         result = self.read()
@@ -125,7 +116,7 @@ class Run:
         return None if outdated else result
 
     def read(self) -> dict[str, Any]:
-        """The stored result of a complete cell; raises as `result`, also where it is not complete."""
+        """The stored result of a complete cell; raises ValueError naming the file if it is damaged or not there."""
         return read_result(self.folder / "result.json")
 
     def begin(self) -> None:
@@ -133,11 +124,7 @@ class Run:
         write_json(self.folder / "recipe.json", self.cell.describe())
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Drop what only resuming needed, and write `result.json`, which completes the cell.
-
-        A cell that is evaluated again keeps what its training cost.
-        """
-        (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
+        """Write `result.json`, which completes the cell; one that is evaluated again keeps what its training cost."""
         path = self.folder / "result.json"
         if path.exists():
             result = result | {"cost": self.read()["cost"]}
@@ -178,11 +165,7 @@ class Store:
         self.root = Path(root)
 
     def require_writable(self) -> None:
-        """Make sure that runs can be written here, before anything is computed that would be lost. Creates nothing.
-
-        Raises:
-            OSError: naming the folder, the variable and the reason.
-        """
+        """Raise OSError, naming folder and variable, unless runs can be written here; creates nothing."""
         try:
             there = next(folder for folder in (self.root, *self.root.parents) if folder.exists())
             with tempfile.TemporaryFile(dir=there) as file:
@@ -199,40 +182,29 @@ class Store:
 
     def run(self, cell: Cell) -> Run:
         """The run of a cell."""
-        return Run(self.folder(cell.key, cell.evaluation), cell)
+        return Run(self.folder(cell.key), cell)
 
-    def folder(self, key: str, evaluation: float = 1) -> Path:
-        """Where a cell is.
+    def folder(self, key: str) -> Path:
+        """Where a cell is: of several folders, as the first edition has them, that of the newest result counts.
 
-        Args:
-            key: of the cell.
-            evaluation: that is wanted. Of several folders, as the first edition has them, it is that of the newest
-                result if this is as new, otherwise one with a checkpoint, from which it can be measured again.
+        Of equal ones one with a checkpoint, from which it can be measured again, then ours.
         """
         ours = self.root / "cells" / key
-        folders = sorted(self.root.glob(f"*/{key}"), key=ours.__ne__)  # of equal ones ours
+        folders = sorted(self.root.glob(f"*/{key}"), key=ours.__ne__)
         if len(folders) < 2:
             return next(iter(folders), ours)
 
-        def rank(folder: Path) -> tuple[int, bool, int, bool]:  # one that is half done comes last
-            result, checkpoint = folder / "result.json", (folder / "checkpoint.pt").exists()
-            measured = evaluation_of(read_result(result)) if result.exists() else 0
-            return measured if measured >= evaluation else 0, checkpoint and measured > 0, measured, checkpoint
+        def rank(folder: Path) -> tuple[int, bool]:
+            result = folder / "result.json"
+            return evaluation_of(read_result(result)) if result.exists() else 0, (folder / "checkpoint.pt").exists()
 
         return max(folders, key=rank)
 
     def finished(self) -> list[dict[str, Any]]:
-        """Description and result of every complete cell, ordered by key.
-
-        Raises:
-            ValueError: if a stored file is damaged or of another version that wrote other parts; the message names it.
-        """
-        keys = sorted({path.parent.name for path in self.root.glob("*/*/result.json")})
-        folders = [self.folder(key) for key in keys]
-        return [
-            read_description(folder / "recipe.json") | {"result": read_result(folder / "result.json")}
-            for folder in folders
-        ]
+        """Description and result of every complete cell, ordered by key; raises as `read_description`."""
+        folders = map(self.folder, sorted({path.parent.name for path in self.root.glob("*/*/result.json")}))
+        return [read_description(folder / "recipe.json") | {"result": read_result(folder / "result.json")}
+                for folder in folders]
 
 
 def evaluation_of(result: dict[str, Any]) -> int:
@@ -249,7 +221,7 @@ def trained(folder: Path) -> float:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LAST))
             last = parse_json(log.read().splitlines()[-1].decode())
         return min(1.0, max(0.0, last["step"] / last["of"]))
-    except (OSError, IndexError, ValueError, KeyError, TypeError, ZeroDivisionError):  # not begun, or being written
+    except (OSError, LookupError, ValueError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
 
 
@@ -271,11 +243,9 @@ def write_json(path: Path, value: Any) -> None:
 def read_description(path: Path) -> dict[str, Any]:
     """The content of a `recipe.json`, as `Cell.describe` gives it; `changes` is None where the first edition wrote it.
 
-    Raises:
-        ValueError: if the file is damaged, or lacks one of the parts, as that of another version may; the message
-            names it.
+    ValueError names the file if it is damaged or lacks one of the parts.
     """
-    def checked(description: dict[str, Any]) -> None:
+    def check(description: dict[str, Any]) -> None:
         study = FIRST_EDITION.get(str(description.get("table")))
         if "study" not in description and study:  # the first edition has `table` and `entry` in its place
             description["study"] = study
@@ -283,15 +253,12 @@ def read_description(path: Path) -> dict[str, Any]:
                 del description[name]
         check_parts(description, PARTS | ({"changes": dict} if "changes" in description else {}))
 
-    return {"changes": None} | _read(path, checked)
+    return {"changes": None} | _read(path, check)
 
 
 def read_result(path: Path) -> dict[str, Any]:
     """The content of a `result.json`: "cost", and otherwise numbers and texts; raises as `read_description`."""
-    def checked(result: dict[str, Any]) -> None:
-        check_parts(result, dict.fromkeys(result, MEASURED) | {"cost": dict})
-
-    return _read(path, checked)
+    return _read(path, lambda result: check_parts(result, dict.fromkeys(result, MEASURED) | {"cost": dict}))
 
 
 def _read(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
@@ -305,11 +272,7 @@ def _read(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]
 
 
 def parse_json(text: str) -> dict[str, Any]:
-    """The object that a text of ours holds.
-
-    Raises:
-        ValueError: if it is no JSON object, or a number in it is not finite or beyond 64 bits, which we never write.
-    """
+    """The object that a text of ours holds; ValueError if none, or a number in it not finite or beyond 64 bits."""
     try:
         value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number)
     except RecursionError as error:
@@ -331,8 +294,6 @@ def check_parts(values: Mapping[str, Any], parts: Mapping[str, type | tuple[type
 
 def _number(text: str) -> float | int:
     value = int(text) if text.removeprefix("-").isdecimal() else float(text)
-    if isinstance(value, int) and abs(value) >= 2**63:
-        raise ValueError(f"{reprlib.repr(text)} is too large")
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is not a finite number")
+    if not -(2**63) < value < 2**63 and (isinstance(value, int) or not math.isfinite(value)):
+        raise ValueError(f"{reprlib.repr(text)} is not a finite number of 64 bits")
     return value

@@ -46,7 +46,7 @@ def test_prepare_and_load(distribution):
     said = "\n".join(prepare.describe(made))
     assert "ucf101: 5 clips of 2 of the 2 classes; " in said
     assert "5 with pictures (32 x 24, 88 frames), 1 with sound (180 rows)" in said
-    assert "split1: 3 train / 2 test" in said and "4 clips are kept and odd (4 no sound):\n  v_a: no sound" in said
+    assert "split1: 3 train / 2 test" in said and "4 clips are kept and odd:\n  v_a: no sound" in said
 
 
 def test_the_training_part_of_a_split_alone_is_trained_with(distribution):
@@ -133,7 +133,7 @@ def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(distributi
     assert made.names.tolist() == ["v_b", "v_e"] and len(made.frames) == made.first_frame[-1] == 18 + 17
     assert sorted(made.reasons) == ["v_a", "v_c", "v_d"] and made.reasons["v_c"].startswith("truncated")
     said = "\n".join(prepare.describe(made))
-    assert "3 files are left out (2 damaged, or no AVI, MP4, Matroska, WAV or Ogg file (" in said
+    assert "3 files are left out:" in said
     assert_same(made, loaded(root, subset=True))
     with pytest.raises(ValueError, match="3 files cannot be used"):
         ready(root, subset=True)

@@ -1,7 +1,6 @@
-"""Lists of data sets, the manifests that declare these, and the table of exported results."""
+"""Lists of data sets, and the table of exported results."""
 
 import csv
-import dataclasses
 import functools
 import io
 import json
@@ -11,9 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
-from unittest import mock
-
-import yaml
 
 from repro import papers
 from repro.audiovisual import prepare, splits
@@ -27,7 +23,6 @@ from tests.campaigns.kinds import Kind, write
 from tests.helpers import made_up_cells
 from tests.helpers.made_clips import wav
 
-MANIFESTS = manifest.project_root() / "data_manifests"
 YOUTUBE = ("-aaaaaaaaaa", "bbbbbbbbbb0", "cccccccccc1", "dddddddddd2")
 CLASSES = {"Biking": ["v_a", "v_c", "v_e"], "Archery": ["v_b", "v_d"]}
 
@@ -172,50 +167,6 @@ def read_lists(texts: dict[str, bytes | str], folder: Path, name: str) -> None:
         assert not (parts["train"] & parts["test"]).any()
 
 
-def manifests() -> list[dict[str, Any]]:
-    """All committed ones, as text."""
-    return [path.read_bytes() for path in sorted(MANIFESTS.glob("*.yaml"))]
-
-
-def damage_manifest(contents: bytes, draw: Random) -> bytes:
-    """Other values, or another text."""
-    if draw.random() < 0.6:
-        tree = mutations.of_value(yaml.safe_load(contents), draw)
-        return yaml.safe_dump(tree, allow_unicode=True, sort_keys=False).encode()
-    return mutations.of_text(contents, draw)
-
-
-def read_manifest(contents: bytes, folder: Path) -> None:
-    """A declaration in the place of one that is committed."""
-    name = re.search(rb"^name: (\w+)", contents, re.MULTILINE)
-    name = name[1].decode() if name and (MANIFESTS / f"{name[1].decode()}.yaml").exists() else "ucla"
-    write(folder / "data_manifests" / f"{name}.yaml", contents)
-    with mock.patch.object(manifest, "project_root", lambda: folder):
-        found = dataclasses.asdict(manifest.load_manifest(name))
-    stated = yaml.safe_load(contents)
-    for key in ("name", "title", "access", "source", "licence"):
-        assert found[key] == stated[key] and type(stated[key]) is str and stated[key], key
-    for file, entry in zip(found["files"], stated["files"], strict=True):
-        assert _given(file) == _given(entry)
-        assert not Path(file["name"]).is_absolute() and ".." not in Path(file["name"]).parts, file["name"]
-        assert all(type(file[key]) is int and file[key] >= 0 for key in ("members", "bytes", "size")
-                   if file[key] is not None), file
-        assert all(type(file[key]) is str for key in ("digest", "folder", "url", "md5") if file[key] is not None), file
-    images = {key: tuple(value) if isinstance(value, list) else value
-              for key, value in _given(stated.get("images") or {}).items()}
-    assert _given(found["images"] or {}) == images and bool(images) == (stated.get("images") is not None)
-    assert list(found["splits"]) == list(stated["splits"])
-    for split, entry in zip(found["splits"].values(), stated["splits"].values(), strict=True):
-        assert _given(split) == _given(entry)
-        for counts in (split["expect"], split["kept"]):
-            assert all(value is None or (type(value) is int and value >= 0) for value in counts.values()), counts
-
-
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    """What is not left out."""
-    return {key: value for key, value in values.items() if value is not None and value != {}}
-
-
 @functools.cache
 def cells() -> list[bytes]:
     """Exported results of the three modalities."""
@@ -269,5 +220,4 @@ KINDS = {
     "csv of audioset": _listed("audioset"),
     "csv of results": Kind(cells, mutations.of_text, read_cells, ["cells.csv"]),
     "csv of a log": Kind(log_files, mutations.of_text, read_log, ["log.csv"]),
-    "manifest yaml": Kind(manifests, damage_manifest, read_manifest, [".yaml"]),
 }

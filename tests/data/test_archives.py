@@ -109,7 +109,7 @@ def test_files_above_the_limit_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "LARGEST", 1000)
     assert sum(len(entry.read()) for entry in archives.entries(packed)) == 1200  # one by one
     for path in (packed, folder):
-        with pytest.raises(ValueError, match=f"{path} unpacks to 1,200 bytes, at most 1,000 are read"):
+        with pytest.raises(ValueError, match=f"{path} has 1,200 bytes, at most 1,000 are read"):
             archives.members(path)
     monkeypatch.setattr(archives, "LARGEST", 599)
     for path in (packed, folder, tar):

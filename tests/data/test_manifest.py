@@ -89,30 +89,19 @@ def test_what_images_are(project):
     assert project(declared()).images is None
 
 
-SPLIT = {"train": {}, "test": {}, "expect": {}}
-
-
 @pytest.mark.parametrize(("change", "message"), [
-    ({"licens": "MIT"}, "field='licens' is not one of: .*did you mean 'licence'"),
+    ({"licens": "MIT"}, "unexpected keyword argument 'licens'"),
     ({"access": "free"}, "access='free' is not one of: automatic, form, derived, bundled"),
     ({"name": "stuff"}, "name is 'stuff', the file's own is 'things'"),
-    ({"title": None}, "title is None, expected str"), ({"title": " "}, "title is ' ', expected str"),
-    ({"licence": 3}, "licence is 3, expected str"), ({"files": None}, "files is None, expected tuple"),
-    ({"files": ["box/things.zip"]}, "files is 'box/things.zip', expected Archive"),
-    ({"files": [{"members": 3, "bytes": 3, "digest": "0"}]}, "files: missing name; the fields are name, members"),
-    ({"files": [{"name": "a.zip", "members": "3"}]}, "files: members is '3', expected int"),
-    ({"files": [{"name": "a.zip", "bytes": True}]}, "bytes is True, expected"),
-    ({"files": [{"name": "a.zip", "size": -1}]}, "size is -1, expected .* not empty or negative"),
-    ({"files": [{"name": "a.zip", "bytes": float("inf")}]}, "bytes is inf, expected"),
+    ({"files": None}, "NoneType"), ({"files": ["box/things.zip"]}, "must be a mapping"),
+    ({"files": [{"members": 3, "bytes": 3, "digest": "0"}]}, "Archive.* missing 1 required .*'name'"),
     ({"files": [{"name": "../a.zip"}]}, "'../a.zip' leads out of the data root; name a place below it"),
     ({"files": [{"name": "a.zip", "folder": "/etc"}]}, "'/etc' leads out of the data root"),
     ({"files": [{"name": "a.zip", "url": "http://a.org/a.zip", "md5": "0"}]}, "fetched over https:// and have an md5"),
     ({"files": [{"name": "a.zip", "url": "https://a.org/a.zip"}]}, "fetched over https:// and have an md5"),
-    ({"splits": [1]}, r"splits is \[1\], expected"), ({"splits": {"only": None}}, "splits: only is None, expected"),
-    ({"splits": {"only": {**SPLIT, "expects": {}}}}, "splits: only: field='expects' is not one of"),
-    ({"splits": {"only": SPLIT | {"train": {"views": 1}}}}, "only: train: views is 1, expected list"),
-    ({"splits": {"only": SPLIT | {"expect": {"train": "2"}}}}, "only: expect: train is '2', expected int"),
-    ({"images": 3}, "images is 3, expected Images"), ({"images": {}}, "images: missing classes, mean, deviation"),
+    ({"splits": [1]}, "'list' object has no"), ({"splits": {"only": None}}, "must be a mapping"),
+    ({"splits": {"only": {"train": {}, "test": {}, "expects": {}}}}, "Split.* unexpected keyword argument 'expects'"),
+    ({"images": 3}, "'int' object"), ({"images": {"size": 3}}, "Images.* missing 4 required"),
 ])
 def test_what_a_manifest_may_not_say_is_named(project, change, message):
     with pytest.raises(ValueError, match=rf"things\.yaml: (?s:.*){message}"):
@@ -120,30 +109,12 @@ def test_what_a_manifest_may_not_say_is_named(project, change, message):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"side": 32}, "images: field='side' is not one of: classes, mean, "),
-    ({"source": "left out"}, "images: missing source; the fields are classes, mean"),
-    ({"size": "32"}, "size is '32', expected"), ({"size": 0}, "size should be at least 1"),
-    ({"classes": 0}, "classes and size should be at least 1"), ({"classes": []}, "classes and size should be at least"),
-    ({"classes": [0, 1]}, "classes is 0, expected str"), ({"classes": True}, "classes is True, expected"),
-    ({"classes": ["cat", "cat"]}, "no class be there twice"), ({"mean": 0.5}, "mean is 0.5, expected"),
-    ({"mean": [0.5, 0.5]}, r"images\.mean is \(0.5, 0.5\), expected three numbers"),
-    ({"mean": [0.5, 0.5, 127]}, "blue, up to 1"), ({"mean": [0.5, -0.5, 0]}, "mean is -0.5, expected"),
-    ({"mean": [0.5, float("nan"), 0]}, "mean is nan, expected"), ({"mean": [0.5, True, 0]}, "mean is True, expected"),
-    ({"deviation": [0.5, 0, 0.5]}, "deviations above 0"), ({"reader": ""}, "reader is '', expected"),
-    ({"reader": "left out"}, "size and reader go together"), ({"size": "left out"}, "size and reader go together"),
-])
-def test_images_of_impossible_kinds_are_named(project, change, message):
-    with pytest.raises(ValueError, match=rf"things\.yaml: .*{message}"):
-        project(of_images(**change))
-
-
-@pytest.mark.parametrize(("change", "message"), [
-    ({"files": []}, "files are 0; images of one size lie in one archive or folder"),
+    ({"files": []}, "files are 0; images of one size have a reader and lie in one archive"),
     ({"images": {name: value for name, value in IMAGES.items() if name not in ("size", "reader")}},
      "files are 1; images .* of various sizes in two folders, train and val"),
-    ({"access": "bundled"}, "files are 1; images .* those that come with the package in none"),
-    ({"splits": {}}, "splits are none; images have one"),
-    ({"splits": {"one": SPLIT | {"expect": {"train": 2, "test": None}}}}, "declare how many images"),
+    ({"images": {name: value for name, value in IMAGES.items() if name != "reader"}}, "of one size have a reader"),
+    ({"access": "bundled"}, "files are 1; images .* bundled ones in none"), ({"splits": {}}, "images have one split"),
+    ({"splits": {"one": {"train": {}, "test": {}, "expect": {"train": 2, "test": None}}}}, "the numbers for train and"),
 ])
 def test_images_without_what_goes_with_them_are_refused(project, change, message):
     with pytest.raises(ValueError, match=message):

@@ -120,7 +120,7 @@ DAMAGES = {
     "11 values, expected 12": lambda text: text.rpartition(",")[0] + "\n",
     "13 values": lambda text: text.rstrip("\n") + ",more\n",
     "version='one' should be a whole number": lambda text: text.replace(",d1,1,", ",d1,one,"),
-    "metrics: NaN is not a finite number": lambda text: text.replace("50.0", "NaN"),
+    "metrics: 'NaN' is not a finite number": lambda text: text.replace("50.0", "NaN"),
     "metrics: linear is None": lambda text: text.replace("50.0", "null"),
     "metrics: Extra data": lambda text: text.replace("50.0", "50.0}"),
     "cost: it lacks finished": lambda text: text.replace("finished", "ended"),

@@ -59,7 +59,7 @@ def test_what_is_kept_of_another_version_is_computed_again(tmp_path, monkeypatch
 def test_the_state_of_a_cell_is_in_whichever_of_its_folders_has_one(store):
     with pytest.raises(ValueError, match=f"key='{CELL.key}' is not that of a finished cell in .*; see `repro results"):
         checkpoint(CELL.key, store)
-    first_edition(store, CELL, "taxonomy", {"linear": 51.0, "evaluation": 2})
+    first_edition(store, CELL, "taxonomy", {"linear": 51.0})
     with pytest.raises(FileNotFoundError, match="has no sound checkpoint; delete that folder and run the table again"):
         checkpoint(CELL.key, store)
     save_checkpoint(first_edition(store, CELL, "encoder_collapse", {"linear": 50.0}), {"learner": {"weight": 3}})

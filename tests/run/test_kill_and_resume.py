@@ -16,7 +16,7 @@ from repro.run.fit import load_checkpoint
 
 # Brings cells to their results as a table would, with a checkpoint after every report, on small data of its own. All
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways, the third
-# prints and diverges, the fourth kills its process. Each process of the nursery trains cells by seed with a number of
+# prints and kills its process. Each process of the nursery trains cells by seed with a number of
 # workers and writes its table as JSON, after what it says. Instead of the number there may be the address of a dask
 # scheduler, which another process is ("scheduler"), and others its workers ("worker", its address); they write down
 # their own. A file "hold" in the folder keeps cells from being trained.
@@ -40,8 +40,7 @@ EPOCHS = int(os.environ["EPOCHS"])
 SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
          "epochs": EPOCHS, "probe_epochs": 3, "probe_batch": 16, "threads": 1}
 OTHER = {"select": "best_on_test", "select_every": 2, "head": "mlp", "ema_head_twice": True, "precision": "bfloat16"}
-BAD = {"learning_rate": 1e30}
-RECIPES = [paper("synthetic", "AE+CE+AD+CD", **SMALL | changes) for changes in ({}, OTHER, BAD, {})]
+RECIPES = [paper("synthetic", "AE+CE+AD+CD", **SMALL | changes) for changes in ({}, OTHER, {})]
 
 
 @functools.cache
@@ -73,7 +72,6 @@ def train_and_remember(run, progress):
     remember(f"trains {run.cell.seed}")
     if run.cell.seed == 2:
         print("words " * 50_000)  # more than a pipe holds
-    if run.cell.seed == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
         time.sleep(0.001)
@@ -228,7 +226,7 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
         assert table[str(seed)] == cell["result"]["linear"]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
     draw = random.Random(seed)
     lines = sorted([EPOCHS, *draw.sample(range(1, 2 * EPOCHS - 10), 3)])  # at EPOCHS the first cell is nearly complete
@@ -255,34 +253,18 @@ def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
     assert said == [] and "damaged" not in "".join(path.read_text() for path in tmp_path.glob("*.err")), message
 
 
-def test_ten_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery, undisturbed):
+def test_four_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery, undisturbed):
     (tmp_path / "hold").touch()
-    asking = [nursery.start(tmp_path, "01") for _ in range(10)]
-    until(lambda: sum(map(bool, (waited(tmp_path, pid) for pid in asking))) == 8)
+    asking = [nursery.start(tmp_path, "01") for _ in range(4)]
+    until(lambda: sum(map(bool, (waited(tmp_path, pid) for pid in asking))) == 2)
     (tmp_path / "hold").unlink()
     ended = {pid: nursery.end(tmp_path, pid) for pid in asking}
-    assert [table for _, table in ended.values()] == [undisturbed[1]] * 10
+    assert [table for _, table in ended.values()] == [undisturbed[1]] * 4
     assert_same(outcome(tmp_path), undisturbed[0], "shared")
     assert len(set(events(tmp_path, "trains"))) == len(events(tmp_path, "trains")) == 2
     assert events(tmp_path, "resumes") == []
     said = [line for lines, _ in ended.values() for line in lines]
     assert all(", select=last, seed 0, in " in line or ", select=best_on_test, " in line for line in said)
-
-
-def test_a_process_says_for_whom_it_waits_and_takes_over_when_that_one_is_killed(tmp_path, nursery, undisturbed):
-    cells, expected = only_first(undisturbed)
-    one = nursery.start(tmp_path, "0")
-    until(lambda: progress_lines(tmp_path) >= EPOCHS // 2)
-    os.kill(one, signal.SIGSTOP)  # so that it cannot finish before it is killed
-    two = nursery.start(tmp_path, "0")
-    until(lambda: waited(tmp_path, two))
-    nursery.kill(one)
-    (waiting,), table = nursery.end(tmp_path, two)
-    assert waiting.startswith(f"waiting for process {one} on ")
-    assert table == expected
-    assert_same(outcome(tmp_path), cells, "taken over")
-    assert events(tmp_path, "trains") == [one, two]
-    assert events(tmp_path, "resumes") == [two]
 
 
 def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_up_for(tmp_path, nursery, undisturbed):
@@ -311,7 +293,7 @@ def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_u
     assert len(events(tmp_path, "resumes")) == 3 and len(events(tmp_path, "trains")) == 5
 
 
-def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery, undisturbed):
+def test_ctrl_c_stops_within_two_seconds_and_the_table_goes_on(tmp_path, nursery, undisturbed):
     pid = nursery.start(tmp_path, "01", 2)
     until(lambda: half_done(tmp_path))
     trainers = events(tmp_path, "trains")
@@ -320,48 +302,33 @@ def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path, nursery
     nursery.status(pid)
     assert time.monotonic() - began < 2 and not any(map(is_alive, trainers))
     errors = (tmp_path / f"{pid}.err").read_text()
-    assert f"asked for again, the table goes on from the last checkpoints in {tmp_path}\n" in errors
     assert errors.count("Traceback") == 1 and errors.endswith("KeyboardInterrupt\n")  # here no command catches it
     assert nursery.end(tmp_path, nursery.start(tmp_path, "01"))[1] == undisturbed[1]
     assert_same(outcome(tmp_path), undisturbed[0], "after Ctrl-C")
     assert events(tmp_path, "resumes")
 
 
-@pytest.mark.parametrize("seconds", [0.01, 0.3])
-def test_ctrl_c_given_twice_leaves_no_worker_behind(tmp_path, nursery, seconds):
+def test_ctrl_c_given_twice_leaves_no_worker_behind(tmp_path, nursery):
     (tmp_path / "hold").touch()
     pid = nursery.start(tmp_path, "01", 2)
     until(lambda: len(events(tmp_path, "trains")) == 2)
     os.kill(pid, signal.SIGINT)
-    time.sleep(seconds)
+    time.sleep(0.05)
     os.kill(pid, signal.SIGINT)  # it has a status to ask for, even if it has ended
     until(lambda: not is_alive(pid) and not any(map(is_alive, events(tmp_path, "trains"))), seconds=3)
     nursery.status(pid)
 
 
-def test_a_cell_that_diverges_in_a_worker_is_named_once(tmp_path, nursery, undisturbed):
-    pid = nursery.start(tmp_path, "20", 2)
-    until(lambda: not is_alive(pid))
-    assert nursery.status(pid) == 1
-    errors = (tmp_path / f"{pid}.err").read_text()
-    assert "Fatal Python error" not in errors
-    (failed,) = [line for line in errors.splitlines() if "select=last, seed 2: " in line]
-    assert failed.startswith("  AE+CE+AD+CD, select=last, seed 2: AE is nan at step ")
-    assert "NonFiniteLoss: 1 of 2 cells failed, the others are done:\n" in errors
-    assert pid not in events(tmp_path, "trains")  # the workers told what happened
-    assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that diverges")
-
-
 def test_a_cell_that_kills_its_process_is_tried_twice_and_named_while_the_others_are_done(
     tmp_path, nursery, undisturbed
 ):
-    pid = nursery.start(tmp_path, "30", 2)
+    pid = nursery.start(tmp_path, "20", 2)
     assert nursery.status(pid) == 1
     errors = (tmp_path / f"{pid}.err").read_text()
-    assert ("ChildProcessError: 1 of 2 cells failed, the others are done:\n  AE+CE+AD+CD, select=last, seed 3: its "
+    assert ("ChildProcessError: 1 of 2 cells failed, the others are done:\n  AE+CE+AD+CD, select=last, seed 2: its "
             "process was lost (perhaps for want of memory, unless it says why above) (tried twice)\n") in errors
-    assert pid not in events(tmp_path, "trains")
-    assert (tmp_path / "events.txt").read_text().count(" trains 3\n") == 2
+    assert "Fatal Python error" not in errors and pid not in events(tmp_path, "trains")
+    assert (tmp_path / "events.txt").read_text().count(" trains 2\n") == 2
     assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that kills its process")
 
 

@@ -43,29 +43,10 @@ def test_a_run_is_complete_once_its_result_exists(store):
     assert run.folder == store.root / "cells" / CELL.key and not run.folder.exists() and run.result is None
     with run.claim() as claimed:
         assert claimed and run.result is None
-        for name in ("checkpoint.pt", "checkpoint.previous.pt"):
-            (run.folder / name).touch()
+        (run.folder / "checkpoint.pt").touch()
         run.finish(RESULT)
     assert run.result == RESULT | {"evaluation": 1}
-    assert (run.folder / "checkpoint.pt").exists() and not (run.folder / "checkpoint.previous.pt").exists()
-
-
-def test_a_kill_at_the_end_leaves_nothing_that_only_resuming_needed(store, monkeypatch):
-    run, replace = store.run(CELL), os.replace
-    run.folder.mkdir(parents=True)
-    (run.folder / "checkpoint.previous.pt").touch()
-
-    def killed(source, target):
-        replace(source, target)
-        if target.name == "result.json":
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "replace", killed)
-        with pytest.raises(KeyboardInterrupt):
-            run.finish(RESULT)
-    assert store.finished()[0]["result"] == RESULT | {"evaluation": 1}
-    assert not (run.folder / "checkpoint.previous.pt").exists()
+    assert (run.folder / "checkpoint.pt").exists()
 
 
 def test_recipe_json_gives_back_the_cell(store):
@@ -115,8 +96,9 @@ def finished(store):
 
 @pytest.mark.parametrize(("content", "message"), [
     ("", ""), ("{", ""), ("\x00" * 20, ""), (b"\xff\xfe\x80" * 9, ""), ("[]", "it holds a list"),
-    ('{"linear": NaN}', "NaN is not a finite number"), ('{"linear": 1e999}', "1e999 is not a finite number"),
-    ('{"linear": -Infinity}', "-Infinity is not a finite number"), (f'{{"linear": -{"9" * 400}}}', "is too large"),
+    ('{"linear": NaN}', "NaN' is not a finite number"), ('{"linear": 1e999}', "1e999' is not a finite number"),
+    ('{"linear": -Infinity}', "-Infinity' is not a finite number"),
+    (f'{{"linear": -{"9" * 400}}}', "is not a finite number of 64 bits"),
     (f'{{"linear": {"9" * 5000}}}', "integer string conversion"), ("[" * 100_000, "it is nested too deeply"),
     *((f'{{"cost": {{}}, "linear": {value}}}', "linear is ") for value in ("null", "true", "[50.0]")),
     ('{"cost": 3}', "cost is 3"), ('{"linear": 1.0}', "it lacks cost"),
@@ -173,24 +155,22 @@ def test_whether_the_folder_can_be_written_is_found_out_without_leaving_anything
     store.require_writable()
     assert not store.root.exists()
     store.root.mkdir()
-    store.require_usable()
+    store.require_writable()
     assert list(store.root.iterdir()) == []
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.ENOSPC])
-def test_a_folder_that_cannot_be_written_is_named_unless_there_are_finished_cells_to_read(store, monkeypatch, code):
+def test_a_folder_that_cannot_be_written_is_named(store, monkeypatch, code):
     def refuse(**_):
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     with pytest.raises(OSError) as raised:
-        store.require_usable()
+        store.require_writable()
     message = str(raised.value)
     assert message.startswith(f"{store.root}, ") and os.strerror(code) in message and "REPRO_RUNS" in message
     store.run(CELL).finish(RESULT)
     store.require_usable()
-    with pytest.raises(OSError):
-        store.require_writable()
 
 
 # first edition
@@ -213,18 +193,18 @@ def test_a_cell_of_the_first_edition_is_read_and_trained_on_where_it_is(store):
     assert store.finished()[0]["changes"] == {} and not (store.root / "cells").exists()
 
 
-# Of two folders (evaluation of the result, whether there is a checkpoint) the one that counts where `wanted` is asked
-# for, and whether its result does: half a training is (0, True), one just begun (0, False).
+# Of two folders (evaluation of the result, whether there is a checkpoint) the one that counts, and whether its result
+# does where `wanted` is asked for: half a training is (0, True), one just begun (0, False).
 @pytest.mark.parametrize(("folders", "wanted", "counts", "complete"), [
     ([(1, True), (2, False)], 2, 1, True), ([(1, True), (2, False)], 1, 1, True),
-    ([(2, False), (1, True)], 3, 1, False), ([(2, True), (1, True)], 3, 0, False),
+    ([(2, False), (1, True)], 3, 0, True), ([(2, True), (1, True)], 3, 0, False),
     ([(1, False), (2, False)], 3, 1, True),  # nothing to measure again
     ([(1, False), (1, True)], 1, 1, True), ([(0, True), (0, False)], 1, 0, False),
     ([(0, True), (1, False)], 2, 1, True),   # what is finished is not trained again
     ([(0, True), (1, True)], 2, 1, False),
 ], ids=str)
 @pytest.mark.parametrize("places", [("taxonomy", "encoder_collapse"), ("encoder_collapse", "cells")], ids=str)
-def test_of_several_folders_the_newest_evaluation_or_the_checkpoint_counts(
+def test_of_several_folders_the_newest_evaluation_counts_and_of_equal_ones_the_checkpoint(
     store, places, folders, wanted, counts, complete
 ):
     for place, (evaluation, checkpoint) in zip(places, folders, strict=True):

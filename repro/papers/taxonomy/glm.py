@@ -305,7 +305,7 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
         dataset: label of their data set.
 
     Raises:
-        MixedSeeds: if seeds of one objective are of several recipes or data; the message names them.
+        ValueError: if seeds of one objective are of several recipes or data; the message names them.
     """
     usual = ~cells["departures"].map(bool) & ~cells["setting"].map(bool) & cells["objectives"].isin(METHODS)
     cells = cells[usual & (cells["dataset"] == dataset)]
