@@ -145,6 +145,12 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
         ("category_difficulty", {"method": "smoco,scratch"}, "are of scratch, smoco, one should be of xmoco or cmacc"),
         ("negative_instances", {"method": "xmoco"}, "which are of xmoco, one should be of cmacc"),
         ("negative_instances", {"variant": "unit_length"}, "changes nothing of cmacc; leave it out$"),
+        ("glm", {"rows": "nine"}, "rows='nine' is not one of: all, unmixed"),
+        ("glm", {"model": "anova"}, "model='anova' is not one of: OLS, GLM"),
+        ("glm", {"intercept": "false"}, "intercept='false' is not one of: True, False"),
+        ("glm", {"column": "NTU"}, "column='NTU' is not one of: auto, UCLA"),
+        ("claims", {"verdict": "true"}, "verdict='true' is not one of: all, holds, fails, undecided, not run, "),
+        ("claims", {"paper": "MoCo"}, "paper='MoCo' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),
     ],
 )
 def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_path, monkeypatch):
