@@ -163,20 +163,3 @@ def test_what_is_no_jpeg_or_png_file_reaches_no_other_decoder(tmp_path, kind):
     Image.new("RGB", (8, 8)).save(picture, kind)
     with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture \(cannot identify image file"):
         read_rgb(io.BytesIO(picture.getvalue()), "x.png")
-
-
-@pytest.mark.parametrize("shorter", [0, 1], ids=["whole", "without the last byte of zlib's own checksum"])
-def test_a_flipped_bit_in_a_png_file_is_noticed(shorter):
-    picture = io.BytesIO()
-    noise = np.random.default_rng(0).integers(0, 256, (9, 9, 3), dtype=np.uint8)
-    Image.fromarray(noise).save(picture, "png")
-    whole = picture.getvalue()
-    start = whole.index(b"IDAT") + 4
-    end = start + int.from_bytes(whole[start - 8 : start - 4], "big")
-    np.testing.assert_array_equal(np.asarray(read_rgb(io.BytesIO(whole), "x.png")), noise)
-    for place in range(start, end):
-        damaged = bytearray(whole)
-        damaged[place] ^= 1
-        damaged[start - 5] -= shorter  # the last byte of the part's length
-        with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture"):
-            read_rgb(io.BytesIO(damaged), "x.png")

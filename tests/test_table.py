@@ -19,7 +19,6 @@ from repro.table import (
     AS_PRESET,
     MixedSeeds,
     Table,
-    by_preset,
     draw,
     find,
     finished,
@@ -79,20 +78,6 @@ def test_auto_is_the_papers_recipe_on_real_data(dataset, preset, resolved):
     cell, _ = METHODS.cells(dataset, preset=preset)
     assert cell.preset == resolved and cell.dataset == (dataset or "synthetic") and cell.changes == {}
     assert cell.recipe == TOY.presets[resolved](dataset or "synthetic", "plain")
-
-
-@pytest.mark.parametrize(("dataset", "preset", "expected"), [
-    ("ucla", "paper", [(1.0, 5, 2), (2.0, 5, 2)]), ("synthetic", "paper", [(1.0, 4, 2), (2.0, 4, 2)]),
-    ("ucla", "quick", [(3.0, 5, 2)]), ("ucla", "smoke", [(3.0, 5, 7)]),
-])
-def test_values_may_differ_by_preset_and_data_set(dataset, preset, expected):
-    varying = table({
-        "method": "heavy", "weight": by_preset(paper=(1.0, 2.0), quick=3.0),
-        "power": by_preset(paper=2, quick=2, smoke=7),
-        "depth": lambda preset, dataset: 5 if dataset == "ucla" else 4,
-    })
-    recipes = varying.recipes(dataset, preset)
-    assert [(recipe.weight, recipe.depth, recipe.power) for recipe in recipes] == expected
 
 
 def test_rows_may_be_called_something_and_leave_a_field_to_the_preset():
@@ -184,25 +169,12 @@ def test_a_variant_is_a_bundle_of_fields_for_those_who_use_them():
     assert cell.changes == {"noise": "frozen"} and cell.label == "both, noise=frozen"
 
 
-def test_a_variant_of_fields_that_are_a_rows_own_is_not_offered():
-    assert METHODS.recipes("ucla", "paper", "deep")[0] == paper("ucla", "plain", depth=9)
-    with pytest.raises(ValueError, match="variant='deep' is not one of: none, frozen, light"):
-        SWEEP.cells("ucla", variant="deep")
-    with pytest.raises(ValueError, match=r"variant='light' is not one of: none, frozen$"):
-        CALLED.cells("ucla", variant="light")
-
-
 @pytest.mark.parametrize(("variant", "asked", "users"), [
     ("light", {"method": "plain"}, "plain; heavy, both use it"), ("frozen", {}, "plain, heavy; both use it"),
 ])
 def test_a_variant_that_changes_no_recipe_is_refused(variant, asked, users):
     with pytest.raises(ValueError, match=f"^variant='{variant}' changes nothing of {users}: leave it out, or choose"):
         METHODS.cells("ucla", variant=variant, **asked)
-
-
-def test_a_variant_whose_values_stand_already_is_to_be_left_out():
-    with pytest.raises(ValueError, match=r"^variant='deep' changes nothing of plain, heavy; leave it out$"):
-        METHODS.cells("ucla", variant="deep", depth=9)
 
 
 def test_what_cannot_be_trained_is_refused_before_data_are_asked_for():
@@ -264,11 +236,6 @@ def test_of_equal_cells_the_one_that_finished_last_counts_whatever_their_order()
               stored("plain", 10.0, version=2, depth=3, batch=4), stored("plain", 11.0, dataset="ucla (subset)")]
     for order in itertools.permutations(rows):
         assert sorted(TOY.tidy(frame(*order, *others))["linear"]) == [2.0, 7.0, 8.0, 9.0, 10.0, 11.0]
-
-
-def test_no_cells_are_no_rows():
-    nothing = TOY.tidy(frame())
-    assert SWEEP.select(nothing).empty and all(cells.empty for cells in standing([SWEEP, CALLED], frame()).values())
 
 
 @pytest.mark.parametrize(("change", "message"), [
@@ -405,12 +372,6 @@ def test_a_measure_that_a_seed_lacks_has_no_mean():
     assert "knn1" not in laid_out(SWEEP, stored("plain"))
 
 
-def test_a_measure_that_is_a_text_is_shown_once():
-    told = dataclasses.replace(SWEEP, measures=("linear", "set"))
-    rows = [stored("plain", seed=seed, measures={"set": "whole"}) for seed in range(2)]
-    assert laid_out(told, *rows)["set"].tolist() == ["whole"]
-
-
 def test_seeds_of_a_row_are_of_one_version_and_those_of_earlier_ones_are_rows_of_their_own():
     rows = [stored("plain", 10.0 * version + seed, seed=seed, version=version,
                    finished=f"2026-0{9 - version}-01T00:00:00+00:00")  # the earliest version finished last
@@ -518,15 +479,6 @@ def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_com
     for choices, message in (({"preset": "tiny"}, "preset='tiny' is not"), ({"dataset": ""}, "dataset='' is not one")):
         with pytest.raises(ValueError, match=message):
             FIXED.described(**choices)
-
-
-def test_described_credits_the_paper_with_what_a_row_has_in_its_recipe_alone():
-    sizes = table({"method": "heavy", "depth": by_preset(paper=(2, 4), quick=(2,)),
-                   "weight": by_preset(paper=2.0, quick=2.0, smoke=7.0)})
-    rows = described(sizes)
-    assert (rows["method"], rows["depth"]) == (("heavy", "Table 1"), (2, "varied by this table"))
-    assert described(sizes, preset="quick")["weight"] == (2.0, "Table 1")
-    assert described(sizes, preset="smoke")["weight"] == (7.0, "chosen here (default 1.0)")
 
 
 def test_described_says_what_is_asked_for_and_what_is_of_a_variant():
