@@ -9,9 +9,10 @@ import pytest
 
 LONG = (  # files that take longest, begun first, so that no process works on alone in the end
     "notebooks/test_execution.py", "run/test_faults.py", "run/test_kill_and_resume.py", "report/test_claims.py",
-    "report/test_committed.py", "run/test_pools.py", "examples/test_fifth_paper.py", "image/test_processes.py",
-    "golden/test_golden.py", "image/test_pretrain.py", "test_cli_results.py", "notebooks/test_reading.py",
-    "test_fuzz.py", "browser/test_jupyterlab.py", "notebooks/test_notebooks.py", "papers/taxonomy/test_glm_ours.py",
+    "report/test_committed.py", "run/test_engine.py", "examples/test_fifth_paper.py", "image/test_processes.py",
+    "golden/test_golden.py", "image/test_pretrain.py", "test_fuzz.py", "browser/test_jupyterlab.py",
+    "test_cli_results.py", "benchmarks/test_benchmarks.py", "notebooks/test_notebooks.py",
+    "papers/taxonomy/test_glm.py",
 )
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # a core for each process: with more threads they wait for one another

@@ -1,6 +1,5 @@
 """The command line: its commands, their help, recipes, and words that it does not know."""
 
-import importlib
 import subprocess
 import sys
 
@@ -30,14 +29,6 @@ def commands() -> list[list[str]]:
         return [found for name, child in command.commands.items() for found in below(child, [*words, name])]
 
     return below(typer.main.get_command(cli.app), [])
-
-
-def test_processes_that_import_the_main_module_again_run_nothing():
-    importlib.import_module("repro.__main__")
-
-
-def test_the_commands_there_are():
-    assert {("run",), ("recipe",), ("data", "list"), ("results", "list")} <= set(map(tuple, commands()))
 
 
 @pytest.mark.parametrize("command", commands(), ids=" ".join)
@@ -80,15 +71,6 @@ assert not {SLOW} & set(sys.modules), ("recipes", {SLOW} & set(sys.modules))
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["data", "--help"], ["results", "--help"]])
-def test_help_of_groups_lists_their_commands(repro, words):
-    _, out, errors = repro(*words)
-    group = [word for word in words if word != "--help"]
-    for command in commands():
-        if command[: len(group)] == group:
-            assert command[len(group)] in out + errors
-
-
 def test_recipe_names_every_value_and_its_source(repro):
     status, out, _ = repro("recipe", "taxonomy", "--objectives", "CD")
     assert status == 0 and out.splitlines()[-1].startswith("objectives is one of: random, AE, CE, AE+CE, AD, ")
@@ -101,14 +83,6 @@ def test_recipe_names_every_value_and_its_source(repro):
     assert rows["learning_rate"][0] == "0.001" and rows["learning_rate"][1].startswith("released code, UCLA_BUTD_CON")
     assert rows["td_queue"][0] == "live" and "frozen in the released code" in rows["td_queue"][1]
     assert rows["objectives"] == ["CD", "chosen here (default CE)"]
-
-
-def test_recipe_shows_the_row_that_uses_most_and_where_a_variant_changes_it(repro):
-    rows = printed_recipe(repro("recipe", "taxonomy")[1])
-    assert rows["objectives"] == ["AE+CE+AD+CD", "varied by this table"] and "optimiser" in rows
-    rows = printed_recipe(repro("recipe", "taxonomy", "--variant", "frozen_noise")[1])
-    assert rows["td_queue"] == ["frozen_noise", "variant frozen_noise"] and "CD" in rows["objectives"][0]
-    assert "supplement, Table 1" not in [source for _, source in rows.values()]
 
 
 @pytest.mark.parametrize(("options", "epochs"), [((), "10"), (("--subset",), "100")])

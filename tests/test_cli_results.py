@@ -65,10 +65,6 @@ def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, m
     ]
 
 
-def test_results_list_of_no_runs(repro):
-    assert repro("results", "list")[0] == 0
-
-
 def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp_path, monkeypatch):
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
     store, exported = Store(tmp_path / "runs"), tmp_path / "figures" / "cells.csv"
@@ -108,20 +104,6 @@ def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported
     assert log.read_bytes() == before
 
 
-@pytest.mark.parametrize("arguments", [[], ["--output", "site"]])
-def test_report_prints_where_it_starts(repro, tmp_path, monkeypatch, arguments):
-    monkeypatch.chdir(tmp_path)
-    status, out, _ = repro("report", *arguments)
-    first = tmp_path / (arguments[-1] if arguments else "runs/report") / "index.html"
-    assert (status, out) == (0, f"{first}\n")
-    text = first.read_text()
-    assert "Which numbers can I trust?" in text and str(tmp_path / "runs" / "notebooks") in text
-    page = first.with_name("discrepancies.html").read_text()
-    assert all(f'id="{each.id}"' in page for each in papers.discrepancies())
-    page = html.unescape(first.with_name("claims.html").read_text())
-    assert all(f">{each.predicate}</td>" in page for each in papers.claims())
-
-
 @pytest.fixture
 def one_cell_of_other_data(tmp_path, folders):
     """A finished cell beside the exported ones of its recipe, whose data it has not."""
@@ -138,20 +120,25 @@ def test_a_cell_of_other_data_is_refused(repro, one_cell_of_other_data):
         glm.our_results("ucla")
 
 
-def test_claims_of_one_paper(repro):
+def test_claims_of_one_paper_are_broken_on_a_terminal_alone(repro, monkeypatch):
+    ids = [each.id for each in SENTENCES if each.paper == "JCL"]
     status, out, _ = repro("claims", "--paper", "JCL")
-    ids = [line.split()[0] for line in out.splitlines()]
-    assert status == 0
-    assert ids == [each.id for each in SENTENCES if each.paper == "JCL"]
-    assert "paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy" in refused(repro("claims", "--paper", "jcl"))
-
-
-def test_claims_have_a_line_each_that_is_broken_on_a_terminal_alone(repro, monkeypatch):
-    status, out, _ = repro("claims")
-    ids = [each.id for each in SENTENCES]
     assert status == 0 and [line.split()[0] for line in out.splitlines()] == ids
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    _, out, _ = repro("claims")
+    _, out, _ = repro("claims", "--paper", "JCL")
     assert max(map(len, out.splitlines())) <= 100
     assert [line.split()[0] for line in out.splitlines() if line[0] != " "] == ids
+    assert "paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy" in refused(repro("claims", "--paper", "jcl"))
+
+
+def test_the_report_says_where_it_begins(repro, tmp_path):
+    status, out, _ = repro("report")
+    first = tmp_path / "runs" / "report" / "index.html"
+    assert (status, out) == (0, f"{first}\n")
+    text = first.read_text()
+    assert "Which numbers can I trust?" in text and str(tmp_path / "runs" / "notebooks") in text
+    page = first.with_name("discrepancies.html").read_text()
+    assert all(f'id="{each.id}"' in page for each in papers.discrepancies())
+    page = html.unescape(first.with_name("claims.html").read_text())
+    assert all(f">{each.predicate}</td>" in page for each in papers.claims())

@@ -72,13 +72,3 @@ def test_pythons_agree():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     first, last = re.search(r"only Python ([\d.]+) to ([\d.]+) ", readme).groups()
     assert f">={first}" in str(SUPPORTED).split(",") and first.startswith(f"{PYTHONS[0]}.") and last == PYTHONS[-1]
-
-
-def test_a_python_that_unpacks_archives_unchecked_is_refused():
-    assert "3.11.3" not in SUPPORTED and "3.11.4" in SUPPORTED  # `tarfile.data_filter` came with the latter
-
-
-def test_the_pins_say_how_they_were_made_and_that_is_of_every_group():
-    command = LINES[1]
-    assert "uv pip compile --universal" in command and "pyproject.toml" in command
-    assert all(f"--group {group}" in command for group in PROJECT["dependency-groups"])

@@ -74,12 +74,6 @@ def test_what_is_no_whole_number_is_refused(value, least):
         assert str(raised.value).startswith(f"seeds={given!r} should be a comma list of whole numbers from {least}")
 
 
-@pytest.mark.parametrize(("value", "number"), [("0,0", 0), ("3,1,2,1", 1), ("3,03", 3)])
-def test_a_number_that_is_there_twice_is_refused(value, number):
-    with pytest.raises(ValueError, match=f"^seeds='{value}' names {number} twice; name it once$"):
-        parse_numbers("seeds", value)
-
-
 @pytest.mark.parametrize("nothing", [[], ()])
 def test_a_sweep_over_nothing_is_refused(nothing):
     with pytest.raises(ValueError, match=r"epochs=.* names nothing; leave it out"):

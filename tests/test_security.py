@@ -79,11 +79,6 @@ def test_what_is_fetched_is_pinned(name):
             assert archive.size or (archive.bytes and archive.digest)
 
 
-def test_the_harm_that_the_tests_below_look_for(tmp_path):
-    pickle.loads(pickle.dumps(Harmful(tmp_path / "made"))).close()
-    assert (tmp_path / "made").exists()
-
-
 def test_a_checkpoint_runs_no_code(tmp_path):
     archive = io.BytesIO()
     torch.save({"step": 1, "learner": Harmful(tmp_path / "made")}, archive)
@@ -145,12 +140,6 @@ def test_a_file_that_says_it_is_huge_is_refused_unread(folders):
     assert len(bomb) < 2**22 and peak < 2**24
 
 
-def test_arrays_that_say_they_are_huge_are_refused_unread(folders):
-    (folders / "copy.npz").write_bytes(mutations.bomb("x_train.npy", mutations.HUGE))
-    with pytest.raises(ValueError, match=r"copy\.npz is not an \.npz .*: it unpacks to 2,147,483,648 bytes, at most"):
-        data.take_in("cifar10", folders / "copy.npz")
-
-
 def chunk(kind, data):
     """A part of a PNG file."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -175,20 +164,3 @@ def test_what_is_no_jpeg_or_png_file_reaches_no_other_decoder(tmp_path, kind):
     Image.new("RGB", (8, 8)).save(picture, kind)
     with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture \(cannot identify image file"):
         read_rgb(io.BytesIO(picture.getvalue()), "x.png")
-
-
-@pytest.mark.parametrize("shorter", [0, 1], ids=["whole", "without the last byte of zlib's own checksum"])
-def test_a_flipped_bit_in_a_png_file_is_noticed(shorter):
-    picture = io.BytesIO()
-    noise = np.random.default_rng(0).integers(0, 256, (9, 9, 3), dtype=np.uint8)
-    Image.fromarray(noise).save(picture, "png")
-    whole = picture.getvalue()
-    start = whole.index(b"IDAT") + 4
-    end = start + int.from_bytes(whole[start - 8 : start - 4], "big")
-    np.testing.assert_array_equal(np.asarray(read_rgb(io.BytesIO(whole), "x.png")), noise)
-    for place in range(start, end):
-        damaged = bytearray(whole)
-        damaged[place] ^= 1
-        damaged[start - 5] -= shorter  # the last byte of the part's length
-        with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture"):
-            read_rgb(io.BytesIO(damaged), "x.png")

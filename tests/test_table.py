@@ -79,20 +79,6 @@ def test_auto_is_the_papers_recipe_on_real_data(dataset, preset, resolved):
     assert cell.recipe == TOY.presets[resolved](dataset or "synthetic", "plain")
 
 
-@pytest.mark.parametrize(("dataset", "preset", "expected"), [
-    ("ucla", "paper", [(1.0, 5, 2), (2.0, 5, 2)]), ("synthetic", "paper", [(1.0, 4, 2), (2.0, 4, 2)]),
-    ("ucla", "quick", [(3.0, 5, 2)]), ("ucla", "smoke", [(3.0, 5, 7)]),
-])
-def test_values_may_differ_by_preset_and_data_set(dataset, preset, expected):
-    varying = table({
-        "method": "heavy", "weight": by_preset(paper=(1.0, 2.0), quick=3.0),
-        "power": by_preset(paper=2, quick=2, smoke=7),
-        "depth": lambda preset, dataset: 5 if dataset == "ucla" else 4,
-    })
-    recipes = varying.recipes(dataset, preset)
-    assert [(recipe.weight, recipe.depth, recipe.power) for recipe in recipes] == expected
-
-
 def test_rows_may_be_called_something_and_leave_a_field_to_the_preset():
     recipes = CALLED.recipes("ucla", "paper")
     assert recipes == [paper("ucla", "plain"), paper("ucla", "heavy", weight=0.5), paper("ucla", "heavy")]
@@ -182,25 +168,12 @@ def test_a_variant_is_a_bundle_of_fields_for_those_who_use_them():
     assert cell.changes == {"noise": "frozen"} and cell.label == "both, noise=frozen"
 
 
-def test_a_variant_of_fields_that_are_a_rows_own_is_not_offered():
-    assert METHODS.recipes("ucla", "paper", "deep")[0] == paper("ucla", "plain", depth=9)
-    with pytest.raises(ValueError, match="variant='deep' is not one of: none, frozen, light"):
-        SWEEP.cells("ucla", variant="deep")
-    with pytest.raises(ValueError, match=r"variant='light' is not one of: none, frozen$"):
-        CALLED.cells("ucla", variant="light")
-
-
 @pytest.mark.parametrize(("variant", "asked", "users"), [
     ("light", {"method": "plain"}, "plain; heavy, both use it"), ("frozen", {}, "plain, heavy; both use it"),
 ])
 def test_a_variant_that_changes_no_recipe_is_refused(variant, asked, users):
     with pytest.raises(ValueError, match=f"^variant='{variant}' changes nothing of {users}: leave it out, or choose"):
         METHODS.cells("ucla", variant=variant, **asked)
-
-
-def test_a_variant_whose_values_stand_already_is_to_be_left_out():
-    with pytest.raises(ValueError, match=r"^variant='deep' changes nothing of plain, heavy; leave it out$"):
-        METHODS.cells("ucla", variant="deep", depth=9)
 
 
 def test_what_cannot_be_trained_is_refused_before_data_are_asked_for():
@@ -262,11 +235,6 @@ def test_of_equal_cells_the_one_that_finished_last_counts_whatever_their_order()
               stored("plain", 10.0, version=2, depth=3, batch=4), stored("plain", 11.0, dataset="ucla (subset)")]
     for order in itertools.permutations(rows):
         assert sorted(TOY.tidy(frame(*order, *others))["linear"]) == [2.0, 7.0, 8.0, 9.0, 10.0, 11.0]
-
-
-def test_no_cells_are_no_rows():
-    nothing = TOY.tidy(frame())
-    assert SWEEP.select(nothing).empty and all(cells.empty for cells in standing([SWEEP, CALLED], frame()).values())
 
 
 @pytest.mark.parametrize(("change", "message"), [
@@ -401,12 +369,6 @@ def test_a_measure_that_a_seed_lacks_has_no_mean():
     found = laid_out(SWEEP, *rows)
     assert math.isnan(found["knn1"][0]) and found["knn1"][1] == 21.0
     assert "knn1" not in laid_out(SWEEP, stored("plain"))
-
-
-def test_a_measure_that_is_a_text_is_shown_once():
-    told = dataclasses.replace(SWEEP, measures=("linear", "set"))
-    rows = [stored("plain", seed=seed, measures={"set": "whole"}) for seed in range(2)]
-    assert laid_out(told, *rows)["set"].tolist() == ["whole"]
 
 
 def test_seeds_of_a_row_are_of_one_version_and_those_of_earlier_ones_are_rows_of_their_own():

@@ -18,7 +18,7 @@ import av
 import numpy as np
 
 from repro.audiovisual import decode, prepare
-from tests.benchmarks.turns import options, spread, turns
+from tests.benchmarks.stopwatch import options, spread, turns
 
 ROUNDS, MOST, PAPER = 3, 24, (240_000, 1_800_000)
 

@@ -17,7 +17,7 @@ from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
 from repro.table import find, train
-from tests.benchmarks.turns import options, show, turns
+from tests.benchmarks.stopwatch import options, show, turns
 
 
 def finish(cells: Sequence[Cell], engine: str, workers: int) -> None:

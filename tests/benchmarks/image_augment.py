@@ -18,7 +18,7 @@ from torchvision.transforms import v2
 
 from repro.image.augment import View, normalisation, strong
 from repro.image.operations import KERNEL_SIZE
-from tests.benchmarks.turns import options, show, turns
+from tests.benchmarks.stopwatch import options, show, turns
 
 
 def kornia_batched(view: View, kernel: int) -> Callable[[Tensor], Tensor]:

@@ -20,8 +20,7 @@ from repro.image.augment import normalisation, strong
 from repro.image.batches import Streamed
 from repro.image.readers import Files
 from repro.run.device import peak_mb
-from tests.benchmarks.stopwatch import CPU
-from tests.benchmarks.turns import options, show, turns
+from tests.benchmarks.stopwatch import CPU, options, show, turns
 
 SIZE, BATCH, VIEWS, EPOCH = 224, 64, 2, 1_281_167
 

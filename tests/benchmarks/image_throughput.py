@@ -22,8 +22,7 @@ from repro.image.data import ImageSet
 from repro.image.model import TrimmedConv2d
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
-from tests.benchmarks.stopwatch import CPU, shares
-from tests.benchmarks.turns import options, show, turns
+from tests.benchmarks.stopwatch import CPU, options, shares, show, turns
 
 BATCH = {"small": 128, "stock": 256}
 ROUNDS = 3

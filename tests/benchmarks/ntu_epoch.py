@@ -18,8 +18,7 @@ from torch import Tensor
 from repro.run import device as devices
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from tests.benchmarks.stopwatch import sequences, wait
-from tests.benchmarks.turns import options, turns
+from tests.benchmarks.stopwatch import options, sequences, turns, wait
 
 STEPS_OF_AN_EPOCH, LONGEST, MEAN = 40_091 // 32, 300, 84
 BLOCK = {"cpu": 1, "cuda": 20}  # steps that are timed together

@@ -4,9 +4,8 @@
 
 Made-up recordings in the official format, in a folder, read afresh each time as `repro data prepare ntu --subset` does
 it, in a process of its own: with every number of processes, and by one process also a quarter of the recordings, on
-which memory must not depend. Time is that of the whole preparation, the start of further processes included; nothing
-here imports torch, since every one of them would do so too. Memory is the most that the first process has held, without
-the pages that the system keeps of files (Linux).
+which memory must not depend. Time is that of the whole preparation, the start of further processes included. Memory is
+the most that the first process has held, without the pages that the system keeps of files (Linux).
 """
 
 import json
@@ -15,17 +14,31 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from repro.skeleton import ntu
-from tests.benchmarks.ntu_parse import written
-from tests.benchmarks.turns import options, show
+from tests.benchmarks.stopwatch import options, show
+from tests.helpers.ntu_files import FIRST, body, recording, text
 
 DIFFERENT = 40  # recordings made; the others repeat them
+PREPARE = """
+import json, sys, time
+from pathlib import Path
+from repro.skeleton import ntu
+start = time.perf_counter()
+ntu.prepare(Path(sys.argv[1]), subset=True, workers=int(sys.argv[2]))
+seconds = time.perf_counter() - start
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(json.dumps({"seconds": seconds, "peak_mb": int(peak) / 1024}))
+"""
+
+
+def made_up(rng: np.random.Generator, seed: int) -> bytes:
+    """A recording of about 80 frames, one in five with two bodies."""
+    frames, bodies = int(rng.gamma(6, 13)) + 20, 1 + (rng.random() < 0.2)
+    return text(recording(*((FIRST + number, 0, body(frames, 2 * seed + number)) for number in range(bodies))))
 
 
 def write(root: Path, recordings: int) -> int:
@@ -33,7 +46,7 @@ def write(root: Path, recordings: int) -> int:
     folder = root / "ntu" / "nturgb+d_skeletons"
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
-    contents = [written(rng) for _ in range(DIFFERENT)]
+    contents = [made_up(rng, seed) for seed in range(DIFFERENT)]
     places = product(range(1, 18), range(1, 41), (1, 2), range(1, 61))
     for number, (setup, person, again, action) in zip(range(recordings), places, strict=False):
         name = f"S{setup:03d}C001P{person:03d}R{again:03d}A{action:03d}.skeleton"
@@ -43,29 +56,16 @@ def write(root: Path, recordings: int) -> int:
 
 def prepared(root: str, workers: int) -> dict[str, float]:
     """Seconds and MiB of a preparation in a process of its own, in a fresh folder of runs."""
-    command = [sys.executable, "-m", "tests.benchmarks.ntu_preparation", "--prepare", root, "--workers", str(workers)]
     with tempfile.TemporaryDirectory() as runs:
+        command = [sys.executable, "-c", PREPARE, root, str(workers)]
         environment = os.environ | {"REPRO_RUNS": runs}
         return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
 
 
-def prepare_here(root: Path, workers: int) -> None:
-    """Prepare and print what it took."""
-    start = time.perf_counter()
-    ntu.prepare(root, subset=True, workers=workers)
-    seconds = time.perf_counter() - start
-    with open("/proc/self/status") as lines:
-        peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-    print(json.dumps({"seconds": seconds, "peak_mb": peak / 1024}))
-
-
 def main() -> None:
     """Print rates by number of processes, ratios to the first, and memory by number of recordings."""
-    chosen = options(__doc__, recordings=8192, workers="1,2", rounds=3, prepare="")
+    chosen = options(__doc__, recordings=8192, workers="1,2", rounds=3)
     counts = [int(count) for count in chosen.workers.split(",")]
-    if chosen.prepare:
-        prepare_here(Path(chosen.prepare), *counts)
-        return
     with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as quarter:
         megabytes = write(Path(whole), chosen.recordings) / 1e6
         write(Path(quarter), chosen.recordings // 4)

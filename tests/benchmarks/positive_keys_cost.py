@@ -19,8 +19,7 @@ from repro.contrast.objectives import jcl, vanilla
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
 from tests.benchmarks.image_throughput import made_up
-from tests.benchmarks.stopwatch import CPU, peak
-from tests.benchmarks.turns import options, show, turns
+from tests.benchmarks.stopwatch import CPU, options, peak, show, turns
 
 BATCH, FEATURES, ENTRIES, TEMPERATURE, STRENGTH = 128, 128, 65536, 0.2, 4.0
 ROUNDS = 5

@@ -17,8 +17,7 @@ from torch import Tensor
 
 from repro.contrast.negatives import gradient_factors, kmeans_plusplus, select
 from repro.run.device import hardware, resolve
-from tests.benchmarks.stopwatch import CPU, peak, wait
-from tests.benchmarks.turns import options, show, turns
+from tests.benchmarks.stopwatch import CPU, options, peak, show, turns, wait
 
 POOL, QUERIES, FEATURES, CHOSEN, PLAIN_FEATURES = 38400, 128, 512, 128, 256
 SMALL_POOL, SMALL_FEATURES = 2000, 64

@@ -17,8 +17,7 @@ from torch.nn import functional
 
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from tests.benchmarks.stopwatch import CPU, in_parts, sequences
-from tests.benchmarks.turns import options, ratios
+from tests.benchmarks.stopwatch import CPU, in_parts, options, ratios, sequences
 
 SEQUENCES, FRAMES, FEATURES = 1013, 50, 60
 STEPS_OF_A_CELL = 150 * (SEQUENCES // 32)

@@ -12,40 +12,20 @@ from repro.data import manifest
 
 pytestmark = pytest.mark.timeout(1200)  # beyond what each wait inside may take
 NOTEBOOKS = manifest.project_root() / "notebooks"
-MOVING = '''
-import io
-import ipywidgets
-from PIL import Image
-
-frame = ipywidgets.IntSlider(max=20, description="frame")
-play = ipywidgets.Play(max=20, interval=100)
-picture = ipywidgets.Image()
-
-def draw(_):
-    buffer = io.BytesIO()
-    Image.new("L", (40, 40), 12 * frame.value).save(buffer, "PNG")
-    picture.value = buffer.getvalue()
-
-draw(None)
-frame.observe(draw, "value")
-ipywidgets.jslink((play, "value"), (frame, "value"))
-ipywidgets.VBox([play, frame, picture])
-'''
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The notebooks that are opened: ours with two objectives of preset smoke, and made-up ones."""
+    """The notebooks that are opened: ours with two objectives of preset smoke, and a made-up one."""
     folder = tmp_path_factory.mktemp("notebooks")
     for name, objectives in (("explore", "random,CE+AD"), ("taxonomy", "random,CE")):
         ours = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
         for parameter, value in {"objectives": objectives, "preset": "smoke", "device": "cpu"}.items():
             ours.cells[1].source = re.sub(rf'(?m)^({parameter}: str = )"\w+"', rf'\1"{value}"', ours.cells[1].source)
         nbformat.write(ours, folder / f"{name}.ipynb")
-    for name, *sources in (("moving", MOVING.strip()), ("still", MOVING.strip()), ("failing", "1 / 0", "2")):
-        cells = [new_code_cell(source) for source in sources]
-        made = new_notebook(cells=cells, metadata={"kernelspec": ours.metadata.kernelspec})
-        nbformat.write(made, folder / f"{name}.ipynb")
+    cells = [new_code_cell(source) for source in ('from PIL import Image\nImage.new("L", (40, 40))', "1 / 0", "2")]
+    made = new_notebook(cells=cells, metadata={"kernelspec": ours.metadata.kernelspec})
+    nbformat.write(made, folder / "failing.ipynb")
     return folder
 
 
@@ -88,31 +68,12 @@ def test_the_explorer_from_cleared_outputs(browser, lab):
         assert notebook.errors() == [] and seen.strangers == []
 
 
-def test_a_slider_and_play_move_a_picture(browser, lab):
-    with watched(browser) as seen:
-        notebook = LabNotebook(seen.page, lab, "moving.ipynb")
-        notebook.run_all()
-        first = notebook.picture()
-        notebook.move_slider("frame")
-        second = notebook.picture(other_than=first)
-        notebook.press_play()
-        third = notebook.picture(other_than=second)
-        assert len({first, second, third}) == 3
-        assert notebook.errors() == [] and seen.strangers == []
-
-
-def test_a_picture_that_stands_still_is_noticed(browser, lab, monkeypatch):
-    with watched(browser) as seen:
-        notebook = LabNotebook(seen.page, lab, "still.ipynb")
-        notebook.run_all()
-        first = notebook.picture()
-        monkeypatch.setattr(browsing, "PATIENCE", 1000)
-        with pytest.raises(Exception, match="no other picture 0 within 1000 ms"):
-            notebook.picture(other_than=first)
-
-
-def test_a_cell_that_fails_is_noticed(browser, lab):
+def test_a_cell_that_fails_and_a_picture_that_stands_still_are_noticed(browser, lab, monkeypatch):
     with watched(browser) as seen:
         notebook = LabNotebook(seen.page, lab, "failing.ipynb")
         notebook.run_all()
         assert len(notebook.errors()) == 1 and "ZeroDivisionError" in notebook.errors()[0]
+        picture = notebook.picture()
+        monkeypatch.setattr(browsing, "PATIENCE", 1000)
+        with pytest.raises(Exception, match="no other picture 0 within 1000 ms"):
+            notebook.picture(other_than=picture)

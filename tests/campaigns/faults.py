@@ -11,7 +11,6 @@ printed. Two moments of each modality are tested every time (tests/run/test_faul
 """
 
 import csv
-import dataclasses
 import shutil
 import sys
 import tempfile
@@ -37,8 +36,8 @@ def main() -> int:
         nursery.close()
     with RESULTS.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(field.name for field in dataclasses.fields(Trial))
-        writer.writerows((*dataclasses.astuple(each)[:-1], " ".join(each.differences)) for each in trials)
+        writer.writerow(Trial._fields)
+        writer.writerows((*each[:-1], " ".join(each.differences)) for each in trials)
     print(Counter((each.modality, each.hit, each.identical) for each in trials))
     return sum(not each.identical for each in trials)
 

@@ -54,7 +54,7 @@ def executed(copy):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(copy))
         parameters = {"preset": "smoke", "device": "cpu", "predictor": 64}
-        process, notebook = execute("predictor", copy, copy / "notebooks", **parameters)
+        process, notebook = execute("predictor", copy, copy / "notebooks", kernel=True, **parameters)
     assert process.returncode == 0, process.stderr[-3000:]
     return notebook
 

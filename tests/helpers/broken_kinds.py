@@ -1,6 +1,6 @@
 """Kinds of input whose reading fails in every way that the campaign of bad input has to notice.
 
-    python3 -m tests.helpers.broken_kinds --child
+    python3 -m tests.helpers.broken_kinds --json --inputs 1
 """
 
 import os
@@ -9,17 +9,12 @@ import time
 import warnings
 
 from repro.recipe import choose
-from tests.campaigns import processes
+from tests.campaigns import fuzz, processes
 from tests.campaigns.kinds import Kind
 
 
-def _wrong(found, _):
-    assert found == "sound", "another value"
-
-
-def _deaf(*_):
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-    time.sleep(1000)
+def _wrong(contents, _):
+    assert contents == "sound", "another value"
 
 
 READS = {
@@ -31,15 +26,15 @@ READS = {
     "warning": lambda *_: warnings.warn("file", RuntimeWarning, stacklevel=1),
     "growing": lambda *_: bytearray(2 * processes.ROOM),
     "slow": lambda *_: time.sleep(1000),
-    "deaf": _deaf,
     "crashing": lambda *_: os.kill(os.getpid(), signal.SIGSEGV),
     "leaving": lambda *_: os._exit(3),
     "fine": lambda *_: None,
 }
 KINDS = {name: Kind(lambda: ["sound"], lambda sound, draw: "damaged",
-                    lambda found, folder, read=read: None if found == "sound" else read(found, folder), ["file"])
+                    lambda contents, folder, read=read: None if contents == "sound" else read(contents, folder),
+                    ["file"])
          for name, read in READS.items()}
 
 if __name__ == "__main__":
-    processes.SECONDS = 1
-    processes.child(KINDS)
+    processes.SECONDS = 2
+    fuzz.main(KINDS)

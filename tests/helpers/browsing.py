@@ -1,27 +1,15 @@
-"""What the browser tests share: a page that is watched, a server of files, and a notebook in JupyterLab.
-
-    with jupyter_lab(folder, state) as lab, watched(browser) as seen:
-        notebook = LabNotebook(seen.page, lab, "explore.ipynb")
-        notebook.run_all()
-        before = notebook.picture()
-        notebook.move_slider("frame")
-        after = notebook.picture(other_than=before)
-        notebook.press_play()
-        notebook.picture(other_than=after)
-        assert notebook.errors() == [] == seen.strangers
-"""
+"""What the browser tests share: a page that is watched, a server of files, and a notebook in JupyterLab."""
 
 import contextlib
 import functools
 import http.server
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+import time
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -33,7 +21,6 @@ SETTINGS = {  # no question about news, and every cell in the page
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
     "notebook-extension/tracker": {"windowingMode": "none"},
 }
-ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/(?=lab)")
 CELLS = "jupyterapp.shell.currentWidget.content.model.toJSON().cells.filter(cell => cell.cell_type === 'code')"
 FAILED = f"{CELLS}.flatMap(cell => cell.outputs).filter(output => output.output_type === 'error')"
 FINISHED = f"() => {FAILED}.length > 0 || {CELLS}.every(cell => cell.execution_count !== null)"
@@ -84,15 +71,10 @@ def watched(browser, **options):
         context.close()
 
 
-class _Silent(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 @contextlib.contextmanager
 def served(folder: Path):
     """The address of a server of the files in a folder."""
-    handler = functools.partial(_Silent, directory=str(folder))
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -122,44 +104,28 @@ def jupyter_lab(folder: Path, state: Path, **environment: str):
     folders = {name: str(state / name.lower()) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR",
                                                              "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")}
     folders |= {"JUPYTERLAB_SETTINGS_DIR": str(state / "settings"), "JUPYTERLAB_WORKSPACES_DIR": str(state / "spaces")}
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]  # free a moment ago
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser",
-               "--ip=127.0.0.1", f"--port={_free_port()}", f"--IdentityProvider.token={TOKEN}",
+               "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}",
                f"--ServerApp.root_dir={folder}"]
-    with subprocess.Popen(command, env=os.environ | folders | environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, cwd=folder) as process:
-        lines, known = [], threading.Event()
-        reader = threading.Thread(target=_read, args=(process.stdout, lines, known))
-        reader.start()
+    address, log = f"http://127.0.0.1:{port}/", state / "log"
+    with log.open("w") as lines, subprocess.Popen(command, env=os.environ | folders | environment, stdout=lines,
+                                                  stderr=subprocess.STDOUT, cwd=folder) as process:
         try:
-            known.wait(PATIENCE / 1000)
-            yield _address("".join(lines))
+            while not _answers(port):
+                if process.poll() is not None:
+                    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()}")
+                time.sleep(0.1)
+            yield address
         finally:
             process.terminate()  # it ends its kernels first
-            process.wait()
-            reader.join()
 
 
-def _free_port() -> int:
-    """One that was free a moment ago; the server takes the next if it is not any more."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-def _read(stream: Iterable[str], lines: list[str], known: threading.Event) -> None:
-    """Gather what the server prints, to its end, so that it never waits; tell when its address is there."""
-    for line in stream:
-        lines.append(line)
-        if ADDRESS.search(line):
-            known.set()
-    known.set()
-
-
-def _address(printed: str) -> str:
-    found = ADDRESS.search(printed)
-    if found is None:
-        raise RuntimeError(f"JupyterLab did not start:\n{printed}")
-    return found[0]
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 class LabNotebook:

@@ -1,19 +1,25 @@
 """Notebooks as a reader runs them, and what they show.
 
-Processes of `nursery` run papermill: its imports take a third of the time that a short notebook takes.
+Processes of `nursery` run papermill and the cells. Their parent has imported what a kernel would import for longer than
+most short notebooks take. `kernel=True` starts a kernel all the same, as a reader's papermill does.
 """
 
 import atexit
 import functools
+import importlib
 import json
 import os
+import pkgutil
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 from nursery import Nursery
 
+import repro
 from repro.data import manifest
 
 FOLDER = manifest.project_root() / "notebooks"
@@ -35,9 +41,10 @@ def begin(name, **changes):
     return namespace
 
 
-def execute(name, folder, notebooks=FOLDER, **parameters):
+def execute(name, folder, notebooks=FOLDER, kernel=False, **parameters):
     """Run a notebook with papermill: (finished process, executed notebook), its runs below `folder`."""
     words = [str(notebooks / f"{name}.ipynb"), str(folder / f"{name}.ipynb"), "--no-progress-bar"]
+    words += [] if kernel else ["--engine", "in_process"]
     words += [part for item in parameters.items() for part in ("-p", *map(str, item))]
     environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
                                 "IPYTHONDIR": str(folder / "ipython")}
@@ -51,15 +58,49 @@ def execute(name, folder, notebooks=FOLDER, **parameters):
 
 @functools.cache
 def nursery():
-    """Processes that have imported papermill."""
+    """Processes that have imported what notebooks do."""
     started = Nursery("executed_notebooks", Path(tempfile.gettempdir()))
     atexit.register(started.close)
     return started
 
 
 def warm_up():
-    """Import papermill."""
+    """Import papermill and the package, and let papermill know of `run_cells`."""
     import papermill.cli  # noqa: F401
+    import torch._dynamo  # noqa: F401  an optimiser's first step does
+    from papermill.engines import Engine, papermill_engines
+
+    for module in pkgutil.walk_packages(repro.__path__, "repro."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    papermill_engines.register("in_process", type("InProcess", (Engine,), {
+        "execute_managed_notebook": staticmethod(lambda manager, *_, **__: run_cells(manager.nb.cells)),
+    }))
+
+
+class Shell(InteractiveShell):
+    """Runs cells; pictures go into outputs, and no window is opened."""
+
+    def enable_gui(self, gui=None):
+        """Nothing to do for `%matplotlib inline`."""
+
+
+def run_cells(cells):
+    """Run the cells that hold code in this process, up to the first error; leaves outputs in them."""
+    shell = Shell.instance()
+    for cell in cells:
+        if cell.cell_type == "code":
+            with shell.display_trap, capture_output() as captured:
+                result = shell.run_cell(cell.source)
+            if captured.stdout:
+                cell.outputs.append(nbformat.v4.new_output("stream", name="stdout", text=captured.stdout))
+            cell.outputs += [nbformat.v4.new_output("display_data", output.data, metadata=output.metadata or {})
+                             for output in captured.outputs]
+            if not result.success:
+                error = result.error_before_exec or result.error_in_exec
+                cell.outputs.append(nbformat.v4.new_output(
+                    "error", ename=type(error).__name__, evalue=str(error), traceback=[str(error)]))
+                return
 
 
 def work(place):
@@ -74,7 +115,7 @@ def work(place):
 
 
 def executed(name, folder, **parameters):
-    """The notebook, run to its end."""
+    """The notebook, run to its end, as `execute` does."""
     process, notebook = execute(name, folder, **parameters)
     assert process.returncode == 0, process.stderr[-3000:]
     return notebook

@@ -1,6 +1,5 @@
 """A small cell killed at a drawn moment, run again to its end, and compared with an undisturbed one."""
 
-import dataclasses
 import json
 import os
 import random
@@ -21,56 +20,28 @@ from repro.run.fit import load_checkpoint
 TWICE = 3  # every third run that is killed is killed once more
 
 
-class Moment(NamedTuple):
-    """When to kill: so many seconds after the phases file has so many lines."""
-
-    lines: int
-    seconds: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Undisturbed:
-    """A run that nothing disturbed.
-
-    Attributes:
-        runs: its folder of runs.
-        phases: (time, phase) as each began, to the end.
-        outcome: what it left, see `outcome`.
-    """
+class Undisturbed(NamedTuple):
+    """A run that nothing disturbed: its folder of runs, (time, phase) as each began, and its `outcome`."""
 
     runs: Path
     phases: list[tuple[float, str]]
     outcome: dict[str, Any]
 
 
-@dataclasses.dataclass(frozen=True)
-class Trial:
-    """What came of a run that was killed.
-
-    Attributes:
-        modality, number: which trial.
-        aimed: the phase that the moment was drawn in.
-        hit: the phase that was killed.
-        seconds: from the start to the kill.
-        reports: lines of progress that there were then.
-        half_written: temporary files that it left.
-        hit_again: the phase that the second kill hit, if there was one: "end" if it came too late.
-        runs: how many it took to the end.
-        identical: whether the end is that of an undisturbed run.
-        differences: files that are otherwise, or the error that it ended with.
-    """
+class Trial(NamedTuple):
+    """What came of a run that was killed."""
 
     modality: str
     number: int
-    aimed: str
-    hit: str
-    seconds: float
-    reports: int
-    half_written: int
-    hit_again: str
-    runs: int
-    identical: bool
-    differences: tuple[str, ...]
+    aimed: str                     # the phase that the moment was drawn in
+    hit: str                       # the phase that was killed
+    seconds: float                 # from the start to the kill
+    reports: int                   # lines of progress that there were then
+    half_written: int              # temporary files that it left
+    hit_again: str                 # the phase of a second kill, "end" if that came too late
+    runs: int                      # how many it took to the end
+    identical: bool                # whether the end is that of an undisturbed run
+    differences: tuple[str, ...]   # files that are otherwise, or the error that it ended with
 
 
 def undisturbed(nursery: Nursery, root: Path, modality: str) -> Undisturbed:
@@ -89,14 +60,14 @@ def trial(nursery: Nursery, root: Path, modality: str, number: int, expected: Un
     while hit == "end":
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir()
-        seconds = _killed(nursery, root, modality, _drawn(draw, aimed, expected.phases))
+        seconds = _killed(nursery, root, modality, *_drawn(draw, aimed, expected.phases))
         hit = phases(root)[-1][1]
     runs, hit_again = 2, ""
     reports = sum(path.read_bytes().count(b"\n") for path in root.rglob("progress.jsonl"))
     half_written = sum(path.name.startswith(".") for path in root.rglob("*"))
     if number % TWICE == 0:
         whole = expected.phases[-1][0] - expected.phases[0][0]
-        _killed(nursery, root, modality, Moment(len(phases(root)) + 1, draw.uniform(0, whole)))
+        _killed(nursery, root, modality, len(phases(root)) + 1, draw.uniform(0, whole))
         hit_again, runs = phases(root)[-1][1], 3
     try:
         different = differences(finished(nursery, root, modality), expected.outcome)
@@ -116,11 +87,10 @@ def finished(nursery: Nursery, root: Path, modality: str, *options: str) -> dict
 
 def outcome(runs: Path, printed: str) -> dict[str, Any]:
     """All that is in a folder of runs and must not depend on what happened on the way, and what was printed."""
-    found: dict[str, Any] = {"printed": printed.replace(str(runs), "")}
-    for path in sorted(path for path in runs.rglob("*") if path.is_file()):
-        if path.name not in ("lock", "owner.json") and path.suffix != ".lock":
-            found[str(path.relative_to(runs))] = _timeless(path)
-    return found
+    return {"printed": printed.replace(str(runs), "")} | {
+        str(path.relative_to(runs)): _timeless(path) for path in runs.rglob("*")
+        if path.is_file() and path.name not in ("lock", "owner.json") and path.suffix != ".lock"
+    }
 
 
 def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
@@ -132,14 +102,12 @@ def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[s
 def _timeless(path: Path) -> Any:
     """The contents of a file without times and costs."""
     if path.name == "checkpoint.pt":
-        state = load_checkpoint(path.parent)
-        return {name: value for name, value in state.items() if name != "seconds"}
+        return load_checkpoint(path.parent) | {"seconds": None}
     if path.name == "result.json":
         result = json.loads(path.read_text())
         return result | {"cost": result["cost"]["steps"]}
     if path.name == "progress.jsonl":
-        lines = map(json.loads, path.read_text().splitlines())
-        return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+        return [json.loads(line) | {"seconds": None} for line in path.read_text().splitlines()]
     return path.read_bytes()
 
 
@@ -158,21 +126,25 @@ def phases(root: Path) -> list[tuple[float, str]]:
     return [(float(time), name) for time, name in map(str.split, lines)]
 
 
-def _drawn(draw: random.Random, aimed: str, phases: list[tuple[float, str]]) -> Moment:
-    """A moment drawn uniformly from all times at which an undisturbed run is in a phase."""
-    times = [(number, end - begin) for number, ((begin, name), (end, _)) in enumerate(pairwise(phases), start=1)
-             if name == aimed]
-    lines = draw.choices([number for number, _ in times], [seconds for _, seconds in times])[0]
-    return Moment(lines, draw.uniform(0, dict(times)[lines]))
+def _drawn(draw: random.Random, aimed: str, phases: list[tuple[float, str]]) -> tuple[int, float]:
+    """A moment drawn uniformly from all times at which an undisturbed run is in a phase.
+
+    Returns:
+        How many phases have begun then, and the seconds since the last of them.
+    """
+    times = {number: end - begin for number, ((begin, name), (end, _)) in enumerate(pairwise(phases), start=1)
+             if name == aimed}
+    begun = draw.choices([*times], [*times.values()])[0]
+    return begun, draw.uniform(0, times[begun])
 
 
-def _killed(nursery: Nursery, root: Path, modality: str, moment: Moment) -> float:
+def _killed(nursery: Nursery, root: Path, modality: str, begun: int, seconds: float) -> float:
     """Start a run on a slow disk and kill it at a moment; how long it lived. It may have ended by itself before."""
-    began, pid = time.monotonic(), nursery.start(root, modality, "slow")
-    until(lambda: len(phases(root)) >= moment.lines)
-    time.sleep(moment.seconds)
+    start, pid = time.monotonic(), nursery.start(root, modality, "slow")
+    until(lambda: len(phases(root)) >= begun)
+    time.sleep(seconds)
     os.kill(pid, signal.SIGKILL)
-    lived = time.monotonic() - began
+    lived = time.monotonic() - start
     status = nursery.status(pid)
     assert status in (0, -signal.SIGKILL), (root / f"{pid}.err").read_text()
     return lived

@@ -23,8 +23,7 @@ from repro.skeleton import study as skeleton_study
 from tests.benchmarks import image_throughput as images
 from tests.benchmarks.gpu import clips
 from tests.benchmarks.gpu.captured import Captured
-from tests.benchmarks.stopwatch import wait
-from tests.benchmarks.turns import largest
+from tests.benchmarks.stopwatch import largest, wait
 
 CPU = torch.device("cpu")
 TOLERANCE = {"losses": 2e-3, "features": 1e-2}  # relative; the optimiser magnifies the last bits

@@ -1,7 +1,6 @@
 """The cells of a column on one device: one after another, and what may run them at once.
 
 - processes: what the engine "local" does, every cell in a process of its own;
-- streams: threads of one process, each with a CUDA stream;
 - captured: every step a CUDA graph, the graphs of several cells replayed in turns, each on a stream of its own.
 
 All take the same steps of the same cells, whose losses must agree in the end. The column is the fifteen objectives at
@@ -11,11 +10,10 @@ the paper's size (NW-UCLA, or made-up sequences of its lengths).
 import contextlib
 import functools
 import multiprocessing
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.synchronize import Barrier
 from typing import Any, NamedTuple
 
 import torch
@@ -28,12 +26,10 @@ from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import SUBSETS, paper
 from tests.benchmarks import taxonomy_step
 from tests.benchmarks.gpu.captured import EAGER, Captured
-from tests.benchmarks.stopwatch import CPU, operations, sequences, wait
-from tests.benchmarks.turns import largest
+from tests.benchmarks.stopwatch import CPU, largest, operations, sequences, wait
 
 Losses = dict[str, list[float]]  # of the last step, by objective
 WHOLE = "AE+CE+AD+CD"
-BUILDING = threading.Lock()  # weights are drawn from torch's one generator
 
 
 class Setting(NamedTuple):
@@ -41,29 +37,23 @@ class Setting(NamedTuple):
 
     objectives: tuple[str, ...]
     together: tuple[int, ...]  # numbers of processes, and of captured steps
-    threads: int
     steps: int
     changes: dict[str, Any]
 
 
 SPREAD = tuple(SUBSETS[7 * place % len(SUBSETS)] for place in range(len(SUBSETS)))  # light and heavy ones mixed
-PAPER = Setting(SPREAD, (15, 8, 4), 8, 200, {})
-TINY = Setting((WHOLE, "CE"), (2, 1), 2, 4, {"units": 8, "projection": 8, "dictionary": 16, "sequence_dictionary": 8})
+PAPER = Setting(SPREAD, (15, 8, 4), 200, {})
+TINY = Setting((WHOLE, "CE"), (2, 1), 4, {"units": 8, "projection": 8, "dictionary": 16, "sequence_dictionary": 8})
 
 
 def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, Any]]]:
     """What is measured, by name; the first of them is what others are compared with.
 
-    The profile comes late: what records kernels stays in the process and may slow down what follows.
+    The profile comes last: what records kernels stays in the process and may slow down what follows.
     """
     column = Column(device, tiny)
-    return {
-        "one after another": column.one_after_another,
-        "processes": column.processes,
-        "captured": column.captured,
-        "streams": lambda: column.at_once("streams", column.in_threads, (column.setting.threads,)),
-        "profile": column.profiled,
-    }
+    return {"one after another": column.one_after_another, "processes": column.processes, "captured": column.captured,
+            "profile": column.profiled}
 
 
 def has_ucla() -> bool:
@@ -91,9 +81,8 @@ class Column:
 
     def made(self, objectives: str, kind: type[Pretrainer], device: torch.device) -> Pretrainer:
         """A new learner."""
-        with BUILDING:
-            recipe = paper("ucla", objectives, precision="float32", **self.setting.changes)
-            return kind(recipe, data(self.tiny), 0, device)
+        recipe = paper("ucla", objectives, precision="float32", **self.setting.changes)
+        return kind(recipe, data(self.tiny), 0, device)
 
     def learner(self, objectives: str, kind: type[Pretrainer] = Pretrainer) -> Pretrainer:
         """One that is ready: libraries have prepared themselves."""
@@ -118,19 +107,16 @@ class Column:
             self.losses |= losses
         return self.alone("one after another", self.seconds)
 
+    def processes(self) -> dict[str, Any]:
+        """Processes, each with a cell."""
+        return self.at_once("processes", functools.partial(in_processes, self.device.type, self.tiny))
+
     def captured(self) -> dict[str, Any]:
         """Graphs of several cells in turns, then of each cell alone."""
         learners = {name: self.learner(name, Captured) for name in self.setting.objectives}
-        together = self.at_once("captured", lambda names: self.timed({name: learners[name] for name in names}),
-                                self.setting.together, renewed=False)
+        together = self.at_once("captured", lambda names: self.timed({name: learners[name] for name in names}))
         seconds = {name: self.timed({name: learner})[0] for name, learner in learners.items()}
-        alone = self.alone("captured, one after another", seconds)
-        return together | {"one after another": alone, "work": alone["work"] + together["work"]}
-
-    def processes(self) -> dict[str, Any]:
-        """Processes, each with a cell."""
-        with crew(max(self.setting.together), self.device, self.tiny) as pipes:
-            return self.at_once("processes", functools.partial(in_processes, pipes), self.setting.together)
+        return together | {"one after another": self.alone("captured, one after another", seconds)}
 
     def profiled(self) -> dict[str, Any]:
         """Where the time of a step with all four terms goes, and for what share of it the device is busy."""
@@ -142,13 +128,11 @@ class Column:
             wait(self.device)
         events = profiler.key_averages()
         order = "self_device_time_total" if on_device else "self_cpu_time_total"
-        found = {"table": events.table(sort_by=order, row_limit=20, max_name_column_width=60)}
         kernels = [event for event in events if event.device_type == DeviceType.CUDA and not event.is_user_annotation]
-        if on_device and not kernels:
-            return found | {"error": "the profiler saw no kernel, so nothing is known of how busy the device is"}
         step = self.seconds[WHOLE] / self.setting.steps
-        busy = sum(event.self_device_time_total for event in kernels) / 1e6 / steps
-        return found | {"kernels a step": sum(event.count for event in kernels) / steps, "busy": busy / step}
+        busy = sum(event.self_device_time_total for event in kernels) / 1e6 / steps / step
+        return {"kernels a step": sum(event.count for event in kernels) / steps, "busy": busy,
+                "table": events.table(sort_by=order, row_limit=20, max_name_column_width=60)}
 
     def alone(self, way: str, seconds: dict[str, float]) -> dict[str, Any]:
         """What is said of all cells, each by itself."""
@@ -160,28 +144,21 @@ class Column:
             "work": [self.work(way, list(seconds), whole)],
         }
 
-    def at_once(
-        self, way: str, run: Callable[[Sequence[str]], tuple[float, Losses]], counts: Sequence[int], *, renewed=True
-    ) -> dict[str, Any]:
-        """How many times as fast several cells are at once, by their number, and how far their losses are off.
+    def at_once(self, way: str, run: Callable[[Sequence[str]], tuple[float, Losses]]) -> dict[str, Any]:
+        """How many times as fast several cells are at once, by their number.
 
-        Args:
-            way: its name.
-            run: what takes their steps.
-            counts: of cells.
-            renewed: whether it starts from new cells; if not, only the losses of the first run can be compared.
+        Of the first run, whose cells are new ones whatever `run` is, also how far losses are off.
         """
-        found, works = {}, []
-        for count in counts:
+        results, works = {}, []
+        for count in self.setting.together:
             names = self.setting.objectives[:count]
             seconds, losses = run(names)
-            free, whole = torch.cuda.mem_get_info() if self.device.type == "cuda" else (0, 0)
             times = sum(self.seconds[name] for name in names) / seconds
-            found[str(count)] = {"seconds": seconds, "times": times, "device MiB": (whole - free) // 2**20}
-            if renewed or len(found) == 1:
-                found[str(count)]["difference"] = largest(self.difference(name, losses[name]) for name in names)
+            results[str(count)] = {"seconds": seconds, "times": times}
+            if len(results) == 1:
+                results[str(count)]["difference"] = largest(self.difference(name, losses[name]) for name in names)
             works.append(self.work(f"{way}, {count} at once", names, seconds))
-        return {"at once": found, "work": works}
+        return {"at once": results, "work": works}
 
     def difference(self, name: str, losses: list[float]) -> float:
         """The largest relative difference from the losses of the cell alone."""
@@ -194,67 +171,29 @@ class Column:
         return {"path": f"skeletons, {way}", "limit": "float32", "amount": self.setting.steps * amount,
                 "seconds": seconds}
 
-    def in_threads(self, names: Sequence[str]) -> tuple[float, Losses]:
-        """Threads, each with a stream and a cell."""
-        ready = threading.Barrier(len(names) + 1)
 
-        def run(name: str) -> Losses:
-            try:
-                with torch.cuda.stream(torch.cuda.Stream() if self.device.type == "cuda" else None):
-                    learner = self.learner(name)
-                    ready.wait()
-                    return self.timed({name: learner})[1]
-            except BaseException:
-                ready.abort()
-                raise
-
-        with ThreadPoolExecutor(len(names)) as threads:
-            running = [threads.submit(run, name) for name in names]
-            with contextlib.suppress(threading.BrokenBarrierError):  # the thread that broke it says why
-                ready.wait()
-            start = time.perf_counter()
-            losses = [thread.result() for thread in running]
-            return time.perf_counter() - start, {name: loss for each in losses for name, loss in each.items()}
+def in_processes(device: str, tiny: bool, names: Sequence[str]) -> tuple[float, Losses]:
+    """As many processes as names, which begin together; on a CPU they are forked, which saves the imports."""
+    context = multiprocessing.get_context("spawn" if device == "cuda" else "fork")
+    ready = context.Barrier(len(names))
+    with ProcessPoolExecutor(len(names), context, initializer=begin, initargs=(ready,)) as pool:
+        ended = list(pool.map(functools.partial(trained, device, tiny), names))
+    starts, ends, losses = zip(*ended, strict=True)
+    return max(ends) - min(starts), dict(zip(names, losses, strict=True))
 
 
-@contextlib.contextmanager
-def crew(count: int, device: torch.device, tiny: bool) -> Iterator[list[Connection]]:
-    """Pipes to processes that train cells; on a CPU they are forked, which saves the imports."""
-    context = multiprocessing.get_context("spawn" if device.type == "cuda" else "fork")
-    pipes = [context.Pipe() for _ in range(count)]
-    members = [context.Process(target=member, args=(pipe, device.type, tiny), daemon=True) for _, pipe in pipes]
-    try:
-        for process, (_, theirs) in zip(members, pipes, strict=True):
-            process.start()
-            theirs.close()  # so that its end is seen
-        yield [ours for ours, _ in pipes]
-    finally:
-        for process in members:
-            process.terminate()
-            process.join()
+def begin(ready: Barrier) -> None:
+    """Of a process: where it waits for the others."""
+    global all_ready
+    all_ready = ready
 
 
-def member(pipe: Connection, device: str, tiny: bool) -> None:
-    """A process: makes the cell ready whose name comes, on a second word trains it, and sends its losses."""
+def trained(device: str, tiny: bool, name: str) -> tuple[float, float, list[float]]:
+    """In a process: when the steps of a cell began and ended, on the clock of the machine, and its losses."""
     column = Column(torch.device(device), tiny)
     with devices.threads(1), devices.full_precision():
-        while True:
-            name = pipe.recv()
-            learner = column.learner(name)
-            pipe.send("ready")
-            pipe.recv()
-            pipe.send(column.timed({name: learner})[1])
-
-
-def in_processes(pipes: list[Connection], names: Sequence[str]) -> tuple[float, Losses]:
-    """As many processes as names, started at once when all are ready."""
-    busy = pipes[: len(names)]
-    for pipe, name in zip(busy, names, strict=True):
-        pipe.send(name)
-    for pipe in busy:
-        pipe.recv()
-    start = time.perf_counter()
-    for pipe in busy:
-        pipe.send("go")
-    losses = [pipe.recv() for pipe in busy]
-    return time.perf_counter() - start, {name: loss for each in losses for name, loss in each.items()}
+        learner = column.learner(name)
+        all_ready.wait()
+        start = time.monotonic()
+        _, losses = column.timed({name: learner})
+        return start, time.monotonic(), losses[name]
