@@ -8,9 +8,9 @@ import functools
 import json
 import math
 import re
-import secrets
 import shlex
 import shutil
+import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,14 +35,13 @@ if TYPE_CHECKING:
 
 GENERATOR = "repro report"  # by which a folder of ours is known
 CELLS = "cells.csv"
-NO_DRAWING = Drawing(Figure, "")  # of a table that no paper has
+NO_DRAWING = Drawing(Figure)  # of a table that no paper has
 RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
 ENOUGH = 3  # seeds from which a mean and a deviation say something
 NUMBER = Markup(' class="number"')
 DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
 PLANNED = "repro"  # of the metadata of an output of `repro.notebook.begin`
-WIDGET, WIDGETS = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
-INTERACTIVE = "*Something to move with the mouse stands here: open this notebook in JupyterLab.*"
+WIDGET = "application/vnd.jupyter.widget-view+json"
 FIGURE = re.compile(r'<a data-figure="([^"]+)"[^>]*>')  # of `repro.report.claims.shown`
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]  # the first there is
 
@@ -66,7 +65,7 @@ class Result(NamedTuple):
     @property
     def figure(self) -> str:
         """Name of the file to show, "" where none is drawn."""
-        return next((f"{self.stem}{ending}" for ending in (".svg", ".png") if self.stem + ending in self.files), "")
+        return f"{self.stem}.svg" if f"{self.stem}.svg" in self.files else ""
 
 
 def build(
@@ -98,31 +97,32 @@ def build(
     first, new = output / "index.html", not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not new and not (first.is_file() and f'content="{GENERATOR}"' in first.read_text("utf-8", errors="replace")):
         raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
-    temporary = output.with_name(f".{output.name}.{secrets.token_hex(8)}")
-    try:
-        results = read_results(figures, drawings)
-        files = [name for result in results for name in result.files]
-        executed = read_notebooks(notebooks, files)
-        _copy(figures, [*files, CELLS], temporary / "figures")
-        _copy(notebooks, [f"{notebook['name']}.ipynb" for notebook in executed], temporary / "notebooks")
+    results = read_results(figures, drawings)
+    files = [name for result in results for name in result.files]
+    executed = read_notebooks(notebooks, files)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
+        site = Path(temporary) / output.name
+        _copy(figures, [*files, CELLS], site / "figures")
+        _copy(notebooks, [f"{notebook['name']}.ipynb" for notebook in executed], site / "notebooks")
         styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
-        (temporary / "style.css").write_text("\n".join(styles), encoding="utf-8")
-        _page(temporary, "index.html", "index.html", **_overview(results, papers, named), notebooks=executed,
+        (site / "style.css").write_text("\n".join(styles), encoding="utf-8")
+        _page(site, "index.html", "index.html", **_overview(results, papers, named), notebooks=executed,
               notebook_folder=str(notebooks), cells=CELLS if (figures / CELLS).exists() else "", level=level_of,
               claims=claims, verdicts=VERDICTS, verdict_counts=counted(claims).to_dict("index") if len(claims) else {},
               discrepancies=discrepancies, reproduction=PAPER, several=ENOUGH,
               measured=sum(text != NOT_MEASURED for text in discrepancies.get("measured", ())))
         for result in results:
-            _page(temporary, f"results/{result.stem}.html", "result.html", result=result, **_details(result))
+            _page(site, f"results/{result.stem}.html", "result.html", result=result, **_details(result))
         for notebook in executed:
-            _page(temporary, f"notebooks/{notebook['name']}.html", "notebook.html", notebook=notebook)
-        _page(temporary, "claims.html", "claims.html", by_paper=_by_paper(claims))
-        _page(temporary, "discrepancies.html", "discrepancies.html", by_paper=_by_paper(discrepancies))
+            _page(site, f"notebooks/{notebook['name']}.html", "notebook.html", notebook=notebook)
+        for name, rows in (("claims", claims), ("discrepancies", discrepancies)):
+            by_paper = {} if rows.empty else {paper: [*of_paper.itertuples()]
+                                              for paper, of_paper in rows.groupby("paper", sort=False)}
+            _page(site, f"{name}.html", f"{name}.html", by_paper=by_paper)
         if output.exists():
             shutil.rmtree(output)
-        temporary.replace(output)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        site.replace(output)
     return first
 
 
@@ -167,13 +167,6 @@ def _overview(results: list[Result], papers: Mapping[str, Collection[str]], name
         by_paper["Other tables"] = {"rows": others, "missing": []}
     return {"papers": by_paper, "reproduced": reproduced((result.table for result in tables), named),
             "figures": [result for result in results if result.figure]}
-
-
-def _by_paper(table: DataFrame) -> dict[str, list[Any]]:
-    """Claims or discrepancies, of which there may be none."""
-    if table.empty:
-        return {}
-    return {paper: [*rows.itertuples()] for paper, rows in table.groupby("paper", sort=False)}
 
 
 def _details(result: Result) -> dict[str, Any]:
@@ -268,18 +261,11 @@ def at_a_glance(table: DataFrame) -> list[dict[str, Any]]:
         level = level_of(dataset, preset, changed)
         trusts.append({
             "dataset": dataset, "recipe": f"{preset}, changed as each entry says" if changed else preset,
-            "level": level, "entries": len(rows), "finished": len(seeds), "seeds": _seeds(seeds),
+            "level": level, "entries": len(rows), "finished": len(seeds),
+            "seeds": " to ".join(map(str, sorted({seeds.min(), seeds.max()}))) if len(seeds) else "0",
             "distance": _distance(rows, level),
         })
     return sorted(trusts, key=lambda trust: rank(trust["level"]))
-
-
-def _seeds(counts: Series) -> str:
-    """How many seeds the finished entries have: "3", or "1 to 3, 3 or more in 5 of 16 entries"."""
-    if counts.nunique() <= 1:
-        return str(counts.max()) if len(counts) else "0"
-    enough = (counts >= ENOUGH).sum()
-    return f"{counts.min()} to {counts.max()}, {ENOUGH} or more in {enough} of {len(counts)} entries"
 
 
 def _distance(rows: DataFrame, level: str) -> str:
@@ -391,39 +377,24 @@ def _executed(path: Path, figures: Collection[str]) -> dict[str, Any]:
 
 
 def _make_static(notebook: "NotebookNode") -> list[str]:
-    """Give pictures the heading they stand under as their text, and leave no widget; returns the headings.
+    """Give pictures the heading they stand under as their text, and leave of widgets their pictures alone.
 
-    Progress bars, which are over, go; of any other widget its picture is left, if it has one, and a sentence.
+    Returns:
+        The headings.
     """
-    from nbformat.v4 import new_output
-
     headings: list[str] = []
-    models = notebook.metadata.pop("widgets", {}).get(WIDGETS, {}).get("state", {})
+    notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             headings += re.findall(r"^#+ +(.+?) *$", cell.source, re.MULTILINE)[:1]
-        outputs = []
         for output in cell.get("outputs", []):
-            view = output.get("data", {}).get(WIDGET)
-            if view is None:
-                outputs.append(output)
-            elif not _is_progress(view["model_id"], models):
-                pictures = {kind: value for kind, value in output.data.items() if kind in SHOWN[:-1]}
-                outputs += [new_output("display_data", pictures)] if pictures else []
-                outputs.append(new_output("display_data", {"text/markdown": INTERACTIVE}))
-        for output in outputs:
+            if WIDGET in output.get("data", {}):
+                output.data = {kind: value for kind, value in output.data.items() if kind in SHOWN[:-1]}
             if "data" in output:
                 output.metadata.setdefault("alt", f"Picture under the heading: {headings[-1] if headings else ''}")
         if "outputs" in cell:
-            cell.outputs = outputs
+            cell.outputs = [output for output in cell.outputs if output.get("data") != {}]
     return headings
-
-
-def _is_progress(model: str, models: Mapping[str, Any]) -> bool:
-    """Whether a widget is a row with a progress bar in it."""
-    children = models.get(model, {}).get("state", {}).get("children", [])
-    names = [models.get(child.removeprefix("IPY_MODEL_"), {}).get("model_name", "") for child in children]
-    return any(name.endswith("ProgressModel") for name in names)
 
 
 def _ended(notebook: "NotebookNode") -> str:

@@ -66,7 +66,7 @@ class Finding(NamedTuple):
 class Claim:
     """A checkable sentence of a paper, or of what its tables and figures say."""
 
-    id: str                           # short and unique
+    id: str                           # unique
     paper: str                        # "taxonomy", "CM-ACC", "SCE" or "JCL"
     place: str                        # where in the paper
     says: str                         # the sentence in our words, never a quotation
@@ -121,6 +121,11 @@ class Estimate(NamedTuple):
 
 
 Estimates = Mapping[str, Estimate | None]  # by name, None where a side is missing
+
+
+def listed(estimates: Estimates) -> str:
+    """Those that there are, by name, in words."""
+    return "; ".join(f"{name} {estimate}" for name, estimate in estimates.items() if estimate is not None)
 
 
 class Deviation(NamedTuple):

@@ -183,12 +183,6 @@ def test_where_all_cells_are_of_one_version_the_caption_names_it_if_it_is_not_to
     assert ("ersion" in caption) == (sentence in caption) == (version != SKELETONS.version)
 
 
-@pytest.mark.parametrize(("version", "words"), [(4, "are with replacement."), (5, "are without replacement.")])
-def test_the_caption_says_which_draws_the_expectation_of_its_cells_is_of(version, words):
-    figure = papers.drawings()["category_diversity"]
-    assert figure.also(pd.DataFrame({"version": [version]})).endswith(words)
-
-
 def test_a_variant_stands_beside_its_own_preset(tmp_path):
     rows = [exported("CE", preset=preset, seed=seed, linear=value + seed)
             for preset, value in (("quick", 50.0), ("paper", 70.0)) for seed in (0, 1)]
