@@ -42,7 +42,6 @@ NUMBER = Markup(' class="number"')
 DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
 PLANNED = "repro"  # of the metadata of an output of `repro.notebook.begin`
 WIDGET = "application/vnd.jupyter.widget-view+json"
-FIGURE = re.compile(r'<a data-figure="([^"]+)"[^>]*>')  # of `repro.report.claims.shown`
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]  # the first there is
 
 
@@ -99,7 +98,7 @@ def build(
         raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
     results = read_results(figures, drawings)
     files = [name for result in results for name in result.files]
-    executed = read_notebooks(notebooks, files)
+    executed = read_notebooks(notebooks)
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
         site = Path(temporary) / output.name
@@ -330,11 +329,8 @@ def _given(value: Any) -> bool:
     return pd.notna(value) and value != ""
 
 
-def read_notebooks(folder: Path, figures: Collection[str] = ()) -> list[dict[str, Any]]:
+def read_notebooks(folder: Path) -> list[dict[str, Any]]:
     """The executed notebooks of a folder, sorted by name; none of a folder that does not exist.
-
-    Args:
-        figures: files that will lie in ../figures/; where notebooks name them, they link to them.
 
     Returns:
         name: the file's stem; title: its first heading; planned: what it computed, "16 cells of preset quick on
@@ -344,10 +340,10 @@ def read_notebooks(folder: Path, figures: Collection[str] = ()) -> list[dict[str
     Raises:
         ValueError: if a file is no notebook, naming it.
     """
-    return [_executed(path, figures) for path in sorted(folder.glob("*.ipynb"))]
+    return [_executed(path) for path in sorted(folder.glob("*.ipynb"))]
 
 
-def _executed(path: Path, figures: Collection[str]) -> dict[str, Any]:
+def _executed(path: Path) -> dict[str, Any]:
     import nbformat
     from nbconvert import HTMLExporter
     from traitlets.config import Config
@@ -365,14 +361,11 @@ def _executed(path: Path, figures: Collection[str]) -> dict[str, Any]:
         exclude_anchor_links=True, exclude_input_prompt=True, exclude_output_prompt=True,
     )
 
-    def link(anchor: re.Match[str]) -> str:
-        return f'<a href="../figures/{anchor[1]}">' if anchor[1] in figures else "<a>"
-
     return {
         "name": path.stem, "title": next(iter(headings), path.stem), "ended": _ended(notebook),
         "planned": f"{planned['cells']} cells of preset {planned['preset']} on {planned['dataset']}" if planned else "",
         "preset": planned.get("preset", ""), "dataset": planned.get("dataset", ""),
-        "body": Markup(FIGURE.sub(link, exporter.from_notebook_node(notebook)[0])),
+        "body": Markup(exporter.from_notebook_node(notebook)[0]),
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from repro import papers
 from repro.data import manifest
@@ -262,15 +262,6 @@ def test_what_an_executed_notebook_shows(tmp_path):
     assert made_up_report.picture("teal") in body
     for part in ("VBox()", "IntSlider", "<script", "alert(1)", "http:", "https:", "<link", "cells:   0%"):
         assert part not in body
-
-
-@pytest.mark.parametrize("address", ["", ' href="../../figures/taxonomy_ucla.png"'])
-def test_figures_are_links_wherever_the_notebook_was_executed(tmp_path, address):
-    anchors = (f'<a data-figure="{name}.png"{address}>{name}</a>' for name in ("taxonomy_ucla", "old"))
-    output = new_output("display_data", {"text/html": f"<td>{', '.join(anchors)}</td>"})
-    made_up_report.write_notebooks(tmp_path, made=new_notebook(cells=[new_code_cell("", outputs=[output])]))
-    (found,) = read_notebooks(tmp_path, {"taxonomy_ucla.png", "taxonomy_ucla.svg"})
-    assert '<td><a href="../figures/taxonomy_ucla.png">taxonomy_ucla</a>, <a>old</a></td>' in found["body"]
 
 
 @pytest.mark.parametrize(("made", "ended"), [

@@ -394,7 +394,7 @@ def _rounded(table: DataFrame) -> DataFrame:
 
 
 def agreement(table: DataFrame) -> str:
-    """How far a table agrees with the printed column, in three sentences; random initialisation is left out.
+    """How far a table agrees with the printed column, in words; random initialisation is left out.
 
     Spearman's correlation with it; the standard deviation s between seeds in points, pooled over the objectives
     (weights: seeds - 1); and which objectives stand further from it than twice s sqrt(1 + 1/n), the farthest first:
@@ -417,10 +417,9 @@ def agreement(table: DataFrame) -> str:
     distances = (table["difference"] / (deviation * (1 + 1 / table["n_seeds"]) ** 0.5)).abs()
     apart = table.loc[distances[distances > 2].sort_values(ascending=False).index]
     names = [f"{row.objectives} ({row.difference:+.1f})" for row in apart.itertuples()]
-    pooled = f"pooled over {(freedom > 0).sum()} objectives, {freedom.sum()} degrees of freedom"
-    names = ", ".join([f"{len(names)} of {compared} objectives", *names])
-    return (f"{order} The standard deviation between seeds is {deviation:.1f} points. From one printed run more than "
-            f"two standard deviations ({pooled}) away: {names}.")
+    return (f"{order} The standard deviation between seeds is {deviation:.1f} points ({freedom.sum()} degrees of "
+            f"freedom). More than two of them away from one printed run: "
+            f"{', '.join([f'{len(names)} of {compared} objectives', *names])}.")
 
 
 FIGURES = {

@@ -214,26 +214,6 @@ def leave_one_out(
     return pd.concat(parts, ignore_index=True)
 
 
-def every_subset(table: DataFrame, outcome: str) -> DataFrame:
-    """t of the four terms for every choice of at least six rows, by OLS with a constant.
-
-    Returns:
-        One row per choice that tells the terms apart: n_rows, then t of AE, CE, AD, CD.
-    """
-    data = selected(table, outcome, "all")
-    design, values = _design(data, True).to_numpy(), data[outcome].to_numpy()
-    rows = np.arange(2 ** len(data))[:, None] >> np.arange(len(data)) & 1
-    rows = rows[rows.sum(1) > len(TERMS) + 1].astype(float)                              # (choices, rows)
-    gram = np.einsum("cr,ri,rj->cij", rows, design, design)                              # (choices, 5, 5)
-    distinct = np.linalg.matrix_rank(gram) == design.shape[1]
-    rows, inverse = rows[distinct], np.linalg.inv(gram[distinct])
-    estimates = np.einsum("cij,cj->ci", inverse, (rows * values) @ design)               # (choices, 5)
-    residual = (rows * (values - estimates @ design.T) ** 2).sum(1)
-    variance = residual / (rows.sum(1) - design.shape[1])
-    errors = np.sqrt(variance[:, None] * np.diagonal(inverse, axis1=1, axis2=2))
-    return DataFrame(estimates[:, 1:] / errors[:, 1:], columns=TERMS).assign(n_rows=rows.sum(1).astype(int))
-
-
 def _design(data: DataFrame, intercept: bool) -> DataFrame:
     """The terms, after a column const of ones where there is an intercept."""
     return data.assign(const=1.0)[["const", *TERMS]] if intercept else data[TERMS]

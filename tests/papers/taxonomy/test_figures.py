@@ -289,7 +289,7 @@ def test_the_deviation_is_that_of_the_residuals_of_trained_objectives():
     """Of three seeds and of two: sqrt((2 x 1 + 1 x 4) / 3); random initialisation and single seeds do not count."""
     rows = compared([50.0, 60, 70, 80], [50.0, 61, 71, 81], std=[3.0, 1.0, 2.0, NAN], n_seeds=[9, 3, 2, 1])
     text = figures.agreement(rows)
-    assert "is 1.4 points." in text and "(pooled over 2 objectives, 3 degrees of freedom)" in text
+    assert "is 1.4 points (3 degrees of freedom)." in text
     single = figures.agreement(compared([50.0, 60, 70], [1.0, 2, 3], std=NAN, n_seeds=1))
     assert single.endswith("One seed says nothing about how far numbers scatter.")
 
@@ -300,13 +300,13 @@ def test_a_mean_of_more_seeds_is_judged_more_strictly(seeds):
     for beyond, count in ((1e-3, 1), (-1e-3, 0)):
         ours = 50 + 4 * math.sqrt(1 + 1 / seeds) + beyond
         rows = compared([1.0, 60, ours], [1.0, 60, 50], [9.0, 2.0, 2.0 if seeds > 1 else NAN], [3, 3, seeds])
-        assert f"away: {count} of 2 objectives" in figures.agreement(rows)
+        assert f"run: {count} of 2 objectives" in figures.agreement(rows)
 
 
 def test_agreement_in_words():
     assert "no printed number" in figures.agreement(compared([50.0, 60], [NAN, NAN]))
     text = figures.agreement(compared([90.0, 50.1, 50, 50, 51], [50.0, 52.4, 52.32, 41, 50]))
-    assert text.startswith("Paper recipe: ") and text.endswith("away: 2 of 4 objectives, AD (+9.0), CE (-2.3).")
+    assert text.startswith("Paper recipe: ") and text.endswith("run: 2 of 4 objectives, AD (+9.0), CE (-2.3).")
     away = compared([50.0, 60, 70], [50.0, 61, 80]).assign(departures="head=mlp", preset="quick")
     assert figures.agreement(away).startswith("Quick recipe, head=mlp: ")
 
