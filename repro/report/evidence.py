@@ -163,7 +163,8 @@ def _named(cells: DataFrame) -> DataFrame:
 
 def _alike(cells: DataFrame, departing: Fields | None = None, fields: Fields | None = None) -> np.ndarray:
     """Which cells depart so and have these values, (n,) bool."""
-    alike = np.array([away == (departing or {}) for away in cells["away"]], dtype=bool)
+    departing = departing or {}
+    alike = np.fromiter((away == departing for away in cells["away"]), bool, len(cells))
     for name, value in (fields or {}).items():
         alike &= (cells[name] == value).to_numpy() if name in cells else False
     return alike

@@ -222,7 +222,7 @@ def growing_diversity(log: DataFrame) -> predicates.Judged:
 
 
 def _by_batch(values: Series) -> Estimates:
-    return {f"M = {batch}": verdicts.over_seeds(rows) for batch, rows in values.groupby(level="batch")}
+    return {f"M = {batch}": verdicts.paired(rows) for batch, rows in values.groupby(level="batch")}
 
 
 def categories_differ(log: DataFrame) -> predicates.Judged:
@@ -293,7 +293,7 @@ def shrinking_gap_here(setting: Setting) -> Estimates:
         active, ohem = ({batch: setting.values("ohem_vs_active", target, sampler=sampler, batch=batch)
                          for batch in (32, 128)} for sampler in ("gradient", "ohem"))
         shrinks = ((active[32] - ohem[32]) - (active[128] - ohem[128])).dropna()
-        shrinking[f"{target}, M = 32 to 128"] = verdicts.over_seeds(shrinks) if len(shrinks) else None
+        shrinking[f"{target}, M = 32 to 128"] = verdicts.paired(shrinks) if len(shrinks) else None
     return shrinking
 
 

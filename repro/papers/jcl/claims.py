@@ -120,7 +120,7 @@ def similarities_differ(log: DataFrame) -> predicates.Judged:
     means = log.groupby(["seed", "model"])["similarity"].mean().unstack("model").dropna()
     if not {"JCL", "MoCo v2"} <= set(means) or means.empty:
         return None
-    gaps = {"JCL minus MoCo v2": verdicts.over_seeds(means["JCL"] - means["MoCo v2"])}
+    gaps = {"JCL minus MoCo v2": verdicts.paired(means["JCL"] - means["MoCo v2"])}
     return verdicts.different(gaps), f"mean similarity, {_told(gaps)}"
 
 
