@@ -71,9 +71,24 @@ def fullest(cells: DataFrame) -> DataFrame:
     return of_preset[of_preset["version"] == newest].sort_values(["entry", "seed"])
 
 
+def fullest_preset(rows: DataFrame, names: Series) -> DataFrame:
+    """Rows of the preset that covers most of these names of theirs (paper if equal)."""
+    covered = names.groupby(rows["preset"]).nunique()
+    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
+    return rows[rows["preset"] == best]
+
+
 def usual(cells: DataFrame) -> DataFrame:
     """Those of `fullest` that depart from the rows of their table in nothing."""
     return fullest(cells[~cells["departures"].map(bool) & ~cells["setting"].map(bool)])
+
+
+def only(table: DataFrame, column: str) -> Any:
+    """The one value of a column; raises ValueError if there are several, or none."""
+    values = table[column].unique().tolist()
+    if len(values) != 1:
+        raise ValueError(f"a figure shows one {column}; this table has {sorted(values)}")
+    return values[0]
 
 
 class Log(NamedTuple):

@@ -12,8 +12,8 @@ from pandas import DataFrame
 from repro.data.disk import write_atomically
 from repro.recipe import in_words
 from repro.report import logs
-from repro.report.logs import Log, labels, slug
-from repro.report.style import only, save, spread_in_words, words
+from repro.report.logs import Log, fullest_preset, labels, only, slug
+from repro.report.style import save, spread_in_words, words
 
 if TYPE_CHECKING:
     from repro.table import Table  # above this module, which is handed tables
@@ -24,8 +24,6 @@ class Drawing(NamedTuple):
 
     draw: Callable[[DataFrame], Figure]                        # makes it of rows; its docstring begins with a caption
     of: Callable[[DataFrame], DataFrame] = lambda log: log     # which rows of a log are drawn; nothing where none are
-    summary: Callable[[DataFrame], str] = lambda rows: ""      # what the site says of a table beside its figure
-    repeated: tuple[str, ...] = ()                             # columns that repeat others; the site leaves them out
 
     @property
     def caption(self) -> str:
@@ -81,7 +79,7 @@ def _parts(table: "Table", cells: DataFrame) -> Iterator[tuple[str, str, DataFra
         versioned = table.with_versions(of_dataset)
         listed = ~versioned["departures"].map(bool)
         for ending, group in versioned[listed].groupby(versioned["setting"].map(_ending)):
-            best = most_complete(group)
+            best = fullest_preset(group, labels(group)).reset_index(drop=True)
             yield table.name, ending, table.laid_out(best), best
         if not listed.all():
             rows, usual = variants(table, versioned[~listed], versioned)
@@ -92,13 +90,6 @@ def _ending(setting: Mapping[str, Any]) -> str:
     """What a setting adds to the name of a file: {"layers": 3} gives "_3layers"."""
     parts = [f"_{value}" if isinstance(value, str) else f"_{value}{name}" for name, value in setting.items()]
     return "".join(parts)
-
-
-def most_complete(cells: DataFrame) -> DataFrame:
-    """Of cells of a table those of the preset that covers most of its rows (paper if equal)."""
-    covered = labels(cells).groupby(cells["preset"]).nunique()
-    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
-    return cells[cells["preset"] == best].reset_index(drop=True)
 
 
 def variants(table: "Table", away: DataFrame, cells: DataFrame) -> tuple[DataFrame, DataFrame]:

@@ -19,14 +19,11 @@ from xml.etree import ElementTree
 import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
-from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 from pygments.formatters import HtmlFormatter
 
 from repro.report.claims import counted
-from repro.report.logs import slug, untrained
-from repro.report.redraw import Drawing
-from repro.report.style import only
+from repro.report.logs import only, slug, untrained
 from repro.report.verdicts import LEVELS, NOT_MEASURED, PAPER, VERDICTS, level_of, rank
 from repro.run.device import commit
 
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 
 GENERATOR = "repro report"  # by which a folder of ours is known
 CELLS = "cells.csv"
-NO_DRAWING = Drawing(Figure)  # of a table that no paper has
 RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
 ENOUGH = 3  # seeds from which a mean and a deviation say something
 NUMBER = Markup(' class="number"')
@@ -52,8 +48,7 @@ class Result(NamedTuple):
     files: list[str]            # their names, sorted
     caption: str                # of the figure, "" where none is drawn
     provenance: dict[str, Any]  # what the figure was drawn from: cells, seeds, preset, dataset or log
-    table: DataFrame | None     # of results, without columns that repeat others; None for a log and without one
-    summary: str = ""           # what its paper says of such a table beside the figure
+    table: DataFrame | None     # of results; None for a log and without one
 
     @property
     def title(self) -> str:
@@ -74,7 +69,6 @@ def build(
     claims: DataFrame,
     discrepancies: DataFrame,
     papers: Mapping[str, Collection[str]],
-    drawings: Mapping[str, Drawing],
     named: Collection[str],
 ) -> Path:
     """Write the site and return its first page. A report that is there already is replaced as a whole.
@@ -86,7 +80,6 @@ def build(
         claims: what the papers say, with verdicts, of `claims.judge`.
         discrepancies: where the papers disagree with themselves or their code, of `claims.measured_discrepancies`.
         papers: by title, the names of the tables of each.
-        drawings: of tables and logs, by name.
         named: columns of tables that say what is trained, "random" where nothing is.
 
     Raises:
@@ -96,7 +89,7 @@ def build(
     first, new = output / "index.html", not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not new and not (first.is_file() and f'content="{GENERATOR}"' in first.read_text("utf-8", errors="replace")):
         raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
-    results = read_results(figures, drawings)
+    results = read_results(figures)
     files = [name for result in results for name in result.files]
     executed = read_notebooks(notebooks)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -197,12 +190,8 @@ def _shown(name: str, value: object, exact: Collection[str]) -> str:
     return f"{value:.1f}" if name == "std" or abs(value) >= 1 else f"{value:#.3g}"
 
 
-def read_results(folder: Path, drawings: Mapping[str, Drawing]) -> list[Result]:
+def read_results(folder: Path) -> list[Result]:
     """Everything in the folder of figures but the exported cells, sorted by stem; nothing of one that does not exist.
-
-    Args:
-        folder: of figures.
-        drawings: of tables and logs, by name.
 
     Raises:
         ValueError: if a file is damaged, naming it.
@@ -211,7 +200,7 @@ def read_results(folder: Path, drawings: Mapping[str, Drawing]) -> list[Result]:
     for path in sorted(folder.glob("*")):
         if path.suffix in (".csv", ".svg", ".png") and path.name != CELLS:
             files.setdefault(path.stem, []).append(path.name)
-    return [_result(folder, stem, names, drawings) for stem, names in sorted(files.items())]
+    return [_result(folder, stem, names) for stem, names in sorted(files.items())]
 
 
 def belonging(stem: str, names: Collection[str]) -> str:
@@ -219,7 +208,7 @@ def belonging(stem: str, names: Collection[str]) -> str:
     return max((name for name in names if stem.startswith(f"{name}_")), key=len, default="")
 
 
-def _result(folder: Path, stem: str, files: list[str], drawings: Mapping[str, Drawing]) -> Result:
+def _result(folder: Path, stem: str, files: list[str]) -> Result:
     caption, source, table = "", "", None
     for path in (folder / name for name in files):
         try:
@@ -231,11 +220,9 @@ def _result(folder: Path, stem: str, files: list[str], drawings: Mapping[str, Dr
                 source = svg.findtext(f".//{DUBLIN_CORE}source", default="")
         except (ValueError, ElementTree.ParseError) as error:
             raise ValueError(f"{path} is damaged ({str(error).strip()}); draw it again with `repro figures`") from error
-    if table is None or table.empty or not {*table.columns} >= RESULTS:
-        return Result(stem, files, caption, json.loads(source or "{}"), None)
-    drawing = drawings.get(belonging(stem, drawings), NO_DRAWING)
-    left = table.drop(columns=table.columns.intersection(drawing.repeated))
-    return Result(stem, files, caption, json.loads(source or "{}"), left, drawing.summary(table))
+    if table is not None and (table.empty or not {*table.columns} >= RESULTS):
+        table = None
+    return Result(stem, files, caption, json.loads(source or "{}"), table)
 
 
 def at_a_glance(table: DataFrame) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from pandas import DataFrame
 
 from repro.data import manifest
 from repro.recipe import in_words
+from repro.report.logs import only
 
 COLUMN = 3.25  # width of a printed column, inches
 DOTS = 300  # of a PNG, per inch
@@ -125,14 +126,6 @@ def panels(
     for axes in stack if grid else ():
         axes.grid(axis=grid)
     return figure, stack
-
-
-def only(table: DataFrame, column: str) -> Any:
-    """The one value of a column; raises ValueError if there are several, or none."""
-    values = table[column].unique().tolist()
-    if len(values) != 1:
-        raise ValueError(f"a figure shows one {column}; this table has {sorted(values)}")
-    return values[0]
 
 
 def heading(table: DataFrame, seeds: str = "") -> str:

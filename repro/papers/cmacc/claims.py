@@ -176,8 +176,8 @@ def norms_by_similarity() -> predicates.Exact:
         close, far = (float((a.norm(dim=1) * b.norm(dim=1)).mean()) for a, b in factors)
         ratios[length] = close / far
     said = ", ".join(f"{ratio:.4f} at length {length}" for length, ratio in ratios.items())
-    return (min(ratios.values()) > 1, f"mean norm of keys at cosine 0.8 to a query over that of random "
-                   f"keys (d = 512, M = 128): {said}")
+    said = f"mean norm of keys at cosine 0.8 to a query over that of random keys (d = 512, M = 128): {said}"
+    return min(ratios.values()) > 1, said
 
 
 def settings() -> Series:
@@ -248,9 +248,9 @@ def norms_of_picks(first: str, second: str) -> Check:
         gaps = {}
         for modality in log["modality"].unique():
             one, other = (norms.loc[modality, name] for name in (first, second))
-            gaps[modality] = verdicts.Estimate(one["mean"] - other["mean"], math.hypot(one["sem"], other["sem"]),
-                                      min(one["count"], other["count"]) - 1,
-                                      f"{one['count']:.0f} against {other['count']:.0f} picks")
+            error, basis = math.hypot(one["sem"], other["sem"]), f"{one['count']:.0f} against {other['count']:.0f} picks"
+            gaps[modality] = verdicts.Estimate(one["mean"] - other["mean"], error,
+                                               min(one["count"], other["count"]) - 1, basis)
         return verdicts.above(gaps), f"{first} minus {second}, {verdicts.listed(gaps)}"
 
     return predicates.of_log("selected_negatives", judge)

@@ -129,8 +129,7 @@ def second_histogram() -> predicates.Exact:
     features = _random(64, 32, 128) + 1
     similarity, _ = similarity_and_variance(features)
     worst = float((normalize(features, dim=2).var(dim=1, correction=0).mean(1) - (1 - similarity) / 128).abs().max())
-    return (worst > 1e-12, f"64 x 32 random features: variance minus (1 - similarity)/d is at most "
-                   f"{worst:.1g}")
+    return worst > 1e-12, f"64 x 32 random features: variance minus (1 - similarity)/d is at most {worst:.1g}"
 
 
 def scatter_on_the_diagonal() -> predicates.Exact:
@@ -138,8 +137,8 @@ def scatter_on_the_diagonal() -> predicates.Exact:
     unit = normalize(_random(64, 32, 128) + 1, dim=2)
     distances = (unit - unit.mean(1, keepdim=True)).square().sum(2).mean(1)
     worst = float((128 * similarity_and_variance(unit)[1] - distances).abs().max())
-    return (worst < 1e-12, f"64 x 32 random features: d times the mean diagonal is the mean squared "
-                   f"distance from the mean but for {worst:.1g}")
+    return worst < 1e-12, (f"64 x 32 random features: d times the mean diagonal is the mean squared distance from the "
+                           f"mean but for {worst:.1g}")
 
 
 def same_gradient(evidence: Evidence) -> str:

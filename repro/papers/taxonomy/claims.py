@@ -36,8 +36,8 @@ def claimed_statistic() -> predicates.Exact:
     """The t of the term that the text names, in the nine rows."""
     claim, t = printed("taxonomy_glm_claim").iloc[0], nine_rows()["t"]
     same, named = [*t.index[t.round(3) == claim["t"]]], claim["component_named_in_text"]
-    return (same == [named], f"t in nine rows of UCLA: {_listed(t, '.3f')}; the printed {claim['t']} "
-                   f"is that of {' and '.join(same) or 'none'}, the text says {named}")
+    return same == [named], (f"t in nine rows of UCLA: {_listed(t, '.3f')}; the printed {claim['t']} is that of "
+                             f"{' and '.join(same) or 'none'}, the text says {named}")
 
 
 def claimed_p() -> predicates.Exact:
@@ -178,8 +178,8 @@ def printed_attraction() -> predicates.Exact:
     as_printed = 2 - 2 * (query + target).sum(1)
     meant = torch.stack([attraction(q, t) for q, t in zip(query.split(1), target.split(1), strict=True)])
     least = [int(values.argmin()) for values in (as_printed, meant)]
-    return (least[0] == 0, "of two unit vectors in the plane the printed formula is least at an angle "
-                   f"of {least[0]} degrees, with a product in place of the plus at {least[1]}")
+    return least[0] == 0, (f"of two unit vectors in the plane the printed formula is least at an angle of {least[0]} "
+                           f"degrees, with a product in place of the plus at {least[1]}")
 
 
 def statistic(evidence: Evidence) -> str:

@@ -23,18 +23,9 @@ from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.data.disk import write_atomically
-from repro.papers.taxonomy.glm import (
-    BEST,
-    MEAN,
-    ROW_SETS,
-    TERMS,
-    forest,
-    printed_by_objective,
-    specification_curve,
-    usual_cells,
-)
+from repro.papers.taxonomy import glm
 from repro.report import style
-from repro.report.logs import slug, untrained
+from repro.report.logs import fullest_preset, slug, untrained
 from repro.report.printed import printed
 from repro.report.redraw import Drawing, provenance_of, publish, versions_in_words
 from repro.skeleton.study import SKELETONS
@@ -44,8 +35,8 @@ SOURCES = {"ours": (style.BLUE, "o", style.BLUE), "printed": (style.VERMILLION, 
 NINE = ("unmixed+best", "UCLA")  # rows and column of the model whose AD has the printed t
 SHORT = {
     "all": "15, all", "unmixed": "8, unmixed", "unmixed encoder": "11, encoder unmixed",
-    "unmixed decoder": "11, decoder unmixed", NINE[0]: f"8 + {BEST}",
-    "NTU_1layer": "NTU", "NTU_3layer": "NTU, 3 layers", "NTU_1024units": "NTU, 1,024 units", MEAN: "mean",
+    "unmixed decoder": "11, decoder unmixed", NINE[0]: f"8 + {glm.BEST}",
+    "NTU_1layer": "NTU", "NTU_3layer": "NTU, 3 layers", "NTU_1024units": "NTU, 1,024 units", glm.MEAN: "mean",
 }
 
 
@@ -77,7 +68,7 @@ def taxonomy(table: DataFrame) -> Figure:
     top.grid(axis="y")
     style.legend_above(top, columns=3)
     for axes in middle:
-        values = printed_by_objective()["UCLA"].reindex(table["objectives"])
+        values = glm.printed_by_objective()["UCLA"].reindex(table["objectives"])
         marks = {"color": style.VERMILLION, "marker": "D", "markerfacecolor": "none", "linestyle": "none"}
         axes.plot(values.to_numpy(), label="UCLA", **marks)
         axes.margins(y=0.15)
@@ -91,7 +82,7 @@ def taxonomy(table: DataFrame) -> Figure:
 def _membership(axes: Axes, objectives: Series) -> None:
     """Objectives as dots, filled where a term is present, those of one joined by a line; first the printed terms."""
     parts = [[] if name == "random" else name.split("+") for name in objectives]
-    terms = list(dict.fromkeys([*TERMS, *itertools.chain(*parts)]))
+    terms = list(dict.fromkeys([*glm.TERMS, *itertools.chain(*parts)]))
     for column, names in enumerate(parts):
         present = [place for place, term in enumerate(terms) if term in names]
         absent = [place for place, term in enumerate(terms) if term not in names]
@@ -193,7 +184,7 @@ def along_training(log: DataFrame) -> Figure:
             seaborn.lineplot(entry[entry["measure"] == measure], x="epoch", y="value", errorbar="sd", color=colour,
                              linestyle=line, label=label, legend=False, ax=axes)
         if is_printed and (entry["objectives"] == name).all():  # it departs in nothing
-            value = printed_by_objective()["UCLA"].get(name, np.nan)
+            value = glm.printed_by_objective()["UCLA"].get(name, np.nan)
             axes.axhline(value, color=style.VERMILLION, linestyle=":", linewidth=0.9, label="printed")
         axes.set_title(name.replace(", ", "\n"), loc="left")
         axes.set(xlabel="epoch", ylabel="accuracy (%)")
@@ -246,9 +237,7 @@ def _panel_each(
 def of_one_recipe(log: DataFrame) -> DataFrame:
     """Rows of cells that depart from their preset in nothing, of the preset with most of them (paper if equal)."""
     log = log[log["entry"] == log["objectives"]]
-    covered = log.groupby("preset")["entry"].nunique()
-    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
-    return log[log["preset"] == best]
+    return fullest_preset(log, log["entry"])
 
 
 @style.styled()
@@ -346,11 +335,11 @@ def effects(table: DataFrame) -> Figure:
         for place, source in enumerate(sources):
             colour, marker, face = SOURCES[source]
             rows = panel[panel["source"] == source]
-            y = rows["term"].map(TERMS.index) + (place - (len(sources) - 1) / 2) * 0.32
+            y = rows["term"].map(glm.TERMS.index) + (place - (len(sources) - 1) / 2) * 0.32
             axes.hlines(y, rows["low"], rows["high"], color=colour, linewidth=0.8)
             axes.plot(rows["estimate"], y, color=colour, marker=marker, markerfacecolor=face, linestyle="none")
         said = [f"{row.source.capitalize()}: {row.statement}" for row in panel.drop_duplicates("source").itertuples()]
-        style.names_down(axes, TERMS)
+        style.names_down(axes, glm.TERMS)
         axes.set_title("\n".join(textwrap.fill(text, 60) for text in said), loc="left")
     stack[-1].set_xlabel("added to the accuracy (percentage points)")
     keys = [Line2D([], [], color=colour, marker=marker, markerfacecolor=face, linestyle="-", label=source)
@@ -367,13 +356,13 @@ def redraw_models(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
         folder: gets `glm_specifications`, of the printed numbers alone, and `glm_forest_<dataset>` for every data set
             whose cells have the nine objectives of the paper's main tables.
     """
-    models, source = [("glm_specifications", specifications, specification_curve(), {}, "")], "taxonomy.csv"
+    models, source = [("glm_specifications", specifications, glm.specification_curve(), {}, "")], "taxonomy.csv"
     trained = cells["taxonomy"][cells["taxonomy"]["preset"] != "smoke"]
     for dataset in sorted(set(trained["dataset"])):
-        ours = usual_cells(trained, dataset)
-        if set(ROW_SETS["unmixed+best"]) <= set(ours["objectives"]):
+        ours = glm.usual_cells(trained, dataset)
+        if set(glm.ROW_SETS["unmixed+best"]) <= set(ours["objectives"]):
             version = versions_in_words(ours, SKELETONS.version)
-            models.append((f"glm_forest_{slug(dataset)}", effects, forest(ours), provenance_of(ours), version))
+            models.append((f"glm_forest_{slug(dataset)}", effects, glm.forest(ours), provenance_of(ours), version))
     written = []
     for name, draw, table, provenance, version in models:
         table, stem = _rounded(table), folder / name
@@ -423,8 +412,8 @@ def agreement(table: DataFrame) -> str:
 
 
 FIGURES = {
-    "taxonomy": Drawing(taxonomy, summary=agreement, repeated=tuple(TERMS)),
-    "taxonomy_variants": Drawing(taxonomy_variants, repeated=tuple(TERMS)),
+    "taxonomy": Drawing(taxonomy),
+    "taxonomy_variants": Drawing(taxonomy_variants),
     "encoder_collapse": Drawing(encoder_collapse),
     "along_training": Drawing(along_training, of_one_recipe),
     "sequence_contrast": Drawing(sequence_contrast),

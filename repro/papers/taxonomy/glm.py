@@ -66,11 +66,7 @@ ROW_SETS = {
 
 
 def fit(
-    table: DataFrame,
-    outcome: str,
-    rows: str | Sequence[str] = "unmixed+best",
-    *,
-    intercept: bool = True,
+    table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best", *, intercept: bool = True,
     model: str = "OLS",
 ) -> Any:
     """Least squares of one column on the four terms.
@@ -88,8 +84,8 @@ def fit(
         Results of statsmodels, parameters named const, AE, CE, AD, CD.
 
     Raises:
-        ValueError: if a column or objective is missing, an objective has several rows or no number, the rows leave
-            terms that cannot be told apart or no degree of freedom, or there is no such model or intercept.
+        ValueError: if something asked for does not exist, an objective has several rows or no number, or the rows
+            leave terms that cannot be told apart or no degree of freedom.
 
     Source: taxonomy supplement, the general linear model in the text; `printed/taxonomy_glm_claim.csv`.
     """
@@ -225,15 +221,8 @@ def _identifiable(design: DataFrame) -> bool:
 
 
 def analysis(
-    dataset: str = "ucla",
-    *,
-    preset: str = "auto",
-    seeds: str | int = "all",
-    results: str = "printed",
-    column: str = "auto",
-    rows: str | Sequence[str] = "unmixed+best",
-    intercept: bool = True,
-    model: str = "OLS",
+    dataset: str = "ucla", *, preset: str = "auto", seeds: str | int = "all", results: str = "printed",
+    column: str = "auto", rows: str | Sequence[str] = "unmixed+best", intercept: bool = True, model: str = "OLS",
     correction: str = "holm",
 ) -> tuple[DataFrame, DataFrame, str]:
     """One linear model of printed numbers or ours: its `coefficients`, those of `leave_one_out`, and it in words.
@@ -241,13 +230,9 @@ def analysis(
     Args:
         dataset, preset, seeds: which of our cells, as for `our_results`.
         results: "printed", or "ours": their means over seeds.
-        column: of the printed table or, of ours, a measure: "linear", "linear_standardised", "linear_unseen" or
-            "knn1"; "auto" is UCLA, or linear.
-        rows, intercept, model: as for `fit`.
+        column: of the printed table, or a measure of ours, one of `MEASURES`; "auto" is UCLA, or linear.
+        rows, intercept, model: as for `fit`, errors too.
         correction: as for `coefficients`.
-
-    Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do, or there are no such cells.
     """
     choose("results", results, ("printed", "ours"))
     columns = (*COLUMNS, MEAN) if results == "printed" else MEASURES

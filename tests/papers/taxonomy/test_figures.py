@@ -261,7 +261,7 @@ def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, cu
     files = []
     for factor in (1 - 1e-14, 1, 1 + 1e-14):
         fitted = curve.map(lambda value, by=factor: value * by if isinstance(value, float) else value)
-        monkeypatch.setattr(figures, "specification_curve", lambda fitted=fitted: fitted)
+        monkeypatch.setattr(glm, "specification_curve", lambda fitted=fitted: fitted)
         files.append([path.read_bytes() for path in figures.redraw_models(placed(), tmp_path)])
     assert files[0] == files[1] == files[2]
     written = pd.read_csv(tmp_path / "glm_specifications.csv")
