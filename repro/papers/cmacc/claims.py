@@ -248,7 +248,8 @@ def norms_of_picks(first: str, second: str) -> Check:
         gaps = {}
         for modality in log["modality"].unique():
             one, other = (norms.loc[modality, name] for name in (first, second))
-            error, basis = math.hypot(one["sem"], other["sem"]), f"{one['count']:.0f} against {other['count']:.0f} picks"
+            error = math.hypot(one["sem"], other["sem"])
+            basis = f"{one['count']:.0f} against {other['count']:.0f} picks"
             gaps[modality] = verdicts.Estimate(one["mean"] - other["mean"], error,
                                                min(one["count"], other["count"]) - 1, basis)
         return verdicts.above(gaps), f"{first} minus {second}, {verdicts.listed(gaps)}"
