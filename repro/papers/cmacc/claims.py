@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 
 import torch
 from pandas import DataFrame, Series
@@ -165,6 +165,7 @@ def printed_norms() -> predicates.Exact:
     return least > 10 * easy, f"{least} and more against {easy}, three negatives of one query"
 
 
+@cache
 def norms_by_similarity() -> predicates.Exact:
     """Gradient norms of Eq. 4 and 5 for keys of one length, near one of 128 queries or unlike all of them."""
     generator, ratios = torch.Generator().manual_seed(0), {}

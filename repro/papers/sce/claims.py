@@ -75,6 +75,7 @@ def grid_here(setting: Setting) -> Estimates:
             for (query, key), value in printed_grid(setting.dataset).items()}
 
 
+@functools.cache
 def decomposition() -> predicates.Exact:
     """L = lambda InfoNCE + (1 - lambda) (ReSSL + Ceil) on random unit vectors."""
     query, key, negatives = _features(4096)
@@ -86,6 +87,7 @@ def decomposition() -> predicates.Exact:
     return worst < 1e-9, f"largest difference {worst:.1g} nats over four weights"
 
 
+@functools.cache
 def pseudo_code() -> predicates.Exact:
     """The loss with a similarity of 0 at the positive in the target, as in the pseudo-code, against the formula."""
     query, key, negatives = _features(4096)
