@@ -303,8 +303,8 @@ def report(
     from repro.report.site import build
 
     runs, figures = manifest.runs_root(), manifest.project_root() / "figures"
-    known = papers.titles(), papers.drawings(), papers.named()
-    print(build(output or runs / "report", figures, runs / "notebooks", *_judged(), *known))
+    tables = papers.titles(), papers.named()
+    print(build(output or runs / "report", figures, runs / "notebooks", *_judged(), *tables))
 
 
 @app.command()

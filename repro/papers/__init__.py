@@ -9,6 +9,7 @@ that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `c
 import functools
 import importlib
 import importlib.util
+import itertools
 import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,21 +55,19 @@ def tables() -> "dict[str, Table]":
         ValueError: if a paper names a table that it does not declare, or two tables have one name, or two studies, by
             which cells and their results are told apart.
     """
-    declared = {}
+    declared: dict[str, dict[str, Table]] = {}
     for paper, of_paper in offered("TABLES", "tables").items():
-        for table in offered("TABLES")[paper]:
-            if table not in of_paper:
-                raise ValueError(f"the paper {paper} names a table {table!r}, which its module tables lacks "
-                                 f"({', '.join(of_paper)}); declare it there, or take its line out")
+        if missing := [table for table in offered("TABLES")[paper] if table not in of_paper]:
+            raise ValueError(f"the paper {paper} names a table {missing[0]!r}, which its module tables lacks "
+                             f"({', '.join(of_paper)}); declare it there, or take its line out")
         declared[paper] = {table: of_paper[table] for table in offered("TABLES")[paper]}
-    joined = _joined("table", declared)
-    first: dict[str, Table] = {}
-    for name, table in joined.items():
+    joined, first = _joined("table", declared), {}
+    for table in joined.values():
         other = first.setdefault(table.study.name, table)
         if table.study != other.study:
             raise ValueError(
-                f"{other.name} and {name} are tables of two studies called {table.study.name!r}, which would take each "
-                "other's results for their own; give one of them another name"
+                f"{other.name} and {table.name} are tables of two studies called {table.study.name!r}, which would "
+                "take each other's results for their own; give one of them another name"
             )
     return joined
 
@@ -90,12 +89,12 @@ def logs() -> "dict[str, Log]":
 
 def claims() -> "list[Claim]":
     """The checkable sentences of all papers."""
-    return [claim for of_paper in offered("CLAIMS", "claims").values() for claim in of_paper]
+    return [*itertools.chain(*offered("CLAIMS", "claims").values())]
 
 
 def discrepancies() -> "list[Discrepancy]":
     """Where papers disagree with themselves or with their released code."""
-    return [discrepancy for of_paper in offered("DISCREPANCIES", "claims").values() for discrepancy in of_paper]
+    return [*itertools.chain(*offered("DISCREPANCIES", "claims").values())]
 
 
 def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "Evidence":
@@ -119,22 +118,14 @@ def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
 
 
 def judged(
-    dataset: str = "all",
-    *,
-    preset: str = "auto",
-    seeds: str | int = "all",
-    paper: str = "all",
-    verdict: str = "all",
+    dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all", paper: str = "all", verdict: str = "all",
     level: str = "all",
 ) -> "DataFrame":
     """The claims of all papers with their verdicts, see `repro.report.claims.judge`.
 
     Args:
-        dataset, preset, seeds: which finished cells count, as for `evidence`.
-        paper, verdict, level: which claims, as for `repro.report.claims.chosen`.
-
-    Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do.
+        dataset, preset, seeds: which finished cells count, as for `evidence`, errors too.
+        paper, verdict, level: which claims, as for `repro.report.claims.chosen`, errors too.
     """
     from repro.report.claims import chosen, judge
 
@@ -159,13 +150,14 @@ def export_logs(finished: "DataFrame", store: "Store", folder: Path) -> list[Pat
 
 def redraw(cells: "DataFrame", folder: Path) -> list[Path]:
     """Draw every figure from stored cells and the logs in a folder; see `repro.report.redraw.redraw`."""
-    from repro.report.redraw import redraw as drawn
+    from repro.report import redraw as drawing
     from repro.table import standing
 
     standing_cells = standing(tables().values(), cells)
-    written = drawn(tables(), standing_cells, drawings(), logs(), folder)
-    further = [draw for of_paper in offered("FURTHER", "figures").values() for draw in of_paper]
-    return [*written, *(path for draw in further for path in draw(standing_cells, folder))]
+    written = drawing.redraw(tables(), standing_cells, drawings(), logs(), folder)
+    for draw in itertools.chain(*offered("FURTHER", "figures").values()):
+        written += draw(standing_cells, folder)
+    return written
 
 
 def _joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -5,38 +5,31 @@ stand for what several rows say.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
-from repro.report.evidence import Check, Estimates, Evidence, Measure, Setting, not_measured, paired_means
-from repro.report.evidence import of_log as finding_of_log
+from repro.report import verdicts
+from repro.report.evidence import Check, Estimates, Evidence, Fields, Measure, Setting, by_seed, level_of_log, measured
+from repro.report.logs import labels
 from repro.report.printed import PAPERS
-from repro.report.verdicts import (
-    NOT_RUN,
-    SEEDS,
-    SEEDS_LIKE,
-    SEEDS_SHARED,
-    WIDEST,
-    Claim,
-    Discrepancy,
-    Finding,
-    reproduced,
-)
+from repro.report.verdicts import Claim, Discrepancy, Finding
 
-Fields = Mapping[str, object]  # of recipes
 Sides = Mapping[str, tuple[Fields, Fields]]  # what is compared with what, by name
+Exact = tuple[bool | str, str]  # whether it holds, or a verdict; and numbers in words
 Judged = tuple[str, str] | None  # verdict and evidence; None where a log says nothing of it
 
+LINEAR = {"": "linear"}
 TEXTS = {
-    "SEEDS": SEEDS,
-    "SEEDS_LIKE": SEEDS_LIKE,
-    "SEEDS_SHARED": SEEDS_SHARED,
+    "SEEDS": verdicts.SEEDS,
+    "SEEDS_LIKE": verdicts.SEEDS_LIKE,
+    "SEEDS_SHARED": verdicts.SEEDS_SHARED,
     "NEW_RUN": "printed number inside the 95 % prediction interval of one more run of ours (jointly), which reaches at "
-    f"most {WIDEST:g} points",
+    f"most {verdicts.WIDEST:g} points",
 }
-one_more_run = functools.partial(reproduced, widest=WIDEST)
+one_more_run = functools.partial(verdicts.reproduced, widest=verdicts.WIDEST)
 
 
 def claims(folder: str, paper: str, checks: Mapping[str, Check], **constants: object) -> list[Claim]:
@@ -68,7 +61,7 @@ def discrepancies(folder: str, paper: str, measures: Mapping[str, Measure], **co
     rows = {row["id"]: row for row in _rows(folder, "discrepancies", constants)}
     if lonely := measures.keys() - rows.keys():
         raise ValueError(f"{folder}/discrepancies.csv has no row {', '.join(sorted(lonely))}; add it")
-    return [Discrepancy(paper=paper, measure=measures.get(name, not_measured), **row) for name, row in rows.items()]
+    return [Discrepancy(paper=paper, measure=measures.get(name, joined()), **row) for name, row in rows.items()]
 
 
 def _rows(folder: str, name: str, constants: Mapping[str, object]) -> Iterator[dict[str, str]]:
@@ -78,32 +71,44 @@ def _rows(folder: str, name: str, constants: Mapping[str, object]) -> Iterator[d
         yield {column: text.format_map({**TEXTS, **constants}) for column, text in row.items()}
 
 
+def exactly(level: str, test: Callable[..., Exact], *arguments: object, **named: object) -> Check:
+    """A check of what has no error, printed numbers or a closed form: whether a sentence is true of it, and numbers."""
+
+    def check(evidence: Evidence) -> Finding:
+        verdict, numbers = test(*arguments, **named)
+        return Finding({True: verdicts.HOLDS, False: verdicts.FAILS}.get(verdict, verdict), level, numbers)
+
+    return check
+
+
+of_print = functools.partial(exactly, verdicts.PRINTED)
+closed_form = functools.partial(exactly, verdicts.CLOSED)
+
+
 def differences(
-    table: str, sides: Sides, *, measure: str = "linear", targets: bool = False, like: tuple[str, ...] = (),
-    shared: bool = False,
+    table: str, sides: Sides, *, measures: Mapping[str, str] = LINEAR, targets: bool = False, **options: object
 ) -> Callable[[Setting], Estimates]:
     """Compares the first cells of each pair with the second ones.
 
     Args:
         table: where they stand.
         sides: pairs by name.
-        measure: what is compared.
+        measures: what is compared, by what is added to the name.
         targets: compare the accuracies on every target of fine-tuning instead.
-        like: other tables, whose seeds tell how far those of this one scatter.
-        shared: only seeds that both sides have count, see `Setting.paired`.
+        **options: of `Setting.difference`.
     """
 
     def compare(setting: Setting) -> Estimates:
-        measures = {f", {target}": target for target in setting.targets(table)} if targets else {"": measure}
-        compared = setting.paired if shared else functools.partial(setting.difference, like=like)
-        return {f"{name}{called}": compared(table, first, second, what)
-                for name, (first, second) in sides.items() for called, what in measures.items()}
+        compared = {f", {target}": target for target in setting.targets(table)} if targets else measures
+        return {f"{name}{called}": setting.difference(table, first, second, measure, **options)
+                for name, (first, second) in sides.items() for called, measure in compared.items()}
 
     return compare
 
 
-def in_words(estimates: Estimates) -> str:
-    return "; ".join(f"{name} {estimate}" for name, estimate in estimates.items() if estimate is not None)
+def above(table: str, sides: Sides, *, datasets: tuple[str, ...] = (), **options: object) -> Check:
+    """A check of finished cells: whether the first cells of each pair exceed the second; options of `differences`."""
+    return measured((table,), differences(table, sides, **options), verdicts.above, datasets=datasets)
 
 
 def of_log(name: str, judge: Callable[[DataFrame], Judged]) -> Check:
@@ -112,10 +117,43 @@ def of_log(name: str, judge: Callable[[DataFrame], Judged]) -> Check:
     def check(evidence: Evidence) -> Finding:
         for log in evidence.logs(name):
             if judged := judge(log):
-                return finding_of_log(log, *judged)
-        return Finding(NOT_RUN, "", f"no log of {name}")
+                verdict, numbers = judged
+                origin = f"{log['dataset'].iloc[0]}, {log['preset'].iloc[0]} recipe"
+                return Finding(verdict, level_of_log(log), f"{origin}: {numbers}")
+        return Finding(verdicts.NOT_RUN, "", f"no log of {name}")
 
     return check
+
+
+def departing(*tables: str, **changes: object) -> Measure:
+    """What a departure from the recipe changes, over the seeds that both sides have; empty where it was not run.
+
+    Args:
+        tables: where such cells are looked for.
+        changes: fields of the recipe.
+    """
+
+    def changed(setting: Setting, table: str) -> str:
+        away, usual, parts = setting.rows(table, changes), setting.rows(table), []
+        if away.empty or usual.empty:
+            return ""
+        left = [{name: value for name, value in cell.items() if name not in changes} for cell in away["changes"]]
+        for name, cells in away.groupby(labels(away.assign(changes=left))):
+            for measure in usual.columns.intersection(setting.targets(table) or ["linear"]):
+                sides = (by_seed(side["seed"], side[measure]) for side in (cells, usual[usual["label"] == name]))
+                if means := paired_means(*sides):
+                    parts.append(f"{name}{'' if measure == 'linear' else f', {measure},'} {means}")
+        return f"{setting}: {', '.join(parts)}" if parts else ""
+
+    return lambda evidence: "; ".join(filter(None, itertools.starmap(
+        changed, itertools.product(evidence.settings(*tables), tables))))
+
+
+def paired_means(changed: Series, usual: Series) -> str:
+    """Both means over the seeds they share: "79.8 instead of 81.3 (1 seed)"; empty if they share none."""
+    shared = changed.index.intersection(usual.index)
+    seeds = "1 seed" if len(shared) == 1 else f"{len(shared)} seeds"
+    return f"{changed[shared].mean():.1f} instead of {usual[shared].mean():.1f} ({seeds})" if len(shared) else ""
 
 
 def beside(table: str, first: Fields, second: Fields) -> Measure:

@@ -1,35 +1,16 @@
-"""The judged sentences of the papers and what we measured where they contradict themselves: rows, texts, a figure."""
+"""The judged sentences of the papers and what we measured where they contradict themselves: as rows and as text."""
 
-import html
-import os
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 import pandas as pd
 from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
-from repro.data import manifest
 from repro.recipe import choose
 from repro.report.evidence import Evidence
-from repro.report.verdicts import (
-    CANNOT,
-    FAILS,
-    HOLDS,
-    LEVELS,
-    NOT_MEASURED,
-    NOT_RUN,
-    UNDECIDED,
-    VERDICTS,
-    Claim,
-    Discrepancy,
-)
+from repro.report.verdicts import LEVELS, NOT_MEASURED, VERDICTS, Claim, Discrepancy
 from repro.run import device as devices
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SENTENCES = ["claim", "predicate", "the paper", "but"]  # columns of a notebook's tables that need some width
 
@@ -85,29 +66,6 @@ def counted(table: DataFrame) -> DataFrame:
     return counts.rename_axis(index=None, columns=None)
 
 
-def verdicts(counts: DataFrame) -> "Figure":
-    """A bar for every paper, its verdicts one behind the other with their numbers.
-
-    Args:
-        counts: of `counted`.
-    """
-    from repro.report import style  # with matplotlib, which `repro claims` does without
-
-    colours = {HOLDS: style.GREEN, FAILS: style.VERMILLION, UNDECIDED: style.BLUE, NOT_RUN: style.PALE,
-               CANNOT: style.GREY}
-    with style.styled():
-        figure, (axes,) = style.panels("", 0.8 + 0.3 * len(counts))
-        counts.plot.barh(stacked=True, ax=axes, color=colours, width=0.7, legend=False, xlabel="claims")
-        for bars in axes.containers:
-            numbers = [f"{count:.0f}" if count else "" for count in bars.datavalues]
-            ink = style.INK if bars.get_label() == NOT_RUN else "white"
-            axes.bar_label(bars, numbers, label_type="center", color=ink)
-        axes.set(ylim=(len(counts) - 0.5, -0.5))
-        axes.tick_params(axis="y", length=0)
-        style.legend_below(figure, axes.get_legend_handles_labels()[0], 3)
-        return style.settled(figure)
-
-
 def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:
     """Both lists as text, one line each; broken at `width` and indented, where there is one."""
     texts = [
@@ -124,33 +82,21 @@ def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None)
 
 
 def shown(table: DataFrame) -> Styler:
-    """The claims for a notebook, with links to the figures where it is known in which folder the notebook is."""
+    """The claims for a notebook."""
     columns = ["id", "paper", "place", "claim", "predicate", "verdict", "level", "evidence", "figures"]
-    return _in_columns(table[columns], {"figures": _links})
+    return _in_columns(table[columns].assign(figures=table["figures"].map(", ".join)))
 
 
 def shown_discrepancies(table: DataFrame) -> Styler:
     """The discrepancies for a notebook, under headings that one reads from left to right."""
-    return _in_columns(table.rename(columns={"paper_says": "the paper", "others_say": "but"}), {})
+    return _in_columns(table.rename(columns={"paper_says": "the paper", "others_say": "but"}))
 
 
-def _in_columns(table: DataFrame, formats: Mapping[str, Callable[[Any], str]]) -> Styler:
-    """A table of texts, which are no HTML but for what `formats` makes."""
-    style = table.style.hide(axis="index").format({**dict.fromkeys(table.columns, html.escape), **formats})
+def _in_columns(table: DataFrame) -> Styler:
+    """A table of texts, which are no HTML."""
+    style = table.style.hide(axis="index").format(escape="html")
     style = style.set_properties(**{"text-align": "left", "vertical-align": "top"})
     style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
     style = style.set_properties(subset=table.columns.intersection(SENTENCES), **{"min-width": "12em"})
     return style.set_table_styles([{"selector": "th", "props": "text-align: left"}])
 
-
-def _links(files: list[str]) -> str:
-    """Files of figures, breakable; anchors without an address are plain text, and the report gives them its own.
-
-    A Jupyter server tells its kernels where their notebook is; nobody else does.
-    """
-    notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
-    folder = manifest.project_root() / "figures"
-    way = f"{Path(os.path.relpath(folder, notebook.parent)).as_posix()}/" if notebook.is_absolute() else ""
-    addresses = [f' href="{way}{file}"' if way else "" for file in files]
-    return ", ".join(f'<a data-figure="{file}"{address}>{file.replace("_", "_<wbr>")}</a>'
-                     for file, address in zip(files, addresses, strict=True))

@@ -1,7 +1,6 @@
 """What verdicts rest on: finished cells by data set and recipe, and the logs beside the figures."""
 
 import functools
-import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -11,24 +10,10 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.data import manifest
+from repro.report import verdicts
 from repro.report.logs import labels, untrained
 from repro.report.printed import names
-from repro.report.verdicts import (
-    CANNOT,
-    EMBEDDED,
-    NOT_RUN,
-    PAPER,
-    UNKNOWN,
-    Deviation,
-    Estimate,
-    Estimates,
-    Finding,
-    difference,
-    from_printed,
-    level_of,
-    pooled,
-    rank,
-)
+from repro.report.verdicts import UNKNOWN, Estimate, Estimates, Finding, level_of, rank
 
 Fields = Mapping[str, object]  # of recipes
 ORIGIN = ["dataset", "preset", "version"]  # of cells whose numbers may be compared
@@ -66,7 +51,7 @@ class Setting:
             departing: what else they depart in from the rows of the table; nothing by default.
         """
         cells = self._cells(table)
-        return cells[_alike(cells, departing or {}, fields)]
+        return cells[_alike(cells, departing, fields)]
 
     def values(
         self, table: str, measure: str = "linear", departing: Fields | None = None, **fields: object
@@ -75,13 +60,13 @@ class Setting:
         cells = self._cells(table)
         if measure not in cells:
             return Series(dtype=float)
-        alike = _alike(cells, departing or {}, fields)  # of the columns needed: rows of a hundred are slow to copy
-        return _by_seed(cells["seed"].to_numpy()[alike], cells[measure].to_numpy()[alike])
+        alike = _alike(cells, departing, fields)  # of the columns needed: rows of a hundred are slow to copy
+        return by_seed(cells["seed"].to_numpy()[alike], cells[measure].to_numpy()[alike])
 
     def _cells(self, table: str) -> DataFrame:
         return self._tables.get(table, NO_CELLS)
 
-    def _deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> Deviation:
+    def _deviation(self, *tables: str, measure: str = "linear", of: str = "trained") -> verdicts.Deviation:
         """Between seeds, pooled over the rows of some tables, NaN where none has several seeds.
 
         Args:
@@ -89,35 +74,31 @@ class Setting:
         """
         parts = [DataFrame({measure: Series(dtype=float), "label": "", "key": ""})]
         for cells in (self._cells(table) for table in tables if measure in self._cells(table)):
-            alike = _alike(cells, {}, {}) & (untrained(cells) == (of == "random")).to_numpy()
+            alike = _alike(cells) & (untrained(cells) == (of == "random")).to_numpy()
             parts.append(cells.loc[alike, [measure, "label", "key"]].dropna())
         rows = pd.concat([part for part in parts if len(part)] or parts).drop_duplicates("key")
-        return pooled(rows[measure], rows["label"])  # a cell may stand in several tables
+        return verdicts.pooled(rows[measure], rows["label"])  # a cell may stand in several tables
 
     def difference(
-        self, table: str, first: Fields, second: Fields, measure: str = "linear", *, like: tuple[str, ...] = ()
+        self, table: str, first: Fields, second: Fields, measure: str = "linear", *, like: tuple[str, ...] = (),
+        shared: bool = False,
     ) -> Estimate | None:
         """The first cells minus the second ones, each given by fields of their recipes.
 
         Args:
             like: other tables whose seeds tell how far those of this one scatter.
+            shared: of unknown error unless both sides share two seeds, for encoders that may have collapsed: how far
+                others scatter says nothing about them.
         """
         sides = (self.values(table, measure, **fields) for fields in (first, second))
-        return difference(*sides, self.deviation(table, *like, measure=measure))
-
-    def paired(self, table: str, first: Fields, second: Fields, measure: str = "linear") -> Estimate | None:
-        """As `difference`, but of unknown error unless two seeds are shared.
-
-        For encoders that may have collapsed: how far others scatter says nothing about them.
-        """
-        return difference(*(self.values(table, measure, **fields) for fields in (first, second)), UNKNOWN)
+        return verdicts.difference(*sides, UNKNOWN if shared else self.deviation(table, *like, measure=measure))
 
     def from_printed(
         self, table: str, published: float, measure: str = "linear", *, of: str = "trained", **fields: object
     ) -> Estimate | None:
         """Our mean of those cells minus a printed number."""
         deviation = self.deviation(table, measure=measure, of=of)
-        return from_printed(self.values(table, measure, **fields), published, deviation)
+        return verdicts.from_printed(self.values(table, measure, **fields), published, deviation)
 
     def targets(self, table: str) -> list[str]:
         """Where the encoders of a table were fine-tuned, if they were."""
@@ -164,7 +145,7 @@ class Evidence:
     def logs(self, name: str) -> list[DataFrame]:
         """The logs of a figure, one for every data set, those that carry furthest first."""
         logs = [pd.read_csv(path) for path in sorted(self.folder.glob(f"{name}_*.csv"))]
-        return sorted(logs, key=lambda log: rank(_level_of_log(log)))
+        return sorted(logs, key=lambda log: rank(level_of_log(log)))
 
     def figures(self, names: Iterable[str]) -> list[str]:
         """PNG files in the folder that are called by one of the names, or else begin with it and a data set."""
@@ -180,21 +161,23 @@ def _named(cells: DataFrame) -> DataFrame:
     return cells.assign(label=labels(cells), away=away)
 
 
-def _alike(cells: DataFrame, departing: Fields, fields: Fields) -> np.ndarray:
+def _alike(cells: DataFrame, departing: Fields | None = None, fields: Fields | None = None) -> np.ndarray:
     """Which cells depart so and have these values, (n,) bool."""
-    alike = np.array([away == departing for away in cells["away"]], dtype=bool)
-    for name, value in fields.items():
+    departing = departing or {}
+    alike = np.fromiter((away == departing for away in cells["away"]), bool, len(cells))
+    for name, value in (fields or {}).items():
         alike &= (cells[name] == value).to_numpy() if name in cells else False
     return alike
 
 
-def _by_seed(seeds: Collection[int], values: Collection[float]) -> Series:
+def by_seed(seeds: Collection[int], values: Collection[float]) -> Series:
     """A measure by seed, without cells that lack it; of a seed's cells the last."""
     known = {seed: value for seed, value in zip(seeds, values, strict=True) if pd.notna(value)}
     return Series(known, dtype=float).sort_index()
 
 
-def _level_of_log(log: DataFrame) -> str:
+def level_of_log(log: DataFrame) -> str:
+    """How far a log carries, see `verdicts.level_of`."""
     return level_of(log["dataset"].iloc[0], log["preset"].iloc[0])
 
 
@@ -223,20 +206,21 @@ def measured(
     def check(evidence: Evidence) -> Finding:
         findings = []
         for setting in evidence.settings(*tables):
-            concerned = not datasets or setting.level == EMBEDDED or manifest.plain(setting.dataset) in datasets
-            if concerned and (setting.level == PAPER or not numbers):
+            bundled = setting.level == verdicts.EMBEDDED
+            concerned = not datasets or bundled or manifest.plain(setting.dataset) in datasets
+            if concerned and (setting.level == verdicts.PAPER or not numbers):
                 estimates = compare(setting)
                 if any(estimate is not None for estimate in estimates.values()):
                     findings.append((setting, judge(estimates), estimates))
         if not findings:
             where = [" or ".join(tables), " or ".join(datasets), "paper recipe on real data" if numbers else ""]
-            return Finding(NOT_RUN, "", f"none of the cells compared is finished ({'; '.join(filter(None, where))})")
+            said = f"none of the cells compared is finished ({'; '.join(filter(None, where))})"
+            return Finding(verdicts.NOT_RUN, "", said)
         (first, verdict, estimates), *others = findings
-        numbers_of_first = [f"{name} {estimate}" for name, estimate in estimates.items() if estimate is not None]
         missing = ", ".join(name for name, estimate in estimates.items() if estimate is None)
-        text = f"{first}: {'; '.join([*numbers_of_first, *([f'not run: {missing}'] if missing else [])])}"
+        said = "; ".join(filter(None, (verdicts.listed(estimates), f"not run: {missing}" if missing else "")))
         also = "; ".join(f"{setting}: {other}" for setting, other, _ in others)
-        return Finding(verdict, first.level, f"{text}. Also {also}" if also else text)
+        return Finding(verdict, first.level, f"{first}: {said}" + (f". Also {also}" if also else ""))
 
     return check
 
@@ -249,52 +233,4 @@ def unprinted(evidence: Evidence, table: str, what: str) -> Finding:
     """
     if table in names():
         raise ValueError(f"{table} is among the printed numbers: compare with it")
-    return Finding(CANNOT, "", f"{what} (not in the text we had)")
-
-
-def of_log(log: DataFrame, verdict: str, numbers: str) -> Finding:
-    """A finding on the log of a figure."""
-    origin = f"{log['dataset'].iloc[0]}, {log['preset'].iloc[0]} recipe"
-    return Finding(verdict, _level_of_log(log), f"{origin}: {numbers}")
-
-
-def departing(*tables: str, **changes: object) -> Measure:
-    """What a departure from the recipe changes, over the seeds that both sides have; empty where it was not run.
-
-    Args:
-        tables: where such cells are looked for.
-        changes: fields of the recipe.
-    """
-
-    def measure(evidence: Evidence) -> str:
-        pairs = itertools.product(evidence.settings(*tables), tables)
-        return "; ".join(filter(None, (_changed(setting, table, changes) for setting, table in pairs)))
-
-    return measure
-
-
-def _changed(setting: Setting, table: str, changes: Fields) -> str:
-    """Accuracies with the departure and without, in one setting, for every row of a table."""
-    away, usual, parts = setting.rows(table, changes), setting.rows(table), []
-    if away.empty or usual.empty:
-        return ""
-    left = [{name: value for name, value in cell.items() if name not in changes} for cell in away["changes"]]
-    rows = away.groupby(labels(away.assign(changes=left)))
-    measures = usual.columns.intersection(setting.targets(table) or ["linear"])
-    for (name, cells), measure in itertools.product(rows, measures):
-        sides = (_by_seed(side["seed"], side[measure]) for side in (cells, usual[usual["label"] == name]))
-        if means := paired_means(*sides):
-            parts.append(f"{name}{'' if measure == 'linear' else f', {measure},'} {means}")
-    return f"{setting}: {', '.join(parts)}" if parts else ""
-
-
-def paired_means(changed: Series, usual: Series) -> str:
-    """Both means over the seeds they share: "79.8 instead of 81.3 (1 seed)"; empty if they share none."""
-    shared = changed.index.intersection(usual.index)
-    seeds = "1 seed" if len(shared) == 1 else f"{len(shared)} seeds"
-    return f"{changed[shared].mean():.1f} instead of {usual[shared].mean():.1f} ({seeds})" if len(shared) else ""
-
-
-def not_measured(evidence: Evidence) -> str:
-    """Of what we neither ran nor can compute."""
-    return ""
+    return Finding(verdicts.CANNOT, "", f"{what} (not in the text we had)")

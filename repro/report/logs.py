@@ -20,8 +20,6 @@ from repro.run.store import Store, parse_json
 PRESETS = ("paper", "quick", "smoke")
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
 TEXTS = ("key", "dataset", "preset")  # those of them that are no numbers
-AGAIN = ("export it again where its cells were trained, with `repro results export`, or restore it from version "
-         "control")
 
 
 def stored(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> DataFrame:
@@ -73,9 +71,24 @@ def fullest(cells: DataFrame) -> DataFrame:
     return of_preset[of_preset["version"] == newest].sort_values(["entry", "seed"])
 
 
+def fullest_preset(rows: DataFrame, names: Series) -> DataFrame:
+    """Rows of the preset that covers most of these names of theirs (paper if equal)."""
+    covered = names.groupby(rows["preset"]).nunique()
+    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
+    return rows[rows["preset"] == best]
+
+
 def usual(cells: DataFrame) -> DataFrame:
     """Those of `fullest` that depart from the rows of their table in nothing."""
     return fullest(cells[~cells["departures"].map(bool) & ~cells["setting"].map(bool)])
+
+
+def only(table: DataFrame, column: str) -> Any:
+    """The one value of a column; raises ValueError if there are several, or none."""
+    values = table[column].unique().tolist()
+    if len(values) != 1:
+        raise ValueError(f"a figure shows one {column}; this table has {sorted(values)}")
+    return values[0]
 
 
 class Log(NamedTuple):
@@ -106,7 +119,8 @@ def read(path: Path, declared: Log) -> DataFrame:
             if log[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all():
                 raise ValueError(f"{name!r} holds other than finite numbers")
     except ValueError as error:
-        raise ValueError(f"{path} cannot be read ({error}); {AGAIN}") from error
+        raise ValueError(f"{path} cannot be read ({error}); export it again where its cells were trained, with `repro "
+                         "results export`, or restore it from version control") from error
     return log
 
 
@@ -141,22 +155,22 @@ def slug(dataset: str) -> str:
 
 def joined(name: str, store: Store, cells: DataFrame) -> DataFrame:
     """The file of that name of all cells that have it."""
-    parts = [named(read_table(path), cell) for cell, path in _files(name, store, cells)]
+    parts = [named(read_table(path), cell) for cell, path in files(name, store, cells)]
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
 def first(name: str, store: Store, cells: DataFrame) -> DataFrame:
     """That file of the first of the cells that has it."""
-    return next((named(read_table(path), cell) for cell, path in _files(name, store, cells)), DataFrame())
+    return next((named(read_table(path), cell) for cell, path in files(name, store, cells)), DataFrame())
 
 
 def seeds_of_first(name: str, store: Store, cells: DataFrame) -> DataFrame:
     """That file of all seeds of the first of the cells that has it."""
-    entries = [cell["entry"] for cell, _ in _files(name, store, cells)]
+    entries = [cell["entry"] for cell, _ in files(name, store, cells)]
     return joined(name, store, cells[cells["entry"] == entries[0]]) if entries else DataFrame()
 
 
-def _files(name: str, store: Store, cells: DataFrame) -> list[tuple[dict[str, Any], Path]]:
+def files(name: str, store: Store, cells: DataFrame) -> list[tuple[dict[str, Any], Path]]:
     """Cells that have a file of that name, and where it is."""
     pairs = [(cell, store.folder(cell["key"]) / name) for cell in cells.to_dict("records")]
     return [(cell, path) for cell, path in pairs if path.exists()]
@@ -167,16 +181,10 @@ def named(rows: DataFrame, cell: Mapping[str, Any]) -> DataFrame:
     return rows.assign(**{name: cell[name] for name in NAMED})
 
 
-def progress(store: Store, key: str) -> Path | None:
-    """The losses along the training of a cell, if they are here."""
-    path = store.folder(key) / "progress.jsonl"
-    return path if path.exists() else None
-
-
 def by_epoch(terms: list[str], fields: Sequence[str], store: Store, cells: DataFrame) -> DataFrame:
     """One row per epoch, from 1, of every cell trained here: the means of the terms, and these fields of the cell."""
     parts = []
-    for cell, path in _files("progress.jsonl", store, cells):
+    for cell, path in files("progress.jsonl", store, cells):
         log = lines_of(path, ("step", *terms))
         epochs = np.ceil(log["step"] * cell["epochs"] / log["step"].iloc[-1]).astype(int).rename("epoch")
         means = log.groupby(epochs)[terms].mean().reset_index()
@@ -192,14 +200,12 @@ def lines_of(path: Path, columns: Sequence[str]) -> DataFrame:
     """
     rows: list[dict[str, float]] = []
     try:
-        for line in path.read_text().splitlines():
+        for line in path.read_text().splitlines() or [""]:
             values = parse_json(line)
             row = {name: values[name] for name in columns}
-            if not all(type(value) in (int, float) for value in row.values()):
+            if not {*map(type, row.values())} <= {int, float}:
                 raise TypeError(f"{row} are not all numbers")
             rows.append(row)
-        if not rows:
-            raise ValueError("it is empty")
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} cannot be read beyond line {len(rows)} ({type(error).__name__}: {error}); delete "
                          "that folder and run the table again") from error

@@ -1,5 +1,6 @@
 """Every figure, and the table behind it, from finished cells: nothing is trained and no real data is needed."""
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,8 +12,8 @@ from pandas import DataFrame
 from repro.data.disk import write_atomically
 from repro.recipe import in_words
 from repro.report import logs
-from repro.report.logs import Log, labels, slug
-from repro.report.style import only, save, spread_in_words, words
+from repro.report.logs import Log, fullest_preset, labels, only, slug
+from repro.report.style import save, spread_in_words, words
 
 if TYPE_CHECKING:
     from repro.table import Table  # above this module, which is handed tables
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 class Drawing(NamedTuple):
     """The figure of a table, of its departures, or of a log."""
 
-    draw: Callable[[DataFrame], Figure]                        # makes it of the rows
-    caption: str                                               # what it shows, in words
+    draw: Callable[[DataFrame], Figure]                        # makes it of rows; its docstring begins with a caption
     of: Callable[[DataFrame], DataFrame] = lambda log: log     # which rows of a log are drawn; nothing where none are
-    also: Callable[[DataFrame], str] = lambda cells: ""        # a sentence that follows from the cells behind it
-    summary: Callable[[DataFrame], str] = lambda rows: ""      # what the site says of a table beside its figure
-    repeated: tuple[str, ...] = ()                             # columns that repeat others; the site leaves them out
+
+    @property
+    def caption(self) -> str:
+        """What it shows, in words: the first paragraph of what the drawing function says of itself."""
+        return " ".join((inspect.getdoc(self.draw) or "").partition("\n\n")[0].split())
 
 
 def redraw(
@@ -58,15 +60,16 @@ def redraw(
             as_text = rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
             write_atomically(written[-1], lambda path, as_text=as_text: as_text.to_csv(path, index=False))
             if name in figures:
-                written += _save(stem, figures[name], rows, behind, behind, table.study.version)
+                sentences = spread_in_words(rows), versions_in_words(behind, table.study.version)
+                written += publish(stem, figures[name], rows, provenance_of(behind), *sentences)
     for name in [name for name in figures if name in kept]:
         of_table = kept[name].table
         for path in sorted(folder.glob(f"{name}_*.csv")):
             log = figures[name].of(logs.read(path, kept[name]))
             if not log.empty:
                 behind = cells[of_table][cells[of_table]["key"].isin(log["key"])]
-                newest = tables[of_table].study.version
-                written += _save(path.with_suffix(""), figures[name], log, log, behind, newest)
+                versions = versions_in_words(behind, tables[of_table].study.version)
+                written += publish(path.with_suffix(""), figures[name], log, provenance_of(log), versions)
     return written
 
 
@@ -76,7 +79,7 @@ def _parts(table: "Table", cells: DataFrame) -> Iterator[tuple[str, str, DataFra
         versioned = table.with_versions(of_dataset)
         listed = ~versioned["departures"].map(bool)
         for ending, group in versioned[listed].groupby(versioned["setting"].map(_ending)):
-            best = most_complete(group)
+            best = fullest_preset(group, labels(group)).reset_index(drop=True)
             yield table.name, ending, table.laid_out(best), best
         if not listed.all():
             rows, usual = variants(table, versioned[~listed], versioned)
@@ -87,13 +90,6 @@ def _ending(setting: Mapping[str, Any]) -> str:
     """What a setting adds to the name of a file: {"layers": 3} gives "_3layers"."""
     parts = [f"_{value}" if isinstance(value, str) else f"_{value}{name}" for name, value in setting.items()]
     return "".join(parts)
-
-
-def most_complete(cells: DataFrame) -> DataFrame:
-    """Of cells of a table those of the preset that covers most of its rows (paper if equal)."""
-    covered = labels(cells).groupby(cells["preset"]).nunique()
-    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
-    return cells[cells["preset"] == best].reset_index(drop=True)
 
 
 def variants(table: "Table", away: DataFrame, cells: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -133,33 +129,35 @@ def _departing(cells: DataFrame, departures: Mapping[str, Any]) -> DataFrame:
     return cells.assign(departures=[departures] * len(cells), setting=[{}] * len(cells))
 
 
-def _save(
-    stem: Path, figure: Drawing, rows: DataFrame, named: DataFrame, behind: DataFrame, newest: int
+def publish(
+    stem: Path, drawing: Drawing, rows: DataFrame, provenance: dict[str, Any], *sentences: str
 ) -> tuple[Path, Path]:
-    """Write a figure with its caption and what it is drawn from.
+    """Write a figure of some rows, as SVG and PNG, with a caption that also says in words what it is drawn from.
 
     Args:
-        rows: of a table or a log, that are drawn.
-        named: rows of cells or of a log, which name their cells.
-        behind: those of the cells that are here, of which a further sentence may follow.
-        newest: today's version of their training.
+        provenance: of `provenance_of`, whose keys are in the files' metadata, and what else there is to say.
+        sentences: of the caption.
     """
-    sentences = [figure.caption, spread_in_words(rows) if "ours" in rows else ""]
-    if len(behind):
-        sentences += [figure.also(behind), versions_in_words(behind, newest)]
-    provenance = {
-        "cells": list(dict.fromkeys(named["key"])),
-        "seeds": sorted(int(seed) for seed in named["seed"].unique()),
-        "preset": " and ".join(sorted(named["preset"].unique())),
-        "dataset": only(named, "dataset"),
-    }
-    caption = captioned(" ".join(filter(None, sentences)), provenance)
-    return save(figure.draw(rows), stem, caption, provenance)
+    parts = [drawing.caption, *filter(None, sentences)]
+    if "cells" in provenance:
+        seeds, count = ", ".join(map(str, provenance["seeds"])), len(provenance["cells"])
+        parts.append(f"Data set: {provenance['dataset']}. Preset: {provenance['preset']}.")
+        parts += [f"Printed numbers: {provenance['printed']}."] if "printed" in provenance else []
+        cells = "1 cell, whose key is" if count == 1 else f"{count} cells, whose keys are"
+        parts.append(f"Seed{'s' * (len(provenance['seeds']) > 1)}: {seeds}. Drawn from {cells} in the source of this "
+                     "file.")
+    return save(drawing.draw(rows), stem, " ".join(parts), provenance)
+
+
+def provenance_of(rows: DataFrame) -> dict[str, Any]:
+    """The cells of one data set that a figure is drawn from, by rows of cells or of a log."""
+    return {"cells": list(dict.fromkeys(rows["key"])), "seeds": sorted({int(seed) for seed in rows["seed"]}),
+            "preset": " and ".join(sorted(set(rows["preset"]))), "dataset": only(rows, "dataset")}
 
 
 def versions_in_words(cells: DataFrame, newest: int) -> str:
     """Which cells are of which version of the training, where one is not today's: they cannot simply be compared."""
-    if set(cells["version"]) <= {newest}:
+    if {*cells["version"]} <= {newest}:
         return ""
     today, called = f"(today's is {newest})", labels(cells).groupby(cells["version"]).unique()
     if len(called) == 1:
@@ -167,12 +165,3 @@ def versions_in_words(cells: DataFrame, newest: int) -> str:
     usual = max(called.index, key=lambda version: len(called[version]))
     parts = [f"{version} of {' and '.join(names)}" for version, names in called.drop(usual).items()]
     return f"Versions of the training: {'; '.join(parts)}; {usual} of all others {today}."
-
-
-def captioned(caption: str, provenance: dict[str, Any]) -> str:
-    """The caption, and in words what a figure is drawn from; the keys of the cells are in the file's metadata."""
-    seeds, count = ", ".join(map(str, provenance["seeds"])), len(provenance["cells"])
-    cells = "1 cell, whose key is" if count == 1 else f"{count} cells, whose keys are"
-    printed_in = f"Printed numbers: {provenance['printed']}. " if "printed" in provenance else ""
-    return (f"{caption} Data set: {provenance['dataset']}. Preset: {provenance['preset']}. {printed_in}"
-            f"Seed{'s' * (len(provenance['seeds']) > 1)}: {seeds}. Drawn from {cells} in the source of this file.")

@@ -8,9 +8,9 @@ import functools
 import json
 import math
 import re
-import secrets
 import shlex
 import shutil
+import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,14 +19,11 @@ from xml.etree import ElementTree
 import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
-from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 from pygments.formatters import HtmlFormatter
 
 from repro.report.claims import counted
-from repro.report.logs import slug, untrained
-from repro.report.redraw import Drawing
-from repro.report.style import only
+from repro.report.logs import only, slug, untrained
 from repro.report.verdicts import LEVELS, NOT_MEASURED, PAPER, VERDICTS, level_of, rank
 from repro.run.device import commit
 
@@ -35,15 +32,12 @@ if TYPE_CHECKING:
 
 GENERATOR = "repro report"  # by which a folder of ours is known
 CELLS = "cells.csv"
-NO_DRAWING = Drawing(Figure, "")  # of a table that no paper has
 RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
 ENOUGH = 3  # seeds from which a mean and a deviation say something
 NUMBER = Markup(' class="number"')
 DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
 PLANNED = "repro"  # of the metadata of an output of `repro.notebook.begin`
-WIDGET, WIDGETS = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
-INTERACTIVE = "*Something to move with the mouse stands here: open this notebook in JupyterLab.*"
-FIGURE = re.compile(r'<a data-figure="([^"]+)"[^>]*>')  # of `repro.report.claims.shown`
+WIDGET = "application/vnd.jupyter.widget-view+json"
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]  # the first there is
 
 
@@ -54,8 +48,7 @@ class Result(NamedTuple):
     files: list[str]            # their names, sorted
     caption: str                # of the figure, "" where none is drawn
     provenance: dict[str, Any]  # what the figure was drawn from: cells, seeds, preset, dataset or log
-    table: DataFrame | None     # of results, without columns that repeat others; None for a log and without one
-    summary: str = ""           # what its paper says of such a table beside the figure
+    table: DataFrame | None     # of results; None for a log and without one
 
     @property
     def title(self) -> str:
@@ -66,7 +59,7 @@ class Result(NamedTuple):
     @property
     def figure(self) -> str:
         """Name of the file to show, "" where none is drawn."""
-        return next((f"{self.stem}{ending}" for ending in (".svg", ".png") if self.stem + ending in self.files), "")
+        return f"{self.stem}.svg" if f"{self.stem}.svg" in self.files else ""
 
 
 def build(
@@ -76,7 +69,6 @@ def build(
     claims: DataFrame,
     discrepancies: DataFrame,
     papers: Mapping[str, Collection[str]],
-    drawings: Mapping[str, Drawing],
     named: Collection[str],
 ) -> Path:
     """Write the site and return its first page. A report that is there already is replaced as a whole.
@@ -88,7 +80,6 @@ def build(
         claims: what the papers say, with verdicts, of `claims.judge`.
         discrepancies: where the papers disagree with themselves or their code, of `claims.measured_discrepancies`.
         papers: by title, the names of the tables of each.
-        drawings: of tables and logs, by name.
         named: columns of tables that say what is trained, "random" where nothing is.
 
     Raises:
@@ -98,31 +89,32 @@ def build(
     first, new = output / "index.html", not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not new and not (first.is_file() and f'content="{GENERATOR}"' in first.read_text("utf-8", errors="replace")):
         raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
-    temporary = output.with_name(f".{output.name}.{secrets.token_hex(8)}")
-    try:
-        results = read_results(figures, drawings)
-        files = [name for result in results for name in result.files]
-        executed = read_notebooks(notebooks, files)
-        _copy(figures, [*files, CELLS], temporary / "figures")
-        _copy(notebooks, [f"{notebook['name']}.ipynb" for notebook in executed], temporary / "notebooks")
+    results = read_results(figures)
+    files = [name for result in results for name in result.files]
+    executed = read_notebooks(notebooks)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
+        site = Path(temporary) / output.name
+        _copy(figures, [*files, CELLS], site / "figures")
+        _copy(notebooks, [f"{notebook['name']}.ipynb" for notebook in executed], site / "notebooks")
         styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
-        (temporary / "style.css").write_text("\n".join(styles), encoding="utf-8")
-        _page(temporary, "index.html", "index.html", **_overview(results, papers, named), notebooks=executed,
+        (site / "style.css").write_text("\n".join(styles), encoding="utf-8")
+        _page(site, "index.html", "index.html", **_overview(results, papers, named), notebooks=executed,
               notebook_folder=str(notebooks), cells=CELLS if (figures / CELLS).exists() else "", level=level_of,
               claims=claims, verdicts=VERDICTS, verdict_counts=counted(claims).to_dict("index") if len(claims) else {},
               discrepancies=discrepancies, reproduction=PAPER, several=ENOUGH,
               measured=sum(text != NOT_MEASURED for text in discrepancies.get("measured", ())))
         for result in results:
-            _page(temporary, f"results/{result.stem}.html", "result.html", result=result, **_details(result))
+            _page(site, f"results/{result.stem}.html", "result.html", result=result, **_details(result))
         for notebook in executed:
-            _page(temporary, f"notebooks/{notebook['name']}.html", "notebook.html", notebook=notebook)
-        _page(temporary, "claims.html", "claims.html", by_paper=_by_paper(claims))
-        _page(temporary, "discrepancies.html", "discrepancies.html", by_paper=_by_paper(discrepancies))
+            _page(site, f"notebooks/{notebook['name']}.html", "notebook.html", notebook=notebook)
+        for name, rows in (("claims", claims), ("discrepancies", discrepancies)):
+            by_paper = {} if rows.empty else {paper: [*of_paper.itertuples()]
+                                              for paper, of_paper in rows.groupby("paper", sort=False)}
+            _page(site, f"{name}.html", f"{name}.html", by_paper=by_paper)
         if output.exists():
             shutil.rmtree(output)
-        temporary.replace(output)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        site.replace(output)
     return first
 
 
@@ -169,13 +161,6 @@ def _overview(results: list[Result], papers: Mapping[str, Collection[str]], name
             "figures": [result for result in results if result.figure]}
 
 
-def _by_paper(table: DataFrame) -> dict[str, list[Any]]:
-    """Claims or discrepancies, of which there may be none."""
-    if table.empty:
-        return {}
-    return {paper: [*rows.itertuples()] for paper, rows in table.groupby("paper", sort=False)}
-
-
 def _details(result: Result) -> dict[str, Any]:
     """What a result's own page shows beside its figure."""
     if result.table is None:
@@ -205,12 +190,8 @@ def _shown(name: str, value: object, exact: Collection[str]) -> str:
     return f"{value:.1f}" if name == "std" or abs(value) >= 1 else f"{value:#.3g}"
 
 
-def read_results(folder: Path, drawings: Mapping[str, Drawing]) -> list[Result]:
+def read_results(folder: Path) -> list[Result]:
     """Everything in the folder of figures but the exported cells, sorted by stem; nothing of one that does not exist.
-
-    Args:
-        folder: of figures.
-        drawings: of tables and logs, by name.
 
     Raises:
         ValueError: if a file is damaged, naming it.
@@ -219,7 +200,7 @@ def read_results(folder: Path, drawings: Mapping[str, Drawing]) -> list[Result]:
     for path in sorted(folder.glob("*")):
         if path.suffix in (".csv", ".svg", ".png") and path.name != CELLS:
             files.setdefault(path.stem, []).append(path.name)
-    return [_result(folder, stem, names, drawings) for stem, names in sorted(files.items())]
+    return [_result(folder, stem, names) for stem, names in sorted(files.items())]
 
 
 def belonging(stem: str, names: Collection[str]) -> str:
@@ -227,7 +208,7 @@ def belonging(stem: str, names: Collection[str]) -> str:
     return max((name for name in names if stem.startswith(f"{name}_")), key=len, default="")
 
 
-def _result(folder: Path, stem: str, files: list[str], drawings: Mapping[str, Drawing]) -> Result:
+def _result(folder: Path, stem: str, files: list[str]) -> Result:
     caption, source, table = "", "", None
     for path in (folder / name for name in files):
         try:
@@ -239,11 +220,9 @@ def _result(folder: Path, stem: str, files: list[str], drawings: Mapping[str, Dr
                 source = svg.findtext(f".//{DUBLIN_CORE}source", default="")
         except (ValueError, ElementTree.ParseError) as error:
             raise ValueError(f"{path} is damaged ({str(error).strip()}); draw it again with `repro figures`") from error
-    if table is None or table.empty or not {*table.columns} >= RESULTS:
-        return Result(stem, files, caption, json.loads(source or "{}"), None)
-    drawing = drawings.get(belonging(stem, drawings), NO_DRAWING)
-    left = table.drop(columns=table.columns.intersection(drawing.repeated))
-    return Result(stem, files, caption, json.loads(source or "{}"), left, drawing.summary(table))
+    if table is not None and (table.empty or not {*table.columns} >= RESULTS):
+        table = None
+    return Result(stem, files, caption, json.loads(source or "{}"), table)
 
 
 def at_a_glance(table: DataFrame) -> list[dict[str, Any]]:
@@ -268,18 +247,11 @@ def at_a_glance(table: DataFrame) -> list[dict[str, Any]]:
         level = level_of(dataset, preset, changed)
         trusts.append({
             "dataset": dataset, "recipe": f"{preset}, changed as each entry says" if changed else preset,
-            "level": level, "entries": len(rows), "finished": len(seeds), "seeds": _seeds(seeds),
+            "level": level, "entries": len(rows), "finished": len(seeds),
+            "seeds": " to ".join(map(str, sorted({seeds.min(), seeds.max()}))) if len(seeds) else "0",
             "distance": _distance(rows, level),
         })
     return sorted(trusts, key=lambda trust: rank(trust["level"]))
-
-
-def _seeds(counts: Series) -> str:
-    """How many seeds the finished entries have: "3", or "1 to 3, 3 or more in 5 of 16 entries"."""
-    if counts.nunique() <= 1:
-        return str(counts.max()) if len(counts) else "0"
-    enough = (counts >= ENOUGH).sum()
-    return f"{counts.min()} to {counts.max()}, {ENOUGH} or more in {enough} of {len(counts)} entries"
 
 
 def _distance(rows: DataFrame, level: str) -> str:
@@ -344,11 +316,8 @@ def _given(value: Any) -> bool:
     return pd.notna(value) and value != ""
 
 
-def read_notebooks(folder: Path, figures: Collection[str] = ()) -> list[dict[str, Any]]:
+def read_notebooks(folder: Path) -> list[dict[str, Any]]:
     """The executed notebooks of a folder, sorted by name; none of a folder that does not exist.
-
-    Args:
-        figures: files that will lie in ../figures/; where notebooks name them, they link to them.
 
     Returns:
         name: the file's stem; title: its first heading; planned: what it computed, "16 cells of preset quick on
@@ -358,10 +327,10 @@ def read_notebooks(folder: Path, figures: Collection[str] = ()) -> list[dict[str
     Raises:
         ValueError: if a file is no notebook, naming it.
     """
-    return [_executed(path, figures) for path in sorted(folder.glob("*.ipynb"))]
+    return [_executed(path) for path in sorted(folder.glob("*.ipynb"))]
 
 
-def _executed(path: Path, figures: Collection[str]) -> dict[str, Any]:
+def _executed(path: Path) -> dict[str, Any]:
     import nbformat
     from nbconvert import HTMLExporter
     from traitlets.config import Config
@@ -379,51 +348,33 @@ def _executed(path: Path, figures: Collection[str]) -> dict[str, Any]:
         exclude_anchor_links=True, exclude_input_prompt=True, exclude_output_prompt=True,
     )
 
-    def link(anchor: re.Match[str]) -> str:
-        return f'<a href="../figures/{anchor[1]}">' if anchor[1] in figures else "<a>"
-
     return {
         "name": path.stem, "title": next(iter(headings), path.stem), "ended": _ended(notebook),
         "planned": f"{planned['cells']} cells of preset {planned['preset']} on {planned['dataset']}" if planned else "",
         "preset": planned.get("preset", ""), "dataset": planned.get("dataset", ""),
-        "body": Markup(FIGURE.sub(link, exporter.from_notebook_node(notebook)[0])),
+        "body": Markup(exporter.from_notebook_node(notebook)[0]),
     }
 
 
 def _make_static(notebook: "NotebookNode") -> list[str]:
-    """Give pictures the heading they stand under as their text, and leave no widget; returns the headings.
+    """Give pictures the heading they stand under as their text, and leave of widgets their pictures alone.
 
-    Progress bars, which are over, go; of any other widget its picture is left, if it has one, and a sentence.
+    Returns:
+        The headings.
     """
-    from nbformat.v4 import new_output
-
     headings: list[str] = []
-    models = notebook.metadata.pop("widgets", {}).get(WIDGETS, {}).get("state", {})
+    notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             headings += re.findall(r"^#+ +(.+?) *$", cell.source, re.MULTILINE)[:1]
-        outputs = []
         for output in cell.get("outputs", []):
-            view = output.get("data", {}).get(WIDGET)
-            if view is None:
-                outputs.append(output)
-            elif not _is_progress(view["model_id"], models):
-                pictures = {kind: value for kind, value in output.data.items() if kind in SHOWN[:-1]}
-                outputs += [new_output("display_data", pictures)] if pictures else []
-                outputs.append(new_output("display_data", {"text/markdown": INTERACTIVE}))
-        for output in outputs:
+            if WIDGET in output.get("data", {}):
+                output.data = {kind: value for kind, value in output.data.items() if kind in SHOWN[:-1]}
             if "data" in output:
                 output.metadata.setdefault("alt", f"Picture under the heading: {headings[-1] if headings else ''}")
         if "outputs" in cell:
-            cell.outputs = outputs
+            cell.outputs = [output for output in cell.outputs if output.get("data") != {}]
     return headings
-
-
-def _is_progress(model: str, models: Mapping[str, Any]) -> bool:
-    """Whether a widget is a row with a progress bar in it."""
-    children = models.get(model, {}).get("state", {}).get("children", [])
-    names = [models.get(child.removeprefix("IPY_MODEL_"), {}).get("model_name", "") for child in children]
-    return any(name.endswith("ProgressModel") for name in names)
 
 
 def _ended(notebook: "NotebookNode") -> str:

@@ -23,6 +23,7 @@ from pandas import DataFrame
 
 from repro.data import manifest
 from repro.recipe import in_words
+from repro.report.logs import only
 
 COLUMN = 3.25  # width of a printed column, inches
 DOTS = 300  # of a PNG, per inch
@@ -125,14 +126,6 @@ def panels(
     for axes in stack if grid else ():
         axes.grid(axis=grid)
     return figure, stack
-
-
-def only(table: DataFrame, column: str) -> Any:
-    """The one value of a column; raises ValueError if there are several, or none."""
-    values = table[column].unique().tolist()
-    if len(values) != 1:
-        raise ValueError(f"a figure shows one {column}; this table has {sorted(values)}")
-    return values[0]
 
 
 def heading(table: DataFrame, seeds: str = "") -> str:
@@ -257,6 +250,14 @@ def names_down(axes: Axes, names: Sequence[str], places: ArrayLike | None = None
     axes.tick_params(axis="y", length=0)
 
 
+def ticks_above(axes: Axes, places: Sequence[float], labels: Sequence[str], name: str) -> None:
+    """A second axis on top, with labels of its own at places of the one below."""
+    above = axes.secondary_xaxis("top")
+    above.set_xticks(places, labels=labels)
+    above.set_xlabel(name)
+    above.spines["top"].set_visible(True)
+
+
 def legend_above(axes: Axes, columns: int) -> None:
     """Above the axes, where it hides nothing."""
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
@@ -274,13 +275,13 @@ def lines_of(table: DataFrame, name: str, looks: Mapping[str, Look]) -> list[tup
 
 
 def keys_of(
-    looks: Mapping[str, Look], names: pd.Series | Iterable[str], *, line: str = "-", width: float = 1.0,
-    marked: bool = True, ending: str = "",
+    looks: Mapping[str, Look], names: Iterable[str], *, line: str = "-", width: float = 1.0, marked: bool = True,
+    ending: str = "", **options: Any,
 ) -> list[Line2D]:
     """What the legend says of the methods or samplers that there are."""
     return [
         Line2D([], [], color=look.colour, marker=look.marker if marked else "", linestyle=line, linewidth=width,
-               label=look.label + ending)
+               label=look.label + ending, **options)
         for name, look in looks.items() if name in set(names)
     ]
 

@@ -66,7 +66,7 @@ class Finding(NamedTuple):
 class Claim:
     """A checkable sentence of a paper, or of what its tables and figures say."""
 
-    id: str                           # short and unique
+    id: str                           # unique
     paper: str                        # "taxonomy", "CM-ACC", "SCE" or "JCL"
     place: str                        # where in the paper
     says: str                         # the sentence in our words, never a quotation
@@ -123,6 +123,11 @@ class Estimate(NamedTuple):
 Estimates = Mapping[str, Estimate | None]  # by name, None where a side is missing
 
 
+def listed(estimates: Estimates) -> str:
+    """Those that there are, by name, in words."""
+    return "; ".join(f"{name} {estimate}" for name, estimate in estimates.items() if estimate is not None)
+
+
 class Deviation(NamedTuple):
     """The standard deviation between runs that differ in their seed alone, and its degrees of freedom."""
 
@@ -142,16 +147,10 @@ def pooled(values: Series, entries: Series) -> Deviation:
 
 
 def paired(differences: Series, what: str = "pairs") -> Estimate:
-    """The mean of at least two differences, its error from their own scatter."""
-    return Estimate(float(differences.mean()), float(differences.sem()), len(differences) - 1,
-                    f"{len(differences)} {what}")
-
-
-def over_seeds(differences: Series) -> Estimate:
-    """The mean of differences, one of each seed; its error is unknown where there is one alone."""
-    if len(differences) > 1:
-        return paired(differences)
-    return Estimate(float(differences.mean()), math.nan, 0, "1 seed")
+    """The mean of differences, its error from their own scatter; unknown where there is one alone."""
+    count = len(differences)
+    basis = f"{count} {what}" if count > 1 else "1 seed"
+    return Estimate(float(differences.mean()), float(differences.sem()), count - 1, basis)
 
 
 def difference(first: Series, second: Series, deviation: Deviation) -> Estimate | None:
@@ -194,8 +193,8 @@ def below(estimates: Estimates, margin: float = 0.0) -> str:
 
 def within(estimates: Estimates, tolerance: float) -> str:
     """Whether all differences lie within the tolerance on either side, by two one-sided tests each; as `above`."""
-    sides = [above(estimates, -tolerance), below(estimates, tolerance)]
-    return FAILS if FAILS in sides else HOLDS if sides == [HOLDS, HOLDS] else UNDECIDED
+    sides = {above(estimates, -tolerance), below(estimates, tolerance)}
+    return FAILS if FAILS in sides else HOLDS if sides == {HOLDS} else UNDECIDED
 
 
 def reproduced(estimates: Estimates, widest: float) -> str:
@@ -219,8 +218,3 @@ def different(estimates: Estimates) -> str:
 def _holds(estimates: Estimates, shown: list[bool]) -> str:
     """The verdict where nothing fails: all there is to show is shown, or it is undecided."""
     return HOLDS if shown and all(shown) and len(shown) == len(estimates) else UNDECIDED
-
-
-def exactly(condition: bool, level: str, evidence: str) -> Finding:
-    """The verdict on something that has no error: printed numbers, or a closed form."""
-    return Finding(HOLDS if condition else FAILS, level, evidence)

@@ -23,7 +23,7 @@ def report(tmp_path_factory):
     made_up_report.write_notebooks(folder / "notebooks", **notebooks)
     figures = manifest.project_root() / "figures"
     checked = (made_up_report.claims(), made_up_report.discrepancies())
-    known = papers.titles(), papers.drawings(), papers.named()
+    known = papers.titles(), papers.named()
     return build(folder / "site", figures, folder / "notebooks", *checked, *known).parent
 
 

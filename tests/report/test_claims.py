@@ -363,36 +363,12 @@ def test_filters_and_their_errors(nothing):
             papers.evidence(**arguments)
 
 
-@pytest.mark.parametrize("folder", ["notebooks", "runs/notebooks", "."])
-def test_figures_are_links_from_where_a_server_has_the_notebook(committed, folder, monkeypatch):
-    monkeypatch.setenv("JPY_SESSION_NAME", str(manifest.project_root() / folder / "claims.ipynb"))
-    links = set(re.findall(r'href="([^"]+)"', claims.shown(committed.reset_index()).to_html()))
-    assert f"{'../' * len(folder.strip('.').split('/')) if folder != '.' else ''}figures/taxonomy_ucla.png" in links
-    assert all((manifest.project_root() / folder / link).resolve().parent == FIGURES for link in links)
-
-
-@pytest.mark.parametrize("session", [None, "claims.ipynb", ""])
-def test_figures_are_plain_names_where_nobody_knows_the_folder(committed, session, monkeypatch):
-    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    if session is not None:
-        monkeypatch.setenv("JPY_SESSION_NAME", session)
-    page = claims.shown(committed.reset_index()).to_html()
-    assert "href" not in page and ">taxonomy_<wbr>ucla.png</a>" in page
-
-
 def test_counts_and_texts(committed):
     table = committed.reset_index()
     counts = claims.counted(table)
     assert list(counts.columns) == list(VERDICTS) and claims.counted(table[:0]).to_numpy().sum() == 0
     page = claims.shown(table).to_html()
-    figures = set(re.findall(r'data-figure="([^"]+)"', page))
-    assert "taxonomy_ucla.png" in figures and all((FIGURES / name).exists() for name in figures)
-    assert "p &lt; 0.038" in page
-    axes, = claims.verdicts(counts).axes  # every number in its bar
-    numbers = [text.get_text() for text in axes.texts if text.get_text()]
-    assert sorted(numbers) == sorted(map(str, counts.to_numpy()[counts.to_numpy() > 0]))
-    assert [label.get_text() for label in axes.get_yticklabels()] == list(PAPERS)
-    assert sum(bar.get_width() for bar in axes.patches) == counts.to_numpy().sum() == len(CLAIMS)
+    assert "taxonomy_ucla.png" in page and "p &lt; 0.038" in page
 
 
 def test_discrepancies_are_texts_under_headings_that_one_reads(tmp_path):

@@ -10,7 +10,6 @@ from redrawn import hashes, redraw, told
 
 from repro import papers
 from repro.audiovisual import synthetic
-from repro.report.redraw import most_complete
 from repro.run.export import read_cells
 from repro.skeleton.recipe import METHODS, VARIANTS
 from repro.skeleton.study import SKELETONS
@@ -65,7 +64,7 @@ def test_the_csv_is_the_table(tmp_path):
     redraw(frame(*rows), tmp_path, drawn=False)
     cells = placed(*rows)["taxonomy"]
     before = cells.copy()
-    found, expected = table_of(tmp_path, "taxonomy_ucla"), TABLES["taxonomy"].laid_out(most_complete(cells))
+    found, expected = table_of(tmp_path, "taxonomy_ucla"), TABLES["taxonomy"].laid_out(cells)
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
     pd.testing.assert_frame_equal(cells, before)
     assert found["published"].notna().all() and found["n_seeds"].tolist() == [2] * 16
@@ -181,12 +180,6 @@ def test_where_all_cells_are_of_one_version_the_caption_names_it_if_it_is_not_to
     sentence = f"Cells of version {version} of the training (today's is {SKELETONS.version})."
     caption, _ = told(tmp_path / "taxonomy_ucla")
     assert ("ersion" in caption) == (sentence in caption) == (version != SKELETONS.version)
-
-
-@pytest.mark.parametrize(("version", "words"), [(4, "are with replacement."), (5, "are without replacement.")])
-def test_the_caption_says_which_draws_the_expectation_of_its_cells_is_of(version, words):
-    figure = papers.drawings()["category_diversity"]
-    assert figure.also(pd.DataFrame({"version": [version]})).endswith(words)
 
 
 def test_a_variant_stands_beside_its_own_preset(tmp_path):

@@ -10,17 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from repro import papers
 from repro.data import manifest
-from repro.report.redraw import Drawing
 from repro.report.site import at_a_glance, build, entry_names, read_notebooks, read_results, reproduced
 from repro.report.style import save
 from repro.report.verdicts import PAPER, QUICK, VERDICTS
 
 FIGURES = manifest.project_root() / "figures"
-PAPERS = (papers.titles(), papers.drawings(), papers.named())
+PAPERS = (papers.titles(), papers.named())
 NONE = (pd.DataFrame(), pd.DataFrame(), *PAPERS)  # of claims, of discrepancies
 STEM = "image_methods_cifar10_my_copy_npz"
 IMAGES = pd.DataFrame({"method": ["random", "JCL"], "ours": [10.0, 40.0], "std": np.nan, "n_seeds": 1,
@@ -91,7 +90,6 @@ def test_links_and_sources_are_files_of_the_site_and_nothing_comes_from_elsewher
 def test_the_first_page_names_every_table_with_its_trust(site):
     text, table = Page(site / "index.html").text, pd.read_csv(FIGURES / "taxonomy_ucla.csv")
     assert f"median {table['difference'].abs().median():.1f} points" in text
-    assert f"3 or more in {(table['n_seeds'] >= 3).sum()} of 16 entries" in text
     assert "are of the level paper recipe, real data ," in text and "paper, changed as each entry says" in text
     assert "not comparable" in text and "No result yet" not in text
     assert "2 cells of preset quick on digits" in text and "10 claims" in text
@@ -102,11 +100,11 @@ def test_the_first_page_names_every_table_with_its_trust(site):
 def test_the_page_of_a_table_holds_its_numbers(site):
     text = Page(site / "results" / "taxonomy_ucla.html").text
     row = pd.read_csv(FIGURES / "taxonomy_ucla.csv").set_index("objectives").loc["AE+CE+AD"]
-    assert f" AE+CE+AD {row['ours']:.1f} {row['std']:.1f} 3 {row['published']} {row['difference']:+.1f} " in text
+    numbers = f"{row['ours']:.1f} {row['std']:.1f} 3 {row['published']} {row['difference']:+.1f}"
+    assert f" AE+CE+AD 1 1 1 0 {numbers} " in text
     assert f" {row['embedding_spread']:#.3g} " in text
-    assert "Spearman's correlation" in text and "finished cells" in text
+    assert "finished cells" in text
     assert " sce 0.1 0.03 " in Page(site / "results" / "temperature_grid_cifar10_cifar10_lossless_subset_npz.html").text
-    assert "Spearman's" not in Page(site / "results" / "taxonomy_variants_ucla.html").text
 
 
 def test_claims_and_discrepancies_stand_with_verdict_evidence_and_figures(site):
@@ -152,27 +150,22 @@ def test_a_table_with_its_figure_and_one_without(tmp_path):
     IMAGES.to_csv(tmp_path / f"{STEM}.csv", index=False)
     (tmp_path / "cells.csv").write_text("key\n")
     (tmp_path / "notes.txt").write_text("mine")
-    result, = read_results(tmp_path, {})
+    result, = read_results(tmp_path)
     assert (result.stem, result.files, result.figure, result.provenance) == (STEM, [f"{STEM}.csv"], "", {})
     provenance = {"cells": ["a1", "b2"], "seeds": [0], "preset": "quick", "dataset": "cifar10 (my copy.npz)"}
     save(Figure(), tmp_path / STEM, "What & whence <it> is.", provenance)
-    drawings = {
-        "image": Drawing(Figure, "", repeated=("method",)),
-        "image_methods": Drawing(Figure, "", summary=lambda rows: f"std {rows['std'].sum()}", repeated=("std", "AE")),
-        "image_method": Drawing(Figure, "", repeated=("ours",)),
-    }
-    result, = read_results(tmp_path, drawings)  # the drawing of the longest name
+    result, = read_results(tmp_path)
     assert (result.title, result.figure, result.caption) == ("image methods", f"{STEM}.svg", "What & whence <it> is.")
     assert result.provenance == provenance and result.files == [f"{STEM}.{ending}" for ending in ("csv", "png", "svg")]
-    assert list(result.table) == [name for name in IMAGES if name != "std"] and result.summary == "std 0.0"
+    assert list(result.table) == list(IMAGES)
 
 
 def test_a_log_and_an_empty_table_are_no_results(tmp_path):
     pd.DataFrame({"epoch": [1], "dataset": "digits"}).to_csv(tmp_path / "objective_parts_digits.csv", index=False)
     IMAGES[:0].to_csv(tmp_path / f"{STEM}.csv", index=False)
-    assert [(result.table, result.title) for result in read_results(tmp_path, {})] == [
+    assert [(result.table, result.title) for result in read_results(tmp_path)] == [
         (None, STEM.replace("_", " ")), (None, "objective parts digits")]
-    assert read_results(tmp_path / "missing", {}) == []
+    assert read_results(tmp_path / "missing") == []
 
 
 @pytest.mark.parametrize(("name", "content"), [
@@ -182,11 +175,11 @@ def test_a_log_and_an_empty_table_are_no_results(tmp_path):
 def test_a_damaged_file_is_named(tmp_path, name, content):
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=rf"{name} is damaged .*`repro figures`"):
-        read_results(tmp_path, {})
+        read_results(tmp_path)
 
 
 def test_every_committed_figure_says_where_it_comes_from():
-    committed = {result.stem: result for result in read_results(FIGURES, {})}
+    committed = {result.stem: result for result in read_results(FIGURES)}
     assert committed["taxonomy_ucla"].provenance["preset"] == "paper"
     assert len(committed["taxonomy_ucla"].provenance["cells"]) == committed["taxonomy_ucla"].table["n_seeds"].sum()
     assert all(result.caption and result.provenance for result in committed.values() if result.figure)
@@ -217,7 +210,7 @@ def test_how_far_a_table_is_from_print_and_what_that_allows(changes, level, dist
     trust, = at_a_glance(table(**changes))
     assert (trust["level"], trust["distance"]) == (level, distance)
     assert (trust["entries"], trust["finished"]) == (3, 2)
-    assert trust["seeds"] == "1 to 3, 3 or more in 1 of 2 entries"
+    assert trust["seeds"] == "1 to 3"
 
 
 def test_presets_stand_apart_the_stronger_one_first_and_data_sets_are_not_mixed():
@@ -260,19 +253,9 @@ def test_what_an_executed_notebook_shows(tmp_path):
     assert "<td>CE</td>" in body and "2 cells of preset quick" in body and "show" in body
     assert f"data:image/png;base64,{made_up_report.picture('navy')}" in body
     assert 'alt="Picture under the heading: A made-up notebook"' in body
-    assert body.count("open this notebook in JupyterLab") == 2  # a slider alone, and widgets that left a picture
     assert made_up_report.picture("teal") in body
     for part in ("VBox()", "IntSlider", "<script", "alert(1)", "http:", "https:", "<link", "cells:   0%"):
         assert part not in body
-
-
-@pytest.mark.parametrize("address", ["", ' href="../../figures/taxonomy_ucla.png"'])
-def test_figures_are_links_wherever_the_notebook_was_executed(tmp_path, address):
-    anchors = (f'<a data-figure="{name}.png"{address}>{name}</a>' for name in ("taxonomy_ucla", "old"))
-    output = new_output("display_data", {"text/html": f"<td>{', '.join(anchors)}</td>"})
-    made_up_report.write_notebooks(tmp_path, made=new_notebook(cells=[new_code_cell("", outputs=[output])]))
-    (found,) = read_notebooks(tmp_path, {"taxonomy_ucla.png", "taxonomy_ucla.svg"})
-    assert '<td><a href="../figures/taxonomy_ucla.png">taxonomy_ucla</a>, <a>old</a></td>' in found["body"]
 
 
 @pytest.mark.parametrize(("made", "ended"), [

@@ -24,7 +24,6 @@ from repro.report.verdicts import (
     different,
     from_printed,
     level_of,
-    over_seeds,
     paired,
     pooled,
     rank,
@@ -160,8 +159,8 @@ def test_an_estimate_in_words():
 
 
 def test_a_mean_over_seeds_has_an_error_from_two_on():
-    assert over_seeds(Series([1.0, 3.0]))[:3] == pytest.approx((2.0, 1.0, 1))
-    alone = over_seeds(Series([1.0]))
+    assert paired(Series([1.0, 3.0]))[:3] == pytest.approx((2.0, 1.0, 1))
+    alone = paired(Series([1.0]))
     assert alone.mean == 1.0 and math.isnan(alone.error) and above({"": alone}) == UNDECIDED
 
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 
 import torch
 from pandas import DataFrame, Series
@@ -12,34 +12,10 @@ from torch.nn.functional import normalize
 
 from repro.audiovisual.coverage import uniform_draws
 from repro.contrast.negatives import gradient_factors
-from repro.papers.predicates import (
-    Judged,
-    beside,
-    claims,
-    differences,
-    discrepancies,
-    in_words,
-    joined,
-    of_log,
-    said_by,
-)
-from repro.report.evidence import Check, Estimates, Evidence, Setting, departing, measured
+from repro.papers import predicates
+from repro.report import verdicts
+from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.printed import printed
-from repro.report.verdicts import (
-    CLOSED,
-    ERROR,
-    HOLDS,
-    PRINTED,
-    ROUNDING,
-    UNDECIDED,
-    Estimate,
-    Finding,
-    above,
-    below,
-    exactly,
-    over_seeds,
-    within,
-)
 
 Pairs = Mapping[str, tuple[str, str]]  # of approaches, samplers or methods: the first over the second
 
@@ -74,40 +50,39 @@ ACROSS = over(("XMoCo (w/o fcl)", "SMoCo"))
 LAYER = over(("XMoCo", "XMoCo (w/o fcl)"), ("CM-ACC", "CM-ACC (w/o fcl)"))
 ACTIVE = over(("CM-ACC", "XMoCo"))
 
-def random_coverage(evidence: Evidence) -> Finding:
+def random_coverage() -> predicates.Exact:
     """30 to 40 % at M = 128, against the closed form."""
     every, audible = uniform_draws((CATEGORIES, WITH_SOUND), (128,)).itertuples()
     said = (f"{every.expected:.1f} of {CATEGORIES} categories, {every.percent_of_categories:.1f} %; of {WITH_SOUND}, "
             f"if these alone have sound, {audible.expected:.1f}: {100 * audible.expected / CATEGORIES:.1f} % of "
             f"{CATEGORIES} or {audible.percent_of_draws:.1f} % of M")
-    return exactly(30 <= every.percent_of_categories <= 40, CLOSED, said)
+    return 30 <= every.percent_of_categories <= 40, said
 
 
-def active_coverage(evidence: Evidence) -> Finding:
+def active_coverage() -> predicates.Exact:
     """60 to 70 % at M = 128, against what random draws give anyway."""
     share = uniform_draws((CATEGORIES,), (128,))["percent_of_categories"].item()
-    return exactly(share < 70, CLOSED, f"uniform draws cover {share:.1f} % in expectation")
+    return share < 70, f"uniform draws cover {share:.1f} % in expectation"
 
 
-def rises(values: Mapping[str, Series]) -> Finding:
+def rises(values: Mapping[str, Series]) -> predicates.Exact:
     """Whether all of these printed differences are above 0."""
     said = "; ".join(f"{name}: {', '.join(f'{column} {value:+.1f}' for column, value in row.items())}"
                      for name, row in values.items())
-    return exactly(all((row > 0).all() for row in values.values()), PRINTED, said)
+    return all((row > 0).all() for row in values.values()), said
 
 
-def printed_rows(table: str, key: str | list[str], pairs: Mapping[str, tuple]) -> Check:
+def rows_rise(table: str, key: str | list[str], pairs: Mapping[str, tuple]) -> predicates.Exact:
     """Whether the first printed row of each pair exceeds the second one on every target."""
-
-    def check(evidence: Evidence) -> Finding:
-        rows = printed(f"cmacc_{table}").set_index(key)
-        rows = rows[[column for column in rows if column.startswith(tuple(TARGETS))]]
-        return rises({name: rows.loc[first] - rows.loc[second] for name, (first, second) in pairs.items()})
-
-    return check
+    rows = printed(f"cmacc_{table}").set_index(key)
+    rows = rows[[column for column in rows if column.startswith(tuple(TARGETS))]]
+    return rises({name: rows.loc[first] - rows.loc[second] for name, (first, second) in pairs.items()})
 
 
-def printed_gains(evidence: Evidence) -> Finding:
+printed_rows = partial(predicates.of_print, rows_rise)
+
+
+def printed_gains() -> predicates.Exact:
     """Table 1's gains against the rows that each names."""
     table = printed("cmacc_table1").set_index("id")
     rows, wrong = table[table["gain_definition"].notna() & (table["gain_definition"] != "")], []
@@ -116,7 +91,7 @@ def printed_gains(evidence: Evidence) -> Finding:
         gains = table.loc[first, TARGETS] - table.loc[second, TARGETS]
         wrong += [f"row {number}, {name}" for name in TARGETS if abs(gains[name] - row[f"gain_{name}"]) > 0.01]
     said = f"; other differences: {', '.join(wrong)}" if wrong else ", all as printed"
-    return exactly(not wrong, PRINTED, f"{3 * len(rows)} gains{said}")
+    return not wrong, f"{3 * len(rows)} gains{said}"
 
 
 def by_batch(sampler: str, target: str) -> Series:
@@ -125,25 +100,25 @@ def by_batch(sampler: str, target: str) -> Series:
     return Series({batch: row[f"{target}_M{batch}"] for batch in BATCHES})
 
 
-def shrinking_gap(evidence: Evidence) -> Finding:
+def shrinking_gap() -> predicates.Exact:
     """Whether the gap between active negatives and OHEM's shrinks with every step of M, on both targets."""
     gaps = {target: by_batch("Active", target) - by_batch("OHEM", target) for target in TARGETS[:2]}
     shrinks = all((gap.diff().dropna() < 0).all() for gap in gaps.values())
-    return exactly(shrinks, PRINTED, f"M = 32, 64, 128: {_listed(gaps.items())}")
+    return shrinks, f"M = 32, 64, 128: {_listed(gaps.items())}"
 
 
-def printed_batches(evidence: Evidence) -> Finding:
+def printed_batches() -> predicates.Exact:
     """Whether each sampler's accuracy rises with M on both targets."""
     steps = {f"{sampler}, {target}": by_batch(sampler, target).diff().dropna()
              for sampler in printed("cmacc_table3")["sampler"] for target in TARGETS[:2]}
-    return exactly(all((step > 0).all() for step in steps.values()), PRINTED, _listed(steps.items(), "+"))
+    return all((step > 0).all() for step in steps.values()), _listed(steps.items(), "+")
 
 
 def _listed(values: Iterable[tuple[str, Iterable[float]]], sign: str = "") -> str:
     return "; ".join(f"{name}: {', '.join(f'{value:{sign}.1f}' for value in row)}" for name, row in values)
 
 
-def comparable_gains(evidence: Evidence, number: int, targets: list[str]) -> Finding:
+def comparable_gains(number: int, targets: list[str]) -> predicates.Exact:
     """The printed gains of Table 4 or 5 against the best other method that was pre-trained on as many clips."""
     table = printed(f"cmacc_table{number}").fillna({"pretrain_size": ""})
     table["pretrain_size"] = table["pretrain_size"].replace(SAME_SIZE)
@@ -153,10 +128,10 @@ def comparable_gains(evidence: Evidence, number: int, targets: list[str]) -> Fin
     stated = ours[[f"gain_{target}" for target in targets]].set_axis(targets, axis=1)
     right = (gains - stated).abs().lt(0.01) & stated.gt(0)
     named = zip(ours["pretrain_set"] + ", " + ours["architecture"], gains.to_numpy(), strict=True)
-    return exactly(bool(right.all(axis=None)), PRINTED, f"{' and '.join(targets)}: {_listed(named, '+')}")
+    return bool(right.all(axis=None)), f"{' and '.join(targets)}: {_listed(named, '+')}"
 
 
-def best_over_others(evidence: Evidence, name: str, **values: str) -> Finding:
+def best_over_others(name: str, **values: str) -> predicates.Exact:
     """The best row of CM-ACC in Table 4 minus the best other self-supervised one, of rows with these values."""
     table, targets = printed("cmacc_table4"), TARGETS[:2]
     for column, value in values.items():
@@ -169,7 +144,7 @@ def _others(table: DataFrame) -> DataFrame:
     return table[~table["method"].str.startswith(("Ours", "Scratch", "Supervised"))]
 
 
-def repeated_numbers(evidence: Evidence) -> Finding:
+def repeated_numbers() -> predicates.Exact:
     """Table 6 against the rows of Tables 1, 4 and 5 that it repeats, of the network that these name first."""
     six = printed("cmacc_table6").set_index(["approach", "dataset"]).loc["CM-ACC"]
     one = printed("cmacc_table1").set_index("approach").loc["CM-ACC"]
@@ -179,18 +154,19 @@ def repeated_numbers(evidence: Evidence) -> Finding:
         same = (rows["method"] == "Ours") & (rows["pretrain_set"] == name) & (rows["pretrain_size"] == size)
         elsewhere[name, target] = rows.loc[same, target].iloc[0]
     different = [f"{name}, {target}: {six.loc[name, target]} and {value}" for (name, target), value in elsewhere.items()
-                 if abs(six.loc[name, target] - value) > ROUNDING]
-    return exactly(not different, PRINTED, f"{len(elsewhere)} compared, unequal: {'; '.join(different) or 'none'}")
+                 if abs(six.loc[name, target] - value) > verdicts.ROUNDING]
+    return not different, f"{len(elsewhere)} compared, unequal: {'; '.join(different) or 'none'}"
 
 
-def printed_norms(evidence: Evidence) -> Finding:
+def printed_norms() -> predicates.Exact:
     """Fig. 5: the two negatives of music against the third."""
     table = printed("cmacc_fig5_gradient_norms").set_index("negative")["gradient_norm"]
     least, easy = table.drop("riding a camel").min(), table["riding a camel"]
-    return exactly(least > 10 * easy, PRINTED, f"{least} and more against {easy}, three negatives of one query")
+    return least > 10 * easy, f"{least} and more against {easy}, three negatives of one query"
 
 
-def norms_by_similarity(evidence: Evidence) -> Finding:
+@cache
+def norms_by_similarity() -> predicates.Exact:
     """Gradient norms of Eq. 4 and 5 for keys of one length, near one of 128 queries or unlike all of them."""
     generator, ratios = torch.Generator().manual_seed(0), {}
     for length in (1, 4, 16):
@@ -201,8 +177,8 @@ def norms_by_similarity(evidence: Evidence) -> Finding:
         close, far = (float((a.norm(dim=1) * b.norm(dim=1)).mean()) for a, b in factors)
         ratios[length] = close / far
     said = ", ".join(f"{ratio:.4f} at length {length}" for length, ratio in ratios.items())
-    return exactly(min(ratios.values()) > 1, CLOSED, f"mean norm of keys at cosine 0.8 to a query over that of random "
-                   f"keys (d = 512, M = 128): {said}")
+    said = f"mean norm of keys at cosine 0.8 to a query over that of random keys (d = 512, M = 128): {said}"
+    return min(ratios.values()) > 1, said
 
 
 def settings() -> Series:
@@ -210,31 +186,31 @@ def settings() -> Series:
     return printed("cmacc_hyperparameters").set_index("key")["value"]
 
 
-def multiples(evidence: Evidence) -> Finding:
+def multiples() -> predicates.Exact:
     """The printed sizes as multiples of the batch."""
     batch, dictionary, pool = (int(settings()[name]) for name in ("batch_M", "dictionary_K", "pool_N"))
     said = f"{dictionary} = {dictionary / batch:g} x {batch}, {pool} = {pool / batch:g} x {batch}"
-    return exactly((dictionary, pool) == (30 * batch, 300 * batch), PRINTED, said)
+    return (dictionary, pool) == (30 * batch, 300 * batch), said
 
 
-def mutual_information(evidence: Evidence) -> Finding:
+def mutual_information() -> predicates.Exact:
     """The printed information against the running sum of logarithms."""
     table = printed("spatial_multiomniglot_mi")
     worst = (table["alphabet_size"].map(math.log).cumsum() - table["MI_nats"]).abs().max()
-    return exactly(worst < 1e-4, CLOSED, f"largest difference {worst:.1g} nats over {len(table)} alphabets")
+    return worst < 1e-4, f"largest difference {worst:.1g} nats over {len(table)} alphabets"
 
 
-def similar_early(log: DataFrame) -> Judged:
+def similar_early(log: DataFrame) -> predicates.Judged:
     """The first tenth of the curves, gradient against random."""
     early = log[(log["step"] <= log["step"].max() / 10) & log["sampler"].isin(["gradient", "random"])]
     means = early.groupby(["batch", "seed", "sampler"])["categories_video"].mean().unstack("sampler").dropna()
     if set(means) != {"gradient", "random"} or means.empty:
         return None
     gaps = _by_batch(100 * (means["gradient"] - means["random"]) / means.index.get_level_values("batch"))
-    return within(gaps, 5.0), f"{in_words(gaps)} % of M"
+    return verdicts.within(gaps, 5.0), f"{verdicts.listed(gaps)} % of M"
 
 
-def growing_diversity(log: DataFrame) -> Judged:
+def growing_diversity(log: DataFrame) -> predicates.Judged:
     """The last tenth of the curves against the first, of gradient embeddings."""
     log = log[log["sampler"] == "gradient"]
     if log.empty:
@@ -243,14 +219,14 @@ def growing_diversity(log: DataFrame) -> Judged:
     first, last = (log[part].groupby(["batch", "seed"])["categories_video"].mean()
                    for part in (share <= 0.1, share > 0.9))
     growth = _by_batch(last - first)
-    return above(growth), f"last minus first, {in_words(growth)}"
+    return verdicts.above(growth), f"last minus first, {verdicts.listed(growth)}"
 
 
 def _by_batch(values: Series) -> Estimates:
-    return {f"M = {batch}": over_seeds(rows) for batch, rows in values.groupby(level="batch")}
+    return {f"M = {batch}": verdicts.paired(rows) for batch, rows in values.groupby(level="batch")}
 
 
-def categories_differ(log: DataFrame) -> Judged:
+def categories_differ(log: DataFrame) -> predicates.Judged:
     """Whether the pretext accuracy is one in all categories, by a chi-squared test for queries of each kind."""
     said, chances = [], []
     for query, rows in log.assign(right=log["accuracy"] / 100 * log["pairs"]).groupby("query"):
@@ -260,25 +236,26 @@ def categories_differ(log: DataFrame) -> Judged:
         chances.append(float(stats.chi2.sf(spread, len(totals) - 1)))
         said.append(f"queries of {query}: chi-squared {spread:.0f} with {len(totals) - 1} degrees of freedom, "
                     f"p = {chances[-1]:.2g}")
-    return HOLDS if all(chance < ERROR for chance in chances) else UNDECIDED, "; ".join(said)
+    return verdicts.HOLDS if all(chance < verdicts.ERROR for chance in chances) else verdicts.UNDECIDED, "; ".join(said)
 
 
 def norms_of_picks(first: str, second: str) -> Check:
     """Gradient norms of what one sampler picks minus those of another's, from one pool; of both modalities."""
 
-    def judge(log: DataFrame) -> Judged:
+    def judge(log: DataFrame) -> predicates.Judged:
         norms = log.groupby(["modality", "sampler"])["gradient_norm"].agg(["mean", "sem", "count"])
         if not {first, second} <= set(log["sampler"]):
             return None
         gaps = {}
         for modality in log["modality"].unique():
             one, other = (norms.loc[modality, name] for name in (first, second))
-            gaps[modality] = Estimate(one["mean"] - other["mean"], math.hypot(one["sem"], other["sem"]),
-                                      min(one["count"], other["count"]) - 1,
-                                      f"{one['count']:.0f} against {other['count']:.0f} picks")
-        return above(gaps), f"{first} minus {second}, {in_words(gaps)}"
+            error = math.hypot(one["sem"], other["sem"])
+            basis = f"{one['count']:.0f} against {other['count']:.0f} picks"
+            gaps[modality] = verdicts.Estimate(one["mean"] - other["mean"], error,
+                                               min(one["count"], other["count"]) - 1, basis)
+        return verdicts.above(gaps), f"{first} minus {second}, {verdicts.listed(gaps)}"
 
-    return of_log("selected_negatives", judge)
+    return predicates.of_log("selected_negatives", judge)
 
 
 def easy_grids(setting: Setting) -> Estimates:
@@ -286,8 +263,8 @@ def easy_grids(setting: Setting) -> Estimates:
     gaps, deviation = {}, setting.deviation("mutual_information")
     for (name, method), number in itertools.product(METHODS.items(), (1, 2)):
         values = setting.values("mutual_information", method=method, characters=number) - 99
-        error = deviation.value / math.sqrt(max(len(values), 1))
-        gap = Estimate(float(values.mean()), error, deviation.freedom, f"{len(values)} runs") if len(values) else None
+        error, basis = deviation.value / math.sqrt(max(len(values), 1)), f"{len(values)} runs"
+        gap = verdicts.Estimate(float(values.mean()), error, deviation.freedom, basis) if len(values) else None
         gaps[f"{name}, {number}"] = gap
     return gaps
 
@@ -308,7 +285,7 @@ def dictionary_steps(setting: Setting, methods: tuple[str, ...], past: bool) -> 
         if lower and upper and lower < upper:
             pair = tuple({"method": METHODS[name], "dictionary": size} for size in (*upper, *lower))
             sides[f"{name}, {lower[0]} to {upper[0]} keys"] = pair
-    return differences("dictionary_size", sides, targets=True)(setting)
+    return predicates.differences("dictionary_size", sides, targets=True)(setting)
 
 
 def shrinking_gap_here(setting: Setting) -> Estimates:
@@ -318,46 +295,37 @@ def shrinking_gap_here(setting: Setting) -> Estimates:
         active, ohem = ({batch: setting.values("ohem_vs_active", target, sampler=sampler, batch=batch)
                          for batch in (32, 128)} for sampler in ("gradient", "ohem"))
         shrinks = ((active[32] - ohem[32]) - (active[128] - ohem[128])).dropna()
-        shrinking[f"{target}, M = 32 to 128"] = over_seeds(shrinks) if len(shrinks) else None
+        shrinking[f"{target}, M = 32 to 128"] = verdicts.paired(shrinks) if len(shrinks) else None
     return shrinking
-
-
-def _here(table: str, compare, judge=above, **where) -> Check:
-    """A check of the cells of a table; `where` is that of `measured`."""
-    return measured((table,), compare, judge, **where)
 
 
 def _approaches(pairs: Pairs) -> Check:
     """The first approach of each pair minus the second, on every target."""
     sides = {name: (APPROACHES[first], APPROACHES[second]) for name, (first, second) in pairs.items()}
-    return _here("cross_modal", differences("cross_modal", sides, targets=True))
+    return predicates.above("cross_modal", sides, targets=True)
 
 
-def _samplers(first: str, second: str) -> Check:
-    sides = {f"M = {batch}": tuple({"sampler": name, "batch": batch} for name in (first, second)) for batch in BATCHES}
-    return _here("ohem_vs_active", differences("ohem_vs_active", sides, targets=True))
+def _samplers(table: str, first: str, second: str, batches: tuple[int, ...] = BATCHES, **options: object) -> Check:
+    """One sampler minus another, for every M."""
+    sides = {f"M = {batch}": tuple({"sampler": name, "batch": batch} for name in (first, second)) for batch in batches}
+    return predicates.above(table, sides, **options)
 
 
-def _coverage(other: str, batches: tuple[int, ...] = BATCHES) -> Check:
-    """Gradient embeddings against another sampler, categories of both modalities."""
-
-    def compare(setting: Setting) -> Estimates:
-        return {f"{modality}, M = {batch}": setting.difference(
-            "category_diversity", {"sampler": "gradient", "batch": batch}, {"sampler": other, "batch": batch},
-            f"categories_{modality}") for batch in batches for modality in ("video", "audio")}
-
-    return _here("category_diversity", compare)
+_fine_tuned = partial(_samplers, "ohem_vs_active", targets=True)
+_coverage = partial(_samplers, "category_diversity", "gradient",
+                    measures={f", {modality}": f"categories_{modality}" for modality in ("video", "audio")})
 
 
-def _grids(pairs: Mapping[str, tuple[str, int, str, int]], judge=above) -> Check:
+def _grids(pairs: Mapping[str, tuple[str, int, str, int]], judge=verdicts.above) -> Check:
     """One method at a number of characters minus another, or at another."""
     sides = {name: ({"method": METHODS[first], "characters": number}, {"method": METHODS[second], "characters": other})
              for name, (first, number, second, other) in pairs.items()}
-    return _here("mutual_information", differences("mutual_information", sides), judge, datasets=("multiomniglot",))
+    compare = predicates.differences("mutual_information", sides)
+    return measured(("mutual_information",), compare, judge, datasets=("multiomniglot",))
 
 
 def _dictionaries(judge, past: bool, *methods: str) -> Check:
-    return _here("dictionary_size", partial(dictionary_steps, methods=methods, past=past), judge)
+    return measured(("dictionary_size",), partial(dictionary_steps, methods=methods, past=past), judge)
 
 
 def pool(evidence: Evidence) -> str:
@@ -402,46 +370,46 @@ LENGTHS = [  # unit length beside the printed recipe's any length, and the rever
         ({"posterior_temperature": 1.0}, {"normalised": False, "temperature": 0.7}),
     )
 ]
-BEST = partial(best_over_others, name="best of CM-ACC over best of others")
-SAME_NETWORK = partial(best_over_others, name="R(2+1)D-18, AudioSet 1.8M", architecture="R(2+1)D-18",
+BEST = predicates.of_print(best_over_others, name="best of CM-ACC over best of others")
+SAME_NETWORK = predicates.of_print(best_over_others, name="R(2+1)D-18, AudioSet 1.8M", architecture="R(2+1)D-18",
                        pretrain_size="1.8M")
 SELF_SUPERVISED = [name for name in APPROACHES if name not in ("Scratch", "CM-ACC, features")]
-CLAIMS = claims("cmacc", "CM-ACC", {
-    "C1": random_coverage,
-    "C2": active_coverage,
+CLAIMS = predicates.claims("cmacc", "CM-ACC", {
+    "C1": predicates.closed_form(random_coverage),
+    "C2": predicates.closed_form(active_coverage),
     "C3": _coverage("random", (128,)),
     "C4": _coverage("random"),
     "C5": _coverage("feature"),
-    "C6": of_log("category_curves", similar_early),
-    "C7": _here("mutual_information", easy_grids, partial(within, tolerance=2.0), numbers=True,
-                datasets=("multiomniglot",)),
+    "C6": predicates.of_log("category_curves", similar_early),
+    "C7": measured(("mutual_information",), easy_grids, partial(verdicts.within, tolerance=2.0), numbers=True,
+                   datasets=("multiomniglot",)),
     "C8": _grids({"two minus three characters": ("SMoCo", 2, "SMoCo", 3)}),
     "C9": _grids({f"{number} characters": ("XMoCo", number, "SMoCo", number) for number in range(1, 6)}),
     "C10": _grids({f"{number} characters": ("XMoCo", number, "SMoCo", number) for number in range(6, 10)},
-                  partial(within, tolerance=CLOSE)),
+                  partial(verdicts.within, tolerance=CLOSE)),
     "C11": _grids({f"over {other}, {number} characters": ("CM-ACC", number, other, number)
                    for other in ("SMoCo", "XMoCo") for number in range(3, 10)}),
-    "C12": _dictionaries(above, False, *METHODS),
-    "C13": _dictionaries(below, True, "SMoCo", "XMoCo"),
-    "C14": _dictionaries(partial(above, margin=-1.0), True, "CM-ACC"),
+    "C12": _dictionaries(verdicts.above, False, *METHODS),
+    "C13": _dictionaries(verdicts.below, True, "SMoCo", "XMoCo"),
+    "C14": _dictionaries(partial(verdicts.above, margin=-1.0), True, "CM-ACC"),
     "C15": printed_rows("table1", "approach", ACROSS),
     "C16": _approaches(ACROSS),
     "C17": printed_rows("table1", "approach", LAYER),
     "C18": _approaches(LAYER),
     "C19": printed_rows("table1", "approach", ACTIVE),
     "C20": _approaches(ACTIVE),
-    "C21": printed_gains,
+    "C21": predicates.of_print(printed_gains),
     "C22": printed_rows("table2", "embedding_space", over(("Gradient Embedding", "Feature Embedding"))),
     "C23": _approaches(over(("CM-ACC", "CM-ACC, features"))),
     "C24": printed_rows("table3", "sampler", over(("Active", "Random"))),
-    "C25": _samplers("gradient", "random"),
+    "C25": _fine_tuned("gradient", "random"),
     "C26": printed_rows("table3", "sampler", over(("Random", "OHEM"))),
-    "C27": _samplers("random", "ohem"),
-    "C28": printed_batches,
+    "C27": _fine_tuned("random", "ohem"),
+    "C28": predicates.of_print(printed_batches),
     "C29": BEST,
-    "C30": partial(comparable_gains, number=4, targets=TARGETS[:2]),
+    "C30": predicates.of_print(comparable_gains, number=4, targets=TARGETS[:2]),
     "C31": SAME_NETWORK,
-    "C32": partial(comparable_gains, number=5, targets=["ESC50"]),
+    "C32": predicates.of_print(comparable_gains, number=5, targets=["ESC50"]),
     "C33": printed_rows("table6", ["approach", "dataset"], {
         "240K over 22K": (("CM-ACC", "Kinetics700"), ("CM-ACC", "Kinetics-Sound")),
         "1.8M over 240K": (("CM-ACC", "AudioSet"), ("CM-ACC", "Kinetics700")),
@@ -449,37 +417,38 @@ CLAIMS = claims("cmacc", "CM-ACC", {
     "C34": printed_rows("table6", ["approach", "dataset"], {
         "CM-ACC 1.8M over supervised": (("CM-ACC", "AudioSet"), ("Supervised", "Kinetics400")),
     }),
-    "C35": repeated_numbers,
-    "C36": printed_norms,
-    "C37": norms_by_similarity,
-    "C38": multiples,
-    "C39": mutual_information,
+    "C35": predicates.of_print(repeated_numbers),
+    "C36": predicates.of_print(printed_norms),
+    "C37": predicates.closed_form(norms_by_similarity),
+    "C38": predicates.of_print(multiples),
+    "C39": predicates.closed_form(mutual_information),
     "C40": norms_of_picks("random", "ohem"),
     "C41": norms_of_picks("gradient", "random"),
-    "C42": of_log("pretext_accuracy", categories_differ),
+    "C42": predicates.of_log("pretext_accuracy", categories_differ),
     "C43": printed_rows("table1", "approach", {name: (name, "Scratch") for name in SELF_SUPERVISED}),
     "C44": _approaches(over(("SMoCo", "Scratch"))),
     "C45": _approaches(over(*((name, "Scratch") for name in APPROACHES if name not in ("SMoCo", "Scratch")))),
     "C46": printed_rows("table3", "sampler", over(("Active", "OHEM"))),
-    "C47": _samplers("gradient", "ohem"),
-    "C48": shrinking_gap,
-    "C49": _here("ohem_vs_active", shrinking_gap_here),
-    "C50": of_log("category_curves", growing_diversity),
+    "C47": _fine_tuned("gradient", "ohem"),
+    "C48": predicates.of_print(shrinking_gap),
+    "C49": measured(("ohem_vs_active",), shrinking_gap_here, verdicts.above),
+    "C50": predicates.of_log("category_curves", growing_diversity),
 }, VIEW=VIEW, POSTERIOR=POSTERIOR, CLOSE=CLOSE, SAVING=SAVING, LARGE=LARGE)
-DISCREPANCIES = discrepancies("cmacc", "CM-ACC", {
-    "C-1": said_by(repeated_numbers),
+DISCREPANCIES = predicates.discrepancies("cmacc", "CM-ACC", {
+    "C-1": predicates.said_by(predicates.of_print(repeated_numbers)),
     "C-2": pool,
     "C-3": short_schedule,
     "C-4": scratch,
     "C-5": coverage,
-    "C-7": said_by(norms_by_similarity),
-    "C-8": joined(said_by(BEST, "margins of the best rows: "), said_by(SAME_NETWORK, "with one network: ")),
-    "C-10": beside("cross_modal", *({"method": "cmacc", "sampler": name, "extra_layer": True}
+    "C-7": predicates.said_by(predicates.closed_form(norms_by_similarity)),
+    "C-8": predicates.joined(predicates.said_by(BEST, "margins of the best rows: "),
+                             predicates.said_by(SAME_NETWORK, "with one network: ")),
+    "C-10": predicates.beside("cross_modal", *({"method": "cmacc", "sampler": name, "extra_layer": True}
                                     for name in ("released", "gradient"))),
-    "C-11": departing(*RUN, momentum=0.9),
-    "C-12": joined(*(departing(*RUN, **change) for change in LENGTHS)),
-    "C-13": departing(*RUN, renewed=False),
-    "C-14": said_by(norms_of_picks("ohem", "random"), "norms of gradients: "),
-    "C-21": departing("mutual_information", view="characters"),
-    "C-22": departing(*RUN, own_excluded=False),
+    "C-11": predicates.departing(*RUN, momentum=0.9),
+    "C-12": predicates.joined(*(predicates.departing(*RUN, **change) for change in LENGTHS)),
+    "C-13": predicates.departing(*RUN, renewed=False),
+    "C-14": predicates.said_by(norms_of_picks("ohem", "random"), "norms of gradients: "),
+    "C-21": predicates.departing("mutual_information", view="characters"),
+    "C-22": predicates.departing(*RUN, own_excluded=False),
 })

@@ -23,7 +23,7 @@ from repro.contrast.negatives import gradient_norms, select
 from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES, with_notes
 from repro.recipe import in_words
-from repro.report.logs import Log, first, fullest, lines_of, named, progress, seeds_of_first, usual
+from repro.report.logs import Log, files, first, fullest, lines_of, named, seeds_of_first, usual
 from repro.run import device as devices
 from repro.run.ahead import ahead
 from repro.run.export import rows_of
@@ -41,8 +41,7 @@ def category_curves(cells: list[Cell]) -> DataFrame:
     Returns:
         One row per cell and report: step, categories_video, categories_audio (distinct categories of the negatives
         selected in a step, mean over the steps since the last report), sampler, batch (M), expected (categories of M
-        uniform draws), and of the cell key, seed, dataset and preset; where any cell departs from its table's rows, or
-        the data from the paper's, `departures` says how.
+        uniform draws), and of the cell key, seed, dataset and preset; `departures` where there are any.
 
     Source: CM-ACC, Fig. 2.
     """
@@ -55,11 +54,10 @@ def category_curves(cells: list[Cell]) -> DataFrame:
 
 def _curves(store: Store, cells: DataFrame) -> DataFrame:
     parts = [DataFrame(columns=["departures"])]
-    for cell in with_notes(cells.assign(target="")).to_dict("records"):
-        if path := progress(store, cell["key"]):
-            own = {name: cell[name] for name in ("sampler", "batch", "expected")}
-            counts = named(lines_of(path, CURVES).assign(**own), cell)
-            parts.append(counts.assign(departures=in_words(cell["departures"])))
+    for cell, path in files("progress.jsonl", store, with_notes(cells.assign(target=""))):
+        own = {name: cell[name] for name in ("sampler", "batch", "expected")}
+        counts = named(lines_of(path, CURVES).assign(**own), cell)
+        parts.append(counts.assign(departures=in_words(cell["departures"])))
     log = pd.concat(parts[1:] or parts, ignore_index=True)
     return log if log["departures"].any() else log.drop(columns="departures")
 
@@ -71,14 +69,14 @@ def asked(cells: Sequence[Cell], *methods: str) -> list[Cell]:
         ValueError: if no cell is of these methods, or one is of a data set without categories.
     """
     methods = methods or ("xmoco", "cmacc")
-    found = [cell for cell in cells if cell.recipe.method in methods]
-    if not found:
+    of_methods = [cell for cell in cells if cell.recipe.method in methods]
+    if not of_methods:
         others = ", ".join(sorted({cell.recipe.method for cell in cells}))
         raise ValueError(f"of the cells, which are of {others}, one should be of {' or '.join(methods)}; choose others")
-    for data in (data_of(cell.recipe) for cell in found):
+    for data in (data_of(cell.recipe) for cell in of_methods):
         if not data.classes:
             raise ValueError(f"{data.name} has no categories to tell apart; choose another data set")
-    return found
+    return of_methods
 
 
 def selecting(cells: Sequence[Cell]) -> Cell:
@@ -119,12 +117,11 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
         )
         groups = rows.groupby(["query", "category"], sort=False)
         shares = 100.0 * groups[["accuracy", "accuracy_renewed"]].mean()
-        found = shares.assign(pairs=groups.size(), method=cell.recipe.method, seed=cell.seed).reset_index()
-        return found[["query", "category", "pairs", "accuracy", "accuracy_renewed", "method", "seed"]]
+        shares.insert(0, "pairs", groups.size())
+        return shares.reset_index().assign(method=cell.recipe.method, seed=cell.seed)
 
-    found = [kept(cell, "pretext_accuracy.csv", lambda cell=cell: compute(cell)).assign(cell=cell.label)
-             for cell in asked(cells)]
-    return pd.concat(found, ignore_index=True)
+    return pd.concat([kept(cell, "pretext_accuracy.csv", lambda cell=cell: compute(cell)).assign(cell=cell.label)
+                      for cell in asked(cells)], ignore_index=True)
 
 
 def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame:

@@ -1,4 +1,4 @@
-"""CM-ACC's tables: which recipes they compare, the printed number of each, and Tables 4 to 6 with our rows inside."""
+"""CM-ACC's tables: which recipes they compare, the printed number of each, and Tables 4 to 6."""
 
 import math
 from typing import Any
@@ -25,14 +25,13 @@ WITHOUT_CATEGORIES = ("audioset", "esc50")  # here; or without pictures
 MEASURES = ("trained_on", "linear_held_out")
 
 # As printed: samplers, targets, what was pre-trained on, encoders of video, methods; what the three comparisons call
-# differently; the encoder of sound; sizes of random draws of clips, and the sets never used whole.
+# differently; sizes of random draws of clips, and the sets never used whole.
 PRINTED_SAMPLERS = {"random": "Random", "ohem": "OHEM", "gradient": "Active"}
 NAMES = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
 SETS = {"kinetics_sound": "Kinetics-Sound", "kinetics700": "Kinetics700", "audioset": "AudioSet", **NAMES}
 ENCODERS = {"r3d18": "3D-ResNet18", "r2plus1d18": "R(2+1)D-18"}
 PRINTED_METHODS = dict(zip(METHODS, ("Scratch", "Supervised", "SMoCo", "XMoCo", "CM-ACC"), strict=True))
 CALLED = {"Ours": "CM-ACC", "Kine.-Sound": "Kinetics-Sound"}
-SOUND = "ResNet-18"
 SIZES, DRAWN = {240_000: "240K"}, ("Kinetics700",)
 NOWHERE = "-"  # the pre-training set of an encoder trained from scratch
 FIRST_SPLIT = "Table 1"  # whose numbers are no means over splits
@@ -161,7 +160,7 @@ def _printed_of(row: Any) -> dict[str, float]:
         return {}
     name, trained_on = PRINTED_METHODS[row.method], pretrained_on(row.method, row.dataset)
     for number in (5 if column == "ESC50" else 4, 6):
-        rows = comparison(number)
+        rows = merged(number)
         rows = rows[(rows["method"] == name) & (rows["pretrain_set"] == trained_on)]
         if number == 4:
             rows = rows[rows["architecture"] == ENCODERS.get(row.video_trunk)]
@@ -178,12 +177,13 @@ def _printed_of(row: Any) -> dict[str, float]:
     return Series(known, dtype=float).dropna().drop_duplicates().to_dict()
 
 
-def comparison(number: int) -> DataFrame:
-    """The rows of a printed comparison, 4 (actions), 5 (sounds) or 6 (sizes of pre-training sets), in their order.
+def merged(number: int) -> DataFrame:
+    """The rows of a printed comparison, 4 (actions), 5 (sounds) or 6 (sizes of pre-training sets).
 
     Returns:
         method, architecture (not in Table 6), pretrain_set, pretrain_size ("240K", or ""), a column of accuracies in
-        percent for every target, and source: "printed", in Table 6 with what the paper says of the row's origin.
+        percent for every target, and source: "printed", in Table 6 with what the paper says of the row's origin. Rows
+        of one pre-training set are next to one another.
 
     Raises:
         ValueError: if there is no such comparison.
@@ -195,54 +195,14 @@ def comparison(number: int) -> DataFrame:
     rows = rows.replace({"method": CALLED, "pretrain_set": CALLED}).fillna({"pretrain_size": ""})
     rows["source"] = "printed" + (": " + rows["source"] if "source" in rows else "")
     columns = [name for name in ("method", "architecture", "pretrain_set", "pretrain_size") if name in rows]
-    return rows[[*columns, *targets, "source"]]
-
-
-def merged(number: int, table: DataFrame | None = None) -> DataFrame:
-    """A printed comparison, rows of one pre-training set next to one another, ours last among them.
-
-    Args:
-        number: as for `comparison`, which says what is returned and refused.
-        table: of `repro.run_table("transfer")`; None for the printed rows alone. Rows of bundled data stay out: no
-            printed number belongs to them. Of single splits the mean is shown, unless there is one of all splits. In
-            our rows pretrain_size is the number of clips trained on, and source says where they come from.
-    """
-    rows = comparison(number)
-    if table is not None and not manifest.bundled(table["dataset"].iloc[0]):
-        ours = _ours(table, number).reindex(columns=rows.columns).dropna(subset=list(COMPARISONS[number]), how="all")
-        rows = pd.concat([rows, ours]) if len(ours) else rows
     order = list(dict.fromkeys([NOWHERE, *rows["pretrain_set"]]))
+    rows = rows[[*columns, *targets, "source"]]
     return rows.sort_values("pretrain_set", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
 
 
 def pretrained_on(method: str, dataset: str) -> str:
     """What a method of ours was pre-trained on, as the printed tables call it."""
     return NOWHERE if method == "scratch" else SETS.get(manifest.plain(dataset), dataset)
-
-
-def _ours(table: DataFrame, number: int) -> DataFrame:
-    """One row per method, encoder of video and departure from the preset."""
-    from repro.report.style import departures_in_words, words  # it draws, which tables do without
-
-    table = table[table["target"].map(NAMES).isin(COMPARISONS[number])]
-    whole = table["split"] == 0
-    departures, rows = table.get("departures", Series("", table.index)).map(words), []
-    table = table[whole | ~whole.groupby([table["method"], table["video_trunk"], departures, table["target"]])
-                  .transform("any")]
-    for (method, trunk, _), cells in table.groupby(["method", "video_trunk", departures], sort=False):
-        dataset, preset, splits = cells["dataset"].iloc[0], cells["preset"].iloc[0], sorted(set(cells["split"]))
-        where = "mean of all splits" if splits == [0] else f"split {', '.join(map(str, splits))}"
-        where = ", ".join([where, *departures_in_words(cells)])
-        clips = sorted({cells["trained_on"].min(), cells["trained_on"].max()})
-        rows.append({
-            "method": PRINTED_METHODS.get(method, method),
-            "architecture": SOUND if number == 5 else ENCODERS.get(trunk, trunk),
-            "pretrain_set": pretrained_on(method, dataset),
-            "pretrain_size": " to ".join(f"{count:,.0f}" for count in clips if count),
-            "source": f"here: {dataset}, {preset} recipe, {where}, seeds: {cells['n_seeds'].max()}",
-            **cells.groupby("target")["ours"].mean().rename(NAMES),
-        })
-    return DataFrame(rows)
 
 
 def _table(name: str, title: str, place: str, rows: list[dict[str, Any]], columns: tuple[str, ...], *,

@@ -7,31 +7,21 @@ from pandas import DataFrame
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import info_nce, jcl
+from repro.papers import predicates
 from repro.papers.jcl.sampled_keys import sampled_keys
 from repro.papers.jcl.tables import BASE, LONG_SWEEPS, SHORT_SWEEPS
-from repro.papers.predicates import Judged, beside, claims, differences, discrepancies, of_log
-from repro.report.evidence import Check, Estimates, Evidence, Setting, departing, measured, unprinted
+from repro.report import verdicts
+from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, unprinted
 from repro.report.histograms import similarity_and_variance
 from repro.report.printed import printed
-from repro.report.verdicts import (
-    CLOSED,
-    PRINTED,
-    SEEDS_LIKE,
-    Estimate,
-    Finding,
-    above,
-    different,
-    exactly,
-    over_seeds,
-    within,
-)
 
 RUN = ("image_methods", "positive_keys", "temperature_grid")
 JCL = {"method": "jcl", **BASE}
 REPEATS = 100
 CLOSE = 0.01  # nats
 SLACK = 1.0  # point: how much better another value may be
-NONE_BETTER = f"its accuracy minus that of every other value of the preset's sweep > -{SLACK:g} point; {SEEDS_LIKE}"
+NONE_BETTER = f"its accuracy minus that of every other value of the preset's sweep > -{SLACK:g} point; "
+NONE_BETTER += verdicts.SEEDS_LIKE
 HELD = ["M_prime", "lambda", "tau"]  # in two of the three panels of Fig. M.2
 
 
@@ -57,29 +47,29 @@ def simulated() -> DataFrame:
                         generator=generator, counts=(1, 16, 256, 4096), repeats=REPEATS)
 
 
-def gap(table: DataFrame, name: str) -> Estimate:
+def gap(table: DataFrame, name: str) -> verdicts.Estimate:
     """The closed form minus a sampled loss with most keys, over the repeats."""
     row = table.loc[table["keys"].idxmax()]
     error = float(row[f"{name}_std"]) / REPEATS**0.5
-    return Estimate(float(row["closed_form"] - row[name]), error, REPEATS - 1, f"{REPEATS} draws")
+    return verdicts.Estimate(float(row["closed_form"] - row[name]), error, REPEATS - 1, f"{REPEATS} draws")
 
 
 def upper_bound(table: DataFrame) -> tuple[str, str]:
     """Of random directions, or of the features of a trained model, as its log has it."""
     gaps = {"expected InfoNCE": gap(table, "outside")}
-    return above(gaps), f"closed form {table['closed_form'].iloc[0]:.3f} nats; above {_told(gaps)}"
+    return verdicts.above(gaps), f"closed form {table['closed_form'].iloc[0]:.3f} nats; above {_told(gaps)}"
 
 
-def upper_bound_simulated(evidence: Evidence) -> Finding:
+def upper_bound_simulated(evidence: Evidence) -> verdicts.Finding:
     verdict, numbers = upper_bound(simulated())
-    return Finding(verdict, CLOSED, numbers)
+    return verdicts.Finding(verdict, verdicts.CLOSED, numbers)
 
 
-def limit_of_many_keys(evidence: Evidence) -> Finding:
+def limit_of_many_keys(evidence: Evidence) -> verdicts.Finding:
     table = simulated()
     gaps = ", ".join(f"{row.closed_form - row.inside:.4f} with {row.keys}" for row in table.itertuples())
     numbers = f"closed form {table['closed_form'].iloc[0]:.3f} nats, minus the mean inside the logarithm: {gaps}"
-    return Finding(within({"4096 keys": gap(table, "inside")}, CLOSE), CLOSED, numbers)
+    return verdicts.Finding(verdicts.within({"4096 keys": gap(table, "inside")}, CLOSE), verdicts.CLOSED, numbers)
 
 
 def _held(name: str) -> list[str]:
@@ -92,26 +82,26 @@ def _settings(experiment: str) -> dict[str, str]:
     return table[table["experiment"] == experiment].set_index("key")["value"].to_dict()
 
 
-def settings_agree(evidence: Evidence) -> Finding:
+def settings_agree() -> predicates.Exact:
     """Whether the three panels of Fig. M.2 hold the same values."""
     varied = (printed("jcl_ablation_settings").set_index("figure") == "varied").sum()
     numbers = ", ".join(f"{name} {' and '.join(_held(name))}" for name in HELD)
-    return exactly(all(len(_held(name)) == 1 for name in HELD) and bool((varied == 1).all()), PRINTED, numbers)
+    return all(len(_held(name)) == 1 for name in HELD) and bool((varied == 1).all()), numbers
 
 
-def settings_of_histograms(evidence: Evidence) -> Finding:
+def settings_of_histograms() -> predicates.Exact:
     """Fig. M.3 beside the values that Fig. M.2 holds."""
     pairs = {name: (float(_settings("visualisation")[name]), float(_held(name)[0])) for name in HELD}
     numbers = ", ".join(f"{name} {shown:g} and {held:g}" for name, (shown, held) in pairs.items())
-    return exactly([name for name, (shown, held) in pairs.items() if shown != held] == ["M_prime"], PRINTED, numbers)
+    return [name for name, (shown, held) in pairs.items() if shown != held] == ["M_prime"], numbers
 
 
-def whole_batches(evidence: Evidence) -> Finding:
+def whole_batches() -> predicates.Exact:
     pretraining = _settings("imagenet1k_pretrain")
     queue = int(pretraining["queue_size"])
     batches = [int(pretraining["dequeue_per_step"]), int(_settings("ablation")["batch"])]
     numbers = " and ".join(f"{queue / batch:g} steps of {batch}" for batch in batches)
-    return exactly(all(queue % batch == 0 for batch in batches), PRINTED, f"{queue} keys are {numbers}")
+    return all(queue % batch == 0 for batch in batches), f"{queue} keys are {numbers}"
 
 
 def kept_value(setting: Setting, varied: str) -> Estimates:
@@ -122,34 +112,33 @@ def kept_value(setting: Setting, varied: str) -> Estimates:
     swept = (LONG_SWEEPS if setting.preset == "paper" else SHORT_SWEEPS)[varied]
     sides = {f"{BASE[varied]:g} over {value:g}": (JCL, JCL | {varied: value})
              for value in sorted({*swept, *rows[varied]} - {BASE[varied]})}
-    return differences("positive_keys", sides, like=("image_methods",))(setting)
+    return predicates.differences("positive_keys", sides, like=("image_methods",))(setting)
 
 
-def similarities_differ(log: DataFrame) -> Judged:
+def similarities_differ(log: DataFrame) -> predicates.Judged:
     """JCL minus MoCo v2, mean over images, by seed."""
     means = log.groupby(["seed", "model"])["similarity"].mean().unstack("model").dropna()
     if not {"JCL", "MoCo v2"} <= set(means) or means.empty:
         return None
-    gaps = {"JCL minus MoCo v2": over_seeds(means["JCL"] - means["MoCo v2"])}
-    return different(gaps), f"mean similarity, {_told(gaps)}"
+    gaps = {"JCL minus MoCo v2": verdicts.paired(means["JCL"] - means["MoCo v2"])}
+    return verdicts.different(gaps), f"mean similarity, {_told(gaps)}"
 
 
-def second_histogram(evidence: Evidence) -> Finding:
+def second_histogram() -> predicates.Exact:
     """Whether the mean variance tells more than the mean similarity, of which it is (1 - a)/d."""
     features = _random(64, 32, 128) + 1
     similarity, _ = similarity_and_variance(features)
     worst = float((normalize(features, dim=2).var(dim=1, correction=0).mean(1) - (1 - similarity) / 128).abs().max())
-    return exactly(worst > 1e-12, CLOSED, f"64 x 32 random features: variance minus (1 - similarity)/d is at most "
-                   f"{worst:.1g}")
+    return worst > 1e-12, f"64 x 32 random features: variance minus (1 - similarity)/d is at most {worst:.1g}"
 
 
-def scatter_on_the_diagonal(evidence: Evidence) -> Finding:
+def scatter_on_the_diagonal() -> predicates.Exact:
     """Whether the diagonal of the covariance, summed, is the mean squared distance of features from their mean."""
     unit = normalize(_random(64, 32, 128) + 1, dim=2)
     distances = (unit - unit.mean(1, keepdim=True)).square().sum(2).mean(1)
     worst = float((128 * similarity_and_variance(unit)[1] - distances).abs().max())
-    return exactly(worst < 1e-12, CLOSED, f"64 x 32 random features: d times the mean diagonal is the mean squared "
-                   f"distance from the mean but for {worst:.1g}")
+    return worst < 1e-12, (f"64 x 32 random features: d times the mean diagonal is the mean squared distance from the "
+                           f"mean but for {worst:.1g}")
 
 
 def same_gradient(evidence: Evidence) -> str:
@@ -190,35 +179,34 @@ def _curve(panel: str) -> Check:
 
 def _kept(varied: str) -> Check:
     return measured(("positive_keys",), functools.partial(kept_value, varied=varied),
-                    functools.partial(above, margin=-SLACK))
+                    functools.partial(verdicts.above, margin=-SLACK))
 
 
-CLAIMS = claims("jcl", "JCL", {
+CLAIMS = predicates.claims("jcl", "JCL", {
     "J1": upper_bound_simulated,
     "J2": limit_of_many_keys,
-    "J3": of_log("sampled_keys", upper_bound),
-    "J4": settings_agree,
-    "J5": settings_of_histograms,
-    "J6": whole_batches,
+    "J3": predicates.of_log("sampled_keys", upper_bound),
+    "J4": predicates.of_print(settings_agree),
+    "J5": predicates.of_print(settings_of_histograms),
+    "J6": predicates.of_print(whole_batches),
     "J7": _curve("a"),
     "J8": _curve("b"),
     "J9": _curve("c"),
     "J10": _kept("keys"),
     "J11": _kept("strength"),
     "J12": _kept("temperature"),
-    "J13": of_log("similarity_variance_images", similarities_differ),
-    "J14": second_histogram,
+    "J13": predicates.of_log("similarity_variance_images", similarities_differ),
+    "J14": predicates.closed_form(second_histogram),
     "J15": functools.partial(
         unprinted, table="jcl_class_draw", what="a list does not tell how it was drawn, and no record does"),
-    "J16": measured(("image_methods",), differences("image_methods", {
-        "JCL over vanilla": ({"method": "jcl", "keys": BASE["keys"]}, {"method": "vanilla", "keys": BASE["keys"]}),
-    }), above),
-    "J17": scatter_on_the_diagonal,
+    "J16": predicates.above("image_methods", {"JCL over vanilla": (
+        {"method": "jcl", "keys": BASE["keys"]}, {"method": "vanilla", "keys": BASE["keys"]})}),
+    "J17": predicates.closed_form(scatter_on_the_diagonal),
 }, REPEATS=REPEATS, CLOSE=CLOSE, NONE_BETTER=NONE_BETTER)
-DISCREPANCIES = discrepancies("jcl", "JCL", {
-    "J-1": beside("positive_keys", JCL | {"keys": 4}, JCL),
+DISCREPANCIES = predicates.discrepancies("jcl", "JCL", {
+    "J-1": predicates.beside("positive_keys", JCL | {"keys": 4}, JCL),
     "J-2": same_gradient,
-    "J-3": departing(*RUN, "similarity_variance", ramp=False),
+    "J-3": predicates.departing(*RUN, "similarity_variance", ramp=False),
     "J-5": estimators,
     "J-7": own_pairs,
     "J-8": lambda evidence: "b = (1 - a)/d: at one similarity, 512 features instead of 128 divide the variance by 4",

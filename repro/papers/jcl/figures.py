@@ -8,34 +8,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
+from repro.report import style
 from repro.report.redraw import Drawing
-from repro.report.style import (
-    BLUE,
-    INK,
-    VERMILLION,
-    draw_level,
-    draw_ours,
-    heading,
-    legend_above,
-    only,
-    origin,
-    panels,
-    seeds_named,
-    settled,
-    styled,
-)
 
 SYMBOLS = {"keys": "$M'$", "strength": r"$\lambda$", "temperature": r"$\tau$"}
 
 
-@styled()
+@style.styled()
 def positive_keys(table: DataFrame) -> Figure:
-    """Accuracy of JCL against the number of positive keys, the strength of their covariance and the temperature.
+    """Linear-probe accuracy of JCL by the number of positive keys, the strength of their covariance and the
+    temperature, one of them varied at a time; with one key it is MoCo v2. The supplement prints no values of these
+    curves, so that there is nothing to compare with.
 
     One panel per quantity of which there are several values, at least one in all. That of keys also tells the cost of
-    each point in forward passes of an encoder. Of several points at one value the first is drawn. MoCo v2, which JCL is
-    with one key, is a dashed line with its standard deviation; it has one temperature, so the panel that varies it goes
-    without. The supplement prints no values of these curves.
+    each point in forward passes of an encoder. Of several points at one value the first is drawn. MoCo v2 is a dashed
+    line with its standard deviation; it has one temperature, so the panel that varies it goes without.
 
     Args:
         table: one row per point: varied ("keys", "strength" or "temperature"), keys (M'), strength (lambda),
@@ -48,64 +35,70 @@ def positive_keys(table: DataFrame) -> Figure:
     """
     points = table.assign(at=[row.get(row["varied"]) for row in table.to_dict("records")])
     table = table[~points.duplicated(["varied", "at", "preset", "dataset"])]
-    title = heading(table)
+    title = style.heading(table)
     moco = table[(table["varied"] == "keys") & (table["keys"] == 1)]
     sweeps = [(varied, rows) for varied in SYMBOLS if not (rows := table[table["varied"] == varied]).empty]
     if not sweeps:
         varied = sorted(set(table["varied"]))
         raise ValueError(f"the figure needs rows that vary one of {', '.join(SYMBOLS)}; this table varies {varied}")
     sweeps = [(varied, rows) for varied, rows in sweeps if rows[varied].nunique() > 1] or sweeps[:1]
-    figure, stack = panels(title, 0.9 + 1.25 * len(sweeps), len(sweeps), grid="y", sharey=True)
+    figure, stack = style.panels(title, 0.9 + 1.25 * len(sweeps), len(sweeps), grid="y", sharey=True)
     for axes, (varied, rows) in zip(stack, sweeps, strict=True):
         rows = rows.sort_values(varied)
-        draw_ours(axes, rows[varied], rows, BLUE, "o", "JCL, ours", line="-")
+        style.draw_ours(axes, rows[varied], rows, style.BLUE, "o", "JCL, ours", line="-")
         for row in moco.dropna(subset="ours").itertuples() if varied != "temperature" else ():
-            draw_level(axes, row, VERMILLION, "--", "MoCo v2 ($M'$ = 1), ours")
+            style.draw_level(axes, row, style.VERMILLION, "--", "MoCo v2 ($M'$ = 1), ours")
         axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")
         if len(values := rows[varied].unique()) == 1:  # else the axis has ticks of many digits around it
             axes.set_xticks(values)
         if varied == "keys":
-            _cost(axes, rows)
+            costs = [f"{forwards:g}" for forwards in rows["encoder_forwards"]]
+            axes.set_xticks(rows["keys"])
+            style.ticks_above(axes, rows["keys"], costs, "cost (encoder forward passes per image)")
     figure.legend(*stack[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return settled(figure)
+    return style.settled(figure)
 
 
-@styled()
+@style.styled()
 def sampled_keys(table: DataFrame) -> Figure:
-    """The JCL loss in closed form, and what drawing M keys from its Gaussian gives.
+    """The JCL loss in closed form, and with M keys drawn from the Gaussian: the mean inside the logarithm tends to the
+    closed form from below, the mean of M InfoNCE losses stays at the expected InfoNCE. Shaded: one standard error of
+    each mean over independent draws, cut off by the axes.
 
     Args:
         table: of `logs.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats),
             repeats; with dataset, preset, seed, positives (M'), strength and temperature of the cell whose queries and
-            keys these are. Bands are standard errors of the means.
+            keys these are.
 
     Source: JCL supplement, Eq. M.8.
     """
-    closed_form, repeats = only(table, "closed_form"), only(table, "repeats")
+    closed_form, repeats = style.only(table, "closed_form"), style.only(table, "repeats")
     table = table.sort_values("keys").rename(columns={"keys": "drawn", "positives": "keys"})
-    setting = ", ".join(f"{symbol} = {only(table, name):g}" for name, symbol in SYMBOLS.items())
-    figure, (axes,) = panels(f"{origin(table, seeds_named(table))}\nJCL, {setting}", 2.8, grid="y")
-    axes.axhline(closed_form, color=INK, linestyle=":", label="closed form (Eq. M.8)")
+    setting = ", ".join(f"{symbol} = {style.only(table, name):g}" for name, symbol in SYMBOLS.items())
+    figure, (axes,) = style.panels(f"{style.origin(table, style.seeds_named(table))}\nJCL, {setting}", 2.8, grid="y")
+    axes.axhline(closed_form, color=style.INK, linestyle=":", label="closed form (Eq. M.8)")
     looks = (
-        ("inside", "mean inside the logarithm", BLUE, "o", "-"),
-        ("outside", "mean of $M$ InfoNCE losses", VERMILLION, "s", "--"),
+        ("inside", "mean inside the logarithm", style.BLUE, "o", "-"),
+        ("outside", "mean of $M$ InfoNCE losses", style.VERMILLION, "s", "--"),
     )
     for name, label, colour, marker, line in looks:
         mean, error = table[name], table[f"{name}_std"] / np.sqrt(repeats)
         axes.plot(table["drawn"], mean, color=colour, marker=marker, linestyle=line, label=label)
         axes.fill_between(table["drawn"], mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
-    low, high = _interval(table[["inside", "outside", "closed_form"]].to_numpy())
-    axes.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
+    means = table[["inside", "outside", "closed_form"]].to_numpy()
+    margin = 0.3 * max(np.ptp(means), 1e-3)
+    axes.set_ylim(means.min() - margin, means.max() + margin)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set(xlabel="keys drawn, $M$", ylabel="loss (nats),\nmean and standard error")
-    legend_above(axes, columns=1)
-    return settled(figure)
+    style.legend_above(axes, columns=1)
+    return style.settled(figure)
 
 
-@styled()
+@style.styled()
 def similarity_variance(table: DataFrame) -> Figure:
-    """Histograms over images of the mean similarity, and of the mean variance, of their augmentations; medians marked.
+    """How closely the augmentations of an image agree: mean cosine similarity a of all pairs and mean variance b of the
+    coordinates, one value per image. b = (1 - a)/d: the second histogram mirrors the first.
 
     Args:
         table: one row per image and model: model ("JCL", "MoCo v2"), similarity, variance (both without unit, as from
@@ -113,16 +106,16 @@ def similarity_variance(table: DataFrame) -> Figure:
 
     Source: JCL supplement, Figure M.3.
     """
-    d = only(table, "d")
-    figure, (top, bottom) = panels(origin(table, seeds_named(table)), 3.6, 2, grid="y")
+    d = style.only(table, "d")
+    figure, (top, bottom) = style.panels(style.origin(table, style.seeds_named(table)), 3.6, 2, grid="y")
     _histograms(top, table, "similarity")
     _histograms(bottom, table, "variance")
     top.set_xlabel("mean cosine similarity a of an image's augmentations")
     bottom.set_xlabel("mean variance b of a coordinate")
     bottom.ticklabel_format(axis="x", style="sci", scilimits=(-3, 3))
     bottom.set_title(f"b = (1 $-$ a)/d, d = {d:g}: the histogram above, mirrored", loc="left")
-    legend_above(top, columns=1)
-    return settled(figure)
+    style.legend_above(top, columns=1)
+    return style.settled(figure)
 
 
 def _setting(varied: str, rows: DataFrame) -> str:
@@ -133,28 +126,13 @@ def _setting(varied: str, rows: DataFrame) -> str:
     return f"{names[varied]} {SYMBOLS[varied]}" + (f" ({values})" if values else "")
 
 
-def _cost(axes: Axes, rows: DataFrame) -> None:
-    """A second axis above, with the forward passes that each number of keys costs."""
-    axes.set_xticks(rows["keys"])
-    above = axes.secondary_xaxis("top")
-    above.set_xticks(rows["keys"], labels=[f"{forwards:g}" for forwards in rows["encoder_forwards"]])
-    above.set_xlabel("cost (encoder forward passes per image)")
-    above.spines["top"].set_visible(True)
-
-
-def _interval(values: np.ndarray) -> tuple[float, float]:
-    """The lowest and the highest value, moved apart by a thousandth each where they agree up to rounding."""
-    low, high = values.min(), values.max()
-    largest = max(abs(low), abs(high))
-    margin = 1e-3 * (largest or 1) if high - low <= 1e-9 * largest else 0
-    return low - margin, high + margin
-
-
 def _histograms(axes: Axes, table: DataFrame, column: str) -> None:
     """Outlines over common bins, with a line at the median of each model; the images of all its seeds together."""
     known = table.dropna(subset=column)
-    bins = np.linspace(*_interval(known[column].to_numpy()), 41)
-    for model, colour, line in (("JCL", BLUE, "-"), ("MoCo v2", VERMILLION, "--")):
+    low, high = known[column].min(), known[column].max()
+    margin = 1e-3 * high  # equal values have a bin, too
+    bins = np.linspace(low - margin, high + margin, 41)
+    for model, colour, line in (("JCL", style.BLUE, "-"), ("MoCo v2", style.VERMILLION, "--")):
         rows = known[known["model"] == model]
         if rows.empty:
             continue
@@ -169,21 +147,7 @@ def _histograms(axes: Axes, table: DataFrame, column: str) -> None:
 
 
 FIGURES = {
-    "positive_keys": Drawing(
-        positive_keys,
-        "Linear-probe accuracy of JCL by the number of positive keys, the strength of their covariance and the "
-        "temperature, one of them varied at a time; with one key it is MoCo v2. The supplement prints no values of "
-        "these curves, so that there is nothing to compare with.",
-    ),
-    "similarity_variance_images": Drawing(
-        similarity_variance,
-        "How closely the augmentations of an image agree: mean cosine similarity a of all pairs and mean variance b "
-        "of the coordinates, one value per image. b = (1 - a)/d: the second histogram mirrors the first.",
-    ),
-    "sampled_keys": Drawing(
-        sampled_keys,
-        "The JCL loss in closed form, and with M keys drawn from the Gaussian: the mean inside the logarithm tends "
-        "to the closed form from below, the mean of M InfoNCE losses stays at the expected InfoNCE. Shaded: one "
-        "standard error of each mean over independent draws, cut off by the axes.",
-    ),
+    "positive_keys": Drawing(positive_keys),
+    "similarity_variance_images": Drawing(similarity_variance),
+    "sampled_keys": Drawing(sampled_keys),
 }

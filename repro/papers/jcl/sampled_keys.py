@@ -30,15 +30,12 @@ def sampled_keys(
         outside = (1/M) sum_m { log[ exp(q.k_m/t) + sum_j exp(q.n_j/t) ] - q.k_m/t }
 
     mu and Sigma are the mean and the biased covariance of the keys given; lambda, the strength, scales the covariance.
-    What `inside` subtracts is the expected positive logit q.mu/t, not the mean of those drawn, as in Eq. M.8: there the
-    mean of the exponentials is replaced by its expectation exp(q.mu/t + lambda q'Sigma q/(2 t^2)). The logarithm is
-    concave, so by Jensen's inequality the expectation of `inside` lies below the closed form; it rises with M and
-    tends to it. `outside` is a mean of InfoNCE losses, whose expectation is the same for every M, namely that of
-    `inside` with M = 1: it stays below the closed form by the Jensen gap.
+    As in Eq. M.8 `inside` subtracts the expected positive logit, not the mean of those drawn: by Jensen's inequality
+    its expectation lies below the closed form, rises with M and tends to it. That of `outside`, a mean of InfoNCE
+    losses, is the same for every M, namely that of `inside` with M = 1.
 
     A key is drawn as mu + sqrt(lambda/M') sum_l e_l (key_l - mu) with M' standard normal e_l. The losses see only its
-    product with the query, so that the products of the keys given are combined, and neither a covariance matrix nor a
-    drawn key is stored.
+    product with the query, so that neither a covariance matrix nor a drawn key is stored.
 
     Args:
         query: (N, d) projections.

@@ -11,13 +11,13 @@ from scipy import stats
 
 from repro.contrast.objectives import attraction
 from repro.data import manifest
-from repro.papers.predicates import claims, differences, discrepancies, one_more_run
+from repro.papers import predicates
 from repro.papers.taxonomy import glm
 from repro.papers.taxonomy.logs import FROZEN
 from repro.recipe import in_words
-from repro.report.evidence import Check, Estimates, Evidence, Setting, departing, measured
+from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.printed import printed
-from repro.report.verdicts import CLOSED, ERROR, PRINTED, Estimate, Finding, above, below, exactly, paired
+from repro.report.verdicts import ERROR, Estimate, above, below, paired
 from repro.skeleton.recipe import METHODS
 
 TEST_SAMPLES = 460  # of NW-UCLA, after the released code's rule on lengths
@@ -32,28 +32,28 @@ def nine_rows() -> DataFrame:
     return glm.coefficients(glm.fit(printed("taxonomy"), "UCLA")).set_index("term")
 
 
-def claimed_statistic(evidence: Evidence) -> Finding:
+def claimed_statistic() -> predicates.Exact:
     """The t of the term that the text names, in the nine rows."""
     claim, t = printed("taxonomy_glm_claim").iloc[0], nine_rows()["t"]
     same, named = [*t.index[t.round(3) == claim["t"]]], claim["component_named_in_text"]
-    return exactly(same == [named], PRINTED, f"t in nine rows of UCLA: {_listed(t, '.3f')}; the printed {claim['t']} "
-                   f"is that of {' and '.join(same) or 'none'}, the text says {named}")
+    return same == [named], (f"t in nine rows of UCLA: {_listed(t, '.3f')}; the printed {claim['t']} is that of "
+                             f"{' and '.join(same) or 'none'}, the text says {named}")
 
 
-def claimed_p(evidence: Evidence) -> Finding:
+def claimed_p() -> predicates.Exact:
     """Whether the printed bound on p is that of the printed t with four degrees of freedom, one-tailed."""
     claim, table = printed("taxonomy_glm_claim").iloc[0], nine_rows()
     row = table.loc[(table["t"] - claim["t"]).abs().idxmin()]
     numbers = f"t = {row['t']:.3f} with {row['df']:.0f} degrees of freedom: one-tailed p = {row['p_one_tailed']:.4f}"
-    return exactly(claim["p_upper"] - 0.001 <= row["p_one_tailed"] < claim["p_upper"], PRINTED, numbers)
+    return claim["p_upper"] - 0.001 <= row["p_one_tailed"] < claim["p_upper"], numbers
 
 
-def only_significant(evidence: Evidence) -> Finding:
+def only_significant() -> predicates.Exact:
     """Whether the named term alone is significant, one-tailed and uncorrected as printed."""
     named, table = printed("taxonomy_glm_claim").iloc[0]["component_named_in_text"], nine_rows()
     numbers = ", ".join(f"{row.Index} {row.p_one_tailed:.4f} ({row.p_corrected:.3f})" for row in table.itertuples())
-    return exactly([*table.index[table["p_one_tailed"] < ERROR]] == [named], PRINTED,
-                   f"one-tailed p, in brackets corrected (Holm, four tests): {numbers}")
+    significant = [*table.index[table["p_one_tailed"] < ERROR]]
+    return significant == [named], f"one-tailed p, in brackets corrected (Holm, four tests): {numbers}"
 
 
 def cd_significant_here(setting: Setting) -> Estimates:
@@ -73,10 +73,10 @@ def without_and_with_cd(accuracies: Series) -> Series:
     return Series({name: accuracies[other] - accuracies[name] for name, other in pairs.items()}, dtype=float)
 
 
-def cd_lowers(evidence: Evidence) -> Finding:
+def cd_lowers() -> predicates.Exact:
     changes = without_and_with_cd(glm.printed_by_objective()["UCLA"])
     lowered = paired(-changes, "pairs of printed objectives")
-    return Finding(above({"": lowered}), PRINTED, f"lowered by {lowered}, in {(changes < 0).sum()} of {len(changes)}")
+    return above({"": lowered}), f"lowered by {lowered}, in {(changes < 0).sum()} of {len(changes)}"
 
 
 def cd_lowers_here(setting: Setting) -> Estimates:
@@ -99,13 +99,13 @@ def gains_of_mixing(accuracies: Series) -> Series:
     return Series(gains, dtype=float)
 
 
-def mixing_printed(evidence: Evidence) -> Finding:
+def mixing_printed() -> predicates.Exact:
     """The best objective that mixes beside the best that does not, in each column."""
     table = glm.printed_by_objective()[glm.COLUMNS]
     others, mixing = table.loc[glm.ROW_SETS["unmixed"]], table.drop(glm.ROW_SETS["unmixed"])
     numbers = [f"{column}: {mixing[column].idxmax()} {mixing[column].max():.2f}, without mixing "
                f"{others[column].idxmax()} {others[column].max():.2f}" for column in table]
-    return exactly(bool((mixing.max() <= others.max()).all()), PRINTED, "; ".join(numbers))
+    return bool((mixing.max() <= others.max()).all()), "; ".join(numbers)
 
 
 def mixing_here(setting: Setting) -> Estimates:
@@ -114,20 +114,20 @@ def mixing_here(setting: Setting) -> Estimates:
     return {"mixing adds": paired(gains, basis)} if len(gains) > 1 else {}
 
 
-def extreme_printed(evidence: Evidence, name: str, columns: list[str]) -> Finding:
+def extreme_printed(name: str, columns: list[str]) -> predicates.Exact:
     """Whether an objective is the best in all of these columns, or AE the lowest."""
     table = glm.printed_by_objective()[columns]
     extreme = table.idxmin() if name == "AE" else table.idxmax()
     numbers = [f"{column}: {best} {table.loc[best, column]:.2f}" for column, best in extreme.items()]
     behind = [f"{table.loc[name, column]:.2f} in {column}" for column in columns if extreme[column] != name]
     numbers += [f"{name} has {' and '.join(behind)}"] if behind else []
-    return exactly(not behind, PRINTED, f"{'lowest' if name == 'AE' else 'best'} {'; '.join(numbers)}")
+    return not behind, f"{'lowest' if name == 'AE' else 'best'} {'; '.join(numbers)}"
 
 
-def single_terms_printed(evidence: Evidence) -> Finding:
+def single_terms_printed() -> predicates.Exact:
     """CD alone beside each of the other three alone."""
     values = glm.printed_by_objective()["UCLA"][glm.TERMS]
-    return exactly(bool((values.drop("CD") > values["CD"]).all()), PRINTED, _listed(values, ".2f"))
+    return bool((values.drop("CD") > values["CD"]).all()), _listed(values, ".2f")
 
 
 def column_here(setting: Setting) -> Estimates:
@@ -135,11 +135,11 @@ def column_here(setting: Setting) -> Estimates:
     return {name: setting.from_printed("taxonomy", value, objectives=name) for name, value in values.items()}
 
 
-def drop_printed(evidence: Evidence) -> Finding:
+def drop_printed() -> predicates.Exact:
     table = printed("taxonomy_depth_collapse").set_index("layers")
     drops = table["random_init"] - table["AE"]
     numbers = ", ".join(f"{layers}: {drop:.2f}" for layers, drop in drops.items())
-    return exactly(bool((drops > 0).all()), PRINTED, f"random minus AE by layers: {numbers}")
+    return bool((drops > 0).all()), f"random minus AE by layers: {numbers}"
 
 
 def drop_over_depths(setting: Setting) -> Estimates:
@@ -153,24 +153,24 @@ def drop_over_depths(setting: Setting) -> Estimates:
     return {"random minus AE": paired(drops, "depths") if len(drops) == len(DEPTHS) - 1 else None}
 
 
-def same_in_both_tables(evidence: Evidence) -> Finding:
+def same_in_both_tables() -> predicates.Exact:
     one = glm.printed_by_objective().loc["AE", "UCLA"]
     two = printed("taxonomy_depth_collapse").set_index("layers").loc[1, "AE"]
-    return exactly(abs(one - two) < 0.01, PRINTED, f"Table 1: {one}, Table 2: {two}, {one - two:+.2f} points")
+    return abs(one - two) < 0.01, f"Table 1: {one}, Table 2: {two}, {one - two:+.2f} points"
 
 
-def fractions_of_the_test_split(evidence: Evidence) -> Finding:
+def fractions_of_the_test_split() -> predicates.Exact:
     """Whether each printed accuracy is a number of correct samples over all, rounded to two digits."""
     values = printed("taxonomy")["UCLA"]
     around = range(TEST_SAMPLES - 5, TEST_SAMPLES + 5)
     matching = {samples: (100 * (values * samples / 100).round() / samples).round(2).eq(values.round(2)).sum()
                 for samples in around}
-    numbers = f"{matching[TEST_SAMPLES]} of {len(values)} values are k/{TEST_SAMPLES}"
-    return exactly(matching[TEST_SAMPLES] == len(values), PRINTED,
-                   f"{numbers}, at most {max(matching.values())} with {around[0]} to {around[-1]} samples")
+    return matching[TEST_SAMPLES] == len(values), (
+        f"{matching[TEST_SAMPLES]} of {len(values)} values are k/{TEST_SAMPLES}, at most {max(matching.values())} with "
+        f"{around[0]} to {around[-1]} samples")
 
 
-def printed_attraction(evidence: Evidence) -> Finding:
+def printed_attraction() -> predicates.Exact:
     """Whether 2 - 2 sum(z_q + z_gt), as printed, is least where two unit vectors agree, as 2 - 2 <z_q, z_gt> is."""
     angles = torch.linspace(0, np.pi, 181, dtype=torch.float64)
     query = torch.stack([angles.cos(), angles.sin()], 1)
@@ -178,8 +178,8 @@ def printed_attraction(evidence: Evidence) -> Finding:
     as_printed = 2 - 2 * (query + target).sum(1)
     meant = torch.stack([attraction(q, t) for q, t in zip(query.split(1), target.split(1), strict=True)])
     least = [int(values.argmin()) for values in (as_printed, meant)]
-    return exactly(least[0] == 0, CLOSED, "of two unit vectors in the plane the printed formula is least at an angle "
-                   f"of {least[0]} degrees, with a product in place of the plus at {least[1]}")
+    return least[0] == 0, (f"of two unit vectors in the plane the printed formula is least at an angle of {least[0]} "
+                           f"degrees, with a product in place of the plus at {least[1]}")
 
 
 def statistic(evidence: Evidence) -> str:
@@ -255,7 +255,7 @@ def three_layers(evidence: Evidence) -> str:
 def noise(evidence: Evidence) -> str:
     """CD with both dictionaries, and how far its decoded sequences have grown."""
     live, frozen = (_ours(evidence, "CD", measure="decoded_scale", departing=changes) for changes in ({}, FROZEN))
-    numbers = departing("taxonomy", **FROZEN)(evidence)
+    numbers = predicates.departing("taxonomy", **FROZEN)(evidence)
     if not numbers or np.isnan([live, frozen]).any():
         return numbers
     return f"{numbers}; CD decodes sequences {live:.0f} times as large as the data, with noise {frozen:.1f}"
@@ -265,8 +265,21 @@ def exchanged(evidence: Evidence) -> str:
     """What speaks for two printed cells having changed places, and what against it."""
     table = glm.printed_by_objective()
     gaps = table.loc[HIGH, glm.COLUMNS] - table.loc[LOW, glm.COLUMNS]
-    sentences = [f"{HIGH} minus {LOW}, printed: {_listed(gaps, '+.1f')}", *_gaps_here(evidence)]
-    sentences += _nearest_exchanges(evidence)
+    sentences = [f"{HIGH} minus {LOW}, printed: {_listed(gaps, '+.1f')}"]
+    for setting, departure in itertools.product(_ucla(evidence), ({}, FROZEN)):
+        high, low = (setting.values("taxonomy", departing=departure, objectives=name) for name in (HIGH, LOW))
+        if len(high) and len(low):
+            version = f"version {setting.rows('taxonomy')['version'].iloc[0]}"
+            recipe = ", ".join(filter(None, (f"{setting.preset} recipe", version, in_words(departure))))
+            sentences.append(f"{setting.dataset}, {recipe}: {high.mean() - low.mean():+.1f}")
+    for setting in _ucla(evidence):  # which exchange leaves the least sum of squares to our column
+        ours = _means(setting).reindex(table.index)
+        if ours.notna().all():
+            squares = Series({" and ".join(pair): ((ours - _exchange(table["UCLA"], *pair)) ** 2).sum()
+                              for pair in itertools.combinations(table.index, 2)})
+            now = ((ours - table["UCLA"]) ** 2).sum()
+            sentences.append(f"of the 105 exchanges that of {squares.idxmin()} comes closest to our column, "
+                             f"{setting.preset} recipe (squares {now:.0f} to {squares.min():.0f})")
     for column in glm.COLUMNS:
         terms = glm.fit(table, column, [name for name in glm.OBJECTIVES if name not in (LOW, HIGH)]).params
         expected = Series({name: terms[["const", *name.split("+")]].sum() for name in (LOW, HIGH)})
@@ -277,32 +290,6 @@ def exchanged(evidence: Evidence) -> str:
     fitted = glm.fit(table.assign(UCLA=_exchange(table["UCLA"], LOW, HIGH)), "UCLA")
     sentences.append(f"exchanged, AD's t in the nine rows is {fitted.tvalues['AD']:.3f}, not the printed one")
     return "; ".join(sentences)
-
-
-def _gaps_here(evidence: Evidence) -> list[str]:
-    """The accuracies of the two objectives apart, by setting and dictionary."""
-    sentences = []
-    for setting, departure in itertools.product(_ucla(evidence), ({}, FROZEN)):
-        high, low = (setting.values("taxonomy", departing=departure, objectives=name) for name in (HIGH, LOW))
-        if len(high) and len(low):
-            version = f"version {setting.rows('taxonomy')['version'].iloc[0]}"
-            recipe = ", ".join(filter(None, (f"{setting.preset} recipe", version, in_words(departure))))
-            sentences.append(f"{setting.dataset}, {recipe}: {high.mean() - low.mean():+.1f}")
-    return sentences
-
-
-def _nearest_exchanges(evidence: Evidence) -> list[str]:
-    """Which exchange of two printed cells leaves the least sum of squares to our column, by setting."""
-    values, sentences = glm.printed_by_objective()["UCLA"], []
-    for setting in _ucla(evidence):
-        ours = _means(setting).reindex(values.index)
-        if ours.notna().all():
-            squares = Series({" and ".join(pair): ((ours - _exchange(values, *pair)) ** 2).sum()
-                              for pair in itertools.combinations(values.index, 2)})
-            now = ((ours - values) ** 2).sum()
-            sentences.append(f"of the 105 exchanges that of {squares.idxmin()} comes closest to our column, "
-                             f"{setting.preset} recipe (squares {now:.0f} to {squares.min():.0f})")
-    return sentences
 
 
 def _exchange(values: Series, first: str, second: str) -> Series:
@@ -355,14 +342,14 @@ def _against(name: str, others: list[str], called: str, *, other_first: bool = F
     """An objective against each other one of some, or each of these against it."""
     pairs = {called.format(other): ({"objectives": name}, {"objectives": other}) for other in others if other != name}
     sides = {what: pair[::-1] if other_first else pair for what, pair in pairs.items()}
-    return _here("taxonomy", differences("taxonomy", sides, shared=shared))
+    return _here("taxonomy", predicates.differences("taxonomy", sides, shared=shared))
 
 
 def _depths(pairs: dict[str, tuple[tuple[str, int], tuple[str, int]]]) -> Check:
     """Encoders, each an objective and a depth, against one another."""
     sides = {name: tuple({"layers": depth, "objectives": objective} for objective, depth in pair)
              for name, pair in pairs.items()}
-    return _here("encoder_collapse", differences("encoder_collapse", sides))
+    return _here("encoder_collapse", predicates.differences("encoder_collapse", sides))
 
 
 def _depths_printed(name: str, column: str, scatter: str) -> Check:
@@ -373,38 +360,38 @@ def _depths_printed(name: str, column: str, scatter: str) -> Check:
         return {f"layers {depth}": setting.from_printed(
             "encoder_collapse", value, of=scatter, layers=depth, objectives=name) for depth, value in values.items()}
 
-    return _here("encoder_collapse", compare, one_more_run, numbers=True)
+    return _here("encoder_collapse", compare, predicates.one_more_run, numbers=True)
 
 
-CLAIMS = claims("taxonomy", "taxonomy", {
-    "T1": claimed_statistic,
-    "T2": claimed_p,
-    "T3": only_significant,
+CLAIMS = predicates.claims("taxonomy", "taxonomy", {
+    "T1": predicates.of_print(claimed_statistic),
+    "T2": predicates.of_print(claimed_p),
+    "T3": predicates.of_print(only_significant),
     "T4": _here("taxonomy", cd_significant_here),
-    "T5": cd_lowers,
+    "T5": predicates.of_print(cd_lowers),
     "T6": _here("taxonomy", cd_lowers_here),
-    "T7": functools.partial(extreme_printed, name=glm.BEST, columns=["UCLA"]),
-    "T8": functools.partial(extreme_printed, name=glm.BEST, columns=glm.COLUMNS),
+    "T7": predicates.of_print(extreme_printed, name=glm.BEST, columns=["UCLA"]),
+    "T8": predicates.of_print(extreme_printed, name=glm.BEST, columns=glm.COLUMNS),
     "T9": _against(glm.BEST, glm.OBJECTIVES, "over {}"),
-    "T10": _here("taxonomy", column_here, one_more_run, numbers=True),
-    "T11": fractions_of_the_test_split,
+    "T10": _here("taxonomy", column_here, predicates.one_more_run, numbers=True),
+    "T11": predicates.of_print(fractions_of_the_test_split),
     "T12": _depths_printed("random", "random_init", "random"),
     "T13": _depths_printed("AE", "AE", "trained"),
-    "T14": drop_printed,
+    "T14": predicates.of_print(drop_printed),
     "T15": _depths({f"layers {depth}": (("random", depth), ("AE", depth)) for depth in DEPTHS}),
     "T16": _here("encoder_collapse", drop_over_depths),
     "T17": _depths({f"{low} to {low + 1} layers": (("random", low + 1), ("random", low)) for low in (1, 2, 3)}),
-    "T18": same_in_both_tables,
-    "T19": printed_attraction,
-    "T20": mixing_printed,
+    "T18": predicates.of_print(same_in_both_tables),
+    "T19": predicates.closed_form(printed_attraction),
+    "T20": predicates.of_print(mixing_printed),
     "T21": _here("taxonomy", mixing_here, below),
-    "T22": functools.partial(extreme_printed, name="AE", columns=["UCLA"]),
-    "T23": functools.partial(extreme_printed, name="AE", columns=glm.COLUMNS),
+    "T22": predicates.of_print(extreme_printed, name="AE", columns=["UCLA"]),
+    "T23": predicates.of_print(extreme_printed, name="AE", columns=glm.COLUMNS),
     "T24": _against("AE", glm.OBJECTIVES, "{} over it", other_first=True, shared=True),
-    "T25": single_terms_printed,
+    "T25": predicates.of_print(single_terms_printed),
     "T26": _against("CD", glm.TERMS, "{} over CD", other_first=True, shared=True),
 }, TEST_SAMPLES=TEST_SAMPLES)
-DISCREPANCIES = discrepancies("taxonomy", "taxonomy", {
+DISCREPANCIES = predicates.discrepancies("taxonomy", "taxonomy", {
     "T-1": statistic,
     "T-2": earlier_numbers,
     "T-3": ntu_numbers,
@@ -413,11 +400,11 @@ DISCREPANCIES = discrepancies("taxonomy", "taxonomy", {
     "T-6": spread,
     "T-8": three_layers,
     "T-10": noise,
-    "T-12": departing("taxonomy", ad_loss="squared"),
-    "T-13": departing("taxonomy", ad_input="augmented"),
-    "T-14": departing("taxonomy", ema_head_twice=True),
-    "T-15": departing("taxonomy", select="best_on_test"),
+    "T-12": predicates.departing("taxonomy", ad_loss="squared"),
+    "T-13": predicates.departing("taxonomy", ad_input="augmented"),
+    "T-14": predicates.departing("taxonomy", ema_head_twice=True),
+    "T-15": predicates.departing("taxonomy", select="best_on_test"),
     "T-17": exchanged,
     "T-18": highest,
-    "T-19": departing("taxonomy", decoder_input="embedding"),
+    "T-19": predicates.departing("taxonomy", decoder_input="embedding"),
 }, TOP=TOP)

@@ -27,21 +27,13 @@ CAMERA_FRAMES = ("raw", "authors")  # pipelines that leave a recording as its ca
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ExploredRun:
-    """A finished cell and what it makes of a set of sequences.
+    """A finished cell and what it makes of a set of sequences."""
 
-    Attributes:
-        label: objectives, what departs from the preset, seed and preset.
-        result: the content of `result.json`.
-        pretrainer: with the cell's last weights, or those it has selected.
-        readouts: (n, H), on the CPU.
-        embeddings: (n, projection) of unit length, on the CPU.
-    """
-
-    label: str
-    result: dict
-    pretrainer: Pretrainer
-    readouts: Tensor
-    embeddings: Tensor
+    label: str              # objectives, what departs from the preset, seed and preset
+    result: dict            # the content of `result.json`
+    pretrainer: Pretrainer  # with the cell's last weights, or those it has selected
+    readouts: Tensor        # (n, H), on the CPU
+    embeddings: Tensor      # (n, projection) of unit length, on the CPU
 
     @property
     def recipe(self) -> SkeletonRecipe:

@@ -23,60 +23,27 @@ from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.data.disk import write_atomically
-from repro.papers.taxonomy.glm import BEST, MEAN, TERMS, forest, printed_by_objective, specification_curve, usual_cells
-from repro.report.logs import slug, untrained
+from repro.papers.taxonomy import glm
+from repro.report import style
+from repro.report.logs import fullest_preset, slug, untrained
 from repro.report.printed import printed
-from repro.report.redraw import Drawing, captioned, versions_in_words
-from repro.report.style import (
-    BLUE,
-    COLUMN,
-    GREEN,
-    GREY,
-    INK,
-    PALE,
-    PURPLE,
-    VERMILLION,
-    comparable,
-    departures_in_words,
-    draw_ours,
-    draw_published,
-    forbidden,
-    heading,
-    in_order,
-    legend_above,
-    names_down,
-    only,
-    origin,
-    panels,
-    save,
-    seeds_in_words,
-    seeds_named,
-    settled,
-    styled,
-    words,
-)
+from repro.report.redraw import Drawing, provenance_of, publish, versions_in_words
 from repro.skeleton.study import SKELETONS
 
-CAPTIONS = {
-    "glm_specifications": "t of the four terms in linear models of the printed accuracies, for every natural choice of "
-    "rows and column, ordered by that of AD; filled where the one-tailed p is below 0.05. The printed statistic, which "
-    "the text gives for CD, is that of AD in the eight unmixed rows and AE+CE+AD, on NW-UCLA (grey).",
-    "glm_forest": "What each of the four terms adds to the accuracy (percentage points, 95 % interval of a linear "
-    "model), in our results and in the printed ones.",
-}
-LOOKS = {"AD": (VERMILLION, "D"), "CD": (BLUE, "o"), "CE": (GREEN, "s"), "AE": (PURPLE, "^")}
-SOURCES = {"ours": (BLUE, "o", BLUE), "printed": (VERMILLION, "D", "white")}
+LOOKS = {"AD": (style.VERMILLION, "D"), "CD": (style.BLUE, "o"), "CE": (style.GREEN, "s"), "AE": (style.PURPLE, "^")}
+SOURCES = {"ours": (style.BLUE, "o", style.BLUE), "printed": (style.VERMILLION, "D", "white")}
 NINE = ("unmixed+best", "UCLA")  # rows and column of the model whose AD has the printed t
 SHORT = {
     "all": "15, all", "unmixed": "8, unmixed", "unmixed encoder": "11, encoder unmixed",
-    "unmixed decoder": "11, decoder unmixed", NINE[0]: f"8 + {BEST}",
-    "NTU_1layer": "NTU", "NTU_3layer": "NTU, 3 layers", "NTU_1024units": "NTU, 1,024 units", MEAN: "mean",
+    "unmixed decoder": "11, decoder unmixed", NINE[0]: f"8 + {glm.BEST}",
+    "NTU_1layer": "NTU", "NTU_3layer": "NTU, 3 layers", "NTU_1024units": "NTU, 1,024 units", glm.MEAN: "mean",
 }
 
 
-@styled()
+@style.styled()
 def taxonomy(table: DataFrame) -> Figure:
-    """Linear-probe accuracy of every subset of the four objectives; the dots below say which objectives it has.
+    """Linear-probe accuracy of objectives, with the terms that each is the sum of: those of the paper are attractive or
+    contrastive (A, C), of encoder or decoder (E, D).
 
     Random initialisation, the empty subset, comes first and continues as a dashed line; the others follow in the order
     of our accuracy. Printed values stand beside ours, on bundled data in a panel of their own.
@@ -85,42 +52,42 @@ def taxonomy(table: DataFrame) -> Figure:
         table: one row per subset: objectives ("AE+CE", or "random"), AE, CE, AD, CD (0 or 1), ours, std, n_seeds,
             published, preset, dataset; accuracies in percent.
     """
-    title = heading(table)
+    title = style.heading(table)
     random = table["objectives"] == "random"
     table = pd.concat([table[random], table[~random].sort_values(["ours", "published"])])
-    heights = [3.4, *([2.2] if manifest.bundled(only(table, "dataset")) else []), 1.3]
-    figure, (top, *middle, bottom) = panels(
+    heights = [3.4, *([2.2] if manifest.bundled(style.only(table, "dataset")) else []), 1.3]
+    figure, (top, *middle, bottom) = style.panels(
         title, 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
 
     columns = np.arange(len(table))
-    draw_ours(top, columns, table, BLUE, "o", "ours", line="none")
-    draw_published(top, columns, comparable(table), VERMILLION, "D", "printed", line="none")
+    style.draw_ours(top, columns, table, style.BLUE, "o", "ours", line="none")
+    style.draw_published(top, columns, style.comparable(table), style.VERMILLION, "D", "printed", line="none")
     for baseline in table.loc[table["objectives"] == "random", "ours"].dropna():
-        top.axhline(baseline, color=GREY, linestyle="--", linewidth=0.8, label="random initialisation")
+        top.axhline(baseline, color=style.GREY, linestyle="--", linewidth=0.8, label="random initialisation")
     top.set_ylabel("linear probe\naccuracy (%)")
     top.grid(axis="y")
-    legend_above(top, columns=3)
+    style.legend_above(top, columns=3)
     for axes in middle:
-        values = printed_by_objective()["UCLA"].reindex(table["objectives"])
-        marks = {"color": VERMILLION, "marker": "D", "markerfacecolor": "none", "linestyle": "none"}
+        values = glm.printed_by_objective()["UCLA"].reindex(table["objectives"])
+        marks = {"color": style.VERMILLION, "marker": "D", "markerfacecolor": "none", "linestyle": "none"}
         axes.plot(values.to_numpy(), label="UCLA", **marks)
         axes.margins(y=0.15)
         axes.set_ylabel("printed\naccuracy (%)")
         axes.grid(axis="y")
-        legend_above(axes, columns=2)
+        style.legend_above(axes, columns=2)
     _membership(bottom, table["objectives"])
-    return settled(figure)
+    return style.settled(figure)
 
 
 def _membership(axes: Axes, objectives: Series) -> None:
     """Objectives as dots, filled where a term is present, those of one joined by a line; first the printed terms."""
     parts = [[] if name == "random" else name.split("+") for name in objectives]
-    terms = list(dict.fromkeys([*TERMS, *itertools.chain(*parts)]))
+    terms = list(dict.fromkeys([*glm.TERMS, *itertools.chain(*parts)]))
     for column, names in enumerate(parts):
         present = [place for place, term in enumerate(terms) if term in names]
         absent = [place for place, term in enumerate(terms) if term not in names]
-        axes.plot([column] * len(absent), absent, marker="o", color=PALE, linestyle="none")
-        axes.plot([column] * len(present), present, marker="o", color=INK)
+        axes.plot([column] * len(absent), absent, marker="o", color=style.PALE, linestyle="none")
+        axes.plot([column] * len(present), present, marker="o", color=style.INK)
     axes.set(xlim=(-0.6, len(parts) - 0.4), xticks=[])
     _choices_down(axes, terms)
 
@@ -132,33 +99,36 @@ def _choices_down(axes: Axes, names: Sequence[str]) -> None:
     axes.spines[:].set_visible(False)
 
 
-@styled()
+@style.styled()
 def taxonomy_variants(table: DataFrame) -> Figure:
-    """One line per objective trained away from its recipe: what that gives, what the recipe gives, what is printed.
+    """Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed value.
 
     Args:
         table: objectives, departures ({"td_queue": "frozen_noise"}), ours, std, n_seeds, usual (the recipe's
             accuracy), published, preset, dataset; accuracies in percent.
     """
-    table = table.assign(departures=table["departures"].map(words))
+    table = table.assign(departures=table["departures"].map(style.words))
     table = table.sort_values(["objectives", "departures", "preset"], ignore_index=True)
-    data = f"{table['dataset'].iloc[0]}, {seeds_in_words(table)}"
-    title = "\n".join(filter(None, (data, forbidden(table))))
-    figure, (axes,) = panels(title, 0.9 + 0.32 * len(table), grid="x")
-    places = np.arange(len(table))
-    axes.hlines(places, table[["ours", "usual"]].min(axis=1), table[["ours", "usual"]].max(axis=1), color=PALE)
-    draw_ours(axes, places, table, BLUE, "o", "changed", line="none", down=True)
-    axes.plot(table["usual"], places, color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="recipe")
-    draw_published(axes, places, comparable(table), VERMILLION, "D", "printed", line="none", down=True)
-    names_down(axes, [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()])
+    data = f"{table['dataset'].iloc[0]}, {style.seeds_in_words(table)}"
+    title = "\n".join(filter(None, (data, style.forbidden(table))))
+    figure, (axes,) = style.panels(title, 0.9 + 0.32 * len(table), grid="x")
+    axes.hlines(table.index, table[["ours", "usual"]].min(axis=1), table[["ours", "usual"]].max(axis=1),
+                color=style.PALE)
+    style.draw_ours(axes, table.index, table, style.BLUE, "o", "changed", line="none", down=True)
+    printed_values = style.comparable(table)
+    for label, values, colour, marker in (("recipe", table["usual"], style.GREY, "o"),
+                                          ("printed", printed_values, style.VERMILLION, "D")):
+        style.draw_published(axes, table.index, values, colour, marker, label, line="none", down=True)
+    style.names_down(axes, [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()])
     axes.set_xlabel("linear probe accuracy (%)")
     figure.legend(loc="outside lower center", ncols=3)
-    return settled(figure)
+    return style.settled(figure)
 
 
-@styled()
+@style.styled()
 def encoder_collapse(table: DataFrame) -> Figure:
-    """Accuracy, and spread of the embedding, against the depth of an encoder left at random or trained with AE alone.
+    """Linear-probe accuracy and spread of the embedding by depth of the encoder, at random initialisation and after
+    training with the attractive encoder term alone; where measured, the probe on standardised readouts too.
 
     Args:
         table: one row per depth and encoder: layers, objectives ("random" or "AE"), ours, std, n_seeds, published,
@@ -166,20 +136,20 @@ def encoder_collapse(table: DataFrame) -> Figure:
             deviation of the unit-length embedding, root mean square over its d coordinates, times sqrt(d); 1 isotropic,
             0 collapsed), preset, dataset.
     """
-    figure, (top, bottom) = panels(heading(table), 3.3, 2, grid="y", sharex=True, height_ratios=[3, 2])
-    table = table.assign(published=comparable(table)).sort_values("layers")
-    for name, colour, marker in (("random", BLUE, "o"), ("AE", VERMILLION, "s")):
+    figure, (top, bottom) = style.panels(style.heading(table), 3.3, 2, grid="y", sharex=True, height_ratios=[3, 2])
+    table = table.assign(published=style.comparable(table)).sort_values("layers")
+    for name, colour, marker in (("random", style.BLUE, "o"), ("AE", style.VERMILLION, "s")):
         rows = table[table["objectives"] == name]
         if rows.empty:
             continue
-        draw_ours(top, rows["layers"], rows, colour, marker, f"{name}, ours", line="-")
-        draw_published(top, rows["layers"], rows["published"], colour, marker, f"{name}, printed", line="--")
+        style.draw_ours(top, rows["layers"], rows, colour, marker, f"{name}, ours", line="-")
+        style.draw_published(top, rows["layers"], rows["published"], colour, marker, f"{name}, printed", line="--")
         if rows["linear_standardised"].notna().any():  # what the printed probe does not find
             top.plot(rows["layers"], rows["linear_standardised"], label=f"{name}, standardised", color=colour,
                      marker=".", linestyle=":")
         bottom.plot(rows["layers"], rows["embedding_spread"], color=colour, marker=marker)
     top.set_ylabel("linear probe\naccuracy (%)")
-    legend_above(top, columns=2)
+    style.legend_above(top, columns=2)
     spread = table["embedding_spread"]
     if spread.max() > 10 * spread.min() > 0:
         bottom.set_yscale("log")
@@ -188,64 +158,68 @@ def encoder_collapse(table: DataFrame) -> Figure:
     bottom.set_ylabel("embedding spread\n(1 isotropic)")
     bottom.set(xlabel="layers of the encoder", xticks=table["layers"].unique())
     figure.align_ylabels()
-    return settled(figure)
+    return style.settled(figure)
 
 
-@styled()
+@style.styled()
 def along_training(log: DataFrame) -> Figure:
-    """Accuracy against the epoch of training, a panel per entry, seeds as a band, the printed value as a line.
+    """Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band of one standard
+    deviation; the best of the probe's epochs on the test split, as the released code reports it; and the printed value.
 
     Args:
         log: one row per cell, epoch and measure: objectives, entry, seed, epoch (from 1), measure ("linear", and
             "linear_best", the best of the probe's epochs on the test split), value (percent), preset, dataset.
     """
-    is_printed = only(log, "dataset") == "ucla" and only(log, "preset") == "paper"
+    is_printed = style.only(log, "dataset") == "ucla" and style.only(log, "preset") == "paper"
     counts = log.groupby("entry")["seed"].nunique()
     fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""
     bands = f"mean \N{PLUS-MINUS SIGN} std of {fewest}{counts.max()} seeds"
-    title = origin(log, bands if counts.max() > 1 else seeds_named(log))
+    title = style.origin(log, bands if counts.max() > 1 else style.seeds_named(log))
     figure, places = _panel_each(log["entry"], title, 0.85, min(3, len(counts)), sharey=True)
-    looks = {"linear": (BLUE, "-", "last epoch of the probe"), "linear_best": (GREEN, "--", "best epoch on test")}
+    looks = {"linear": (style.BLUE, "-", "last epoch of the probe"),
+             "linear_best": (style.GREEN, "--", "best epoch on test")}
     for name, axes in places.items():
         entry = log[log["entry"] == name]
         for measure, (colour, line, label) in looks.items():
             seaborn.lineplot(entry[entry["measure"] == measure], x="epoch", y="value", errorbar="sd", color=colour,
                              linestyle=line, label=label, legend=False, ax=axes)
         if is_printed and (entry["objectives"] == name).all():  # it departs in nothing
-            value = printed_by_objective()["UCLA"].get(name, np.nan)
-            axes.axhline(value, color=VERMILLION, linestyle=":", linewidth=0.9, label="printed")
+            value = glm.printed_by_objective()["UCLA"].get(name, np.nan)
+            axes.axhline(value, color=style.VERMILLION, linestyle=":", linewidth=0.9, label="printed")
         axes.set_title(name.replace(", ", "\n"), loc="left")
         axes.set(xlabel="epoch", ylabel="accuracy (%)")
         axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
         axes.label_outer()
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return settled(figure)
+    return style.settled(figure)
 
 
-@styled()
+@style.styled()
 def sequence_contrast(log: DataFrame) -> Figure:
-    """The contrastive decoder term along training, a panel for each objective; panels of a row share their axis.
+    """The contrastive decoder term along training, a panel for each objective that has it; dashed, with the dictionary
+    of noise that the released code never refreshes.
 
     Args:
         log: one row per epoch and run: epoch, CD (nats, mean over the epoch), objectives, td_queue ("live", or
             "frozen_noise", the released code's dictionary, which is never refreshed), seed, sequence_dictionary (K, its
             entries), dataset and preset.
     """
-    entries, title = only(log, "sequence_dictionary"), origin(log, f"one run each, {seeds_named(log)}")
-    figure, places = _panel_each(log["objectives"], title, 0.75, 2, sharey="row")
-    looks = {"live": (BLUE, "-", "refreshed"), "frozen_noise": (VERMILLION, "--", "never refreshed")}
+    entries, seeds = style.only(log, "sequence_dictionary"), style.seeds_named(log)
+    figure, places = _panel_each(log["objectives"], style.origin(log, f"one run each, {seeds}"), 0.75, 2, sharey="row")
+    looks = {"live": (style.BLUE, "-", "refreshed"), "frozen_noise": (style.VERMILLION, "--", "never refreshed")}
     for name, axes in places.items():
         for dictionary, (colour, line, label) in looks.items():
             run = log[(log["objectives"] == name) & (log["td_queue"] == dictionary)].sort_values("epoch")
             axes.plot(run["epoch"], run["CD"], color=colour, linestyle=line, label=label)
-        axes.axhline(np.log(entries + 1), color=GREY, linestyle=":", linewidth=0.8, label=f"chance, ln {entries + 1}")
+        chance = f"chance, ln {entries + 1}"
+        axes.axhline(np.log(entries + 1), color=style.GREY, linestyle=":", linewidth=0.8, label=chance)
         axes.set_title(name, loc="left")
         axes.set(xlabel="epoch", ylabel="CD (nats)")
         axes.set_ylim(bottom=0)
         axes.label_outer()
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3,
                   title="dictionary of decoded sequences")
-    return settled(figure)
+    return style.settled(figure)
 
 
 def _panel_each(
@@ -254,7 +228,7 @@ def _panel_each(
     """Panels by name, those of fewest terms first, `height` inches of title and legend; none is drawn in vain."""
     ordered = sorted(set(names), key=lambda name: (name.count("+"), name))
     rows = -(-len(ordered) // columns)
-    figure, stack = panels(title, height + 0.95 * rows, rows, columns, grid="y", sharex=True, **options)
+    figure, stack = style.panels(title, height + 0.95 * rows, rows, columns, grid="y", sharex=True, **options)
     for axes in stack[len(ordered):]:
         axes.set_visible(False)
     return figure, dict(zip(ordered, stack, strict=False))
@@ -263,12 +237,10 @@ def _panel_each(
 def of_one_recipe(log: DataFrame) -> DataFrame:
     """Rows of cells that depart from their preset in nothing, of the preset with most of them (paper if equal)."""
     log = log[log["entry"] == log["objectives"]]
-    covered = log.groupby("preset")["entry"].nunique()
-    best = max(covered.index, key=lambda preset: (covered[preset], preset == "paper"), default=None)
-    return log[log["preset"] == best]
+    return fullest_preset(log, log["entry"])
 
 
-@styled()
+@style.styled()
 def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]], frames: int = 6) -> Figure:
     """One row per action: poses at evenly spaced frames, first to last, seen from the front and at one scale.
 
@@ -281,35 +253,27 @@ def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]]
         bones: pairs of joints to connect.
         frames: poses per row; a shorter sequence shows each of its frames once.
     """
-    strips = []
-    for sequence in sequences.values():
+    figure, stack = style.panels("", 0.75 * len(sequences), len(sequences), frames, sharex=True, sharey=True)
+    for row, (action, sequence) in zip(np.reshape(stack, (-1, frames)), sequences.items(), strict=True):
         poses = np.asarray(sequence).reshape(len(sequence), -1, 3)[:, :, [0, 2]]
         poses = poses[np.linspace(0, len(poses) - 1, min(frames, len(poses))).round().astype(int)]
-        middle = (poses.min(1, keepdims=True) + poses.max(1, keepdims=True))[:, :, :1] / 2
-        strips.append(poses - np.concatenate([middle, np.full_like(middle, poses[:, :, 1].min())], axis=2))
-    width, height = 1.15 * np.concatenate([poses.reshape(-1, 2) for poses in strips]).max(0)
-    step = max(2 * width, 0.6 * height)
-    figure, (axes,) = panels("", COLUMN)
-    for row, poses in enumerate(strips):
-        placed = poses + [[[step * column, -height * row]] for column in range(len(poses))]
-        segments = placed[:, np.asarray(bones)].reshape(-1, 2, 2)
-        axes.add_collection(LineCollection(segments, colors=INK, linewidths=0.7, capstyle="round"))
-    axes.update_datalim([(-step / 2, height * (1 - len(strips))), (step * (frames - 0.5), height)])
-    axes.margins(0)
-    axes.set(xticks=[], yticks=height * (0.45 - np.arange(len(strips))), xlabel="time \N{RIGHTWARDS ARROW}",
-             yticklabels=[textwrap.fill(action, 12) for action in sequences])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    figure.draw_without_rendering()
-    scale = COLUMN * axes.get_position().width / (step * frames)  # inches per unit of length
-    figure.set_figheight(scale * height * len(strips) + 0.25)
-    axes.set_aspect("equal", adjustable="datalim")
-    return settled(figure)
+        middle = (poses[:, :, 0].min(1) + poses[:, :, 0].max(1)) / 2
+        for axes, pose, centre in zip(row, poses, middle, strict=False):
+            segments = (pose - [centre, poses[:, :, 1].min()])[np.asarray(bones)]
+            axes.add_collection(LineCollection(segments, colors=style.INK, linewidths=0.7, capstyle="round"))
+        for axes in row:
+            axes.set(xticks=[], yticks=[], aspect="equal")
+            axes.spines[:].set_visible(False)
+        row[0].set_ylabel(textwrap.fill(action, 12))
+    figure.supxlabel("time \N{RIGHTWARDS ARROW}")
+    return style.settled(figure)
 
 
-@styled()
+@style.styled()
 def specifications(curve: DataFrame) -> Figure:
-    """t of the four terms for every choice of rows and column, ordered by that of AD; below, which choice it is.
+    """t of the four terms in linear models of the printed accuracies, for every natural choice of rows and column,
+    ordered by that of AD; filled where the one-tailed p is below 0.05. The printed statistic, which the text gives for
+    CD, is that of AD in the eight unmixed rows and AE+CE+AD, on NW-UCLA (grey).
 
     Args:
         curve: of `glm.specification_curve`.
@@ -318,14 +282,14 @@ def specifications(curve: DataFrame) -> Figure:
     places = ranks.reset_index(names="place")
     curve = curve.merge(places, on=["rows", "column"])
     title = f"{len(places)} linear models of the printed accuracies"
-    figure, stack = panels(title, 5.4, 3, grid="y", sharex=True, height_ratios=[14, 11, 5])
+    figure, stack = style.panels(title, 5.4, 3, grid="y", sharex=True, height_ratios=[14, 11, 5])
     nine = places.set_index(["rows", "column"]).loc[NINE, "place"]
     for axes in stack:
-        axes.axvline(nine, color=PALE, linewidth=3)
+        axes.axvline(nine, color=style.PALE, linewidth=3)
 
     top, claimed = stack[0], printed("taxonomy_glm_claim")["t"].item()
-    top.axhline(0, color=GREY, linewidth=0.6)
-    top.axhline(claimed, color=INK, linestyle="--", linewidth=0.8)
+    top.axhline(0, color=style.GREY, linewidth=0.6)
+    top.axhline(claimed, color=style.INK, linestyle="--", linewidth=0.8)
     small = {"markersize": 2.8, "linestyle": "none"}
     for term, (colour, marker) in LOOKS.items():
         rows = curve[curve["term"] == term]
@@ -334,27 +298,28 @@ def specifications(curve: DataFrame) -> Figure:
                      markeredgewidth=0.6, **small)
     top.set_ylabel("t of the term")
     for axes, choice, what in zip(stack[1:], ("rows", "column"), ("rows of Table 1", "its column"), strict=True):
-        values = in_order(curve[choice], ())
-        axes.plot(ranks[choice].map(values.index), color=INK, marker=".", markersize=3, linestyle="none")
+        values = style.in_order(curve[choice], ())
+        axes.plot(ranks[choice].map(values.index), color=style.INK, marker=".", markersize=3, linestyle="none")
         _choices_down(axes, [SHORT.get(name, name.replace("unmixed+", "8 + ")) for name in values])
         axes.set_title(what, loc="left")
     stack[2].set_xlabel("models, by the t of AD")
 
     keys = [Line2D([], [], color=colour, marker=marker, linestyle="none", label=term)
             for term, (colour, marker) in LOOKS.items()]
-    keys.append(Line2D([], [], color=INK, linestyle="--", label=f"printed, t = {claimed}"))
-    keys += [Line2D([], [], color=INK, marker="o", label=label, markerfacecolor=face, **small)
-             for label, face in (("p < 0.05", INK), ("p \u2265 0.05", "white"))]
-    keys.append(Line2D([], [], color=PALE, linewidth=3, label="9 rows, UCLA"))
+    keys.append(Line2D([], [], color=style.INK, linestyle="--", label=f"printed, t = {claimed}"))
+    keys += [Line2D([], [], color=style.INK, marker="o", label=label, markerfacecolor=face, **small)
+             for label, face in (("p < 0.05", style.INK), ("p \u2265 0.05", "white"))]
+    keys.append(Line2D([], [], color=style.PALE, linewidth=3, label="9 rows, UCLA"))
     figure.legend(handles=keys, loc="outside lower center", ncols=4)
-    return settled(figure)
+    return style.settled(figure)
 
 
-@styled()
+@style.styled()
 def effects(table: DataFrame) -> Figure:
-    """What each term adds to the accuracy, with its 95 % interval; a panel for each row set.
+    """What each of the four terms adds to the accuracy (percentage points, 95 % interval of a linear model), in our
+    results and in the printed ones.
 
-    On bundled data the printed effects, which belong to other data, have panels of their own.
+    A panel for each row set. On bundled data the printed effects, which belong to other data, have panels of their own.
 
     Args:
         table: of `glm.forest`.
@@ -362,24 +327,25 @@ def effects(table: DataFrame) -> Figure:
     panel_rows = [rows for _, rows in table.groupby("rows", sort=False)]
     if manifest.bundled(table["dataset"].iloc[0]):
         panel_rows = [rows[rows["source"] == source] for rows in panel_rows for source in SOURCES]
-    figure, stack = panels(origin(table), 1.0 + 1.25 * len(panel_rows), len(panel_rows), grid="x", sharex=True)
+    height, title = 1.0 + 1.25 * len(panel_rows), style.origin(table)
+    figure, stack = style.panels(title, height, len(panel_rows), grid="x", sharex=True)
     for axes, panel in zip(stack, panel_rows, strict=True):
-        axes.axvline(0, color=GREY, linewidth=0.6)
-        sources = in_order(panel["source"], SOURCES)
+        axes.axvline(0, color=style.GREY, linewidth=0.6)
+        sources = style.in_order(panel["source"], SOURCES)
         for place, source in enumerate(sources):
             colour, marker, face = SOURCES[source]
             rows = panel[panel["source"] == source]
-            y = rows["term"].map(TERMS.index) + (place - (len(sources) - 1) / 2) * 0.32
+            y = rows["term"].map(glm.TERMS.index) + (place - (len(sources) - 1) / 2) * 0.32
             axes.hlines(y, rows["low"], rows["high"], color=colour, linewidth=0.8)
             axes.plot(rows["estimate"], y, color=colour, marker=marker, markerfacecolor=face, linestyle="none")
         said = [f"{row.source.capitalize()}: {row.statement}" for row in panel.drop_duplicates("source").itertuples()]
-        names_down(axes, TERMS)
+        style.names_down(axes, glm.TERMS)
         axes.set_title("\n".join(textwrap.fill(text, 60) for text in said), loc="left")
     stack[-1].set_xlabel("added to the accuracy (percentage points)")
     keys = [Line2D([], [], color=colour, marker=marker, markerfacecolor=face, linestyle="-", label=source)
             for source, (colour, marker, face) in SOURCES.items() if (table["source"] == source).any()]
     figure.legend(handles=keys, loc="outside lower center", ncols=2)
-    return settled(figure)
+    return style.settled(figure)
 
 
 def redraw_models(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
@@ -390,19 +356,19 @@ def redraw_models(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
         folder: gets `glm_specifications`, of the printed numbers alone, and `glm_forest_<dataset>` for every data set
             whose cells have the nine objectives of the paper's main tables.
     """
-    curve = _rounded(specification_curve())
-    caption, provenance = CAPTIONS["glm_specifications"], {"printed": "taxonomy.csv"}
-    written = _write(folder / "glm_specifications", curve, specifications(curve), caption, provenance)
+    models, source = [("glm_specifications", specifications, glm.specification_curve(), {}, "")], "taxonomy.csv"
     trained = cells["taxonomy"][cells["taxonomy"]["preset"] != "smoke"]
     for dataset in sorted(set(trained["dataset"])):
-        ours = usual_cells(trained, dataset)
-        table = _rounded(forest(ours)) if len(ours) else DataFrame(columns=["source"])
-        if (table["source"] == "ours").any():
-            provenance = {"cells": list(ours["key"]), "seeds": sorted(int(seed) for seed in set(ours["seed"]))}
-            provenance |= {"dataset": dataset, "preset": only(table, "preset"), "printed": "taxonomy.csv"}
-            caption = " ".join(filter(None, (CAPTIONS["glm_forest"], versions_in_words(ours, SKELETONS.version))))
-            written += _write(folder / f"glm_forest_{slug(dataset)}", table, effects(table),
-                              captioned(caption, provenance), provenance)
+        ours = glm.usual_cells(trained, dataset)
+        if set(glm.ROW_SETS["unmixed+best"]) <= set(ours["objectives"]):
+            version = versions_in_words(ours, SKELETONS.version)
+            models.append((f"glm_forest_{slug(dataset)}", effects, glm.forest(ours), provenance_of(ours), version))
+    written = []
+    for name, draw, table, provenance, version in models:
+        table, stem = _rounded(table), folder / name
+        write_atomically(stem.with_suffix(".csv"), lambda path, table=table: table.to_csv(path, index=False))
+        files = publish(stem, Drawing(draw), table, provenance | {"printed": source}, version)
+        written += [stem.with_suffix(".csv"), *files]
     return written
 
 
@@ -416,13 +382,8 @@ def _rounded(table: DataFrame) -> DataFrame:
     return table.map(lambda value: float(f"{Decimal(f'{value:.9g}'):.5g}") if isinstance(value, float) else value)
 
 
-def _write(stem: Path, table: DataFrame, figure: Figure, caption: str, provenance: dict) -> list[Path]:
-    write_atomically(stem.with_suffix(".csv"), lambda path: table.to_csv(path, index=False))
-    return [stem.with_suffix(".csv"), *save(figure, stem, caption, provenance)]
-
-
 def agreement(table: DataFrame) -> str:
-    """How far a table agrees with the printed column, in three sentences; random initialisation is left out.
+    """How far a table agrees with the printed column, in words; random initialisation is left out.
 
     Spearman's correlation with it; the standard deviation s between seeds in points, pooled over the objectives
     (weights: seeds - 1); and which objectives stand further from it than twice s sqrt(1 + 1/n), the farthest first:
@@ -435,7 +396,7 @@ def agreement(table: DataFrame) -> str:
     compared = table[["ours", "published"]].notna().all(axis=1).sum()
     if not compared:
         return "Nothing is compared: no printed number belongs to this data."
-    recipe = ", ".join([f"{only(table, 'preset').capitalize()} recipe", *departures_in_words(table)])
+    recipe = ", ".join([f"{style.only(table, 'preset').capitalize()} recipe", *style.departures_in_words(table)])
     correlation = table["ours"].corr(table["published"], method="spearman")
     order = f"{recipe}: Spearman's correlation with the printed column is {correlation:.2f} ({compared} objectives)."
     freedom = (table["n_seeds"] - 1).where(table["std"].notna(), 0)
@@ -445,41 +406,16 @@ def agreement(table: DataFrame) -> str:
     distances = (table["difference"] / (deviation * (1 + 1 / table["n_seeds"]) ** 0.5)).abs()
     apart = table.loc[distances[distances > 2].sort_values(ascending=False).index]
     names = [f"{row.objectives} ({row.difference:+.1f})" for row in apart.itertuples()]
-    pooled = f"pooled over {(freedom > 0).sum()} objectives, {freedom.sum()} degrees of freedom"
-    names = ", ".join([f"{len(names)} of {compared} objectives", *names])
-    return (f"{order} The standard deviation between seeds is {deviation:.1f} points. From one printed run more than "
-            f"two standard deviations ({pooled}) away: {names}.")
+    return (f"{order} The standard deviation between seeds is {deviation:.1f} points ({freedom.sum()} degrees of "
+            f"freedom). More than two of them away from one printed run: "
+            f"{', '.join([f'{len(names)} of {compared} objectives', *names])}.")
 
 
 FIGURES = {
-    "taxonomy": Drawing(
-        taxonomy,
-        "Linear-probe accuracy of objectives, with the terms that each is the sum of: those of the paper are "
-        "attractive or contrastive (A, C), of encoder or decoder (E, D).",
-        summary=agreement,
-        repeated=tuple(TERMS),
-    ),
-    "taxonomy_variants": Drawing(
-        taxonomy_variants,
-        "Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed value.",
-        repeated=tuple(TERMS),
-    ),
-    "encoder_collapse": Drawing(
-        encoder_collapse,
-        "Linear-probe accuracy and spread of the embedding by depth of the encoder, at random initialisation and after "
-        "training with the attractive encoder term alone; where measured, the probe on standardised readouts too.",
-    ),
-    "along_training": Drawing(
-        along_training,
-        "Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band of one "
-        "standard deviation; the best of the probe's epochs on the test split, as the released code reports it; and "
-        "the printed value.",
-        of_one_recipe,
-    ),
-    "sequence_contrast": Drawing(
-        sequence_contrast,
-        "The contrastive decoder term along training, a panel for each objective that has it; dashed, with the "
-        "dictionary of noise that the released code never refreshes.",
-    ),
+    "taxonomy": Drawing(taxonomy),
+    "taxonomy_variants": Drawing(taxonomy_variants),
+    "encoder_collapse": Drawing(encoder_collapse),
+    "along_training": Drawing(along_training, of_one_recipe),
+    "sequence_contrast": Drawing(sequence_contrast),
 }
 FURTHER = (redraw_models,)

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 from pandas import DataFrame, Series
 from pandas.io.formats.style import Styler
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
+from statsmodels.genmod.generalized_linear_model import GLM  # `statsmodels.api` takes half a second more
+from statsmodels.regression.linear_model import OLS
+from statsmodels.regression.mixed_linear_model import MixedLM
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from repro.data import manifest
@@ -36,8 +37,8 @@ MEAN = "mean of columns"
 MEASURES = ("linear", "linear_standardised", "linear_unseen", "knn1")  # of a cell, in percent
 BESIDE = {"ucla": "UCLA", "ntu": "NTU_1layer"}  # the printed column of a data set's usual setting
 BEST = "AE+CE+AD"  # what the paper calls its best model
-MODELS = {"OLS": sm.OLS, "GLM": sm.GLM}
-CORRECTIONS = ("bonferroni", "sidak", "holm", "holm-sidak", "simes-hochberg", "hommel", "fdr_bh", "fdr_by")
+MODELS = {"OLS": OLS, "GLM": GLM}
+CORRECTIONS = ("bonferroni", "holm")
 
 
 def names(table: DataFrame) -> Series:
@@ -65,11 +66,7 @@ ROW_SETS = {
 
 
 def fit(
-    table: DataFrame,
-    outcome: str,
-    rows: str | Sequence[str] = "unmixed+best",
-    *,
-    intercept: bool = True,
+    table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best", *, intercept: bool = True,
     model: str = "OLS",
 ) -> Any:
     """Least squares of one column on the four terms.
@@ -87,8 +84,8 @@ def fit(
         Results of statsmodels, parameters named const, AE, CE, AD, CD.
 
     Raises:
-        ValueError: if a column or objective is missing, an objective has several rows or no number, the rows leave
-            terms that cannot be told apart or no degree of freedom, or there is no such model or intercept.
+        ValueError: if something asked for does not exist, an objective has several rows or no number, or the rows
+            leave terms that cannot be told apart or no degree of freedom.
 
     Source: taxonomy supplement, the general linear model in the text; `printed/taxonomy_glm_claim.csv`.
     """
@@ -140,8 +137,7 @@ def coefficients(results: Any, *, correction: str | None = "holm", freedom: int 
 
     Args:
         results: of `fit`, or another model of statsmodels with these terms.
-        correction: how the four one-tailed p are corrected, a name in `CORRECTIONS`, of statsmodels' `multipletests`;
-            None leaves them as they are.
+        correction: how the four one-tailed p are corrected, a name in `CORRECTIONS`; None leaves them as they are.
         freedom: degrees of freedom of t; those of the results by default (infinitely many for a GLM).
 
     Returns:
@@ -157,19 +153,20 @@ def coefficients(results: Any, *, correction: str | None = "holm", freedom: int 
         "t": t, "df": df, "p_one_tailed": stats.t.sf(t, df), "p_two_tailed": 2 * stats.t.sf(abs(t), df),
     }).reset_index(drop=True)
     if correction is not None:
-        table["p_corrected"] = multipletests(table["p_one_tailed"], method=correction)[1]
+        p = table["p_one_tailed"].sort_values()
+        tests = np.arange(len(p), 0, -1) if correction == "holm" else len(p)
+        table["p_corrected"] = (p * tests).cummax().clip(upper=1)
     return table
 
 
 def shown(table: DataFrame) -> Styler:
     """The terms, as `coefficients` gives them, for a notebook: points to two digits, t (of a GLM z) to three."""
     statistic = "t" if np.isfinite(table["df"]).all() else "z"
-    headings = {"estimate": "points", "error": "standard error", "low": "95 % from", "high": "95 % to", "t": statistic}
-    headings |= {name: name.replace("_", " ", 1).replace("_", "-") for name in table if name.startswith("p_")}
-    digits = {"points": 2, "standard error": 2, "95 % from": 2, "95 % to": 2, statistic: 3, "df": 0}
-    table = table.rename(columns=headings)
-    formats = {name: f"{{:.{digits.get(name, 4)}f}}" for name in table.columns.drop("term")}
-    return table.style.hide(axis="index").format(formats)
+    table = table.rename(columns={"estimate": "points", "error": "standard error", "low": "95 % from",
+                                  "high": "95 % to", "t": statistic})
+    table = table.rename(columns=lambda name: name.replace("_", " ", 1).replace("_", "-"))
+    return table.style.hide(axis="index").format(precision=4).format(precision=2, subset=table.columns[1:5]).format(
+        precision=3, subset=[statistic]).format(precision=0, subset=["df"])
 
 
 def printed_by_objective() -> DataFrame:
@@ -213,29 +210,9 @@ def leave_one_out(
     return pd.concat(parts, ignore_index=True)
 
 
-def every_subset(table: DataFrame, outcome: str) -> DataFrame:
-    """t of the four terms for every choice of at least six rows, by OLS with a constant.
-
-    Returns:
-        One row per choice that tells the terms apart: n_rows, then t of AE, CE, AD, CD.
-    """
-    data = selected(table, outcome, "all")
-    design, values = _design(data, True).to_numpy(), data[outcome].to_numpy()
-    rows = np.arange(2 ** len(data))[:, None] >> np.arange(len(data)) & 1
-    rows = rows[rows.sum(1) > len(TERMS) + 1].astype(float)                              # (choices, rows)
-    gram = np.einsum("cr,ri,rj->cij", rows, design, design)                              # (choices, 5, 5)
-    distinct = np.linalg.matrix_rank(gram) == design.shape[1]
-    rows, inverse = rows[distinct], np.linalg.inv(gram[distinct])
-    estimates = np.einsum("cij,cj->ci", inverse, (rows * values) @ design)               # (choices, 5)
-    residual = (rows * (values - estimates @ design.T) ** 2).sum(1)
-    variance = residual / (rows.sum(1) - design.shape[1])
-    errors = np.sqrt(variance[:, None] * np.diagonal(inverse, axis1=1, axis2=2))
-    return DataFrame(estimates[:, 1:] / errors[:, 1:], columns=TERMS).assign(n_rows=rows.sum(1).astype(int))
-
-
 def _design(data: DataFrame, intercept: bool) -> DataFrame:
     """The terms, after a column const of ones where there is an intercept."""
-    return sm.add_constant(data[TERMS], has_constant="add") if intercept else data[TERMS]
+    return data.assign(const=1.0)[["const", *TERMS]] if intercept else data[TERMS]
 
 
 def _identifiable(design: DataFrame) -> bool:
@@ -244,15 +221,8 @@ def _identifiable(design: DataFrame) -> bool:
 
 
 def analysis(
-    dataset: str = "ucla",
-    *,
-    preset: str = "auto",
-    seeds: str | int = "all",
-    results: str = "printed",
-    column: str = "auto",
-    rows: str | Sequence[str] = "unmixed+best",
-    intercept: bool = True,
-    model: str = "OLS",
+    dataset: str = "ucla", *, preset: str = "auto", seeds: str | int = "all", results: str = "printed",
+    column: str = "auto", rows: str | Sequence[str] = "unmixed+best", intercept: bool = True, model: str = "OLS",
     correction: str = "holm",
 ) -> tuple[DataFrame, DataFrame, str]:
     """One linear model of printed numbers or ours: its `coefficients`, those of `leave_one_out`, and it in words.
@@ -260,13 +230,9 @@ def analysis(
     Args:
         dataset, preset, seeds: which of our cells, as for `our_results`.
         results: "printed", or "ours": their means over seeds.
-        column: of the printed table or, of ours, a measure: "linear", "linear_standardised", "linear_unseen" or
-            "knn1"; "auto" is UCLA, or linear.
-        rows, intercept, model: as for `fit`.
+        column: of the printed table, or a measure of ours, one of `MEASURES`; "auto" is UCLA, or linear.
+        rows, intercept, model: as for `fit`, errors too.
         correction: as for `coefficients`.
-
-    Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do, or there are no such cells.
     """
     choose("results", results, ("printed", "ours"))
     columns = (*COLUMNS, MEAN) if results == "printed" else MEASURES
@@ -359,7 +325,7 @@ def replicated(
 
 def _random_intercepts(data: DataFrame, outcome: str) -> Any | None:
     """Results of `MixedLM`; None if it does not converge, or leaves no variance between objectives."""
-    model = sm.MixedLM(data[outcome], _design(data, True), groups=data.index.to_numpy())
+    model = MixedLM(data[outcome], _design(data, True), groups=data.index.to_numpy())
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         try:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from audiovisual_layouts import EMBEDDED, LAYOUTS, MEASURED, RECORDED, laid_out, results
 from made_up_pairs import grids, made_up
-from pandas import DataFrame, concat
 from stored_cells import refuse
 
 from repro import run_table
@@ -339,23 +338,6 @@ def test_departures_are_said_and_nothing_is_printed_beside_bundled_data(any_data
 # ---------------------------------------------------------------------------------------------- Tables 4 to 6
 
 
-def ours(dataset="kinetics_sound", preset="paper", *, methods=("scratch", "cmacc"), splits=(0,), **accuracies):
-    """A table of `transfer`, 10 points apart by method and a point by split."""
-    rows = [
-        (method, "r3d18", split, target, value + 10 * place + split)
-        for place, method in enumerate(methods) for split in splits
-        for target, value in (accuracies or {"ucf101": 50.0, "hmdb51": 20.0, "esc50": 60.0}).items()
-    ]
-    table = DataFrame(rows, columns=["method", "video_trunk", "split", "target", "ours"])
-    trained_on = table["method"].ne("scratch") * (21_900.0 + table["split"])
-    return table.assign(n_seeds=2, preset=preset, dataset=dataset, trained_on=trained_on)
-
-
-def own_rows(number, table):
-    rows = merged(number, table)
-    return rows[rows["source"].str.startswith("here")]
-
-
 @pytest.mark.parametrize(("number", "columns", "targets"), [
     (4, ["method", "architecture", "pretrain_set", "pretrain_size"], ["UCF101", "HMDB51"]),
     (5, ["method", "architecture", "pretrain_set", "pretrain_size"], ["ESC50"]),
@@ -372,48 +354,6 @@ def test_the_printed_rows_alone(number, columns, targets):
     assert {"printed: excerpted (dagger)", "printed: own"} < sources if number == 6 else sources == {"printed"}
 
 
-def test_our_rows_stand_last_among_those_of_their_set():
-    rows = merged(4, ours())
-    assert len(rows) == len(printed("cmacc_table4")) + 2 and rows["pretrain_set"].iloc[0] == "-"
-    sound, scratch = (rows[rows["pretrain_set"] == name] for name in ("Kinetics-Sound", "-"))
-    assert sound["method"].tolist() == ["CM-ACC", "CM-ACC"] and sound["UCF101"].tolist() == [77.2, 60.0]
-    assert sound["HMDB51"].tolist() == [40.6, 30.0] and sound["architecture"].tolist() == ["3D-ResNet18"] * 2
-    assert sound["source"].tolist() == [
-        "printed", "here: kinetics_sound, paper recipe, mean of all splits, seeds: 2"
-    ]
-    assert scratch["method"].tolist() == ["Scratch", "Scratch"] and scratch["UCF101"].tolist() == [46.5, 50.0]
-    rows = merged(5, ours("hmdb51", methods=("smoco",)))  # which nobody printed
-    assert rows["pretrain_set"].iloc[-1] == "HMDB51" and rows["architecture"].iloc[-1] == "ResNet-18"
-
-
-def test_our_rows_say_how_much_they_were_trained_on():
-    sizes = own_rows(6, ours()).set_index("method")["pretrain_size"]
-    assert sizes.to_dict() == {"Scratch": "", "CM-ACC": "21,900"}
-    rows = own_rows(6, ours("ucf101", splits=(1, 2), methods=("cmacc",), ucf101=50.0))
-    assert rows["pretrain_size"].tolist() == ["21,901 to 21,902"]
-
-
-def test_of_splits_their_mean_or_that_of_all_splits_alone():
-    """A seed that lacks a fold gives rows of the folds it has beside the mean of the others."""
-    row, = own_rows(5, ours("esc50", methods=("smoco",), splits=(0, 1, 2), esc50=60.0)).itertuples()
-    assert row.ESC50 == 60.0 and "mean of all splits" in row.source
-    row, = own_rows(6, ours("ucf101 (subset)", "quick", methods=("cmacc",), splits=(1, 2, 3), ucf101=50.0)).itertuples()
-    assert row.UCF101 == 52.0 and math.isnan(row.HMDB51) and row.pretrain_set == "UCF101"
-    assert row.source == "here: ucf101 (subset), quick recipe, split 1, 2, 3, seeds: 2"
-
-
-def test_rows_that_depart_from_the_preset_are_named_and_not_averaged_with_others():
-    tables = [ours(methods=("cmacc",), esc50=value) for value in (60.0, 70.0)]
-    rows = own_rows(5, concat([table.assign(departures=[departures]) for table, departures in
-                               zip(tables, ({"own_excluded": False}, {}), strict=True)]))
-    usual = "here: kinetics_sound, paper recipe, mean of all splits"
-    assert rows["ESC50"].tolist() == [60.0, 70.0]
-    assert rows["source"].tolist() == [f"{usual}, own_excluded=False, seeds: 2", f"{usual}, seeds: 2"]
-
-
-def test_rows_that_answer_to_nothing_printed_stay_out():
-    assert own_rows(5, ours(ucf101=50.0)).empty
-    assert own_rows(4, ours("synthetic", "quick", synthetic_video=50.0)).empty
-    assert own_rows(4, ours("synthetic", "quick", ucf101=50.0)).empty
+def test_there_are_three_comparisons():
     with pytest.raises(ValueError, match="number=3 is not one of: 4, 5, 6"):
         merged(3)

@@ -89,19 +89,6 @@ def test_p_are_corrected_as_by_hand():
     assert "p_corrected" not in glm.coefficients(fitted, correction=None)
 
 
-def test_every_subset_agrees_with_single_fits_and_with_what_is_known_of_them():
-    found = {column: glm.every_subset(printed("taxonomy"), column) for column in glm.COLUMNS}
-    generator = np.random.default_rng(0)
-    for _ in range(3):
-        rows = [ALL[place] for place in sorted(generator.choice(15, size=11, replace=False))]
-        t = glm.fit(printed("taxonomy"), "UCLA", rows).tvalues[glm.TERMS].to_numpy()
-        assert np.abs(found["UCLA"].query("n_rows == 11")[glm.TERMS].to_numpy() - t).max(1).min() < 1e-8
-    every = concat(found.values())
-    matches = (every[glm.TERMS] - 2.394).abs() < 5e-4
-    assert matches.to_numpy().sum() == 52 and matches["CD"].sum() == 0
-    assert matches[every["n_rows"] == 9].to_numpy().sum() == 8
-
-
 def test_without_one_row():
     found = glm.leave_one_out(printed("taxonomy"), "UCLA").query("term == 'AD'").set_index("left_out")["t"]
     assert set(found.index) == set(NINE)
