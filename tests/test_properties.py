@@ -24,6 +24,8 @@ VALUE = st.recursive(  # of JSON, with numbers that we write
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)), max_leaves=8)
 WRONG_NUMBER = st.one_of(st.sampled_from([math.nan, math.inf, -math.inf]), st.integers(min_value=2**63),
                          st.integers(max_value=-(2**63)))
+
+
 def tried(examples):
     """The same inputs every time, kept nowhere."""
     return settings(max_examples=examples, derandomize=True, database=None, deadline=None,

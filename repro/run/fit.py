@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -41,7 +42,7 @@ def fit(
     probe: Callable[[], dict[str, float]] | None = None,
     probe_steps: int = 0,
 ) -> dict[str, float]:
-    """Train `learner` to its last step, from the checkpoint in `folder` if there is one.
+    """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
     Losses stay on the device between reports (one per epoch, or the learner's `report_steps` if an epoch is longer): a
     step needs no host synchronisation. A report checks the losses, appends a line to `progress.jsonl` and, when
@@ -61,7 +62,7 @@ def fit(
 
     Raises:
         NonFiniteLoss: naming the first bad term and step. Nothing of the bad steps is saved.
-        ValueError: if the checkpoint is damaged or not of such a learner.
+        ValueError: if the checkpoint is not of such a learner.
     """
     done, seconds = _resume(learner, folder)
     if first():
@@ -103,26 +104,34 @@ def fit(
 
 
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
-    """Save `state` as `checkpoint.pt`, proven readable before it replaces the old one."""
+    """Save `state` as `checkpoint.pt`, proven readable before it replaces the old one, which is kept as previous."""
+    path = folder / "checkpoint.pt"
+
     def write(temporary: Path) -> None:
         archive = io.BytesIO()
         torch.save(state, archive)
         temporary.write_bytes(archive.getvalue() + hashlib.sha256(archive.getbuffer()).digest())
         _read_checkpoint(temporary)
+        if path.exists():
+            os.replace(path, folder / "checkpoint.previous.pt")
 
-    write_atomically(folder / "checkpoint.pt", write)
+    write_atomically(path, write)
 
 
 def load_checkpoint(folder: Path) -> dict[str, Any] | None:
-    """The checkpoint of `folder`, None if there is none; raises ValueError, naming it, if it is damaged."""
-    path = folder / "checkpoint.pt"
-    try:
-        return _read_checkpoint(path) if path.exists() else None
-    except (OSError, MemoryError):  # says nothing about the file
-        raise
-    except Exception as error:  # torch raises many kinds for a file it cannot read
-        reason = f"{error}".partition(".")[0]  # and not what torch advises
-        raise ValueError(f"{path} is damaged ({reason}); delete its folder, and the cell starts anew") from error
+    """The newest sound checkpoint of `folder`, None if there is none. A damaged one is set aside, with a message."""
+    for name in ("checkpoint.pt", "checkpoint.previous.pt"):
+        path = folder / name
+        if not path.exists():
+            continue
+        try:
+            return _read_checkpoint(path)
+        except (OSError, MemoryError):  # says nothing about the file
+            raise
+        except Exception as error:  # torch raises many kinds for a file it cannot read
+            os.replace(path, folder / "checkpoint.damaged.pt")
+            tqdm.write(f"{path} is damaged ({error}); falling back to an earlier state", file=sys.stderr)
+    return None
 
 
 def _read_checkpoint(path: Path) -> dict[str, Any]:
@@ -140,13 +149,15 @@ def _save(learner: Learner, folder: Path, done: int, seconds: float) -> None:
 
 
 def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
-    """Steps and seconds of the checkpoint, whose state the learner takes over."""
+    """Steps and seconds of the newest sound checkpoint, whose state the learner takes over."""
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0
-    complete = state["step"] == learner.total_steps  # to be evaluated again, on whichever device
     try:
-        (learner.load_weights if complete else learner.load_state_dict)(state["learner"])
+        if state["step"] == learner.total_steps:  # to be evaluated again, on whichever device
+            learner.load_weights(state["learner"])
+        else:
+            learner.load_state_dict(state["learner"])
     except torch.OutOfMemoryError:  # says nothing about the file
         raise
     except (KeyError, RuntimeError) as error:
@@ -174,7 +185,8 @@ def _append(path: Path, line: dict[str, float]) -> None:
 def _truncate(path: Path, step: int) -> None:
     """Drop the lines after `step`, which will be written again, and a line cut off by a crash."""
     if path.exists():
-        text = "".join(f"{line}\n" for line in path.read_text(errors="replace").splitlines() if _step_of(line) <= step)
+        lines = path.read_text(errors="replace").splitlines()
+        text = "".join(f"{line}\n" for line in lines if _step_of(line) <= step)
         write_atomically(path, lambda temporary: temporary.write_text(text))
 
 

@@ -125,6 +125,7 @@ class Run:
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write `result.json`, which completes the cell; one that is evaluated again keeps what its training cost."""
+        (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
         path = self.folder / "result.json"
         if path.exists():
             result = result | {"cost": self.read()["cost"]}

@@ -1,5 +1,6 @@
 """Files of ours that a disk may have damaged: checkpoints, released weights, results and prepared arrays."""
 
+import contextlib
 import functools
 import hashlib
 import io
@@ -28,11 +29,12 @@ from repro.run.store import Cell, Store, owner, trained
 from repro.skeleton import ntu
 from repro.skeleton.recipe import quick
 from tests.campaigns import archives, lists, mutations
-from tests.campaigns.kinds import Kind, write
+from tests.campaigns.kinds import Kind, Refused, write
 from tests.helpers import made_clips, made_up_images
 from tests.helpers.states import assert_equal_states
 
 STATE = {"step": 6, "seconds": 1.5, "learner": {"weight": torch.arange(300.0), "taken": 6, "names": ["a", "b"]}}
+BEFORE = {"step": 3, "seconds": 0.5, "learner": {}}
 CELL = Cell("skeletons", quick("synthetic", "CE"), 0, "quick", "synthetic", "d1", 1)
 VIEW = CentredView(8, Normalisation((0.5, 0.4, 0.3), (0.2, 0.25, 0.3)), 9)
 RESULT = {"linear": 50.0, "knn1": 48, "select": "last", "cost": {"seconds": 2.5, "commit": "c", "finished": "2024"}}
@@ -56,9 +58,15 @@ def damage_checkpoint(contents: bytes, draw: Random) -> bytes:
 
 
 def read_checkpoint(contents: bytes, folder: Path) -> None:
-    """Load it."""
+    """Load it in front of an earlier one, which is fallen back to."""
+    fit.save_checkpoint(folder, BEFORE)
+    (folder / "checkpoint.pt").rename(folder / "checkpoint.previous.pt")
     write(folder / "checkpoint.pt", contents)
-    state = fit.load_checkpoint(folder)
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        state = fit.load_checkpoint(folder)
+    if (folder / "checkpoint.damaged.pt").exists():
+        assert_equal_states(state, BEFORE)
+        raise Refused(said.getvalue())
     if contents[: -fit.DIGEST] == checkpoint()[: -fit.DIGEST]:
         assert_equal_states(state, STATE)
     assert type(state) is dict and state.keys() == STATE.keys()

@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged, and deaths while one is written: it is whole, or refused by name."""
+"""Checkpoints that are damaged, and deaths while one is written: a sound one is found, or training starts anew."""
 
 import hashlib
 import io
@@ -17,8 +17,8 @@ from repro.run.fit import load_checkpoint, save_checkpoint
 
 
 @pytest.fixture
-def begun(tmp_path):
-    """A folder with a checkpoint at step 9."""
+def two(tmp_path):
+    """A folder with a checkpoint at step 9 and the previous one at step 6."""
     with pytest.raises(Interrupted):
         train(Walk(fails_at=11), tmp_path, checkpoint_seconds=0)
     assert load_checkpoint(tmp_path)["step"] == 9
@@ -55,36 +55,44 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_named_and_stays(begun, damage):
-    path = begun / "checkpoint.pt"
-    path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    for read in (lambda: load_checkpoint(begun), lambda: train(Walk(), begun)):
-        with pytest.raises(ValueError, match=r"checkpoint\.pt is damaged \(.*\); delete its folder, and"):
-            read()
-    assert path.exists()
-
-
-def test_without_a_checkpoint_training_starts_anew(begun, undisturbed):
-    (begun / "checkpoint.pt").unlink()
+@pytest.mark.parametrize("damage", [*DAMAGES, "removed"])
+def test_a_damaged_checkpoint_is_set_aside_for_the_previous(two, undisturbed, damage, capsys):
+    path = two / "checkpoint.pt"
+    damaged = DAMAGES[damage](path.read_bytes()) if damage in DAMAGES else None
+    path.unlink() if damaged is None else path.write_bytes(damaged)
+    capsys.readouterr()
+    for _ in range(2):  # it is said once
+        assert load_checkpoint(two)["step"] == 6 and not path.exists()
+        assert (f"{path} is damaged (" in capsys.readouterr().err) == (damaged is not None)
+        assert damaged is None or (two / "checkpoint.damaged.pt").read_bytes() == damaged
+        damaged = None
     learner = Walk()
-    train(learner, begun)
-    assert min(learner.history) == 1 and progress(begun) == undisturbed[1]
+    train(learner, two)
+    assert min(learner.history) == 7
     assert_equal_states(learner.state_dict(), undisturbed[0])
+    assert progress(two) == undisturbed[1]
 
 
-def test_a_flipped_bit_anywhere_is_noticed(begun):
-    path = begun / "checkpoint.pt"
+def test_a_flipped_bit_anywhere_is_noticed(two):
+    path = two / "checkpoint.pt"
     content, draw = path.read_bytes(), random.Random(0)
     record = content.rindex(b"PK\x01\x02", 0, content.rindex(b"/data/0"))
     attributes = record + 38  # where bit 4 marks a folder, torch returns unwritten memory
-    weight = content.index(load_checkpoint(begun)["learner"]["model"]["weight"].numpy().tobytes())
-    flips = [(place, 1 << draw.randrange(8)) for place in (0, len(content) - 1, weight,
-                                                           *(draw.randrange(len(content)) for _ in range(100)))]
-    for position, bits in (*flips, (attributes, 0x10)):
-        path.write_bytes(flipped(content, position, bits))
-        with pytest.raises(ValueError, match="is damaged"):
-            load_checkpoint(begun)
+    weight = content.index(load_checkpoint(two)["learner"]["model"]["weight"].numpy().tobytes())
+    for position in (0, len(content) - 1, weight, *(draw.randrange(len(content)) for _ in range(100))):
+        path.write_bytes(flipped(content, position, 1 << draw.randrange(8)))
+        assert load_checkpoint(two)["step"] == 6, f"byte {position}"
+    path.write_bytes(flipped(content, attributes, 0x10))
+    assert load_checkpoint(two)["step"] == 6
+
+
+def test_two_damaged_checkpoints_start_anew(two, undisturbed):
+    for name in ("checkpoint.pt", "checkpoint.previous.pt"):
+        (two / name).write_bytes(truncated((two / name).read_bytes()))
+    learner = Walk()
+    train(learner, two)
+    assert min(learner.history) == 1 and progress(two) == undisturbed[1]
+    assert_equal_states(learner.state_dict(), undisturbed[0])
 
 
 # deaths while a checkpoint is written
@@ -124,32 +132,52 @@ def dying(monkeypatch):
     return attempt
 
 
-MOMENTS = {"half of the file": 9, "before it is read back": 9, "before checkpoint.pt": 9, "after checkpoint.pt": 12}
+MOMENTS = {
+    "half of the file": 9, "before it is read back": 9, "before checkpoint.previous.pt": 9,
+    "after checkpoint.previous.pt": 9, "before checkpoint.pt": 9, "after checkpoint.pt": 12,
+}
 
 
 @pytest.mark.parametrize(("moment", "step"), MOMENTS.items())
-def test_a_kill_inside_the_write_leaves_a_sound_checkpoint(begun, dying, moment, step):
-    dying(moment, begun)
-    assert load_checkpoint(begun)["step"] == step
-    save_checkpoint(begun, {"step": 15, "seconds": 0.0, "learner": {}})  # and the next save goes through
-    assert load_checkpoint(begun)["step"] == 15
+def test_a_kill_inside_the_write_leaves_a_sound_checkpoint(two, dying, capsys, moment, step):
+    capsys.readouterr()
+    dying(moment, two)
+    assert load_checkpoint(two)["step"] == step
+    assert "damaged" not in capsys.readouterr().err  # nothing was left half-written under its final name
+    save_checkpoint(two, {"step": 15, "seconds": 0.0, "learner": {}})  # and the next save goes through
+    assert load_checkpoint(two)["step"] == 15
+    (two / "checkpoint.pt").unlink()
+    assert load_checkpoint(two)["step"] in (9, 12)
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_kill_inside_the_first_write_leaves_all_or_nothing(tmp_path, dying, moment):
+FIRST = [moment for moment in MOMENTS if "previous" not in moment]
+
+
+@pytest.mark.parametrize("moment", FIRST)
+def test_a_kill_inside_the_first_write_leaves_all_or_nothing(tmp_path, dying, capsys, moment):
     dying(moment, tmp_path)
     saved = {"step": 12, "seconds": 0.0, "learner": {"taken": 12}}
     assert load_checkpoint(tmp_path) == (saved if moment == "after checkpoint.pt" else None)
+    assert "damaged" not in capsys.readouterr().err
 
 
-def test_a_checkpoint_that_cannot_be_read_back_replaces_nothing(begun, monkeypatch):
+@pytest.mark.parametrize("moment", FIRST)
+def test_a_kill_inside_the_write_after_a_damaged_checkpoint(two, dying, moment):
+    path = two / "checkpoint.pt"
+    path.write_bytes(truncated(path.read_bytes()))
+    assert load_checkpoint(two)["step"] == 6
+    dying(moment, two)  # the damaged one does not take the place of the sound previous one
+    assert load_checkpoint(two)["step"] == (12 if moment == "after checkpoint.pt" else 6)
+
+
+def test_a_checkpoint_that_cannot_be_read_back_replaces_nothing(two, monkeypatch):
     write = Path.write_bytes
 
     def bad_disk(path, content):
         write(path, flipped(content, 700))
 
-    before = {path.name: path.read_bytes() for path in begun.iterdir()}
+    before = {path.name: path.read_bytes() for path in two.iterdir()}
     monkeypatch.setattr(Path, "write_bytes", bad_disk)
     with pytest.raises(ValueError, match="checksum"):
-        save_checkpoint(begun, {"step": 12, "seconds": 0.0, "learner": {"weight": torch.ones(500)}})
-    assert {path.name: path.read_bytes() for path in begun.iterdir()} == before
+        save_checkpoint(two, {"step": 12, "seconds": 0.0, "learner": {"weight": torch.ones(500)}})
+    assert {path.name: path.read_bytes() for path in two.iterdir()} == before

@@ -43,10 +43,11 @@ def test_a_run_is_complete_once_its_result_exists(store):
     assert run.folder == store.root / "cells" / CELL.key and not run.folder.exists() and run.result is None
     with run.claim() as claimed:
         assert claimed and run.result is None
-        (run.folder / "checkpoint.pt").touch()
+        for name in ("checkpoint.pt", "checkpoint.previous.pt"):
+            (run.folder / name).touch()
         run.finish(RESULT)
     assert run.result == RESULT | {"evaluation": 1}
-    assert (run.folder / "checkpoint.pt").exists()
+    assert (run.folder / "checkpoint.pt").exists() and not (run.folder / "checkpoint.previous.pt").exists()
 
 
 def test_recipe_json_gives_back_the_cell(store):
