@@ -235,7 +235,7 @@ def test_weights_that_are_not_there(store, monkeypatch, capsys):
     assert f"key={chosen.key!r} is a cell of skeletons; weights are those of studies" in refused(chosen.key)
     content = (run.folder / "checkpoint.pt").read_bytes()
     (run.folder / "checkpoint.pt").write_bytes(content[:-7] + b"damaged")
-    assert "checkpoint.pt is damaged (checksum does not match); delete its folder" in refused(chosen.key)
+    assert "has no sound checkpoint; delete that folder and run the table again" in refused(chosen.key)
     (run.folder / "result.json").unlink()
     assert f"key={chosen.key!r} is not that of a finished cell" in refused(chosen.key)
 
