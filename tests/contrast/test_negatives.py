@@ -106,8 +106,10 @@ def test_equal_candidates_are_drawn_uniformly(strategy, value):
 @pytest.mark.parametrize("power", [-70, 70])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_scale_of_the_features_does_not_matter(strategy, power):
-    """Posteriors stay if the queries shrink as the candidates grow; the embeddings get a common factor, 2^70 = 1e21, and
-    so does what is squared of them 1e42, which float32 does not reach."""
+    """Posteriors stay if the queries shrink as the candidates grow; the embeddings get a common factor.
+
+    That is 2^70 = 1e21, whose square float32 does not reach.
+    """
     candidates, queries, inputs = arguments(60, 5, 8, 6, dtype=torch.float32)
     expected = rows_of(strategy, (candidates, queries, inputs), n_select=20)
     flipped = rows_of(strategy, (candidates.flip(0), queries, inputs), n_select=20)
