@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import difflib
+import functools
 import json
 import math
 import reprlib
@@ -140,9 +141,8 @@ class Recipe:
         precision: str
 
     def __post_init__(self) -> None:
-        hints = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
-            name, value, kinds = field.name, getattr(self, field.name), _types(hints[field.name])
+            name, value, kinds = field.name, getattr(self, field.name), _types_of(type(self))[field.name]
             if type(value) is int and abs(value) > LARGEST:
                 raise ValueError(f"{name}={reprlib.repr(value)} should be at most {LARGEST}")
             if float in kinds and type(value) is int:
@@ -209,7 +209,7 @@ class Recipe:
 
         ValueError names the field and a value of another kind or there twice.
         """
-        kinds = _types(typing.get_type_hints(cls)[name])
+        kinds = _types_of(cls)[name]
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
     def described(self, sources: Mapping[str, str] | None = None, chosen: Collection[str] = ()) -> Rows:
@@ -254,6 +254,13 @@ def _value(parameter: str, given: Any, kinds: tuple[type, ...]) -> Any:
     except ValueError:
         pass
     raise ValueError(f"{parameter}={given!r} should be {' or '.join(EXPECTED.get(kind, 'text') for kind in kinds)}")
+
+
+@functools.cache  # tables make thousands of recipes
+def _types_of(recipe: type[Recipe]) -> dict[str, tuple[type, ...]]:
+    """The types that each field of a recipe may have."""
+    hints = typing.get_type_hints(recipe)
+    return {field.name: _types(hints[field.name]) for field in dataclasses.fields(recipe)}
 
 
 def _types(hint: Any) -> tuple[type, ...]:
