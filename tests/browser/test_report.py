@@ -27,10 +27,8 @@ def report(tmp_path_factory):
     return build(folder / "site", manifest.project_root(), folder / "notebooks", *checked, *known).parent
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_every_page_and_file_that_is_linked(browser, report, width, scheme):
-    looks = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
-    with served(report) as address, watched(browser, **looks) as seen:
+def test_every_page_and_file_that_is_linked_wide_and_narrow_in_light_and_dark(browser, report):
+    with served(report) as address, watched(browser) as seen:
         waiting, opened, files = [f"{address}/index.html"], set(), set()
         while waiting:
             url = waiting.pop()
@@ -39,8 +37,11 @@ def test_every_page_and_file_that_is_linked(browser, report, width, scheme):
             opened.add(url)
             assert seen.page.goto(url).ok, url
             assert seen.page.locator("img").evaluate_all(BROKEN) == [], url
-            assert seen.page.evaluate(TOO_WIDE) <= 0, url
-            assert (seen.page.evaluate(LIGHTNESS) > 128) is (scheme == "light"), url
+            for width, scheme in ((1280, "light"), (390, "dark")):
+                seen.page.set_viewport_size({"width": width, "height": 800})
+                seen.page.emulate_media(color_scheme=scheme)
+                assert seen.page.evaluate(TOO_WIDE) <= 0, (url, width)
+                assert (seen.page.evaluate(LIGHTNESS) > 128) is (scheme == "light"), (url, scheme)
             for link in seen.page.locator("a").evaluate_all(LINKS):
                 target, fragment = urldefrag(link)
                 if target.startswith("https://") and url.startswith(f"{address}/docs/"):
