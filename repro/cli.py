@@ -294,17 +294,18 @@ def figures() -> None:
 def report(
     output: Annotated[Path | None, Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
 ) -> None:
-    """Write tables, figures, claims, discrepancies and executed notebooks as one static site; print its first page.
+    """Write tables, figures, claims, discrepancies, cells, notebooks and documents as one site; print its first page.
 
-    Trains nothing. Notebooks are those in REPRO_RUNS/notebooks. A report that is there already is replaced.
+    Trains nothing. Executed notebooks are those in REPRO_RUNS/notebooks. A report that is there already is replaced.
 
     Example: repro report --output report
     """
     from repro.report.site import build
+    from repro.table import by_study
 
-    runs, figures = manifest.runs_root(), manifest.project_root() / "figures"
-    tables = papers.titles(), papers.named()
-    print(build(output or runs / "report", figures, runs / "notebooks", *_judged(), *tables))
+    runs, tables = manifest.runs_root(), (papers.titles(), papers.named())
+    found = runs / "notebooks", by_study(), *_judged()
+    print(build(output or runs / "report", manifest.project_root(), *found, *tables))
 
 
 @app.command()

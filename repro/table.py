@@ -558,8 +558,13 @@ def finished() -> DataFrame:
     Columns are provenance (key, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field
     and value from its preset, measures and recipe fields; those of other studies are empty.
     """
+    return pd.concat([*by_study().values()], ignore_index=True)
+
+
+def by_study() -> dict[str, DataFrame]:
+    """Every finished cell, exported or in REPRO_RUNS, by the name of its study; columns as of `finished`."""
     cells, studies = everything(), {table.study.name: table.study for table in _tables().values()}
-    return pd.concat([study.tidy(cells) for study in studies.values()], ignore_index=True)
+    return {name: study.tidy(cells) for name, study in studies.items()}
 
 
 def draw(name: str, rows: DataFrame) -> Any:

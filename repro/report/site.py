@@ -1,10 +1,13 @@
-"""The report: tables, figures, claims, discrepancies and executed notebooks as one static site without a network.
+"""The report: tables, figures, claims, discrepancies, cells, notebooks and documents as one site without a network.
 
 Every result has a page and says what it can be trusted for: its recipe, its seeds, how far it is from print, its level
-of evidence. Executed notebooks are shown without a script: no MathJax, no require.js, no widgets.
+of evidence. Notebooks are shown without a script: no MathJax, no require.js, no widgets. One page has a script, ours:
+it sorts, filters and plots the tables of cells, which are there without it.
 """
 
+import base64
 import functools
+import hashlib
 import json
 import math
 import re
@@ -18,6 +21,7 @@ from xml.etree import ElementTree
 
 import jinja2
 import pandas as pd
+import yaml
 from markupsafe import Markup, escape
 from pandas import DataFrame, Series
 from pygments.formatters import HtmlFormatter
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 
 GENERATOR = "repro report"  # by which a folder of ours is known
 CELLS = "cells.csv"
+DOCUMENTS = ("README.md", "RESULTS.md", "SECURITY.md", "docs/*.md")
+UNSEEN = ["study", "digest", "changes", "cost", "commit", "finished", "named"]  # of a cell, on the page of cells
 RESULTS = {"ours", "std", "n_seeds", "published", "difference", "preset", "dataset"}  # of every table of results
 ENOUGH = 3  # seeds from which a mean and a deviation say something
 NUMBER = Markup(' class="number"')
@@ -64,8 +70,9 @@ class Result(NamedTuple):
 
 def build(
     output: Path,
-    figures: Path,
+    project: Path,
     notebooks: Path,
+    cells: Mapping[str, DataFrame],
     claims: DataFrame,
     discrepancies: DataFrame,
     papers: Mapping[str, Collection[str]],
@@ -75,8 +82,10 @@ def build(
 
     Args:
         output: the folder to write.
-        figures: `figures/`, with tables, figures and cells.
-        notebooks: executed notebooks; may be missing.
+        project: the folder of figures/, with tables, figures and cells, of notebooks/, README.md and docs/, as far as
+            they are there.
+        notebooks: executed notebooks, shown instead of those of the project; may be missing.
+        cells: by study, all finished cells, of `table.by_study`.
         claims: what the papers say, with verdicts, of `claims.judge`.
         discrepancies: where the papers disagree with themselves or their code, of `claims.measured_discrepancies`.
         papers: by title, the names of the tables of each.
@@ -89,25 +98,37 @@ def build(
     first, new = output / "index.html", not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not new and not (first.is_file() and f'content="{GENERATOR}"' in first.read_text("utf-8", errors="replace")):
         raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
+    figures = project / "figures"
     results = read_results(figures)
-    files = [name for result in results for name in result.files]
-    executed = read_notebooks(notebooks)
+    found = [*read_notebooks(project / "notebooks"), *read_notebooks(notebooks)]
+    by_name = {notebook["name"]: notebook for notebook in found}
+    documents = read_documents(project)
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
         site = Path(temporary) / output.name
-        _copy(figures, [*files, CELLS], site / "figures")
-        _copy(notebooks, [f"{notebook['name']}.ipynb" for notebook in executed], site / "notebooks")
-        styles = (_templates().get_template("style.css").render(), HtmlFormatter().get_style_defs(".highlight"))
-        (site / "style.css").write_text("\n".join(styles), encoding="utf-8")
-        _page(site, "index.html", "index.html", **_overview(results, papers, named), notebooks=executed,
-              notebook_folder=str(notebooks), cells=CELLS if (figures / CELLS).exists() else "", level=level_of,
+        files = [figures / name for result in results for name in result.files]
+        _copy([*files, figures / CELLS], site / "figures")
+        _copy([notebook["path"] for notebook in by_name.values()], site / "notebooks")
+        _copy([project / "CITATION.cff"], site)
+        light, dark = (HtmlFormatter(style=style).get_style_defs(".highlight") for style in ("default", "github-dark"))
+        style = _templates().get_template("style.css").render(light=light, dark=dark)
+        (site / "style.css").write_text(style, encoding="utf-8")
+        _page(site, "index.html", "index.html", **_overview(results, papers, named), documents=documents,
+              notebooks=[by_name[name] for name in sorted(by_name)], notebook_folder=str(notebooks), level=level_of,
+              cells=sum(map(len, cells.values())), file=CELLS if (figures / CELLS).exists() else "",
               claims=claims, verdicts=VERDICTS, verdict_counts=counted(claims).to_dict("index") if len(claims) else {},
               discrepancies=discrepancies, reproduction=PAPER, several=ENOUGH,
               measured=sum(text != NOT_MEASURED for text in discrepancies.get("measured", ())))
         for result in results:
             _page(site, f"results/{result.stem}.html", "result.html", result=result, **_details(result))
-        for notebook in executed:
-            _page(site, f"notebooks/{notebook['name']}.html", "notebook.html", notebook=notebook)
+        for notebook in by_name.values():
+            _page(site, f"notebooks/{notebook['name']}.html", "notebook.html", notebook=notebook,
+                  colab=_colab(project, notebook["name"]))
+        for document in documents:
+            _page(site, document["file"], "document.html", document=document)
+        script = Markup(_templates().get_template("cells.js").render())
+        _page(site, "cells.html", "cells.html", script=script, allowed=_hash(script),
+              studies={name: _varying(of_study, named) for name, of_study in cells.items() if len(of_study)})
         for name, rows in (("claims", claims), ("discrepancies", discrepancies)):
             by_paper = {} if rows.empty else {paper: [*of_paper.itertuples()]
                                               for paper, of_paper in rows.groupby("paper", sort=False)}
@@ -118,11 +139,11 @@ def build(
     return first
 
 
-def _copy(source: Path, names: Iterable[str], target: Path) -> None:
+def _copy(paths: Iterable[Path], target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        if (source / name).exists():
-            shutil.copyfile(source / name, target / name)
+    for path in paths:
+        if path.exists():
+            shutil.copyfile(path, target / path.name)
 
 
 def _page(folder: Path, name: str, template: str, **values: Any) -> None:
@@ -141,6 +162,63 @@ def _templates() -> jinja2.Environment:
     environment.filters["quoted"] = shlex.quote
     environment.filters["breakable"] = lambda name: Markup("_<wbr>").join(map(escape, name.split("_")))
     return environment
+
+
+def _hash(script: str) -> str:
+    """By which a page's policy names the one script that it allows."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
+
+
+def _varying(cells: DataFrame, named: Collection[str]) -> DataFrame:
+    """Cells of a study as texts: what they train, on what, measures, the fields in which they differ, hours and key."""
+    hours = cells["cost"].str.get("seconds").astype(float) / 3600
+    cells = cells.drop(columns=UNSEEN).assign(hours=hours, key=cells["key"])
+    first = [*(name for name in cells if name in named), "dataset", "preset", "seed", "version"]
+    last = ["hours", "key"]
+    between = [name for name in cells if name not in (*first, *last)]
+    varying = [name for name in between if len(cells) == 1 or cells[name].astype(str).nunique() > 1]
+    return cells[[*first, *varying, *last]].map(_exact)
+
+
+def _exact(value: object) -> str:
+    """A number with four digits, or all of a whole one; nothing for a missing one."""
+    if not isinstance(value, float):
+        return "" if value is None else str(value)
+    return "" if math.isnan(value) else str(int(value)) if value.is_integer() else f"{value:.4g}"
+
+
+def _colab(project: Path, name: str) -> str:
+    """Where Colab opens a notebook of the project; "" of others and while CITATION.cff names nothing on GitHub."""
+    citation, github = project / "CITATION.cff", "https://github.com/"
+    if not (citation.exists() and (project / "notebooks" / f"{name}.ipynb").exists()):
+        return ""
+    stated = yaml.safe_load(citation.read_text(encoding="utf-8"))
+    repository = stated.get("repository-code") or ""
+    if not repository.startswith(github):
+        return ""
+    return f"https://colab.research.google.com/github/{repository.removeprefix(github)}/blob/main/notebooks/{name}.ipynb"
+
+
+def read_documents(project: Path) -> list[dict[str, Any]]:
+    """README, results and the pages of docs/, those that are there.
+
+    Returns:
+        file: its page's name, beside others as it is in the project; title: its first heading; body: HTML, in which
+        links lead to pages and wide tables scroll.
+    """
+    paths = [path for pattern in DOCUMENTS for path in sorted(project.glob(pattern))]
+    return [_document(path, str(path.relative_to(project).with_suffix(".html"))) for path in paths]
+
+
+def _document(path: Path, file: str) -> dict[str, Any]:
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+    text = path.read_text(encoding="utf-8")
+    body = MarkdownWithMath(renderer=IPythonRenderer(escape=False, exclude_anchor_links=True)).render(text)
+    body = re.sub(r'(href="[^":]+)\.md"', r'\1.html"', body)
+    body = body.replace("<table>", '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>')
+    title = next(iter(re.findall(r"^# +(.+?) *$", text, re.MULTILINE)), path.stem)
+    return {"file": file, "title": title, "body": Markup(body.replace("</table>", "</table></div>"))}
 
 
 def _overview(results: list[Result], papers: Mapping[str, Collection[str]], named: Collection[str]) -> dict[str, Any]:
@@ -317,11 +395,11 @@ def _given(value: Any) -> bool:
 
 
 def read_notebooks(folder: Path) -> list[dict[str, Any]]:
-    """The executed notebooks of a folder, sorted by name; none of a folder that does not exist.
+    """The notebooks of a folder, sorted by name; none of a folder that does not exist.
 
     Returns:
-        name: the file's stem; title: its first heading; planned: what it computed, "16 cells of preset quick on
-        synthetic", with preset and dataset, "" where it does not say so; ended: "complete", "stopped by an error",
+        path: the file; name: its stem; title: its first heading; planned: what it computed, "16 cells of preset quick
+        on synthetic", with preset and dataset, "" where it does not say so; ended: "complete", "stopped by an error",
         "stopped midway" or "not executed"; body: its cells as HTML.
 
     Raises:
@@ -349,7 +427,7 @@ def _executed(path: Path) -> dict[str, Any]:
     )
 
     return {
-        "name": path.stem, "title": next(iter(headings), path.stem), "ended": _ended(notebook),
+        "path": path, "name": path.stem, "title": next(iter(headings), path.stem), "ended": _ended(notebook),
         "planned": f"{planned['cells']} cells of preset {planned['preset']} on {planned['dataset']}" if planned else "",
         "preset": planned.get("preset", ""), "dataset": planned.get("dataset", ""),
         "body": Markup(exporter.from_notebook_node(notebook)[0]),

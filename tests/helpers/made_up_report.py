@@ -1,4 +1,4 @@
-"""Parts of a report: notebooks with every kind of output, claims with every verdict, and discrepancies."""
+"""Parts of a report: notebooks with every kind of output, claims with every verdict, discrepancies, and cells."""
 
 import base64
 import io
@@ -56,6 +56,22 @@ def write_notebooks(folder, **notebooks):
     folder.mkdir(parents=True, exist_ok=True)
     for name, made in notebooks.items():
         nbformat.write(made, folder / f"{name}.ipynb")
+
+
+def cells():
+    """Of two studies: three cells, which differ in layers, not in units, one of them without a probe; and one cell."""
+    shared = {"study": "skeletons", "preset": "quick", "digest": "d", "version": 3, "changes": {}, "commit": "c",
+              "cost": {"seconds": 5400.0}, "finished": "2026-11-23"}
+    rows = [
+        {"key": "k1", "dataset": "ucla", "seed": 0, "named": "CE", "linear": 80.25, "layers": 1.0, "objectives": "CE"},
+        {"key": "k2", "dataset": "ucla", "seed": 1, "named": "AE", "linear": 9.5, "layers": 2.0, "objectives": "AE"},
+        {"key": "k3", "dataset": "digits", "seed": 0, "named": "CE+AD", "linear": None, "layers": 3.0,
+         "objectives": "CE+AD"},
+    ]
+    three = DataFrame([shared | row for row in rows]).assign(units=128)
+    one = DataFrame([shared | {"key": "k4", "study": "images", "dataset": "<digits>", "seed": 0, "named": "jcl",
+                               "linear": 50.0, "temperature": 0.00012345, "method": "jcl"}])
+    return {"skeletons": three, "images": one, "clips": one[:0]}
 
 
 def claims():

@@ -1,5 +1,7 @@
 """The report: what its pages say, what tables can be trusted for, that nothing in it comes from elsewhere."""
 
+import base64
+import hashlib
 import shutil
 from collections import Counter
 from html.parser import HTMLParser
@@ -18,9 +20,10 @@ from repro.report.site import at_a_glance, build, entry_names, read_notebooks, r
 from repro.report.style import save
 from repro.report.verdicts import PAPER, QUICK, VERDICTS
 
-FIGURES = manifest.project_root() / "figures"
+ROOT = manifest.project_root()
+FIGURES = ROOT / "figures"
 PAPERS = (papers.titles(), papers.named())
-NONE = (pd.DataFrame(), pd.DataFrame(), *PAPERS)  # of claims, of discrepancies
+NONE = ({}, pd.DataFrame(), pd.DataFrame(), *PAPERS)  # of cells, of claims, of discrepancies
 STEM = "image_methods_cifar10_my_copy_npz"
 IMAGES = pd.DataFrame({"method": ["random", "JCL"], "ours": [10.0, 40.0], "std": np.nan, "n_seeds": 1,
                        "published": np.nan, "difference": np.nan, "preset": "quick",
@@ -33,6 +36,7 @@ class Page(HTMLParser):
     def __init__(self, path):
         super().__init__()
         self.ids, self.links, self.sources, self.lacking, self.text = set(), [], [], [], ""
+        self.scripts = path.read_text(encoding="utf-8").split("<script>")[1:]
         self.feed(path.read_text(encoding="utf-8"))
         self.text = " ".join(self.text.split())
 
@@ -41,7 +45,7 @@ class Page(HTMLParser):
         self.ids |= {given["id"]} if "id" in given else set()
         self.links += [given["href"]] if tag == "a" else []
         self.sources += [given[name] for name in ("src", "href") if name in given and tag != "a"]
-        if tag == "script" or (tag == "img" and "alt" not in given):
+        if (tag == "script" and given) or (tag == "img" and "alt" not in given):
             self.lacking.append((tag, given))
 
     def handle_data(self, data):
@@ -53,10 +57,10 @@ def site(tmp_path_factory):
     """A report of the committed figures and a made-up notebook, claims and discrepancies; the second in its place."""
     folder = tmp_path_factory.mktemp("site")
     made_up_report.write_notebooks(folder / "notebooks", made=made_up_report.notebook())
-    checked = made_up_report.claims(), made_up_report.discrepancies()
-    first = build(folder / "report", FIGURES, folder / "notebooks", *NONE).with_name("left_over.html")
+    checked = made_up_report.cells(), made_up_report.claims(), made_up_report.discrepancies()
+    first = build(folder / "report", folder, folder / "notebooks", *NONE).with_name("left_over.html")
     first.write_text("old")
-    build(folder / "report", FIGURES, folder / "notebooks", *checked, *PAPERS)
+    build(folder / "report", ROOT, folder / "notebooks", *checked, *PAPERS)
     assert not first.exists() and {path.name for path in folder.iterdir()} == {"notebooks", "report"}
     return folder / "report"
 
@@ -66,8 +70,13 @@ def test_there_is_a_page_for_everything(site):
     folders = ("results", "notebooks", "figures")
     names = {folder: {path.name for path in (site / folder).iterdir()} for folder in folders}
     assert names["results"] == {f"{name.rpartition('.')[0]}.html" for name in committed - {"cells.csv"}}
-    assert names["notebooks"] == {"made.html", "made.ipynb"} and names["figures"] == committed
-    assert {path.name for path in site.glob("*.*")} == {"index.html", "claims.html", "discrepancies.html", "style.css"}
+    notebooks = {"made", *(path.stem for path in ROOT.glob("notebooks/*.ipynb"))}
+    assert names["notebooks"] == {f"{name}{ending}" for name in notebooks for ending in (".html", ".ipynb")}
+    assert names["figures"] == committed
+    assert {path.name for path in site.glob("*.*")} == {
+        "index.html", "claims.html", "discrepancies.html", "cells.html", "style.css", "README.html", "RESULTS.html",
+        "SECURITY.html", "CITATION.cff"}
+    assert {path.stem for path in (site / "docs").iterdir()} == {path.stem for path in ROOT.glob("docs/*")}
 
 
 def test_links_and_sources_are_files_of_the_site_and_nothing_comes_from_elsewhere(site):
@@ -75,15 +84,20 @@ def test_links_and_sources_are_files_of_the_site_and_nothing_comes_from_elsewher
     for path, page in pages.items():
         for link in (*page.links, *page.sources):
             parts = urlsplit(link)
-            if parts.scheme == "data":
+            if parts.scheme == "data" or (parts.scheme == "https" and link in page.links and "docs" in path.parts):
                 continue
             assert not parts.scheme and not parts.netloc, (path, link)
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             assert target.is_file() and target.is_relative_to(site), (path, link)
             assert not parts.fragment or parts.fragment in pages[target].ids, (path, link)
         assert page.lacking == [], path
-        assert {"claims.html", "discrepancies.html"} <= {link.rpartition("/")[2] for link in page.links}, path
-        assert "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'" in path.read_text(), path
+        linked = {link.rpartition("/")[2] for link in page.links}
+        assert {"claims.html", "discrepancies.html", "cells.html"} <= linked, path
+        policy = "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"
+        if path == site / "cells.html":
+            digest = hashlib.sha256(page.scripts.pop().partition("</script>")[0].encode()).digest()
+            policy += f"; script-src 'sha256-{base64.b64encode(digest).decode()}'"
+        assert f'{policy}">' in path.read_text() and page.scripts == [], path
     assert "http" not in (site / "style.css").read_text() and "@import" not in (site / "style.css").read_text()
 
 
@@ -120,9 +134,40 @@ def test_claims_and_discrepancies_stand_with_verdict_evidence_and_figures(site):
     assert row in discrepancies.text and discrepancies.text.count("not measured") == 2
 
 
+def test_cells_stand_in_tables_of_what_varies(site):
+    text = Page(site / "cells.html").text.partition("All cells")[2]
+    assert "skeletons (3) objectives dataset preset seed version linear layers hours key" in text
+    assert "CE ucla quick 0 3 80.25 1 1.5 k1 AE ucla quick 1 3 9.5 2 1.5 k2 CE+AD digits quick 0 3 3 1.5 k3" in text
+    assert "images (1) method dataset preset seed version linear temperature hours key" in text
+    assert "jcl <digits> quick 0 3 50 0.0001234 1.5 k4" in text and "clips" not in text
+
+
+def test_documents_are_pages_whose_links_lead_to_pages(site):
+    readme, taxonomy = Page(site / "README.html"), Page(site / "docs" / "taxonomy.html")
+    assert {"docs/data.html", "RESULTS.html", "SECURITY.html", "CITATION.cff"} <= {*readme.links}
+    assert "figures/taxonomy_synthetic.png" in readme.sources
+    assert "../RESULTS.html" in taxonomy.links and "../figures/taxonomy_ucla.png" in taxonomy.sources
+    assert {"README.html", "docs/taxonomy.html"} <= {*Page(site / "index.html").links}
+
+
+@pytest.mark.parametrize(("line", "address"), [
+    ("repository-code: https://github.com/us/repro", "https://colab.research.google.com/github/us/repro/blob/main/"),
+    ("repository-code: https://example.org/us/repro", ""), ("repository-code: ''", ""), ("title: repro", ""),
+])
+def test_a_notebook_of_the_project_opens_in_colab_where_the_repository_is_on_github(tmp_path, line, address):
+    (tmp_path / "CITATION.cff").write_text(line)
+    made_up_report.write_notebooks(tmp_path / "notebooks", ours=new_notebook())
+    made_up_report.write_notebooks(tmp_path / "executed", ours=made_up_report.notebook(), own=new_notebook())
+    first = build(tmp_path / "report", tmp_path, tmp_path / "executed", *NONE)
+    ours, own = (Page(first.parent / "notebooks" / f"{name}.html") for name in ("ours", "own"))
+    assert "A notebook, complete: 2 cells" in ours.text
+    assert (f"{address}notebooks/ours.ipynb" in ours.links) is bool(address)
+    assert not [link for link in own.links if "colab" in link]
+
+
 def test_nothing_stored_at_all(tmp_path):
     missing = tmp_path / "my runs" / "notebooks"
-    text = Page(build(tmp_path / "report", tmp_path / "figures", missing, *NONE)).text
+    text = Page(build(tmp_path / "report", tmp_path, missing, *NONE)).text
     assert "No number of a trained network is of the level paper recipe, real data yet." in text
     assert "No result yet: taxonomy, encoder collapse." in text and "`" not in text
     assert "No figure is stored" in text and "0 claims" in text and "0 discrepancies" in text
@@ -132,7 +177,7 @@ def test_nothing_stored_at_all(tmp_path):
 def test_a_table_of_no_paper_is_not_lost_and_the_same_report_is_written_again(tmp_path):
     (tmp_path / "figures").mkdir()
     shutil.copy(FIGURES / "taxonomy_ucla.csv", tmp_path / "figures" / "novelty_ucla.csv")
-    first, second = (build(tmp_path / name, tmp_path / "figures", tmp_path, *NONE) for name in ("a", "b"))
+    first, second = (build(tmp_path / name, tmp_path, tmp_path, *NONE) for name in ("a", "b"))
     assert "Other tables" in Page(first).text and "novelty" in Page(first).text
     contents = [{path.name: path.read_bytes() for path in page.parent.rglob("*.*")} for page in (first, second)]
     assert contents[0] == contents[1]
@@ -142,7 +187,7 @@ def test_a_table_of_no_paper_is_not_lost_and_the_same_report_is_written_again(tm
 def test_a_folder_with_other_things_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("mine")
     with pytest.raises(ValueError, match="holds other things than a report; name a new or an empty folder"):
-        build(tmp_path, FIGURES, tmp_path, *NONE)
+        build(tmp_path, ROOT, tmp_path, *NONE)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 

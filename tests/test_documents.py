@@ -1,0 +1,140 @@
+"""Every command that README and docs/ show is executed here as it is, in other tests, or says why in none.
+
+What is executed in none is held against the recipes at least: its options exist, and have such values.
+"""
+
+import itertools
+import re
+import shlex
+
+import pytest
+
+from repro import papers
+from repro.data import manifest
+
+ROOT = manifest.project_root()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ELSEWHERE = {  # by the file that executes them, long ones on bundled data and with preset smoke
+    ".ci/run": [
+        "python3 -m venv .venv", "pip install -r requirements.txt", "pytest",
+    ],
+    "tests/notebooks/test_execution.py": [
+        "papermill notebooks/category_difficulty.ipynb out.ipynb",
+        "papermill notebooks/category_diversity.ipynb out.ipynb",
+        "papermill notebooks/cross_modal.ipynb out.ipynb",
+        "papermill notebooks/dictionary_size.ipynb out.ipynb",
+        "papermill notebooks/glm.ipynb out.ipynb",
+        "papermill notebooks/negative_instances.ipynb out.ipynb",
+        "papermill notebooks/ohem_vs_active.ipynb out.ipynb",
+        "papermill notebooks/similarity_variance.ipynb out.ipynb",
+        "papermill notebooks/taxonomy.ipynb out.ipynb",
+        "papermill notebooks/taxonomy.ipynb runs/notebooks/taxonomy.ipynb",
+        "papermill notebooks/temperature_grid.ipynb out.ipynb -p preset smoke",
+        "papermill notebooks/transfer.ipynb out.ipynb",
+    ],
+    "tests/test_cli_results.py": ["repro figures", "repro report", "repro results export"],
+    "tests/image/test_study.py": ["repro results weights KEY"],
+    "tests/examples/test_fifth_paper.py": ["repro report --output site"],
+    "tests/examples/test_image_data_set.py": [
+        "repro data import svhn part.npz", "repro recipe image_methods --dataset svhn",
+        "repro run image_methods --dataset svhn --subset --preset smoke --method ressl",
+    ],
+}
+IN_NONE = {
+    "hours, and data that do not come with the package": [
+        "papermill notebooks/encoder_collapse.ipynb out.ipynb -p dataset ucla",
+        "papermill notebooks/mutual_information.ipynb out.ipynb -p dataset multiomniglot",
+        "papermill notebooks/positive_keys.ipynb out.ipynb -p dataset imagenet100",
+        "papermill notebooks/taxonomy.ipynb out.ipynb -p dataset ucla",
+        "papermill notebooks/taxonomy.ipynb out.ipynb -p dataset ntu -p layers 3",
+        "papermill notebooks/taxonomy.ipynb ucla.ipynb -p dataset ucla -p preset quick",
+        "papermill notebooks/taxonomy.ipynb ntu.ipynb -p dataset ntu -p layers 3 -p units 1024 -p protocol xview",
+        "papermill notebooks/cross_modal.ipynb ucf101.ipynb -p dataset ucf101 -p subset True -p targets ucf101 "
+        "-p preset quick",
+        "papermill notebooks/transfer.ipynb esc10.ipynb -p dataset esc50 -p subset True -p targets esc10 -p split 1 "
+        "-p method scratch,smoco -p preset quick",
+        "repro data import cifar10 FILE",
+        "repro data prepare esc50 --subset",
+        "repro data prepare ucf101 --subset --size 64",
+        "repro run image_methods --dataset cifar10 --method jcl,vanilla,moco --preset quick",
+        "repro run image_methods --dataset cifar10 --method sce,ressl",
+        "repro run image_methods --dataset cifar10 --subset --preset quick",
+        "repro run positive_keys --dataset imagenet100 --keys 5 --strength 2 --temperature 0.2",
+        "repro run taxonomy --dataset ucla --preset paper --plan",
+        "repro run taxonomy --dataset ucla --preset quick",
+        "repro run taxonomy --dataset ucla --objectives CD,AE+CD --seeds 0,1,2",
+        "repro run temperature_grid --dataset cifar10",
+    ],
+    "minutes; what it measures along training is in tests/skeleton/test_along.py": [
+        "repro run taxonomy --objectives CE,AD,CE+AD --ad-weight 1,25 --epochs 8 --probe-every 2",
+    ],
+    "a download; tests/data/test_present.py has a server of its own": [
+        "repro data download cifar10", "repro data download multiomniglot",
+    ],
+    "GPUs, or machines of the reader's; tests/run/test_engine.py has a cluster of processes": [
+        "repro run taxonomy --dataset ntu --device cuda --engine dask --workers tcp://HOST:8786",
+        "repro run taxonomy --dataset ucla --device cuda --workers 16",
+        "dask scheduler --host HOST", "dask worker tcp://HOST:8786 --nthreads 1 --resources GPU=1",
+    ],
+    "nothing of ours": ["mkdir -p runs/notebooks"],
+}
+OF_RUNS = ("device", "engine", "plan", "seeds", "workers")  # options of `repro run` that are no field
+
+
+def commands():
+    """Single commands of all fenced blocks of a shell, without what an environment and comments add."""
+    found = set()
+    for page in PAGES:
+        for block in re.findall(r"^```sh\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            lines = [re.sub(r"\s+#.*", "", line) for line in block.splitlines()]
+            parts = [part.strip().replace(".venv/bin/", "") for line in lines for part in line.split(" && ")]
+            found |= {re.sub(r"^REPRO_DATA=\S+ ", "", part) for part in parts}
+    return sorted(found)
+
+
+LISTED = {command: place for where in (ELSEWHERE, IN_NONE) for place, listed in where.items() for command in listed}
+
+
+def recipe_asked_for(command):
+    """The words after `repro recipe` that ask for the recipe that a command trains; none if it trains none."""
+    words = shlex.split(command)
+    if words[:2] == ["repro", "run"]:
+        pairs = re.findall(r"--(\S+)(?: (?!--)(\S+))?", command)
+        table = words[2]
+    else:
+        pairs = [(name.replace("_", "-"), value) for name, value in re.findall(r"-p (\S+) (\S+)", command)]
+        table = re.sub(r".*notebooks/(\w+)\.ipynb.*", r"\1", command)
+    options = [word for name, value in pairs if name not in OF_RUNS
+               for word in (f"--{name}", value if value != "True" else "") if word]
+    return [table, *options] if table in papers.lines() and pairs else []
+
+
+def test_what_is_listed_is_shown_and_the_tests_named_are_there():
+    assert {*LISTED} <= {*commands()}
+    assert all((ROOT / place).is_file() for place in ELSEWHERE)
+    executing = (ROOT / "tests" / "notebooks" / "test_execution.py").read_text(encoding="utf-8")
+    for command in ELSEWHERE["tests/notebooks/test_execution.py"]:
+        name, = re.findall(r"notebooks/(\w+)\.ipynb ", command)
+        assert f'"{name}"' in executing
+    assert all((ROOT / place).exists() for reason in IN_NONE for place in re.findall(r"tests/[\w/.]*", reason))
+
+
+@pytest.mark.parametrize("command", [command for command in commands() if command not in LISTED])
+def test_a_command_as_it_is(repro, command):
+    words = shlex.split(command)
+    assert words[0] == "repro", f"{command} is no command of ours: list it in this file, and why it is not executed"
+    status, out, errors = repro(*words[1:])
+    assert (status, errors) == (0, "") and out
+
+
+@pytest.mark.parametrize("command", [*filter(recipe_asked_for, itertools.chain(*IN_NONE.values()))])
+def test_the_recipe_of_a_command_that_no_test_executes(repro, command):
+    status, out, errors = repro("recipe", *recipe_asked_for(command))
+    assert (status, errors) == (0, "") and out
+
+
+@pytest.mark.parametrize("command", [
+    "repro run taxonomy --datset ucla", "papermill notebooks/taxonomy.ipynb out.ipynb -p layer 3",
+])
+def test_a_misspelt_option_would_be_noticed(repro, command):
+    assert repro("recipe", *recipe_asked_for(command))[0] == 2
