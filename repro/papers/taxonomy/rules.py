@@ -85,8 +85,8 @@ def compared(log: DataFrame) -> DataFrame:
         its 95 % interval where seeds are drawn again, as `_low` and `_high`; deviation s (points, between seeds, pooled
         over objectives); apart, how many objectives are further from the print than 2 s sqrt(1 + 1/n), n seeds being
         one mean and the print one run; apart_own, the same with s of an objective's own seeds, of those with several;
-        highest, how many of those printed at 82 and more are no further by the pooled s; and highest_gap, the mean of
-        ours minus theirs.
+        highest, how many of those printed at 82 and more are no further, by the same; and highest_gap, the mean of ours
+        minus theirs.
     """
     columns = {0: printed_column(), 1: exchange(printed_column(), LOW, HIGH)}
     return DataFrame([{"rule": rule, "exchanged": exchanged} | _distance(values, column)
@@ -114,10 +114,10 @@ def _distance(values: DataFrame, column: Series) -> dict[str, object]:
     runs_of = values.stack().dropna()
     pooled = verdicts.pooled(runs_of, runs_of.index.get_level_values("entry").to_series())
     gaps, reach = means - column, 2 * (1 + 1 / runs) ** 0.5
-    apart, own = (gaps.abs() > reach * deviation for deviation in (pooled.value, values.std(axis=1)))
-    top = column >= TOP
-    return row | {"deviation": pooled.value, "apart": int(apart.sum()), "apart_own": int(own.sum()),
-                  "highest": int((top & ~apart).sum()), "highest_gap": gaps[top].mean()}
+    distances, own, top = gaps.abs() / reach, values.std(axis=1), column >= TOP
+    return row | {"deviation": pooled.value, "apart": int((distances > pooled.value).sum()),
+                  "apart_own": int((distances > own).sum()), "highest": int((distances <= own)[top].sum()),
+                  "highest_gap": gaps[top].mean()}
 
 
 def _drawn_again(values: DataFrame) -> np.ndarray:
