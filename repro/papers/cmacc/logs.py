@@ -26,7 +26,7 @@ from repro.contrast.negatives import gradient_norms, select
 from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES, with_notes
 from repro.recipe import in_words
-from repro.report.logs import Log, files, first, fullest, joined, lines_of, named, seeds_of_first, usual
+from repro.report.logs import Log, files, first, fullest, joined, lines_of, named, seeds_of_first
 from repro.run import device as devices
 from repro.run.ahead import ahead
 from repro.run.export import rows_of
@@ -63,9 +63,16 @@ def _curves(store: Store, cells: DataFrame) -> DataFrame:
     for cell, path in files("progress.jsonl", store, with_notes(cells.assign(target=""))):
         own = {name: cell[name] for name in ("sampler", "batch", "expected")}
         counts = named(lines_of(path, CURVES).assign(**own), cell)
-        parts.append(counts.assign(departures=in_words(cell["departures"])))
+        parts.append(counts.assign(departures=in_words({**cell["setting"], **cell["departures"]})))
     log = pd.concat(parts[1:] or parts, ignore_index=True)
     return log if log["departures"].any() else log.drop(columns="departures")
+
+
+def _of_one_setting(cells: DataFrame) -> DataFrame:
+    """Cells that depart in nothing, of the setting with most of them."""
+    cells = fullest(cells[~cells["departures"].map(bool)]).sort_values("batch", kind="stable")
+    settings = cells["setting"].map(in_words)
+    return cells[settings.isin(settings.mode()[:1])]
 
 
 def asked(cells: Sequence[Cell], *methods: str) -> list[Cell]:
@@ -335,7 +342,7 @@ def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> Dat
 
 LOGS = {
     "category_curves": Log(
-        "category_diversity", lambda cells: usual(cells).sort_values("batch", kind="stable"), _curves,
+        "category_diversity", _of_one_setting, _curves,
         (*CURVES, "sampler", "batch", "expected"), texts=("sampler", "departures"),
     ),
     "post_hoc_diversity": Log(
