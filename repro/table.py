@@ -464,6 +464,13 @@ class Table:
         means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
         return table.join(means).join(_versions_of(rows, identity))
 
+    def setting_of(self, rows: DataFrame) -> str:
+        """In words, the first of `settings` that one of some rows of `laid_out` has; nothing where none has any."""
+        for bundle in self.settings(manifest.plain(rows["dataset"].iloc[0])):
+            if {*bundle} <= {*rows} and rows[[*bundle]].eq(Series(bundle)).all(axis=1).any():
+                return in_words(bundle)
+        return ""
+
     def with_versions(self, cells: DataFrame) -> DataFrame:
         """Cells of `select`; the version of their training is a departure where a newer one has trained the same."""
         same = [cells["preset"], cells["dataset"], cells["named"], cells["changes"].map(str)]
@@ -582,7 +589,8 @@ def draw(name: str, rows: DataFrame) -> Any:
     first = rows.drop_duplicates([*(table.columns or table.shown), "preset", "dataset"], ignore_index=True)
     if len(first) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")
-    return drawings[name].draw(first)
+    setting = table.setting_of(first)
+    return drawings[name].draw(first.assign(setting=setting) if setting else first)
 
 
 def resolved(preset: str, dataset: str) -> str:

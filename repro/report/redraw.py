@@ -60,8 +60,7 @@ def redraw(
             as_text = rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
             write_atomically(written[-1], lambda path, as_text=as_text: as_text.to_csv(path, index=False))
             if name in figures:
-                shared = words(behind["setting"].iloc[0]) if ending else ""
-                rows = rows.assign(setting=shared) if shared else rows
+                rows = rows.assign(setting=table.setting_of(rows)) if ending else rows
                 sentences = spread_in_words(rows), versions_in_words(behind, table.study.version)
                 written += publish(stem, figures[name], rows, provenance_of(behind), *sentences)
     for name in [name for name in figures if name in kept]:

@@ -11,6 +11,7 @@ from made_up_cells import placed, sounding
 from made_up_pairs import grids, made_up
 from stored_cells import refuse
 
+import repro
 from repro import papers, run_table
 from repro.audiovisual import CHARACTERS, MODALITIES, study
 from repro.audiovisual.data import members
@@ -409,6 +410,10 @@ def stems(folder, *rows):
 ])
 def test_characters_have_a_table_and_a_figure_in_each_regime(table, rows, expected, tmp_path):
     found = stems(tmp_path, *rows)
+    for name, written in found.items():
+        title = repro.draw(table, written).get_suptitle().replace("\n", " ")
+        shown = [field for field in ("characters=3", "augmented=True", "categories=101") if field in title]
+        assert bool(shown) == (name != table)
     assert {name: len(written) for name, written in found.items() if name.startswith(table)} == expected
     for name, written in found.items():
         assert "departures" not in written and written["published"].isna().all(), name
