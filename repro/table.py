@@ -221,7 +221,8 @@ class Table:
         columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
         printed: the printed number (percent) of a row, which has the fields of its recipe and what `arrange` adds as
             attributes; NaN where the paper prints none.
-        settings: of a data set, bundles of fields of each of which the paper prints a table: they are no departures.
+        settings: of a data set, bundles of fields that make a table each, as those that the paper prints: they are no
+            departures. The first that a cell has counts, of the fields that its method uses.
         measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
         arrange: of finished cells, what is averaged over seeds: what only this table does.
         after: of its finished cells and a device, what is computed from their weights once and kept, for figures.
@@ -394,7 +395,7 @@ class Table:
         return selected.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
 
     def _place(
-        self, cell: Fields, candidates: Callable[[str, str, str], list[tuple[int, Fields, Fields]]]
+        self, cell: Fields, candidates: Callable[[str, str, str], list[tuple[int, Fields, Fields, Any]]]
     ) -> dict[str, Any] | None:
         """Where a finished cell stands, None if it is not of the table: in the row that it departs from least, and then
         from fewest fixed values; `rank`, by which places are sorted, is the row's number, then where in its sweeps.
@@ -403,10 +404,10 @@ class Table:
         if dataset not in self.datasets:
             return None
         places = []
-        for number, row, fixed in candidates(dataset, cell["preset"], cell["named"]):
+        for number, row, fixed, bundles in candidates(dataset, cell["preset"], cell["named"]):
             contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
             away = {name: value for name, value in cell["changes"].items() if name not in row} | contrary
-            setting = next((dict(bundle) for bundle in self.settings(dataset) if bundle.items() <= away.items()), {})
+            setting = next((bundle for bundle, used in bundles if used.items() <= away.items()), {})
             departures = {name: value for name, value in away.items() if name not in setting}
             order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
             called = {name: value for name, value in self.rows[number].items() if name not in row}
@@ -414,14 +415,18 @@ class Table:
             places.append(((len(departures), len(contrary)), place))
         return min(places, key=lambda place: place[0], default=(None, None))[1]
 
-    def _candidates(self, dataset: str, preset: str, method: str) -> list[tuple[int, Fields, Fields]]:
-        """The rows that cells of a method may stand in: number, fields, and those of one value that the method uses."""
+    def _candidates(self, dataset: str, preset: str, method: str) -> list[tuple[int, Fields, Fields, Any]]:
+        """The rows that cells of a method may stand in: number, fields, and those of one value that the method uses;
+        and the settings, each with those of its fields that the method uses.
+        """
         usual, named = self.study.presets[preset](dataset, method), self.study.recipe.named_by
+        bundles = [(dict(bundle), {name: bundle[name] for name in bundle if usual.uses(name)})
+                   for bundle in self.settings(dataset)]
         candidates = []
         for number, row in enumerate(self._rows(dataset, preset)):
             if method in (self.known_methods if isinstance(row[named], tuple) else (row[named],)):
                 fixed = {name: value for name, value in row.items() if not isinstance(value, tuple)}
-                candidates.append((number, row, {name: fixed[name] for name in fixed if usual.uses(name)}))
+                candidates.append((number, row, {name: fixed[name] for name in fixed if usual.uses(name)}, bundles))
         return candidates
 
     def laid_out(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
@@ -458,6 +463,13 @@ class Table:
         table = table.assign(preset=preset, dataset=dataset)
         means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
         return table.join(means).join(_versions_of(rows, identity))
+
+    def setting_of(self, rows: DataFrame) -> str:
+        """In words, the first of `settings` that one of some rows of `laid_out` has; nothing where none has any."""
+        for bundle in self.settings(manifest.plain(rows["dataset"].iloc[0])):
+            if {*bundle} <= {*rows} and rows[[*bundle]].eq(Series(bundle)).all(axis=1).any():
+                return in_words(bundle)
+        return ""
 
     def with_versions(self, cells: DataFrame) -> DataFrame:
         """Cells of `select`; the version of their training is a departure where a newer one has trained the same."""
@@ -582,7 +594,8 @@ def draw(name: str, rows: DataFrame) -> Any:
     first = rows.drop_duplicates([*(table.columns or table.shown), "preset", "dataset"], ignore_index=True)
     if len(first) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")
-    return drawings[name].draw(first)
+    setting = table.setting_of(first)
+    return drawings[name].draw(first.assign(setting=setting) if setting else first)
 
 
 def resolved(preset: str, dataset: str) -> str:

@@ -60,6 +60,7 @@ def redraw(
             as_text = rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
             write_atomically(written[-1], lambda path, as_text=as_text: as_text.to_csv(path, index=False))
             if name in figures:
+                rows = rows.assign(setting=table.setting_of(rows)) if ending else rows
                 sentences = spread_in_words(rows), versions_in_words(behind, table.study.version)
                 written += publish(stem, figures[name], rows, provenance_of(behind), *sentences)
     for name in [name for name in figures if name in kept]:
@@ -87,9 +88,9 @@ def _parts(table: "Table", cells: DataFrame) -> Iterator[tuple[str, str, DataFra
 
 
 def _ending(setting: Mapping[str, Any]) -> str:
-    """What a setting adds to the name of a file: {"layers": 3} gives "_3layers"."""
-    parts = [f"_{value}" if isinstance(value, str) else f"_{value}{name}" for name, value in setting.items()]
-    return "".join(parts)
+    """What a setting adds to the name of a file: {"layers": 3, "redrawn": True} gives "_3layers_redrawn"."""
+    return "".join(f"_{value}" if isinstance(value, str) else f"_{'' if value is True else value}{name}"
+                   for name, value in setting.items())
 
 
 def variants(table: "Table", away: DataFrame, cells: DataFrame) -> tuple[DataFrame, DataFrame]:

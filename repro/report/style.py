@@ -142,8 +142,8 @@ def heading(table: DataFrame, seeds: str = "") -> str:
 
 
 def departures_in_words(table: DataFrame) -> list[str]:
-    """What departs from the preset in some row: ["td_queue=frozen_noise"], or nothing."""
-    return sorted({*map(words, table.get("departures", ()))} - {""})
+    """The setting that rows share, then what departs in some row: ["td_queue=frozen_noise"], or nothing."""
+    return [*sorted({*table.get("setting", ())}), *sorted({*map(words, table.get("departures", ()))} - {""})]
 
 
 def words(departures: Any) -> str:

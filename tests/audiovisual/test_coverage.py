@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from repro.audiovisual.coverage import expected_categories, uniform_draws
+from repro.audiovisual.coverage import expected_categories, seeded_categories, uniform_draws
 
 
 @pytest.mark.parametrize("draws", [0, 1, 2, 4])
@@ -22,6 +22,26 @@ def test_expectation_is_the_mean_over_all_draws(draws, replaced):
 def test_ends():
     assert expected_categories([1.0], 5) == 1 and expected_categories([], 5) == 0
     assert expected_categories(np.full(7, 1 / 7), 10_000) == pytest.approx(7)
+
+
+@pytest.mark.parametrize("rho", [0.05, 0.4, 1.0, 3.5])
+@pytest.mark.parametrize("counts", [[12] * 8, [40, 20, 10, 5, 1, 1]])
+def test_draws_that_shun_categories_are_those_of_a_simulation(rho, counts):
+    kinds, random, found = np.repeat(np.arange(len(counts)), counts), np.random.default_rng(0), []
+    for _ in range(400):
+        left = np.ones(len(kinds), bool)
+        for _ in range(9):
+            weights = left * np.where(np.isin(kinds, kinds[~left]), rho, 1.0)
+            left[random.choice(len(kinds), p=weights / weights.sum())] = False
+        found.append(len(set(kinds[~left])))
+    assert seeded_categories(counts, 9, rho) == pytest.approx(np.mean(found), abs=0.35)
+
+
+def test_without_preference_they_are_uniform_draws_and_with_the_strongest_none_repeats():
+    shares = np.array([40, 20, 10, 5, 1, 1])
+    assert seeded_categories(shares, 9, 1.0) == pytest.approx(expected_categories(shares / 77, 9, 77), abs=0.35)
+    assert seeded_categories([*shares, 0], 9, 1e-4) == pytest.approx(6, abs=0.01)
+    assert seeded_categories(np.full(101, 40), 128, 0.5) == pytest.approx(83, abs=1)
 
 
 def test_uniform_draws_from_the_actions_of_ucf101():

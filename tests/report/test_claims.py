@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import re
+import shutil
 
 import pandas as pd
 import pytest
@@ -289,6 +290,10 @@ def test_two_printed_cells_that_may_have_changed_places(tmp_path):
     assert "that of AE+AD+CD and AE+CD comes closest to our column, paper recipe (squares 552 to 11)" in found["T-17"]
     assert found["T-18"] == ("ucla, paper recipe: 5 of 7 are below the print; ours minus printed -1.5 to +0.0 points; "
                              "two-sided sign test, p = 0.453")
+    shutil.copy(FIGURES / "along_training_ucla.csv", tmp_path)
+    beside = measured(frame(*rows), tmp_path, ["T-17", "T-18"])
+    assert beside["T-17"].startswith(f"{found['T-17']}; by the rule fixed before the runs an exchange is ")
+    assert beside["T-18"].startswith(f"{found['T-18']}; of ") and "readings of the column" in beside["T-18"]
 
 
 def test_what_ohem_takes_is_measured_where_there_is_a_log(tmp_path):

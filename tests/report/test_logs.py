@@ -226,6 +226,17 @@ def test_export_of_categories_along_training(store, tmp_path):
     ]
 
 
+def test_categories_along_training_on_characters_are_of_the_setting_with_most_cells(store, tmp_path):
+    grids = {"dataset": "multiomniglot", "batch": 64, "iterations": 624, "categories": 101}
+    diverse(store, "random", frequency="zipf", **grids)
+    diverse(store, "random", **grids | {"categories": 55})  # departs
+    balanced = [diverse(store, sampler, **grids).key for sampler in ("random", "gradient")]
+    path, = exported(store, tmp_path / "figures")
+    found = logs.read(path, papers.logs()["category_curves"])
+    assert path.name == "category_curves_multiomniglot.csv" and set(found["key"]) == set(balanced)
+    assert set(found["departures"]) == {"categories=101, iterations=624"}
+
+
 def test_categories_along_the_training_of_chosen_cells_come_with_what_departs(store):
     diverse(store, "random", 128)
     smoke = diverse(store, "ohem", 32, preset="smoke", iterations=2, counts=(7,))

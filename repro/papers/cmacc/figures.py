@@ -41,6 +41,10 @@ SAMPLERS = {
     "gradient": style.Look("active, gradients", style.GREEN, "D"),
     "released": style.Look("released code", style.GREY, "v"),
 }
+POST_HOC = {name: SAMPLERS[name] for name in ("random", "ohem", "feature")} | {
+    f"gradient {posterior}": style.Look(f"gradients, temperature {posterior}", colour, "")
+    for posterior, colour in (("1", style.GREEN), ("0.3", style.GREY), ("0.07", style.INK))
+}
 PRINTED_LOOKS = {  # of the rows of Tables 4 to 6, by how they were trained
     "Scratch": style.Look("scratch, printed", style.GREY, "v"),
     "others": style.Look("others, printed", style.GREY, "o"),
@@ -287,6 +291,47 @@ def category_curves(log: DataFrame) -> Figure:
 
 
 @style.styled()
+def post_hoc_diversity(log: DataFrame) -> Figure:
+    """Distinct categories among M negatives chosen with an encoder of XMoCo along its training, by how they are chosen,
+    from pools in which categories are equally frequent (left) and have Zipf's frequencies (right); dashed, uniform
+    draws in closed form. Below, for every M and encoder, how many more than these are counted, against what is
+    predicted of choices by distance from how far apart a category lies, within over between.
+
+    Takes what `logs.post_hoc_diversity` returns; mean and standard deviation over seeds. Source: Figs. 2 and 4.
+    """
+    log, colours = log.assign(choice=_choices(log)), {name: look.colour for name, look in POST_HOC.items()}
+    batches, frequencies, seeds = sorted(set(log["batch"])), sorted(set(log["frequency"])), log["seed"].nunique()
+    title = style.origin(log, style.seeds_named(log) if seeds == 1 else f"mean {style.PLUS_MINUS} std of {seeds} seeds")
+    shape = len(batches) + 1, len(frequencies)
+    figure, stack = style.panels(title, 1.2 + 1.15 * shape[0], *shape, grid="y")
+    places = zip(stack, itertools.product(batches, frequencies), strict=False)
+    for axes, (batch, frequency) in places:
+        rows = log[(log["frequency"] == frequency) & (log["batch"] == batch)]
+        seaborn.lineplot(rows[rows["measure"] == "categories"], x="step", y="value", hue="choice", palette=colours,
+                         errorbar="sd", err_style="bars", legend=False, linewidth=0.8, ax=axes)
+        axes.axhline(rows.loc[rows["measure"] == "expected", "value"].mean(), color=style.INK, linestyle="--",
+                     linewidth=0.8)
+        axes.set_title(frequency if batch == batches[0] else "", loc="left")
+        axes.set(xlabel="step of training" if batch == batches[-1] else "",
+                 ylabel=f"distinct categories\nof M = {batch}" if frequency == frequencies[0] else "")
+    wide = log.pivot_table("value", ["frequency", "choice", "batch", "step", "seed"], "measure").dropna()
+    gains = wide.sub(wide["expected"], axis=0)
+    for axes, frequency in zip(stack[-len(frequencies):], frequencies, strict=True):
+        for choice, points in gains.loc[frequency].groupby("choice"):
+            axes.plot(points["predicted"], points["categories"], ".", color=colours[choice], markersize=3)
+        axes.axline((0, 0), slope=1, color=style.GREY, linewidth=0.6)
+        axes.set(xlabel="predicted above chance", ylabel="counted" if frequency == frequencies[0] else "")
+    style.legend_below(figure, [*style.keys_of(POST_HOC, log["choice"], marked=False), EXPECTED], 2)
+    return style.settled(figure)
+
+
+def _choices(log: DataFrame) -> list[str]:
+    """What samplers are called with the temperature of their posterior, in `POST_HOC`."""
+    pairs = zip(log["sampler"], log["posterior"], strict=True)
+    return [f"{sampler} {posterior:g}" if sampler == "gradient" else sampler for sampler, posterior in pairs]
+
+
+@style.styled()
 def pretext_accuracy(table: DataFrame) -> Figure:
     """How often the positive of a query ranks first among the keys of the dictionary, by category: the categories in
     which this succeeds most and least often. Markers: the same among the keys of the dictionary's items encoded again,
@@ -417,5 +462,5 @@ def of_bundled_clips(log: DataFrame) -> DataFrame:
 
 FIGURES = {draw.__name__: Drawing(draw) for draw in (
     cross_modal, ohem_vs_active, dictionary_size, mutual_information, transfer, category_diversity, category_curves,
-    pretext_accuracy,
+    post_hoc_diversity, pretext_accuracy,
 )} | {"selected_negatives": Drawing(bundled_negatives, of_bundled_clips)}

@@ -6,6 +6,7 @@ Where a cell is not finished, ValueError is raised, and FileNotFoundError where 
 
 import functools
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,17 +14,19 @@ import torch
 from pandas import DataFrame
 from torch import Tensor
 
-from repro.audiovisual import MODALITIES, augment
-from repro.audiovisual.data import Pairs
+from repro.audiovisual import FREQUENCIES, MODALITIES, augment
+from repro.audiovisual.coverage import expected_categories, seeded_categories
+from repro.audiovisual.data import Pairs, drawn
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.audiovisual.study import CLIPS, data_of
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
+from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
 from repro.contrast.negatives import gradient_norms, select
 from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES, with_notes
 from repro.recipe import in_words
-from repro.report.logs import Log, files, first, fullest, lines_of, named, seeds_of_first, usual
+from repro.report.logs import Log, files, first, fullest, joined, lines_of, named, seeds_of_first
 from repro.run import device as devices
 from repro.run.ahead import ahead
 from repro.run.export import rows_of
@@ -31,6 +34,9 @@ from repro.run.finished import checkpoint, kept
 from repro.run.store import Cell, Store
 
 PAIRS = 100  # of a category, whose queries are asked for their positive
+POOLED, SELECTED, BATCHES = 4096, (32, 64, 128), 8  # candidates, M, and batches of M queries, of choices post hoc
+POST_HOC = {"random": (1.0,), "ohem": (1.0,), "feature": (1.0,), "gradient": (1.0, 0.3, 0.07)}  # with their posteriors
+REFERENCES = 256  # candidates from which distances to all are measured
 COMPARED = ("random", "ohem", "feature", "gradient")  # samplers that pick from one pool
 CURVES = ("step", "categories_video", "categories_audio")
 
@@ -57,9 +63,16 @@ def _curves(store: Store, cells: DataFrame) -> DataFrame:
     for cell, path in files("progress.jsonl", store, with_notes(cells.assign(target=""))):
         own = {name: cell[name] for name in ("sampler", "batch", "expected")}
         counts = named(lines_of(path, CURVES).assign(**own), cell)
-        parts.append(counts.assign(departures=in_words(cell["departures"])))
+        parts.append(counts.assign(departures=in_words({**cell["setting"], **cell["departures"]})))
     log = pd.concat(parts[1:] or parts, ignore_index=True)
     return log if log["departures"].any() else log.drop(columns="departures")
+
+
+def _of_one_setting(cells: DataFrame) -> DataFrame:
+    """Cells that depart in nothing, of the setting with most of them."""
+    cells = fullest(cells[~cells["departures"].map(bool)]).sort_values("batch", kind="stable")
+    settings = cells["setting"].map(in_words)
+    return cells[settings.isin(settings.mode()[:1])]
 
 
 def asked(cells: Sequence[Cell], *methods: str) -> list[Cell]:
@@ -151,6 +164,76 @@ def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame
     return kept(cell, "selected_negatives.csv", compute)
 
 
+def post_hoc_diversity(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
+    """From how many categories every sampler's negatives would come, chosen with finished encoders of XMoCo on grids.
+
+    Candidates are keys of 4,096 random training pairs, balanced and with Zipf's frequencies, in the modality of video;
+    queries are eight random batches of M pairs. Both are normalised over batches as in training. Cells that differ in
+    `iterations` alone are one encoder along its training.
+
+    Returns:
+        One row per cell, frequency, M, choice and measure: frequency, batch (M), sampler, posterior (temperature of Eq.
+        4; 1 where there is none), step (of the training), measure, value; and of the cell seed, dataset and preset.
+        Measures: categories (distinct, mean over batches); expected (of uniform draws, exact); rho, the mean squared
+        distance of two candidates of one category over that of two of different ones, between features or gradients;
+        and predicted, by `seeded_categories` with this rho. Only choices by distance have the latter two.
+
+    Source: CM-ACC, Figs. 2 and 4.
+    """
+    where = devices.resolve(device)
+
+    def compute(cell: Cell) -> DataFrame:
+        parts = [_chosen_post_hoc(resumed(cell, where, frequency=frequency), cell.seed).assign(frequency=frequency)
+                 for frequency in FREQUENCIES]
+        return pd.concat(parts).assign(step=cell.recipe.iterations)
+
+    return pd.concat([kept(cell, "post_hoc_diversity.csv", lambda cell=cell: compute(cell))
+                      for cell in asked(cells, "xmoco")], ignore_index=True)
+
+
+@torch.no_grad()
+def _chosen_post_hoc(learner: Pretrainer, seed: int) -> DataFrame:
+    """Rows of `post_hoc_diversity` for one encoder and pool."""
+    generator, recipe = torch.Generator().manual_seed(seed), learner.recipe
+    for part in (learner.towers, learner.keys):
+        part.train()
+    pool = drawn(learner.members, POOLED, generator)
+    keys, categories = embedded(learner, "video", pool, generator)[2], learner.data.categories[pool]
+    counts = categories.bincount().numpy()
+    embed = normalised_gradients if recipe.normalised else gradients
+    chooser, rows = torch.Generator(keys.device).manual_seed(seed), []
+    for count in SELECTED:
+        batches = drawn(learner.members, BATCHES * count, generator).split(count)
+        queries = [embedded(learner, "audio", batch, generator)[:2] for batch in batches]
+        expected = expected_categories(counts / POOLED, count, POOLED)
+        for sampler, posterior in ((name, value) for name, values in POST_HOC.items() for value in values):
+            options = {"temperature": posterior, "normalised": recipe.normalised, "generator": chooser}
+            picks = [select(sampler, keys, *query, n_select=count, excluded=None, **options) for query in queries]
+            distinct = [len(categories[pick.cpu()].unique()) for pick in picks]
+            measures = {"categories": sum(distinct) / BATCHES, "expected": expected}
+            if sampler in ("feature", "gradient"):
+                space = Embeddings(keys) if sampler == "feature" else embed(keys, keys, *queries[0], posterior)
+                rho = within_over_between(space, categories)
+                measures |= {"rho": rho, "predicted": seeded_categories(counts, count, rho)}
+            rows += [{"batch": count, "sampler": sampler, "posterior": posterior, "measure": name, "value": value}
+                     for name, value in measures.items()]
+    return DataFrame(rows)
+
+
+def within_over_between(space: Embeddings, categories: Tensor) -> float:
+    """The mean squared distance of two candidates of one category over that of two of different ones.
+
+    Measured from the first 256 of them to all, (P,).
+    """
+    within, between = [], []
+    for row in range(min(REFERENCES, len(categories))):
+        distances, same = space.to(torch.tensor([row], device=space.norms.device)).cpu(), categories == categories[row]
+        between.append(distances[~same])
+        same[row] = False
+        within.append(distances[same])
+    return float(torch.cat(within).mean() / torch.cat(between).mean())
+
+
 def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.ndarray]:
     """The frame in the middle of clips that a recipe pre-trains on, by item: (H, W, 3) uint8 each; of grids x."""
     index = torch.tensor(sorted(set(items)))
@@ -161,9 +244,13 @@ def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.nd
     return dict(zip(index.tolist(), frames, strict=True))
 
 
-def resumed(cell: Cell, device: torch.device) -> Pretrainer:
-    """The learner of a finished cell as training left it, on any device, in evaluation mode; generators begin anew."""
-    learner = Pretrainer(cell.recipe, data_of(cell.recipe), cell.seed, device)
+def resumed(cell: Cell, device: torch.device, **changes: Any) -> Pretrainer:
+    """The learner of a finished cell as training left it, on any device, in evaluation mode; generators begin anew.
+
+    Changes of its recipe choose other data.
+    """
+    recipe = cell.recipe.replace(**changes)
+    learner = Pretrainer(recipe, data_of(recipe), cell.seed, device)
     learner.load_weights(checkpoint(cell.key, Store(manifest.runs_root())))
     for part in (learner.towers, learner.keys):
         part.eval()
@@ -178,10 +265,16 @@ def category_names(data: Pairs) -> tuple[str, ...]:
 
 
 @torch.no_grad()
-def embedded(learner: Pretrainer, modality: str, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of the middle of items (n,): outputs of the queries' last layer (n, d), its inputs (n, width) and keys (n, d)."""
-    parts = []
-    views = (learner.data.centred(modality, part)[:, 0] for part in index.split(learner.recipe.batch))
+def embedded(
+    learner: Pretrainer, modality: str, index: Tensor, generator: torch.Generator | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the middle of items (n,): outputs of the queries' last layer (n, d), its inputs (n, width) and keys (n, d).
+
+    With a generator, of random views of grids.
+    """
+    parts, data = [], learner.data
+    views = (data.view(modality, part, generator) if generator else data.centred(modality, part)[:, 0]
+             for part in index.split(learner.recipe.batch))
     for view in ahead(views, early=learner.data.streamed):
         view = augment.centred(view.to(learner.device, non_blocking=True), learner.recipe.size)
         parts.append((*learner.towers(modality, view), learner.keys(modality, view)[0]))
@@ -246,10 +339,16 @@ def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> Dat
         parts.append(rows[["modality", "sampler", "pick", *candidates, "seed"]])
     return pd.concat(parts, ignore_index=True)
 
+
 LOGS = {
     "category_curves": Log(
-        "category_diversity", lambda cells: usual(cells).sort_values("batch", kind="stable"), _curves,
+        "category_diversity", _of_one_setting, _curves,
         (*CURVES, "sampler", "batch", "expected"), texts=("sampler", "departures"),
+    ),
+    "post_hoc_diversity": Log(
+        "mutual_information", fullest, functools.partial(joined, "post_hoc_diversity.csv"),
+        ("frequency", "batch", "sampler", "posterior", "step", "measure", "value"),
+        texts=("frequency", "sampler", "measure"),
     ),
     "pretext_accuracy": Log(
         "transfer", fullest, functools.partial(seeds_of_first, "pretext_accuracy.csv"),

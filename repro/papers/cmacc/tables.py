@@ -1,6 +1,7 @@
 """CM-ACC's tables: which recipes they compare, the printed number of each, and Tables 4 to 6."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,13 +14,22 @@ from repro.audiovisual.study import CLIPS
 from repro.data import manifest
 from repro.recipe import choose
 from repro.report.printed import printed
-from repro.table import AS_PRESET, Table, by_preset
+from repro.table import AS_PRESET, Fields, Table, by_preset
 
 ON_GRIDS = "characters"  # the target of grids of characters, read by linear probes
 FEATURES = "CM-ACC, feature embedding"  # of Table 2; the other approaches are Table 1's
 DEPARTING = {  # data sets and targets that are not quite the paper's, with what a reader should know
     "kinetics_sound": "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700",
     "esc10": "classified among all 50 classes",
+}
+THREE: Fields = {"characters": 3, "distinct": 2000, "frequency": "zipf", "redrawn": True, "augmented": True}
+REGIMES: dict[str, Sequence[Fields]] = {  # of grids of characters, by table: those in which its question has an answer
+    "cross_modal": [THREE],
+    "ohem_vs_active": [{**THREE, "dictionary": 256}, THREE],
+    "dictionary_size": [{"characters": 3, "pairs": 50_000, "augmented": True, "iterations": 1250, "pool": 40_960}],
+    "mutual_information": [{"pairs": 50_000, "augmented": True}, {"augmented": True}],
+    "category_diversity": [{"categories": 101, "iterations": 624, "frequency": "zipf"},
+                           {"categories": 101, "iterations": 624}],
 }
 WITHOUT_CATEGORIES = ("audioset", "esc50")  # here; or without pictures
 MEASURES = ("trained_on", "linear_held_out")
@@ -208,7 +218,8 @@ def pretrained_on(method: str, dataset: str) -> str:
 def _table(name: str, title: str, place: str, rows: list[dict[str, Any]], columns: tuple[str, ...], *,
            usual: str = "kinetics700", **options: Any) -> Table:
     """A table of clips, a row for each target, which the paper has on the data set `usual`."""
-    shared = {"study": CLIPS, "datasets": datasets(usual), "measures": MEASURES, "arrange": by_target}
+    shared = {"study": CLIPS, "datasets": datasets(usual), "measures": MEASURES, "arrange": by_target,
+              "settings": lambda dataset: REGIMES.get(name, ()) if dataset in CHARACTERS else ()}
     return Table(name=name, title=title, place=place, rows=rows, columns=(*columns, "target"), **shared | options)
 
 

@@ -12,8 +12,9 @@ from scipy import stats
 from repro.contrast.objectives import attraction
 from repro.data import manifest
 from repro.papers import predicates
-from repro.papers.taxonomy import glm
+from repro.papers.taxonomy import glm, rules
 from repro.papers.taxonomy.logs import FROZEN
+from repro.papers.taxonomy.rules import HIGH, LOW, TOP, exchange
 from repro.recipe import in_words
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.printed import printed
@@ -22,8 +23,6 @@ from repro.skeleton.recipe import METHODS
 
 TEST_SAMPLES = 460  # of NW-UCLA, after the released code's rule on lengths
 DEPTHS = (1, 2, 3, 4, 5)
-LOW, HIGH = "AE+CD", "AE+AD+CD"  # which may have changed places: AE+AD+CD is printed below AE+CD on NW-UCLA alone
-TOP = 82.0  # printed accuracies on NW-UCLA from here on are called the highest
 
 
 @functools.cache
@@ -275,7 +274,7 @@ def exchanged(evidence: Evidence) -> str:
     for setting in _ucla(evidence):  # which exchange leaves the least sum of squares to our column
         ours = _means(setting).reindex(table.index)
         if ours.notna().all():
-            squares = Series({" and ".join(pair): ((ours - _exchange(table["UCLA"], *pair)) ** 2).sum()
+            squares = Series({" and ".join(pair): ((ours - exchange(table["UCLA"], *pair)) ** 2).sum()
                               for pair in itertools.combinations(table.index, 2)})
             now = ((ours - table["UCLA"]) ** 2).sum()
             sentences.append(f"of the 105 exchanges that of {squares.idxmin()} comes closest to our column, "
@@ -284,16 +283,13 @@ def exchanged(evidence: Evidence) -> str:
         terms = glm.fit(table, column, [name for name in glm.OBJECTIVES if name not in (LOW, HIGH)]).params
         expected = Series({name: terms[["const", *name.split("+")]].sum() for name in (LOW, HIGH)})
         kept, moved = (((values[expected.index] - expected) ** 2).sum()
-                       for values in (table[column], _exchange(table[column], LOW, HIGH)))
+                       for values in (table[column], exchange(table[column], LOW, HIGH)))
         sentences.append(f"a sum of terms fitted to the other 13 rows of {column} misses the two by squares of "
                          f"{kept:.0f} as printed, {moved:.0f} exchanged")
-    fitted = glm.fit(table.assign(UCLA=_exchange(table["UCLA"], LOW, HIGH)), "UCLA")
+    fitted = glm.fit(table.assign(UCLA=exchange(table["UCLA"], LOW, HIGH)), "UCLA")
     sentences.append(f"exchanged, AD's t in the nine rows is {fitted.tvalues['AD']:.3f}, not the printed one")
-    return "; ".join(sentences)
-
-
-def _exchange(values: Series, first: str, second: str) -> Series:
-    return values.rename({first: second, second: first})[values.index]
+    sentences += [rules.exchanged(log) for log in evidence.logs("along_training")]
+    return "; ".join(filter(None, sentences))
 
 
 def _ucla(evidence: Evidence, *presets: str) -> list[Setting]:
@@ -309,8 +305,10 @@ def highest(evidence: Evidence) -> str:
     if gaps.isna().any():
         return ""
     short = int((gaps < 0).sum())
-    return (f"ucla, paper recipe: {short} of {len(gaps)} are below the print; ours minus printed {gaps.min():+.1f} to "
+    said = (f"ucla, paper recipe: {short} of {len(gaps)} are below the print; ours minus printed {gaps.min():+.1f} to "
             f"{gaps.max():+.1f} points; two-sided sign test, p = {stats.binomtest(short, len(gaps)).pvalue:.3f}")
+    readings = [rules.best(rules.compared(log)) for log in evidence.logs("along_training")]
+    return "; ".join(filter(None, (said, *readings)))
 
 
 def _listed(values: Series, digits: str) -> str:

@@ -23,7 +23,7 @@ from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.data.disk import write_atomically
-from repro.papers.taxonomy import glm
+from repro.papers.taxonomy import glm, rules
 from repro.report import style
 from repro.report.logs import fullest_preset, slug, untrained
 from repro.report.printed import printed
@@ -418,4 +418,4 @@ FIGURES = {
     "along_training": Drawing(along_training, of_one_recipe),
     "sequence_contrast": Drawing(sequence_contrast),
 }
-FURTHER = (redraw_models,)
+FURTHER = (redraw_models, rules.write)

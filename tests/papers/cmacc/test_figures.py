@@ -96,6 +96,16 @@ def curves_log(seeds=2, preset="quick", dataset="synthetic", batches=(32, 64, 12
     return log
 
 
+def chosen_log(seeds=2, preset="quick", dataset="multiomniglot", steps=(78, 156, 312, 624)) -> DataFrame:
+    choices = [("random", 1.0), ("ohem", 1.0), ("feature", 1.0), *(("gradient", value) for value in (1.0, 0.3, 0.07))]
+    columns = {"choice": choices, "batch": (32, 64, 128), "seed": range(seeds), "step": steps,
+               "frequency": ("balanced", "zipf"), "measure": ("categories", "expected", "predicted", "rho")}
+    log = DataFrame([*itertools.product(*columns.values())], columns=[*columns]).assign(preset=preset, dataset=dataset)
+    log["sampler"], log["posterior"] = zip(*log.pop("choice"), strict=True)
+    log["value"] = 0.6 * log["batch"] + log["sampler"].str.len() + 3 * log["seed"] * (log["measure"] == "categories")
+    return log[log["measure"].isin(["categories", "expected"]) | log["sampler"].isin(["feature", "gradient"])]
+
+
 def pretext_table(seeds=1, preset="quick", dataset="synthetic", categories=100) -> DataFrame:
     columns = {"seed": range(seeds), "query": ("video", "audio"), "category": CATEGORIES[:categories]}
     table = DataFrame([*itertools.product(*columns.values())], columns=[*columns])
@@ -129,7 +139,8 @@ def negatives(table, modality="video"):
 MADE = {
     "cross_modal": approaches_table, "ohem_vs_active": samplers_table, "dictionary_size": sizes_table,
     "mutual_information": characters_table, "transfer": transfer_table, "category_diversity": diversity_table,
-    "category_curves": curves_log, "pretext_accuracy": pretext_table, "selected_negatives": picked,
+    "category_curves": curves_log, "post_hoc_diversity": chosen_log, "pretext_accuracy": pretext_table,
+    "selected_negatives": picked,
 }
 DEPARTING = "normalised=True, temperature=0.07, posterior_temperature=0.07, precision=bfloat16"
 HARD = [  # to read
@@ -142,6 +153,7 @@ HARD = [  # to read
     ("transfer", transfer_table(targets=("esc50",), methods=tuple(figures.METHODS), dataset="esc50")),
     ("category_diversity", diversity_table(1, "paper", "ucf101").query("sampler == 'gradient' and target == 'audio'")),
     ("category_curves", curves_log(preset="paper", dataset="kinetics_sound").assign(departures=DEPARTING)),
+    ("post_hoc_diversity", chosen_log()),
     ("pretext_accuracy", pretext_table(3, "paper", "kinetics700")),
     ("pretext_accuracy", pretext_table().assign(category=lambda rows: "throwing ball (not " + rows["category"])),
     ("selected_negatives", picked(names=[3, 7])),  # digits
@@ -338,6 +350,20 @@ def test_a_single_report_is_marked():
         assert all(float(tick).is_integer() for tick in axes.get_xticks())
     several = figures.category_curves(curves_log(1)).axes[0].lines
     assert {line.get_marker() for line in several} <= {"", "None"}
+
+
+def test_choices_post_hoc_are_lines_over_steps_and_points_of_predicted_against_counted_gains():
+    log = chosen_log(1)
+    log.loc[log["measure"] == "predicted", "value"] += 7
+    log.loc[(log["measure"] == "categories") & (log["sampler"] != "random"), "value"] += 5
+    figure = figures.post_hoc_diversity(log.sample(frac=1, random_state=0))
+    assert titles(figure) == ["balanced", "zipf", *[""] * 6] and len(legend(figure)) == 7
+    for axes in figure.axes[:6]:
+        lines = [line for line in axes.lines if line.get_linestyle() == "-"]
+        assert [list(line.get_xdata()) for line in lines] == [[78, 156, 312, 624]] * 6
+    for axes in figure.axes[6:]:
+        points = np.concatenate([np.stack(line.get_data(), 1) for line in axes.lines if line.get_marker() == "."])
+        assert len(points) == 4 * 3 * 4 and np.allclose(points, [7, 5])
 
 
 def test_the_ten_best_and_five_worst_categories():

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from made_up_pairs import grids, tiny
+from made_up_pairs import GRIDS, grids, tiny
 from tqdm.auto import tqdm
 
 from repro.audiovisual import MODALITIES
@@ -16,6 +16,7 @@ from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import VARIANTS, paper
+from repro.contrast.embeddings import Embeddings
 from repro.data import manifest
 from repro.papers.cmacc import logs
 from repro.run.device import threads
@@ -54,7 +55,8 @@ def small(monkeypatch, tmp_path):
 
 def finished(method="cmacc", **changes) -> Cell:
     """A cell trained for some steps."""
-    recipe = paper("synthetic", method, **SMALL | changes)
+    dataset = changes.pop("dataset", "synthetic")
+    recipe = paper(dataset, method, **(SMALL if dataset == "synthetic" else GRIDS) | changes)
     cell = Cell("clips", recipe, 2, "paper", "esc50 (subset)", "made up", 1)
     run = Store(manifest.runs_root()).run(cell)
     with run.claim(), tqdm(file=io.StringIO()) as bar:
@@ -210,3 +212,49 @@ def test_categories_have_names():
     assert len(names) == 100 and names[:2] == ("dropped, steel", "dropped, brass") and names[10] == "thrown, steel"
     drawn = load_characters("multidigits", characters=2, pairs=5, test_pairs=2)
     assert logs.category_names(drawn) == drawn.alphabets[0]
+
+
+def test_ratio_of_distances_is_that_of_a_slow_loop():
+    keys = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
+    categories, within, between = torch.arange(30) % 3, [], []
+    for one in range(30):
+        for other in range(30):
+            if one != other:
+                distance = (keys[one] - keys[other]).square().sum()
+                (within if categories[one] == categories[other] else between).append(distance)
+    expected = torch.stack(within).mean() / torch.stack(between).mean()
+    assert logs.within_over_between(Embeddings(keys), categories) == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_choices_post_hoc_are_counted_beside_chance_and_prediction(monkeypatch):
+    """Keys of a category lie almost at one place: choices by distance reach all categories, uniform draws do not."""
+    monkeypatch.setattr(logs, "data_of", lambda recipe: grids(train=80))
+    monkeypatch.setattr(logs, "POOLED", 60)
+    monkeypatch.setattr(logs, "SELECTED", (5,))
+    cell, real = finished("xmoco", dataset="multidigits", characters=2, pairs=80), logs.embedded
+
+    def gathered(learner, modality, index, generator=None):
+        query, hidden, key = real(learner, modality, index, generator)
+        places = torch.eye(key.shape[1])[learner.data.categories[index]]
+        return query, hidden, places + 1e-3 * torch.randn(places.shape, generator=generator)
+
+    monkeypatch.setattr(logs, "embedded", gathered)
+    table = logs.post_hoc_diversity([cell], "cpu")
+    assert set(table["frequency"]) == {"balanced", "zipf"} and set(table["batch"]) == {5}
+    wide = table[table["frequency"] == "balanced"].pivot_table("value", ["sampler", "posterior"], "measure")
+    assert {*wide.index} == {("random", 1), ("ohem", 1), ("feature", 1), ("gradient", 1), ("gradient", 0.3),
+                             ("gradient", 0.07)}
+    assert wide.loc[("feature", 1), "categories"] == 4 == round(wide.loc[("feature", 1), "predicted"], 2)
+    assert wide.loc[("feature", 1), "rho"] < 1e-3
+    assert wide["expected"].nunique() == 1 and wide["expected"].iloc[0] < 3.5
+    assert wide.loc[("random", 1)].isna().to_dict()["rho"] and wide.loc[("random", 1), "categories"] < 4
+
+
+def test_encoders_after_fewer_iterations_are_those_of_a_longer_training(monkeypatch):
+    monkeypatch.setattr(logs, "data_of", lambda recipe: grids(train=80))
+    short, long = (paper("multidigits", "xmoco", **GRIDS | {"pairs": 80, "iterations": steps}) for steps in (3, 7))
+    learners = [Pretrainer(recipe, logs.data_of(recipe), 0, CPU) for recipe in (short, long)]
+    for learner in learners:
+        for _ in range(short.iterations):
+            learner.step()
+    assert all(map(torch.equal, *(learner.towers.state_dict().values() for learner in learners)))

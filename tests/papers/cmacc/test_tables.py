@@ -4,16 +4,20 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from audiovisual_layouts import EMBEDDED, LAYOUTS, MEASURED, RECORDED, laid_out, results
+from made_up_cells import placed, sounding
 from made_up_pairs import grids, made_up
 from stored_cells import refuse
 
-from repro import run_table
+import repro
+from repro import papers, run_table
 from repro.audiovisual import CHARACTERS, MODALITIES, study
 from repro.audiovisual.data import members
 from repro.audiovisual.recipe import SELF_SUPERVISED, paper
 from repro.papers.cmacc.tables import TABLES, merged
+from repro.report import redraw as redrawing
 from repro.report.printed import as_printed, printed
 
 pytestmark = pytest.mark.usefixtures("one_thread", "runs")
@@ -357,3 +361,60 @@ def test_the_printed_rows_alone(number, columns, targets):
 def test_there_are_three_comparisons():
     with pytest.raises(ValueError, match="number=3 is not one of: 4, 5, 6"):
         merged(3)
+
+
+# ---------------------------------------------------------------------------------------------- grids of characters
+
+
+GRID = {"characters": 3, "distinct": 2000, "frequency": "zipf", "redrawn": True, "augmented": True}
+DRAWN = {"categories_video": 40.0, "categories_audio": 40.0, "expected": 37.9}
+
+
+def grid(method, seed=0, **changes):
+    """A stored cell of Omniglot's characters."""
+    measures = {"linear": 70.0, "linear_held_out": 50.0} | (DRAWN if method == "cmacc" else {})
+    return sounding(method, measures, dataset="multiomniglot", seed=seed, **changes)
+
+
+def stems(folder, *rows):
+    """The tables that are written of stored cells, each drawn, by name without the data set."""
+    tables, cells = papers.tables(), placed(*rows)
+    written = redrawing.redraw(tables, cells, papers.drawings(), {}, folder)
+    csv = [path for path in written if path.suffix == ".csv"]
+    assert all(path.with_suffix(".png").exists() for path in csv)
+    return {path.stem.replace("_multiomniglot", ""): pd.read_csv(path) for path in csv}
+
+
+@pytest.mark.parametrize(("table", "rows", "expected"), [
+    ("ohem_vs_active",
+     [grid("cmacc", seed, sampler=sampler, dictionary=keys, **GRID)
+      for sampler in ("random", "ohem", "feature", "gradient") for keys in (256, 1024) for seed in (0, 1)],
+     {"ohem_vs_active_3characters_2000distinct_zipf_redrawn_augmented": 4,
+      "ohem_vs_active_3characters_2000distinct_zipf_redrawn_augmented_256dictionary": 4}),
+    ("cross_modal",  # to which an untrained encoder belongs, that no view ever sees
+     [grid("supervised", **GRID), grid("scratch", characters=3, distinct=2000, frequency="zipf")],
+     {"cross_modal_3characters_2000distinct_zipf_redrawn_augmented": 2}),
+    ("mutual_information",
+     [grid(method, characters=count, augmented=True, pairs=pairs)
+      for method in ("smoco", "cmacc") for count in (1, 3) for pairs in (10_000, 50_000)] + [grid("smoco")],
+     {"mutual_information": 1, "mutual_information_augmented": 4, "mutual_information_50000pairs_augmented": 4}),
+    ("dictionary_size",
+     [grid(method, dictionary=keys, characters=3, pairs=50_000, augmented=True, iterations=1250,
+           **({"pool": 40_960} if method == "cmacc" else {}))
+      for method in SELF_SUPERVISED for keys in (256, 2048, 32_768)],
+     {"dictionary_size_3characters_50000pairs_augmented_1250iterations_40960pool": 9}),
+    ("category_diversity",
+     [grid("cmacc", seed, batch=64, sampler=sampler, categories=101, iterations=624, **more)
+      for sampler in ("random", "gradient") for seed in (0, 1) for more in ({}, {"frequency": "zipf"})],
+     {"category_diversity_101categories_624iterations": 4, "category_diversity_101categories_624iterations_zipf": 4}),
+])
+def test_characters_have_a_table_and_a_figure_in_each_regime(table, rows, expected, tmp_path):
+    found = stems(tmp_path, *rows)
+    for name, written in found.items():
+        title = repro.draw(table, written).get_suptitle().replace("\n", " ")
+        shown = [field for field in ("characters=3", "augmented=True", "categories=101") if field in title]
+        assert bool(shown) == (name != table)
+    assert {name: len(written) for name, written in found.items() if name.startswith(table)} == expected
+    for name, written in found.items():
+        assert "departures" not in written and written["published"].isna().all(), name
+    assert set(found) == set(expected)

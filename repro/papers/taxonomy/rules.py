@@ -1,0 +1,195 @@
+"""The printed NW-UCLA column under every rule that reads an accuracy off a training, as printed and with two cells
+exchanged.
+
+The rules were fixed before the runs: each stopping epoch, choices on the test split, and two departures of the recipe.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from pandas import DataFrame, Series
+from scipy.stats import rankdata
+
+from repro.data.disk import write_atomically
+from repro.papers.taxonomy import glm
+from repro.papers.taxonomy.logs import LOGS
+from repro.recipe import in_words
+from repro.report import verdicts
+from repro.report.logs import read
+from repro.skeleton.recipe import PRESETS
+from repro.skeleton.study import SKELETONS
+
+LOW, HIGH = "AE+CD", "AE+AD+CD"  # which may have changed places: AE+AD+CD is printed below AE+CD on NW-UCLA alone
+TOP = 82.0  # printed accuracies on NW-UCLA from here on are called the highest
+BEST_EPOCH, RELEASED = "best epoch on the test split", "best checkpoint by 1-NN, best epoch of its probe, as released"
+DEPARTING = {
+    "weights of November 2020": {"ae_weight": 10.0, "ad_weight": 25.0},
+    "squared error": {"ad_loss": "squared"},
+}
+ENOUGH = 0.8  # of Spearman's correlation: the column's order would be reproduced
+FIRST, REACHED, FALLEN = 20, 75.0, 65.0  # from this epoch on AE+CD that high, or AE+AD+CD that low, speaks against it
+DRAWS, SEED = 2000, 0  # of the bootstrap
+
+
+def readings(log: DataFrame) -> dict[str, DataFrame]:
+    """By rule, what it reads off the runs of the paper's recipe on NW-UCLA: percent by objective and seed.
+
+    An objective is missing where it has not been run so. A stopping epoch counts if every run was probed at it. What a
+    departure does not change is the same training.
+
+    Args:
+        log: of `logs.along_training`.
+    """
+    probes = _probes(log)
+    if probes.empty:
+        return {}
+    stopped = probes["linear"].unstack("epoch")
+    usual = _usual(stopped)
+    nearest = probes["knn1"].groupby(["entry", "seed"]).idxmax()  # of equal ones the first, as released
+    chosen = probes.loc[nearest, "linear_best"].droplevel("epoch").loc[usual.index]
+    rules = {f"epoch {epoch}": usual[epoch].unstack("seed") for epoch in usual}
+    rules |= {BEST_EPOCH: usual.max(axis=1).unstack("seed"), RELEASED: chosen.unstack("seed")}
+    last = stopped.ffill(axis=1).iloc[:, -1].unstack("seed")
+    for rule, fields in DEPARTING.items():
+        entries = {_entry(objective, fields): objective for objective in glm.OBJECTIVES}
+        rules[rule] = last[last.index.isin([*entries])].rename(index=entries)
+    return {rule: values for rule, values in rules.items() if len(values)}
+
+
+def _probes(log: DataFrame) -> DataFrame:
+    """Measures by entry, seed and epoch, of the paper's recipe on NW-UCLA."""
+    log = log[(log["dataset"] == "ucla") & (log["preset"] == "paper")]
+    return log.pivot(index=["entry", "seed", "epoch"], columns="measure", values="value")
+
+
+def _usual(stopped: DataFrame) -> DataFrame:
+    """Of accuracies by entry and seed, and epoch, those of runs that depart in nothing, at epochs that all have."""
+    return stopped[stopped.index.isin(glm.OBJECTIVES, level="entry")].dropna(axis=1)
+
+
+def _entry(objective: str, fields: Mapping[str, object]) -> str:
+    """What a run of an objective with these fields is called in the log."""
+    make = PRESETS["paper"]
+    usual = make("ucla", objective)
+    changed = make("ucla", objective, **{name: value for name, value in fields.items() if usual.uses(name)})
+    return ", ".join(filter(None, (objective, in_words(SKELETONS.changes(changed, "paper")))))
+
+
+def compared(log: DataFrame) -> DataFrame:
+    """How far the printed column is from ours under every rule; `log` as for `readings`.
+
+    Returns:
+        A row for each rule, as printed and with the two cells exchanged: rule, exchanged (0 or 1), objectives (how many
+        have a run), runs, absent (which have none); rmse (points) and spearman of means over seeds, each followed by
+        its 95 % interval where seeds are drawn again, as `_low` and `_high`; deviation s (points, between seeds, pooled
+        over objectives); apart, how many objectives are further from the print than 2 s sqrt(1 + 1/n), n seeds being
+        one mean and the print one run; apart_own, the same with s of an objective's own seeds, of those with several;
+        highest, how many of those printed at 82 and more are no further, by the same; and highest_gap, the mean of ours
+        minus theirs.
+    """
+    columns = {0: printed_column(), 1: exchange(printed_column(), LOW, HIGH)}
+    return DataFrame([{"rule": rule, "exchanged": exchanged} | _distance(values, column)
+                      for rule, values in readings(log).items() for exchanged, column in columns.items()])
+
+
+def printed_column() -> Series:
+    return glm.printed_by_objective()["UCLA"]
+
+
+def exchange(values: Series, first: str, second: str) -> Series:
+    """Values by objective, two of them exchanged."""
+    return values.rename({first: second, second: first})[values.index]
+
+
+def _distance(values: DataFrame, column: Series) -> dict[str, object]:
+    """A row of `compared`, of percent by objective and seed, and a printed column."""
+    column, runs, means = column[values.index], values.count(axis=1), values.mean(axis=1)
+    absent = ", ".join(name for name in glm.OBJECTIVES if name not in values.index)
+    row: dict[str, object] = {"objectives": len(values), "runs": int(runs.sum()), "absent": absent}
+    drawn = _drawn_again(values)
+    for name, measure in (("rmse", _rmse), ("spearman", _spearman)):
+        low, high = np.quantile(measure(drawn, column), (0.025, 0.975))
+        row |= {name: measure(means.to_numpy()[None], column).item(), f"{name}_low": low, f"{name}_high": high}
+    runs_of = values.stack().dropna()
+    pooled = verdicts.pooled(runs_of, runs_of.index.get_level_values("entry").to_series())
+    gaps, reach = means - column, 2 * (1 + 1 / runs) ** 0.5
+    distances, own, top = gaps.abs() / reach, values.std(axis=1), column >= TOP
+    return row | {"deviation": pooled.value, "apart": int((distances > pooled.value).sum()),
+                  "apart_own": int((distances > own).sum()), "highest": int((distances <= own)[top].sum()),
+                  "highest_gap": gaps[top].mean()}
+
+
+def _drawn_again(values: DataFrame) -> np.ndarray:
+    """Means of as many seeds of each objective, drawn with replacement: (draws, objectives)."""
+    generator, rows = np.random.default_rng(SEED), [row[~np.isnan(row)] for row in values.to_numpy()]
+    return np.stack([generator.choice(row, (DRAWS, len(row))).mean(1) for row in rows], axis=1)
+
+
+def _rmse(rows: np.ndarray, column: Series) -> np.ndarray:
+    return np.sqrt(((rows - column.to_numpy()) ** 2).mean(1))
+
+
+def _spearman(rows: np.ndarray, column: Series) -> np.ndarray:
+    """Of every row (draws, objectives) with a column; NaN where there is one objective."""
+    ranks = [rankdata(part, axis=1) for part in (rows, column.to_numpy()[None])]
+    first, second = (part - part.mean(1, keepdims=True) for part in ranks)
+    with np.errstate(invalid="ignore"):
+        return (first * second).sum(1) / np.sqrt((first**2).sum(1) * (second**2).sum(1))
+
+
+def best(table: DataFrame) -> str:
+    """In words, which row of `compared` has most of the printed order, and which meets most of the highest numbers.
+
+    Rows with most objectives compete; "" where none has two of them.
+    """
+    fullest = table[table["objectives"] == table["objectives"].max()] if len(table) else table
+    if fullest.empty or fullest["spearman"].isna().any():
+        return ""
+    row = fullest.sort_values(["spearman", "rmse"], ascending=[False, True], kind="stable").iloc[0]
+    top = fullest.loc[fullest["highest"].idxmax()]
+    swap = f", {LOW} and {HIGH} exchanged" if row["exchanged"] else ""
+    sentences = [
+        f"of {len(fullest)} readings of the column ({len(fullest) // 2} rules, as printed and exchanged) that of "
+        f"{row['rule']}{swap} has most of its order: Spearman {row['spearman']:.2f}, over seeds "
+        f"{row['spearman_low']:.2f} to {row['spearman_high']:.2f}, "
+        f"{'at least' if row['spearman'] >= ENOUGH else 'below'} {ENOUGH}",
+        f"root mean square {row['rmse']:.1f} points, {row['apart']} of {row['objectives']} objectives apart",
+        f"{top['highest']} of the highest are met at most, by {top['rule']}" if top["highest"] else "",
+        f"not run: {row['absent']}" if row["absent"] else "",
+    ]
+    return "; ".join(filter(None, sentences))
+
+
+def exchanged(log: DataFrame) -> str:
+    """Whether the two printed cells are exchanged, by the rule fixed before the runs, in words; "" without runs.
+
+    Refuted if AE+CD reaches 75; supported if from epoch 20 on no probe gives that, or AE+AD+CD at most 65, and at one
+    common epoch CD, AE+CD and AE+AD+CD are within two deviations of their own seeds of the exchanged numbers.
+    """
+    probes, names = _probes(log), ["CD", LOW, HIGH]
+    if not set(names) <= set(probes.index.get_level_values("entry")):
+        return ""
+    late = _usual(probes["linear"].unstack("epoch")).loc[:, FIRST:]
+    seeds = late.groupby("entry")
+    numbers = exchange(printed_column(), LOW, HIGH)
+    errors = seeds.std().mul((1 + 1 / seeds.size()) ** 0.5, axis=0)
+    away = (seeds.mean().sub(numbers.reindex(errors.index), axis=0).abs() / errors).loc[names].max()  # by epoch
+    highest, lowest = late.loc[LOW].max(axis=None), late.loc[HIGH].min(axis=None)
+    verdict = "refuted" if highest >= REACHED else "undecided"
+    if highest < REACHED and lowest > FALLEN and away.min() <= 2:
+        verdict = "supported"
+    nearest = f"epoch {away.idxmin()}, {away.min():.1f} deviations away" if away.notna().any() else "an unknown epoch"
+    return (f"by the rule fixed before the runs an exchange is {verdict}: from epoch {FIRST} on {LOW} has at most "
+            f"{highest:.1f} and {HIGH} at least {lowest:.1f} with any seed; CD, {LOW} and {HIGH} are nearest to the "
+            f"exchanged numbers at {nearest}")
+
+
+def write(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
+    """Write `printed_column_ucla.csv` beside the log in a folder, if there is one; returns the files written."""
+    source, path = folder / "along_training_ucla.csv", folder / "printed_column_ucla.csv"
+    table = compared(read(source, LOGS["along_training"])) if source.exists() else DataFrame()
+    if table.empty:
+        return []
+    write_atomically(path, lambda temporary: table.round(4).to_csv(temporary, index=False))
+    return [path]

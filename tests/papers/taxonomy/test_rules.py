@@ -1,0 +1,102 @@
+"""The rules of the NW-UCLA column, on made-up curves."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from repro.papers.taxonomy import rules
+from repro.report.logs import NAMED
+from repro.report.printed import printed
+
+TABLE = printed("taxonomy")
+TERMS = ["AE", "CE", "AD", "CD"]
+PRINTED = {"+".join(term for term in TERMS if row[term]): row["UCLA"] for _, row in TABLE.iterrows()}
+EPOCHS = (10, 20, 30)
+
+
+def log_of(curves, **origin):
+    """A log of curves by entry and seed: (linear, linear_best, knn1) at each of the epochs."""
+    origin = {"key": "k", "dataset": "ucla", "preset": "paper", "version": 3} | origin
+    assert {*origin} | {"seed"} >= {*NAMED}
+    return pd.DataFrame([
+        {"epoch": epoch, "measure": measure, "value": value, "objectives": entry.split(",")[0], "entry": entry,
+         "seed": seed, **origin}
+        for (entry, seed), curve in curves.items() for epoch, values in zip(EPOCHS, curve, strict=True)
+        for measure, value in zip(("linear", "linear_best", "knn1"), values, strict=True)
+    ])
+
+
+def flat(values):
+    """Curves that stay where they are, for three seeds one point apart."""
+    return {(name, seed): [(value + seed - 1, value + 5, 70.0)] * 3
+            for name, value in values.items() for seed in (0, 1, 2)}
+
+
+def test_each_rule_reads_its_number_off_a_curve():
+    curve = [(60.0, 61.0, 50.0), (80.0, 82.0, 55.0), (70.0, 74.0, 55.0)]
+    curves = {("AE", 0): curve, ("CE", 0): [(50.0, 51.0, 1.0)] * 3,
+              ("AE, ae_weight=10.0", 0): [(1.0, 2.0, 3.0), (4.0, 5.0, 6.0), (33.0, 34.0, 35.0)],
+              ("AE, layers=3", 0): [(99.0, 99.0, 99.0)] * 3}
+    found = rules.readings(log_of(curves))
+    by_rule = {rule: values.loc["AE", 0] for rule, values in found.items() if "AE" in values.index}
+    assert by_rule == {"epoch 10": 60.0, "epoch 20": 80.0, "epoch 30": 70.0, rules.BEST_EPOCH: 80.0,
+                       rules.RELEASED: 82.0, "weights of November 2020": 33.0, "squared error": 70.0}
+    assert found["weights of November 2020"].loc["CE", 0] == 50.0  # which the weights do not change
+    assert all({*values.index} <= {"AE", "CE"} for values in found.values())
+
+
+def test_departures_are_called_as_logs_call_them():
+    weights = rules.DEPARTING["weights of November 2020"]
+    assert rules._entry("AE+CE+AD", weights) == "AE+CE+AD, ae_weight=10.0, ad_weight=25.0"
+    assert rules._entry("CE+CD", weights) == "CE+CD"
+    assert rules._entry("AD", rules.DEPARTING["squared error"]) == "AD, ad_loss=squared"
+
+
+def test_distances_of_a_column_from_the_print():
+    ours = {name: value + 4.0 * (name == "CE") - 8.0 * (name == "AD+CD") for name, value in PRINTED.items()}
+    table = rules.compared(log_of(flat(ours)))
+    row = table[(table["rule"] == "epoch 20") & (table["exchanged"] == 0)].iloc[0]
+    both = pd.DataFrame({"ours": ours, "printed": PRINTED})
+    assert row["objectives"] == 15 and row["runs"] == 45 and row["absent"] == ""
+    assert row["spearman"] == pytest.approx(both.corr(method="spearman").iloc[0, 1])
+    assert row["rmse"] == pytest.approx(np.sqrt((4**2 + 8**2) / 15))
+    assert row["deviation"] == pytest.approx(1.0) and row["apart"] == row["apart_own"] == 2
+    assert row["highest"] == 5 and row["highest_gap"] == pytest.approx((4 - 8) / 7)
+    assert row["spearman_low"] <= row["spearman"] <= row["spearman_high"]
+    swapped = table[(table["rule"] == "epoch 20") & (table["exchanged"] == 1)].iloc[0]
+    gap = PRINTED["AE+CD"] - PRINTED["AE+AD+CD"]
+    assert swapped["rmse"] == pytest.approx(np.sqrt((4**2 + 8**2 + 2 * gap**2) / 15))
+    assert "17" not in rules.best(table) and "as printed and exchanged" in rules.best(table)
+
+
+def test_rows_that_were_not_run_are_named_and_never_filled():
+    table = rules.compared(log_of(flat({"CE": 80.0, "AD": 70.0})))
+    assert set(table["objectives"]) == {1, 2}  # squared error of AD was not run
+    assert "AE+CE+AD" in table["absent"].iloc[0] and "CE," not in table["absent"].iloc[0].replace("+CE,", "")
+    assert "not run: " in rules.best(table)
+    assert rules.compared(log_of(flat({"CE": 80.0}), preset="quick")).empty
+    assert rules.best(rules.compared(log_of(flat({"CE": 80.0}), dataset="synthetic"))) == ""
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [
+    (60.37, 76.81, "supported"), (60.37, 90.0, "undecided"), (60.37, 64.0, "undecided"), (75.0, 76.81, "refuted"),
+])
+def test_the_exchange_has_one_verdict(low, high, verdict):
+    curves = flat({"CD": 77.73, "AE+CD": low, "AE+AD+CD": high})
+    assert f"an exchange is {verdict}" in rules.exchanged(log_of(curves))
+
+
+def test_an_exchange_is_judged_from_epoch_20_on_and_not_without_its_runs():
+    curves = flat({"CD": 77.73, "AE+CD": 60.37, "AE+AD+CD": 76.81})
+    early = {key: [(90.0, 90.0, 90.0), *curve[1:]] if key == ("AE+CD", 0) else curve for key, curve in curves.items()}
+    assert "supported" in rules.exchanged(log_of(early))
+    assert rules.exchanged(log_of(flat({"CD": 77.0, "AE+CD": 60.0}))) == ""
+
+
+def test_the_table_is_written_beside_the_log(tmp_path):
+    assert rules.write({}, tmp_path) == []
+    log_of(flat(PRINTED)).to_csv(tmp_path / "along_training_ucla.csv", index=False)
+    path, = rules.write({}, tmp_path)
+    first = path.read_bytes()
+    assert path.name == "printed_column_ucla.csv" and rules.write({}, tmp_path) == [path] and path.read_bytes() == first
+    assert len(pd.read_csv(path)) == 2 * (len(EPOCHS) + 4)
