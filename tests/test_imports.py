@@ -22,7 +22,7 @@ LAYERS = (  # each imports what stands before it, and of its own line only itsel
     ("table",),
     (*MODALITIES,),
     ("papers",),
-    ("cli", "doctor", "explore", "notebook", "__main__"),
+    ("cli", "doctor", "explore", "notebook", "weights", "__main__"),
 )
 TOGETHER = {*LAYERS[-1]}  # modules of one line
 STARTED = {"repro.__main__"}  # as a program

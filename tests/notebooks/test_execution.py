@@ -101,6 +101,14 @@ def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
     assert lists.count(["random, seed 3, smoke", "CE+AD, seed 3, smoke"]) == 2  # left and right
 
 
+def test_an_encoder_from_a_file_names_as_many_recordings_as_its_cell(tmp_path):
+    notebook = executed("weights", tmp_path, objectives="random", **SMOKE)
+    path, = runs(tmp_path)
+    assert f"{json.loads(path.read_text())['knn1']:.1f} % of camera 3 are named correctly" in printed(notebook)
+    assert path.with_name("encoder.safetensors").exists() and len(pictures(notebook)) == 1
+    assert [row[0] for row in rows(notebook)] == ["random"]
+
+
 def test_category_diversity_of_two_samplers(tmp_path):
     chosen = {"sampler": "gradient,random", "batch": "32", "iterations": "3"}
     notebook = executed("category_diversity", tmp_path, **chosen, **SMOKE)
