@@ -459,6 +459,17 @@ class Table:
         means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
         return table.join(means).join(_versions_of(rows, identity))
 
+    def outcome(self, cell: Cell, store: Store) -> str:
+        """What came of a finished cell, in words: our number, of several targets each, and the printed one if any."""
+        selected = self.select(self.study.tidy(rows_of([cell], store)))
+        if self.arrange(self.with_versions(selected)).empty:  # no row of the table is about it alone
+            return "finished"
+        rows = self.laid_out(selected)
+        names = rows["target"] if "target" in rows else [self.measures[0]] * len(rows)
+        printed = ["" if math.isnan(value) else f" (printed {value:.4g})" for value in rows["published"]]
+        numbers = zip(names, rows["ours"], printed, strict=True)
+        return ", ".join(dict.fromkeys(f"{name} {ours:.4g}{beside}" for name, ours, beside in numbers))
+
     def with_versions(self, cells: DataFrame) -> DataFrame:
         """Cells of `select`; the version of their training is a departure where a newer one has trained the same."""
         same = [cells["preset"], cells["dataset"], cells["named"], cells["changes"].map(str)]
@@ -534,7 +545,8 @@ def run_table(
     missing = any(store.run(cell).result is None for cell in cells)
     if missing and cells[0].recipe.precision == "auto" and devices.first():
         tqdm.write(f"matrix products in {devices.precision_of(cells[0].recipe, where)}", file=sys.stderr)
-    run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool)
+    say = functools.partial(table.outcome, store=store)
+    run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool, say=say)
     table.after(cells, device)
     finished = table.select(table.study.tidy(rows_of(cells, store)))
     parsed = {name: table.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
