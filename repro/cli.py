@@ -70,6 +70,7 @@ def run(
     engine: Annotated[str, Option(help="auto | inline (this process) | local (processes) | dask (a cluster)")] = "auto",
     workers: Annotated[str, Option(help="auto, the number of processes, or the address of dask's scheduler")] = "auto",
     variant: Variant = "none",
+    tensorboard: Annotated[bool, Option("--tensorboard", help="also write REPRO_RUNS/tensorboard")] = False,
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
     asked_for_help: Annotated[bool, Option("--help", help="Show this message; with TABLE its fields too.")] = False,
 ) -> None:
@@ -103,7 +104,7 @@ def run(
         if plan:
             print(plan_table(table, dataset, engine=engine, workers=workers, **choices))
             return
-        rows = run_table(table, dataset, engine=engine, workers=workers, **choices)
+        rows = run_table(table, dataset, engine=engine, workers=workers, tensorboard=tensorboard, **choices)
         if devices.first():
             if "departures" in rows:
                 rows = rows.assign(departures=rows["departures"].map(in_words))

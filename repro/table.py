@@ -36,6 +36,7 @@ from repro.run.fit import fit
 from repro.run.learner import Learner
 from repro.run.plan import plan
 from repro.run.store import Cell, Run, Store
+from repro.run.tensorboard import followed
 
 Measures = dict[str, float | str]
 Fields = Mapping[str, Any]
@@ -508,6 +509,7 @@ def run_table(
     engine: str = "auto",
     workers: str | int = "auto",
     variant: str = "none",
+    tensorboard: bool = False,
     **fields: Any,
 ) -> DataFrame:
     """Train what is missing of a table, and put our numbers beside the printed ones.
@@ -523,6 +525,7 @@ def run_table(
             Workers import the script that starts them, which calls this below `if __name__ == "__main__":` therefore.
         workers: number of worker processes, or the address of dask's scheduler; "auto" as `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
+        tensorboard: copy the logs of its cells, as they grow, to files for TensorBoard in `tensorboard` of REPRO_RUNS.
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
@@ -546,7 +549,10 @@ def run_table(
     if missing and cells[0].recipe.precision == "auto" and devices.first():
         tqdm.write(f"matrix products in {devices.precision_of(cells[0].recipe, where)}", file=sys.stderr)
     say = functools.partial(table.outcome, store=store)
-    run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool, say=say)
+    with contextlib.ExitStack() as copying:
+        if tensorboard and devices.first():
+            copying.enter_context(followed([*map(store.run, cells)], store.root / "tensorboard"))
+        run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool, say=say)
     table.after(cells, device)
     finished = table.select(table.study.tidy(rows_of(cells, store)))
     parsed = {name: table.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
