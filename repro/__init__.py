@@ -1,13 +1,15 @@
 """A reproducible companion to four papers on self-supervised learning.
 
-`run_table` trains what is missing of a table and returns it, `draw` draws it, `finished` is every cell there is, and
-`TABLES` are the tables by name. They are imported when they are asked for, as what they need takes seconds.
+`run_table` trains what is missing of a table and returns it, `draw` draws it, `finished` is every cell there is, `load`
+reads a trained encoder from a file, and `TABLES` are the tables by name. They are imported when they are asked for, as
+what they need takes seconds.
 """
 
 import importlib
 from typing import Any
 
-PUBLIC = {"run_table": "repro.table", "finished": "repro.table", "draw": "repro.table"}
+PUBLIC = {"run_table": "repro.table", "finished": "repro.table", "draw": "repro.table",
+          "load": "repro.weights"}
 
 
 def __getattr__(name: str) -> Any:

@@ -70,6 +70,7 @@ def run(
     engine: Annotated[str, Option(help="auto | inline (this process) | local (processes) | dask (a cluster)")] = "auto",
     workers: Annotated[str, Option(help="auto, the number of processes, or the address of dask's scheduler")] = "auto",
     variant: Variant = "none",
+    tensorboard: Annotated[bool, Option("--tensorboard", help="also write REPRO_RUNS/tensorboard")] = False,
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
     asked_for_help: Annotated[bool, Option("--help", help="Show this message; with TABLE its fields too.")] = False,
 ) -> None:
@@ -103,7 +104,7 @@ def run(
         if plan:
             print(plan_table(table, dataset, engine=engine, workers=workers, **choices))
             return
-        rows = run_table(table, dataset, engine=engine, workers=workers, **choices)
+        rows = run_table(table, dataset, engine=engine, workers=workers, tensorboard=tensorboard, **choices)
         if devices.first():
             if "departures" in rows:
                 rows = rows.assign(departures=rows["departures"].map(in_words))
@@ -255,24 +256,18 @@ def results_export() -> None:
 
 @results_app.command("weights")
 def results_weights(
-    key: Annotated[str, Argument(help="of a finished cell of an image table, see `repro results list`")],
+    key: Annotated[str, Argument(help="of a finished cell of images or skeletons, see `repro results list`")],
     output: Annotated[Path | None, Option(help="the file to write; KEY.safetensors by default")] = None,
 ) -> None:
-    """Write the trained encoder of a cell on images as safetensors, its recipe in the metadata, for use elsewhere.
+    """Write the trained encoder of a cell as safetensors, its recipe and its input in the metadata, for use elsewhere.
 
-    `repro.image.model.load(FILE)` reads it back, `load_view(FILE)` what makes its input from images.
+    `repro.load(FILE)` reads it back: encoder(images or recordings) are features.
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
-    from repro.image.augment import centred_view
-    from repro.image.model import save
-    from repro.image.study import trained_model
+    from repro.weights import export
 
-    path = output or Path(f"{key}.safetensors")
-    recipes = {table.study.name: table.study.recipe for table in papers.tables().values()}
-    model, made_by = trained_model(key, Store(manifest.runs_root()), recipes)
-    save(path, model, made_by.to_dict(), centred_view(made_by))
-    print(path)
+    print(export(key, output or Path(f"{key}.safetensors")))
 
 
 @app.command()

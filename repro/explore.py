@@ -8,30 +8,50 @@ import base64
 import functools
 import html
 import io
+from pathlib import Path
+from typing import Any
 
 import ipywidgets as widgets
+import numpy as np
 import torch
 import traitlets
+from ipyevents import Event
 from matplotlib.figure import Figure
+from pandas import DataFrame
 
+from repro import papers
+from repro.data import manifest
 from repro.papers.cmacc import selection_steps
 from repro.papers.sce import target_distributions
 from repro.papers.taxonomy import explored_runs
 from repro.papers.taxonomy.explored_runs import ExploredRun
+from repro.recipe import in_words
+from repro.report.logs import lines_of
 from repro.report.style import BLUE, VERMILLION
-from repro.report.views import Animation, Embedding, Panel, embedding_planes, neighbours, principal_plane, seen_from
+from repro.report.views import (
+    Animation,
+    Embedding,
+    Panel,
+    embedding_planes,
+    neighbours,
+    places,
+    principal_plane,
+    seen_from,
+    training_curves,
+)
 from repro.run import device as devices
-from repro.run.store import Store
+from repro.run.store import Store, parse_json, read_description
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.study import data_of
 
 RESOLUTION = 150              # dots per inch of pictures, for a screen
 INTERVAL = 90                 # milliseconds between frames while playing
 KEYS = 40                     # sequences that stand for the dictionary
+REACH = 30                    # pixels of a picture from a point, within which a click means it
 
 
 class Explorer:
-    """The views of `notebooks/explore.ipynb`, each made when it is first asked for; all but `selection` share a choice.
+    """The views of `notebooks/explore.ipynb`, made when they are first asked for; the first three share a choice.
 
     Settings, errors as for `explored_runs.cells`. What is missing of these cells is trained.
     """
@@ -45,6 +65,7 @@ class Explorer:
     skeletons = functools.cached_property(lambda self: SkeletonView(self.choice))
     embeddings = functools.cached_property(lambda self: EmbeddingView(self.choice))
     targets = functools.cached_property(lambda self: TargetView(self.choice))
+    training = functools.cached_property(lambda self: TrainingView(self.choice.available))
     selection = functools.cached_property(lambda self: SelectionView())
 
 
@@ -91,6 +112,12 @@ class Choice(traitlets.HasTraits):
         """The number of the sequence in the data."""
         return self.current[2]
 
+    def choose(self, index: int) -> None:
+        """Choose the sequence of that number in the data; views are told once."""
+        with self.hold_trait_notifications():
+            self.action.value = int(self.data.labels[index])
+            self.sequence.value = self._members().index(index)
+
     def _members(self) -> list[int]:
         return (self.data.labels == self.action.value).nonzero().flatten().tolist()
 
@@ -127,7 +154,7 @@ class View(widgets.VBox):
         self, name: str, rows: list[list[widgets.Widget]], watched: list[widgets.Widget], choice: Choice | None = None
     ) -> None:
         self.choice = choice
-        self.picture = widgets.Image(layout=widgets.Layout(max_width="100%", align_self="flex-start"))
+        self.picture = _image()
         self.picture.add_class(f"{name}-view")
         shared = [[choice.left, choice.right], [choice.action, choice.sequence], [choice.about]] if choice else []
         super().__init__([*map(widgets.HBox, [*shared, *rows]), self.picture])
@@ -192,14 +219,35 @@ class SkeletonView(View):
 
 
 class EmbeddingView(View):
-    """The readouts of both runs in the plane of their largest variance, and the neighbours of the chosen sequence."""
+    """The readouts of both runs in the plane of their largest variance, and the neighbours of the chosen sequence.
+
+    A click on a point chooses its sequence. Below the planes, the chosen one moves.
+    """
 
     def __init__(self, choice: Choice) -> None:
         self.colour = widgets.Dropdown(options=("action", "camera"), description="colour by")
         self.count = _slider("neighbours", 5, 1, 20, 1)
         self.plane = functools.lru_cache(maxsize=4)(lambda key: principal_plane(choice.load(key).readouts))
         controls = [self.colour, self.count]
+        self.film = _image()
+        self.moving = functools.lru_cache(maxsize=1)(self._moving)
         super().__init__("embedding", [controls], controls, choice)
+        self.children = (*self.children, self.film)
+        self.clicks = Event(source=self.picture, watched_events=["click"])
+        self.clicks.on_dom_event(self._pick)
+
+    def _pick(self, event: dict[str, Any]) -> None:
+        """Choose the sequence whose point is nearest to a click on the picture."""
+        away = np.linalg.norm(self.places - [event["dataX"], event["dataY"]], axis=2).min(0)
+        if away.min() < REACH:
+            self.choice.choose(int(away.argmin()))
+
+    def _moving(self, index: int) -> bytes:
+        """The film of a sequence as the left run's encoder takes it."""
+        data, (up, units) = self.choice.data, explored_runs.reference(self.choice.runs[0].recipe)
+        joints = seen_from(explored_runs.sequence_of(data, index).numpy(), 0, up=up)
+        panel = Panel(f"chosen: {data.actions[data.labels[index]]}", joints)
+        return Animation([panel], data.bones, units).film(INTERVAL)
 
     def draw(self, change: object = None) -> None:
         data, index, keys = self.choice.data, self.choice.index, self.choice.current[:2]
@@ -211,7 +259,10 @@ class EmbeddingView(View):
         groups, names = data.labels, data.actions
         if self.colour.value == "camera":
             groups, names = data.views - 1, [f"camera {number}" for number in range(1, int(data.views.max()) + 1)]
-        self.show(embedding_planes(embeddings, groups, names, index, self.colour.value))
+        figure = embedding_planes(embeddings, groups, names, index, self.colour.value)
+        self.show(figure)
+        self.places = places(figure, embeddings, RESOLUTION)
+        self.film.value = self.moving(index)
 
 
 class TargetView(View):
@@ -238,6 +289,25 @@ class TargetView(View):
         self.show(target_distributions.target_distributions(table, values, weight))
 
 
+class TrainingView(View):
+    """What was logged along the training of any two cells of REPRO_RUNS, of whichever table, beside one another."""
+
+    def __init__(self, first: dict[str, tuple[dict, Store]]) -> None:
+        explored = [store.folder(key) for key, (_, store) in first.items()]
+        everywhere = sorted(path.parent for path in manifest.runs_root().glob("*/*/recipe.json"))
+        options = _logged([*explored, *everywhere]) or {"no cell has a log": None}
+        begun = [*options.values()] * 2
+        self.left = widgets.Dropdown(options=options, value=begun[0], description="left cell")
+        self.right = widgets.Dropdown(options=options, value=begun[1], description="right cell")
+        super().__init__("training", [[self.left, self.right]], [self.left, self.right])
+
+    def draw(self, change: object = None) -> None:
+        self.show(training_curves([
+            (side.label, *(_log(side.value, name) for name in ("progress.jsonl", "probes.jsonl")))
+            for side in (self.left, self.right)
+        ]))
+
+
 class SelectionView(View):
     """Negatives selected one by one from a pool in the plane, at random and actively."""
 
@@ -255,6 +325,34 @@ class SelectionView(View):
             order = selection_steps.order(strategy, self.pool, self.seed.value)
             steps[strategy] = selection_steps.step(strategy, self.pool, order[: self.drawn.value])
         self.show(selection_steps.selection_steps(self.pool, steps))
+
+
+def _logged(folders: list[Path]) -> dict[str, Path]:
+    """Those of the folders of cells that have a log of their training, by what they are called."""
+    named_by = {table.study.name: table.study.recipe.named_by for table in papers.tables().values()}
+    logged = {}
+    for folder in folders:
+        if (folder / "progress.jsonl").exists():
+            cell = read_description(folder / "recipe.json")
+            called = cell["recipe"].get(named_by.get(cell["study"])), in_words(cell["changes"] or {})
+            about = *called, f"seed {cell['seed']}", cell["preset"], f"{cell['dataset']} ({cell['key'][:4]})"
+            logged[", ".join(filter(None, about))] = folder
+    return logged
+
+
+def _log(folder: Path | None, name: str) -> DataFrame:
+    """The numbers of a log of a cell by step; none where it has no such log."""
+    path = folder / name if folder else None
+    if path is None or not path.exists():
+        return DataFrame()
+    with path.open() as lines:
+        columns = [column for column in parse_json(next(lines)) if column not in ("of", "seconds")]
+    return lines_of(path, columns)
+
+
+def _image() -> widgets.Image:
+    """A picture in its own size, unless that is wider than the page."""
+    return widgets.Image(layout=widgets.Layout(max_width="100%", align_self="flex-start"))
 
 
 def _slider(

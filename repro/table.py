@@ -36,6 +36,7 @@ from repro.run.fit import fit
 from repro.run.learner import Learner
 from repro.run.plan import plan
 from repro.run.store import Cell, Run, Store
+from repro.run.tensorboard import followed
 
 Measures = dict[str, float | str]
 Fields = Mapping[str, Any]
@@ -471,6 +472,17 @@ class Table:
                 return in_words(bundle)
         return ""
 
+    def outcome(self, cell: Cell, store: Store) -> str:
+        """What came of a finished cell, in words: our number, of several targets each, and the printed one if any."""
+        selected = self.select(self.study.tidy(rows_of([cell], store)))
+        if self.arrange(self.with_versions(selected)).empty:  # no row of the table is about it alone
+            return "finished"
+        rows = self.laid_out(selected)
+        names = rows["target"] if "target" in rows else [self.measures[0]] * len(rows)
+        printed = ["" if math.isnan(value) else f" (printed {value:.4g})" for value in rows["published"]]
+        numbers = zip(names, rows["ours"], printed, strict=True)
+        return ", ".join(dict.fromkeys(f"{name} {ours:.4g}{beside}" for name, ours, beside in numbers))
+
     def with_versions(self, cells: DataFrame) -> DataFrame:
         """Cells of `select`; the version of their training is a departure where a newer one has trained the same."""
         same = [cells["preset"], cells["dataset"], cells["named"], cells["changes"].map(str)]
@@ -509,6 +521,7 @@ def run_table(
     engine: str = "auto",
     workers: str | int = "auto",
     variant: str = "none",
+    tensorboard: bool = False,
     **fields: Any,
 ) -> DataFrame:
     """Train what is missing of a table, and put our numbers beside the printed ones.
@@ -524,6 +537,7 @@ def run_table(
             Workers import the script that starts them, which calls this below `if __name__ == "__main__":` therefore.
         workers: number of worker processes, or the address of dask's scheduler; "auto" as `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
+        tensorboard: copy the logs of its cells, as they grow, to files for TensorBoard in `tensorboard` of REPRO_RUNS.
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
@@ -546,7 +560,11 @@ def run_table(
     missing = any(store.run(cell).result is None for cell in cells)
     if missing and cells[0].recipe.precision == "auto" and devices.first():
         tqdm.write(f"matrix products in {devices.precision_of(cells[0].recipe, where)}", file=sys.stderr)
-    run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool)
+    say = functools.partial(table.outcome, store=store)
+    with contextlib.ExitStack() as copying:
+        if tensorboard and devices.first():
+            copying.enter_context(followed([*map(store.run, cells)], store.root / "tensorboard"))
+        run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool, say=say)
     table.after(cells, device)
     finished = table.select(table.study.tidy(rows_of(cells, store)))
     parsed = {name: table.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}

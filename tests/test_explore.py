@@ -136,6 +136,36 @@ def test_the_embedding_marks_the_neighbours_of_the_chosen_sequence(explorer, mon
     assert calls[-1][0][1].equal(choice.data.labels) and calls[-1][0][2] == choice.data.actions
 
 
+def test_a_click_on_a_point_chooses_its_sequence_which_moves_below(explorer):
+    view, choice = explorer.embeddings, explorer.choice
+    chosen = []
+    choice.observe(lambda change: chosen.append(change.new[2]), "current")
+    for number in (700, 3, 1100):
+        x, y = view.places[number % 2, number].round().astype(int).tolist()
+        same = np.abs(view.places[number % 2] - [x, y]).max(1) < 1                      # drawn over one another
+        view.clicks._dom_handlers({"type": "click", "dataX": x, "dataY": y})
+        assert same[choice.index] and choice.data.labels[choice.index] == choice.action.value
+        film = Image.open(io.BytesIO(view.film.value))
+        assert film.n_frames == int(choice.data.lengths[choice.index])
+    assert len(chosen) == 3                                                             # drawn once a click
+    before = choice.index
+    view.clicks._dom_handlers({"type": "click", "dataX": 500, "dataY": 600})            # on the legend
+    assert choice.index == before
+    assert view.clicks.source is view.picture and view.clicks.watched_events == ["click"]
+
+
+def test_curves_along_training_of_any_cell(settings, explorer, monkeypatch):
+    calls = given(monkeypatch, "training_curves")
+    view = explorer.training
+    assert [name.split(", synthetic")[0] for name in view.left.options] == ["CE+AD, seed 0, smoke", "AD, seed 0, smoke"]
+    (((left, terms, measures), (right, *_)),), _ = calls[-1]
+    assert left.startswith("CE+AD") and right.startswith("AD")
+    result = explorer.choice.runs[0].result
+    assert measures["step"].tolist() == [1, 2] and measures["knn1"].iloc[-1] == result["knn1"]
+    assert list(terms.columns) == ["step", "CE", "AD", "loss"] and terms["step"].iloc[-1] == 2
+    assert changed(view, lambda: setattr(view.right, "value", view.left.value))
+
+
 def test_the_target_is_that_of_two_views_of_the_sequence(explorer, monkeypatch):
     tables = []
     draw = explore.target_distributions.target_distributions
@@ -205,7 +235,7 @@ def test_selection_step_by_step(explorer, monkeypatch):
         assert each.chosen.equal(expected) and len(each.chosen) == view.drawn.max
 
 
-@pytest.mark.parametrize("name", ["skeletons", "embeddings", "targets", "selection"])
+@pytest.mark.parametrize("name", ["skeletons", "embeddings", "targets", "training", "selection"])
 def test_a_view_is_a_widget_and_a_picture_for_those_who_see_no_widgets(explorer, name):
     view = getattr(explorer, name)
     bundle = view._repr_mimebundle_()

@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "repro"
 NOTEBOOKS = PACKAGE.parent / "notebooks"
 EXTRAS = ("av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "nbconvert", "papermill", "pooch")
-EXTRAS += ("packaging", "requests", "safetensors", "seaborn", "statsmodels", "dask", "distributed")
+EXTRAS += ("ipyevents", "packaging", "requests", "safetensors", "seaborn", "statsmodels", "dask", "distributed")
 
 MODALITIES = ("skeleton", "image", "audiovisual")
 LAYERS = (  # each imports what stands before it, and of its own line only itself
@@ -22,7 +22,7 @@ LAYERS = (  # each imports what stands before it, and of its own line only itsel
     ("table",),
     (*MODALITIES,),
     ("papers",),
-    ("cli", "doctor", "explore", "notebook", "__main__"),
+    ("cli", "doctor", "explore", "notebook", "weights", "__main__"),
 )
 TOGETHER = {*LAYERS[-1]}  # modules of one line
 STARTED = {"repro.__main__"}  # as a program

@@ -512,6 +512,30 @@ def test_a_table_trains_what_is_missing_and_shows_it():
     assert set(found["preset"]) == {"paper"} and set(found["dataset"]) == {"ucla"}
 
 
+def test_what_came_of_each_cell_stands_in_a_log_beside_the_printed_number(declared):
+    run_table("made_up", "ucla", seeds="3", **OPTIONS)
+    run_table("made_up", "ucla", seeds="3", **OPTIONS)  # has nothing to tell
+    lines = [line.split(" ", 1)[1] for line in (declared / "finished.log").read_text().splitlines()]
+    assert [line.partition(", about")[0] for line in lines] == [
+        "plain, seed 3: linear 3.2 (printed 60)", "plain, depth=3, seed 3: linear 3.6",
+        "heavy, seed 3: linear 3.2 (printed 70)", "heavy, depth=3, seed 3: linear 3.6 (printed 75)",
+    ]
+    assert ["left" in line for line in lines] == [True] * 3 + [False]
+
+
+def test_of_several_targets_each_is_told_and_of_none_that_it_is_finished(declared):
+    def by_target(cells):
+        value = cells["linear"] / 2
+        parts = [cells.assign(target=name, value=value + add) for add, name in enumerate(("video", "audio"))]
+        return pd.concat(parts)[pd.concat(parts)["method"] == "heavy"]
+
+    run_table("made_up", "ucla", seeds="0", **OPTIONS)
+    targets = table({"method": ("plain", "heavy")}, columns=("method", "target"), arrange=by_target,
+                    printed=lambda row: 20.0 if row.target == "video" else math.nan)
+    told = [targets.outcome(cell, Store(declared)) for cell in SWEEP.cells("ucla", depth="1")]
+    assert told == ["finished", "video 0.1 (printed 20), audio 1.1"]
+
+
 def test_a_second_call_trains_nothing_and_other_tables_share_its_cells(declared, monkeypatch):
     first = run_table("made_up", "ucla", **OPTIONS)
     before = {path: path.stat().st_mtime_ns for path in declared.rglob("*") if path.is_file()}
@@ -520,7 +544,7 @@ def test_a_second_call_trains_nothing_and_other_tables_share_its_cells(declared,
     shared = run_table("methods", "ucla", **OPTIONS)
     assert shared["ours"].tolist() == first["ours"].tolist()[::2]
     assert {path: path.stat().st_mtime_ns for path in declared.rglob("*") if path.is_file()} == before
-    assert {path.parent.parent.name for path in before} == {"cells"}
+    assert {path.parent.parent.name for path in before if path.name != "finished.log"} == {"cells"}
     assert "nothing is left to train" in plan_table("made_up", "ucla", **OPTIONS)
 
 

@@ -1,21 +1,19 @@
 """ResNet trunks and projection heads for images, and their weights in files for use elsewhere."""
 
 import functools
-import json
 import math
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, normalize
 
 from repro.contrast.momentum import GhostBatchNorm2d, WholeBatchNorm1d, dealt, groups_here
-from repro.data.disk import write_atomically
 from repro.image import HEADS, TRUNKS
 from repro.image.augment import CentredView
 from repro.image.operations import Normalisation
 from repro.recipe import choose
+from repro.run import weights
 
 
 class TrimmedConv2d(nn.Conv2d):
@@ -134,44 +132,21 @@ class ImageModel(nn.Module):
 
 
 def save(path: Path, model: ImageModel, recipe: dict[str, Any], view: CentredView) -> None:
-    """Write the model's weights as safetensors, atomically.
+    """Write the model's weights, see `repro.run.weights.save`, which raises.
 
-    The metadata holds three JSON texts: "architecture", the arguments that make the same model; "recipe"; and "view",
-    how images become what the model takes: resize and size (pixels of the shorter side, and of the central crop),
-    square (whether the longer side is resized to as many), mean and std (of red, green and blue in [0, 1]).
-
-    Raises:
-        TypeError: if the recipe cannot be written as JSON.
-        OSError: if the disk is full or the folder cannot be written.
+    The view is resize and size (pixels of the shorter side, and of the central crop), square (whether the longer side
+    is resized to as many), mean and std (of red, green and blue in [0, 1]).
     """
-    from safetensors import torch as safetensors
-
     seen = {"resize": view.resize, "size": view.size, "square": view.square} | view.normalisation._asdict()
-    metadata = {"architecture": model.architecture, "recipe": recipe, "view": seen}
-    weights = {name: weight.contiguous() for name, weight in model.state_dict().items()}
-    texts = {name: json.dumps(value) for name, value in metadata.items()}
-    write_atomically(Path(path), lambda temporary: temporary.write_bytes(safetensors.save(weights, texts)))
+    weights.save(path, model, recipe, seen)
 
 
 def load(path: Path) -> ImageModel:
-    """The model of a file written by `save`, on the CPU in evaluation mode.
+    """The model of a file written by `save`, on the CPU in evaluation mode; raises as `repro.run.weights.load`.
 
     Its batch normalisation is plain: ghost groups belong to the recipe's training.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is not a whole model as `save` writes it, or not finite.
     """
-    architecture, weights = _read(path, "architecture")
-    try:
-        with torch.device("meta"):  # neither memory nor random numbers for weights that are replaced
-            model = ImageModel(**architecture)
-        model.load_state_dict(weights, assign=True)
-        if infinite := [name for name, weight in weights.items() if not weight.isfinite().all()]:
-            raise ValueError(f"{infinite[0]} is not finite")
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{path} does not hold the model it describes ({error}); export it again") from error
-    return model.eval()
+    return weights.load(path, ImageModel)
 
 
 def load_view(path: Path) -> CentredView:
@@ -180,7 +155,7 @@ def load_view(path: Path) -> CentredView:
     Raises:
         FileNotFoundError, ValueError: as `load`.
     """
-    seen, _ = _read(path, "view")
+    seen, _ = weights.read(path, "view")
     try:
         mean, std = (tuple(map(float, seen.pop(name))) for name in Normalisation._fields)
         if len(mean) != 3 or len(std) != 3 or not all(map(math.isfinite, mean + std)) or min(std) <= 0:
@@ -190,18 +165,3 @@ def load_view(path: Path) -> CentredView:
         return CentredView(normalisation=Normalisation(mean, std), **seen)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{path} describes a view that cannot be made ({error!r}); export it again") from error
-
-
-def _read(path: Path, name: str) -> tuple[Any, dict[str, Tensor]]:
-    """One of the JSON texts in the metadata of a file, and the weights."""
-    from safetensors import SafetensorError, safe_open
-
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{path} is not a file; write one with `repro results weights KEY`")
-    try:
-        with safe_open(path, framework="pt") as file:
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
-            return json.loads((file.metadata() or {})[name]), weights
-    except (SafetensorError, KeyError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no sound safetensors file with {name!r} in its metadata, as `repro results "
-                         f"weights KEY` writes it ({error!r}); export it again") from error

@@ -1,8 +1,8 @@
 """How the image papers' recipes are trained and measured."""
 
-import types
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,10 +15,10 @@ from repro.image.model import ImageModel
 from repro.image.operations import Normalisation
 from repro.image.pretrain import OPTIMISER, VERSION, Pretrainer, check_shared
 from repro.image.recipe import JCL, PRESETS, SCE, VARIANTS, ImageRecipe, paper
-from repro.recipe import Recipe, Rows
+from repro.recipe import Rows
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
 from repro.run.finished import checkpoint
-from repro.run.store import Cell, Store, read_description
+from repro.run.store import Cell, Store
 from repro.table import Study, optimiser
 
 EVALUATION = 1  # raise when `measure` measures more, or otherwise
@@ -94,30 +94,11 @@ def resumed(cell: Cell, device: torch.device) -> Pretrainer:
     return pretrainer
 
 
-def trained_model(
-    key: str, store: Store, recipes: Mapping[str, type[Recipe]] = types.MappingProxyType({})
-) -> tuple[ImageModel, ImageRecipe]:
-    """The model of a finished cell, on the CPU in evaluation mode, and its recipe.
-
-    Args:
-        key: of the cell.
-        store: where it is.
-        recipes: the classes of recipes of other studies by their names, where the cell may be of one of them.
-
-    Raises:
-        ValueError: if the key is that of no finished cell, or its study trains no model of images.
-        FileNotFoundError: if the cell's checkpoint is not there.
-    """
-    state = checkpoint(key, store)
-    stored = read_description(store.folder(key) / "recipe.json")
-    kind = {**recipes, IMAGES.name: ImageRecipe}.get(stored["study"], Recipe)
-    if not issubclass(kind, ImageRecipe):
-        raise ValueError(f"key={key!r} is a cell of {stored['study']}; weights are those of studies whose recipes are "
-                         "of images, see the second column of `repro results list`")
-    recipe = kind.from_dict(stored["recipe"])
+def trained_model(state: Mapping[str, Any], recipe: ImageRecipe) -> ImageModel:
+    """The model in a state of a pretrainer of the recipe (`run.finished.checkpoint`), on the CPU, evaluating."""
     model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
     model.load_state_dict(state["model"])
-    return model.eval(), recipe
+    return model.eval()
 
 
 def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""The explorer's pictures: skeletons that move side by side, and readouts in the plane in which they differ most."""
+"""The explorer's pictures: skeletons that move, readouts in the plane in which they differ most, and trainings."""
 
 import io
 import math
@@ -14,6 +14,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+from pandas import DataFrame
 from PIL import Image
 from torch import Tensor
 from torch.nn import functional
@@ -21,7 +22,7 @@ from torch.nn import functional
 from repro.report.style import COLUMN, INK, PALE, legend_below, styled
 
 RESOLUTION = 120              # dots per inch of a moving picture, for a screen
-WIDTH = 9                     # inches
+WIDTH = 9                     # inches of a moving picture, unless it has less than three panels
 MARKERS = "o^sDvPX"           # of the groups, ten by ten
 NAMED = 12                    # groups that a legend lists
 
@@ -77,7 +78,8 @@ class Animation:
         self._bones = np.asarray(bones)
         self._layers: list[tuple[LineCollection, np.ndarray]] = []  # lines, and the joints that give them their places
         with styled():
-            figure = Figure(figsize=(WIDTH, WIDTH / len(panels) + 0.7), dpi=RESOLUTION, layout="constrained")
+            width = min(WIDTH, 3 * len(panels))
+            figure = Figure(figsize=(width, width / len(panels) + 0.7), dpi=RESOLUTION, layout="constrained")
             self._canvas = FigureCanvasAgg(figure)
             first_half = _middle_and_half(panels[0].joints)[1]
             for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
@@ -97,13 +99,23 @@ class Animation:
 
     def picture(self, frame: int) -> bytes:
         """The PNG of a frame, 0 to frames - 1; beyond these the nearest of them."""
+        file = io.BytesIO()
+        self._image(frame).save(file, "PNG", compress_level=1)
+        return file.getvalue()
+
+    def film(self, interval: int) -> bytes:
+        """All frames as one PNG that moves, again and again, with so many milliseconds between them."""
+        first, *others = map(self._image, range(self.frames))
+        file = io.BytesIO()
+        first.save(file, "PNG", save_all=True, append_images=others, duration=interval, loop=0, compress_level=1)
+        return file.getvalue()
+
+    def _image(self, frame: int) -> Image.Image:
         self._canvas.restore_region(self._still)
         for lines, joints in self._layers:
             lines.set_segments(joints[min(max(frame, 0), self.frames - 1)][self._bones])
             lines.axes.draw_artist(lines)
-        file = io.BytesIO()
-        Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB").save(file, "PNG", compress_level=1)
-        return file.getvalue()
+        return Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
 
 
 def _middle_and_half(joints: np.ndarray) -> tuple[np.ndarray, float]:
@@ -199,4 +211,39 @@ def embedding_planes(
         keys.append(Line2D([], [], color=INK, marker="*", markersize=8, linestyle="none", label="chosen sequence"))
         keys.append(Line2D([], [], color=INK, marker="o", fillstyle="none", linestyle="none", label="neighbour"))
         legend_below(figure, keys, 4)
+    return figure
+
+
+def places(figure: Figure, embeddings: Sequence[Embedding], dots: int) -> np.ndarray:
+    """Where `embedding_planes` has drawn the points, (panels, n, 2): pixels from the upper left corner of a picture of
+    the figure with so many dots per inch, to the right and down; once it has been drawn.
+    """
+    drawn = [axes.transData.transform(embedding.plane.points)
+             for axes, embedding in zip(figure.axes, embeddings, strict=True)]
+    return np.stack(drawn) * dots / figure.dpi * [1, -1] + [0, dots * figure.get_figheight()]
+
+
+@styled()
+def training_curves(cells: Sequence[tuple[str, DataFrame, DataFrame]]) -> Figure:
+    """What was logged along the training of cells, a column for each; below its terms, what was measured, if any.
+
+    Args:
+        cells: of each its title, the terms of its loss and its measures by step; either may be empty.
+    """
+    rows = 1 + any(len(measures) for _, _, measures in cells)
+    figure = Figure(figsize=(2 * COLUMN, 2.3 * rows), layout="constrained")
+    for column, (title, *logs) in zip(figure.subplots(rows, len(cells), squeeze=False, sharey="row").T, cells,
+                                      strict=True):
+        column[0].set_title(textwrap.fill(title, 44))
+        column[-1].set_xlabel("step")
+        for axes, log in zip(column, logs, strict=False):
+            for number, name in enumerate(log.columns.drop("step", errors="ignore")):
+                axes.plot(log["step"], log[name], color=matplotlib.color_sequences["petroff10"][number % 10],
+                          label=name, marker="." if log is logs[1] else "", linestyle="--" if name == "loss" else "-")
+            if len(log):
+                axes.legend()
+            else:
+                axes.text(0.5, 0.5, "nothing was logged", ha="center", transform=axes.transAxes)
+    for axes, label in zip(figure.axes[:: len(cells)], ("terms of the loss", "measured (%)"), strict=False):
+        axes.set_ylabel(label)
     return figure

@@ -6,6 +6,7 @@ one, or a pool of workers that it hands them to, of this machine (`Local`) or of
 
 import contextlib
 import dataclasses
+import datetime
 import functools
 import importlib.util
 import sys
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 from tqdm.auto import tqdm
 
-from repro.data.disk import REMEDIES
+from repro.data.disk import REMEDIES, naming
 from repro.data.parallel import Workers
 from repro.recipe import choose, parse_number
 from repro.run.device import cores, first, from_first, gpu_names, gpu_places, grouped
@@ -28,6 +29,7 @@ from repro.run.store import Cell, Run, Store, trained
 ENGINES = ("auto", "inline", "local", "dask")
 ONE_CELL = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result
 Train = Callable[[Run, tqdm], dict[str, Any]]
+Say = Callable[[Cell], str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +138,9 @@ def scheduler_address(workers: str | int) -> str | None:
     return dask.config.get("scheduler-address", None) if workers == "auto" else None
 
 
-def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Local | Cluster | None = None) -> None:
+def run_cells(
+    cells: Sequence[Cell], train: Train, store: Store, *, pool: Local | Cluster | None = None, say: Say | None = None
+) -> None:
     """Bring every cell to its result; complete cells are read, half-done ones resumed, those of others waited for.
 
     Args:
@@ -146,6 +150,8 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Local 
         store: where runs live.
         pool: of processes that share the cells; without one, this process trains them itself, in a process group
             together with the others. A cell's result on a CPU does not depend on it.
+        say: what came of a finished cell, in words; with the time left, a line for each is printed and added to
+            `finished.log` of the store.
 
     Raises:
         NonFiniteLoss, ChildProcessError: as `complete`.
@@ -155,11 +161,13 @@ def run_cells(cells: Sequence[Cell], train: Train, store: Store, *, pool: Local 
         store.require_writable()
         what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
         tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
-    complete(cells, train, store, pool)
+    complete(cells, train, store, pool, say)
 
 
-def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cluster | None) -> None:
-    """Bring every cell to its result without a word; arguments as for `run_cells`.
+def complete(
+    cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cluster | None, say: Say | None = None
+) -> None:
+    """Bring every cell to its result, without a word but what `say` says; arguments as for `run_cells`.
 
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
@@ -172,7 +180,7 @@ def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cl
         return [cell for cell in cells if store.run(cell).result is None and cell.key not in failed]
 
     while missing := from_first(left):
-        failed |= _share(missing, train, store, pool) if pool else _train_here(missing, train, store)
+        failed |= _share(missing, train, store, pool, say) if pool else _train_here(missing, train, store, say)
         for cell in from_first(left)[:1]:  # held by another command
             from_first(store.run(cell).wait)
     if failed:
@@ -184,22 +192,25 @@ def complete(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cl
         )
 
 
-def _train_here(cells: Sequence[Cell], train: Train, store: Store) -> dict[str, Exception]:
+def _train_here(cells: Sequence[Cell], train: Train, store: Store, say: Say | None) -> dict[str, Exception]:
     """Train the cells that no other command holds in this process, or its group at once; what diverged, by key."""
     failed: dict[str, Exception] = {}
     runs = [store.run(cell) for cell in cells]
     bar = functools.partial(tqdm, disable=not first())
     with bar(total=len(runs), desc="cells", unit="cell") as done, bar(unit="step", leave=False) as steps:
-        _show(done, runs)
+        done.initial = _show(done, runs)
         for run in runs:
             steps.set_description(f"{run.cell}")
             if error := _settle(run, functools.partial(train, run, steps)):
                 failed[run.cell.key] = _named(run.cell, error)
             _show(done, runs)
+            _tell(done, run, store, say, len(failed))
     return failed
 
 
-def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cluster) -> dict[str, Exception]:
+def _share(
+    cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cluster, say: Say | None
+) -> dict[str, Exception]:
     """Have the pool train the cells that no other command holds; what failed, by key.
 
     A cell whose process is lost, or ends it with an error, is tried once more.
@@ -212,6 +223,7 @@ def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Clus
         def submitted(cell: Cell) -> Future[Exception | None]:
             return executor.submit(train_in_worker, cell, train, store)
 
+        bar.initial = _show(bar, runs)
         waiting = {submitted(cell): cell for cell in cells}
         while waiting:
             _show(bar, runs)
@@ -225,6 +237,9 @@ def _share(cells: Sequence[Cell], train: Train, store: Store, pool: Local | Clus
                     failed[cell.key] = ChildProcessError(f"{_named(cell, error)} (tried twice)")
                 elif error := future.result():
                     failed[cell.key] = _named(cell, error)
+                else:
+                    _show(bar, runs)
+                    _tell(bar, store.run(cell), store, say, len(failed))
         _show(bar, runs)
     return failed
 
@@ -265,10 +280,25 @@ def _settle(run: Run, train: Callable[[], dict[str, Any]]) -> NonFiniteLoss | No
     return None
 
 
-def _show(bar: tqdm, runs: Sequence[Run]) -> None:
+def _show(bar: tqdm, runs: Sequence[Run]) -> float:
     """Finished cells, and what is trained of the others, whoever does it."""
     bar.n = round(sum(trained(run.folder) for run in runs), 2)  # differences would leave a residue of rounding
     bar.refresh()
+    return bar.n
+
+
+def _tell(bar: tqdm, run: Run, store: Store, say: Say | None, failed: int) -> None:
+    """Print what came of a cell, if it is finished, and how long those left will take by what others took so far."""
+    if say is None or not first() or not (run.folder / "result.json").exists():
+        return
+    gained, left = bar.n - bar.initial, bar.total - bar.n - failed
+    line = f"{run.cell}: {say(run.cell)}"
+    if gained > 0 and left > 0:
+        line += f", about {tqdm.format_interval(bar.format_dict['elapsed'] * left / gained)} left"
+    tqdm.write(line, file=sys.stderr)
+    now, path = datetime.datetime.now().astimezone().isoformat(timespec="seconds"), store.root / "finished.log"
+    with naming(path), path.open("a") as log:
+        log.write(f"{now} {line}\n")
 
 
 def _named(cell: Cell, error: BaseException) -> Exception:

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from repro.data.prepared import made_once
 from repro.recipe import choose
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES, ntu, performers, synthetic
 from repro.skeleton.pipelines import FRAMES, transform
+from repro.skeleton.recipe import SkeletonRecipe
 
+WIDTH = 3 * performers.JOINTS  # coordinates of a frame, but for NTU RGB+D
 LONGER_THAN = 10              # recordings of at most this many frames are left out
 UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e\d\d_v(\d\d)\.json")
 UCLA_ACTIONS = {              # the number in a file name, in the order of the labels
@@ -186,8 +188,8 @@ def prepare(name: str, recordings: Mapping[str, np.ndarray], split: manifest.Spl
     masks = {part: mask[long] for part, mask in masks.items()}
     _check_counts(f"{name}: recordings longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
     parts = np.split(recordings["frames"], recordings["lengths"].cumsum()[:-1])
-    parts = [transform(part, pipeline).reshape(-1, 3 * performers.JOINTS) for part in parts if len(part) > LONGER_THAN]
-    sequences = np.zeros((len(parts), FRAMES, 3 * performers.JOINTS), dtype=np.float32)
+    parts = [_transformed(part, pipeline) for part in parts if len(part) > LONGER_THAN]
+    sequences = np.zeros((len(parts), FRAMES, WIDTH), dtype=np.float32)
     for row, part in zip(sequences, parts, strict=True):
         row[:len(part)] = part
     arrays = {"lengths": np.array([len(part) for part in parts]), "labels": recordings["labels"][long], **masks}
@@ -196,6 +198,63 @@ def prepare(name: str, recordings: Mapping[str, np.ndarray], split: manifest.Spl
     arrays |= {column: recordings[column][long] for column in ("views", "subjects")}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
     return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=performers.BONES, digest=digest)
+
+
+@dataclass(frozen=True)
+class RecordedView:
+    """What an encoder takes of recordings; raises ValueError if there is no such pipeline.
+
+    Args:
+        pipeline: of `load`; "authors" or "predict_cluster" for NTU RGB+D.
+    """
+
+    pipeline: str
+
+    def __post_init__(self) -> None:
+        choose("pipeline", self.pipeline, (*PIPELINES, *NTU_PIPELINES))
+
+    def __call__(self, recordings: Sequence[np.ndarray | bytes]) -> tuple[Tensor, Tensor]:
+        """Sequences (N, T, D) float32, zero after the end of each, and their lengths (N,).
+
+        Args:
+            recordings: as the sensor gave them, at least one: each (T, 20, 3), metres in the camera's frame of
+                reference; for the pipelines of NTU RGB+D the contents of a `.skeleton` file.
+
+        Raises:
+            ValueError: if one is of another shape or kind, or cannot be transformed; the message has its number.
+        """
+        parts = []
+        for number, recording in enumerate(recordings):
+            try:
+                parts.append(torch.from_numpy(self._sequence(recording)))
+            except ValueError as error:
+                raise ValueError(f"recording {number}: {error}") from error
+        if not parts:
+            raise ValueError("there is no recording; give a list of at least one")
+        lengths = torch.tensor([len(part) for part in parts])
+        return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True), lengths
+
+    def _sequence(self, recording: np.ndarray | bytes) -> np.ndarray:
+        if self.pipeline in NTU_PIPELINES:
+            if not isinstance(recording, bytes):
+                raise ValueError(f"pipeline {self.pipeline!r} takes the contents of a .skeleton file, as bytes")
+            return ntu.transformed(recording, self.pipeline)
+        frames = np.asarray(recording, dtype=np.float64)
+        if frames.ndim != 3 or frames.shape[1:] != (performers.JOINTS, 3) or not len(frames):
+            raise ValueError(f"its shape is {frames.shape}; give (frames, {performers.JOINTS}, 3)")
+        if not np.isfinite(frames).all():
+            raise ValueError("a coordinate is not finite; leave it out, or mend it")
+        return _transformed(frames, self.pipeline).astype(np.float32)
+
+
+def recorded_view(recipe: SkeletonRecipe) -> RecordedView:
+    """What the encoder of a recipe takes of recordings."""
+    own = recipe.dataset == "ntu" and recipe.pipeline == "default"
+    return RecordedView("authors" if own else recipe.pipeline)
+
+
+def _transformed(frames: np.ndarray, pipeline: str) -> np.ndarray:
+    return transform(frames, pipeline).reshape(-1, WIDTH)
 
 
 def _check_counts(what: str, masks: Mapping[str, np.ndarray], expected: Mapping[str, int | None]) -> None:

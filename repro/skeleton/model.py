@@ -252,6 +252,10 @@ class SkeletonModel(nn.Module):
         decoder_input: str = "readout",
     ) -> None:
         super().__init__()
+        self.architecture = {
+            "features": features, "units": units, "layers": layers, "projection": projection, "head": head,
+            "bidirectional": bidirectional, "decoder_input": decoder_input,
+        }
         self.decoder_input = decoder_input
         encoder = BidirectionalEncoder if bidirectional else Encoder
         decoded = units if decoder_input == "readout" else projection

@@ -263,13 +263,18 @@ def describe(made: Prepared) -> list[str]:
 
 
 def sequence(item: Item, pipeline: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """What a pipeline makes of a file: `frames` (T, D) float32; raises ValueError if the file cannot be used."""
+    """What a pipeline makes of a file: `frames` as of `transformed`, which raises."""
+    return {"frames": transformed(item.entry.read(), pipeline)}, {}
+
+
+def transformed(contents: bytes, pipeline: str) -> np.ndarray:
+    """What a pipeline makes of a `.skeleton` file, (T, D) float32; raises ValueError if it cannot be used."""
     with np.errstate(over="ignore", invalid="ignore"):
-        frames = PIPELINES[pipeline](parse(item.entry.read())).astype(np.float32)
+        frames = PIPELINES[pipeline](parse(contents)).astype(np.float32)
     finite = np.isfinite(frames).all(axis=1)
     if not finite.all():
         raise ValueError(f"its coordinates are so large that frame {np.argmin(finite)} of the sequence is not finite")
-    return {"frames": frames}, {}
+    return frames
 
 
 def _distribution(root: Path | None, subset: bool) -> tuple[Path, list[Item], int]:

@@ -195,14 +195,15 @@ class Pretrainer(Learner):
 
     def load_weights(self, state: Mapping[str, Any]) -> None:
         """See `Learner.load_weights`; once, what looked at the test split held the pretrainer's state."""
-        super().load_weights(_flat(state))
+        super().load_weights(flat(state))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See `Learner.load_state_dict`."""
-        super().load_state_dict(_flat(state))
+        super().load_state_dict(flat(state))
 
 
-def _flat(state: Mapping[str, Any]) -> dict[str, Any]:
+def flat(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A state as it is saved today, of one that held the pretrainer's state."""
     own = {name: value for name, value in state.items() if name != "pretrainer"}
     return {**state.get("pretrainer", {}), **own}
 

@@ -1,6 +1,6 @@
 """How the taxonomy's recipes are trained and measured."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels,
 from repro.run.finished import checkpoint
 from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet, load
-from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer, split
+from repro.skeleton.model import SkeletonModel
+from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer, flat, split
 from repro.skeleton.recipe import PRESETS, VARIANTS, SkeletonRecipe
 from repro.table import Study, optimiser
 
@@ -62,6 +63,19 @@ def restored(described: dict, store: Store, device: torch.device) -> Pretrainer:
     learner = Pretrainer(recipe, data, described["seed"], device)
     learner.load_weights(checkpoint(described["key"], store))
     return learner
+
+
+def trained_model(state: Mapping[str, Any], recipe: SkeletonRecipe) -> SkeletonModel:
+    """The model in a state of a pretrainer of the recipe (`run.finished.checkpoint`), on the CPU, evaluating.
+
+    Its weights are the last, or those that the recipe has selected.
+    """
+    state = flat(state)
+    weights = state["weights"] if state.get("best", -1) >= 0 else state["model"]
+    shape = (len(weights["decoder.output.bias"]), recipe.units, recipe.layers, recipe.projection)
+    model = SkeletonModel(*shape, recipe.head, recipe.bidirectional, recipe.decoder_input)
+    model.load_state_dict(weights)
+    return model.eval()
 
 
 def measure(learner: Pretrainer) -> dict[str, float | str]:

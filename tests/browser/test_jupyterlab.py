@@ -51,20 +51,28 @@ def test_the_taxonomy_from_cleared_outputs(browser, lab):
 
 
 def test_the_explorer_from_cleared_outputs(browser, lab):
-    """Every view's slider, and play, change its picture; skeletons, embeddings, targets and selection in this order."""
+    """Every view's slider, play, and a click on a point change its picture.
+
+    Pictures are skeletons, embeddings with a film, targets, training and selection in this order.
+    """
     with watched(browser) as seen:
         notebook = LabNotebook(seen.page, lab, "explore.ipynb")
         assert notebook.outputs("*").count() == 0
         notebook.run_all()
         assert notebook.errors() == []
-        for number, slider in enumerate(("frame", "neighbours", "temperature", "drawn")):
+        for number, slider in {0: "frame", 1: "neighbours", 3: "temperature", 5: "drawn"}.items():
             before = notebook.picture(number)
             notebook.move_slider(slider)
             assert notebook.picture(number, other_than=before) != before
-        for number, player in ((0, 0), (3, 1)):
+        for number, player in ((0, 0), (5, 1)):
             before = notebook.picture(number)
             notebook.press_play(player)
             assert notebook.picture(number, other_than=before) != before
+        film, planes, middle = notebook.picture(2), notebook.picture(1), notebook.outputs("img.embedding-view")
+        box = middle.bounding_box()
+        middle.click(position={"x": 0.27 * box["width"], "y": 0.4 * box["height"]})  # among the points of the left run
+        assert notebook.picture(2, other_than=film) != film
+        assert notebook.picture(1, other_than=planes) != planes
         assert notebook.errors() == [] and seen.strangers == []
 
 

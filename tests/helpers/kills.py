@@ -89,7 +89,7 @@ def outcome(runs: Path, printed: str) -> dict[str, Any]:
     """All that is in a folder of runs and must not depend on what happened on the way, and what was printed."""
     return {"printed": printed.replace(str(runs), "")} | {
         str(path.relative_to(runs)): _timeless(path) for path in runs.rglob("*")
-        if path.is_file() and path.name not in ("lock", "owner.json") and path.suffix != ".lock"
+        if path.is_file() and path.name not in ("lock", "owner.json", "finished.log") and path.suffix != ".lock"
     }
 
 

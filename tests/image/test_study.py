@@ -15,6 +15,7 @@ from made_up_images import made_up
 from states import assert_equal_states
 from tqdm import tqdm
 
+import repro
 from repro import cli, table
 from repro.image import augment, study
 from repro.image.augment import CentredView, ShiftedView, normalisation
@@ -22,6 +23,7 @@ from repro.image.model import load, load_view
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import smoke
 from repro.run.evaluate import linear_probe
+from repro.run.finished import checkpoint
 from repro.run.fit import load_checkpoint
 from repro.run.store import Store
 
@@ -204,8 +206,8 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, c
     trained(store, chosen)
     path = tmp_path / "encoder.safetensors"
     assert weights(monkeypatch, capsys, chosen.key, "--output", path) == (0, f"{path}\n", "")
-    model, recipe = study.trained_model(chosen.key, store)
-    assert recipe == chosen.recipe and not model.training
+    model = study.trained_model(checkpoint(chosen.key, store), chosen.recipe)
+    assert not model.training
     assert load_view(path) == CentredView(8, DIGITS, 8)
     again, read, untrained = study.resumed(chosen, CPU), load(path), Pretrainer(chosen.recipe, data, 5, CPU)
     assert again.taken == 4
@@ -216,6 +218,9 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, c
         torch.testing.assert_close(model.features(images), expected)
         torch.testing.assert_close(model(images), again.embed(expected))
     assert_equal_states(model.state_dict(), read.state_dict())
+    encoder = repro.load(path)
+    torch.testing.assert_close(encoder(data.images), expected)
+    assert encoder.recipe == chosen.recipe.to_dict() and not encoder(data.images).requires_grad
     with safetensors.safe_open(path, framework="pt") as file:
         assert json.loads(file.metadata()["recipe"]) == chosen.recipe.to_dict()
 
@@ -231,8 +236,8 @@ def test_weights_that_are_not_there(store, monkeypatch, capsys):
 
     assert "key='0123' is not that of a finished cell" in refused("0123")
     described = json.loads((run.folder / "recipe.json").read_text())
-    (run.folder / "recipe.json").write_text(json.dumps(described | {"study": "skeletons"}))
-    assert f"key={chosen.key!r} is a cell of skeletons; weights are those of studies" in refused(chosen.key)
+    (run.folder / "recipe.json").write_text(json.dumps(described | {"study": "clips"}))
+    assert f"key={chosen.key!r} is a cell of clips; weights are those of images and skeletons" in refused(chosen.key)
     content = (run.folder / "checkpoint.pt").read_bytes()
     (run.folder / "checkpoint.pt").write_bytes(content[:-7] + b"damaged")
     assert "has no sound checkpoint; delete that folder and run the table again" in refused(chosen.key)

@@ -20,9 +20,12 @@ EMBEDDED = {  # data set of a notebook by default, with the number of cells of i
     "cross_modal": ("synthetic", 8), "ohem_vs_active": ("synthetic", 6), "dictionary_size": ("synthetic", 6),
     "mutual_information": ("multidigits", 3), "transfer": ("synthetic", 1), "category_diversity": ("synthetic", 8),
     "category_difficulty": ("synthetic", 1), "negative_instances": ("synthetic", 1), "explore": ("synthetic", 2),
+    "weights": ("synthetic", 1),
 }
-TABLE = {"category_difficulty": "transfer", "negative_instances": "transfer"}  # of notebooks not named as theirs
+TABLE = {"category_difficulty": "transfer", "negative_instances": "transfer",  # of notebooks not named as theirs
+         "weights": "taxonomy"}
 TABLELESS = {"explore"}
+PARTS = {"weights": {"objectives": "CE"}}  # of a table, which a notebook shows alone
 REQUIRED = ("dataset", "preset", "seeds", "device")
 TYPED = re.compile(r'(\w+): (str|int|float|bool) = ("[^"]*"|[-\w.]+) +# \S.*')
 
@@ -152,7 +155,7 @@ def test_a_notebook_declares_whatever_its_table_takes(name):
     declared = {given: value for given, value in declared.items() if not given.startswith("__")}
     table = TABLES[TABLE.get(name, name)]
     assert {*CHOICES} - {"variant"} <= declared.keys() <= {*CHOICES, *table.study.fields}
-    assert table.cells(**declared | {"preset": "smoke"}) == table.cells(preset="smoke")
+    assert table.cells(**declared | {"preset": "smoke"}) == table.cells(preset="smoke", **PARTS.get(name, {}))
 
 
 def test_any_field_of_the_recipe_is_a_parameter(tmp_path, monkeypatch):

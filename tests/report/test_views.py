@@ -6,12 +6,23 @@ import numpy as np
 import pytest
 import torch
 from drawn import assert_legible
+from pandas import DataFrame
 from PIL import Image
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
 from repro.report.style import COLUMN
-from repro.report.views import Animation, Embedding, Panel, embedding_planes, neighbours, principal_plane, seen_from
+from repro.report.views import (
+    Animation,
+    Embedding,
+    Panel,
+    embedding_planes,
+    neighbours,
+    places,
+    principal_plane,
+    seen_from,
+    training_curves,
+)
 
 BONE = [(0, 1)]
 
@@ -108,6 +119,15 @@ def test_panels_have_equally_many_frames(counts):
         Animation(panels, BONE, "m")
 
 
+def test_a_film_has_every_frame_and_begins_again():
+    animation = Animation([Panel("a", rising(), colour="red")], BONE, "m")
+    film = Image.open(io.BytesIO(animation.film(interval=90)))
+    assert (film.format, film.n_frames, film.info["loop"], film.info["duration"]) == ("PNG", 5, 0, 90)
+    for frame in range(5):
+        film.seek(frame)
+        np.testing.assert_array_equal(np.asarray(film.convert("RGB")), pixels(animation.picture(frame)))
+
+
 def readouts(count=60, d=7):
     generator = torch.Generator().manual_seed(0)
     return torch.randn(count, d, generator=generator) * torch.arange(1, d + 1) + 3
@@ -163,6 +183,40 @@ def test_every_point_is_drawn_once_and_the_neighbours_are_ringed():
         alike = sum(int(groups[neighbour] == groups[3]) for neighbour in panel.neighbours)
         assert f"{alike} of 5 neighbours: same action" in axes.get_title()
         assert f"1. principal component ({100 * panel.plane.shares[0]:.0f} % of variance)" == axes.get_xlabel()
+
+
+def test_places_are_those_of_the_points_in_a_picture():
+    """Each panel has one star, the largest dark thing in it: its pixels lie around the place of the chosen point."""
+    figure, panels, _ = drawn(["sit", "stand"])
+    for axes in figure.axes:
+        axes.lines[0].remove()
+        for _ in range(3):
+            axes.collections[0].remove()  # points and rings
+        for line in [*axes.lines]:
+            line.remove()
+    file = io.BytesIO()
+    figure.savefig(file, dpi=150)
+    found = places(figure, panels, 150)
+    assert found.shape == (2, 60, 2)
+    dark = pixels(file.getvalue()).max(2) < 60
+    for x, y in found[:, 3].round().astype(int):
+        assert dark[y - 1 : y + 2, x - 1 : x + 2].all() and not dark[y - 15 : y + 16, x].all()
+
+
+def test_curves_of_two_cells_beside_one_another():
+    log = DataFrame({"step": [1, 5, 9], "CE": [3.0, 2.0, 1.5], "loss": [3.0, 2.0, 1.5]})
+    probes = DataFrame({"step": [5, 9], "linear": [40.0, 60.0]})
+    figure = training_curves([("CE, seed 0", log, probes), ("random", DataFrame(), DataFrame())])
+    first, second, measured, unmeasured = figure.axes
+    assert [axes.get_title() for axes in (first, second)] == ["CE, seed 0", "random"]
+    assert [line.get_label() for line in first.lines] == ["CE", "loss"]
+    np.testing.assert_array_equal(first.lines[0].get_xydata(), log[["step", "CE"]])
+    np.testing.assert_array_equal(measured.lines[0].get_xydata(), probes)
+    for axes in (second, unmeasured):
+        assert not axes.lines and axes.texts[0].get_text() == "nothing was logged"
+    assert len(training_curves([("CE", log, DataFrame())]).axes) == 1
+    figure.draw_without_rendering()
+    assert_legible(figure, 2 * COLUMN)
 
 
 def test_groups_differ_in_colour_or_marker():

@@ -1,6 +1,7 @@
 """Cells of a table: who trains them, what is left of failures, and waiting for those that others hold."""
 
 import dataclasses
+import datetime
 import json
 import os
 import re
@@ -197,6 +198,26 @@ def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(st
     assert train.calls == [(each.label, each.seed) for each in CELLS[2:]] and pool.given == [3]
     run_cells(CELLS, train, store, pool=pool)
     assert pool.given == [3]
+
+
+@pytest.mark.parametrize("pool", [None, Pool()], ids=["here", "pool"])
+def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(store, capsys, monkeypatch, pool):
+    usual = engine.tqdm.format_dict.fget
+    monkeypatch.setattr(engine.tqdm, "format_dict", property(lambda bar: usual(bar) | {"elapsed": 60 * bar.n}))
+    run_cells(CELLS[:1], Trainer(), store)
+    folder = store.run(CELLS[4]).folder
+    folder.mkdir(parents=True)
+    (folder / "progress.jsonl").write_text('{"step": 50, "of": 100}\n')
+    with pytest.raises(NonFiniteLoss):
+        run_cells(CELLS, Trainer(CD=diverge), store, pool=pool, say=lambda cell: f"linear {values(store, [cell])[0]}")
+    told = re.findall(r"(?:AE|CE), seed \d: linear .*", capsys.readouterr().err)
+    logged = [line.split(" ", 1) for line in (store.root / "finished.log").read_text().splitlines()]
+    assert [line for _, line in logged] == told
+    expected = ["AE, seed 0: linear 85.0", "CE, seed 1: linear 88.0", "AE, seed 1: linear 86.0"]
+    assert [line.partition(", about")[0] for line in told] == expected
+    if pool is None:  # 4 cells and half of one trained before: 90 s for 1 when 2.5 are left, 150 s for 2, then none
+        assert [line.partition(", about ")[2] for line in told] == ["03:45 left", "01:52 left", ""]
+    assert all(datetime.datetime.fromisoformat(when).tzinfo for when, _ in logged)
 
 
 def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_up(store, held):

@@ -21,7 +21,7 @@ from repro.papers.jcl import sampled_keys as bound
 from repro.report.histograms import similarity_and_variance
 from repro.report.logs import Log, first, joined, usual
 from repro.run import device as devices
-from repro.run.finished import kept
+from repro.run.finished import checkpoint, kept
 from repro.run.store import Cell, Store
 
 CPU = torch.device("cpu")
@@ -48,7 +48,8 @@ def similarities(cells: list[Cell], device: str = "auto") -> DataFrame:
 
 
 def _similarity(cell: Cell, device: torch.device) -> DataFrame:
-    model, recipe = trained_model(cell.key, Store(manifest.runs_root()))
+    recipe = cell.recipe
+    model = trained_model(checkpoint(cell.key, Store(manifest.runs_root())), recipe)
     images, augmentations = (64, 4) if cell.preset == "smoke" else (32768, 32)
     rows: list[list[float]] = []  # numbers of Python: thousands of small tensors would scatter the heap
     parts = features(model, recipe, data_of(recipe), images, augmentations, seed=cell.seed, device=device)

@@ -1,0 +1,65 @@
+"""Trained models in files for use elsewhere: safetensors, with what they are as JSON texts in the metadata."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from repro.data.disk import write_atomically
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def save(path: Path, model: nn.Module, recipe: Mapping[str, Any], view: Mapping[str, Any]) -> None:
+    """Write a model's weights as safetensors, atomically.
+
+    The metadata holds three JSON texts: "architecture", the model's attribute of that name, arguments that make the
+    same model; "recipe"; and "view", how its input is made.
+
+    Raises:
+        TypeError: if one of these cannot be written as JSON.
+        OSError: if the disk is full or the folder cannot be written.
+    """
+    from safetensors import torch as safetensors
+
+    metadata = {"architecture": model.architecture, "recipe": recipe, "view": view}
+    weights = {name: weight.contiguous() for name, weight in model.state_dict().items()}
+    texts = {name: json.dumps(value) for name, value in metadata.items()}
+    write_atomically(Path(path), lambda temporary: temporary.write_bytes(safetensors.save(weights, texts)))
+
+
+def load(path: Path, kind: Callable[..., Model]) -> Model:
+    """The model of a file written by `save`, made by its class, on the CPU in evaluation mode.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is not a whole model as `save` writes it, or not finite.
+    """
+    architecture, weights = read(path, "architecture")
+    try:
+        with torch.device("meta"), torch.random.fork_rng(devices=[]):  # its weights are replaced, others' draws stay
+            model = kind(**architecture)
+        model.load_state_dict(weights, assign=True)
+        if infinite := [name for name, weight in weights.items() if not weight.isfinite().all()]:
+            raise ValueError(f"{infinite[0]} is not finite")
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path} does not hold the model it describes ({error}); export it again") from error
+    return model.eval()
+
+
+def read(path: Path, name: str) -> tuple[Any, dict[str, Tensor]]:
+    """One of the JSON texts in the metadata of a file, and the weights; raises as `load`."""
+    from safetensors import SafetensorError, safe_open
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path} is not a file; write one with `repro results weights KEY`")
+    try:
+        with safe_open(path, framework="pt") as file:
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
+            return json.loads((file.metadata() or {})[name]), weights
+    except (SafetensorError, KeyError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no sound safetensors file with {name!r} in its metadata, as `repro results "
+                         f"weights KEY` writes it ({error!r}); export it again") from error
