@@ -422,7 +422,7 @@ class Table:
         """
         usual, named = self.study.presets[preset](dataset, method), self.study.recipe.named_by
         bundles = [(dict(bundle), {name: bundle[name] for name in bundle if usual.uses(name)})
-                   for bundle in self.settings(dataset)]
+                   for bundle in self.settings(dataset) if any(map(usual.uses, bundle))]
         candidates = []
         for number, row in enumerate(self._rows(dataset, preset)):
             if method in (self.known_methods if isinstance(row[named], tuple) else (row[named],)):

@@ -56,6 +56,23 @@ IN_NONE = {
         "repro data import cifar10 FILE",
         "repro data prepare esc50 --subset",
         "repro data prepare ucf101 --subset --size 64",
+        "repro run cross_modal --dataset multiomniglot --preset quick --characters 3 --distinct 2000 --frequency "
+        "zipf --redrawn true --augmented true --seeds 0,1,2 --method scratch,supervised",
+        "repro run ohem_vs_active --dataset multiomniglot --preset quick --characters 3 --distinct 2000 "
+        "--frequency zipf --redrawn true --augmented true --seeds 0,1,2 --sampler random,ohem,feature,gradient "
+        "--batch 128 --dictionary 256,1024",
+        "repro run mutual_information --dataset multiomniglot --preset quick --characters 1,3,5,9 --augmented "
+        "true --seeds 0,1",
+        "repro run mutual_information --dataset multiomniglot --preset quick --characters 1,3,5,9 --augmented "
+        "true --seeds 0,1 --pairs 50000",
+        "repro run dictionary_size --dataset multiomniglot --preset quick --characters 3 --augmented true "
+        "--seeds 0,1 --pairs 50000 --dictionary 256,2048,32768 --iterations 1250 --pool 40960",
+        "repro run category_diversity --dataset multiomniglot --preset quick --characters 1 --categories 101 "
+        "--batch 64 --iterations 624 --seeds 0,1,2,3,4",
+        "repro run category_diversity --dataset multiomniglot --preset quick --characters 1 --categories 101 "
+        "--batch 64 --iterations 624 --seeds 0,1,2 --frequency zipf",
+        "repro run mutual_information --dataset multiomniglot --preset quick --method xmoco --characters 1 "
+        "--categories 101 --iterations 39,156,624 --seeds 0,1,2,3,4",
         "repro run image_methods --dataset cifar10 --method jcl,vanilla,moco --preset quick",
         "repro run image_methods --dataset cifar10 --method sce,ressl",
         "repro run image_methods --dataset cifar10 --subset --preset quick",

@@ -236,7 +236,8 @@ def _overview(results: list[Result], papers: Mapping[str, Collection[str]], name
     if others := [row for row in rows if not table_of[row[0].stem]]:
         by_paper["Other tables"] = {"rows": others, "missing": []}
     return {"papers": by_paper, "reproduced": reproduced((result.table for result in tables), named),
-            "figures": [result for result in results if result.figure]}
+            "figures": [result for result in results if result.figure],
+            "numbers": [result for result in results if not result.figure and result.table is None]}
 
 
 def _details(result: Result) -> dict[str, Any]:

@@ -177,7 +177,7 @@ def read_command(words: list[str], folder: Path) -> None:
 
 
 def _listed(
-    name: str, dataset: str | None, *, engine: str, workers: str, device: str, **choices: Any
+    name: str, dataset: str | None, *, engine: str, workers: str, device: str, tensorboard: bool, **choices: Any
 ) -> DataFrame:
     """Stands for `run_table`: the cells that it would train."""
     cells = table.find(name).cells(dataset, device=device, **choices)
