@@ -29,14 +29,17 @@ def test_all_mutants_of_contrast_are_tried_and_those_that_the_seed_draws_of_the_
     assert not any(mutant.module.startswith("repro/contrast/") for mutant in tried[-5:])
 
 
-@pytest.mark.parametrize(("module", "first", "last"), [
-    ("repro/contrast/negatives.py", "tests/contrast/test_negatives.py", "tests/contrast/test_seeding_released.py"),
-    ("repro/table.py", "tests/test_table.py", "tests/test_table.py"),
-    ("repro/papers/jcl/tables.py", "tests/papers/jcl/test_tables.py", "tests/papers/jcl/"),
+@pytest.mark.parametrize(("module", "first", "folder", "last"), [
+    ("repro/contrast/negatives.py", "tests/contrast/test_negatives.py", "tests/contrast/", []),
+    ("repro/table.py", "tests/test_table.py", "tests/", ["tests/golden/test_golden.py"]),
+    ("repro/papers/jcl/tables.py", "tests/papers/jcl/test_tables.py", "tests/papers/jcl/",
+     ["tests/golden/test_golden.py"]),
 ])
-def test_the_tests_of_a_module_come_before_those_of_its_folder(module, first, last):
+def test_a_module_has_its_own_tests_then_those_of_its_folder_then_what_is_recorded(module, first, folder, last):
     tests = mutants.tests_of(module)
-    assert tests[0] == first and last.rpartition("/")[0] in tests[-1] and len(tests) == len(set(tests)) > 1
+    others = tests[: len(tests) - len(last)]
+    assert tests == others + last and others[0] == first and len(tests) == len(set(tests)) > 1
+    assert {path.rpartition("/")[0] + "/" for path in others} == {folder}
 
 
 def test_the_tests_see_what_is_changed_and_the_checkout_is_left_alone():

@@ -90,21 +90,22 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
         usable, modalities = usable & (data.labels.view(len(usable), -1) >= 0).all(1), modalities[:1]
     for modality in modalities:
         usable = usable & data.has(modality)
-    pairs = usable.nonzero().flatten()
+    pairs, source = usable.nonzero().flatten(), data.name
     if 0 < recipe.clips < len(pairs):
+        source += f" with clips={recipe.clips}"
         order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(DRAW))
         pairs = pairs[order[: recipe.clips].sort().values]
     height, width = data.frames.shape[1:3] if isinstance(data, Clips) and len(data.frames) else (recipe.size,) * 2
     if min(height, width) < recipe.size:
         raise ValueError(f"size={recipe.size} exceeds the frames of {data.name}, {height} x {width} pixels; lower it")
     if recipe.method != "scratch" and recipe.batch > len(pairs):
-        raise ValueError(f"batch={recipe.batch} exceeds the {len(pairs)} training pairs of {data.name}; lower it")
+        raise ValueError(f"batch={recipe.batch} exceeds the {len(pairs)} training pairs of {source}; lower it")
     if recipe.method == "cmacc":
         spare = max(0, min(recipe.pool, len(pairs)) - recipe.dictionary) * max(1, recipe.pool // len(pairs))
         if spare < recipe.batch:
             raise ValueError(f"dictionary={recipe.dictionary} may hold all but {spare} candidates of "
-                             f"pool={recipe.pool}, drawn from {len(pairs)} pairs, and batch={recipe.batch} are "
-                             "selected; choose a smaller dictionary")
+                             f"pool={recipe.pool}, drawn from {len(pairs)} pairs of {source}, and "
+                             f"batch={recipe.batch} are selected; choose a smaller dictionary")
     return pairs
 
 

@@ -1,6 +1,7 @@
 """Arrays under names: kept in `.npz` files, and told apart by a digest. NumPy alone."""
 
 import hashlib
+import tokenize
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import numpy as np
 
 from repro.data.archives import CORRUPT
 
-DAMAGED = (*CORRUPT, OSError, ValueError, KeyError)  # what `read` raises where a file is missing or damaged
+ODD_HEADER = (SyntaxError, tokenize.TokenError)  # what NumPy raises, beside ValueError, for a damaged description
+DAMAGED = (*CORRUPT, OSError, ValueError, KeyError, *ODD_HEADER)  # what `read` raises: a file is missing or damaged
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -139,7 +139,7 @@ def read(path: Path, items: Sequence[Item]) -> Arrays:
         if [(record["name"], record["bytes"]) for record in records] != files:
             raise FileNotFoundError(f"{index} is of files that have changed since")
         arrays = {name: _mapped(_file(path, name), **about) for name, about in end["arrays"].items()}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, *npz.ODD_HEADER) as error:
         raise ValueError(f"{index} or its arrays are damaged ({error})") from error
     return Arrays(records, arrays, {name: about["sha256"] for name, about in end["arrays"].items()})
 

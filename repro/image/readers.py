@@ -4,7 +4,6 @@ import hashlib
 import io
 import itertools
 import os
-import tokenize
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,9 +26,8 @@ KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tri
 AT_ONCE = 64                  # files of pictures that are held at a time
 SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
 ABSURD = (Image.DecompressionBombError, Image.DecompressionBombWarning)
-UNREADABLE = (                # what NumPy raises for a description of an array that is odd, or of no array; or warns of
-    *npz.DAMAGED, SyntaxError, tokenize.TokenError, TypeError, RuntimeError, OverflowError, MemoryError, Warning,
-)
+# What NumPy raises for a file of no array or one of another kind, or warns of.
+UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError, Warning)
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
 
 

@@ -244,7 +244,7 @@ def write_json(path: Path, value: Any) -> None:
 def read_description(path: Path) -> dict[str, Any]:
     """The content of a `recipe.json`, as `Cell.describe` gives it; `changes` is None where the first edition wrote it.
 
-    ValueError names the file if it is damaged or lacks one of the parts.
+    ValueError names the file if it is damaged, lacks one of the parts, or is of another cell than its folder.
     """
     def check(description: dict[str, Any]) -> None:
         study = FIRST_EDITION.get(str(description.get("table")))
@@ -253,6 +253,8 @@ def read_description(path: Path) -> dict[str, Any]:
             for name in description.keys() - PARTS.keys():
                 del description[name]
         check_parts(description, PARTS | ({"changes": dict} if "changes" in description else {}))
+        if description["key"] != path.parent.name:
+            raise ValueError(f"key={description['key']!r} is not its folder's, {path.parent.name}")
 
     return {"changes": None} | _read(path, check)
 

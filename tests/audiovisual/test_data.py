@@ -88,6 +88,8 @@ def test_a_batch_larger_than_the_split_is_refused(method):
         assert len(members(tiny(method, batch=30, dictionary=30, pool=30), made_up())) == 30
     with pytest.raises(ValueError, match="batch=32 exceeds the 30 training pairs of synthetic; lower it"):
         members(tiny(method, batch=32, dictionary=32, pool=64), made_up())
+    with pytest.raises(ValueError, match="batch=8 exceeds the 7 training pairs of synthetic with clips=7; lower it"):
+        members(tiny(method, batch=8, clips=7), made_up())
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_a_dictionary_that_may_hold_all_candidates_is_refused(batch, dictionary,
         assert trace(learner(**changes, epochs=2), 2 * (30 // batch)).isfinite().all()
         return
     with pytest.raises(ValueError, match=rf"dictionary={dictionary} may hold all but {spare} candidates of pool={pool}"
-                                         rf", drawn from 30 pairs, and batch={batch} are selected"):
+                                         rf", drawn from 30 pairs of synthetic, and batch={batch} are selected"):
         members(tiny(**changes), made_up())
     assert len(members(tiny("xmoco", **changes), made_up())) == 30
 

@@ -141,6 +141,13 @@ def test_sound_is_cut_and_padded_to_the_time_of_the_pictures(start, frames):
     np.testing.assert_array_equal(decode.aligned(track, start, frames), np.array(expected, dtype=np.float32))
 
 
+@pytest.mark.parametrize("rate", [8_000, 16_000])
+def test_where_a_track_has_no_samples_there_is_silence(rate):
+    for samples, start in ((np.zeros(0), 0), (np.ones(rate), 2)):
+        track = decode.Track(samples.astype(np.float32), rate, Fraction(0))
+        assert not decode.aligned(track, Fraction(start), 5).any()
+
+
 @pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000])
 def test_another_sampling_rate_keeps_pitch_and_time(rate):
     def wave(times):

@@ -5,10 +5,10 @@
 A mutant differs from the code in one place: a comparison, an operator, a number, a truth value, a condition taken for
 true or false, or a statement left out. Errors' words and annotations stay. Tried are all mutants of `repro.contrast`,
 and some of all others, drawn: equal code and an equal seed, equal mutants. The tests of its module run first, then
-those of its folder; a failure kills it, and so does a test that does not end. Mutants that compute the same as the
-original cannot be killed and count as survivors all the same. Every mutant has a copy of the checkout, so that the
-processes which tests start see it too. The counts go to mutants.csv beside this file, the survivors to
-mutants_survivors.csv.
+those of its folder and, outside of contrast, the golden ones; a failure kills it, and so does a test that does not end.
+Mutants that compute the same as the original cannot be killed and count as survivors all the same. Every mutant has a
+copy of the checkout, so that the processes which tests start see it too. The counts go to mutants.csv beside this file,
+the survivors to mutants_survivors.csv.
 """
 
 import argparse
@@ -123,11 +123,12 @@ def campaign(drawn: int, seed: int) -> list[Mutant]:
 
 
 def tests_of(module: str) -> list[str]:
-    """The files of tests that a module's mutants are tried on: its own first, then the others of its folder."""
+    """The files of tests that a module's mutants are tried on: its own, others of its folder, what is recorded."""
     folder = (ROOT / "tests").joinpath(*Path(module).parts[1:-1])
     files = sorted(folder.glob("test_*.py") if folder.name == "tests" else folder.rglob("test_*.py"))
     own = sorted(folder.glob(f"test_{Path(module).stem}*.py"))
-    return [path.relative_to(ROOT).as_posix() for path in own + [path for path in files if path not in own]]
+    recorded = [] if module.startswith(WHOLE) else [ROOT / "tests" / "golden" / "test_golden.py"]
+    return [path.relative_to(ROOT).as_posix() for path in dict.fromkeys([*own, *files, *recorded])]
 
 
 def killed(module: str, changed: str) -> bool:

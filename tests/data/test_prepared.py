@@ -110,7 +110,8 @@ def test_a_file_that_was_mended_before_all_were_made_is_read_alone(items):
 @pytest.mark.parametrize(("file", "damage"), [
     ("form.rows.npy", lambda whole: whole[:-1]), ("form.rows.npy", lambda whole: whole + b"x"),
     ("form.pairs.npy", lambda whole: whole[:-1] + b"x"),
-    ("form.pairs.npy", lambda whole: whole.replace(b"<f4", b">f4")), ("form.rows.npy", lambda whole: b""),
+    ("form.pairs.npy", lambda whole: whole.replace(b"<f4", b">f4")),
+    ("form.pairs.npy", lambda whole: whole.replace(b"}", b"(")), ("form.rows.npy", lambda whole: b""),
     ("form.jsonl", lambda whole: whole.replace(b'"rows": 5', b'"rows": 4')), ("form.jsonl", lambda whole: whole[:-20]),
     ("form.jsonl", lambda whole: b""), ("form.jsonl", lambda whole: b"\0" * 9), ("form.jsonl", lambda whole: b"5\n"),
 ])

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from made_up_cells import placed, skeleton
+from made_up_cells import placed, skeleton, sounding
 
 from repro.papers import predicates
 from repro.report.evidence import Evidence
@@ -46,3 +46,13 @@ def test_collapsed_encoders_are_compared_over_shared_seeds_alone(tmp_path):
                      for only in (False, True))
     assert usual.mean == shared.mean == 61.0
     assert usual.error == pytest.approx(math.sqrt(1 + 1 / 3)) and math.isnan(shared.error)
+
+
+def test_of_fine_tuned_encoders_every_target_is_compared(tmp_path):
+    rows = [sounding(method, {"ucf101": 40.0 + gain, "esc50": 60.0 - gain}, targets="ucf101,esc50", preset="paper",
+                     dataset="kinetics700") for method, gain in (("cmacc", 3.0), ("xmoco", 1.0))]
+    setting, = Evidence(placed(*rows), tmp_path).settings("cross_modal")
+    sides = {"active over random": ({"method": "cmacc"}, {"method": "xmoco"})}
+    compared = predicates.differences("cross_modal", sides, targets=True)(setting)
+    assert {name: estimate.mean for name, estimate in compared.items()} == {
+        "active over random, esc50": -2.0, "active over random, ucf101": 2.0}

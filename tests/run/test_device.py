@@ -76,6 +76,14 @@ def test_a_precision_that_is_asked_for_is_taken_and_else_what_is_fast_there(able
     assert device.precision_of(Exact(), place) == ("float32" if kind == "cuda" else usual)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_products_have_the_precision_inside_the_block_alone(precision):
+    square = torch.ones(2, 2)
+    with device.autocast(torch.device("cpu"), precision):
+        assert (square @ square).dtype == getattr(torch, precision)
+    assert (square @ square).dtype == torch.float32
+
+
 SAYS = "from repro.run.device import has_bfloat16; print(has_bfloat16())"
 
 

@@ -173,7 +173,7 @@ def test_a_process_group_makes_no_plan(store, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "tuned"), [("taxonomy", False), ("image_methods", False), ("transfer", True)])
-def test_a_table_of_each_kind_says_what_it_trains(name, tuned, runs, tmp_path):
+def test_a_table_of_each_kind_says_what_it_trains(name, tuned, runs, clips_prepared, tmp_path):
     table = find(name)
     run = Store(tmp_path / "scratch").run(table.cells(preset="smoke")[-1])
     cost = calibrate(run, None, learners=table.study.untrained, device=CPU)["cost"]

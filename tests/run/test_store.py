@@ -116,7 +116,7 @@ def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, finis
 @pytest.mark.parametrize(("change", "message"), [
     ({"recipe": None}, "recipe is None"), ({"seed": "0"}, "seed is '0'"), ({"seed": True}, "seed is True"),
     ({"version": 1.0}, "version is 1.0"), ({"changes": "epochs"}, "changes is 'epochs'"), ({"study": ...}, "it lacks"),
-    ({"digest": ...}, "it lacks digest"), (None, "No such file"),
+    ({"digest": ...}, "it lacks digest"), ({"key": "3e38"}, "key='3e38' is not its folder's, "), (None, "No such file"),
 ])
 def test_a_description_with_other_parts_is_named(store, finished, change, message):
     path = finished.folder / "recipe.json"
