@@ -136,8 +136,8 @@ class Pretrainer(Gatherer):
         for group in self.optimiser.param_groups:
             group["lr"] = self.recipe.learning_rate * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
         self.towers.train()
-        train = {"supervised": self._supervised, "smoco": self._within_modalities}
-        values = train.get(self.recipe.method, self._across_modalities)(*self._next_batch())
+        take_step = self._supervised if self.recipe.method == "supervised" else self._contrasted
+        values = take_step(*self._next_batch())
         self.taken += 1
         return torch.stack([values[name] for name in self.terms]).detach()
 
@@ -152,35 +152,32 @@ class Pretrainer(Gatherer):
             losses[modality] = torch.stack([cross_entropy(*cell) for cell in cells]).mean()
         return self._descended(losses)
 
-    def _within_modalities(self, index: Tensor, views: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
-        """SMoCo: two views of one modality are query and key."""
-        items, losses, keys = index.to(self.device, non_blocking=True), {}, {}
-        for modality, (first, second) in views.items():
-            embedding, _ = self._outputs(modality, self._augmented(first))
-            keys[modality] = self._keys(modality, self._augmented(second))
-            losses[modality] = self._loss(modality, items, embedding, keys[modality])
-        values = self._descended(losses)
-        for modality, rows in keys.items():
-            self._enqueue(modality, rows, items)
-        return values
-
-    def _across_modalities(self, index: Tensor, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """XMoCo and CM-ACC: the key of a modality's query is its pair, in the other modality."""
+    def _contrasted(self, index: Tensor, views: Mapping[str, tuple[Tensor, ...]]) -> dict[str, Tensor]:
+        """The key of a modality's query is its pair, in the other modality; of SMoCo another view of its own."""
         items = index.to(self.device, non_blocking=True)
-        views = {modality: self._augmented(view) for modality, view in views.items()}
-        outputs = {modality: self._outputs(modality, view) for modality, view in views.items()}
-        keys = {modality: self._keys(modality, view) for modality, view in views.items()}
-        counts = {}
+        outputs, keys, counts = {}, {}, {}
+        for modality, of_modality in views.items():
+            seen = [self._augmented(view) for view in of_modality]
+            with self.autocast():
+                outputs[modality] = self.towers(modality, seen[0])
+            keys[modality] = self._keys(modality, seen[-1])
         if self.recipe.method == "cmacc":
             try:
                 counts = self._select(items, outputs)
             except NonFinite as error:  # found here before the loss is looked at
                 raise NonFiniteLoss(f"step {self.taken + 1}: {error}; lower the learning rate") from error
-        else:
+        elif self.recipe.method == "xmoco":
             for modality, rows in keys.items():  # before the loss, as Alg. 4 and CM-ACC do
                 self._enqueue(modality, rows, items)
-        losses = {name: self._loss(OTHER[name], items, outputs[name][0], keys[OTHER[name]]) for name in MODALITIES}
-        return self._descended(losses) | counts
+        losses = {}
+        for modality, (embedding, _) in outputs.items():
+            of_keys = OTHER[modality] if self.crosses else modality
+            losses[modality] = self._loss(of_keys, items, embedding, keys[of_keys])
+        values = self._descended(losses)
+        if self.recipe.method == "smoco":
+            for modality, rows in keys.items():
+                self._enqueue(modality, rows, items)
+        return values | counts
 
     def _loss(self, modality: str, items: Tensor, embedding: Tensor, key: Tensor) -> Tensor:
         """InfoNCE of the queries' embeddings (N, d) with keys (N, d) and the dictionary of a modality.
@@ -244,10 +241,6 @@ class Pretrainer(Gatherer):
         views = ahead(views, early=self.data.streamed)
         return torch.cat([self._keys(modality, self._augmented(view), shuffle=False) for view in views])
 
-    def _outputs(self, modality: str, view: Tensor) -> tuple[Tensor, Tensor]:
-        with self.autocast():
-            return self.towers(modality, view)
-
     def _keys(self, modality: str, view: Tensor, *, shuffle: bool = True) -> Tensor:
         def encode(view: Tensor) -> Tensor:
             with self.autocast():
@@ -286,10 +279,11 @@ class Pretrainer(Gatherer):
         return crossed(self.towers) if self.crosses and self.recipe.extra_layer else self.towers
 
     def _gathered_batch(self) -> tuple[Tensor, dict[str, Any]]:
-        """Indices (N,) of the next batch and its views by modality, two each of SMoCo."""
+        """Indices (N,) of the next batch and by modality its view, of contrast a tuple: of queries, then of keys."""
         index = self.order.take()
-        if self.crosses:
-            return index, dict(zip(MODALITIES, self.data.pair(index, self.view_generator), strict=True))
+        if self.crosses:  # a view is both
+            pair = self.data.pair(index, self.view_generator)
+            return index, {name: (view,) for name, view in zip(MODALITIES, pair, strict=True)}
         if self.recipe.method == "smoco":
             return index, {name: self.data.twins(name, index, self.view_generator) for name in self.modalities}
         having = {name: self._having(name, index) for name in self.modalities}
