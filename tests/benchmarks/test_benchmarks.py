@@ -12,7 +12,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.benchmarks import ntu_epoch, taxonomy_step
 from tests.benchmarks.gpu.__main__ import SECONDS, USUAL, apart, section, shares, short
+from tests.benchmarks.gpu.captured import Captured
+from tests.benchmarks.gpu.clips import FilledPools
+from tests.benchmarks.gpu.equality import ClipsDrawnOnCpu, ImagesDrawnOnCpu
 from tests.benchmarks.gpu.skeletons import Column
 from tests.benchmarks.stopwatch import largest
 
@@ -47,6 +51,14 @@ def test_a_benchmark_can_be_imported_and_says_how_it_is_called(name):
     if lacking:
         pytest.skip(f"needs {lacking[0]}")
     assert f"python3 -m tests.benchmarks.{name}" in importlib.import_module(f"tests.benchmarks.{name}").__doc__
+
+
+@pytest.mark.parametrize("learner", [
+    Captured, ClipsDrawnOnCpu, FilledPools, ImagesDrawnOnCpu, *list(ntu_epoch.KINDS.values())[1:], taxonomy_step.Plain,
+])
+def test_what_the_learner_of_a_benchmark_overrides_is_there(learner):
+    methods = {name for name, value in vars(learner).items() if callable(value)}
+    assert methods and methods <= {*dir(learner.__base__)}
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Damaged and hostile input of every kind, each read in a process with a limit of memory and of time.
 
     python3 -m tests.campaigns.fuzz [--inputs 200] [--kinds "wav,zip of pictures"] [--number 17] [--json]
+                                    [--processes 2]
 
 An input is determined by its kind and number. It must read to what it states, or be refused by an error of ours that
 names it: whatever else happens is a failure, be it another exception, a warning, a wrong value, more than a GiB of
@@ -41,11 +42,12 @@ def main(kinds: Mapping[str, Kind] = KINDS) -> None:
     parser.add_argument("--inputs", type=int, default=200, help="of each kind")
     parser.add_argument("--kinds", default=",".join(kinds))
     parser.add_argument("--number", type=int, help="this input alone")
+    parser.add_argument("--processes", type=int, default=2, help="that try inputs")
     parser.add_argument("--json", action="store_true", help="print every outcome as a line, and write nothing")
     options = parser.parse_args()
     chosen, outcomes = {name: kinds[name] for name in options.kinds.split(",")}, []
     numbers = range(options.inputs) if options.number is None else [options.number]
-    for outcome in campaign(chosen, numbers):
+    for outcome in campaign(chosen, numbers, options.processes):
         outcomes.append(outcome)
         if options.json:
             print(json.dumps(outcome), flush=True)

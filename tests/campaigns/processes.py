@@ -1,6 +1,7 @@
 """Inputs read in processes of their own, each with a limit of memory and of time, and what became of them."""
 
 import dis
+import itertools
 import multiprocessing
 import os
 import resource
@@ -10,7 +11,8 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
@@ -37,8 +39,8 @@ class Outcome(NamedTuple):
     peak_mb: float = 0.0
 
 
-def campaign(kinds: Mapping[str, Kind], numbers: Iterable[int]) -> Iterator[Outcome]:
-    """Try inputs of every kind, each in a fork of this process, which has read the sound ones before.
+def campaign(kinds: Mapping[str, Kind], numbers: Sequence[int], processes: int) -> Iterator[Outcome]:
+    """Try inputs of every kind in so many processes, each in a fork of one of these, which have read the sound ones.
 
     Raises:
         RuntimeError: if a sound input is not read.
@@ -49,14 +51,21 @@ def campaign(kinds: Mapping[str, Kind], numbers: Iterable[int]) -> Iterator[Outc
                 result, error = attempt(kind, sound, Path(place) / f"sound {name} {number}")
                 if result != "read":
                     raise RuntimeError(f"sound input {number} of the kind {name} is not read: {error}")
-        for name, kind in kinds.items():
-            for number in numbers:
-                yield _in_a_fork(kind, name, number, Path(place) / f"{name} {number}")
+        with ProcessPoolExecutor(processes, FORK, _keep, (kinds, Path(place))) as pool:
+            yield from pool.map(_in_a_fork, *zip(*itertools.product(kinds, numbers), strict=True))
 
 
-def _in_a_fork(kind: Kind, name: str, number: int, folder: Path) -> Outcome:
+def _keep(kinds: Mapping[str, Kind], place: Path) -> None:
+    """Of a process that forks: what it tries, and where; functions cannot be sent to it."""
+    global kept
+    kept = kinds, place
+
+
+def _in_a_fork(name: str, number: int) -> Outcome:
+    kinds, place = kept
+    folder = place / f"{name} {number}"
     ours, theirs = FORK.Pipe(duplex=False)
-    process = FORK.Process(target=_try, args=(theirs, kind, name, number, folder))
+    process = FORK.Process(target=_try, args=(theirs, kinds[name], name, number, folder))
     process.start()
     theirs.close()
     try:

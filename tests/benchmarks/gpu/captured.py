@@ -34,19 +34,15 @@ class Captured(Pretrainer):
             self.begun += 1
             if self.stream is None or self.begun <= EAGER:
                 return super().step()
-            if self.recording is None:
-                self._record()
+            if self.recording is None:  # which does not take the step
+                for group in self.optimiser.param_groups:
+                    group["capturable"] = True
+                self.recording = torch.cuda.CUDAGraph()
+                self.recording.register_generator_state(self.generator)
+                with torch.cuda.graph(self.recording, stream=self.stream):
+                    self.losses = super().step()
             self.recording.replay()
             return self.losses.clone()
-
-    def _record(self) -> None:
-        """Record a step, which does not take it."""
-        for group in self.optimiser.param_groups:
-            group["capturable"] = True
-        self.recording = torch.cuda.CUDAGraph()
-        self.recording.register_generator_state(self.generator)
-        with torch.cuda.graph(self.recording, stream=self.stream):
-            self.losses = super().step()
 
     def _next_batch(self) -> tuple[Tensor, Tensor, Tensor]:
         sequences, lengths = self.sequences.padded(self.index, self.longest)

@@ -1,9 +1,11 @@
 """A step of CM-ACC at the paper's size, on made-up clips that live on the device."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.pretrain import Pretrainer
@@ -18,31 +20,26 @@ TINY = {"window": 4, "size": 8, "width": 32, "embedding": 8, "batch": 4, "dictio
 
 def parts(device: torch.device, tiny: bool) -> dict[str, Callable[[], dict[str, Any]]]:
     """What is measured, by name: in bfloat16 without and with selection of negatives, and the paper's recipe."""
-    settings = {"xmoco, bfloat16": ("xmoco", "bfloat16"), "cmacc, bfloat16": ("cmacc", "bfloat16"),
-                "cmacc, float32": ("cmacc", "float32")}
-    return {
-        name: lambda name=name, method=method, precision=precision: step(name, method, precision, device, tiny)
-        for name, (method, precision) in settings.items()
-    }
+    settings = (("xmoco", "bfloat16"), ("cmacc", "bfloat16"), ("cmacc", "float32"))
+    return {f"{method}, {precision}": functools.partial(step, method, precision, device, tiny)
+            for method, precision in settings}
 
 
 class FilledPools(Pretrainer):
-    """With pools of noise: encoding them, once an epoch, is no part of a usual step."""
+    """With keys of noise in its pools and first dictionaries: encoding them is no part of a usual step."""
 
-    def _draw_pools(self) -> None:
-        for modality in self.entries:
-            count = self.recipe.pool
-            self.pools[modality] = torch.randn(count, self.recipe.embedding, device=self.device)
-            self.pooled[modality] = torch.arange(count, device=self.device) % len(self.data.labels)
+    def _encoded(self, modality: str, items: Tensor) -> Tensor:
+        return torch.randn(len(items), self.recipe.embedding, device=self.device)
 
 
-def step(name: str, method: str, precision: str, device: torch.device, tiny: bool) -> dict[str, Any]:
+def step(method: str, precision: str, device: torch.device, tiny: bool) -> dict[str, Any]:
     """Seconds of a step, and clips per second."""
     recipe = paper("kinetics_sound", method, precision=precision, **(TINY if tiny else PAPER))
     clips = made_up(16, 10, recipe.window, device) if tiny else made_up(CLIPS, SIDE, recipe.window, device)
     learner = FilledPools(recipe, clips, 0, device)
     taken = seconds(learner.step, device, repeats=3, warm_up=2)
-    work = {"path": f"clips, {name}", "limit": precision, "amount": operations(learner.step), "seconds": taken}
+    work = {"path": f"clips, {method}, {precision}", "limit": precision, "amount": operations(learner.step),
+            "seconds": taken}
     return {"seconds": taken, "clips a second": recipe.batch / taken, "work": [work]}
 
 
