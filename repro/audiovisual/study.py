@@ -2,8 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -82,9 +81,7 @@ def _data(recipe: AudioVisualRecipe, dataset: str, window: int, split: str | Non
     return _load(dataset, manifest.data_root(), window=window, split=split, **options)
 
 
-@manifest.read_once(maxsize=16)  # what is pre-trained on and eleven splits of targets, or nine sets of grids
-def _load(name: str, root: Path, **options: Any) -> Pairs:
-    return load_set(name, root, **options)
+_load = manifest.read_once(maxsize=16)(load_set)  # one to pre-train on and eleven splits of targets, or nine of grids
 
 
 def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:

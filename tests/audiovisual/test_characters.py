@@ -1,11 +1,15 @@
 """Grids of characters and their pairs, of made-up files in Omniglot's layout, of digits, and of the real archive."""
 
+import functools
+import io
+import zipfile
 from collections import Counter
 
 import numpy as np
 import pytest
 import torch
-from made_up_omniglot import ALPHABETS, FILES, SIDE, SIZES, png, slow_average, slow_drawings
+import yaml
+from PIL import Image
 from scipy.stats import chisquare
 from sklearn.datasets import load_digits
 
@@ -16,6 +20,77 @@ from repro.report.printed import printed
 REAL_ROOT = manifest.data_root()
 REAL = manifest.location(manifest.load_manifest("multiomniglot").files[0], REAL_ROOT)
 pytestmark = pytest.mark.usefixtures("folders")
+ALPHABETS = next(iter(manifest.load_manifest("multiomniglot").splits.values())).train["alphabet"]
+SIZES = (5, 4, 4, 3, 3, 3, 2, 2, 2)                          # characters of the made-up alphabets
+NUMBERS = {"train": (1, 2, 3), "validation": (4, 5), "held_out": (6, 7)}    # of the made-up drawings
+SIDE = 21
+
+
+def png(strokes):
+    """A file in Omniglot's format: 1 bit, black strokes on white."""
+    stream = io.BytesIO()
+    Image.fromarray(~strokes).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def made_up():
+    """Random drawings in Omniglot's layout, with an alphabet that no grid shows; names and contents of the files."""
+    rng, files = np.random.default_rng(0), {}
+    for alphabet, size in (*zip(ALPHABETS, SIZES, strict=True), ("Braille", 2)):
+        for character in range(1, size + 1):
+            for number in (number for part in NUMBERS.values() for number in part):
+                name = f"{alphabet}/character{character:02}/{len(files):04}_{number:02}.png"
+                files[name] = png(rng.random((SIDE, SIDE)) < 0.3)
+    return files
+
+
+FILES = made_up()
+
+
+def slow_average(picture, side):
+    """The mean over every rectangle, from a picture in which every pixel is repeated `side` times each way."""
+    height, width = picture.shape
+    return np.kron(picture, np.ones((side, side))).reshape(side, height, side, width).mean(axis=(1, 3))
+
+
+@functools.cache
+def slow_drawings():
+    """{(cell, character of its alphabet, part): drawings (32, 32)} of the made-up files."""
+    found = {}
+    for cell, alphabet in enumerate(ALPHABETS):
+        for name in sorted(name for name in FILES if name.startswith(f"{alphabet}/")):
+            character, number = int(name.split("/")[1][-2:]) - 1, int(name[-6:-4])
+            part = next(part for part, numbers in NUMBERS.items() if number in numbers)
+            strokes = ~np.asarray(Image.open(io.BytesIO(FILES[name])))
+            shrunk = np.rint(255 * slow_average(strokes, 32)).astype(np.uint8)
+            found.setdefault((cell, character, part), []).append(shrunk)
+    return found
+
+
+@pytest.fixture
+def omniglot(folders, monkeypatch):
+    """Writes files as the archive, declares them as `multiomniglot`, and returns where it lies."""
+    monkeypatch.setattr(manifest, "project_root", lambda: folders)
+    (folders / "data_manifests").mkdir()
+
+    def write(files, *, numbers=NUMBERS):
+        path = folders / "data" / "omniglot" / "images_background.zip"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, contents in reversed(files.items()):
+                archive.writestr(f"images_background/{name}", contents)
+        values = {
+            "name": "multiomniglot", "title": "t", "access": "form", "source": "https://example.org", "licence": "l",
+            "files": [{"name": "omniglot/images_background.zip", "bytes": sum(map(len, files.values())),
+                       "members": len(files), "digest": manifest.content_digest(sorted(files.items()))}],
+            "splits": {"drawings": {"train": {"alphabet": list(ALPHABETS), "drawing": list(numbers["train"])},
+                                    "test": {"alphabet": list(ALPHABETS), "drawing": list(numbers["held_out"])},
+                                    "expect": {"classes": sum(SIZES)}}},
+        }
+        (folders / "data_manifests" / "multiomniglot.yaml").write_text(yaml.safe_dump(values))
+        return path
+
+    return write
 
 
 def digits(cells=2, **options):

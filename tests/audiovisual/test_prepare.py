@@ -1,13 +1,15 @@
 """Preparing folders of video and sound: what is found, refused, left out, noted and read again."""
 
 import json
+import shutil
 import zipfile
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from made_clips import mp4_with_sound, ogg, silent_avi, tone, wav, write
-from ucf101_files import LISTS, SILENT, assert_same, loaded, ready
+from ucf101_files import LISTS, SILENT, SPLITS
 
 from repro.audiovisual import data, decode, prepare
 from repro.data import archives, manifest
@@ -16,6 +18,42 @@ ESC = ("filename,fold,target,category,esc10\n1-7-A-0.wav,1,0,dog,True\n2-8-A-1.w
        "2-9-A-0.wav,2,0,dog,True\n")
 LOUD = write("wav", sound=np.concatenate([tone(0.5), [[np.nan]]], axis=1).astype(np.float32), sound_codec="pcm_f32le")
 REAL = manifest.data_root()
+
+
+@pytest.fixture
+def distribution(tmp_path, monkeypatch):
+    """Writes files below a data root, declares `ucf101` as five clips of two classes; returns the root."""
+    (tmp_path / "data_manifests").mkdir()
+    official = manifest.project_root() / "data_manifests"
+    for path in (*official.glob("*.yaml"), official / "kinetics_sound_classes.txt"):
+        shutil.copy(path, tmp_path / "data_manifests")
+    declared = yaml.safe_load((official / "ucf101.yaml").read_text()) | {"splits": SPLITS}
+    (tmp_path / "data_manifests" / "ucf101.yaml").write_text(yaml.safe_dump(declared))
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+
+    def write(files=SILENT, lists=LISTS, name="ucf101", root="data"):
+        for place, contents in (files | {f"lists/{file}": text for file, text in lists.items()}).items():
+            path = tmp_path / root / name / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(contents if isinstance(contents, bytes) else contents.encode())
+        return tmp_path / root
+
+    return write
+
+
+def ready(root, **options):
+    return prepare.prepare("ucf101", root, size=24, **options)
+
+
+def loaded(root, **options):
+    return prepare.load("ucf101", root, size=24, **options)
+
+
+def assert_same(first, second):
+    assert first.digest == second.digest and first.names.tolist() == second.names.tolist()
+    np.testing.assert_array_equal(first.frames, second.frames)
+    np.testing.assert_array_equal(first.mel, second.mel)
 
 
 def test_prepare_and_load(distribution):

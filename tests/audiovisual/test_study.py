@@ -17,6 +17,7 @@ from repro import table
 from repro.audiovisual import study
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import Pretrainer
+from repro.data import manifest
 from repro.run.evaluate import cosine_rates, linear_probe
 from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Store
@@ -151,16 +152,13 @@ def test_targets_and_their_splits(changes, expected):
 
 def test_data_are_read_once_and_as_the_recipe_says(monkeypatch):
     read = []
-    monkeypatch.setattr(study, "load_set", lambda name, root, **named: read.append((name, named)) or object())
-    study._load.cache_clear()
-    try:
-        recipe = tiny("cmacc", "ucf101", window=7, finetune_window=9, split=2, size=96, subset=True, targets="hmdb51")
-        assert study.data_of(recipe) is study.data_of(recipe.replace(method="smoco"))
-        study.target_of(recipe, "hmdb51", 2)
-        study.data_of(recipe.replace(split=3, targets="ucf101,esc10"))
-        study.data_of(tiny("smoco", "multidigits", distinct=3, frequency="zipf", redrawn=True, view="drawing"))
-    finally:
-        study._load.cache_clear()
+    monkeypatch.setattr(study, "_load", manifest.read_once(maxsize=16)(
+        lambda name, root, **named: read.append((name, named)) or object()))
+    recipe = tiny("cmacc", "ucf101", window=7, finetune_window=9, split=2, size=96, subset=True, targets="hmdb51")
+    assert study.data_of(recipe) is study.data_of(recipe.replace(method="smoco"))
+    study.target_of(recipe, "hmdb51", 2)
+    study.data_of(recipe.replace(split=3, targets="ucf101,esc10"))
+    study.data_of(tiny("smoco", "multidigits", distinct=3, frequency="zipf", redrawn=True, view="drawing"))
     common = {"size": 96, "subset": True, "redundancy": recipe.redundancy}
     grids_read = {"characters": 2, "pairs": 30, "categories": 0, "distinct": 3, "frequency": "zipf", "redrawn": True,
                   "view": "drawing", "augmented": False}

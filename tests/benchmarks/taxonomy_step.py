@@ -10,11 +10,14 @@ same steps, in turns, and must arrive at the same losses.
 
 import statistics
 from collections import defaultdict
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from repro.contrast import objectives
+from repro.skeleton.model import SkeletonModel
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
 from tests.benchmarks.stopwatch import CPU, in_parts, options, ratios, sequences
@@ -58,36 +61,51 @@ class Plain(Pretrainer):
         self.keys.requires_grad_(False)
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=self.recipe.learning_rate)
 
-    @torch.no_grad()
-    def _keys(self, view: Tensor, cpu_lengths: Tensor) -> dict[str, Tensor]:
-        twin = self.keys.twin
-        readouts = twin.encoder(view, cpu_lengths)
-        keys = {"embedded": functional.normalize(twin.head(readouts).float(), dim=1)} if self.recipe.has("CE") else {}
-        return keys | ({"decoded": twin.decoder(readouts, FRAMES)} if self.recipe.has("CD") else {})
+    def step(self) -> Tensor:
+        with mock.patch.multiple(objectives, **PLAIN):
+            return super().step()
 
-    def _losses(
-        self, inputs: dict, clean: Tensor, lengths: Tensor, cpu_lengths: Tensor, keys: dict[str, Tensor]
-    ) -> dict[str, Tensor]:
-        model, recipe, losses = self.model, self.recipe, {}
-        readouts = {name: model.encoder(view, lengths) for name, view in inputs.items()}
-        if recipe.has("AE"):
-            query, target = (functional.normalize(model.head(each).float(), dim=1) for each in readouts.values())
-            losses["AE"] = (2 - 2 * (query * target).sum(1)).mean()
-        if recipe.has("CE"):
-            query = functional.normalize(model.head(readouts["augmented"]).float(), dim=1)
-            positive = (query * keys["embedded"]).sum(1, keepdim=True)
-            logits = torch.cat([positive, query @ self.dictionary.entries.T], dim=1)
-            losses["CE"] = _first_of(logits.float() / recipe.temperature)
-        if recipe.has("AD"):
-            decoded = model.decoder(readouts["clean"], clean.shape[1]).float()
-            losses["AD"] = _distance(decoded, clean, lengths).mean()
-        if recipe.has("CD"):
-            decoded, key = model.decoder(readouts["augmented"], clean.shape[1]).float(), keys["decoded"].float()
-            positive = _distance(decoded, key[:, : clean.shape[1]], lengths)[:, None]
-            entries = self.sequence_dictionary.entries[None, :, : clean.shape[1]]
-            negatives = _distance(decoded[:, None], entries, lengths[:, None])
-            losses["CD"] = _first_of(-torch.cat([positive, negatives], dim=1) / recipe.temperature)
-        return losses
+    def _represented(
+        self, model: SkeletonModel, inputs: dict[str, Tensor], cpu_lengths: Tensor, least: int = 0
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        embedded, decoded = {}, {}
+        for name, view in inputs.items():
+            readouts = model.encoder(view, cpu_lengths)
+            if name in self.needs["embedded"]:
+                embedded[name] = functional.normalize(model.head(readouts).float(), dim=1)
+            if name in self.needs["decoded"]:
+                decoded[name] = model.decoder(readouts, max(view.shape[1], least))
+        return embedded, decoded
+
+
+def plain_attraction(query: Tensor, target: Tensor) -> Tensor:
+    """AE."""
+    return (2 - 2 * (query * target).sum(1)).mean()
+
+
+def plain_contrast(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+    """CE."""
+    logits = torch.cat([(query * key).sum(1, keepdim=True), query @ negatives.T], dim=1)
+    return _first_of(logits.float() / temperature)
+
+
+def plain_reconstruction(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
+    """AD."""
+    return _distance(decoded.float(), sequence, lengths).mean()
+
+
+def plain_sequence_contrast(
+    decoded: Tensor, key: Tensor, negatives: Tensor, lengths: Tensor, temperature: float
+) -> Tensor:
+    """CD."""
+    positive = _distance(decoded.float(), key.float(), lengths)[:, None]
+    entries = negatives[None, :, : decoded.shape[1]]
+    others = _distance(decoded.float()[:, None], entries, lengths[:, None])
+    return _first_of(-torch.cat([positive, others], dim=1) / temperature)
+
+
+PLAIN = {"attraction": plain_attraction, "info_nce": plain_contrast, "reconstruction": plain_reconstruction,
+         "sequence_contrast": plain_sequence_contrast}
 
 
 def _distance(first: Tensor, second: Tensor, lengths: Tensor) -> Tensor:
@@ -103,10 +121,9 @@ def _first_of(logits: Tensor) -> Tensor:
 
 PARTS = {
     "batch and views": ("_next_batch", "_view"),
-    "momentum branch": ("_keys",),
+    "momentum branch": ("keys.twin.encoder.forward", "keys.twin.decoder.forward"),
     "query encoder": ("model.encoder.forward",),
     "query decoder": ("model.decoder.forward",),
-    "objectives": ("_losses",),
     "Adam": ("optimiser.step",),
     "dictionaries, momentum": ("_update_keys",),
 }

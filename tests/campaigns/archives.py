@@ -1,4 +1,5 @@
-"""Archives and pictures: zips of skeletons, clips and pictures, tar archives, arrays of NumPy, PNG and JPEG."""
+"""Skeletons, archives and pictures: NTU RGB+D's text, zips of skeletons, clips and pictures, tar archives, arrays of
+NumPy, PNG and JPEG. (NW-UCLA's JSON is read only where its digest is the official one.)"""
 
 import ast
 import functools
@@ -22,7 +23,27 @@ from tests.helpers import ntu_files
 
 TEXTS = {"things/a.txt": b"one" * 400, "things/b/2.txt": bytes(range(256)) * 8, "things/c.txt": b"three"}
 PACKED = {"cifar10": "my copy", "png": "picture.png", "jpeg": "picture.jpeg"}
+NTU_NAME = "S001C001P001R001A001"
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+
+
+def ntu_sound() -> list[bytes]:
+    """One body, two, and bodies that come and go; the last in the other line ends."""
+    return [ntu_files.text(ntu_files.ONE), ntu_files.text(ntu_files.TWO), ntu_files.text(ntu_files.COMING, end="\n")]
+
+
+def read_ntu(contents: bytes, folder: Path) -> None:
+    """Prepare a folder with this one file in it, in every pipeline."""
+    write(folder / "data" / "ntu" / "nturgb+d_skeletons" / f"{NTU_NAME}.skeleton", contents)
+    for pipeline in ntu.PIPELINES:
+        prepared = ntu.prepare(pipeline=pipeline, subset=True)
+        assert prepared.names.tolist() == [NTU_NAME] and prepared.lengths.sum() == len(prepared.frames) > 0
+        assert np.isfinite(prepared.frames).all(), f"frames of {pipeline} are not finite"
+    found, stated = ntu.parse(contents), ntu_files.slow_read(contents)
+    numbers = list(dict.fromkeys(number for number, _, _ in stated))
+    assert found.frame.tolist() == [frame for _, frame, _ in stated], "frames of bodies"
+    assert found.body.tolist() == [numbers.index(number) for number, _, _ in stated], "ids of bodies"
+    np.testing.assert_array_equal(found.joints, np.array([joints for *_, joints in stated]).reshape(-1, 25, 3))
 
 
 def zip_of(files: dict[str, bytes]) -> bytes:
@@ -206,6 +227,7 @@ def _tarred(contents: bytes, draw: Random) -> bytes:
 
 
 KINDS = {
+    "ntu skeleton": Kind(ntu_sound, mutations.of_text, read_ntu, [NTU_NAME]),
     "zip of a data set": _archive(read_texts, lambda: TEXTS, "things.zip"),
     "zip of skeletons": _archive(read_skeletons, skeletons, "nturgbd_skeletons_s001_to_s017.zip"),
     "zip of clips": _archive(read_clips, lambda: TEXTS, ""),  # preparation names the file

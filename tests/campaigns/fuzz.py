@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from tests.campaigns import archives, clips, lists, parameters, skeletons, stored
+from tests.campaigns import archives, clips, lists, parameters, stored
 from tests.campaigns.kinds import Kind
 from tests.campaigns.processes import Outcome, campaign
 
 COMMITTED = Path(__file__).with_suffix(".csv")
-KINDS = skeletons.KINDS | archives.KINDS | lists.KINDS | clips.KINDS | stored.KINDS | parameters.KINDS
+KINDS = archives.KINDS | lists.KINDS | clips.KINDS | stored.KINDS | parameters.KINDS
 
 
 def table(outcomes: list[Outcome]) -> pd.DataFrame:

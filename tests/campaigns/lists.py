@@ -22,27 +22,21 @@ from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, write
 from tests.helpers import made_up_cells
 from tests.helpers.made_clips import wav
+from tests.helpers.ucf101_files import CLIPS, LISTS
 
 YOUTUBE = ("-aaaaaaaaaa", "bbbbbbbbbb0", "cccccccccc1", "dddddddddd2")
-CLASSES = {"Biking": ["v_a", "v_c", "v_e"], "Archery": ["v_b", "v_d"]}
 
 Texts = dict[str, str]
 
 
 def _ucf101() -> Texts:
-    texts = {"classInd.txt": "1 Archery\r\n2 Biking\r\n"}
-    for number, tested in ((1, "v_a v_b"), (2, "v_c v_d"), (3, "v_e v_b")):
-        placed = [(kind, clip) for kind, clips in CLASSES.items() for clip in clips]
-        texts[f"trainlist0{number}.txt"] = "".join(
-            f"{kind}/{clip}.avi {1 + (kind == 'Biking')}\n" for kind, clip in placed if clip not in tested)
-        texts[f"testlist0{number}.txt"] = "".join(f"{kind}/{clip}.avi\n" for kind, clip in placed if clip in tested)
-    return texts
+    return LISTS | {"classInd.txt": LISTS["classInd.txt"].replace("\n", "\r\n")}
 
 
 def _hmdb51() -> Texts:
     return {f"{kind}_test_split{number}.txt": "".join(f"{clip}.avi {(place + number) % 3} \n"
                                                       for place, clip in enumerate(clips))
-            for kind, clips in CLASSES.items() for number in (1, 2, 3)}
+            for kind, clips in CLIPS.items() for number in (1, 2, 3)}
 
 
 def _esc50() -> Texts:

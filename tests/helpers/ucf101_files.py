@@ -1,9 +1,6 @@
-"""Five clips of two classes in the layout of UCF101, and what preparing them gives."""
+"""Five clips of two classes in the layout of UCF101."""
 
-import numpy as np
 from made_clips import silent_avi
-
-from repro.audiovisual import prepare
 
 CLIPS = {"Biking": ["v_a", "v_c", "v_e"], "Archery": ["v_b", "v_d"]}
 LISTS = {"classInd.txt": "1 Archery\n2 Biking\n"}
@@ -16,17 +13,3 @@ SILENT = {f"Any/v_{letter}.avi": silent_avi(level, 40 + level % 7)
           for letter, level in zip("abcde", (40, 60, 80, 100, 120), strict=True)}
 SPLITS = {f"split{number}": {"train": {f"list{number}": ["train"]}, "test": {f"list{number}": ["test"]},
                              "expect": {"train": 3, "test": 2, "unused": 0, "classes": 2}} for number in (1, 2, 3)}
-
-
-def ready(root, **options):
-    return prepare.prepare("ucf101", root, size=24, **options)
-
-
-def loaded(root, **options):
-    return prepare.load("ucf101", root, size=24, **options)
-
-
-def assert_same(first, second):
-    assert first.digest == second.digest and first.names.tolist() == second.names.tolist()
-    np.testing.assert_array_equal(first.frames, second.frames)
-    np.testing.assert_array_equal(first.mel, second.mel)
