@@ -64,13 +64,11 @@ class Clips:
         Returns:
             Where the set is: (m, 3, window, H, W) uint8, or (m, bands, window * rows_per_frame) float32.
         """
-        view, = self._at_random((modality,), index, generator)
-        return view
+        return self._at_random((modality,), index, generator)[0]
 
-    def pair(self, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def pair(self, index: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
         """The same window of pictures and sound, as `view` gives them; of the time that an item has both."""
-        video, audio = self._at_random(MODALITIES, index, generator)
-        return video, audio
+        return self._at_random(MODALITIES, index, generator)
 
     def twins(self, modality: str, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Two windows of each item, drawn independently, as `view` gives them."""
@@ -97,12 +95,12 @@ class Clips:
         lengths = [(first[index + 1] - first[index]) // unit for first, unit in map(units.__getitem__, modalities)]
         return torch.stack(lengths).amin(0)
 
-    def _at_random(self, modalities: tuple[str, ...], index: Tensor, generator: torch.Generator) -> list[Tensor]:
+    def _at_random(self, modalities: tuple[str, ...], index: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
         """The same random window of all modalities."""
         lengths = self._lengths(modalities, index)
         possible = (lengths - self.window).clamp(min=0) + 1
         starts = (torch.rand(len(lengths), dtype=torch.float64, generator=generator) * possible).long()
-        return [self._windows(modality, index, lengths, starts) for modality in modalities]
+        return tuple(self._windows(modality, index, lengths, starts) for modality in modalities)
 
     def _windows(self, modality: str, index: Tensor, lengths: Tensor, starts: Tensor) -> Tensor:
         """The window from frame `starts` (m,) of each item, which is taken to repeat after `lengths` (m,) frames."""

@@ -18,8 +18,7 @@ from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.audiovisual.splits import LAYOUTS
 from repro.recipe import choose
 
-RECORDINGS = tuple(LAYOUTS)
-DATASETS = ("synthetic", *CHARACTERS, *RECORDINGS)
+DATASETS = ("synthetic", *CHARACTERS, *LAYOUTS)
 DRAW = 240_000  # seed of the clips that `recipe.clips` draws, the same in every cell
 
 Pairs = Clips | Characters  # items with two modalities, "video" and "audio", and what both say of them

@@ -22,19 +22,11 @@ from repro.image.data import ImageSet
 from repro.image.model import TrimmedConv2d
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
-from tests.benchmarks.stopwatch import CPU, options, shares, show, turns
+from tests.benchmarks.stopwatch import CPU, options, show, turns
 
 BATCH = {"small": 128, "stock": 256}
 ROUNDS = 3
 EPOCH = 40  # steps, so that the plain loop's workers seldom start anew
-PARTS = {
-    "views": ("_next_batch", "_augmented"),
-    "momentum encoder": ("keys.forward",),
-    "query encoder": ("model.forward",),
-    "objective": ("losses",),
-    "SGD": ("optimiser.step",),
-    "dictionary, momentum": ("dictionary.enqueue", "keys.update"),
-}
 BEST = "bfloat16, channels last"
 SETTINGS = {
     "float32": {"precision": "float32", "channels_last": False},
@@ -44,7 +36,7 @@ SETTINGS = {
 
 
 def main() -> None:
-    """Print images per second of every setting and its ratio to the plain loop, and the parts of ours."""
+    """Print images per second of every setting and its ratio to the plain loop."""
     chosen = options(__doc__, threads=2, steps=10, stems="small,stock")
     torch.set_num_threads(chosen.threads)
     for stem in chosen.stems.split(","):
@@ -54,8 +46,6 @@ def main() -> None:
         works |= {name: each.step for name, each in ours.items()}
         print(f"{stem} stem, batch {BATCH[stem]}, {chosen.threads} threads; least / median / most of {ROUNDS} rounds")
         show(turns(works, ROUNDS, calls=chosen.steps), BATCH[stem], "images", "lightly's parts")
-        for name, each in ours.items():
-            print(f"  {name}: {shares(each, PARTS, chosen.steps)}")
 
 
 def learner(stem: str, batch: int, device: torch.device = CPU, **changes) -> Pretrainer:

@@ -1,15 +1,11 @@
-"""Works measured in turns: seconds and memory of each, how far rounds lie apart, where the time of steps goes."""
+"""Works measured in turns: seconds and memory of each, and how far rounds lie apart."""
 
 import argparse
-import contextlib
 import math
 import statistics
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import Tensor
@@ -52,16 +48,12 @@ def spread(values: Sequence[float], form: str = ".3g") -> str:
     return " / ".join(format(value, form) for value in (min(values), statistics.median(values), max(values)))
 
 
-def ratios(above: Sequence[float], below: Sequence[float]) -> str:
-    """The same of the quotients of two measurements, round by round."""
-    return spread([first / second for first, second in zip(above, below, strict=True)], ".2f")
-
-
 def show(taken: Seconds, amount: float, unit: str, beside: str) -> None:
     """Print a line for each work: how much it gets done a second, and how many times as much as one of them."""
     for name, seconds in taken.items():
         rates = spread([amount / each for each in seconds], ".4g")
-        print(f"{name:<28} {rates:<28} {unit} a second, {ratios(taken[beside], seconds)} times {beside}")
+        times = spread([other / own for other, own in zip(taken[beside], seconds, strict=True)], ".2f")
+        print(f"{name:<28} {rates:<28} {unit} a second, {times} times {beside}")
 
 
 def largest(differences: Iterable[float]) -> float:
@@ -103,51 +95,6 @@ def operations(step: Callable[[], object]) -> int:
     with FlopCounterMode(display=False) as counter:
         step()
     return counter.get_total_flops()
-
-
-@contextlib.contextmanager
-def in_parts(learner: Any, parts: Mapping[str, Sequence[str]]) -> Iterator[dict[str, float]]:
-    """Seconds by part, while the learner steps inside the block; what a part calls counts for the innermost alone.
-
-    Args:
-        learner: with a method `step`.
-        parts: by name, the learner's methods, or those of its members ("optimiser.step"), that are timed together. The
-            backward pass and the rest of a step are parts of their own.
-    """
-    taken, inner = defaultdict(float), [0.0]
-
-    def timed(owner: Any, name: str, part: str) -> Any:
-        function = getattr(owner, name)
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            inner.append(0.0)
-            start = time.perf_counter()
-            try:
-                return function(*arguments, **named)
-            finally:
-                whole = time.perf_counter() - start
-                taken[part] += whole - inner.pop()
-                inner[-1] += whole
-
-        return mock.patch.object(owner, name, call)
-
-    with contextlib.ExitStack() as stack:
-        for part, places in parts.items():
-            for place in places:
-                owner, _, name = place.rpartition(".")
-                stack.enter_context(timed(attrgetter(owner)(learner) if owner else learner, name, part))
-        stack.enter_context(timed(Tensor, "backward", "backward pass"))
-        stack.enter_context(timed(learner, "step", "the rest"))
-        yield taken
-
-
-def shares(learner: Any, parts: Mapping[str, Sequence[str]], steps: int) -> str:
-    """What part of a step goes where."""
-    with in_parts(learner, parts) as taken:
-        for _ in range(steps):
-            learner.step()
-    whole = sum(taken.values())
-    return ", ".join(f"{part} {100 * seconds / whole:.0f} %" for part, seconds in taken.items())
 
 
 def sequences(lengths: Tensor, features: int) -> SkeletonSet:

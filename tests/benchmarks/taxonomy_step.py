@@ -1,4 +1,4 @@
-"""One training step of the taxonomy, in parts: ours beside a plain transcription of the formulas, in one process.
+"""One training step of the taxonomy: ours beside a plain transcription of the formulas, in one process.
 
     python3 -m tests.benchmarks.taxonomy_step [--threads 2] [--precision bfloat16] [--objectives CE] [--full]
 
@@ -8,8 +8,6 @@ the decoder's input, and takes the difference of every decoded sequence to every
 same steps, in turns, and must arrive at the same losses.
 """
 
-import statistics
-from collections import defaultdict
 from unittest import mock
 
 import torch
@@ -20,7 +18,7 @@ from repro.contrast import objectives
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from tests.benchmarks.stopwatch import CPU, in_parts, options, ratios, sequences
+from tests.benchmarks.stopwatch import CPU, options, sequences, show, turns
 
 SEQUENCES, FRAMES, FEATURES = 1013, 50, 60
 STEPS_OF_A_CELL = 150 * (SEQUENCES // 32)
@@ -119,16 +117,6 @@ def _first_of(logits: Tensor) -> Tensor:
     return functional.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.int64))
 
 
-PARTS = {
-    "batch and views": ("_next_batch", "_view"),
-    "momentum branch": ("keys.twin.encoder.forward", "keys.twin.decoder.forward"),
-    "query encoder": ("model.encoder.forward",),
-    "query decoder": ("model.decoder.forward",),
-    "Adam": ("optimiser.step",),
-    "dictionaries, momentum": ("_update_keys",),
-}
-
-
 def lengths(full: bool) -> Tensor:
     """About NW-UCLA's after its pipeline (mean 34.7): 28 % of 50 frames, the others of 11 to 49; or all of 50."""
     draws = torch.Generator().manual_seed(0)
@@ -138,30 +126,22 @@ def lengths(full: bool) -> Tensor:
 
 
 def main() -> None:
-    """Print the parts of a step, and last the ratio."""
+    """Print steps a second and their ratio; the losses of all steps must agree."""
     chosen = options(__doc__, threads=2, precision="float32", objectives="AE+CE+AD+CD", full=False, steps=15, warm_up=5)
     torch.set_num_threads(chosen.threads)
     data = sequences(lengths(chosen.full), FEATURES)
     recipe = paper("ucla", chosen.objectives, precision=chosen.precision)
     learners = {"plain": Plain(recipe, data, 0, CPU), "ours": Pretrainer(recipe, data, 0, CPU)}
+    losses = {name: [] for name in learners}
+    works = {name: lambda name=name: losses[name].append(learners[name].step()) for name in learners}
+    taken = turns(works, chosen.steps, warm_up=chosen.warm_up)
     tolerance = 1e-3 if chosen.precision == "float32" else 3e-2
-    taken = {kind: defaultdict(list) for kind in learners}
-    for number in range(chosen.warm_up + chosen.steps):
-        losses = {}
-        for kind, learner in learners.items():
-            with in_parts(learner, PARTS) as seconds:
-                losses[kind] = learner.step()
-            if number >= chosen.warm_up:
-                for part, value in (seconds | {"step": sum(seconds.values())}).items():
-                    taken[kind][part].append(1e3 * value)
-        torch.testing.assert_close(losses["ours"], losses["plain"], rtol=tolerance, atol=tolerance)
+    plain, ours = (torch.stack(values) for values in losses.values())
+    torch.testing.assert_close(ours, plain, rtol=tolerance, atol=tolerance)
     frames = data.lengths.float()
-    print(f"{chosen.objectives}, {chosen.precision}, {chosen.threads} threads; median of {chosen.steps} in ms")
-    print(f"sequences of {frames.min():.0f} to {frames.max():.0f} frames, {frames.mean():.1f} on average")
-    print(f"{'':<24}{'plain':>8}{'ours':>8}")
-    for part, plain in taken["plain"].items():
-        print(f"{part:<24}{statistics.median(plain):8.1f}{statistics.median(taken['ours'][part]):8.1f}")
-    print(f"plain : ours, least / median / most of the steps: {ratios(taken['plain']['step'], taken['ours']['step'])}")
+    print(f"{chosen.objectives}, {chosen.precision}, {chosen.threads} threads; sequences of {frames.min():.0f} to "
+          f"{frames.max():.0f} frames, {frames.mean():.1f} on average; least / median / most of {chosen.steps} steps")
+    show(taken, 1, "steps", "plain")
 
 
 if __name__ == "__main__":
