@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from made_up_pairs import CPU, made_up, tiny
+from made_up_pairs import CPU, lacking, made_up, tiny
 from states import assert_equal_states, resumed_anywhere
 from torch.nn.functional import cross_entropy
 
@@ -120,15 +120,11 @@ def test_accuracy_is_that_of_a_loop_over_recordings_and_windows(modality, window
 def test_what_has_no_label_or_not_the_modality_is_left_out(modality):
     data = made_up(pretrain=2, train=20, test=20)
     items = torch.arange(len(data.labels))
-    lacking, unlabelled = items % 4 == 0, items % 4 == 1
-    rows, first = ("mel", "first_row") if modality == "audio" else ("frames", "first_frame")
-    lengths = getattr(data, first).diff()
-    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), (lengths * ~lacking).cumsum(0)])
-    there = {rows: getattr(data, rows)[(~lacking).repeat_interleave(lengths)], first: offsets}
-    data = dataclasses.replace(data, labels=data.labels.where(~unlabelled, -1), **there)
-    fast = tuner(modality, data=data)
+    without, unlabelled = items % 4 == 0, items % 4 == 1
+    data = dataclasses.replace(data, labels=data.labels.where(~unlabelled, -1))
+    fast = tuner(modality, data=lacking(data, modality, without))
     for members, part in ((fast.members, data.train), (fast.tested, data.test)):
-        assert members.tolist() == items[part & ~lacking & ~unlabelled].tolist()
+        assert members.tolist() == items[part & ~without & ~unlabelled].tolist()
     batches(fast, fast.steps_per_epoch)
     assert 0 <= fast.accuracy() <= 100
 

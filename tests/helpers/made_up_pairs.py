@@ -1,5 +1,6 @@
 """Small made-up pairs of video and sound or of grids of characters, and learners whose steps take milliseconds."""
 
+import dataclasses
 import functools
 
 import torch
@@ -40,16 +41,22 @@ def made_up(pretrain=30, train=6, test=5, seed=0, without=(), **changes):
     noise = torch.randn(ROWS * len(frames), BANDS, generator=draws, dtype=torch.float32)
     mel = noise + 2 * torch.eye(BANDS, dtype=torch.float32)[labels].repeat_interleave(ROWS * lengths, 0)
     offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
-    values = {
+    data = Clips(**{
         "name": "synthetic", "digest": "made up", "classes": ("red", "green", "blue"), "labels": labels,
         "categories": categories, "pretrain": part == 0, "train": part == 1, "test": part == 2, "frames": frames,
         "first_frame": offsets, "mel": mel, "first_row": ROWS * offsets, "rows_per_frame": ROWS, "window": WINDOW,
-    }
-    if "video" in without:
-        values |= {"frames": frames[:0], "first_frame": torch.zeros_like(offsets)}
-    if "audio" in without:
-        values |= {"mel": mel[:0], "first_row": torch.zeros_like(offsets)}
-    return Clips(**values | changes)
+    } | changes)
+    for modality in without:
+        data = lacking(data, modality, torch.ones(count, dtype=torch.bool))
+    return data
+
+
+def lacking(data, modality, missing):
+    """The clips, of which those of the mask `missing` (n,) have no pictures or no sound."""
+    rows, first = {"video": ("frames", "first_frame"), "audio": ("mel", "first_row")}[modality]
+    lengths, there = getattr(data, first).diff(), ~missing
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), (lengths * there).cumsum(0)])
+    return dataclasses.replace(data, **{rows: getattr(data, rows)[there.repeat_interleave(lengths)], first: offsets})
 
 
 def grids(train=30, test=9, held_out=7, seed=0):
