@@ -30,15 +30,15 @@ def finish(cells: Sequence[Cell], engine: str, workers: int) -> None:
 
 def main() -> None:
     """Print a line per engine and number of workers."""
-    chosen = options(__doc__, workers="1,2", objectives="CE", cells=4, rounds=3)
-    seeds = ",".join(map(str, range(chosen.cells)))
-    cells = find("taxonomy").cells("synthetic", preset="quick", objectives=chosen.objectives, seeds=seeds)
-    counts = [int(count) for count in chosen.workers.split(",")]
+    settings = options(__doc__, workers="1,2", objectives="CE", cells=4, rounds=3)
+    seeds = ",".join(map(str, range(settings.cells)))
+    cells = find("taxonomy").cells("synthetic", preset="quick", objectives=settings.objectives, seeds=seeds)
+    counts = [int(count) for count in settings.workers.split(",")]
     kinds = [("inline", 1), *(("local", count) for count in counts if count > 1)]
     works = {f"{engine}, {count}": functools.partial(finish, cells, engine, count) for engine, count in kinds}
-    print(f"{chosen.cells} cells, {chosen.objectives}; {devices.hardware(devices.resolve('cpu'))['device']}, "
-          f"{devices.cores()} cores; least / median / most of {chosen.rounds} rounds")
-    show(turns(works, chosen.rounds, warm_up=0), chosen.cells, "cells", "inline, 1")
+    print(f"{settings.cells} cells, {settings.objectives}; {devices.hardware(devices.resolve('cpu'))['device']}, "
+          f"{devices.cores()} cores; least / median / most of {settings.rounds} rounds")
+    show(turns(works, settings.rounds, warm_up=0), settings.cells, "cells", "inline, 1")
 
 
 if __name__ == "__main__":

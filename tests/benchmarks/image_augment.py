@@ -51,19 +51,19 @@ def torchvision_per_sample(view: View, kernel: int) -> Callable[[Tensor], Tensor
 @torch.no_grad()
 def main() -> None:
     """Print images per second of each, and how many times as many ours makes."""
-    chosen = options(__doc__, size=32, batch=256, threads=2, rounds=15, warm_up=3)
-    torch.set_num_threads(chosen.threads)
+    settings = options(__doc__, size=32, batch=256, threads=2, rounds=15, warm_up=3)
+    torch.set_num_threads(settings.threads)
     torch.manual_seed(0)
-    images = torch.randint(0, 256, (chosen.batch, 3, chosen.size, chosen.size), dtype=torch.uint8)
-    view, draws = strong(chosen.size, normalisation("cifar10")), torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (settings.batch, 3, settings.size, settings.size), dtype=torch.uint8)
+    view, draws = strong(settings.size, normalisation("cifar10")), torch.Generator().manual_seed(0)
     kernel = min(KERNEL_SIZE, 2 * view.size - 1)  # pixels of a side, as of our blur
     kinds = {"ours": lambda images: view(images, generator=draws), "kornia": kornia_batched(view, kernel),
              "v2 per sample": torchvision_per_sample(view, kernel)}
     works = {name: lambda make=make: make(images) for name, make in kinds.items()}
-    taken = turns(works, chosen.rounds, warm_up=chosen.warm_up)
-    print(f"{chosen.batch} images of {chosen.size} pixels, {chosen.threads} threads; least / median / most")
+    taken = turns(works, settings.rounds, warm_up=settings.warm_up)
+    print(f"{settings.batch} images of {settings.size} pixels, {settings.threads} threads; least / median / most")
     for name in ("kornia", "v2 per sample"):
-        show({"ours": taken["ours"], name: taken[name]}, chosen.batch, "images", name)
+        show({"ours": taken["ours"], name: taken[name]}, settings.batch, "images", name)
 
 
 if __name__ == "__main__":

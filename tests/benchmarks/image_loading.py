@@ -44,23 +44,23 @@ def load(files: Files, workers: int) -> None:
 
 def main() -> None:
     """Print images per second, ratios to decoding alone, and memory."""
-    chosen = options(__doc__, workers="1,2", images=512, rounds=3)
+    settings = options(__doc__, workers="1,2", images=512, rounds=3)
     with tempfile.TemporaryDirectory() as folder:
-        files = made_up(Path(folder), chosen.images)
-        length = sum(path.stat().st_size for path in Path(folder).iterdir()) / chosen.images
+        files = made_up(Path(folder), settings.images)
+        length = sum(path.stat().st_size for path in Path(folder).iterdir()) / settings.images
         works = {"decoding alone": lambda: [files.read(place) for place in range(len(files))]}
-        for count in map(int, chosen.workers.split(",")):
+        for count in map(int, settings.workers.split(",")):
             works[f"loader, {count} processes"] = lambda count=count: load(files, count)
-        taken = turns(works, chosen.rounds, warm_up=0)
+        taken = turns(works, settings.rounds, warm_up=0)
         first = peak_mb(CPU)
         for _ in range(4):
             load(files, 1)
         last = peak_mb(CPU)
-    print(f"{chosen.images} pictures of {length / 1000:.0f} kB; least / median / most of {chosen.rounds} rounds")
-    show(taken, chosen.images, "images", "decoding alone")
+    print(f"{settings.images} pictures of {length / 1000:.0f} kB; least / median / most of {settings.rounds} rounds")
+    show(taken, settings.images, "images", "decoding alone")
     for name, seconds in taken.items():
-        print(f"{name}: {EPOCH * statistics.median(seconds) / chosen.images / 3600:.1f} h for an epoch of ImageNet")
-    print(f"memory at most: {first} MB after {chosen.rounds} rounds, {last} MB after four more passes")
+        print(f"{name}: {EPOCH * statistics.median(seconds) / settings.images / 3600:.1f} h for an epoch of ImageNet")
+    print(f"memory at most: {first} MB after {settings.rounds} rounds, {last} MB after four more passes")
 
 
 if __name__ == "__main__":

@@ -37,15 +37,15 @@ SETTINGS = {
 
 def main() -> None:
     """Print images per second of every setting and its ratio to the plain loop."""
-    chosen = options(__doc__, threads=2, steps=10, stems="small,stock")
-    torch.set_num_threads(chosen.threads)
-    for stem in chosen.stems.split(","):
+    settings = options(__doc__, threads=2, steps=10, stems="small,stock")
+    torch.set_num_threads(settings.threads)
+    for stem in settings.stems.split(","):
         ours = {name: learner(stem, BATCH[stem], **changes) for name, changes in SETTINGS.items()}
         ours["the same, whole kernels"] = with_whole_kernels(learner(stem, BATCH[stem], **SETTINGS[BEST]))
         works = {"lightly's parts": functools.partial(next, plain(stem, BATCH[stem]))}
         works |= {name: each.step for name, each in ours.items()}
-        print(f"{stem} stem, batch {BATCH[stem]}, {chosen.threads} threads; least / median / most of {ROUNDS} rounds")
-        show(turns(works, ROUNDS, calls=chosen.steps), BATCH[stem], "images", "lightly's parts")
+        print(f"{stem} stem, batch {BATCH[stem]}, {settings.threads} threads; least / median / most of {ROUNDS} rounds")
+        show(turns(works, ROUNDS, calls=settings.steps), BATCH[stem], "images", "lightly's parts")
 
 
 def learner(stem: str, batch: int, device: torch.device = CPU, **changes) -> Pretrainer:

@@ -51,21 +51,21 @@ KINDS = {"packed": Pretrainer, "padded to the batch": Padded, "padded to 300": P
 
 def main() -> None:
     """Print minutes an epoch for each objective, and the ratio of each to ours."""
-    chosen = options(__doc__, device="auto", precision="auto", objectives="CE,AE+CE+AD,AE+CE+AD+CD", layers=1,
+    settings = options(__doc__, device="auto", precision="auto", objectives="CE,AE+CE+AD,AE+CE+AD+CD", layers=1,
                      units=512, blocks=6)
-    device = devices.resolve(chosen.device)
-    changes = {"precision": chosen.precision, "layers": chosen.layers, "units": chosen.units}
-    recipes = [paper("ntu", objectives, **changes) for objectives in chosen.objectives.split(",")]
+    device = devices.resolve(settings.device)
+    changes = {"precision": settings.precision, "layers": settings.layers, "units": settings.units}
+    recipes = [paper("ntu", objectives, **changes) for objectives in settings.objectives.split(",")]
     name, precision = devices.hardware(device)["device"], devices.precision_of(recipes[0], device)
-    print(f"NTU RGB+D cross-subject, {chosen.layers} x {chosen.units}, {precision}, one thread, {name}")
-    data = sequences(lengths(32 * BLOCK[device.type] * (chosen.blocks + 1)), 150)
+    print(f"NTU RGB+D cross-subject, {settings.layers} x {settings.units}, {precision}, one thread, {name}")
+    data = sequences(lengths(32 * BLOCK[device.type] * (settings.blocks + 1)), 150)
     kinds = KINDS if device.type == "cpu" else {name: kind for name, kind in KINDS.items() if name != "packed"}
     clock = time.process_time if device.type == "cpu" else time.perf_counter
     with devices.threads(1), devices.full_precision():
         for recipe in recipes:
             learners = {name: kind(recipe, data, 0, device) for name, kind in kinds.items()}
-            works = {name: lambda each=each: (each.step(), wait(device)) for name, each in learners.items()}
-            taken = turns(works, chosen.blocks, calls=BLOCK[device.type], clock=clock)
+            works = {name: lambda learner=learner: (learner.step(), wait(device)) for name, learner in learners.items()}
+            taken = turns(works, settings.blocks, calls=BLOCK[device.type], clock=clock)
             seconds = {name: statistics.median(each) for name, each in taken.items()}
             ours = next(iter(seconds.values()))
             for name, each in seconds.items():

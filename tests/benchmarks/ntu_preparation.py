@@ -64,14 +64,14 @@ def prepared(root: str, workers: int) -> dict[str, float]:
 
 def main() -> None:
     """Print rates by number of processes, ratios to the first, and memory by number of recordings."""
-    chosen = options(__doc__, recordings=8192, workers="1,2", rounds=3)
-    counts = [int(count) for count in chosen.workers.split(",")]
+    settings = options(__doc__, recordings=8192, workers="1,2", rounds=3)
+    counts = [int(count) for count in settings.workers.split(",")]
     with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as quarter:
-        megabytes = write(Path(whole), chosen.recordings) / 1e6
-        write(Path(quarter), chosen.recordings // 4)
-        rounds = [{count: prepared(whole, count) for count in counts} for _ in range(chosen.rounds)]
+        megabytes = write(Path(whole), settings.recordings) / 1e6
+        write(Path(quarter), settings.recordings // 4)
+        rounds = [{count: prepared(whole, count) for count in counts} for _ in range(settings.rounds)]
         small = prepared(quarter, 1)
-    print(f"{chosen.recordings} recordings, {megabytes:.0f} MB; least / median / most of {chosen.rounds} rounds")
+    print(f"{settings.recordings} recordings, {megabytes:.0f} MB; least / median / most of {settings.rounds} rounds")
     taken = {f"{count} processes": [each[count]["seconds"] for each in rounds] for count in counts}
     show(taken, megabytes, "MB", f"{counts[0]} processes")
     for count in counts:

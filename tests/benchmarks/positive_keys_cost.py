@@ -58,9 +58,9 @@ def step(method: str, count: int) -> Callable[[], object]:
 
 def main() -> None:
     """Print time and memory for every number of keys."""
-    chosen = options(__doc__, threads=2, keys="1,2,4,8,16")
-    torch.set_num_threads(chosen.threads)
-    for count in map(int, chosen.keys.split(",")):
+    settings = options(__doc__, threads=2, keys="1,2,4,8,16")
+    torch.set_num_threads(settings.threads)
+    for count in map(int, settings.keys.split(",")):
         works = {name: backward(loss, count) for name, loss in LOSSES.items()}
         works |= {f"step of {method}": step(method, count) for method in ("jcl", "vanilla")}
         print(f"M' = {count}; least / median / most of {ROUNDS} rounds")

@@ -64,14 +64,15 @@ def sklearn_on_materialised() -> Callable[[], object]:
 
 def main() -> None:
     """Print a line per work, of how many selections a second it makes, then memory."""
-    chosen = options(__doc__, device="auto", threads=2, rounds=5)
-    device = resolve(chosen.device)
-    torch.set_num_threads(chosen.threads)
-    print(f"{hardware(device)['device']}, {chosen.threads} threads; least / median / most of {chosen.rounds} rounds")
+    settings = options(__doc__, device="auto", threads=2, rounds=5)
+    device = resolve(settings.device)
+    torch.set_num_threads(settings.threads)
+    print(f"{hardware(device)['device']}, {settings.threads} threads")
+    print(f"least / median / most of {settings.rounds} rounds")
     if device.type == "cpu":
         small = {"scikit-learn": sklearn_on_materialised(), "ours": selection(CPU, SMALL_POOL, features=SMALL_FEATURES)}
         print(f"pool {SMALL_POOL}, {SMALL_FEATURES} features; scikit-learn on materialised gradients")
-        show(turns(small, chosen.rounds), 1, "selections", "scikit-learn")
+        show(turns(small, settings.rounds), 1, "selections", "scikit-learn")
     works = {
         "plain": plain(device),
         "ours": selection(device),
@@ -83,7 +84,7 @@ def main() -> None:
     }
     waiting = {name: lambda work=work: (work(), wait(device)) for name, work in works.items()}
     print(f"pool {POOL}, {FEATURES} features; plain seeding of {PLAIN_FEATURES}")
-    show(turns(waiting, chosen.rounds), 1, "selections", "plain")
+    show(turns(waiting, settings.rounds), 1, "selections", "plain")
     print("MiB beyond the inputs: " + "; ".join(f"{name} {peak(work, device):.0f}" for name, work in works.items()))
 
 

@@ -51,7 +51,7 @@ def spread(values: Sequence[float], form: str = ".3g") -> str:
 def show(taken: Seconds, amount: float, unit: str, beside: str) -> None:
     """Print a line for each work: how much it gets done a second, and how many times as much as one of them."""
     for name, seconds in taken.items():
-        rates = spread([amount / each for each in seconds], ".4g")
+        rates = spread([amount / own for own in seconds], ".4g")
         times = spread([other / own for other, own in zip(taken[beside], seconds, strict=True)], ".2f")
         print(f"{name:<28} {rates:<28} {unit} a second, {times} times {beside}")
 

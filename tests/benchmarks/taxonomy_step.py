@@ -127,20 +127,22 @@ def lengths(full: bool) -> Tensor:
 
 def main() -> None:
     """Print steps a second and their ratio; the losses of all steps must agree."""
-    chosen = options(__doc__, threads=2, precision="float32", objectives="AE+CE+AD+CD", full=False, steps=15, warm_up=5)
-    torch.set_num_threads(chosen.threads)
-    data = sequences(lengths(chosen.full), FEATURES)
-    recipe = paper("ucla", chosen.objectives, precision=chosen.precision)
+    settings = options(__doc__, threads=2, precision="float32", objectives="AE+CE+AD+CD", full=False, steps=15,
+                       warm_up=5)
+    torch.set_num_threads(settings.threads)
+    data = sequences(lengths(settings.full), FEATURES)
+    recipe = paper("ucla", settings.objectives, precision=settings.precision)
     learners = {"plain": Plain(recipe, data, 0, CPU), "ours": Pretrainer(recipe, data, 0, CPU)}
     losses = {name: [] for name in learners}
     works = {name: lambda name=name: losses[name].append(learners[name].step()) for name in learners}
-    taken = turns(works, chosen.steps, warm_up=chosen.warm_up)
-    tolerance = 1e-3 if chosen.precision == "float32" else 3e-2
+    taken = turns(works, settings.steps, warm_up=settings.warm_up)
+    tolerance = 1e-3 if settings.precision == "float32" else 3e-2
     plain, ours = (torch.stack(values) for values in losses.values())
     torch.testing.assert_close(ours, plain, rtol=tolerance, atol=tolerance)
     frames = data.lengths.float()
-    print(f"{chosen.objectives}, {chosen.precision}, {chosen.threads} threads; sequences of {frames.min():.0f} to "
-          f"{frames.max():.0f} frames, {frames.mean():.1f} on average; least / median / most of {chosen.steps} steps")
+    print(f"{settings.objectives}, {settings.precision}, {settings.threads} threads; least / median / most of "
+          f"{settings.steps} steps")
+    print(f"sequences of {frames.min():.0f} to {frames.max():.0f} frames, {frames.mean():.1f} on average")
     show(taken, 1, "steps", "plain")
 
 

@@ -44,7 +44,7 @@ def skeletons_on(device: torch.device) -> dict[str, Any]:
     """All four terms, sequences as they are."""
     recipe = skeleton_recipe.smoke("synthetic", "AE+CE+AD+CD", precision="float32", flip=0.0, shear=0.0)
     data = skeleton_study.data_of(recipe)
-    learners = [skeleton.Pretrainer(recipe, data, 0, each) for each in (CPU, device)]
+    learners = [skeleton.Pretrainer(recipe, data, 0, where) for where in (CPU, device)]
     found = compared(*learners, lambda learner: learner.features(data)[0])
     return found | {"accuracies": [skeleton_study.measure(each) for each in learners]}
 
@@ -70,7 +70,7 @@ def images_on(device: torch.device) -> dict[str, Any]:
     """SCE, which holds InfoNCE, ReSSL and Ceil."""
     recipe = image_recipe.smoke("cifar10", "sce", precision="float32", batch=8)
     data = images.made_up(24)
-    learners = [ImagesDrawnOnCpu(recipe, data, 0, each) for each in (CPU, device)]
+    learners = [ImagesDrawnOnCpu(recipe, data, 0, where) for where in (CPU, device)]
     index = torch.arange(len(data.labels))
     return compared(*learners, lambda learner: learner.features(index))
 
@@ -88,7 +88,7 @@ def clips_on(device: torch.device) -> dict[str, Any]:
     changes = {"precision": "float32", "sampler": "ohem", "dictionary": 32, "pool": 64}
     recipe = audiovisual_recipe.smoke("synthetic", "cmacc", **changes)
     data = clips.made_up(64, recipe.size + 4, recipe.window, CPU)
-    learners = [ClipsDrawnOnCpu(recipe, data, 0, each) for each in (CPU, device)]
+    learners = [ClipsDrawnOnCpu(recipe, data, 0, where) for where in (CPU, device)]
     index = torch.arange(32)
 
     @torch.no_grad()

@@ -29,7 +29,7 @@ def training(stem: str, batch: int, size: int, device: torch.device, steps: int)
     """Images per second in every setting, and how many times those of the first."""
     learners = {name: learner(stem, batch, device, size=size, resize=size, **changes)
                 for name, changes in SETTINGS.items()}
-    works = {name: lambda each=each: (each.step(), wait(device)) for name, each in learners.items()}
+    works = {name: lambda learner=learner: (learner.step(), wait(device)) for name, learner in learners.items()}
     rates = {name: batch / statistics.median(rounds) for name, rounds in turns(works, ROUNDS, calls=steps).items()}
     amount = operations(learners["float32"].step)
     return {
