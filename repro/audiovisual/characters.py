@@ -182,7 +182,7 @@ class Characters:
         - "affine": the same drawings, every cell changed by `augment.warped`. It needs no labels.
         - "drawing": the same characters in other drawings of the same part, for an item always the same ones (unless
           the set is redrawn).
-        - "characters": likewise, drawn anew every time. Who knows that two show the same character knows its label.
+        - "characters": likewise, drawn anew every time. Such pairs are labels in disguise.
         """
         other = drawn = self._drawn(modality, index, generator)
         if self.other_view != "affine":

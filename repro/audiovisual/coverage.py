@@ -29,9 +29,10 @@ def expected_categories(shares: ArrayLike, draws: int, population: float = math.
 
 
 def seeded_categories(counts: ArrayLike, draws: int, rho: float) -> float:
-    """Distinct categories among draws without replacement, in expectation, where an item of a category that has been
-    drawn has rho times the weight of one of another category: what the seeding of k-means++ comes to if the squared
-    distance to the nearest seed is the same for all items within a drawn category, and for all others.
+    """Distinct categories among weighted draws without replacement, in expectation.
+
+    An item's weight is rho if its category has been drawn, else 1. The seeding of k-means++ comes to that if the
+    squared distance to the nearest seed is rho within every drawn category and 1 elsewhere.
 
     In the time in which every item of weight w is drawn at the rate w, categories are drawn independently. At t
 

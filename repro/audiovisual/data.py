@@ -72,10 +72,10 @@ def of_split(prepared: Prepared, split: str, window: int) -> Clips:
 
 
 def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
-    """Indices of the pairs to train with: those of its training part with every modality that any item has.
+    """Indices of the pairs to train with: of the training part those that lack no modality which the set has.
 
-    Supervised training takes all that are labelled and have the first modality. Of more than `recipe.clips` so many are
-    drawn, in every cell the same ones of the same candidates.
+    Supervised training takes all that are labelled and have the set's first modality. If there are more than
+    `recipe.clips`, that many of them are drawn: the same ones in every cell with the same candidates.
 
     Raises:
         ValueError: if the data lacks what the method needs, has too few pairs for batch, dictionary and pool, or

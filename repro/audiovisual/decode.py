@@ -140,7 +140,7 @@ def _refuse_long(seconds: float | Fraction) -> None:
 
 
 def _decoded(container: Any, kind: str) -> Iterator[Any]:
-    """The frames of the first stream of a kind, "video" or "audio", that can be decoded; none without a stream.
+    """The frames of the first stream of "video" or "audio" for which there is a decoder; none without such a stream.
 
     Raises:
         ValueError: if a frame is damaged or has no time stamp.

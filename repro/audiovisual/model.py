@@ -93,11 +93,12 @@ TRUNKS: dict[str, tuple[Callable[[int, int, int], nn.Sequential], int]] = {  # a
 
 
 class Convolution:
-    """What `CONVOLUTIONS` add to torch's layers: they avoid a fault of the CPU's (seen with torch 2.15).
+    """What `CONVOLUTIONS` add to torch's layers: they avoid a fault of its convolutions on the CPU (seen with 2.15).
 
-    Its gradient of the weight is memory that nobody wrote to, in bfloat16, where a strided kernel meets a single
-    position, or on processors with AVX-512 clips of two frames or frames of one position. A map of a single position
-    meets the middle of the kernel alone, whatever the stride: that is a matrix product. Clips stay in float32.
+    In bfloat16 the gradient of the weight is then memory that nobody wrote to: of a strided kernel on a map of a single
+    position, and on processors with AVX-512 also of clips of two frames, or of frames of one position. So clips are
+    convolved in float32; and as a map of a single position meets the middle of the kernel alone, whatever the stride,
+    that convolution is a matrix product.
     """
 
     def forward(self, maps: Tensor) -> Tensor:
@@ -293,8 +294,8 @@ class Towers(nn.Module):
         Both are at least float32. On the inputs h rests the gradient embedding by which negatives are selected: with
         the extra layer embedding = W h + b. Without it theta_last is the last layer of the encoder, in front of
         normalisation, nonlinearity and pooling. A pooled convolution is linear in its pooled inputs, so that the
-        gradient k (sum_j r_j h_j)' keeps the form of the paper's Eq. 5. What stands behind the layer lets the gradient
-        pass as it is (assumed): taken along, distances would cost as many times more as there are channels.
+        gradient k (sum_j r_j h_j)' keeps the form of the paper's Eq. 5. It is assumed to pass unchanged through what
+        follows the layer; otherwise distances would cost as many times more as there are channels.
         """
         trunk, head = self.trunks[modality], self.heads[modality]
         extra_layer = isinstance(head, nn.Linear)

@@ -47,7 +47,7 @@ class Source(NamedTuple):
     missing: list[str]
 
     def place(self, name: str, size: int) -> Path:
-        """Where its arrays lie, but for their endings."""
+        """The path of its arrays, without endings."""
         return prepared.folder_of(name, FORMAT, self.items) / (f"{size}" if self.needs == "video" else "sound")
 
 

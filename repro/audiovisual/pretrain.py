@@ -30,7 +30,8 @@ OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
 class Gatherer(Learner):
     """A learner whose next batch, of data that are streamed, a thread gathers while the device trains.
 
-    Until a batch is taken, the streams `gathering`, which `_gathered_batch` draws from, count as they were before it.
+    `_gathered_batch` draws from the streams `gathering`. A state that is saved has these as they were before a batch
+    that is gathered and not yet taken, so that it is gathered again.
     """
 
     recipe: AudioVisualRecipe

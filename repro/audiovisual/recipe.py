@@ -82,8 +82,8 @@ QUICK_VIDEO: dict[str, Any] = {  # a sample has some dozens of clips with sound,
     "size": 56, "finetune_batch": 8, "finetune_window": 16, "finetune_windows": 4,
 }
 
-# Where released code or the paper's own numbers contradict its text, which the paper's recipe follows; the last two
-# undo what the quick recipes take of these.
+# The paper's recipe follows the text. A variant is what released code or the paper's own numbers say instead; the last
+# two undo the variants that quick recipes begin with.
 VARIANTS: dict[str, dict[str, Any]] = {
     "unit_length": {"normalised": True, "temperature": 0.07},
     "renewed_keys": {"renewed": True},  # else queries can tell a negative by the age of its key

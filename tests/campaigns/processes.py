@@ -40,7 +40,8 @@ class Outcome(NamedTuple):
 
 
 def campaign(kinds: Mapping[str, Kind], numbers: Sequence[int], processes: int) -> Iterator[Outcome]:
-    """Try inputs of every kind in so many processes, each in a fork of one of these, which have read the sound ones.
+    """Try inputs of every kind. The processes fork from this one after it has read the sound inputs; each forks again
+    for every input, whose outcomes come in order.
 
     Raises:
         RuntimeError: if a sound input is not read.
