@@ -141,31 +141,20 @@ def test_discs_move_as_in_a_simulation_of_small_steps(motion, monkeypatch):
     assert moved > 0.2 or motion == "spun"
 
 
-def from_camera(scenes, centre):
-    """(2, n, T) m to the right and up of the middle of the box, as a tilted camera sees what is at `centre`."""
-    cosine, sine = np.cos(scenes["tilt"])[:, None], np.sin(scenes["tilt"])[:, None]
-    right, up = centre - 1
-    return np.stack([cosine * right + sine * up, -sine * right + cosine * up])
-
-
-def seen_centre(pictures, few):
-    """(2, n, T) metres right and up where the white disc is in the pictures, and its area (n, T)."""
-    pixel = 2 * few["half_width"][:, None] / 24
-    weight, steps = pictures[..., 0] / 255, np.arange(24) - 11.5
-    total = weight.sum((2, 3))
-    column, row = (weight * steps).sum((2, 3)) / total, (weight * steps[:, None]).sum((2, 3)) / total
-    return np.stack([column * pixel, -row * pixel]), total * pixel**2
-
-
 @pytest.mark.parametrize("motion", ["thrown", "floating", "rolled"])
 def test_pictures_show_the_disc_where_it_is(motion):
     few = scenes(motion)
-    movement = synthetic.move(few)
-    found, area = seen_centre(synthetic.film(few, movement, 0.0), few)
-    np.testing.assert_allclose(area, np.pi * few["radius"][:, None] ** 2 + np.zeros((4, 20)), rtol=0.06)
+    movement, pixel = synthetic.move(few), 2 * few["half_width"][:, None] / 24
+    weight, steps = synthetic.film(few, movement, 0.0)[..., 0] / 255, np.arange(24) - 11.5  # the white disc's
+    total = weight.sum((2, 3))
+    area = np.pi * few["radius"][:, None] ** 2 + np.zeros((4, 20))
+    np.testing.assert_allclose(total * pixel**2, area, rtol=0.06)
+    seen = [(weight * steps).sum((2, 3)) / total * pixel, -(weight * steps[:, None]).sum((2, 3)) / total * pixel]
     seconds = few["start"][:, None] + np.arange(20) / 10
-    centre = np.stack([path.at(seconds)[0] for path in (movement.across, movement.up)])
-    np.testing.assert_allclose(found, from_camera(few, centre) - few["shift"].T[..., None], atol=0.01)
+    right, up = (path.at(seconds)[0] - 1 for path in (movement.across, movement.up))         # m from the box's middle
+    cosine, sine = np.cos(few["tilt"])[:, None], np.sin(few["tilt"])[:, None]
+    tilted = np.stack([cosine * right + sine * up, -sine * right + cosine * up])
+    np.testing.assert_allclose(seen, tilted - few["shift"].T[..., None], atol=0.01)
 
 
 def heard(few, seed=1):

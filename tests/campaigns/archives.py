@@ -27,11 +27,6 @@ NTU_NAME = "S001C001P001R001A001"
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 
 
-def ntu_sound() -> list[bytes]:
-    """One body, two, and bodies that come and go; the last in the other line ends."""
-    return [ntu_files.text(ntu_files.ONE), ntu_files.text(ntu_files.TWO), ntu_files.text(ntu_files.COMING, end="\n")]
-
-
 def read_ntu(contents: bytes, folder: Path) -> None:
     """Prepare a folder with this one file in it, in every pipeline."""
     write(folder / "data" / "ntu" / "nturgb+d_skeletons" / f"{NTU_NAME}.skeleton", contents)
@@ -113,11 +108,6 @@ def read_pictures(contents: bytes, folder: Path) -> None:
     for image, label in zip(copy.images, copy.labels.tolist(), strict=True):
         known = of_classes[image.numpy().transpose(1, 2, 0).tobytes()]
         assert copy.classes[label] == known, f"a picture of {known} has the label of {copy.classes[label]}"
-
-
-def tars() -> list[bytes]:
-    """The pictures in a tar archive, plain and packed."""
-    return [tar_of(list(pictures().items()), mode) for mode in ("w", "w:gz", "w:xz", "w:bz2")]
 
 
 def tar_of(members: list[tuple[str, bytes]], mode: str = "w") -> bytes:
@@ -227,12 +217,15 @@ def _tarred(contents: bytes, draw: Random) -> bytes:
 
 
 KINDS = {
-    "ntu skeleton": Kind(ntu_sound, mutations.of_text, read_ntu, [NTU_NAME]),
+    "ntu skeleton": Kind(lambda: [*map(ntu_files.text, (ntu_files.ONE, ntu_files.TWO)),
+                                  ntu_files.text(ntu_files.COMING, end="\n")],
+                         mutations.of_text, read_ntu, [NTU_NAME]),
     "zip of a data set": _archive(read_texts, lambda: TEXTS, "things.zip"),
     "zip of skeletons": _archive(read_skeletons, skeletons, "nturgbd_skeletons_s001_to_s017.zip"),
     "zip of clips": _archive(read_clips, lambda: TEXTS, ""),  # preparation names the file
     "zip of pictures": _archive(read_pictures, pictures, "my copy"),
-    "tar of pictures": Kind(tars, _tarred, read_pictures, ["my copy"]),
+    "tar of pictures": Kind(lambda: [tar_of(list(pictures().items()), mode) for mode in ("w", "w:gz", "w:xz", "w:bz2")],
+                            _tarred, read_pictures, ["my copy"]),
     "npz of pictures": Kind(arrays, damage_arrays, read_arrays, ["copy.npz"]),
     "png": Kind(lambda: [encoded(number, height=24, width=32) for number in range(2)], mutations.of_bytes,
                 functools.partial(read_picture, kind="png"), ["picture.png"]),

@@ -29,35 +29,25 @@ YOUTUBE = ("-aaaaaaaaaa", "bbbbbbbbbb0", "cccccccccc1", "dddddddddd2")
 Texts = dict[str, str]
 
 
-def _ucf101() -> Texts:
-    return LISTS | {"classInd.txt": LISTS["classInd.txt"].replace("\n", "\r\n")}
-
-
-def _hmdb51() -> Texts:
-    return {f"{kind}_test_split{number}.txt": "".join(f"{clip}.avi {(place + number) % 3} \n"
-                                                      for place, clip in enumerate(clips))
-            for kind, clips in CLIPS.items() for number in (1, 2, 3)}
-
-
-def _esc50() -> Texts:
-    rows = [f"{1 + place % 5}-{place}-A-{place % 2}.wav,{1 + place % 5},{place % 2},{('dog', 'cat')[place % 2]},"
-            f"{place < 3},{place},A\n" for place in range(6)]
-    return {"esc50.csv": "filename,fold,target,category,esc10,src_file,take\n" + "".join(rows)}
-
-
-def _kinetics() -> Texts:
-    header = "label,youtube_id,time_start,time_end,split\n"
-    rows = [f'"playing, {kind}",{name},{place},{place + 10},train\n'
-            for place, (name, kind) in enumerate(zip(YOUTUBE, ("drums", "piano", "drums", "harp"), strict=True))]
-    return {"train.csv": header + "".join(rows[:3]), "val.csv": header + rows[3]}
-
-
-def _audioset() -> Texts:
-    comments = "# Segments csv created Sun Mar  5 10:54:31 2017\n# num_ytids={0}, num_segs={0}, num_unique_labels=2\n" \
-               "# YTID, start_seconds, end_seconds, positive_labels\n"
-    rows = [f'{name}, {place}.000, {place + 10}.000, "/m/09x0r,/t/dd00088"\n' for place, name in enumerate(YOUTUBE)]
-    return {"balanced_train_segments.csv": comments.format(3) + "".join(rows[:3]),
-            "eval_segments.csv": comments.format(1) + rows[3]}
+UCF101: Texts = LISTS | {"classInd.txt": LISTS["classInd.txt"].replace("\n", "\r\n")}
+HMDB51: Texts = {
+    f"{kind}_test_split{number}.txt":
+        "".join(f"{clip}.avi {(place + number) % 3} \n" for place, clip in enumerate(clips))
+    for kind, clips in CLIPS.items() for number in (1, 2, 3)
+}
+ESC50: Texts = {"esc50.csv": "filename,fold,target,category,esc10,src_file,take\n" + "".join(
+    f"{1 + place % 5}-{place}-A-{place % 2}.wav,{1 + place % 5},{place % 2},{('dog', 'cat')[place % 2]},"
+    f"{place < 3},{place},A\n" for place in range(6)
+)}
+ROWS = [f'"playing, {kind}",{name},{place},{place + 10},train\n'
+        for place, (name, kind) in enumerate(zip(YOUTUBE, ("drums", "piano", "drums", "harp"), strict=True))]
+HEADER = "label,youtube_id,time_start,time_end,split\n"
+KINETICS: Texts = {"train.csv": HEADER + "".join(ROWS[:3]), "val.csv": HEADER + ROWS[3]}
+SEGMENTS = [f'{name}, {place}.000, {place + 10}.000, "/m/09x0r,/t/dd00088"\n' for place, name in enumerate(YOUTUBE)]
+COMMENTS = "# Segments csv created Sun Mar  5 10:54:31 2017\n# num_ytids={0}, num_segs={0}, num_unique_labels=2\n" \
+           "# YTID, start_seconds, end_seconds, positive_labels\n"
+AUDIOSET: Texts = {"balanced_train_segments.csv": COMMENTS.format(3) + "".join(SEGMENTS[:3]),
+                   "eval_segments.csv": COMMENTS.format(1) + SEGMENTS[3]}
 
 
 def _stated_ucf101(texts: Texts) -> dict[str, Any]:
@@ -122,12 +112,12 @@ def _stated_audioset(texts: Texts) -> dict[str, Any]:
     return found
 
 
-SETS: dict[str, tuple[Callable[[], Texts], Callable[[Texts], dict], str]] = {
-    "ucf101": (_ucf101, _stated_ucf101, "v_a.avi"),
-    "hmdb51": (_hmdb51, _stated_hmdb51, "v_a.avi"),
-    "esc50": (_esc50, _stated_esc50, "1-0-A-0.wav"),
-    "kinetics700": (_kinetics, _stated_kinetics, f"{YOUTUBE[0]}_000000_000010.mp4"),
-    "audioset": (_audioset, _stated_audioset, f"{YOUTUBE[0]}.mp4"),
+SETS: dict[str, tuple[Texts, Callable[[Texts], dict], str]] = {  # lists, what they state, a clip that is there
+    "ucf101": (UCF101, _stated_ucf101, "v_a.avi"),
+    "hmdb51": (HMDB51, _stated_hmdb51, "v_a.avi"),
+    "esc50": (ESC50, _stated_esc50, "1-0-A-0.wav"),
+    "kinetics700": (KINETICS, _stated_kinetics, f"{YOUTUBE[0]}_000000_000010.mp4"),
+    "audioset": (AUDIOSET, _stated_audioset, f"{YOUTUBE[0]}.mp4"),
 }
 
 
@@ -202,8 +192,7 @@ def read_log(contents: bytes, folder: Path) -> None:
 
 
 def _listed(name: str) -> Kind:
-    made, *_ = SETS[name]
-    return Kind(lambda: [made()], damage_texts, lambda texts, folder: read_lists(texts, folder, name))
+    return Kind(lambda: [SETS[name][0]], damage_texts, functools.partial(read_lists, name=name))
 
 
 KINDS = {

@@ -155,7 +155,7 @@ def _recordings(root: Path) -> None:
 
 
 def _clips(root: Path) -> None:
-    for name, text in lists._ucf101().items():
+    for name, text in lists.UCF101.items():
         write(root / "ucf101" / name, text.encode())
     for clip in "abcde":
         write(root / "ucf101" / f"v_{clip}.avi", made_clips.silent_avi())
