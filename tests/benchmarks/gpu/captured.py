@@ -34,7 +34,7 @@ class Captured(Pretrainer):
             self.begun += 1
             if self.stream is None or self.begun <= EAGER:
                 return super().step()
-            if self.recording is None:  # which does not take the step
+            if self.recording is None:  # to record a step does not take it
                 for group in self.optimiser.param_groups:
                     group["capturable"] = True
                 self.recording = torch.cuda.CUDAGraph()
