@@ -20,7 +20,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
@@ -94,19 +94,20 @@ class Study:
         return Cell(self.name, recipe, seed, preset, data.name, data.digest, self.version, self.evaluation, changes)
 
     def changes(self, recipe: Any, preset: str) -> dict[str, Any]:
-        """The fewest fields that make the recipe of its preset, those left out that follow from others.
+        """The fewest fields that make the recipe of its preset: all but those whose values follow from others.
 
         That data are a part is none: it stands in their name.
         """
         named = getattr(recipe, recipe.named_by)
         make = functools.partial(self.presets[preset], recipe.dataset, named, subset=recipe.subset)
         changes = recipe.unlike(make())
-        with contextlib.suppress(ValueError):
-            changes |= recipe.unlike(make(**changes))  # what would follow from these, and does not here
+        with contextlib.suppress(ValueError):  # that these are impossible without what follows shows below
+            changes |= recipe.unlike(make(**changes))  # what the preset derives from them, where the recipe has another
         for name in reversed([*changes]):
             fewer = {other: value for other, value in changes.items() if other != name}
-            with contextlib.suppress(ValueError):  # a value may be possible beside the left-out one alone
-                changes = fewer if make(**fewer) == recipe else changes
+            with contextlib.suppress(ValueError):  # some values are possible beside the left-out one alone
+                if make(**fewer) == recipe:
+                    changes = fewer
         return changes
 
     def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
@@ -141,9 +142,9 @@ class Study:
             name: column if name in fields and column.isna().any() else column.infer_objects()
             for name, column in objects.items()
         })
-        alike = tidy[["preset", "dataset", "version", "named", "seed"]].assign(changes=tidy["changes"].map(str))
-        last = alike.loc[tidy["finished"].argsort(kind="stable")].drop_duplicates(keep="last").index
-        return tidy.loc[last.sort_values()].reset_index(drop=True)
+        in_time = tidy.assign(changes=tidy["changes"].map(str)).sort_values("finished", kind="stable")
+        alike = ["preset", "dataset", "version", "named", "changes", "seed"]
+        return tidy.loc[sorted(in_time.drop_duplicates(alike, keep="last").index)].reset_index(drop=True)
 
     def _stored_recipe(self, cell: Fields) -> Any:
         try:
@@ -345,41 +346,39 @@ class Table:
         own = {name for row in self.rows for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
         bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
-        rows = {
-            number: row for number, row in enumerate(self._rows(dataset, preset))
-            if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])
-        }
-        recipes, used = self._combined(rows, dataset, preset, bundle, asked)
+        make, used = study.presets[preset], {named}
+        recipes: dict[Any, int] = {}
+        for number, method, changes in self._combinations(dataset, preset, bundle, asked):
+            recipes.setdefault(make(dataset, method, **changes), number)
+            used |= changes.keys()
         for name in asked:
             if name not in used:
                 raise _changing_nothing(f"{name}={fields[name]!r}", [name], [*recipes])
-        if bundle and [*recipes] == [*self._combined(rows, dataset, preset, {}, asked)[0]]:
-            raise _changing_nothing(f"variant={variant!r}", [*bundle], [*recipes])
+        if bundle:
+            without = {make(dataset, method, **changes)
+                       for _, method, changes in self._combinations(dataset, preset, {}, asked)}
+            if recipes.keys() == without:
+                raise _changing_nothing(f"variant={variant!r}", [*bundle], [*recipes])
         return recipes
 
-    def _combined(
-        self, rows: Mapping[int, Fields], dataset: str, preset: str, bundle: Fields, asked: Fields
-    ) -> tuple[dict[Any, int], set[str]]:
-        """Every combination of the values of a row, of a bundle and of what is asked for, the later before the former.
+    def _combinations(
+        self, dataset: str, preset: str, bundle: Fields, asked: Fields
+    ) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        """Every combination of the values of a row, those of a bundle in their place, and in theirs what is asked for.
 
-        Returns the recipes with the number of the first row that each is of, and the fields that any of them uses.
+        Yields the number of the row, the method, and the other fields, as far as the method uses them. A row of one
+        method that is not asked for has none.
         """
-        make, named = self.study.presets[preset], self.study.recipe.named_by
-        recipes: dict[Any, int] = {}
-        used = {named}
-        for number, row in rows.items():
-            values = {name: _several(value) for name, value in {**row, **bundle}.items() if value != AS_PRESET}
-            values |= asked
+        named = self.study.recipe.named_by
+        for number, row in enumerate(self._rows(dataset, preset)):
+            values = {name: _several(value) for name, value in {**row, **bundle}.items() if value != AS_PRESET} | asked
             if not isinstance(row[named], tuple):
-                values[named] = (row[named],)  # one of those asked for, as others are left out
+                values[named] = [method for method in [row[named]] if method in asked.get(named, [method])]
             for combination in itertools.product(*values.values()):
                 changes = dict(zip(values, combination, strict=True))
                 method = changes.pop(named)
-                usual = make(dataset, method)
-                changes = {name: value for name, value in changes.items() if usual.uses(name, **changes)}
-                used |= changes.keys()
-                recipes.setdefault(make(dataset, method, **changes), number)
-        return recipes, used
+                usual = self.study.presets[preset](dataset, method)
+                yield number, method, {name: changes[name] for name in changes if usual.uses(name, **changes)}
 
     def select(self, cells: DataFrame) -> DataFrame:
         """Those of finished cells (of `Study.tidy`) that are of the table's methods and data sets, in its rows' order.
@@ -388,47 +387,34 @@ class Table:
             With `departures` by name and value from the nearest row of the table, but for what that sweeps; `setting`,
             the bundle of `settings` that they are, which are then no departures; and what that row is called.
         """
-        candidates = functools.cache(self._candidates)
-        places = [self._place(cell, candidates) for cell in cells.to_dict("records")]
+        rows_for = functools.cache(self._rows_for)
+        nearest = []
+        for cell in cells.to_dict("records"):
+            rows = rows_for(manifest.plain(cell["dataset"]), cell["preset"], cell["named"])
+            places = (row.place(cell) for row in rows)
+            nearest.append(min(places, key=lambda place: place["distance"], default=None))
         names = ["rank", "departures", "setting", *self._names_of_rows]
-        placed = DataFrame([place for place in places if place], columns=names)
-        selected = cells.loc[[place is not None for place in places]].reset_index(drop=True).join(placed)
+        placed = DataFrame([place for place in nearest if place], columns=names)
+        selected = cells.loc[[place is not None for place in nearest]].reset_index(drop=True).join(placed)
         return selected.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
 
-    def _place(
-        self, cell: Fields, candidates: Callable[[str, str, str], list[tuple[int, Fields, Fields, Any]]]
-    ) -> dict[str, Any] | None:
-        """Where a finished cell stands, None if it is not of the table: in the row that it departs from least, and then
-        from fewest fixed values; `rank`, by which places are sorted, is the row's number, then where in its sweeps.
-        """
-        dataset = manifest.plain(cell["dataset"])
+    def _rows_for(self, dataset: str, preset: str, method: str) -> "list[_Row]":
+        """The rows that finished cells of a method may stand in, none if the table is not made on the data set."""
         if dataset not in self.datasets:
-            return None
-        places = []
-        for number, row, fixed, bundles in candidates(dataset, cell["preset"], cell["named"]):
-            contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
-            away = {name: value for name, value in cell["changes"].items() if name not in row} | contrary
-            setting = next((bundle for bundle, used in bundles if used.items() <= away.items()), {})
-            departures = {name: value for name, value in away.items() if name not in setting}
-            order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
-            called = {name: value for name, value in self.rows[number].items() if name not in row}
-            place = {"rank": (number, *order), "departures": departures, "setting": setting, **called}
-            places.append(((len(departures), len(contrary)), place))
-        return min(places, key=lambda place: place[0], default=(None, None))[1]
-
-    def _candidates(self, dataset: str, preset: str, method: str) -> list[tuple[int, Fields, Fields, Any]]:
-        """The rows that cells of a method may stand in: number, fields, and those of one value that the method uses;
-        and the settings, each with those of its fields that the method uses.
-        """
+            return []
         usual, named = self.study.presets[preset](dataset, method), self.study.recipe.named_by
-        bundles = [(dict(bundle), {name: bundle[name] for name in bundle if usual.uses(name)})
-                   for bundle in self.settings(dataset) if any(map(usual.uses, bundle))]
-        candidates = []
-        for number, row in enumerate(self._rows(dataset, preset)):
-            if method in (self.known_methods if isinstance(row[named], tuple) else (row[named],)):
-                fixed = {name: value for name, value in row.items() if not isinstance(value, tuple)}
-                candidates.append((number, row, {name: fixed[name] for name in fixed if usual.uses(name)}, bundles))
-        return candidates
+
+        def used(fields: Fields) -> dict[str, Any]:
+            return {name: value for name, value in fields.items() if usual.uses(name)}
+
+        settings = [(dict(bundle), used(bundle)) for bundle in self.settings(dataset) if used(bundle)]
+        rows = []
+        for number, fields in enumerate(self._rows(dataset, preset)):
+            if method in (self.known_methods if isinstance(fields[named], tuple) else [fields[named]]):
+                called = {name: value for name, value in self.rows[number].items() if name not in fields}
+                fixed = used({name: value for name, value in fields.items() if not isinstance(value, tuple)})
+                rows.append(_Row(number, called, fields, fixed, settings))
+        return rows
 
     def laid_out(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for what seeds have in common; see `run_table`.
@@ -492,6 +478,38 @@ class Table:
             for departures, version, last in zip(cells["departures"], cells["version"], newest, strict=True)
         ]
         return cells.assign(departures=Series(away, cells.index, dtype=object))
+
+
+class _Row(NamedTuple):
+    """A row of a table, for finished cells of one method.
+
+    Attributes:
+        number: of the row.
+        called: what it is called, by column.
+        fields: of recipes, a tuple where they are swept.
+        fixed: those of one value that the method uses.
+        settings: of the table, each with those of its fields that the method uses.
+    """
+
+    number: int
+    called: Fields
+    fields: Fields
+    fixed: Fields
+    settings: list[tuple[Fields, Fields]]
+
+    def place(self, cell: Fields) -> dict[str, Any]:
+        """What `Table.select` says of a cell if it stands in this row, and where.
+
+        `distance` tells how far the cell is from the row: in how many fields it departs, and in how many of these from
+        fixed ones; `rank` sorts cells: the row's number, then where in its sweeps.
+        """
+        contrary = {name: cell[name] for name, value in self.fixed.items() if cell[name] != value}
+        away = {name: value for name, value in cell["changes"].items() if name not in self.fields} | contrary
+        setting = next((bundle for bundle, used in self.settings if used.items() <= away.items()), {})
+        departures = {name: value for name, value in away.items() if name not in setting}
+        order = [_order(values, cell[name]) for name, values in self.fields.items() if isinstance(values, tuple)]
+        return {"distance": (len(departures), len(contrary)), "rank": (self.number, *order), "departures": departures,
+                "setting": setting, **self.called}
 
 
 def require_parameter(name: str, allowed: Sequence[str]) -> None:

@@ -343,7 +343,7 @@ from one_cell import CELL
 
 import torch
 
-from repro.run.engine import Local, complete
+from repro.run.engine import Local, run_cells
 from repro.run.store import Store
 
 
@@ -366,7 +366,7 @@ def main():
     cells = [dataclasses.replace(CELL, seed=seed) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
     try:
-        complete(cells, train, store, Local(2, "cuda"))
+        run_cells(cells, train, store, pool=Local(2, "cuda"))
     except ChildProcessError as error:
         print(json.dumps([str(error).splitlines(), [store.run(cell).result is not None for cell in cells]]))
 """
